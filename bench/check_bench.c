@@ -130,7 +130,7 @@ static double compute(fleet *f, size_t lo, size_t hi)
         kofn_parcel *in = kf_messages_take(&f->messages, i);
 
         check(kf_data_compute(f->block[i], &in->m, 0, f->plan->span,
-                              &f->result[i], NULL, NULL),
+                              &f->result[i]),
               "compute");
         kofn_parcel_drop(in);
     }
@@ -173,8 +173,8 @@ static double decode(fleet *f)
 {
     double t = cpu_now();
 
-    check(kf_decode(f->plan, f->decoder, f->source, 0, 0, f->plan->span,
-                    &f->out, &f->scratch),
+    check(kf_decode(f->plan, f->decoder, f->source,
+                    (kf_band){0, 0, f->plan->span}, &f->out, &f->scratch),
           "decode");
     return cpu_now() - t;
 }

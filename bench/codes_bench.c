@@ -190,8 +190,9 @@ static double condition(const fleet *f, const uint32_t *set, size_t seats)
         X[i * m + i] = 1;
     }
     memcpy(P, G, m * n * 8);
-    if (m >= n && !(m == n ? kf_solve(n, P, n, m, X, m)
-                           : kf_code_least_squares(m, n, P, n, m, X, m)))
+    if (m >= n &&
+        !(m == n ? kf_solve(n, P, n, m, X, m)
+                 : kf_code_least_squares(&(kf_system){m, n, P, n, m, X, m})))
         found = norm2(m, n, G) * norm2(n, m, X);
     free(G);
     free(P);
@@ -238,7 +239,8 @@ static bool try_set(fleet *f, const uint32_t *set, size_t n, finding *out)
     }
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->result[set[i]]->m, 0, f->plan->span};
-    check(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->C, &scratch),
+    check(kf_decode(f->plan, d, source, (kf_band){0, 0, f->plan->span}, &f->C,
+                    &scratch),
           f->spec);
     worst = !(d->noise <= out->noise);
     out->refused += !(d->predicted <= TOLERANCE);
@@ -533,8 +535,8 @@ static double decode(stack *s)
     wash();
     t = cpu_now();
     for (size_t g = 0; s->d && g < s->groups; g++)
-        check(kf_decode(s->plan, s->d, s->source + g * s->n, g, 0,
-                        s->plan->span, &s->out, &s->scratch),
+        check(kf_decode(s->plan, s->d, s->source + g * s->n,
+                        (kf_band){g, 0, s->plan->span}, &s->out, &s->scratch),
               "decode");
     if (!s->d)
         check(kf_data_add_up(s->source, s->n, &s->out), "add up");

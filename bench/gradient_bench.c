@@ -120,8 +120,8 @@ static double timed_decode(fleet *f, kofn_matrix *out, kf_scratch *scratch)
 {
     double start = now();
 
-    check(kf_decode(f->plan, f->decoder, f->source, 0, 0, f->plan->span, out,
-                    scratch),
+    check(kf_decode(f->plan, f->decoder, f->source,
+                    (kf_band){0, 0, f->plan->span}, out, scratch),
           "decoding");
     return now() - start;
 }

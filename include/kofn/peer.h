@@ -313,6 +313,12 @@ typedef struct kofn_operand {
  * and `output` makes the next vector of the product.  Nothing but their
  * arguments may matter to what they make, for who joins or falls behind goes on
  * from another's vector. */
+/* What a turn does to a matrix: it is changed by U' V. */
+typedef struct kofn_turned {
+    kofn_change change;
+    kofn_matrix U, V;
+} kofn_turned;
+
 typedef struct kofn_program {
     const kofn_stage *stage;
     size_t stages;
@@ -338,8 +344,7 @@ typedef struct kofn_program {
      * after it are.  NULL: no matrix changes.  Otherwise all are dense, and nobody
      * may be hostile: `confirm` is 1. */
     kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
-                          const kofn_matrix *v, kofn_change *change,
-                          kofn_matrix *U, kofn_matrix *V);
+                          const kofn_matrix *v, kofn_turned *to);
     size_t recalls; /* at least 2: a node that is farther behind needs a new
                        block                                             */
 } kofn_program;

@@ -161,15 +161,16 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
 
 /* The rows of blocks that are there, and of the one that is wanted. */
 typedef struct regeneration {
+    kf_code *code;
     size_t results, parts;
     double *G;    /* of all that are there, lanes below each other */
     double *norm; /* of each row of it                             */
     double *E;    /* of the one, a lane a row                      */
 } regeneration;
 
-static kofn_status gather(regeneration *t, kf_code *c, const uint32_t *seats,
-                          size_t n)
+static kofn_status gather(regeneration *t, const uint32_t *seats, size_t n)
 {
+    kf_code *c = t->code;
     size_t lanes = c->plan->layout.lanes, parts = t->parts;
 
     for (size_t i = 0; i < n; i++) {
@@ -220,17 +221,19 @@ static kofn_status not_determined(const kofn_plan *p, size_t n, size_t seat)
 }
 
 /* x = E G^+ for tables that have room. */
-static kofn_status solve(regeneration *t, kf_code *c, const uint32_t *seats,
-                         size_t n, size_t seat, double *x, double *predicted)
+static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
+                         size_t seat, double *x, double *predicted)
 {
+    kf_code *c = t->code;
     size_t lanes = c->plan->layout.lanes;
     double condition, noise = 0, off = 0;
     const kf_seat *wanted;
 
     TRY(kf_code_seat(c, seat, &wanted));
     spread(wanted, lanes, t->parts, t->E);
-    TRY(gather(t, c, seats, n));
-    TRY(kf_pseudo(t->results, t->parts, t->G, lanes, t->E, x, &condition));
+    TRY(gather(t, seats, n));
+    TRY(kf_pseudo(&(kf_equation){t->results, t->parts, t->G, lanes, t->E}, x,
+                  &condition));
     for (size_t l = 0; l < lanes; l++)
         errors_of(t, x, l, &noise, &off);
     *predicted = kf_larger(EACH * noise, off);
@@ -241,7 +244,8 @@ kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
                                 size_t seat, double *x, double *predicted)
 {
     const kofn_layout *L = &c->plan->layout;
-    regeneration t = {.results = n * L->lanes, .parts = c->plan->parts};
+    regeneration t = {
+        .code = c, .results = n * L->lanes, .parts = c->plan->parts};
     kofn_status st = KOFN_NOMEM;
 
     TRY(readable(c->plan));
@@ -251,7 +255,7 @@ kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
     t.norm = kofn_layout_table(n, L->lanes);
     t.E = kofn_layout_table(L->lanes, t.parts);
     if (t.G && t.norm && t.E)
-        st = solve(&t, c, seats, n, seat, x, predicted);
+        st = solve(&t, seats, n, seat, x, predicted);
     kf_free(t.G);
     kf_free(t.norm);
     kf_free(t.E);

@@ -241,25 +241,48 @@ kofn_status kf_code_alone(kofn_plan **out, const kofn_plan *plan);
 /* Does every seat of a sum's code compute the part of its own number? */
 kofn_status kf_code_has_own(kf_code *c);
 
+/* Strips [lo, hi) of a group. */
+typedef struct kf_band {
+    size_t group, lo, hi;
+} kf_band;
+
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
 /* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
  * when a pivot is zero. */
 kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
                      size_t ldb);
-/* Least squares: P is m x n with m >= n, X takes the first n rows of B. */
-kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
-                                  size_t cols, double *B, size_t ldb);
+/* P X = B, P of m x n numbers and B of m x cols. */
+typedef struct kf_system {
+    size_t m, n;
+    double *P;
+    size_t ldp, cols;
+    double *B;
+    size_t ldb;
+} kf_system;
+/* Least squares, m >= n: X takes the first n rows of B; P is destroyed. */
+kofn_status kf_code_least_squares(const kf_system *s);
+/* D G = W: G is results x symbols, W is wants x symbols. */
+typedef struct kf_equation {
+    size_t results, symbols;
+    const double *G;
+    size_t wants;
+    const double *W;
+} kf_equation;
 /* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
- * shape and rank of G (pseudo.c).  G is results x symbols, W wants x
- * symbols. */
-kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
-                      size_t wants, const double *W, double *D,
-                      double *condition);
+ * shape and rank of G (pseudo.c). */
+kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
 /* C -= A B, where A is m x k and B is k x n. */
-void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
-                              size_t lda, const double *B, size_t ldb,
-                              double *C, size_t ldc);
+typedef struct kf_difference {
+    size_t m, k, n;
+    const double *A;
+    size_t lda;
+    const double *B;
+    size_t ldb;
+    double *C;
+    size_t ldc;
+} kf_difference;
+void kf_code_subtract_product(const kf_difference *d);
 
 /* ---- quaternions (quaternion.c) ------------------------------------------ */
 

@@ -267,8 +267,9 @@ static double distance(size_t rows, const kf_sift *s, double *D,
 {
     double sum = 0;
 
-    kf_code_subtract_product(rows, s->results, s->symbols, D, s->results, G,
-                             s->symbols, W, s->symbols);
+    kf_code_subtract_product(&(kf_difference){rows, s->results, s->symbols, D,
+                                              s->results, G, s->symbols, W,
+                                              s->symbols});
     for (size_t i = 0; i < rows * s->symbols; i++)
         sum += W[i] * W[i];
     return sqrt(sum / (double)rows);
@@ -286,8 +287,8 @@ static kofn_status solve_wants(kf_decoder *d, const kf_sift *s, const double *W,
     if (G && M && d->D) {
         fill_rows(s, G);
         fill_mixed(d, s, W, M);
-        st = kf_pseudo(s->results, s->symbols, G, d->mixed, M, d->D,
-                       &d->condition);
+        st = kf_pseudo(&(kf_equation){s->results, s->symbols, G, d->mixed, M},
+                       d->D, &d->condition);
     }
     if (!st) {
         *off = distance(d->mixed, s, d->D, G, M);

@@ -351,9 +351,9 @@ static void draw(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
 }
 
 bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
-                   double limit, double cost, double *spend)
+                   double limit, kf_budget *b)
 {
-    double rest = *spend;
+    double rest = b->left;
     bool found = false;
 
     while (rest > 0 && !found) {
@@ -367,7 +367,7 @@ bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
         for (i = 0; i < KF_SETS && rest > 0 && !found; i++) {
             found = !(more >> i & 1) &&
                     kf_fit_left(f, f->sets + i * want, want) <= limit;
-            rest -= found ? 0 : cost;
+            rest -= found ? 0 : b->each;
         }
         if (i == KF_SETS)
             continue;
@@ -375,7 +375,7 @@ bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
         memcpy(nodes, f->drawn, n * sizeof *nodes);
         draw(f, nodes, n, want, i);
     }
-    *spend = rest;
+    b->left = rest;
     return found;
 }
 

@@ -209,7 +209,8 @@ static void orthonormalise(double *H, size_t q, size_t n, double *along)
         for (int pass = 0; pass < 2; pass++) {
             for (size_t j = 0; j < i; j++)
                 along[j] = kf_code_dot(H + j * n, h, n);
-            kf_code_subtract_product(1, i, n, along, i, H, n, h, n);
+            kf_code_subtract_product(
+                &(kf_difference){1, i, n, along, i, H, n, h, n});
         }
         norm = sqrt(kf_code_dot(h, h, n));
         for (size_t k = 0; k < n; k++)

@@ -61,13 +61,13 @@ static void reflect(qr *f, size_t j, size_t cols, double *B, size_t ldb)
     for (size_t i = 1; i < rows; i++)
         f->v[i] = -f->tau[j] * f->A[(j + i) * f->n + j];
     memset(f->w, 0, cols * sizeof *f->w);
-    kf_code_subtract_product(1, rows, cols, f->v, rows, B + j * ldb, ldb, f->w,
-                             cols);
+    kf_code_subtract_product(&(kf_difference){1, rows, cols, f->v, rows,
+                                              B + j * ldb, ldb, f->w, cols});
     f->v[0] = 1;
     for (size_t i = 1; i < rows; i++)
         f->v[i] = f->A[(j + i) * f->n + j];
-    kf_code_subtract_product(rows, 1, cols, f->v, 1, f->w, cols, B + j * ldb,
-                             ldb);
+    kf_code_subtract_product(
+        &(kf_difference){rows, 1, cols, f->v, 1, f->w, cols, B + j * ldb, ldb});
 }
 
 /* Column j becomes its norm and zeros; false when it is 0. */
@@ -174,9 +174,9 @@ static kofn_status factor_both(both *b, size_t wide)
 static void solve_upper(const qr *f, size_t n, double *X, size_t cols)
 {
     for (size_t i = n; i-- > 0;) {
-        kf_code_subtract_product(1, n - i - 1, cols, f->A + i * f->n + i + 1,
-                                 f->n, X + (i + 1) * cols, cols, X + i * cols,
-                                 cols);
+        kf_code_subtract_product(
+            &(kf_difference){1, n - i - 1, cols, f->A + i * f->n + i + 1, f->n,
+                             X + (i + 1) * cols, cols, X + i * cols, cols});
         for (size_t c = 0; c < cols; c++)
             X[i * cols + c] /= f->A[i * f->n + i];
     }
@@ -217,16 +217,16 @@ static void apply(both *b, double *Y, size_t wants, double *X, double *Dt)
 }
 
 /* Y = W' - G' D', with the symbols as scaled in M. */
-static void residual(const both *b, const double *M, const double *scale,
-                     const double *W, size_t wants, const double *Dt, double *Y)
+static void residual(const kf_equation *q, const double *M, const double *scale,
+                     const double *Dt, double *Y)
 {
-    size_t symbols = b->first.m, results = b->first.n;
+    size_t symbols = q->symbols, results = q->results, wants = q->wants;
 
     for (size_t s = 0; s < symbols; s++)
         for (size_t w = 0; w < wants; w++)
-            Y[s * wants + w] = W[w * symbols + s] * scale[s];
-    kf_code_subtract_product(symbols, results, wants, M, results, Dt, wants, Y,
-                             wants);
+            Y[s * wants + w] = q->W[w * symbols + s] * scale[s];
+    kf_code_subtract_product(&(kf_difference){symbols, results, wants, M,
+                                              results, Dt, wants, Y, wants});
 }
 
 /* The largest over the smallest entry of the triangle: about the condition. */
@@ -261,10 +261,9 @@ static void fill(size_t results, size_t symbols, const double *G, double *M,
     }
 }
 
-kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
-                      size_t wants, const double *W, double *D,
-                      double *condition)
+kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition)
 {
+    size_t results = q->results, symbols = q->symbols, wants = q->wants;
     both b = {0};
     double *M = kofn_layout_table(symbols, results);
     double *scale = kf_new(symbols, sizeof *scale);
@@ -276,11 +275,11 @@ kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
     if (!M || !scale || !Y || !X || !Dt)
         st = KOFN_NOMEM;
     if (!st) {
-        fill(results, symbols, G, M, b.first.A, scale);
+        fill(results, symbols, q->G, M, b.first.A, scale);
         st = factor_both(&b, wants);
     }
     for (int pass = 0; pass < 2 && !st; pass++) {
-        residual(&b, M, scale, W, wants, Dt, Y);
+        residual(q, M, scale, Dt, Y);
         apply(&b, Y, wants, X, Dt);
     }
     for (size_t r = 0; r < results && !st; r++)
@@ -303,5 +302,6 @@ kofn_status kofn_pseudo(size_t results, size_t symbols, const double *G,
 {
     double condition;
 
-    return kf_pseudo(results, symbols, G, wants, W, D, &condition);
+    return kf_pseudo(&(kf_equation){results, symbols, G, wants, W}, D,
+                     &condition);
 }

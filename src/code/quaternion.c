@@ -91,8 +91,8 @@ kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
     if (ok) {
         kf_code_first_lanes(k, n, B, from);
         kf_code_first_lanes(m, n, C, to);
-        kf_code_subtract_product(m, k, n / LANES, A, k, from, n / LANES, to,
-                                 n / LANES);
+        kf_code_subtract_product(&(kf_difference){m, k, n / LANES, A, k, from,
+                                                  n / LANES, to, n / LANES});
         kf_code_all_lanes(m, n, to, C);
     }
     kf_free(from);

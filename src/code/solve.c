@@ -26,29 +26,28 @@ VECTORS static void subtract(size_t n, double f, const double *restrict x,
         y[i] -= f * x[i];
 }
 
-/* y -= f[0] x[0] + f[1] x[1] + f[2] x[2] + f[3] x[3], in that order: a
- * quarter of the traffic to y. */
-VECTORS static void subtract4(size_t n, const double *f,
-                              const double *restrict x0,
-                              const double *restrict x1,
-                              const double *restrict x2,
-                              const double *restrict x3, double *restrict y)
+/* y -= sum of f[j] times row j of X, j = 0 .. 3, in that order: a quarter of the
+ * traffic to y. */
+VECTORS static void subtract4(size_t n, const double *f, const double *X,
+                              size_t ldx, double *restrict y)
 {
+    const double *restrict x0 = X, *restrict x1 = X + ldx;
+    const double *restrict x2 = X + 2 * ldx, *restrict x3 = X + 3 * ldx;
+
     for (size_t i = 0; i < n; i++)
         y[i] = (((y[i] - f[0] * x0[i]) - f[1] * x1[i]) - f[2] * x2[i]) -
                f[3] * x3[i];
 }
 
-/* y -= sum over j in [from, to) of f[j] * row j of X. */
-static void subtract_rows(size_t n, const double *f, size_t from, size_t to,
+/* y -= sum over `rows` rows of X of f[j] times row j. */
+static void subtract_rows(size_t n, size_t rows, const double *f,
                           const double *X, size_t ldx, double *y)
 {
-    size_t j = from;
+    size_t j = 0;
 
-    for (; j + 4 <= to; j += 4)
-        subtract4(n, f + j, X + j * ldx, X + (j + 1) * ldx, X + (j + 2) * ldx,
-                  X + (j + 3) * ldx, y);
-    for (; j < to; j++)
+    for (; j + 4 <= rows; j += 4)
+        subtract4(n, f + j, X + j * ldx, ldx, y);
+    for (; j < rows; j++)
         subtract(n, f[j], X + j * ldx, y);
 }
 
@@ -77,10 +76,13 @@ static void swap_rows(size_t n, double *a, double *b)
 #define SUBTRACT_TILE(bits)                                                    \
     typedef double wide##bits                                                  \
         __attribute__((vector_size(bits / 8), aligned(8), may_alias));         \
-    TARGET##bits static void tile##bits(size_t k, const double *A, size_t lda, \
-                                        const double *B, size_t ldb,           \
-                                        double *C, size_t ldc)                 \
+    TARGET##bits static void tile##bits(const kf_difference *d, size_t row,    \
+                                        size_t col)                            \
     {                                                                          \
+        const double *A = d->A + row * d->lda, *B = d->B + col;                \
+        double *C = d->C + row * d->ldc + col;                                 \
+        size_t k = d->k, lda = d->lda, ldb = d->ldb, ldc = d->ldc;             \
+                                                                               \
         for (size_t c = 0; c < TILE; c += ACROSS * (bits / 64)) {              \
             wide##bits sum[DOWN][ACROSS];                                      \
                                                                                \
@@ -102,8 +104,8 @@ static void swap_rows(size_t n, double *a, double *b)
     }
 /* clang-format on */
 
-typedef void subtract_tile(size_t k, const double *A, size_t lda,
-                           const double *B, size_t ldb, double *C, size_t ldc);
+/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1. */
+typedef void subtract_tile(const kf_difference *d, size_t row, size_t col);
 
 #define TARGET128
 SUBTRACT_TILE(128)
@@ -111,9 +113,11 @@ SUBTRACT_TILE(128)
 /* The same of what is left over, two columns. */
 typedef double pair_of __attribute__((vector_size(16), aligned(8), may_alias));
 
-static void tile_pair(size_t k, const double *A, size_t lda, const double *B,
-                      size_t ldb, double *C, size_t ldc)
+static void tile_pair(const kf_difference *d, size_t row, size_t col)
 {
+    const double *A = d->A + row * d->lda, *B = d->B + col;
+    double *C = d->C + row * d->ldc + col;
+    size_t k = d->k, lda = d->lda, ldb = d->ldb, ldc = d->ldc;
     pair_of sum[DOWN];
 
     UNROLL for (size_t i = 0; i < DOWN; i++) sum[i] = OF(pair_of, C + i * ldc);
@@ -143,29 +147,26 @@ static subtract_tile *tile_here(void)
 }
 #endif
 
-void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
-                              size_t lda, const double *B, size_t ldb,
-                              double *C, size_t ldc)
+void kf_code_subtract_product(const kf_difference *d)
 {
     subtract_tile *tile = tile_here();
-    size_t down = m / DOWN * DOWN;
+    size_t down = d->m / DOWN * DOWN;
 
-    for (size_t c = 0; c < n; c += PANEL) {
-        size_t width = kf_min(PANEL, n - c);
+    for (size_t c = 0; c < d->n; c += PANEL) {
+        size_t width = kf_min(PANEL, d->n - c);
         size_t tiled = width / TILE * TILE, paired = width / 2 * 2;
 
         for (size_t i = 0; i < down; i += DOWN) {
             for (size_t t = c; t < c + tiled; t += TILE)
-                tile(k, A + i * lda, lda, B + t, ldb, C + i * ldc + t, ldc);
+                tile(d, i, t);
             for (size_t t = c + tiled; t < c + paired; t += 2)
-                tile_pair(k, A + i * lda, lda, B + t, ldb, C + i * ldc + t,
-                          ldc);
+                tile_pair(d, i, t);
         }
-        for (size_t i = 0; i < m; i++) {
+        for (size_t i = 0; i < d->m; i++) {
             size_t from = c + (i < down ? paired : 0);
 
-            subtract_rows(c + width - from, A + i * lda, 0, k, B + from, ldb,
-                          C + i * ldc + from);
+            subtract_rows(c + width - from, d->k, d->A + i * d->lda,
+                          d->B + from, d->ldb, d->C + i * d->ldc + from);
         }
     }
 }
@@ -213,55 +214,57 @@ static kofn_status factor(size_t n, double *P, size_t ld, size_t *swap)
 
         TRY(factor_columns(n, P, ld, swap, at, end));
         for (size_t i = 1; i < end - at; i++)
-            subtract_rows(left, P + (at + i) * ld + at, 0, i, right, ld,
+            subtract_rows(left, i, P + (at + i) * ld + at, right, ld,
                           right + i * ld);
-        kf_code_subtract_product(left, end - at, left, P + end * ld + at, ld,
-                                 right, ld, P + end * ld + end, ld);
+        kf_code_subtract_product(&(kf_difference){left, end - at, left,
+                                                  P + end * ld + at, ld, right,
+                                                  ld, P + end * ld + end, ld});
     }
     return KOFN_OK;
 }
 
 /* The same of rows at .. end-1; those below are done. */
-static void back(size_t at, size_t end, const double *P, size_t ldp,
-                 size_t cols, double *B, size_t ldb)
+static void back(const kf_system *s, size_t at, size_t end)
 {
     for (size_t next = end; next > at; next--) {
         size_t i = next - 1;
-        double pivot = P[i * ldp + i];
+        const double *row = s->P + i * s->ldp;
 
-        subtract_rows(cols, P + i * ldp, next, end, B, ldb, B + i * ldb);
-        for (size_t c = 0; c < cols; c++)
-            B[i * ldb + c] /= pivot;
+        subtract_rows(s->cols, end - next, row + next, s->B + next * s->ldb,
+                      s->ldb, s->B + i * s->ldb);
+        for (size_t c = 0; c < s->cols; c++)
+            s->B[i * s->ldb + c] /= row[i];
     }
 }
 
 /* U X = B, in B's place. */
-static void substitute_back(size_t n, const double *P, size_t ldp, size_t cols,
-                            double *B, size_t ldb)
+static void substitute_back(const kf_system *s)
 {
-    for (size_t end = n, at; end > 0; end = at) {
+    for (size_t end = s->n, at; end > 0; end = at) {
         at = (end - 1) / BLOCK * BLOCK;
-        kf_code_subtract_product(end - at, n - end, cols, P + at * ldp + end,
-                                 ldp, B + end * ldb, ldb, B + at * ldb, ldb);
-        back(at, end, P, ldp, cols, B, ldb);
+        kf_code_subtract_product(&(kf_difference){
+            end - at, s->n - end, s->cols, s->P + at * s->ldp + end, s->ldp,
+            s->B + end * s->ldb, s->ldb, s->B + at * s->ldb, s->ldb});
+        back(s, at, end);
     }
 }
 
-static void substitute(size_t n, const double *P, size_t ldp,
-                       const size_t *swap, size_t cols, double *B, size_t ldb)
+static void substitute(const kf_system *s, const size_t *swap)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < s->n; i++)
         if (swap[i] != i)
-            swap_rows(cols, B + i * ldb, B + swap[i] * ldb);
-    for (size_t at = 0; at < n; at += BLOCK) {
-        size_t end = kf_min(at + BLOCK, n);
+            swap_rows(s->cols, s->B + i * s->ldb, s->B + swap[i] * s->ldb);
+    for (size_t at = 0; at < s->n; at += BLOCK) {
+        size_t end = kf_min(at + BLOCK, s->n);
 
-        kf_code_subtract_product(end - at, at, cols, P + at * ldp, ldp, B, ldb,
-                                 B + at * ldb, ldb);
+        kf_code_subtract_product(
+            &(kf_difference){end - at, at, s->cols, s->P + at * s->ldp, s->ldp,
+                             s->B, s->ldb, s->B + at * s->ldb, s->ldb});
         for (size_t i = at + 1; i < end; i++)
-            subtract_rows(cols, P + i * ldp, at, i, B, ldb, B + i * ldb);
+            subtract_rows(s->cols, i - at, s->P + i * s->ldp + at,
+                          s->B + at * s->ldb, s->ldb, s->B + i * s->ldb);
     }
-    substitute_back(n, P, ldp, cols, B, ldb);
+    substitute_back(s);
 }
 
 /* Rows of very different size would mislead the choice of pivots. */
@@ -296,7 +299,9 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
     equilibrate(n, P, ldp, cols, B, ldb);
     st = factor(n, P, ldp, swap);
     for (size_t c = 0; !st && c < cols; c += PANEL)
-        substitute(n, P, ldp, swap, kf_min(PANEL, cols - c), B + c, ldb);
+        substitute(
+            &(kf_system){n, n, P, ldp, kf_min(PANEL, cols - c), B + c, ldb},
+            swap);
     kf_free(swap);
     return st;
 }
@@ -308,15 +313,23 @@ kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B)
 
 /* ---- overdetermined: Householder QR -------------------------------------- */
 
-/* A -= v w' with w = tau A' v; v[0] = 1 is stored.  w is scratch of `cols`. */
-static void reflect(size_t rows, size_t cols, const double *v, double tau,
-                    double *A, size_t lda, double *w)
+/* A reflector, v[0] = 1 is stored, and scratch of as many numbers as A has
+ * columns. */
+typedef struct mirror {
+    double *v, tau, *w;
+} mirror;
+
+/* A -= v w' with w = tau A' v, of rows and columns from `at` of the mirror on. */
+static void reflect(const mirror *r, size_t at, size_t rows, size_t cols,
+                    double *A, size_t lda)
 {
-    memset(w, 0, cols * sizeof *w);
+    const double *v = r->v + at;
+
+    memset(r->w, 0, cols * sizeof *r->w);
     for (size_t i = 0; i < rows; i++)
-        subtract(cols, -tau * v[i], A + i * lda, w);
+        subtract(cols, -r->tau * v[i], A + i * lda, r->w);
     for (size_t i = 0; i < rows; i++)
-        subtract(cols, v[i], w, A + i * lda);
+        subtract(cols, v[i], r->w, A + i * lda);
 }
 
 /* The reflector that zeroes column j below the diagonal; 0 when there is
@@ -342,31 +355,31 @@ static double reflector(size_t j, size_t m, const double *P, size_t ldp,
     return -head / alpha;
 }
 
-kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
-                                  size_t cols, double *B, size_t ldb)
+kofn_status kf_code_least_squares(const kf_system *s)
 {
-    double *v = kf_new(m, sizeof *v);
-    double *w = kf_new(kf_max(n, PANEL), sizeof *w);
-    kofn_status st = v && w ? KOFN_OK : KOFN_NOMEM;
+    mirror r = {.v = kf_new(s->m, sizeof *r.v),
+                .w = kf_new(kf_max(s->n, PANEL), sizeof *r.w)};
+    kofn_status st = r.v && r.w ? KOFN_OK : KOFN_NOMEM;
 
-    for (size_t j = 0; !st && j < n; j++) {
-        double tau = reflector(j, m, P, ldp, v);
+    for (size_t j = 0; !st && j < s->n; j++) {
+        size_t rows = s->m - j;
 
-        if (tau == 0) {
+        r.tau = reflector(j, s->m, s->P, s->ldp, r.v);
+        if (r.tau == 0) {
             st = kf_fail(KOFN_UNSTABLE,
                          "singular system: column %zu of %zu "
                          "depends on those before",
-                         j, n);
+                         j, s->n);
             break;
         }
-        reflect(m - j, n - j, v + j, tau, P + j * ldp + j, ldp, w);
-        for (size_t c = 0; c < cols; c += PANEL)
-            reflect(m - j, kf_min(PANEL, cols - c), v + j, tau, B + j * ldb + c,
-                    ldb, w);
+        reflect(&r, j, rows, s->n - j, s->P + j * s->ldp + j, s->ldp);
+        for (size_t c = 0; c < s->cols; c += PANEL)
+            reflect(&r, j, rows, kf_min(PANEL, s->cols - c),
+                    s->B + j * s->ldb + c, s->ldb);
     }
     if (!st)
-        substitute_back(n, P, ldp, cols, B, ldb);
-    kf_free(v);
-    kf_free(w);
+        substitute_back(s);
+    kf_free(r.v);
+    kf_free(r.w);
     return st;
 }

@@ -297,18 +297,19 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
     size_t few = kf_min(s->told, want);
     double sets = choose(alive, want) / choose(alive - few, want - few);
-    double spend = fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets);
+    kf_budget b = {cost,
+                   fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets)};
     double best = HUGE_VAL;
 
-    s->budget -= spend;
+    s->budget -= b.left;
     kf_fit_of(&s->fit, t, c);
     for (; want > 0 && want < alive &&
-           kf_fit_choose(&s->fit, s->pick, alive, want, limit, cost, &spend);
-         spend -= cost) {
+           kf_fit_choose(&s->fit, s->pick, alive, want, limit, &b);
+         b.left -= cost) {
         size_t n = kf_fit_reduce(&s->fit, s->pick, want, limit);
         double left = kf_fit_left(&s->fit, s->pick, n);
 
-        spend -= (double)want * cost;
+        b.left -= (double)want * cost;
         if (least == 0 || n < least || (n == least && left < best)) {
             memcpy(s->best, s->pick, n * sizeof *s->best);
             least = n;
@@ -317,7 +318,7 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
         if (2 * least <= most && best <= s->e->noise * one)
             break;
     }
-    s->budget += fmax(spend, 0);
+    s->budget += fmax(b.left, 0);
     return 2 * least <= most || least + 2 <= most ? least : 0;
 }
 

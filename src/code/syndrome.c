@@ -92,14 +92,14 @@ static void strike_column(kf_syndromes *t, size_t j)
     for (size_t i = 1; i < t->q; i++)
         t->v[i] /= head;
     memset(t->w, 0, t->ld * sizeof *t->w);
-    kf_code_subtract_product(1, t->q, t->ld, t->v, t->q, t->first, t->ld, t->w,
-                             t->ld);
+    kf_code_subtract_product(&(kf_difference){1, t->q, t->ld, t->v, t->q,
+                                              t->first, t->ld, t->w, t->ld});
     for (size_t i = 1; i < t->q; i++)
         t->v[i] *= head / alpha;
     t->q--;
     t->first += t->ld;
-    kf_code_subtract_product(t->q, 1, t->ld, t->v + 1, 1, t->w, t->ld, t->first,
-                             t->ld);
+    kf_code_subtract_product(&(kf_difference){t->q, 1, t->ld, t->v + 1, 1, t->w,
+                                              t->ld, t->first, t->ld});
 }
 
 void kf_syndromes_strike(kf_syndromes *t, size_t node)
@@ -225,8 +225,9 @@ static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
     if (e->closed) {
         close_columns(e, Y, p->all);
         memset(p->C, 0, t->q * p->columns * sizeof *p->C);
-        kf_code_subtract_product(t->q, t->rows, p->columns, t->first, t->ld,
-                                 p->all, p->columns, p->C, p->columns);
+        kf_code_subtract_product(
+            &(kf_difference){t->q, t->rows, p->columns, t->first, t->ld, p->all,
+                             p->columns, p->C, p->columns});
         return;
     }
     for (size_t i = 0; i < t->q; i++)

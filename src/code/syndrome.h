@@ -108,11 +108,15 @@ double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n);
  * the limit: bits, of the first set the lowest.  Most that do are found. */
 unsigned kf_fit_surely_more(kf_fit *f, const uint32_t *nodes, size_t n,
                             double limit);
+/* Operations that may be spent: what a choice costs, and what is left. */
+typedef struct kf_budget {
+    double each, left;
+} kf_budget;
 /* Of the n put random choices of `want` first, one after the other, until one
- * leaves no more than the limit; each that does not costs so much, and false:
+ * leaves no more than the limit; each that does not is paid for, and false:
  * there is nothing left to spend. */
 bool kf_fit_choose(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
-                   double limit, double cost, double *spend);
+                   double limit, kf_budget *b);
 /* Of n nodes that leave no more than the limit put those first without which
  * more is left; how many they are. */
 size_t kf_fit_reduce(kf_fit *f, uint32_t *nodes, size_t n, double limit);

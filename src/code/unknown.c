@@ -72,13 +72,11 @@ static void set_identity(size_t n, double *I, double one)
 }
 
 /* C -= A B of matrices that are made of what P and B are. */
-static kofn_status subtract_product(const kf_sift *s, size_t m, size_t k,
-                                    size_t n, const double *A, const double *B,
-                                    double *C)
+static kofn_status subtract_product(const kf_sift *s, const kf_difference *d)
 {
     if (s->quaternions)
-        return kf_code_subtract_quaternions(m, k, n, A, B, C);
-    kf_code_subtract_product(m, k, n, A, k, B, n, C, n);
+        return kf_code_subtract_quaternions(d->m, d->k, d->n, d->A, d->B, d->C);
+    kf_code_subtract_product(d);
     return KOFN_OK;
 }
 
@@ -112,7 +110,7 @@ static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
     if (T && X) {
         memcpy(T, P, m * n * sizeof *T);
         set_identity(m, X, 1);
-        st = kf_code_least_squares(m, n, T, n, m, X, m);
+        st = kf_code_least_squares(&(kf_system){m, n, T, n, m, X, m});
         memcpy(W, X, n * m * sizeof *W);
     }
     kf_free(T);
@@ -145,12 +143,13 @@ static kofn_status polish(const kf_sift *s, const double *P, double *W,
         set_identity(n, E, -1);
         for (size_t i = 0; i < n * m; i++)
             N[i] = -W[i];
-        st = subtract_product(s, n, m, n, N, P, E); /* W P - I */
+        st = subtract_product(
+            s, &(kf_difference){n, m, n, N, m, P, n, E, n}); /* W P - I */
     }
     if (!st) {
         for (size_t i = 0; i < n * m; i++)
             N[i] = W[i];
-        st = subtract_product(s, n, n, m, E, N, W);
+        st = subtract_product(s, &(kf_difference){n, n, m, E, n, N, m, W, m});
         *off = after_polish(n, E);
     }
     kf_free(N);
@@ -165,7 +164,8 @@ static kofn_status fill_decoder(const kf_sift *s, const double *W,
     size_t known = s->symbols - s->unknown;
     double *C = kofn_layout_table(s->unknown, known);
     kofn_status st =
-        C ? subtract_product(s, s->unknown, s->rows, known, W, K, C)
+        C ? subtract_product(s, &(kf_difference){s->unknown, s->rows, known, W,
+                                                 s->rows, K, known, C, known})
           : KOFN_NOMEM;
 
     for (size_t u = 0; u < s->unknown && !st; u++) {

@@ -122,19 +122,18 @@ static kofn_status split_evenly(kf_ledger *l, size_t pieces)
 }
 
 /* Tasks of about `piece` strips, made of whole cells. */
-static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, size_t group,
-                                 uint32_t worker, size_t lo, size_t hi,
-                                 size_t piece)
+static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
+                                 uint32_t worker, size_t piece)
 {
-    const kf_ledger *l = &r->p.ledger[group];
-    size_t from = lo;
+    const kf_ledger *l = &r->p.ledger[b.group];
+    size_t from = b.lo;
 
-    for (size_t i = kf_cells_find(l, lo); i < l->count && l->cell[i].lo < hi;
-         i++) {
+    for (size_t i = kf_cells_find(l, b.lo);
+         i < l->count && l->cell[i].lo < b.hi; i++) {
         size_t to = l->cell[i].hi;
 
-        if (to - from >= piece || to >= hi) {
-            TRY(kf_core_ask_seat(c, r, group, worker, from, to));
+        if (to - from >= piece || to >= b.hi) {
+            TRY(kf_core_ask_seat(c, r, b.group, worker, from, to));
             from = to;
         }
     }
@@ -173,8 +172,9 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
             end++;
         }
         for (; k < end; k++)
-            TRY(ask_in_pieces(c, r, group, c->live_worker[who], d->deal[k].lo,
-                              d->deal[k].hi, kf_ceil_div(share, pieces)));
+            TRY(ask_in_pieces(c, r,
+                              (kf_band){group, d->deal[k].lo, d->deal[k].hi},
+                              c->live_worker[who], kf_ceil_div(share, pieces)));
     }
     return KOFN_OK;
 }

@@ -133,15 +133,17 @@ kofn_status kf_core_silent(const kf_product *p, size_t group,
     return KOFN_OK;
 }
 
-/* Of all seats of the group, or in a stream of these results. */
+/* Of all seats of the group, or in a stream of the results that are checked. */
 static kofn_status silent_seats(const kofn_core *c, const kf_product *p,
-                                size_t group, size_t lo, const uint32_t *tasks,
-                                size_t n, size_t *silent)
+                                const kofn_action *check, const uint32_t *tasks,
+                                size_t *silent)
 {
+    size_t group = check->group, lo = check->lo;
+
     *silent = 0;
     if (kf_code_all_speak(p->use->plan, group, lo))
         return KOFN_OK;
-    for (size_t i = 0; c->stream.on && i < n; i++)
+    for (size_t i = 0; c->stream.on && i < check->count; i++)
         TRY(add_silent(p, group, lo, p->task[tasks[i]].row, silent));
     for (size_t s = group; !c->stream.on && s < c->fleet.seats;
          s += c->fleet.groups)
@@ -283,13 +285,14 @@ static size_t most(kofn_core *c, kf_round *r, size_t group,
  * half of the results that could come beyond those that decode.  That all but
  * one of those are wrong is promised where they do not conspire, not counting those
  * that say nothing.  To detect, one principal that is wrong is enough. */
-static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
-                               const uint32_t *tasks, size_t n, kofn_action *a)
+static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
+                               kofn_action *a)
 {
+    size_t group = a->group, n = a->count;
     size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
     size_t known = kf_core_known_besides(c, r, group, tasks, n), silent;
 
-    TRY(silent_seats(c, &r->p, group, a->lo, tasks, n, &silent));
+    TRY(silent_seats(c, &r->p, a, tasks, &silent));
     share_of_one(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, kf_product_worth(&r->p, tasks, n));
     beyond = seats - kf_min(seats, kf_product_surely(&r->p));
@@ -303,33 +306,32 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
-                                       size_t lo, size_t hi,
+KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                                        const kf_decoder *d, size_t n)
 {
     const uint32_t *tasks = c->pool + c->pooled;
-    const kf_ledger *l = &r->p.ledger[group];
-    const kf_cell *cell = &l->cell[kf_cells_find(l, lo)];
+    const kf_ledger *l = &r->p.ledger[b.group];
+    const kf_cell *cell = &l->cell[kf_cells_find(l, b.lo)];
     kf_asked asked = {.number = c->next_check,
-                      .group = group,
-                      .lo = lo,
-                      .hi = hi,
+                      .group = b.group,
+                      .lo = b.lo,
+                      .hi = b.hi,
                       .count = n,
                       .open = true,
                       .again = cell->disagreed};
     kofn_action ask = {.type = KOFN_DO_CHECK,
                        .product = r->p.number,
                        .task = c->next_check,
-                       .group = group,
-                       .lo = lo,
-                       .hi = hi,
+                       .group = b.group,
+                       .lo = b.lo,
+                       .hi = b.hi,
                        .decoder = d,
                        .first = c->pooled,
                        .count = n,
                        .last = cell->last,
-                       .most = most(c, r, group, tasks, n)};
+                       .most = most(c, r, b.group, tasks, n)};
 
-    TRY(set_promise(c, r, group, tasks, n, &ask));
+    TRY(set_promise(c, r, tasks, &ask));
     asked.liars = ask.liars;
     TRY(kf_product_check(&r->p, asked, tasks));
     c->next_check++;

@@ -189,7 +189,12 @@ static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
 
     list->given++;
     list->done = KOFN_NEVER;
-    return kf_round_ask(c, r, worker, 0, row, 0, r->shape.span);
+    return kf_round_ask(c, r,
+                        (kf_task){.worker = worker,
+                                  .group = 0,
+                                  .row = row,
+                                  .lo = 0,
+                                  .hi = r->shape.span});
 }
 
 static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,

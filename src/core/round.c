@@ -43,28 +43,22 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
 
 /* ---- what they are asked ------------------------------------------------- */
 
-KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
-                                  size_t group, uint32_t row, size_t lo,
-                                  size_t hi)
+KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
 {
+    t.number = c->next_task;
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_WORK,
-                                .worker = worker,
+                                .worker = t.worker,
                                 .product = r->p.number,
-                                .task = c->next_task,
-                                .group = group,
-                                .row = row,
-                                .lo = lo,
-                                .hi = hi}));
-    TRY(kf_product_ask(&r->p, (kf_task){.number = c->next_task,
-                                        .group = (uint32_t)group,
-                                        .row = row,
-                                        .worker = worker,
-                                        .lo = lo,
-                                        .hi = hi}));
+                                .task = t.number,
+                                .group = t.group,
+                                .row = t.row,
+                                .lo = t.lo,
+                                .hi = t.hi}));
+    TRY(kf_product_ask(&r->p, t));
     c->next_task++;
-    kf_fleet_ask(&c->fleet, worker, c->now);
-    r->busy += r->load[worker].out++ == 0;
-    r->rows[worker] += hi - lo;
+    kf_fleet_ask(&c->fleet, t.worker, c->now);
+    r->busy += r->load[t.worker].out++ == 0;
+    r->rows[t.worker] += t.hi - t.lo;
     return KOFN_OK;
 }
 

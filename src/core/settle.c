@@ -110,19 +110,24 @@ static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
     r->resolve = true;
 }
 
+/* Cells from .. to-1 of a group, which share their history. */
+typedef struct run {
+    size_t group, from, to;
+} run;
+
 /* These strips are decided: have them decoded from the n tasks at the end of
  * the pool. */
-static kofn_status finish(kofn_core *c, kf_product *p, size_t group,
-                          size_t from, size_t to, const kf_decoder *d, size_t n)
+static kofn_status finish(kofn_core *c, kf_product *p, run u,
+                          const kf_decoder *d, size_t n)
 {
-    kf_cell *cell = p->ledger[group].cell;
+    kf_cell *cell = p->ledger[u.group].cell;
 
     p->noise = kf_larger(p->noise, d->noise);
     p->predicted = kf_larger(
         p->predicted,
         kf_code_predicted(d, kf_cache_plan(p->use->cache), p->use->plan));
     p->lost |= !d->whole;
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = u.from; i < u.to; i++) {
         cell[i].settled = true;
         p->unsettled -= cell[i].hi - cell[i].lo;
     }
@@ -130,9 +135,9 @@ static kofn_status finish(kofn_core *c, kf_product *p, size_t group,
         return KOFN_OK;
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_DECODE,
                                 .product = p->number,
-                                .group = group,
-                                .lo = cell[from].lo,
-                                .hi = cell[to - 1].hi,
+                                .group = u.group,
+                                .lo = cell[u.from].lo,
+                                .hi = cell[u.to - 1].hi,
                                 .decoder = d,
                                 .first = c->pooled,
                                 .count = n}));
@@ -140,55 +145,55 @@ static kofn_status finish(kofn_core *c, kf_product *p, size_t group,
     return KOFN_OK;
 }
 
-static kofn_status have_checked(kofn_core *c, kf_round *r, size_t group,
-                                size_t from, size_t to, const kf_decoder *d,
-                                size_t n)
+static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
+                                const kf_decoder *d, size_t n)
 {
-    kf_cell *cell = r->p.ledger[group].cell;
+    kf_cell *cell = r->p.ledger[u.group].cell;
+    kf_band strips = {u.group, cell[u.from].lo, cell[u.to - 1].hi};
 
-    for (size_t i = from; i < to; i++)
+    for (size_t i = u.from; i < u.to; i++)
         cell[i].checking = true;
-    TRY(kf_core_ask_check(c, r, group, cell[from].lo, cell[to - 1].hi, d, n));
+    TRY(kf_core_ask_check(c, r, strips, d, n));
     keep_survivors(c, &r->p, n);
     return KOFN_OK;
 }
 
 /* So many results of this cell are worth a check: those that say nothing do not
  * count where there may be others. */
-static kofn_status results_to_check(kofn_core *c, kf_round *r, size_t group,
-                                    const kf_cell *cell, const uint32_t *have,
-                                    size_t count, size_t *n)
+static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
+                                    const uint32_t *have, size_t count,
+                                    size_t *n)
 {
+    const kf_cell *cell = &r->p.ledger[u.group].cell[u.from];
     size_t silent = 0;
 
     if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
-        TRY(kf_core_silent(&r->p, group, cell, &silent));
+        TRY(kf_core_silent(&r->p, u.group, cell, &silent));
     *n = kf_product_enough(&r->p) + silent +
-         kf_core_vouch(c, r, group, have, count);
+         kf_core_vouch(c, r, u.group, have, count);
     return KOFN_OK;
 }
 
-/* Decide on cells [from, to), which share their history, or want one more. */
-static kofn_status settle_run(kofn_core *c, kf_round *r, size_t group,
-                              size_t from, size_t to)
+/* Decide on these cells, or want one more result of each. */
+static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
 {
     kf_product *p = &r->p;
-    kf_cell *cell = p->ledger[group].cell;
-    size_t n, worth = kf_product_has(p, &cell[from]), enough;
-    const uint32_t *have = kf_product_compared(p, &cell[from], &n);
+    kf_cell *cell = p->ledger[u.group].cell;
+    size_t n, worth = kf_product_has(p, &cell[u.from]), enough;
+    const uint32_t *have = kf_product_compared(p, &cell[u.from], &n);
     const kf_decoder *d;
     uint32_t *tasks, *rows;
 
     TRY(survivors(c, p, have, n, &tasks, &rows));
     TRY(kf_core_find_decoder(c, p, rows, n, &d));
     if (d && p->use->errors == KOFN_ERRORS_NONE)
-        return finish(c, p, group, from, to, d, n);
-    TRY(results_to_check(c, r, group, &cell[from], have, n, &enough));
+        return finish(c, p, u, d, n);
+    TRY(results_to_check(c, r, u, have, n, &enough));
     if (d && worth >= enough)
-        return have_checked(c, r, group, from, to, d, n);
+        return have_checked(c, r, u, d, n);
     p->unsure |= d != NULL;
-    for (size_t i = from; i < to; i++)
-        want(r, group, &cell[i], kf_max(worth + 1, d ? enough : 0));
+    for (size_t i = u.from; i < u.to; i++)
+        want(r, u.group, &cell[i], kf_max(worth + 1, d ? enough : 0));
     return KOFN_OK;
 }
 
@@ -217,7 +222,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
         while (end < l->count && l->cell[end].lo < hi &&
                same_history(&l->cell[end - 1], &l->cell[end]))
             end++;
-        TRY(settle_run(c, r, group, i, end));
+        TRY(settle_run(c, r, (run){group, i, end}));
     }
     return KOFN_OK;
 }
@@ -255,7 +260,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                 want(r, a->group, &l->cell[end], sure ? worth + 1 : wanted);
         }
         if (d && end > i) {
-            TRY(finish(c, p, a->group, i, end, d, n));
+            TRY(finish(c, p, (run){a->group, i, end}, d, n));
             TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
         }
         end += end == i; /* begun afresh meanwhile */

@@ -12,8 +12,12 @@ kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
     size_t seat = c->fleet.worker[worker].seat;
 
     for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
-        TRY(kf_round_ask(c, r, worker, group, kf_row_of_seat(&r->p, seat, t),
-                         lo, hi));
+        TRY(kf_round_ask(c, r,
+                         (kf_task){.worker = worker,
+                                   .group = (uint32_t)group,
+                                   .row = kf_row_of_seat(&r->p, seat, t),
+                                   .lo = lo,
+                                   .hi = hi}));
     return KOFN_OK;
 }
 
@@ -184,8 +188,12 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
                     kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
 
                 if (!counted_on(&r->p, group, &l->cell[i], row))
-                    TRY(kf_round_ask(c, r, who, group, row, l->cell[i].lo,
-                                     l->cell[i].hi));
+                    TRY(kf_round_ask(c, r,
+                                     (kf_task){.worker = who,
+                                               .group = (uint32_t)group,
+                                               .row = row,
+                                               .lo = l->cell[i].lo,
+                                               .hi = l->cell[i].hi}));
             }
     return KOFN_OK;
 }

@@ -237,8 +237,7 @@ void kf_round_free(kf_round *r);
 /* There are so many workers. */
 kofn_status kf_round_know(kf_round *r, size_t workers);
 /* Have this worker answer a row. */
-kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
-                         size_t group, uint32_t row, size_t lo, size_t hi);
+kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
 /* The task of its worker that an event speaks of. */
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
@@ -327,9 +326,8 @@ size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
 kofn_status kf_core_silent(const kf_product *p, size_t group,
                            const kf_cell *cell, size_t *silent);
 /* Of the n tasks at the end of the pool. */
-kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
-                              size_t lo, size_t hi, const kf_decoder *d,
-                              size_t n);
+kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
+                              const kf_decoder *d, size_t n);
 /* Where results disagreed those of workers who were located in this round do not
  * count; false: there are none. */
 bool kf_core_without_located(const kf_round *r, kf_cell *cell);

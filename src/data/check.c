@@ -57,7 +57,7 @@
 typedef struct sketch {
     const kf_check *c;
     size_t width, length, buckets, rows; /* of results, lane by lane    */
-    double least;   /* scales below it are taken for it                 */
+    double top;     /* of one over a scale: smaller scales are taken alike */
     double *over;   /* 1 / col, width                                   */
     double *weight; /* TILE                                             */
     double *factor; /* TILE: weight / scale                             */
@@ -85,10 +85,12 @@ static void draw_tile(sketch *s)
 }
 
 /* Entries of the same strip: f = weight / max(row col, least). */
-VECTORS static void fill_run(size_t n, double over_row, double top,
-                             double whole, const double *restrict w,
-                             const double *restrict over, double *restrict f)
+VECTORS static void fill_run(sketch *s, size_t from, size_t col, size_t n,
+                             double over_row, double whole)
 {
+    const double *restrict w = s->weight + from, *restrict over = s->over + col;
+    double *restrict f = s->factor + from, top = s->top;
+
     for (size_t k = 0; k < n; k++) {
         double x = over_row * over[k];
 
@@ -98,7 +100,6 @@ VECTORS static void fill_run(size_t n, double over_row, double top,
 
 static void fill_factors(sketch *s, size_t at, size_t n)
 {
-    double top = 1 / s->least;
     double whole = s->length <= BUCKETS ? 1 : draw_weight(&s->rng);
 
     for (size_t k = 0; k < n;) {
@@ -106,8 +107,7 @@ static void fill_factors(sketch *s, size_t at, size_t n)
         size_t run = kf_min(n - k, s->width - col);
         double over_row = 1 / s->c->row[s->c->lo + strip];
 
-        fill_run(run, over_row, top, whole, s->weight + k, s->over + col,
-                 s->factor + k);
+        fill_run(s, k, col, run, over_row, whole);
         k += run;
     }
 }
@@ -206,7 +206,7 @@ static kofn_status make_sketch(sketch *s, const kf_check *c)
     s->buckets = kf_min(s->length, BUCKETS);
     s->rows = c->decoder->seats * c->plan->layout.lanes;
     /* Where numbers lose digits for being small, so may honest ones. */
-    s->least = wide ? 0x1p-1022 / 0x1p-52 : 0x1p-126 / 0x1p-23;
+    s->top = wide ? 0x1p-52 / 0x1p-1022 : 0x1p-23 / 0x1p-126;
     s->over = kf_new(s->width, sizeof *s->over);
     s->weight = kf_new(TILE, sizeof *s->weight);
     s->factor = kf_new(TILE, sizeof *s->factor);

@@ -219,8 +219,7 @@ kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
 
 /* Strips [lo, hi) of the block times `in`, as KOFN_HOW_ROWS. */
 kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
-                            size_t lo, size_t hi, kofn_matrix *out,
-                            bool (*stopped)(void *), void *ud);
+                            size_t lo, size_t hi, kofn_matrix *out);
 
 /* ---- sums of a function (subset.c) ---------------------------------------- */
 
@@ -373,8 +372,8 @@ typedef struct kf_scratch {
     size_t sums_bytes;
 } kf_scratch;
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
-                      const kf_source *sources, size_t group, size_t lo,
-                      size_t hi, kofn_matrix *out, kf_scratch *scratch);
+                      const kf_source *sources, kf_band band, kofn_matrix *out,
+                      kf_scratch *scratch);
 /* Strips [lo, hi) of the group's wants, one want below the other, out of `out`
  * into `rows` and back; what falls over the edge is zeros. */
 void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
@@ -384,8 +383,8 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
 /* What kf_decode wrote there, and is not lost, multiplied back: KOFN_NONFINITE
  * when that leaves anything that is not a number. */
 kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
-                            size_t group, size_t lo, size_t hi,
-                            const kf_back *back, const kofn_matrix *out);
+                            kf_band band, const kf_back *back,
+                            const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
 kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);

@@ -273,25 +273,27 @@ static size_t straight(const decoding *j, size_t at, size_t hi)
 }
 
 kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
-                      const kf_source *sources, size_t group, size_t lo,
-                      size_t hi, kofn_matrix *out, kf_scratch *scratch)
+                      const kf_source *sources, kf_band band, kofn_matrix *out,
+                      kf_scratch *scratch)
 {
-    decoding j = {plan, d,       sources, group, width_of(plan, out),
+    decoding j = {plan, d,       sources, band.group, width_of(plan, out),
                   out,  scratch, false};
     size_t size = kf_dtype_size(out->dtype);
     size_t row = kf_max(1, d->results) * j.width * size;
     size_t step = kf_max(1, TILE / row);
 
-    j.far = kf_combine_is_far((hi - lo) * (row + d->mixed * j.width * size));
+    j.far = kf_combine_is_far((band.hi - band.lo) *
+                              (row + d->mixed * j.width * size));
     TRY(room(&scratch->src, &scratch->srcs, d->results + 1, sizeof(void *)));
     TRY(room(&scratch->dst, &scratch->dsts, d->mixed + 1, sizeof(void *)));
     TRY(room(&scratch->p, &scratch->bytes,
-             kf_min(step, hi - lo) * j.width * size * (d->mixed + 1), 1));
+             kf_min(step, band.hi - band.lo) * j.width * size * (d->mixed + 1),
+             1));
     if (d->factor)
         TRY(room(&scratch->sums, &scratch->sums_bytes,
-                 kf_factor_room(d->factor, (hi - lo) * j.width), 1));
-    for (size_t at = lo, end; at < hi; at = end) {
-        end = kf_max(kf_min(at + step, hi), straight(&j, at, hi));
+                 kf_factor_room(d->factor, (band.hi - band.lo) * j.width), 1));
+    for (size_t at = band.lo, end; at < band.hi; at = end) {
+        end = kf_max(kf_min(at + step, band.hi), straight(&j, at, band.hi));
         copy_plain(&j, at, end);
         if (d->mixed && row_by_row(&j, at, end))
             for (size_t i = at; i < end; i++)
@@ -305,11 +307,11 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
 }
 
 kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
-                            size_t group, size_t lo, size_t hi,
-                            const kf_back *back, const kofn_matrix *out)
+                            kf_band band, const kf_back *back,
+                            const kofn_matrix *out)
 {
     for (size_t w = 0; w < d->wants; w++) {
-        place at = place_of(plan, group, w, lo, hi, out);
+        place at = place_of(plan, band.group, w, band.lo, band.hi, out);
         kofn_matrix part = {NULL, at.rows, at.cols, out->ld, out->dtype};
         kf_back here = *back;
 

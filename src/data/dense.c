@@ -134,9 +134,12 @@ static bool stacks(const kofn_block *b, const kf_work *w)
 static kofn_status own_rows(const kofn_matrix *lane, bool left,
                             const kf_work *w, char *to)
 {
-    kofn_matrix a = some_rows(left ? w->in : lane, w->lo, w->hi);
+    kofn_factors f = {.A = some_rows(left ? w->in : lane, w->lo, w->hi),
+                      .B = left ? *lane : *w->in,
+                      .whole = *lane,
+                      .left = left};
 
-    return kf_own_multiply(w, lane, left, &a, left ? lane : w->in, false, to);
+    return kf_own_multiply(w, &f, false, to);
 }
 
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
@@ -178,24 +181,28 @@ kofn_status kf_data_left_rows_dense(const kofn_block *b, const kf_work *w)
  * In steps that are small enough for BLAS to do one without looking up; what the
  * worker multiplies itself is cut further where it is multiplied. */
 
-static kofn_status product(const kf_work *w, const kofn_matrix *lane, bool left,
-                           const kofn_matrix *x, const kofn_matrix *y, bool add,
+static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
                            void *to)
 {
     if (w->own)
-        return kf_own_multiply(w, lane, left, x, y, add, to);
-    kf_mat_multiply(x, y, add, to);
+        return kf_own_multiply(w, f, add, to);
+    kf_mat_multiply(&f->A, &f->B, add, to);
     return KOFN_OK;
 }
 
 /* ---- sums over strips ---------------------------------------------------- */
 
-/* Those of strips [lo, hi); *begun when there is something to add to.  The
- * lanes of the input stand one behind the other, `span` strips each. */
-static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
-                              const kf_work *w, size_t lo, size_t hi,
-                              bool *begun)
+/* Strips of each lane of the input, which stand one behind the other. */
+static size_t span_of(const kofn_block *b, bool left, const kf_work *w)
 {
+    return (left ? w->in->cols : w->in->rows) / b->lanes;
+}
+
+/* Those of strips [lo, hi); *begun when there is something to add to. */
+static kofn_status add_strips(const kofn_block *b, bool left, const kf_work *w,
+                              size_t lo, size_t hi, bool *begun)
+{
+    size_t span = span_of(b, left, w);
     size_t step =
         w->own ? hi - lo
                : kf_stride((double)w->out->rows * (double)w->out->cols, true);
@@ -204,20 +211,20 @@ static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
             size_t end = kf_min(at + step, hi);
-            kofn_matrix x, y;
+            kofn_factors f = {.whole = b->lane[l], .left = left};
 
             if (b->lane[l].rows == 0)
                 continue;
             if (*begun && kf_is_stopped(w))
                 return KOFN_AGAIN;
             if (left) {
-                x = some_cols(w->in, l * span + at, l * span + end);
-                y = some_rows(&b->lane[l], at, end);
+                f.A = some_cols(w->in, l * span + at, l * span + end);
+                f.B = some_rows(&b->lane[l], at, end);
             } else {
-                x = some_cols(&b->lane[l], at, end);
-                y = some_rows(w->in, l * span + at, l * span + end);
+                f.A = some_cols(&b->lane[l], at, end);
+                f.B = some_rows(w->in, l * span + at, l * span + end);
             }
-            st = product(w, &b->lane[l], left, &x, &y, *begun, w->out->data);
+            st = product(w, &f, *begun, w->out->data);
             if (st)
                 return st;
             *begun = true;
@@ -228,13 +235,12 @@ static kofn_status add_strips(const kofn_block *b, bool left, size_t span,
 /* Strips beyond the last are the first ones. */
 static kofn_status inner(const kofn_block *b, bool left, const kf_work *w)
 {
-    size_t span = (left ? w->in->cols : w->in->rows) / b->lanes;
+    size_t span = span_of(b, left, w);
     bool begun = false;
-    kofn_status st =
-        add_strips(b, left, span, w, w->lo, kf_min(w->hi, span), &begun);
+    kofn_status st = add_strips(b, left, w, w->lo, kf_min(w->hi, span), &begun);
 
     if (!st && w->hi > span)
-        st = add_strips(b, left, span, w, 0, w->hi - span, &begun);
+        st = add_strips(b, left, w, 0, w->hi - span, &begun);
     if (!st && !begun)
         memset(w->out->data, 0,
                w->out->rows * w->out->cols * kf_dtype_size(w->out->dtype));
@@ -280,14 +286,18 @@ kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
         return KOFN_NOMEM;
     for (size_t at = 0; at < a->rows && !st; at += step) {
         kofn_matrix rows = some_rows(a, at, kf_min(at + step, a->rows));
-        kofn_matrix margins = {t, 1, rows.rows, rows.rows, b->dtype};
+        kofn_factors once = {.A = rows, .B = *w->in, .whole = *a};
+        kofn_factors twice = {.A = {t, 1, rows.rows, rows.rows, b->dtype},
+                              .B = rows,
+                              .whole = *a,
+                              .left = true};
 
         if (at && kf_is_stopped(w))
             st = KOFN_AGAIN;
         if (!st)
-            st = product(w, a, false, &rows, w->in, false, t);
+            st = product(w, &once, false, t);
         if (!st)
-            st = product(w, a, true, &margins, &rows, true, w->out->data);
+            st = product(w, &twice, true, w->out->data);
     }
     kf_free(t);
     return st;

@@ -72,11 +72,11 @@ kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_subset_submessage, kf_subset_part;
 
-/* to = a b, or to += a b where `add`, as the worker multiplies itself; `whole`
- * is the lane that a, or where `left` b, is some rows and columns of (own.c). */
-kofn_status kf_own_multiply(const kf_work *w, const kofn_matrix *whole,
-                            bool left, const kofn_matrix *a,
-                            const kofn_matrix *b, bool add, void *to);
+/* to = A B, or to += A B where `add`, as the worker multiplies itself; `whole` of
+ * the factors is the lane that A, or where `left` B, is some rows and columns of
+ * (own.c). */
+kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *f, bool add,
+                            void *to);
 /* kofn_work, with products in that way; own: NULL for BLAS. */
 kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
                          const kf_own *own, bool (*stopped)(void *), void *ud);

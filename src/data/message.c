@@ -218,8 +218,15 @@ static void *at_strip(const kofn_matrix *x, bool left, size_t i, size_t strip)
     return left ? kf_at(x, i, strip) : kf_at(x, strip, 0);
 }
 
-static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
-                       size_t lo, size_t hi, const void **src, void **dst)
+/* Coefficients, and room for what is mixed and what it becomes. */
+typedef struct mixture {
+    double *V;
+    const void **src;
+    void **dst;
+} mixture;
+
+static void mix_strips(kf_messages *m, const kf_decoder *d, const mixture *x,
+                       size_t lo, size_t hi)
 {
     bool left = m->plan->op->left;
     size_t lanes = m->plan->layout.lanes, span = m->plan->span;
@@ -228,11 +235,11 @@ static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
 
     for (size_t i = 0; i < times; i++) {
         for (size_t w = 0; w < d->wants; w++)
-            src[w] = at_strip(&m->parts.part[w], left, i, lo);
+            x->src[w] = at_strip(&m->parts.part[w], left, i, lo);
         for (size_t r = 0; r < d->results; r++)
-            dst[r] = at_strip(&m->row[d->seat[r / lanes]]->m, left, i,
-                              r % lanes * span + lo);
-        kf_combine(d->results, d->wants, V, d->wants, src, dst, length,
+            x->dst[r] = at_strip(&m->row[d->seat[r / lanes]]->m, left, i,
+                                 r % lanes * span + lo);
+        kf_combine(d->results, d->wants, x->V, d->wants, x->src, x->dst, length,
                    m->plain->m.dtype);
     }
 }
@@ -240,21 +247,21 @@ static void mix_strips(kf_messages *m, const kf_decoder *d, const double *V,
 kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
                             size_t hi)
 {
-    double *V = kofn_layout_table(d->results, d->wants);
-    const void **src = kf_new(d->wants, sizeof *src);
-    void **dst = kf_new(d->results, sizeof *dst);
-    kofn_status st = V && src && dst ? make_room(m, d) : KOFN_NOMEM;
+    mixture x = {.V = kofn_layout_table(d->results, d->wants),
+                 .src = kf_new(d->wants, sizeof *x.src),
+                 .dst = kf_new(d->results, sizeof *x.dst)};
+    kofn_status st = x.V && x.src && x.dst ? make_room(m, d) : KOFN_NOMEM;
 
     if (!st) {
-        transpose(d, V);
+        transpose(d, x.V);
         /* parts beyond the input's edge are zero, so nothing is read of them */
         for (size_t w = 0; w < d->wants; w++)
             for (size_t r = 0; r < d->results && !m->parts.part[w].rows; r++)
-                V[r * d->wants + w] = 0;
-        mix_strips(m, d, V, lo, hi, src, dst);
+                x.V[r * d->wants + w] = 0;
+        mix_strips(m, d, &x, lo, hi);
     }
-    kf_free(V);
-    kf_free(src);
-    kf_free(dst);
+    kf_free(x.V);
+    kf_free(x.src);
+    kf_free(x.dst);
     return st;
 }

@@ -76,17 +76,17 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
     return KOFN_OK;
 }
 
-kofn_status kf_own_multiply(const kf_work *w, const kofn_matrix *whole,
-                            bool left, const kofn_matrix *a,
-                            const kofn_matrix *b, bool add, void *to)
+kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *all, bool add,
+                            void *to)
 {
+    const kofn_matrix *a = &all->A, *b = &all->B;
     size_t size = kf_dtype_size(a->dtype), at = 0;
     kofn_status st = KOFN_OK;
 
     while (at < a->rows && !st) {
         piece p = piece_of(a->rows - at, a->cols, b->cols, w->own->work);
         bool adds = add || p.depth < a->cols;
-        kofn_factors f = {.A = *a, .B = *b, .whole = *whole, .left = left};
+        kofn_factors f = *all;
         void *room = adds ? kf_new(p.rows * b->cols, size) : NULL;
 
         f.A.data = kf_at(a, at, 0);

@@ -75,6 +75,12 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 
 /* ---- entries ------------------------------------------------------------- */
 
+/* So many products added up, and the sum of their magnitudes. */
+typedef struct total {
+    size_t terms;
+    double exact, size;
+} total;
+
 /* sum x y, and the sum of magnitudes.  index: places in y, or NULL. */
 static double dot(const double *x, const double *y, const uint32_t *index,
                   size_t n, double *size)
@@ -99,21 +105,22 @@ static double dot(const double *x, const double *y, const uint32_t *index,
  * unit times the sum of magnitudes (C.-P. Jeannerod, S. M. Rump, "Improved error
  * bounds for inner products in floating-point arithmetic", SIAM J. Matrix Anal.
  * Appl. 34(2), 2013), besides what numbers lose for being small. */
-static bool is_right(const kf_factors *f, double was, double exact, double size,
-                     size_t terms, const line *a, const line *b)
+static bool is_right(const kf_factors *f, double was, const total *s,
+                     const line *a, const line *b)
 {
     int exponent = a->exponent + b->exponent;
-    double bound = f->unit * ((double)terms * size + fabs(exact));
+    double terms = (double)s->terms;
+    double bound = f->unit * (terms * s->size + fabs(s->exact));
 
     if (f->tolerance > 0 && !f->row.zero && !f->col.zero)
         bound += ldexp(f->tolerance / (f->row.over * f->col.over),
                        f->row.exponent + f->col.exponent - exponent);
     else if (a->zero || b->zero)
         return was == 0;
-    if (size > 0)
-        bound += ldexp((double)terms, f->least - exponent);
-    bound += 0x1p-1070 * (double)terms; /* what was lost here */
-    return was - was == 0 && fabs(ldexp(was, -exponent) - exact) <= bound;
+    if (s->size > 0)
+        bound += ldexp(terms, f->least - exponent);
+    bound += 0x1p-1070 * terms; /* what was lost here */
+    return was - was == 0 && fabs(ldexp(was, -exponent) - s->exact) <= bound;
 }
 
 static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
@@ -121,13 +128,15 @@ static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
 {
     const kf_factors *f = r->f;
     const uint32_t *index = f->S ? f->S->col + f->S->ptr[i] : NULL;
-    double was = kf_mat_entry(f->C, i, j), size;
-    double exact = dot(a->x, b->x, index, terms, &size);
-    double is = ldexp(exact, a->exponent + b->exponent);
+    total s = {.terms = terms};
+    double was = kf_mat_entry(f->C, i, j), is;
+
+    s.exact = dot(a->x, b->x, index, terms, &s.size);
+    is = ldexp(s.exact, a->exponent + b->exponent);
 
     if (f->C->dtype == KOFN_F32)
         is = (double)(float)is;
-    if (was == is || is_right(f, was, exact, size, terms, a, b))
+    if (was == is || is_right(f, was, &s, a, b))
         return KOFN_OK;
     TRY(kf_grow(&r->entry, &r->cap, r->count, sizeof *r->entry));
     r->entry[r->count++] = (kofn_wrong){i, j, was, is};

@@ -37,23 +37,31 @@ static double work_a_strip(const kofn_block *b)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* temp: used x strips x cols. */
+/* Products of some strips, before and after they are mixed. */
+typedef struct mixture {
+    double *each; /* used x strips x columns of the input: of the plain parts */
+    double
+        *mixed; /* A' A x: lanes x strips, summed over lanes                */
+    const void **src;
+    void **dst;
+} mixture;
+
 static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
-                     size_t hi, double *temp, const void **src, void **dst)
+                     size_t hi, const mixture *m)
 {
     size_t length = (hi - lo) * in->cols;
 
     for (size_t j = 0; j < b->used; j++) {
-        double *t = temp + j * length;
+        double *t = m->each + j * length;
         size_t from, to;
 
         part_rows(b, j, lo, hi, &from, &to);
         kf_mat_multiply_sparse(b->A, from, to, in, t);
         memset(t + (to - from) * in->cols, 0,
                (length - (to - from) * in->cols) * sizeof *t);
-        src[j] = t;
+        m->src[j] = t;
     }
-    kf_combine(b->lanes, b->used, b->weight, b->used, src, dst, length,
+    kf_combine(b->lanes, b->used, b->weight, b->used, m->src, m->dst, length,
                KOFN_F64);
 }
 
@@ -62,40 +70,47 @@ kofn_status kf_data_rows_sparse(const kofn_block *b, const kf_work *w)
     size_t cols = w->in->cols, strips = w->hi - w->lo;
     size_t step =
         kf_min(kf_stride(work_a_strip(b) * (double)cols, false), strips);
-    double *temp = kf_new(b->used * step, cols * sizeof *temp);
-    const void **src = kf_new(b->used, sizeof *src);
-    void **dst = kf_new(b->lanes, sizeof *dst);
-    kofn_status st = temp && src && dst ? KOFN_OK : KOFN_NOMEM;
+    mixture m = {.each = kf_new(b->used * step, cols * sizeof *m.each),
+                 .src = kf_new(b->used, sizeof *m.src),
+                 .dst = kf_new(b->lanes, sizeof *m.dst)};
+    kofn_status st = m.each && m.src && m.dst ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t at = w->lo; at < w->hi && !st; at += step) {
         size_t end = kf_min(at + step, w->hi);
 
         for (size_t l = 0; l < b->lanes; l++)
-            dst[l] = kf_at(w->out, l * strips + at - w->lo, 0);
-        mix_rows(b, w->in, at, end, temp, src, dst);
+            m.dst[l] = kf_at(w->out, l * strips + at - w->lo, 0);
+        mix_rows(b, w->in, at, end, &m);
         if (end < w->hi && kf_is_stopped(w))
             st = KOFN_AGAIN;
     }
-    kf_free(temp);
-    kf_free(src);
-    kf_free(dst);
+    kf_free(m.each);
+    kf_free(m.src);
+    kf_free(m.dst);
     return st;
 }
 
 /* ---- the input on the left ----------------------------------------------- */
 
+/* An input whose lanes stand `apart` columns from each other. */
+typedef struct wide {
+    const kofn_matrix *in;
+    size_t apart;
+} wide;
+
 /* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of
- * the lane's input, for part j.  Lanes stand `apart` columns from each
- * other. */
-static void mix_input(const kofn_block *b, size_t j, const kofn_matrix *in,
-                      size_t apart, size_t lo, size_t hi, double *mixed)
+ * the lane's input, for part j. */
+static void mix_input(const kofn_block *b, size_t j, wide of, size_t lo,
+                      size_t hi, double *mixed)
 {
+    const kofn_matrix *in = of.in;
+
     memset(mixed, 0, in->rows * (hi - lo) * sizeof *mixed);
     for (size_t l = 0; l < b->lanes; l++) {
         double weight = b->weight[l * b->used + j];
 
         for (size_t r = 0; r < in->rows && weight != 0; r++) {
-            const double *x = kf_at(in, r, l * apart + lo);
+            const double *x = kf_at(in, r, l * of.apart + lo);
 
             for (size_t i = 0; i < hi - lo; i++)
                 mixed[r * (hi - lo) + i] += weight * x[i];
@@ -105,18 +120,18 @@ static void mix_input(const kofn_block *b, size_t j, const kofn_matrix *in,
 
 /* out += strips [lo, hi) of the input, as mixed for each part, times those of
  * the part, as far as there are any. */
-static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
-                     size_t lo, size_t hi, double *mixed, double *out)
+static void add_left(const kofn_block *b, wide of, size_t lo, size_t hi,
+                     double *mixed, double *out)
 {
     for (size_t j = 0; j < b->used; j++) {
-        kofn_matrix x = {mixed, in->rows, 0, hi - lo, KOFN_F64};
+        kofn_matrix x = {mixed, of.in->rows, 0, hi - lo, KOFN_F64};
         size_t from, to;
 
         part_rows(b, j, lo, hi, &from, &to);
         x.cols = to - from;
         if (x.cols == 0)
             continue;
-        mix_input(b, j, in, apart, lo, hi, mixed);
+        mix_input(b, j, of, lo, hi, mixed);
         kf_mat_multiply_by_sparse(&x, b->A, from, out);
     }
 }
@@ -125,13 +140,12 @@ static void add_left(const kofn_block *b, const kofn_matrix *in, size_t apart,
 static kofn_status add_strips(const kofn_block *b, const kf_work *w, size_t lo,
                               size_t hi, size_t step, double *mixed)
 {
-    size_t apart = w->in->cols / b->lanes;
+    wide of = {w->in, w->in->cols / b->lanes};
 
     for (size_t at = lo; at < hi; at += step) {
         if (at > lo && kf_is_stopped(w))
             return KOFN_AGAIN;
-        add_left(b, w->in, apart, at, kf_min(at + step, hi), mixed,
-                 w->out->data);
+        add_left(b, of, at, kf_min(at + step, hi), mixed, w->out->data);
     }
     return KOFN_OK;
 }
@@ -173,7 +187,7 @@ kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
             if (i + l > 0 && kf_is_stopped(w))
                 st = KOFN_AGAIN;
             else
-                add_left(&lane, &row, 0, 0, b->rows, mixed,
+                add_left(&lane, (wide){&row, 0}, 0, b->rows, mixed,
                          kf_at(w->out, l * strips + i, 0));
         }
     kf_free(mixed);
@@ -182,23 +196,15 @@ kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
 
 /* ---- A' A x -------------------------------------------------------------- */
 
-/* Both products of some strips, summed over lanes. */
-typedef struct gram {
-    double *each;  /* used x strips: products of the plain parts */
-    double *mixed; /* lanes x strips                             */
-    const void **src;
-    void **dst;
-} gram;
-
 static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
-                     size_t hi, const gram *t)
+                     size_t hi, const mixture *t)
 {
     kofn_matrix margins = {t->mixed, 1, b->lanes * (hi - lo),
                            b->lanes * (hi - lo), KOFN_F64};
 
     for (size_t l = 0; l < b->lanes; l++)
         t->dst[l] = t->mixed + l * (hi - lo);
-    mix_rows(b, w->in, lo, hi, t->each, t->src, t->dst);
+    mix_rows(b, w->in, lo, hi, t);
     /* the lanes stand side by side, so that they are added up */
     for (size_t j = 0; j < b->used; j++) {
         kofn_matrix x = {t->each, 1, 0, hi - lo, KOFN_F64};
@@ -206,7 +212,7 @@ static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
 
         part_rows(b, j, lo, hi, &from, &to);
         x.cols = to - from;
-        mix_input(b, j, &margins, hi - lo, 0, hi - lo, t->each);
+        mix_input(b, j, (wide){&margins, hi - lo}, 0, hi - lo, t->each);
         kf_mat_multiply_by_sparse(&x, b->A, from, w->out->data);
     }
 }
@@ -214,10 +220,10 @@ static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
 kofn_status kf_data_gram_sparse(const kofn_block *b, const kf_work *w)
 {
     size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
-    gram t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
-              .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
-              .src = kf_new(b->used, sizeof *t.src),
-              .dst = kf_new(b->lanes, sizeof *t.dst)};
+    mixture t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),
+                 .mixed = kf_new(b->lanes * step, sizeof *t.mixed),
+                 .src = kf_new(b->used, sizeof *t.src),
+                 .dst = kf_new(b->lanes, sizeof *t.dst)};
     kofn_status st = t.each && t.mixed && t.src && t.dst ? KOFN_OK : KOFN_NOMEM;
 
     memset(w->out->data, 0, w->out->rows * sizeof *t.each);

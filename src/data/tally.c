@@ -106,7 +106,8 @@ kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
             all[sum.results] = (kf_source){&value[sum.results], 0, plan->span};
             sum.D[sum.results++] = 1;
         }
-        st = kf_decode(plan, &sum, all, 0, 0, plan->span, out, scratch);
+        st = kf_decode(plan, &sum, all, (kf_band){0, 0, plan->span}, out,
+                       scratch);
     }
     if (!st)
         st = kf_range_restore(out, &plainly);

@@ -375,11 +375,9 @@ kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
 }
 
 kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
-                            size_t lo, size_t hi, kofn_matrix *out,
-                            bool (*stopped)(void *), void *ud)
+                            size_t lo, size_t hi, kofn_matrix *out)
 {
-    kf_work w = {
-        .in = in, .out = out, .lo = lo, .hi = hi, .stopped = stopped, .ud = ud};
+    kf_work w = {.in = in, .out = out, .lo = lo, .hi = hi};
 
     return function_for(kf_kernel_of(KOFN_HOW_ROWS), b)(b, &w);
 }

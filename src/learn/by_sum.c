@@ -16,9 +16,10 @@
 /* Some rows at a time, which are still in the cache for their second use. */
 #define CACHED ((size_t)256 << 10)
 
-/* Points first, first + step, ... below `end`. */
+/* Points first, first + step, ... below `end`; `gram`: of X' X w, not of a loss. */
 typedef struct every {
     size_t first, step, end;
+    bool gram;
 } every;
 
 /* They are rows of X, and a view of it.  Where there are no two of them the
@@ -38,12 +39,13 @@ static every points_of(size_t first, size_t count, double batches, double what)
     size_t step = what > 0 ? (size_t)batches : 1;
     size_t batch = what > 0 ? (size_t)what - 1 : 0;
 
-    return (every){(batch + step - first % step) % step, step, count};
+    return (every){(batch + step - first % step) % step, step, count,
+                   what == KF_GRAM};
 }
 
 /* out += the gradient of these points, and their loss behind it; room: as
  * many as there are of them, and n. */
-static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
+static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
                               every which, const double *w, double *out,
                               double *space)
 {
@@ -56,7 +58,7 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss, bool gram,
                 to = kf_learn_row_of(g, n);
 
     TRY(kofn_product_plain(&rows, &in, &margins));
-    for (size_t k = 0; k < rows.rows && !gram; k++)
+    for (size_t k = 0; k < rows.rows && !which.gram; k++)
         out[n] +=
             kf_loss(loss, z[k], part->y[which.first + k * which.step], &z[k]);
     TRY(kofn_product_plain(&derivatives, &rows, &to));
@@ -113,8 +115,7 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
         every some = all;
 
         some.end = kf_min(all.end, all.first + most * all.step);
-        st = add_points(part, (kofn_loss)arg[0], what == KF_GRAM, some, w, sum,
-                        space);
+        st = add_points(part, (kofn_loss)arg[0], some, w, sum, space);
         all.first += most * all.step;
     }
     if (what == KF_OFFSET)

@@ -162,7 +162,7 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
     kofn_report rep = {0};
 
     TRY(kofn_begin_at(c->job, layer - 1, left, in, out));
-    TRY_UNSTOPPED(kf_learn_wait(c->job, c->look, c->ud, &rep));
+    TRY_UNSTOPPED(kf_learn_wait(c->job, (kf_look){c->look, c->ud}, &rep));
     kf_report_add(c->sum, &rep);
     return KOFN_OK;
 }

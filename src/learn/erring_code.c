@@ -77,9 +77,11 @@ static kofn_status settle(kf_erring_code *c)
     kofn_status st = Q ? KOFN_OK : KOFN_NOMEM;
 
     if (!st)
-        st = kf_pseudo(n, c->symbols, c->G, c->wants, c->W, c->D, &condition);
+        st = kf_pseudo(&(kf_equation){n, c->symbols, c->G, c->wants, c->W},
+                       c->D, &condition);
     if (!st)
-        st = kf_pseudo(n, c->symbols, c->G, n, c->G, Q, &condition);
+        st = kf_pseudo(&(kf_equation){n, c->symbols, c->G, n, c->G}, Q,
+                       &condition);
     for (size_t i = 0; i < n * n && !st; i++)
         Q[i] = (i % (n + 1) == 0) - Q[i];
     c->q = n - c->needed;
@@ -223,7 +225,7 @@ static kofn_status systematic(double *G, size_t all, size_t m)
     if (!st)
         memcpy(top, V, m * m * sizeof *top);
     if (!st)
-        st = kf_pseudo(m, m, top, all, V, G, &condition);
+        st = kf_pseudo(&(kf_equation){m, m, top, all, V}, G, &condition);
     for (size_t i = 0; i < m * m && !st; i++)
         G[i] = i % (m + 1) == 0;
     kf_free(V);

@@ -65,7 +65,7 @@ static kofn_status other_codeword(trial *t, double *codeword)
             memcpy(A + k * S, c->G + t->order[c->values - 1 - k] * S,
                    S * sizeof *A);
         if (K)
-            st = kf_pseudo(K, S, A, S, I, D, &condition);
+            st = kf_pseudo(&(kf_equation){K, S, A, S, I}, D, &condition);
     }
     for (size_t k = 0; k < K && !st; k++) {
         double by = 0;

@@ -162,7 +162,7 @@ kofn_status kf_erring_read(const kf_erring_layer *l, kofn_matrix *W)
     for (size_t x = 0; x < mn && !st; x++)
         I[x * mn + x] = 1;
     if (!st)
-        st = kf_pseudo(c->P, mn, E, mn, I, D, &condition);
+        st = kf_pseudo(&(kf_equation){c->P, mn, E, mn, I}, D, &condition);
     for (size_t x = 0; x < mn && !st; x++) {
         double *part = l->result + x * size;
 
@@ -355,7 +355,8 @@ static kofn_status decoder(const kf_erring_code *c, const uint8_t *wrong,
             memcpy(G + left++ * c->symbols, c->G + v * c->symbols,
                    c->symbols * sizeof *G);
     if (!st)
-        st = kf_pseudo(left, c->symbols, G, c->wants, c->W, some, &condition);
+        st = kf_pseudo(&(kf_equation){left, c->symbols, G, c->wants, c->W},
+                       some, &condition);
     for (size_t w = 0; w < c->wants && !st; w++)
         for (size_t v = 0, k = 0; v < c->values; v++)
             D[w * c->values + v] = wrong[v] ? 0 : some[w * left + k++];
@@ -434,7 +435,7 @@ static kofn_status regenerate(kf_erring_layer *l, size_t p,
         for (size_t i = 0; i < n; i++)
             fill_rows(c, from[i], E + i * mn);
         fill_rows(c, p, e);
-        st = kf_pseudo(n, mn, E, 1, e, x, &condition);
+        st = kf_pseudo(&(kf_equation){n, mn, E, 1, e}, x, &condition);
     }
     if (!st)
         memset(to, 0, size * sizeof *to);

@@ -62,8 +62,9 @@ static int look(void *ud)
 static kofn_status coded_product(iteration *it, kofn_matrix *out,
                                  kofn_report *rep)
 {
-    kofn_status st = kf_learn_round(it->job, false, it->v, out,
-                                    it->opt.watch ? look : NULL, it, rep);
+    kofn_status st =
+        kf_learn_round(it->job, false, it->v, out,
+                       (kf_look){it->opt.watch ? look : NULL, it}, rep);
 
     if (st == KOFN_PARTIAL)
         return kf_fail(KOFN_TOOFEW, "an iteration needs the whole product; "

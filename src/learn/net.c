@@ -248,10 +248,15 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* The first rows of `out` from row `from` of X on; NULL: nowhere. */
+/* What a net says of all points. */
+typedef struct said {
+    double *out; /* a row a point; NULL: nowhere */
+    double cost, right;
+} said;
+
+/* Some points, from row `from` of X on. */
 static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
-                              const kofn_matrix *y, size_t from, double *out,
-                              double *cost, double *right)
+                              const kofn_matrix *y, size_t from, said *all)
 {
     size_t n = p->net->widths[p->net->shape.layers];
     const kofn_matrix *last = &p->X[p->net->shape.layers];
@@ -260,26 +265,23 @@ static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
     for (size_t i = from; i < kf_min(from + CHUNK, X->rows); i++)
         kf_passes_put(p, kf_at(X, i, 0), y ? kf_at(y, i, 0) : NULL);
     TRY(kf_passes_forward(p, &kf_multiplier_plain));
-    kf_passes_cost(p, 1, cost, right);
-    for (size_t i = 0; i < p->count && out; i++)
+    kf_passes_cost(p, 1, &all->cost, &all->right);
+    for (size_t i = 0; i < p->count && all->out; i++)
         for (size_t j = 0; j < n; j++)
-            out[i * n + j] = last->dtype == KOFN_F64
-                                 ? *(double *)kf_at(last, i, j)
-                                 : (double)*(float *)kf_at(last, i, j);
+            all->out[(from + i) * n + j] =
+                last->dtype == KOFN_F64 ? *(double *)kf_at(last, i, j)
+                                        : (double)*(float *)kf_at(last, i, j);
     return KOFN_OK;
 }
 
 static kofn_status all_through(const kofn_net *net, const kofn_matrix *X,
-                               const kofn_matrix *y, bool classes, double *out,
-                               double *cost, double *right)
+                               const kofn_matrix *y, bool classes, said *all)
 {
     kf_passes p;
     kofn_status st = kf_passes_new(&p, net, classes, kf_min(CHUNK, X->rows));
 
     for (size_t i = 0; i < X->rows && !st; i += CHUNK)
-        st = go_through(&p, X, y, i,
-                        out ? out + i * net->widths[net->shape.layers] : NULL,
-                        cost, right);
+        st = go_through(&p, X, y, i, all);
     kf_passes_free(&p);
     return st;
 }
@@ -288,7 +290,7 @@ kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
                              kofn_matrix *out)
 {
     size_t n = net->widths[net->shape.layers];
-    double cost = 0, right = 0;
+    said all = {0};
 
     TRY(kf_net_check_points(net, X, "X"));
     if (!out || !out->data || out->rows != X->rows || out->cols != n ||
@@ -296,22 +298,24 @@ kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
         return kf_fail(KOFN_SHAPE,
                        "the predictions must be %zu x %zu, contiguous, float64",
                        X->rows, n);
-    TRY(all_through(net, X, NULL, false, out->data, &cost, &right));
+    all.out = out->data;
+    TRY(all_through(net, X, NULL, false, &all));
     return kf_mat_check_finite(out, "the predictions");
 }
 
 kofn_status kofn_net_score(const kofn_net *net, const kofn_matrix *X,
                            const kofn_matrix *y, kofn_score *score)
 {
-    double right = 0, m;
+    said all = {0};
+    double m;
     bool classes;
 
     *score = (kofn_score){0};
     TRY(kf_net_check_points(net, X, "X"));
     TRY(kf_net_check_targets(net, X->rows, y, "y", &classes));
-    TRY(all_through(net, X, y, classes, NULL, &score->loss, &right));
+    TRY(all_through(net, X, y, classes, &all));
     m = (double)X->rows;
-    score->loss /= m;
-    score->accuracy = classes ? right / m : (double)NAN;
+    score->loss = all.cost / m;
+    score->accuracy = classes ? all.right / m : (double)NAN;
     return KOFN_OK;
 }

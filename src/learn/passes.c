@@ -395,28 +395,33 @@ void kf_passes_done(kf_passes *p, size_t s, double weight, const double *means)
         bend(p, L - (s - L) / 2, weight, means);
 }
 
-static kofn_status go(kf_passes *p, size_t from, size_t to, double weight,
-                      const double *means, const kf_multiplier *by,
-                      const kofn_matrix *gradient)
+/* How activations are drawn towards their sparse mean. */
+typedef struct draw {
+    double weight;
+    const double *means;
+} draw;
+
+static kofn_status go(kf_passes *p, size_t from, size_t to, draw d,
+                      const kf_multiplier *by, const kofn_matrix *gradient)
 {
     for (size_t s = from; s < to; s++) {
         kf_wanted w = kf_passes_wanted(p, s, gradient);
 
         TRY_UNSTOPPED(
             by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
-        kf_passes_done(p, s, weight, means);
+        kf_passes_done(p, s, d.weight, d.means);
     }
     return KOFN_OK;
 }
 
 kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by)
 {
-    return go(p, 0, last_of(p), 0, NULL, by, NULL);
+    return go(p, 0, last_of(p), (draw){0}, by, NULL);
 }
 
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
                            const kf_multiplier *by, kofn_matrix *gradient)
 {
-    return go(p, last_of(p), kf_passes_products(p), weight, means, by,
+    return go(p, last_of(p), kf_passes_products(p), (draw){weight, means}, by,
               gradient);
 }

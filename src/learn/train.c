@@ -264,8 +264,8 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     kofn_status st;
 
     kf_train_ask(t->net, t->classes, batch, r->means, r->in);
-    st = kf_learn_round(t->job, false, &in, &out, t->opt.watch ? look : NULL, r,
-                        &rep);
+    st = kf_learn_round(t->job, false, &in, &out,
+                        (kf_look){t->opt.watch ? look : NULL, r}, &rep);
     if (st < 0 || st == KOFN_AGAIN)
         return st;
     if (rep.ages)

@@ -192,16 +192,15 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
 }
 
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
-                          const kofn_matrix *v, kofn_change *how,
-                          kofn_matrix *U, kofn_matrix *V)
+                          const kofn_matrix *v, kofn_turned *to)
 {
     kf_train_mesh *m = ud;
 
     turn_to(m, turn - 1, v);
-    *how = kf_training_change(m->t);
-    *U = m->p.D[operand];
-    *V = m->p.X[operand];
-    U->rows = V->rows = m->p.count;
+    to->change = kf_training_change(m->t);
+    to->U = m->p.D[operand];
+    to->V = m->p.X[operand];
+    to->U.rows = to->V.rows = m->p.count;
     return KOFN_OK;
 }
 

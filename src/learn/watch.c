@@ -3,21 +3,19 @@
 
 #define LOOK (KOFN_SECOND / 10)
 
-kofn_status kf_learn_wait(kofn_job *job, int (*look)(void *ud), void *ud,
-                          kofn_report *rep)
+kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep)
 {
     kofn_status st;
 
     do
-        st = kofn_pump(job, look ? LOOK : KOFN_NEVER, rep);
-    while (st == KOFN_AGAIN && !(look && look(ud)));
+        st = kofn_pump(job, look.stops ? LOOK : KOFN_NEVER, rep);
+    while (st == KOFN_AGAIN && !(look.stops && look.stops(look.ud)));
     return st;
 }
 
 kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
-                           kofn_matrix *out, int (*look)(void *ud), void *ud,
-                           kofn_report *rep)
+                           kofn_matrix *out, kf_look look, kofn_report *rep)
 {
     TRY(left ? kofn_begin_left(job, in, out) : kofn_begin(job, in, out));
-    return kf_learn_wait(job, look, ud, rep);
+    return kf_learn_wait(job, look, rep);
 }

@@ -12,13 +12,16 @@
             return unstopped_status_;                                          \
     } while (0)
 
-/* Ten times a second `look` is asked while the round lasts, where it is not
- * NULL; not 0 has this return KOFN_AGAIN. */
+/* Who is asked whether to stop. */
+typedef struct kf_look {
+    int (*stops)(void *ud); /* NULL: nobody */
+    void *ud;
+} kf_look;
+/* Ten times a second it is asked while the round lasts; not 0 has this return
+ * KOFN_AGAIN. */
 kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
-                           kofn_matrix *out, int (*look)(void *ud), void *ud,
-                           kofn_report *rep);
+                           kofn_matrix *out, kf_look look, kofn_report *rep);
 /* The same of a round that has begun. */
-kofn_status kf_learn_wait(kofn_job *job, int (*look)(void *ud), void *ud,
-                          kofn_report *rep);
+kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep);
 
 #endif

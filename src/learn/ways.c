@@ -66,8 +66,9 @@ kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out)
 {
     kofn_report rep = {0};
-    kofn_status st = kf_learn_round(d->job, left, in, out,
-                                    d->r->opt.watch ? look : NULL, d, &rep);
+    kofn_status st =
+        kf_learn_round(d->job, left, in, out,
+                       (kf_look){d->r->opt.watch ? look : NULL, d}, &rep);
 
     if (st == KOFN_AGAIN)
         return st;

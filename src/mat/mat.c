@@ -244,9 +244,10 @@ void kf_parts_free(kf_parts *p)
 
 /* ---- products ------------------------------------------------------------ */
 
-static void multiply_f64(int m, int n, int k, const kofn_matrix *a,
-                         const kofn_matrix *b, double add, double *c)
+static void multiply_f64(const kofn_matrix *a, const kofn_matrix *b, double add,
+                         double *c)
 {
+    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
     int lda = (int)a->ld, ldb = (int)b->ld;
 
     if (n == 1)
@@ -273,9 +274,10 @@ static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
                     (int)a->ld, y + (size_t)at * b->ld, (int)b->ld, add, c, 1);
 }
 
-static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
-                         const kofn_matrix *b, float add, float *c)
+static void multiply_f32(const kofn_matrix *a, const kofn_matrix *b, float add,
+                         float *c)
 {
+    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
     int lda = (int)a->ld, ldb = (int)b->ld;
 
     if (n == 1)
@@ -293,18 +295,16 @@ static void multiply_f32(int m, int n, int k, const kofn_matrix *a,
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c)
 {
-    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
-
-    if (m == 0 || n == 0)
+    if (a->rows == 0 || b->cols == 0)
         return;
-    if (k == 0 && !add)
+    if (a->cols == 0 && !add)
         memset(c, 0, a->rows * b->cols * kf_dtype_size(a->dtype));
-    if (k == 0)
+    if (a->cols == 0)
         return;
     if (a->dtype == KOFN_F64)
-        multiply_f64(m, n, k, a, b, add, c);
+        multiply_f64(a, b, add, c);
     else
-        multiply_f32(m, n, k, a, b, add, c);
+        multiply_f32(a, b, add, c);
 }
 
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,

@@ -47,7 +47,7 @@ typedef struct step {
 
 static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
 {
-    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->asked.change};
+    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->asked.to.change};
     kofn_status st;
 
     TRY(kf_code_factors(s->of->code, seat, s->f, s->g));
@@ -65,11 +65,10 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
 {
     const kf_mesh_operand *o = &h->operand[operand];
     const kofn_problem *pb = &o->plan->layout.problem;
-    kofn_matrix *U = &out->U, *V = &out->V;
+    kofn_matrix *U = &out->to.U, *V = &out->to.V;
 
-    *out = (kf_turned){.change = KOFN_CHANGE_INIT};
-    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->change,
-                          U, V));
+    *out = (kf_turned){.to.change = KOFN_CHANGE_INIT};
+    TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
     TRY(kf_mat_check_matrix(U, "U"));
     TRY(kf_mat_check_matrix(V, "V"));
     if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n ||
@@ -103,8 +102,8 @@ static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
     s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
     if (!s->f || !s->g || !s->col)
         return KOFN_NOMEM;
-    TRY(kf_side_new(&s->u, &s->asked.U, L, 1, cut.rows, o->resident.by));
-    TRY(kf_side_new(&s->v, &s->asked.V, L, 1, cut.cols, 1));
+    TRY(kf_side_new(&s->u, &s->asked.to.U, L, 1, cut.rows, o->resident.by));
+    TRY(kf_side_new(&s->v, &s->asked.to.V, L, 1, cut.cols, 1));
     kf_side_choose(&s->u, 0);
     kf_side_choose(&s->v, 0);
     return KOFN_OK;
@@ -258,8 +257,8 @@ kofn_status kf_changing_lose(kf_host *h)
     if (h->seat == KOFN_NO_SEAT)
         return KOFN_OK;
     h->seat = KOFN_NO_SEAT;
-    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_LOST,
-                                              .now = h->clock(h->clock_ud)});
+    return kf_host_step(
+        h, &(kofn_node_event){.type = KOFN_NODE_LOST, .now = kf_host_now(h)});
 }
 
 kofn_status kf_changing_adopt(kf_host *h, const void *lines)

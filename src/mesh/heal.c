@@ -187,7 +187,7 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
                    .turn = turn,
                    .line = note->at.line,
                    .block = b};
-    c->since = h->clock(h->clock_ud);
+    c->since = kf_host_now(h);
     return kf_changing_settle(h);
 }
 
@@ -247,7 +247,7 @@ static bool may_come(const kf_host *h, kofn_time wait)
 {
     const kf_changing *c = &h->changing;
 
-    if (c->asks > 0 || h->clock(h->clock_ud) - c->asked >= wait)
+    if (c->asks > 0 || kf_host_now(h) - c->asked >= wait)
         return false;
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation && !h->route[i].over &&
@@ -268,7 +268,7 @@ static kofn_time longer(const kf_host *h)
 static kofn_status ask(kf_host *h, size_t blocks)
 {
     kf_changing *c = &h->changing;
-    kofn_time now = h->clock(h->clock_ud);
+    kofn_time now = kf_host_now(h);
 
     if (c->asked && now - c->asked < longer(h))
         return KOFN_AGAIN;

@@ -90,14 +90,14 @@ void kf_host_advance(kf_host *h, kofn_mark at)
 static kofn_status done(kf_host *h, const kofn_task *t, bool final)
 {
     return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                              .now = h->clock(h->clock_ud),
+                                              .now = kf_host_now(h),
                                               .task = t,
                                               .final = final});
 }
 
 static kofn_status tick(kf_host *h)
 {
-    kofn_time now = h->clock(h->clock_ud);
+    kofn_time now = kf_host_now(h);
 
     if (now < kofn_node_alarm(h->node))
         return KOFN_OK;
@@ -200,9 +200,11 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
                          d->seat[i], t->group);
     }
     if (!st)
-        st = kf_decode(plan, d, source, 0, lo, lo + strips, out, &h->scratch);
+        st = kf_decode(plan, d, source, (kf_band){0, lo, lo + strips}, out,
+                       &h->scratch);
     if (!st)
-        st = kf_data_restore(plan, d, 0, lo, lo + strips, &back, out);
+        st =
+            kf_data_restore(plan, d, (kf_band){0, lo, lo + strips}, &back, out);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
         h->audit.odd = true;
@@ -219,7 +221,7 @@ static kofn_status check(kf_host *h, const kofn_task *t)
     kofn_node_event ev = {.type = KOFN_NODE_DONE, .task = t};
 
     TRY(kf_jury_check(h, t, &ev));
-    ev.now = h->clock(h->clock_ud);
+    ev.now = kf_host_now(h);
     TRY(kf_host_step(h, &ev));
     return h->jury.ours ? kf_jury_appeal(h, t) : KOFN_OK;
 }
@@ -238,7 +240,7 @@ static kofn_status update(kf_host *h, const kofn_task *t)
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
     TRY(kofn_node_step(h->node, &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                                   .now = h->clock(h->clock_ud),
+                                                   .now = kf_host_now(h),
                                                    .task = t,
                                                    .final = final}));
     kofn_node_look(h->node, &view);
@@ -303,8 +305,8 @@ static kofn_status watch(kf_host *h)
         return KOFN_OK;
     if (!h->opt.watch(h->opt.watch_ud, &view, h->scalar))
         return KOFN_OK;
-    TRY(kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_LEAVE,
-                                           .now = h->clock(h->clock_ud)}));
+    TRY(kf_host_step(
+        h, &(kofn_node_event){.type = KOFN_NODE_LEAVE, .now = kf_host_now(h)}));
     return KOFN_AGAIN;
 }
 
@@ -447,7 +449,7 @@ static kofn_status make_node(kf_host *h)
         TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
     h->opt.incarnation = n.incarnation;
     return kofn_node_new(&h->node, h->program.stage, h->program.stages, &n,
-                         h->clock(h->clock_ud));
+                         kf_host_now(h));
 }
 
 static kofn_status make(kf_host *h, const kofn_matrix *v)
@@ -484,7 +486,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
                         const kofn_peer_options *opt, const kofn_matrix *v,
-                        kofn_time (*clock)(void *), void *clock_ud)
+                        kf_timer timer)
 {
     kf_host *h;
     kofn_status st;
@@ -496,8 +498,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
         return KOFN_NOMEM;
     h->t = t;
     h->program = *program;
-    h->clock = clock;
-    h->clock_ud = clock_ud;
+    h->timer = timer;
     h->seat = KOFN_NO_SEAT;
     settle(h, opt);
     st = make(h, v);
@@ -579,7 +580,7 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
         *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
     if (scalar)
         memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
-    TRY(kf_host_new(&h, t, program, opt, v, wall_clock, NULL));
+    TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
     st = live(h);
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);

@@ -175,13 +175,18 @@ typedef struct kf_waiting {
 
 struct kf_check;
 
+/* What the time is: the machine's, or a simulator's. */
+typedef struct kf_timer {
+    kofn_time (*now)(void *ud);
+    void *ud;
+} kf_timer;
+
 typedef struct kf_host {
     kofn_transport *t;
     kofn_program program;
     kofn_peer_options opt;
     uint64_t job;
-    kofn_time (*clock)(void *ud);
-    void *clock_ud;
+    kf_timer timer;
 
     kofn_node *node;
     kf_mesh_operand *operand;
@@ -223,7 +228,11 @@ typedef struct kf_host {
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
                         const kofn_peer_options *opt, const kofn_matrix *v,
-                        kofn_time (*clock)(void *), void *clock_ud);
+                        kf_timer timer);
+static inline kofn_time kf_host_now(const kf_host *h)
+{
+    return h->timer.now(h->timer.ud);
+}
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */
@@ -278,9 +287,8 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 kofn_status kf_changing_lose(kf_host *h);
 /* What a turn does to a matrix as it is raised. */
 typedef struct kf_turned {
-    kofn_change change;
-    kofn_matrix U, V;
-    void *own[2]; /* numbers of those */
+    kofn_turned to;
+    void *own[2]; /* numbers of U and V */
 } kf_turned;
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
                             kf_turned *out);

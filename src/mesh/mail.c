@@ -48,7 +48,7 @@ static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
                        .principal = principal_of(h, peer),
                        .credit = BURST,
                        .t = h->at.t,
-                       .since = h->clock(h->clock_ud)};
+                       .since = kf_host_now(h)};
     return KOFN_OK;
 }
 
@@ -239,7 +239,7 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
  * for them again at once has them under way, or only wants to cost time. */
 static bool too_soon(kf_host *h, kofn_peer peer, const kofn_note *note)
 {
-    kofn_time now = h->clock(h->clock_ud);
+    kofn_time now = kf_host_now(h);
     bool print = note->type == KOFN_NOTE_PRINT;
     kf_route *r = kf_mail_route(h, peer);
 
@@ -301,7 +301,7 @@ static kofn_status lose(kf_host *h, const kf_route *r, kofn_node_event_type how)
     if (r->incarnation == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
         return KOFN_OK;
     return kf_host_step(h, &(kofn_node_event){.type = how,
-                                              .now = h->clock(h->clock_ud),
+                                              .now = kf_host_now(h),
                                               .incarnation = r->incarnation,
                                               .principal = r->principal});
 }
@@ -334,7 +334,7 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
                              const kofn_note *note, bool *take)
 {
     kofn_node_event ev = {.type = KOFN_NODE_NOTE,
-                          .now = h->clock(h->clock_ud),
+                          .now = kf_host_now(h),
                           .note = note,
                           .principal = from->principal};
     kofn_node_action a;
@@ -502,7 +502,7 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
 static void give_credit(kf_host *h, kf_route *r)
 {
     kofn_time each = KOFN_SECOND / PER_SECOND;
-    kofn_time notes = (h->clock(h->clock_ud) - r->since) / each;
+    kofn_time notes = (kf_host_now(h) - r->since) / each;
     uint64_t iterates = kf_min(h->at.t - r->t, (BURST + FLOOD) / PER_ITERATE);
 
     r->since += notes * each;
@@ -571,7 +571,7 @@ static kofn_status came(kf_host *h, kofn_peer peer)
 /* Two of whom neither knows who the other is would wait for ever. */
 kofn_status kf_mail_greet(kf_host *h)
 {
-    kofn_time now = h->clock(h->clock_ud);
+    kofn_time now = kf_host_now(h);
 
     if (now - h->greeted < GREET)
         return KOFN_OK;

@@ -58,16 +58,20 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
     kofn_cut cut = o->plan->layout.cut[0];
     double *norm = o->norms, *speed = o->norms + half(o);
     kf_turned a;
-    kf_growth rows = {
-        .change = &a.change, .by = &a.U, .width = p->rows, .parts = cut.rows};
-    kf_growth cols = {
-        .change = &a.change, .by = &a.V, .width = p->cols, .parts = cut.cols};
+    kf_growth rows = {.change = &a.to.change,
+                      .by = &a.to.U,
+                      .width = p->rows,
+                      .parts = cut.rows};
+    kf_growth cols = {.change = &a.to.change,
+                      .by = &a.to.V,
+                      .width = p->cols,
+                      .parts = cut.cols};
     kofn_status st = kf_changing_ask(h, turn, operand, &a);
 
     if (!st)
-        st = kf_data_stretch(&a.V, o->resident.by, &rows.gain);
+        st = kf_data_stretch(&a.to.V, o->resident.by, &rows.gain);
     if (!st)
-        st = kf_data_stretch(&a.U, o->resident.by, &cols.gain);
+        st = kf_data_stretch(&a.to.U, o->resident.by, &cols.gain);
     if (!st)
         st = kf_data_grow_norms(&rows, norm, speed);
     if (!st)

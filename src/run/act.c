@@ -269,10 +269,12 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
         TRY(kf_tally_count(&j->tally,
                            kofn_core_code(j->core, kf_job_use_number(p)),
                            a->decoder));
-    TRY(kf_decode(plan, a->decoder, source, a->group, a->lo - from,
-                  a->hi - from, &p->out, &j->scratch));
-    return kf_data_restore(plan, a->decoder, a->group, a->lo - from,
-                           a->hi - from, &p->back, &p->out);
+    TRY(kf_decode(plan, a->decoder, source,
+                  (kf_band){a->group, a->lo - from, a->hi - from}, &p->out,
+                  &j->scratch));
+    return kf_data_restore(plan, a->decoder,
+                           (kf_band){a->group, a->lo - from, a->hi - from},
+                           &p->back, &p->out);
 }
 
 /* What is no number spoils this product, not the next: say it when it is over,
@@ -341,12 +343,15 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
     stopwatch watch = start_work(j);
+    uint32_t use = kf_job_use_number(p);
+    kf_guard_code by = {kofn_core_code(j->core, use),
+                        kofn_core_cache(j->core, use)};
     kofn_status st = KOFN_NOMEM;
 
     kf_job_use(p, a);
     if (source)
-        st = kf_guard_check(&j->guard, kf_job_held(j, p), &p->measure, j->core,
-                            kf_job_use_number(p), a, source);
+        st = kf_guard_check(&j->guard, kf_job_held(j, p), &p->measure, by, a,
+                            source);
     kf_free(source);
     p->rep.decoding += end_work(j, watch, "check");
     if (st)

@@ -277,12 +277,12 @@ static size_t terms_of(const kofn_plan *use)
 }
 
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
-                           kofn_core *core, uint32_t number,
-                           const kofn_action *a, const kf_source *source)
+                           kf_guard_code by, const kofn_action *a,
+                           const kf_source *source)
 {
     const kofn_plan *use = of->messages->plan;
     kf_check c = {.plan = use,
-                  .code = kofn_core_code(core, number),
+                  .code = by.code,
                   .decoder = a->decoder,
                   .source = source,
                   .lo = a->lo,
@@ -300,9 +300,9 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
-    TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
-                        kf_check_few(&c, a->count, 0), &c.hidden));
+    TRY(kf_cache_parity(by.cache, a->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
+                        &c.hidden));
     found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
     if (!found.bad)
         return KOFN_NOMEM;

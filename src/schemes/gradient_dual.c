@@ -129,11 +129,10 @@ static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
     return u->X + (j * wide_of(u) + r) * cols;
 }
 
-/* out += x times what seat i mixes in submessage t of its q-th part. */
-static void add_part(const kf_dual *u, size_t i, size_t t, size_t q,
-                     size_t lane, double x, double *out)
+/* out += x times the row of what is mixed in submessage t of a part. */
+static void add_part(const kf_dual *u, size_t t, const double *row, double x,
+                     double *out)
 {
-    const double *row = encoded(u, (i + q) % u->n, t, q, lane);
 
     for (size_t r = 0; r < encoded_cols(u); r++)
         if (u->linked)
@@ -151,7 +150,7 @@ void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
         for (size_t l = 0; l < u->field; l++) {
             size_t part = first + (i + q) % u->n;
 
-            add_part(u, i, t, q, l, scale,
+            add_part(u, t, encoded(u, (i + q) % u->n, t, q, l), scale,
                      G + l * wide + part * u->units * u->field);
         }
 }
@@ -170,7 +169,8 @@ kofn_status kf_dual_level(kf_dual *u)
             for (size_t c = 0; c < u->d * size; c++)
                 row[c] = 0;
             for (size_t q = 0; q < u->d; q++)
-                add_part(u, i, t, q, 0, 1, row + q * size);
+                add_part(u, t, encoded(u, (i + q) % u->n, t, q, 0), 1,
+                         row + q * size);
             for (size_t c = 0; c < u->d * size; c++)
                 sum += row[c] * row[c];
             u->norm[t * u->n + i] = sum > 0 ? sqrt(sum) : 1;

@@ -185,16 +185,20 @@ static void place_of(const sizes *s, size_t block, size_t *row, size_t *col)
     }
 }
 
-static void fill(const sizes *s, bool left, const double *r, const double *c,
-                 double *E0, const double *E1, double *G)
+static void fill_block(const sizes *s, const double *r, const double *c,
+                       double *E0)
 {
     for (size_t j = 0; j < s->n; j++)
-        for (size_t i = 0; i < s->m; i++) {
-            size_t at = i + s->m * j;
+        for (size_t i = 0; i < s->m; i++)
+            E0[i + s->m * j] = r[i] * c[j];
+}
 
-            E0[at] = r[i] * c[j];
-            G[at] = E0[at] * (E1 ? E1[left ? i : j] : 1);
-        }
+static void fill_answer(const sizes *s, bool left, const double *E0,
+                        const double *E1, double *G)
+{
+    for (size_t j = 0; j < s->n; j++)
+        for (size_t i = 0; i < s->m; i++)
+            G[i + s->m * j] = E0[i + s->m * j] * (E1 ? E1[left ? i : j] : 1);
 }
 
 static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
@@ -214,8 +218,10 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
         st = kf_schemes_systematic_row(s.n2, s.n, L->seed, code->cols, col, c);
     if (!st && E1 && (left ? row < s.m : col < s.n))
         E1[left ? row : col] = 1;
-    if (!st)
-        fill(&s, left, r, c, E0, E1, G);
+    if (!st) {
+        fill_block(&s, r, c, E0);
+        fill_answer(&s, left, E0, E1, G);
+    }
     kofn_free(r);
     kofn_free(c);
     return st;

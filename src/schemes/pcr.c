@@ -331,11 +331,13 @@ static size_t find(const uint32_t *seats, size_t n, size_t points, size_t place)
     return i;
 }
 
-/* The mean over the `count` evenly spread places from the at-th on, if all
- * have answered. */
-static bool even_mean(const uint32_t *seats, size_t n, size_t points,
-                      size_t count, size_t at, double weight, double *D)
+/* The mean over the `count` evenly spread places from the at-th on, times the
+ * number of blocks, if all have answered; D is zero elsewhere. */
+static bool even_mean(const kofn_layout *L, const uint32_t *seats, size_t n,
+                      size_t count, size_t at, double *D)
 {
+    size_t points = shape_of(L).points;
+    double weight = (double)blocks(L) / (double)count;
     size_t each = points / count;
 
     for (size_t pass = 0; pass < 2; pass++)
@@ -362,8 +364,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
         return KOFN_UNSUITED;
     for (size_t count = c; count <= n; count++)
         for (size_t at = 0; points % count == 0 && at < points / count; at++)
-            if (even_mean(seats, n, points, count, at,
-                          (double)c / (double)count, D))
+            if (even_mean(L, seats, n, count, at, D))
                 return KOFN_OK;
     return KOFN_TOOFEW;
 }

@@ -227,7 +227,8 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
         source[i] = (kf_source){&block[i], 0, r->high};
     }
     memset(got, 0xff, sizeof got);
-    assert_ok(kf_decode(r->reader, d, source, 0, 0, r->high, &out, &scratch));
+    assert_ok(kf_decode(r->reader, d, source, (kf_band){0, 0, r->high}, &out,
+                        &scratch));
     assert_at_most(relative_error(got, r->A, ROWS * COLS), d->predicted);
     kf_scratch_free(&scratch);
     kf_decoder_free(d);

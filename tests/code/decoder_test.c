@@ -103,7 +103,8 @@ static void pseudo_inverses(void **state)
                     for (size_t j = 0; j < cols; j++)
                         W[w * cols + j] += x * A[i * cols + j];
                 }
-            assert_ok(kf_pseudo(rows, cols, A, wants, W, D, &condition));
+            assert_ok(kf_pseudo(&(kf_equation){rows, cols, A, wants, W}, D,
+                                &condition));
             /* for LAPACK without the scale, which W in the span of A undoes */
             for (size_t j = 0; j < cols; j++) {
                 double unscale = pow(scale, -(double)j);
@@ -131,9 +132,9 @@ static void what_is_out_of_reach(void **state)
     double D[2], condition;
 
     (void)state;
-    assert_ok(kf_pseudo(2, 3, G, 1, W, D, &condition));
+    assert_ok(kf_pseudo(&(kf_equation){2, 3, G, 1, W}, D, &condition));
     assert_true(fabs(D[0] - 3) < 4 * U && fabs(D[1] - 4) < 4 * U);
-    assert_ok(kf_pseudo(2, 3, none, 1, W, D, &condition));
+    assert_ok(kf_pseudo(&(kf_equation){2, 3, none, 1, W}, D, &condition));
     assert_true(D[0] == 0 && D[1] == 0);
 }
 

@@ -19,7 +19,7 @@ static void one_product(size_t m, size_t k, size_t n)
 
                 D[i * ldc + c] -= term;
             }
-    kf_code_subtract_product(m, k, n, A, lda, B, ldb, C, ldc);
+    kf_code_subtract_product(&(kf_difference){m, k, n, A, lda, B, ldb, C, ldc});
     assert_memory_equal(C, D, m * ldc * sizeof *C);
     kf_free(A);
     kf_free(B);
@@ -141,7 +141,7 @@ static void products_of_blocks(void **state)
 
     (void)state;
     memcpy(D, C, m * n * sizeof *C);
-    kf_code_subtract_product(m, k, n, A, k, B, n, D, n);
+    kf_code_subtract_product(&(kf_difference){m, k, n, A, k, B, n, D, n});
     assert_ok(kf_code_subtract_quaternions(m, k, n, A, B, C));
     for (size_t i = 0; i < m * n; i++) /* k terms of a few units at most */
         assert_true(fabs(C[i] - D[i]) <= 200 * (double)k * U);

@@ -301,7 +301,8 @@ static void least_squares_one(int kind, size_t m, size_t n, size_t cols)
 {
     system_t s = make_system(kind, m, n, cols), t = copy_system(&s);
 
-    assert_ok(kf_code_least_squares(m, n, t.P, t.ldp, cols, t.B, t.ldb));
+    assert_ok(kf_code_least_squares(
+        &(kf_system){m, n, t.P, t.ldp, cols, t.B, t.ldb}));
     gaps_are_untouched(&t);
     assert_at_most(least_squares_error(&s, t.B, t.ldb), 1);
     if (kind == PLAIN)
@@ -332,7 +333,8 @@ static void least_squares_refuses_singular(void **state)
     double P[8] = {1, 0, 2, 0, 3, 0, 4, 0}, B[4] = {1, 1, 1, 1};
 
     (void)state;
-    assert_status(KOFN_UNSTABLE, kf_code_least_squares(4, 2, P, 2, 1, B, 1));
+    assert_status(KOFN_UNSTABLE,
+                  kf_code_least_squares(&(kf_system){4, 2, P, 2, 1, B, 1}));
     assert_non_null(strstr(kofn_errmsg(), "singular"));
 }
 
@@ -349,15 +351,15 @@ static void solutions_repeat(void **state)
             system_t *t = i ? &b : &a;
 
             assert_ok(m == 37 ? kf_solve(37, t->P, t->ldp, 131, t->B, t->ldb)
-                              : kf_code_least_squares(m, 37, t->P, t->ldp, 131,
-                                                      t->B, t->ldb));
+                              : kf_code_least_squares(&(kf_system){
+                                    m, 37, t->P, t->ldp, 131, t->B, t->ldb}));
         }
         for (size_t c = 0; c < 131; c += 13) {
             system_t t = copy_system(&s);
 
             assert_ok(m == 37 ? kf_solve(37, t.P, t.ldp, 1, t.B + c, t.ldb)
-                              : kf_code_least_squares(m, 37, t.P, t.ldp, 1,
-                                                      t.B + c, t.ldb));
+                              : kf_code_least_squares(&(kf_system){
+                                    m, 37, t.P, t.ldp, 1, t.B + c, t.ldb}));
             for (size_t i = 0; i < 37; i++) {
                 assert_true(t.B[i * t.ldb + c] == a.B[i * a.ldb + c]);
                 assert_true(b.B[i * b.ldb + c] == a.B[i * a.ldb + c]);

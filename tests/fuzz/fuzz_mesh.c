@@ -51,8 +51,8 @@ static void run(street *s, const kofn_plan *plan)
     for (size_t i = 0; i < ROWS * ROWS; i++)
         numbers_of_A[i] = (double)(i % 7) - 3;
     start[0] = 1;
-    MUST(kf_host_new(&s->host, &s->base, &program, &o, &v, street_clock, s) ==
-         KOFN_OK);
+    MUST(kf_host_new(&s->host, &s->base, &program, &o, &v,
+                     (kf_timer){street_clock, s}) == KOFN_OK);
     while (s->d.left && !st) {
         bool worked;
 

@@ -79,8 +79,8 @@ static void run(street *s)
         next(&s->d, 2) ? KOFN_DECODE_REPLICATED : KOFN_DECODE_DISTRIBUTED;
     MUST(kf_train_mesh_new(&m, training, (const kofn_plan *const *)plan,
                            &program, &v) == KOFN_OK);
-    MUST(kf_host_new(&s->host, &s->base, &program, &o, &v, street_clock, s) ==
-         KOFN_OK);
+    MUST(kf_host_new(&s->host, &s->base, &program, &o, &v,
+                     (kf_timer){street_clock, s}) == KOFN_OK);
     while (s->d.left && !st) {
         bool worked;
 

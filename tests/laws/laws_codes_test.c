@@ -212,7 +212,8 @@ static void results_obey_G(harvest *h, size_t group)
     }
     memcpy(P, G, rows * n * 8);
     memcpy(B, R, rows * wide * 8);
-    check(kf_code_least_squares(rows, n, P, n, wide, B, wide) == KOFN_OK);
+    check(kf_code_least_squares(&(kf_system){rows, n, P, n, wide, B, wide}) ==
+          KOFN_OK);
     for (size_t q = 0; q < rows; q++)
         for (size_t c = 0; c < wide; c++) {
             double sum = -R[q * wide + c];
@@ -271,8 +272,8 @@ static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
         source[i] =
             (kf_source){&h->result[set[i] * groups + group], 0, h->p->span};
     rig_spoil(&h->r);
-    check(kf_decode(h->p, d, source, group, 0, h->p->span, &h->r.y, &scratch) ==
-          KOFN_OK);
+    check(kf_decode(h->p, d, source, (kf_band){group, 0, h->p->span}, &h->r.y,
+                    &scratch) == KOFN_OK);
     band(h, group, &from, &to);
     y = as_doubles(&h->r.y);
     check(error_of(h, y, from, to) <= d->predicted);

@@ -192,7 +192,8 @@ static kf_host *one_node(lane *l, const sim *s)
                       .wait = lane_wait,
                       .forget = lane_forget},
                 .now = KOFN_SECOND};
-    assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0, lane_clock, l));
+    assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0,
+                          (kf_timer){lane_clock, l}));
     return h;
 }
 

@@ -226,8 +226,7 @@ static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
 
 /* By nothing: where matrices may change nobody has one to check products with. */
 static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
-                                  const kofn_matrix *v, kofn_change *change,
-                                  kofn_matrix *U, kofn_matrix *V)
+                                  const kofn_matrix *v, kofn_turned *to)
 {
     static double zeros[N];
 
@@ -235,8 +234,7 @@ static kofn_status change_nothing(void *ud, uint64_t turn, uint32_t operand,
     (void)turn;
     (void)operand;
     (void)v;
-    (void)change;
-    *U = *V = (kofn_matrix){zeros, 1, N, N, KOFN_F64};
+    to->U = to->V = (kofn_matrix){zeros, 1, N, N, KOFN_F64};
     return KOFN_OK;
 }
 
@@ -346,8 +344,9 @@ static void what_nobody_can_bound_is_refused(void **state)
         sim s;
 
         own_up(&s, k, 0);
-        assert_status(KOFN_UNSUITED, kf_host_new(&host, &t, &s.program, &s.opt,
-                                                 &s.v0, sim_clock, &s));
+        assert_status(KOFN_UNSUITED,
+                      kf_host_new(&host, &t, &s.program, &s.opt, &s.v0,
+                                  (kf_timer){sim_clock, &s}));
         assert_non_null(strstr(kofn_errmsg(), "say p=1"));
         assert_non_null(
             strstr(kofn_errmsg(), k->left ? "mixes rows" : "mixes columns"));
@@ -513,16 +512,15 @@ static kofn_status change_output(void *ud, uint64_t t, kofn_matrix *product,
 }
 
 static kofn_status change_by(void *ud, uint64_t turn, uint32_t operand,
-                             const kofn_matrix *v, kofn_change *change,
-                             kofn_matrix *U, kofn_matrix *V)
+                             const kofn_matrix *v, kofn_turned *to)
 {
     const changing *c = changing_of(ud);
 
     (void)operand;
     (void)v;
-    change->step = -1;
-    *U = c->U[turn - 1];
-    *V = c->V[turn - 1];
+    to->change.step = -1;
+    to->U = c->U[turn - 1];
+    to->V = c->V[turn - 1];
     return KOFN_OK;
 }
 

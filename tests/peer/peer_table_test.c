@@ -39,7 +39,8 @@ static void three_up(three *x)
         x->operand[i].dense = &x->A[i];
         x->stage[i] = (kofn_stage){.plan = x->plan[i], .operand = i};
     }
-    assert_ok(kf_host_new(&x->host, &x->t, &program, &o, &x->v, no_time, NULL));
+    assert_ok(kf_host_new(&x->host, &x->t, &program, &o, &x->v,
+                          (kf_timer){no_time, NULL}));
 }
 
 static void three_down(three *x)

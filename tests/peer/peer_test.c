@@ -359,8 +359,8 @@ static double drift(const char *spec, bool same, uint64_t seed)
 
         random_set(&r, set);
         for (size_t i = 0; i < D_NODES; i++)
-            assert_ok(kf_data_compute(block[i], &v[i], 0, plan->span, &piece[i],
-                                      NULL, NULL));
+            assert_ok(
+                kf_data_compute(block[i], &v[i], 0, plan->span, &piece[i]));
         for (size_t i = 0; i < D_NODES; i++) {
             const kf_decoder *d;
             kf_source source[D_K];
@@ -372,8 +372,8 @@ static double drift(const char *spec, bool same, uint64_t seed)
             assert_ok(kf_cache_get(cache, set, D_K, false, &d));
             for (size_t k = 0; k < D_K; k++)
                 source[k] = (kf_source){&piece[set[k]], 0, plan->span};
-            assert_ok(
-                kf_decode(plan, d, source, 0, 0, plan->span, &next, &scratch));
+            assert_ok(kf_decode(plan, d, source, (kf_band){0, 0, plan->span},
+                                &next, &scratch));
             assert_ok(sim_output(&any, t, &next, &v[i], scalar, &final));
             for (size_t e = 0; e < D_ROWS; e++)
                 x[e] *= 1 + (kf_rng_uniform(&r) - 0.5) * 0x1p-52;

@@ -347,7 +347,8 @@ static kofn_status opens(const sim *s, const kofn_program *program)
     o.seat = 1;
     o.resume = true;
     p.ud = (void *)(uintptr_t)&s->node[1];
-    st = kf_host_new(&h, &t, &p, &o, &s->v0, sim_clock, (void *)(uintptr_t)s);
+    st = kf_host_new(&h, &t, &p, &o, &s->v0,
+                     (kf_timer){sim_clock, (void *)(uintptr_t)s});
     kf_host_free(h);
     return st;
 }

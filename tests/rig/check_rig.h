@@ -364,8 +364,8 @@ static inline double decode_rest(fleet *f, const verdict *v)
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};
     assert_ok(kf_decoder_new(&d, f->code, seat, n, false));
-    assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
-                        &f->scratch));
+    assert_ok(kf_decode(f->plan, d, source, (kf_band){0, 0, f->plan->span},
+                        &f->out, &f->scratch));
     x = as_doubles(&f->out);
     error = relative_error(x, f->want, f->out.rows * f->out.cols);
     predicted = d->predicted;

@@ -148,8 +148,8 @@ static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
         f->noise = d->noise;
         f->predicted = d->predicted;
         memset(f->out.data, 0xff, f->p * kf_dtype_size(f->dtype));
-        assert_ok(kf_decode(f->plan, d, source, 0, 0, f->plan->span, &f->out,
-                            &f->scratch));
+        assert_ok(kf_decode(f->plan, d, source, (kf_band){0, 0, f->plan->span},
+                            &f->out, &f->scratch));
         for (size_t i = 0; i < f->p; i++) {
             double x = number_at(f->out.data, i, f->dtype) - f->want[i];
 

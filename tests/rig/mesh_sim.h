@@ -341,7 +341,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->wakes = -1;
     n->seen = (kofn_mark){0, 0};
     n->status = KOFN_OK;
-    assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0, sim_clock, s));
+    assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0,
+                          (kf_timer){sim_clock, s}));
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up) {
             sim_link(s, id, i, KOFN_CAME);

@@ -148,8 +148,7 @@ static inline void compute_all(fleet *f, bool sparse)
     assert_ok(kf_data_encode(&resident, f->code, seat, f->seats, block));
     for (size_t i = 0; i < f->seats; i++) {
         f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
-        assert_ok(kf_data_compute(block[i], &f->x, 0, SPAN, &f->result[i], NULL,
-                                  NULL));
+        assert_ok(kf_data_compute(block[i], &f->x, 0, SPAN, &f->result[i]));
         kofn_block_drop(block[i]);
     }
     kf_resident_free(&resident);
@@ -209,7 +208,8 @@ static inline error decode(fleet *f, const kf_decoder *d)
     assert_non_null(source);
     for (size_t i = 0; i < d->seats; i++)
         source[i] = (kf_source){&f->result[d->seat[i]], 0, SPAN};
-    assert_ok(kf_decode(f->plan, d, source, 0, 0, SPAN, &f->out, &f->scratch));
+    assert_ok(kf_decode(f->plan, d, source, (kf_band){0, 0, SPAN}, &f->out,
+                        &f->scratch));
     for (size_t b = 0; b < f->k; b++) {
         long double top = 0, bottom = 0;
 

@@ -151,12 +151,11 @@ static void take_turn(fixture *f, uint64_t turn, const kofn_matrix *v,
     kofn_matrix *W = f->W + turn * L;
 
     for (uint32_t l = 0; l < L; l++) {
-        kofn_matrix U, V;
-        kofn_change c;
+        kofn_turned to;
 
         W[l] = copy_of(&W[l] - L);
-        assert_ok(f->program.change(&f->m[SIM_NODES], turn, l, v, &c, &U, &V));
-        step_plainly(&c, &U, &V, &W[l], M[l]);
+        assert_ok(f->program.change(&f->m[SIM_NODES], turn, l, v, &to));
+        step_plainly(&to.change, &to.U, &to.V, &W[l], M[l]);
     }
 }
 
@@ -295,13 +294,12 @@ static kofn_status sim_makes(void *ud, uint64_t t, kofn_matrix *product,
 }
 
 static kofn_status sim_change(void *ud, uint64_t turn, uint32_t operand,
-                              const kofn_matrix *v, kofn_change *c,
-                              kofn_matrix *U, kofn_matrix *V)
+                              const kofn_matrix *v, kofn_turned *to)
 {
     const sim_node *n = ud;
 
     return ((fixture *)n->sim->own)
-        ->program.change(at_node(n), turn, operand, v, c, U, V);
+        ->program.change(at_node(n), turn, operand, v, to);
 }
 
 static void compare_block(fixture *f, const kofn_block *b,
