@@ -44,8 +44,7 @@ static kofn_status draw_all(kofn_matrix *X, kofn_matrix *y, size_t n,
     return KOFN_OK;
 }
 
-kofn_status images_make(images *p, size_t train, size_t test,
-                             uint64_t seed)
+kofn_status images_make(images *p, size_t train, size_t test, uint64_t seed)
 {
     kofn_status st;
 

@@ -30,8 +30,7 @@ const paper papers[] = {
      "kofn-papers elastic --scenario 3 --json  test errors of all 60 iterations\n"
      "kofn-papers elastic --scale 0.1  smaller matrices",
      PAPER_ELASTIC, papers_elastic, 3, 1, OF_PUBLISHED},
-    {"gradient", "adaptive gradient coding, simulated",
-     "Against its formula.",
+    {"gradient", "adaptive gradient coding, simulated", "Against its formula.",
      "kofn-papers gradient --scale 10  ten times as many iterations",
      PAPER_GRADIENT, papers_gradient, GRADIENT_SCENARIOS, 1000, OF_RUNS},
     {"stream", "DIP and IDIP: streams of products",
@@ -91,8 +90,9 @@ const paper papers[] = {
 
 static int help(void)
 {
-    printf("kofn-papers NAME [options] -- published experiments and closed forms, "
-           "computed\n\n");
+    printf(
+        "kofn-papers NAME [options] -- published experiments and closed forms, "
+        "computed\n\n");
     for (const paper *p = papers; p->name; p++)
         printf("  %-12s%s\n", p->name, p->summary);
     printf("\nkofn-papers NAME --help says more.  Ends with 0, with 1 where "
@@ -133,7 +133,8 @@ static int no_paper(const char *name)
 static int check(const papers_args *a)
 {
     const paper *p = a->paper;
-    bool with_images = a->scenario == 6 || (p->run == papers_dnn && a->scenario != 1);
+    bool with_images =
+        a->scenario == 6 || (p->run == papers_dnn && a->scenario != 1);
 
     if (a->scenario > p->scenarios)
         return papers_say(PAPERS_USAGE, "--scenario %zu: %s has 1 to %zu",
@@ -142,9 +143,10 @@ static int check(const papers_args *a)
         return papers_say(PAPERS_USAGE, "--scale %g: %s takes at most %g, %s",
                           a->scale, p->name, p->most_scale, p->most);
     if (a->mnist && !with_images)
-        return papers_say(PAPERS_USAGE,
-                          "--mnist: goes with stream --scenario 6, and with dnn "
-                          "but for --scenario 1");
+        return papers_say(
+            PAPERS_USAGE,
+            "--mnist: goes with stream --scenario 6, and with dnn "
+            "but for --scenario 1");
     return 0;
 }
 

@@ -236,11 +236,10 @@ static int bad_option(const paper *p, bool bare, const char *word)
 
     for (size_t i = 0; i < ROWS; i++)
         if (key_of(&rows[i]) == optopt && rows[i].of & p->bit)
-            return papers_say(PAPERS_USAGE,
-                              "--%s %s; see kofn-papers %s --help",
-                              rows[i].name,
-                              bare ? "needs a value" : "takes no value",
-                              p->name);
+            return papers_say(
+                PAPERS_USAGE, "--%s %s; see kofn-papers %s --help",
+                rows[i].name, bare ? "needs a value" : "takes no value",
+                p->name);
     return no_option(p, optopt ? letter : word);
 }
 

@@ -89,7 +89,8 @@ void papers_print_json(json_t *o)
 {
     char *text = json_dumps(o, JSON_REAL_PRECISION(17));
 
-    puts(text ? text : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
+    puts(text ? text
+              : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
     free(text);
     json_decref(o);
     printed = true;
@@ -157,7 +158,7 @@ int papers_mnist(const papers_args *a, images *p)
     kofn_status st = images_read(p, a->mnist);
 
     return st == KOFN_NOMEM ? papers_ended(st)
-           : st             ? papers_say(PAPERS_USAGE, "--mnist %s: %s",
-                                         a->mnist, kofn_errmsg())
-                            : 0;
+           : st ? papers_say(PAPERS_USAGE, "--mnist %s: %s", a->mnist,
+                             kofn_errmsg())
+                : 0;
 }

@@ -18,14 +18,14 @@ typedef struct papers_args {
     const struct paper *paper;
     bool json, help;
     uint64_t seed;
-    size_t scenario;     /* 0: all                           */
-    double scale;        /* 0: as usual                      */
-    int stale;           /* 1 + fifo, latest, reset; 0: fifo */
-    const char *mnist;   /* folder, or NULL                  */
-    size_t workers;      /* 0: not given                     */
-    const char *scheme;  /* NULL: not given                  */
-    aet_params aet;      /* of gradient codes                */
-    rhat_params stream;  /* of streams; workers are above    */
+    size_t scenario;    /* 0: all                           */
+    double scale;       /* 0: as usual                      */
+    int stale;          /* 1 + fifo, latest, reset; 0: fifo */
+    const char *mnist;  /* folder, or NULL                  */
+    size_t workers;     /* 0: not given                     */
+    const char *scheme; /* NULL: not given                  */
+    aet_params aet;     /* of gradient codes                */
+    rhat_params stream; /* of streams; workers are above    */
     size_t delay;
     const char *grid, *batch_cut;
     size_t width, batch;

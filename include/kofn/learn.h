@@ -1,5 +1,5 @@
 /* learn.h -- users of the rounds of kofn.h, which includes this: iterations,
- * models of what gradient codes and streams of products take, regression.
+ * regression.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -63,6 +63,7 @@ KOFN_API kofn_status kofn_pagerank_plain(const kofn_sparse *M,
 KOFN_API kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
                                       kofn_iterate_result *res);
+
 /* ---- regression ---------------------------------------------------------- */
 
 /* Linear models of m points, the rows of X, by gradient descent on

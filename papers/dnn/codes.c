@@ -1,8 +1,8 @@
-/* model_dnn.c -- kofn model dnn: what training on coded weights stands, costs and
+/* codes.c -- what training on coded weights stands, costs and
  * waits for, of the codes that kofn has and as it was published (Dutta, Bai, Jeong,
  * Low, Grover 2018; docs/math/training.md 7, 9). */
-#include "show.h"
 #include "dnn/tolerance.h"
+#include "show.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static kofn_status ask_both(size_t way, const shape *s, stood ours[2],
                             dnn_tolerance *published)
 {
     kofn_status st = dnn_tolerance_of((dnn_redundancy)way, s->P, s->m, s->n,
-                                       s->cut, published);
+                                      s->cut, published);
 
     for (int back = 0; back < 2 && !st; back++)
         st = ask_plan(way, s, back, &ours[back]);
@@ -127,8 +127,7 @@ static json_t *way_json(const stood o[2], const dnn_tolerance *p)
     return j;
 }
 
-static void way_text(const char *name, const stood o[2],
-                     const dnn_tolerance *p)
+static void way_text(const char *name, const stood o[2], const dnn_tolerance *p)
 {
     printf("  %-12s", name);
     if (p->K[0])
@@ -228,10 +227,10 @@ static void fill_costs(const shape *s, cost c[COSTS])
 
 static json_t *cost_json(const cost *c)
 {
-    return c->sent
-               ? beside(pair_of(c->kofn[0], c->kofn[1]),
-                        pair_of(c->published[0], c->published[1]))
-               : beside(papers_number(c->kofn[0]), papers_number(c->published[0]));
+    return c->sent ? beside(pair_of(c->kofn[0], c->kofn[1]),
+                            pair_of(c->published[0], c->published[1]))
+                   : beside(papers_number(c->kofn[0]),
+                            papers_number(c->published[0]));
 }
 
 static void cost_text(const cost *c)
@@ -418,8 +417,8 @@ int papers_codes(const papers_args *a)
             cut[0], cut[1], s.B);
     if (s.P < s.m * s.n)
         return papers_say(PAPERS_USAGE,
-                       "--workers %zu: a grid of %zu x %zu needs %zu", s.P, s.m,
-                       s.n, s.m * s.n);
+                          "--workers %zu: a grid of %zu x %zu needs %zu", s.P,
+                          s.m, s.n, s.m * s.n);
     o = a->json ? json_pack("{s:I, s:o, s:o, s:I, s:I}", "workers",
                             (json_int_t)s.P, "grid", pair_of_sizes(s.m, s.n),
                             "batch_cut", pair_of_sizes(cut[0], cut[1]), "width",

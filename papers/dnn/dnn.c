@@ -17,8 +17,7 @@ const double dnn_rates[DNN_RATES] = {0.001, 0.005, 0.02};
 /* ---- Tables I and III ------------------------------------------------------ */
 
 static const dnn_redundancy table_kinds[DNN_KINDS] = {
-    DNN_GPD_UVN, DNN_GPD_VUM,
-    DNN_REPLICATION, DNN_TWO_MDS};
+    DNN_GPD_UVN, DNN_GPD_VUM, DNN_REPLICATION, DNN_TWO_MDS};
 const char *const dnn_kinds[DNN_KINDS] = {"gpd u=v^n", "gpd v=u^m",
                                           "replication", "two MDS"};
 
@@ -49,11 +48,11 @@ kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES])
         *t = tables[i];
         for (size_t k = 0; k < DNN_KINDS; k++) {
             kofn_status st = dnn_tolerance_of(table_kinds[k], t->P, t->m, t->n,
-                                               t->cut, &t->published[k]);
+                                              t->cut, &t->published[k]);
 
             if (!st)
-                st = dnn_tolerance_try(table_kinds[k], t->P, t->m, t->n,
-                                        t->cut, trials, seed, &t->got[k]);
+                st = dnn_tolerance_try(table_kinds[k], t->P, t->m, t->n, t->cut,
+                                       trials, seed, &t->got[k]);
             if (st)
                 return st;
             t->ok[k] = as_published(&t->got[k], &t->published[k]);
@@ -74,8 +73,7 @@ kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
         const size_t one[2] = {1, 1};
         double all = (double)P, side = (double)m, mn = side * side;
         dnn_tolerance t;
-        kofn_status st =
-            dnn_tolerance_of(DNN_GPD_UVN, P, m, m, one, &t);
+        kofn_status st = dnn_tolerance_of(DNN_GPD_UVN, P, m, m, one, &t);
         double coded;
 
         if (st)
@@ -91,9 +89,8 @@ kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
 
 kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
 {
-    static const dnn_redundancy kinds[3] = {DNN_GPD_UVN,
-                                             DNN_REPLICATION,
-                                             DNN_TWO_MDS};
+    static const dnn_redundancy kinds[3] = {DNN_GPD_UVN, DNN_REPLICATION,
+                                            DNN_TWO_MDS};
     const size_t one[2] = {1, 1};
 
     for (size_t i = 0; i < DNN_POINTS; i++) {
@@ -122,9 +119,8 @@ kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
 #define NODES 12
 #define SMALL 7 /* images of 28 x 28 in squares of 4 x 4 */
 
-static const dnn_redundancy ways[DNN_WAYS] = {
-    DNN_NONE, DNN_GPD_UVN, DNN_REPLICATION,
-    DNN_TWO_MDS};
+static const dnn_redundancy ways[DNN_WAYS] = {DNN_NONE, DNN_GPD_UVN,
+                                              DNN_REPLICATION, DNN_TWO_MDS};
 
 /* Means over squares. */
 static kofn_status shrink(kofn_matrix *X)
@@ -191,8 +187,8 @@ static kofn_status pupil_new(pupil *p, const kofn_net_shape *shape,
     return st;
 }
 
-static kofn_status fits(const pupil *p, const images *points,
-                        bool autoencoder, kofn_score *score)
+static kofn_status fits(const pupil *p, const images *points, bool autoencoder,
+                        kofn_score *score)
 {
     kofn_status st = kofn_net_score(
         p->net, &points->test_X, autoencoder ? NULL : &points->test_y, score);
@@ -216,15 +212,15 @@ static kofn_status err_once(const lesson *l, size_t way, double rate,
                             uint64_t seed, dnn_run *out)
 {
     const erring_options e = {.size = sizeof e,
-                           .kind = ways[way],
-                           .nodes = NODES,
-                           .m = 2,
-                           .n = 2,
-                           .chance = rate,
-                           .everywhere = way == 1,
-                           .checkpoint = CHECKPOINT,
-                           .most = 0,
-                           .seed = seed};
+                              .kind = ways[way],
+                              .nodes = NODES,
+                              .m = 2,
+                              .n = 2,
+                              .chance = rate,
+                              .everywhere = way == 1,
+                              .checkpoint = CHECKPOINT,
+                              .most = 0,
+                              .seed = seed};
     pupil p = {0};
     erring_result r = {0};
     kofn_score score = {0};
@@ -279,8 +275,8 @@ static void judge(dnn_soft *s)
     }
 }
 
-kofn_status dnn_soft_errors(const images *points, unsigned epochs,
-                            size_t seeds, uint64_t seed, dnn_soft *out)
+kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
+                            uint64_t seed, dnn_soft *out)
 {
     size_t widths[] = {points->X.cols, 32, 32, 10};
     kofn_status st = KOFN_OK;

@@ -36,7 +36,7 @@ typedef struct erring_result {
 } erring_result;
 /* The net, of float64 and without momentum, ends with what the nodes have. */
 kofn_status erring_train(kofn_training *t, const erring_options *e,
-                                       erring_result *out);
+                         erring_result *out);
 
 #define DNN_SCENARIOS 3
 #define DNN_KINDS 4
@@ -94,8 +94,8 @@ typedef struct dnn_soft {
 } dnn_soft;
 /* Images of 7 x 7; freed with images_free. */
 kofn_status dnn_points_make(images *p, uint64_t seed);
-kofn_status dnn_soft_errors(const images *points, unsigned epochs,
-                            size_t seeds, uint64_t seed, dnn_soft *out);
+kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
+                            uint64_t seed, dnn_soft *out);
 typedef struct dnn_hidden {
     size_t widths[2];
     double clean; /* loss without errors */

@@ -50,7 +50,7 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
     if (pass == KF_PASS_GRADIENT) /* when all deltas are there */
         return KOFN_OK;
     erring_answer(l, back, a, r->fate.everywhere && (back || layer > 1),
-                     &r->fate);
+                  &r->fate);
     TRY(erring_decode(l, back, r->e->adversarial, out, &bad));
     r->res.products++;
     r->res.corrected += bad > 0;
@@ -89,7 +89,7 @@ static kofn_status take_step(run *r)
 
         D.rows = X.rows = r->p.rows;
         erring_update(&r->layer[l - 1], &D, &X, t->opt.step, t->opt.l2,
-                         r->fate.everywhere && l == 1, &r->fate);
+                      r->fate.everywhere && l == 1, &r->fate);
     }
     return KOFN_OK;
 }
@@ -171,8 +171,8 @@ static kofn_status run_new(run *r)
     const kofn_net *net = t->net;
     size_t room = kf_training_room(t);
 
-    TRY(erring_nodes_new(&r->nodes, r->e->kind, r->e->nodes, r->e->m,
-                            r->e->n, (const size_t[]){1, 1}));
+    TRY(erring_nodes_new(&r->nodes, r->e->kind, r->e->nodes, r->e->m, r->e->n,
+                         (const size_t[]){1, 1}));
     r->means = kf_zero(kf_passes_means(net), sizeof *r->means);
     if (!r->means)
         return KOFN_NOMEM;
@@ -181,7 +181,7 @@ static kofn_status run_new(run *r)
         erring_layer *a = &r->layer[l];
 
         TRY(erring_layer_new(a, &r->nodes, net->W[l].rows, net->W[l].cols,
-                                room));
+                             room));
         erring_encode(a, &net->W[l]);
         r->saved[l] = kf_new(block_bytes(a), 1);
         if (!r->saved[l])
@@ -202,7 +202,7 @@ static void run_free(run *r)
 }
 
 kofn_status erring_train(kofn_training *t, const erring_options *e,
-                              erring_result *out)
+                         erring_result *out)
 {
     run *r = kf_zero(1, sizeof *r);
     kofn_status st;

@@ -1,5 +1,9 @@
 /* erring.h -- nodes that train a network together and err, each computed by itself:
- * what they hold, what they answer, and what is made of it (math/training.md 7). */
+ * what they hold, what they answer, and what is made of it (math/training.md 7).
+ *
+ * The files erring*.c stand on what is inside libkofn, for who errs is found as its
+ * coordinator finds it, and the passes are those of kofn train; nothing else here
+ * does. */
 #ifndef PAPERS_DNN_ERRING_H
 #define PAPERS_DNN_ERRING_H
 
@@ -37,12 +41,11 @@ typedef struct erring_nodes {
     double *f, *g; /* P x m, P x n */
     erring_way way[2];
     erring_code blocks[2]; /* what blocks must be, as values */
-    size_t checks;            /* of these                       */
+    size_t checks;         /* of these                       */
 } erring_nodes;
 
-kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind,
-                                size_t P, size_t m, size_t n,
-                                const size_t cut[2]);
+kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind, size_t P,
+                             size_t m, size_t n, const size_t cut[2]);
 void erring_nodes_free(erring_nodes *c);
 
 /* ---- erring_stage.c ------------------------------------------------------- */
@@ -70,9 +73,8 @@ typedef struct erring_layer {
     uint8_t *wrong;         /* values                                      */
 } erring_layer;
 
-kofn_status erring_layer_new(erring_layer *l,
-                                const erring_nodes *nodes, size_t out,
-                                size_t in, size_t batch);
+kofn_status erring_layer_new(erring_layer *l, const erring_nodes *nodes,
+                             size_t out, size_t in, size_t batch);
 void erring_layer_free(erring_layer *l);
 /* Hand out the blocks of W, and read it. */
 void erring_encode(erring_layer *l, const kofn_matrix *W);
@@ -82,17 +84,16 @@ size_t erring_columns(const erring_layer *l, bool back);
 /* What all nodes answer to `a`, batch x what goes in, as values in l->Y; `copies`:
  * each made its own of what came before, which may be wrong, too. */
 void erring_answer(erring_layer *l, bool back, const kofn_matrix *a,
-                      bool copies, erring_fate *fate);
+                   bool copies, erring_fate *fate);
 /* The product of them, nodes whose values were wrong in l->bad, at most so many of a
  * group: KOFN_CORRUPT where they cannot be told. */
 kofn_status erring_decode(erring_layer *l, bool back, bool adversarial,
-                             kofn_matrix *out, size_t *bad);
+                          kofn_matrix *out, size_t *bad);
 /* Blocks of l->bad anew, of those of others in this product. */
 kofn_status erring_repair(erring_layer *l, const erring_code *c);
 /* W -= step (D' X + decay W), block by block; `copies`: of D each made its own. */
-void erring_update(erring_layer *l, const kofn_matrix *D,
-                      const kofn_matrix *X, double step, double decay,
-                      bool copies, erring_fate *fate);
+void erring_update(erring_layer *l, const kofn_matrix *D, const kofn_matrix *X,
+                   double step, double decay, bool copies, erring_fate *fate);
 /* Are the blocks what they must be?  They are repaired, or KOFN_CORRUPT. */
 kofn_status erring_verify(erring_layer *l, bool adversarial, size_t *bad);
 

@@ -100,11 +100,11 @@ static kofn_status plain_code(erring_code *c, size_t groups, size_t values,
                               size_t members, size_t symbols)
 {
     *c = (erring_code){.groups = groups,
-                          .values = values,
-                          .members = members,
-                          .symbols = symbols,
-                          .wants = symbols,
-                          .needed = symbols};
+                       .values = values,
+                       .members = members,
+                       .symbols = symbols,
+                       .wants = symbols,
+                       .needed = symbols};
     TRY(code_new(c));
     identity(c->W, symbols);
     return KOFN_OK;
@@ -127,11 +127,11 @@ static kofn_status gpd_way(erring_nodes *c, const kofn_plan *plan, bool back)
     kofn_status st;
 
     *k = (erring_code){.groups = 1,
-                          .values = c->P,
-                          .members = 1,
-                          .symbols = L->symbols,
-                          .wants = L->wants,
-                          .needed = L->threshold};
+                       .values = c->P,
+                       .members = 1,
+                       .symbols = L->symbols,
+                       .wants = L->wants,
+                       .needed = L->threshold};
     w->parts = L->cut[1].rows * L->cut[1].cols;
     w->rows = L->cut[1].rows;
     w->cut = back ? L->cut[1].rows : L->cut[1].cols;
@@ -193,8 +193,8 @@ static kofn_status gpd(erring_nodes *c, const size_t cut[2])
         char spec[120];
 
         snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu,sub=%s,angles=%zu",
-                 c->m, c->n, cut[back],
-                 c->kind == DNN_GPD_VUM ? "vum" : "uvn", c->P);
+                 c->m, c->n, cut[back], c->kind == DNN_GPD_VUM ? "vum" : "uvn",
+                 c->P);
         st = kofn_plan_new(&plan, &pb, spec, c->P, 1);
         if (!st)
             st = gpd_way(c, plan, back);
@@ -345,9 +345,8 @@ static kofn_status check(dnn_redundancy kind, size_t P, size_t m, size_t n,
     return KOFN_OK;
 }
 
-kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind,
-                                size_t P, size_t m, size_t n,
-                                const size_t cut[2])
+kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind, size_t P,
+                             size_t m, size_t n, const size_t cut[2])
 {
     size_t mn = m * n;
     kofn_status st;
@@ -365,9 +364,8 @@ kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind,
     else if (kind == DNN_TWO_MDS)
         st = two_codes(c);
     else
-        st = kind == DNN_NONE || kind == DNN_REPLICATION
-                 ? copies(c)
-                 : gpd(c, cut);
+        st = kind == DNN_NONE || kind == DNN_REPLICATION ? copies(c)
+                                                         : gpd(c, cut);
     if (st)
         erring_nodes_free(c);
     return st;

@@ -220,9 +220,9 @@ static kofn_status try_way(const erring_nodes *c, bool back, size_t trials,
     return st;
 }
 
-kofn_status dnn_tolerance_try(dnn_redundancy kind, size_t P, size_t m,
-                               size_t n, const size_t cut[2], size_t trials,
-                               uint64_t seed, dnn_tried *out)
+kofn_status dnn_tolerance_try(dnn_redundancy kind, size_t P, size_t m, size_t n,
+                              const size_t cut[2], size_t trials, uint64_t seed,
+                              dnn_tried *out)
 {
     erring_nodes c;
     kofn_status st = erring_nodes_new(&c, kind, P, m, n, cut);

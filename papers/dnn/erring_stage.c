@@ -32,21 +32,19 @@ size_t erring_columns(const erring_layer *l, bool back)
     return points(l, back) * (back ? l->wide : l->high);
 }
 
-kofn_status erring_layer_new(erring_layer *l,
-                                const erring_nodes *nodes, size_t out,
-                                size_t in, size_t batch)
+kofn_status erring_layer_new(erring_layer *l, const erring_nodes *nodes,
+                             size_t out, size_t in, size_t batch)
 {
     size_t values = nodes->P, most, result = 0;
 
     *l = (erring_layer){.nodes = nodes,
-                           .out = out,
-                           .in = in,
-                           .batch = batch,
-                           .high = kf_ceil_div(out, nodes->m),
-                           .wide = kf_ceil_div(in, nodes->n)};
-    most =
-        kf_max(kf_max(erring_columns(l, false), erring_columns(l, true)),
-               l->high * l->wide);
+                        .out = out,
+                        .in = in,
+                        .batch = batch,
+                        .high = kf_ceil_div(out, nodes->m),
+                        .wide = kf_ceil_div(in, nodes->n)};
+    most = kf_max(kf_max(erring_columns(l, false), erring_columns(l, true)),
+                  l->high * l->wide);
     for (size_t i = 0; i < 2; i++) {
         const erring_code *c = &nodes->way[i].code;
 
@@ -225,9 +223,8 @@ static kofn_matrix own_copy(erring_layer *l, const kofn_matrix *a,
 }
 
 /* Adds node p's answer to a value; how large its entries can usually be. */
-static double answer(erring_layer *l, bool back, size_t p,
-                     const kofn_matrix *a, bool copies, erring_fate *fate,
-                     double *value)
+static double answer(erring_layer *l, bool back, size_t p, const kofn_matrix *a,
+                     bool copies, erring_fate *fate, double *value)
 {
     size_t high = points(l, back), inner = back ? l->high : l->wide;
     size_t n = erring_columns(l, back), size = l->high * l->wide;
@@ -249,7 +246,7 @@ static double answer(erring_layer *l, bool back, size_t p,
 }
 
 void erring_answer(erring_layer *l, bool back, const kofn_matrix *a,
-                      bool copies, erring_fate *fate)
+                   bool copies, erring_fate *fate)
 {
     const erring_code *c = &way_of(l, back)->code;
     size_t n = erring_columns(l, back);
@@ -407,7 +404,7 @@ static kofn_status decode_group(erring_layer *l, bool back, size_t g,
 }
 
 kofn_status erring_decode(erring_layer *l, bool back, bool adversarial,
-                             kofn_matrix *out, size_t *bad)
+                          kofn_matrix *out, size_t *bad)
 {
     const erring_code *c = &way_of(l, back)->code;
 
@@ -421,8 +418,8 @@ kofn_status erring_decode(erring_layer *l, bool back, bool adversarial,
 /* ---- repairs ------------------------------------------------------------------------- */
 
 /* Node p's block of those of these. */
-static kofn_status regenerate(erring_layer *l, size_t p,
-                              const uint32_t *from, size_t n)
+static kofn_status regenerate(erring_layer *l, size_t p, const uint32_t *from,
+                              size_t n)
 {
     const erring_nodes *c = l->nodes;
     size_t mn = c->m * c->n, size = l->high * l->wide;
@@ -499,9 +496,8 @@ static void mix(double *to, const kofn_matrix *a, size_t wide, size_t bands,
         add_part(to, a->rows, wide, by[i], a, 0, i * wide);
 }
 
-void erring_update(erring_layer *l, const kofn_matrix *D,
-                      const kofn_matrix *X, double step, double decay,
-                      bool copies, erring_fate *fate)
+void erring_update(erring_layer *l, const kofn_matrix *D, const kofn_matrix *X,
+                   double step, double decay, bool copies, erring_fate *fate)
 {
     const erring_nodes *c = l->nodes;
     double *mixed = l->message, *other = l->copy;

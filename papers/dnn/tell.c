@@ -1,6 +1,6 @@
-/* papers_dnn.c -- what src/experiments/dnn.c finds, as tables and as JSON. */
-#include "show.h"
+/* tell.c -- what dnn.c finds, as tables and as JSON. */
 #include "dnn/dnn.h"
+#include "show.h"
 
 #include <string.h>
 
@@ -39,17 +39,18 @@ static json_t *table_json(const dnn_table *t)
         json_object_set_new(
             codes, dnn_kinds[k],
             json_pack("{s:{s:o, s:o, s:b}, s:{s:o, s:o, s:o}, s:b}", "tried",
-                      "adversarial", papers_pair(g->adversarial), "probabilistic",
-                      papers_pair(g->probabilistic), "declared", g->declared,
-                      "published", "adversarial", papers_pair(p->adversarial),
-                      "probabilistic", papers_pair(p->probabilistic), "answers",
+                      "adversarial", papers_pair(g->adversarial),
+                      "probabilistic", papers_pair(g->probabilistic),
+                      "declared", g->declared, "published", "adversarial",
+                      papers_pair(p->adversarial), "probabilistic",
+                      papers_pair(p->probabilistic), "answers",
                       papers_pair(p->K), "ok", t->ok[k]));
     }
     return json_pack("{s:s, s:I, s:[I, I], s:o, s:o}", "table",
                      t->cut[0] * t->cut[1] > 1 ? "III" : "I", "nodes",
                      (json_int_t)t->P, "grid", (json_int_t)t->m,
-                     (json_int_t)t->n, "batch_cut", papers_pair(t->cut), "codes",
-                     codes);
+                     (json_int_t)t->n, "batch_cut", papers_pair(t->cut),
+                     "codes", codes);
 }
 
 static json_t *limits_json(const found *f)
@@ -216,8 +217,8 @@ static json_t *hidden_json(const dnn_hidden *h)
         json_object_set_new(runs, dnn_names[w], r);
     }
     return json_pack("{s:i, s:o, s:f, s:f, s:o, s:b}", "scenario", 3, "widths",
-                     papers_pair(h->widths), "q", dnn_rates[1], "clean_loss", h->clean,
-                     "runs", runs, "ok", h->ok);
+                     papers_pair(h->widths), "q", dnn_rates[1], "clean_loss",
+                     h->clean, "runs", runs, "ok", h->ok);
 }
 
 static void hidden_text(const dnn_hidden *h)

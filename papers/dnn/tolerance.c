@@ -2,7 +2,6 @@
  * wrongly (math/training.md 7). */
 #include "dnn/tolerance.h"
 
-
 #define MOST ((size_t)1 << 20) /* of a side, a cut; products stay small */
 
 /* Answers that decode: the degree of what is multiplied, and one. */
@@ -19,10 +18,11 @@ static kofn_status of_code(bool uvn, size_t P, size_t m, size_t n,
     thresholds(uvn, m, n, cut, t->K);
     for (int i = 0; i < 2; i++) {
         if (P < t->K[i] + 1)
-            return papers_fail(KOFN_TOOFEW,
-                           "%zu nodes do not tell that one of them is wrong: "
-                           "%zu answers decode",
-                           P, t->K[i]);
+            return papers_fail(
+                KOFN_TOOFEW,
+                "%zu nodes do not tell that one of them is wrong: "
+                "%zu answers decode",
+                P, t->K[i]);
         t->adversarial[i] = (P - t->K[i]) / 2;
         t->probabilistic[i] = P - t->K[i] - 1;
     }
@@ -38,22 +38,23 @@ static void spare(dnn_tolerance *t, size_t more)
     }
 }
 
-kofn_status dnn_tolerance_of(dnn_redundancy kind, size_t P, size_t m,
-                              size_t n, const size_t cut[2],
-                              dnn_tolerance *out)
+kofn_status dnn_tolerance_of(dnn_redundancy kind, size_t P, size_t m, size_t n,
+                             const size_t cut[2], dnn_tolerance *out)
 {
     *out = (dnn_tolerance){{0}, {0}, {0}};
     if (m < 1 || n < 1 || m > MOST || n > MOST || cut[0] < 1 || cut[1] < 1 ||
         cut[0] > MOST || cut[1] > MOST)
-        return papers_fail(KOFN_INVAL,
-                       "a grid of %zu x %zu and a batch cut into %zu and %zu: "
-                       "all are 1 to %zu",
-                       m, n, cut[0], cut[1], MOST);
+        return papers_fail(
+            KOFN_INVAL,
+            "a grid of %zu x %zu and a batch cut into %zu and %zu: "
+            "all are 1 to %zu",
+            m, n, cut[0], cut[1], MOST);
     if (kind == DNN_GPD_UVN || kind == DNN_GPD_VUM)
         return of_code(kind == DNN_GPD_UVN, P, m, n, cut, out);
     if (P < m * n)
         return papers_fail(KOFN_TOOFEW,
-                       "%zu nodes are less than a grid of %zu x %zu", P, m, n);
+                           "%zu nodes are less than a grid of %zu x %zu", P, m,
+                           n);
     if (kind == DNN_NONE)
         spare(out, 0);
     else if (kind == DNN_REPLICATION)

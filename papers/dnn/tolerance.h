@@ -27,9 +27,8 @@ typedef struct dnn_tolerance {
 /* cut: parts into which the batch is cut for the forward product and for that on
  * the way back, 1 or more.  KOFN_TOOFEW when P nodes do not even tell that
  * something is wrong, or are less than the grid. */
-kofn_status dnn_tolerance_of(dnn_redundancy kind, size_t P, size_t m,
-                                       size_t n, const size_t cut[2],
-                                       dnn_tolerance *out);
+kofn_status dnn_tolerance_of(dnn_redundancy kind, size_t P, size_t m, size_t n,
+                             const size_t cut[2], dnn_tolerance *out);
 
 /* What is stood by trying: a product of such nodes is computed, node by node, some
  * are made wrong, and it is compared with the plain one; for more and more of them,
@@ -40,9 +39,8 @@ typedef struct dnn_tried {
         declared; /* with one more than the probabilistic limit, and with all of
                       them, nothing wrong passed                              */
 } dnn_tried;
-kofn_status dnn_tolerance_try(dnn_redundancy kind, size_t P,
-                                        size_t m, size_t n, const size_t cut[2],
-                                        size_t trials, uint64_t seed,
-                                        dnn_tried *out);
+kofn_status dnn_tolerance_try(dnn_redundancy kind, size_t P, size_t m, size_t n,
+                              const size_t cut[2], size_t trials, uint64_t seed,
+                              dnn_tried *out);
 
 #endif

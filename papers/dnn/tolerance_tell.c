@@ -1,7 +1,7 @@
-/* model_tolerance.c -- kofn model tolerance: how many of the nodes that train a
+/* tolerance_tell.c -- how many of the nodes that train a
  * network may be wrong, by the way in which they are redundant. */
-#include "show.h"
 #include "dnn/tolerance.h"
+#include "show.h"
 
 #include <stdlib.h>
 
@@ -22,8 +22,9 @@ static int read_pair(const char *option, const char *text, char between,
         if (!*end && pair[0] <= 1000 && pair[1] <= 1000)
             return 0;
     }
-    return papers_say(PAPERS_USAGE, "--%s %s: give two numbers up to 1000, as 2%c2",
-                   option, text, between);
+    return papers_say(PAPERS_USAGE,
+                      "--%s %s: give two numbers up to 1000, as 2%c2", option,
+                      text, between);
 }
 
 static json_t *way_json(const dnn_tolerance *t)
@@ -97,20 +98,22 @@ int papers_tolerance(const papers_args *a)
 {
     size_t grid[2], cut[2] = {1, 1}, from, to;
     json_t *list;
-    int code = a->grid ? tolerance_grid(a, grid, cut)
-                       : papers_say(PAPERS_USAGE,
-                                 "--grid is missing: into how many rows and "
-                                 "columns of blocks weights are cut, as 2x2");
+    int code = a->grid
+                   ? tolerance_grid(a, grid, cut)
+                   : papers_say(PAPERS_USAGE,
+                                "--grid is missing: into how many rows and "
+                                "columns of blocks weights are cut, as 2x2");
 
     if (code)
         return code;
     from = a->workers ? a->workers : grid[0] * grid[1];
     to = a->workers || from > 100 ? from : 100;
     if (from < grid[0] * grid[1])
-        return papers_say(PAPERS_USAGE,
-                       "--workers %zu: a grid of %zu x %zu needs %zu, to tell "
-                       "that something is wrong more",
-                       from, grid[0], grid[1], grid[0] * grid[1]);
+        return papers_say(
+            PAPERS_USAGE,
+            "--workers %zu: a grid of %zu x %zu needs %zu, to tell "
+            "that something is wrong more",
+            from, grid[0], grid[1], grid[0] * grid[1]);
     if (!a->json) {
         over_nodes(from, to, grid, cut);
         return 0;

@@ -1,6 +1,6 @@
-/* papers_elastic.c -- what the elastic experiments find, as tables and JSON. */
-#include "show.h"
+/* tell.c -- what elastic.c and descent.c find, as tables and JSON. */
 #include "elastic/elastic.h"
+#include "show.h"
 
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static void matvec_text(const matvec_result *r)
                r->row[i].work * 1e3, r->row[i].whole * 1e3);
         for (int k = 0; k < 20; k++)
             papers_bar(20 * r->row[i].whole / r->row[MATVEC_SIZES - 1].whole -
-                      k);
+                       k);
         putchar('\n');
     }
     printf("3 workers by 6: share %.2f, work %.2f %s, whole %.2f; whole = "
@@ -78,7 +78,7 @@ static kofn_status matvec(const papers_args *a, json_t *list)
 static bool bar_ok(double ratio, size_t i)
 {
     return papers_within(round(ratio * 10) / 10, bars_band[i][0],
-                        bars_band[i][1]);
+                         bars_band[i][1]);
 }
 
 static json_t *bars_json(const bars_result *r)

@@ -1,4 +1,4 @@
-/* model.c -- how long an iteration of gradient descent takes on the average
+/* aet.c -- how long an iteration of gradient descent takes on the average
  * when stragglers are started again, for every gradient scheme.
  *
  * The model and its sums are those of "Adaptive Gradient Coding" (Cao, Yan,
@@ -89,8 +89,7 @@ static size_t tolerance(const aet_params *q, aet_scheme scheme)
 }
 
 /* C_s; s is at most the tolerance. */
-static double length_with(const aet_params *q, aet_scheme scheme,
-                          size_t s)
+static double length_with(const aet_params *q, aet_scheme scheme, size_t s)
 {
     if (scheme.kind == AET_UNCODED)
         return 1;
@@ -109,8 +108,7 @@ size_t aet_groups(const aet_params *q, aet_scheme scheme)
     return larger(1, q->n / q->d);
 }
 
-size_t aet_group_size(const aet_params *q, aet_scheme scheme,
-                           size_t h)
+size_t aet_group_size(const aet_params *q, aet_scheme scheme, size_t h)
 {
     size_t groups = aet_groups(q, scheme);
 
@@ -126,23 +124,23 @@ static kofn_status check_time(const char *name, double t)
     if (t >= 0 && t <= 1e300)
         return KOFN_OK;
     return papers_fail(isfinite(t) ? KOFN_INVAL : KOFN_NONFINITE,
-                   "%s = %g: give a time from 0 to 1e300", name, t);
+                       "%s = %g: give a time from 0 to 1e300", name, t);
 }
 
 static kofn_status check_params(const aet_params *q)
 {
     if (q->n < 1 || q->n > AET_MOST_N)
         return papers_fail(KOFN_INVAL, "n = %zu: give 1 to %d workers", q->n,
-                       AET_MOST_N);
+                           AET_MOST_N);
     if (q->d < 1 || q->d > q->n)
         return papers_fail(KOFN_INVAL,
-                       "d = %zu: a worker computes 1 to n = %zu "
-                       "subsets",
-                       q->d, q->n);
+                           "d = %zu: a worker computes 1 to n = %zu "
+                           "subsets",
+                           q->d, q->n);
     if (!(q->p >= 0 && q->p <= AET_MOST_P))
         return papers_fail(isfinite(q->p) ? KOFN_INVAL : KOFN_NONFINITE,
-                       "p = %g: give a probability from 0 to %g", q->p,
-                       AET_MOST_P);
+                           "p = %g: give a probability from 0 to %g", q->p,
+                           AET_MOST_P);
     PAPERS_TRY(check_time("t_cp", q->t_cp));
     return check_time("t_cm", q->t_cm);
 }
@@ -155,9 +153,9 @@ static kofn_status check(const aet_params *q, aet_scheme scheme)
     case AET_G_CGC:
         if (scheme.s >= q->d)
             return papers_fail(KOFN_INVAL,
-                           "s = %zu: with d = %zu CGC tolerates 0 "
-                           "to %zu stragglers",
-                           scheme.s, q->d, q->d - 1);
+                               "s = %zu: with d = %zu CGC tolerates 0 "
+                               "to %zu stragglers",
+                               scheme.s, q->d, q->d - 1);
         return KOFN_OK;
     case AET_UNCODED:
     case AET_GC:
@@ -166,13 +164,13 @@ static kofn_status check(const aet_params *q, aet_scheme scheme)
         return KOFN_OK;
     }
     return papers_fail(KOFN_INVAL, "kind = %d: give one aet_kind",
-                   (int)scheme.kind);
+                       (int)scheme.kind);
 }
 
 /* ---- lengths of messages ------------------------------------------------- */
 
-kofn_status aet_lengths(const aet_params *q, aet_scheme scheme,
-                             double *c, size_t *count)
+kofn_status aet_lengths(const aet_params *q, aet_scheme scheme, double *c,
+                        size_t *count)
 {
     PAPERS_TRY(check(q, scheme));
     *count = tolerance(q, scheme) + 1;
@@ -183,7 +181,7 @@ kofn_status aet_lengths(const aet_params *q, aet_scheme scheme,
 
 /* Theorem 3 (equation 68): the longest that any group needs. */
 kofn_status aet_length(const aet_params *q, aet_scheme scheme,
-                            const size_t *stragglers, double *length)
+                       const size_t *stragglers, double *length)
 {
     size_t most = 0, groups;
 
@@ -192,9 +190,9 @@ kofn_status aet_length(const aet_params *q, aet_scheme scheme,
     for (size_t h = 0; h < groups; h++) {
         if (stragglers[h] > tolerance(q, scheme))
             return papers_fail(KOFN_TOOFEW,
-                           "%zu stragglers in group %zu: it can "
-                           "do without %zu",
-                           stragglers[h], h, tolerance(q, scheme));
+                               "%zu stragglers in group %zu: it can "
+                               "do without %zu",
+                               stragglers[h], h, tolerance(q, scheme));
         most = larger(most, stragglers[h]);
     }
     *length = length_with(q, scheme, most);
@@ -310,8 +308,8 @@ static void add_epoch(average *a, fleet *f, size_t i, double failing,
     }
 }
 
-kofn_status aet_with(const aet_params *q, aet_scheme scheme,
-                          aet_time time, void *ctx, aet_result *res)
+kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
+                     void *ctx, aet_result *res)
 {
     average a = {.q = q, .scheme = scheme, .time = time, .ctx = ctx};
     double left = 1, next;
@@ -326,9 +324,9 @@ kofn_status aet_with(const aet_params *q, aet_scheme scheme,
     }
     if (!isfinite(a.sum.time))
         return papers_fail(KOFN_NONFINITE,
-                       "the average time is %g: an epoch takes "
-                       "too long for a number",
-                       a.sum.time);
+                           "the average time is %g: an epoch takes "
+                           "too long for a number",
+                           a.sum.time);
     *res = a.sum;
     return KOFN_OK;
 }
@@ -353,8 +351,7 @@ static double time_of(void *ctx, size_t i, size_t s)
            length_with(q, t->scheme, s) * q->t_cm;
 }
 
-kofn_status aet_of(const aet_params *q, aet_scheme scheme,
-                     aet_result *res)
+kofn_status aet_of(const aet_params *q, aet_scheme scheme, aet_result *res)
 {
     plain_time t = {q, scheme};
 
@@ -377,8 +374,8 @@ static kofn_status consider(const aet_params *q, aet_scheme scheme,
     return KOFN_OK;
 }
 
-kofn_status aet_best(const aet_params *q, unsigned among,
-                          aet_scheme *best, aet_result *res)
+kofn_status aet_best(const aet_params *q, unsigned among, aet_scheme *best,
+                     aet_result *res)
 {
     const unsigned known = (AET_G_AGC << 1) - 1;
     aet_scheme found = {0, 0};
@@ -387,16 +384,16 @@ kofn_status aet_best(const aet_params *q, unsigned among,
     PAPERS_TRY(check_params(q));
     if (among & ~known)
         return papers_fail(KOFN_INVAL,
-                       "among = %u: give kinds of schemes or 0 for "
-                       "all",
-                       among);
+                           "among = %u: give kinds of schemes or 0 for "
+                           "all",
+                           among);
     for (unsigned k = 1; k & known; k <<= 1) {
         bool tunable = k & (AET_CGC | AET_G_CGC);
 
         for (size_t s = 0; s < (tunable ? q->d : 1); s++)
             if (!among || among & k)
-                PAPERS_TRY(consider(q, (aet_scheme){(aet_kind)k, s}, &found,
-                             &least));
+                PAPERS_TRY(
+                    consider(q, (aet_scheme){(aet_kind)k, s}, &found, &least));
     }
     *best = found;
     if (res)

@@ -41,38 +41,31 @@ typedef struct aet_result {
     double mass;   /* probability that was summed over: 1 to rounding */
 } aet_result;
 
-kofn_status aet_of(const aet_params *q, aet_scheme scheme,
-                              aet_result *res);
+kofn_status aet_of(const aet_params *q, aet_scheme scheme, aet_result *res);
 /* The same for any cost: time(ctx, i, s) is what the iteration has taken when
  * epoch i = 0, 1, .. is the one that decodes, with s stragglers, in the group
  * with the most of those that were running; s is the tolerance where the
  * messages have one length. */
 typedef double (*aet_time)(void *ctx, size_t i, size_t s);
-kofn_status aet_with(const aet_params *q,
-                                   aet_scheme scheme, aet_time time,
-                                   void *ctx, aet_result *res);
+kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
+                     void *ctx, aet_result *res);
 /* The scheme with the least AET among those whose kinds are in the mask, 0:
  * all; of equals the first by kind and s.  res may be NULL. */
-kofn_status aet_best(const aet_params *q, unsigned among,
-                                   aet_scheme *best, aet_result *res);
+kofn_status aet_best(const aet_params *q, unsigned among, aet_scheme *best,
+                     aet_result *res);
 /* The communication vector: c[s], s = 0 .. *count-1, is the length of messages
  * when s straggle; there is room for d. */
-kofn_status aet_lengths(const aet_params *q,
-                                      aet_scheme scheme, double *c,
-                                      size_t *count);
+kofn_status aet_lengths(const aet_params *q, aet_scheme scheme, double *c,
+                        size_t *count);
 /* The length when stragglers[h] straggle in group h; KOFN_TOOFEW when that is
  * too many. */
-kofn_status aet_length(const aet_params *q,
-                                     aet_scheme scheme,
-                                     const size_t *stragglers, double *length);
+kofn_status aet_length(const aet_params *q, aet_scheme scheme,
+                       const size_t *stragglers, double *length);
 /* How many groups the scheme makes of the workers, and workers in group h. */
-size_t aet_groups(const aet_params *q,
-                                aet_scheme scheme);
-size_t aet_group_size(const aet_params *q,
-                                    aet_scheme scheme, size_t h);
+size_t aet_groups(const aet_params *q, aet_scheme scheme);
+size_t aet_group_size(const aet_params *q, aet_scheme scheme, size_t h);
 /* "AGC", "G-CGC(1)", ..., into out and returned. */
-const char *aet_name(aet_scheme scheme, char *out,
-                                   size_t size);
+const char *aet_name(aet_scheme scheme, char *out, size_t size);
 
 /* The published comparison of schemes on 20 workers (Table VI of the paper),
  * its numbers as they are printed, computed with the paper's two slips, and

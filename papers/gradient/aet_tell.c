@@ -1,7 +1,7 @@
 /* aet_tell.c -- what gradient codes take on the average, and the table that was
  * published of it. */
-#include "show.h"
 #include "gradient/aet.h"
+#include "show.h"
 
 #include <string.h>
 
@@ -21,8 +21,7 @@ static aet_scheme nth(size_t i)
     return at(i % 2 == 0 ? AET_CGC : AET_G_CGC, i / 2 - 1);
 }
 
-static kofn_status line(const aet_params *q, aet_scheme scheme,
-                        json_t *o)
+static kofn_status line(const aet_params *q, aet_scheme scheme, json_t *o)
 {
     aet_result r;
     kofn_status st = aet_of(q, scheme, &r);
@@ -65,9 +64,9 @@ int papers_aet(const papers_args *a)
 
     if (q->d > q->n)
         return papers_say(PAPERS_USAGE,
-                       "--d %zu: a worker computes 1 to --n %zu "
-                       "subsets",
-                       q->d, q->n);
+                          "--d %zu: a worker computes 1 to --n %zu "
+                          "subsets",
+                          q->d, q->n);
     o = a->json ? json_object() : NULL;
     if (!o) {
         printf("%-10s %12s %12s %12s\n", "scheme", "AET", "epochs", "length");

@@ -38,11 +38,7 @@ static const costs measured[] = {
     {AET_CGC, 0, 2.45, {0.33 + 0.79}, 0.33 + 0.79},
     {AET_CGC, 1, 2.45, {0.43 + 0.95}, 0.43 + 0.95},
     {AET_CGC, 2, 2.45, {0.44 + 1.58}, 0.44 + 1.58},
-    {AET_AGC,
-     0,
-     2.45,
-     {0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67},
-     0.32 + 0.65},
+    {AET_AGC, 0, 2.45, {0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67}, 0.32 + 0.65},
 };
 
 typedef struct contender {
@@ -56,8 +52,8 @@ typedef struct contender {
 static const costs *costs_of(aet_scheme scheme)
 {
     aet_kind kind = scheme.kind == AET_G_CGC   ? AET_CGC
-                         : scheme.kind == AET_G_AGC ? AET_AGC
-                                                         : scheme.kind;
+                    : scheme.kind == AET_G_AGC ? AET_AGC
+                                               : scheme.kind;
     const costs *c = measured;
 
     while (c->kind != kind || c->s != scheme.s)
@@ -73,8 +69,8 @@ static kofn_status enter(contender *c, aet_scheme scheme)
 
     *c = (contender){.scheme = scheme,
                      .cost = costs_of(scheme),
-                     .adaptive = scheme.kind == AET_AGC ||
-                                 scheme.kind == AET_G_AGC,
+                     .adaptive =
+                         scheme.kind == AET_AGC || scheme.kind == AET_G_AGC,
                      .groups = aet_groups(&q, scheme)};
     st = aet_lengths(&q, scheme, c->length, &count);
     c->tolerance = count - 1;

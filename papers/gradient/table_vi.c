@@ -1,4 +1,4 @@
-/* agc_table.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan, Tang,
+/* table_vi.c -- Table VI of "Adaptive Gradient Coding" (Cao, Yan, Tang,
  * Han, 2020) from its own measurements, twice.
  *
  * The table gives seconds an iteration of nine schemes on 20 workers of which
@@ -89,8 +89,7 @@ static costs costs_of(const line *l, const double lengths[3], bool as_printed)
  * CGC(0), which is the same. */
 static size_t printed_workers(aet_scheme scheme)
 {
-    if (scheme.kind == AET_G_AGC ||
-        (scheme.kind == AET_G_CGC && scheme.s > 0))
+    if (scheme.kind == AET_G_AGC || (scheme.kind == AET_G_CGC && scheme.s > 0))
         return 11;
     return 20;
 }

@@ -1,6 +1,6 @@
-/* papers_gradient.c -- what experiments/gradient.c finds, as tables and JSON. */
-#include "show.h"
+/* tell.c -- what gradient.c finds, as tables and JSON. */
 #include "gradient/gradient.h"
+#include "show.h"
 
 /* 2000 iterations as in the paper, ten times. */
 #define ITERATIONS 20000
@@ -40,8 +40,8 @@ static void print_text(size_t scenario, const gradient_result *g)
         const gradient_row *r = &g->row[i];
 
         printf("%-10s %8.3f +- %.3f %9.3f %-3s%8.2f %7.3f %7.3f  ", r->name,
-               r->mean, r->error, r->formula, papers_mark(r->within), r->printed,
-               r->epochs, r->length);
+               r->mean, r->error, r->formula, papers_mark(r->within),
+               r->printed, r->epochs, r->length);
         for (int k = 0; k < 10; k++)
             papers_bar(10 * r->mean / most - k);
         putchar('\n');

@@ -1,6 +1,6 @@
-/* papers_pcr.c -- what experiments/pcr.c finds, as tables and as JSON. */
-#include "show.h"
+/* tell.c -- what pcr.c finds, as tables and as JSON. */
 #include "pcr/pcr.h"
+#include "show.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* stream_nets.c -- five networks trained side by side on a stream, whose rounds
+/* nets.c -- five networks trained side by side on a stream, whose rounds
  * take what Table 1's do ("Coded Sequential Matrix Multiplication For Straggler
  * Mitigation", Krishnan, Hosseini, Khisti, Table 1 and Figure 2).
  *
@@ -17,8 +17,8 @@
 #define SLOW 5
 #define BAND 0.03
 
-static const size_t widths[LAYERS + 1] = {IMAGES_PIXELS, NETS_HIDDEN, NETS_HIDDEN,
-                                          IMAGES_KINDS};
+static const size_t widths[LAYERS + 1] = {IMAGES_PIXELS, NETS_HIDDEN,
+                                          NETS_HIDDEN, IMAGES_KINDS};
 static const double steps[NETS] = {0.1, 0.15, 0.2, 0.25, 0.3};
 
 /* ---- one training -------------------------------------------------------- */

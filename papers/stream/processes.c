@@ -30,9 +30,8 @@ static crew ours;
 
 int processes_serve(const char *address, const char *file)
 {
-    kofn_net_options net = {.size = sizeof net,
-                            .body_max = (size_t)1 << 40,
-                            .silence = SILENCE};
+    kofn_net_options net = {
+        .size = sizeof net, .body_max = (size_t)1 << 40, .silence = SILENCE};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_weather weather = {.seed = 1};
     kofn_transport *t;

@@ -1,4 +1,4 @@
-/* stream_rates.c -- products of real matrices one after the other, by workers
+/* rates.c -- products of real matrices one after the other, by workers
  * whose time is real.
  *
  * Who straggles waits, and so does everybody else for most of a task's time: what

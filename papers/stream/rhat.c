@@ -63,16 +63,17 @@ static double tail(size_t n, double q, size_t most, bool below)
 static kofn_status check_params(const rhat_params *q)
 {
     if (q->workers < 1 || q->workers > MOST_WORKERS)
-        return papers_fail(KOFN_INVAL, "workers = %zu: give 1 to %d", q->workers,
-                       MOST_WORKERS);
+        return papers_fail(KOFN_INVAL, "workers = %zu: give 1 to %d",
+                           q->workers, MOST_WORKERS);
     if (!(q->alpha >= 1 && q->alpha <= 1e6))
-        return papers_fail(KOFN_INVAL,
-                       "alpha = %g: give how many times as long the slow take, "
-                       "1 to 1e6",
-                       q->alpha);
+        return papers_fail(
+            KOFN_INVAL,
+            "alpha = %g: give how many times as long the slow take, "
+            "1 to 1e6",
+            q->alpha);
     if (!(q->delta >= 0 && q->delta <= 1))
         return papers_fail(KOFN_INVAL, "delta = %g: give a chance from 0 to 1",
-                       q->delta);
+                           q->delta);
     if (!(q->mu >= 0 && q->mu <= 1e6))
         return papers_fail(KOFN_INVAL, "mu = %g: give 0 to 1e6", q->mu);
     return KOFN_OK;
@@ -83,46 +84,47 @@ static kofn_status check_depth(size_t workers, size_t depth)
     size_t states = 1;
 
     for (size_t i = 0; i < depth; i++)
-        if (__builtin_mul_overflow(states, workers, &states) || states > MOST_STATES)
-            return papers_fail(KOFN_UNSUITED,
-                           "%zu workers and %zu rounds to remember have more "
-                           "than %zu states; give fewer of them, or no limit "
-                           "to the delay of dip",
-                           workers, depth, MOST_STATES);
+        if (__builtin_mul_overflow(states, workers, &states) ||
+            states > MOST_STATES)
+            return papers_fail(
+                KOFN_UNSUITED,
+                "%zu workers and %zu rounds to remember have more "
+                "than %zu states; give fewer of them, or no limit "
+                "to the delay of dip",
+                workers, depth, MOST_STATES);
     return KOFN_OK;
 }
 
-static kofn_status check_dip(const rhat_params *q,
-                             const rhat_scheme *s)
+static kofn_status check_dip(const rhat_params *q, const rhat_scheme *s)
 {
     if (s->threshold < 1 || s->threshold > MOST_THRESHOLD)
         return papers_fail(KOFN_INVAL, "dip: threshold = %zu: give 1 to %d",
-                       s->threshold, MOST_THRESHOLD);
+                           s->threshold, MOST_THRESHOLD);
     if (s->lambda < 1 || s->lambda > q->workers)
         return papers_fail(KOFN_INVAL,
-                       "dip: lambda = %zu: give 1 to %zu, the number of "
-                       "workers",
-                       s->lambda, q->workers);
+                           "dip: lambda = %zu: give 1 to %zu, the number of "
+                           "workers",
+                           s->lambda, q->workers);
     return s->T == RHAT_ENDLESS ? KOFN_OK : check_depth(q->workers, s->T);
 }
 
-static kofn_status check_idip(const rhat_params *q,
-                              const rhat_scheme *s)
+static kofn_status check_idip(const rhat_params *q, const rhat_scheme *s)
 {
     if (s->W < 1 || s->W > MOST_THRESHOLD)
         return papers_fail(KOFN_INVAL, "idip: W = %zu: give 1 to %d", s->W,
-                       MOST_THRESHOLD);
+                           MOST_THRESHOLD);
     if (s->N >= q->workers * s->W)
-        return papers_fail(KOFN_INVAL,
-                       "idip: N = %zu: with %zu workers and W = %zu give at "
-                       "most %zu",
-                       s->N, q->workers, s->W, q->workers * s->W - 1);
+        return papers_fail(
+            KOFN_INVAL,
+            "idip: N = %zu: with %zu workers and W = %zu give at "
+            "most %zu",
+            s->N, q->workers, s->W, q->workers * s->W - 1);
     if (s->threshold != q->workers * s->W - s->N)
-        return papers_fail(KOFN_INVAL,
-                       "idip: threshold = %zu: with %zu workers, N = %zu and "
-                       "W = %zu it is %zu",
-                       s->threshold, q->workers, s->N, s->W,
-                       q->workers * s->W - s->N);
+        return papers_fail(
+            KOFN_INVAL,
+            "idip: threshold = %zu: with %zu workers, N = %zu and "
+            "W = %zu it is %zu",
+            s->threshold, q->workers, s->N, s->W, q->workers * s->W - s->N);
     return check_depth(q->workers, s->W - 1);
 }
 
@@ -140,9 +142,9 @@ static kofn_status complete(const rhat_params *q, rhat_scheme *s)
     case RHAT_ONCE:
         if (s->threshold < 1 || s->threshold > q->workers)
             return papers_fail(KOFN_INVAL,
-                           "threshold = %zu: of one answer of each of %zu "
-                           "workers give 1 to %zu",
-                           s->threshold, q->workers, q->workers);
+                               "threshold = %zu: of one answer of each of %zu "
+                               "workers give 1 to %zu",
+                               s->threshold, q->workers, q->workers);
         return KOFN_OK;
     case RHAT_DIP:
         return check_dip(q, s);
@@ -150,7 +152,7 @@ static kofn_status complete(const rhat_params *q, rhat_scheme *s)
         return check_idip(q, s);
     }
     return papers_fail(KOFN_INVAL, "kind = %d: give one rhat_kind",
-                   (int)s->kind);
+                       (int)s->kind);
 }
 
 /* ---- a chain ------------------------------------------------------------- */
@@ -230,8 +232,7 @@ static kofn_status look_at_states(chain *c)
         return KOFN_NOMEM;
     for (size_t i = 0; i < c->states; i++) {
         results(c, i, got);
-        c->at[i] =
-            c->s->kind == RHAT_DIP ? of_dip(c, got) : of_idip(c, got);
+        c->at[i] = c->s->kind == RHAT_DIP ? of_dip(c, got) : of_idip(c, got);
     }
     free(got);
     return KOFN_OK;
@@ -299,9 +300,9 @@ static kofn_status run_chain(chain *c, double *time, double *load)
     return st;
 }
 
-static kofn_status by_chain(const rhat_params *q,
-                            const rhat_scheme *s, const double *slow,
-                            bool early, double *rhat, double *load)
+static kofn_status by_chain(const rhat_params *q, const rhat_scheme *s,
+                            const double *slow, bool early, double *rhat,
+                            double *load)
 {
     chain c = {.q = q,
                .s = s,
@@ -318,8 +319,8 @@ static kofn_status by_chain(const rhat_params *q,
 
 /* ---- every product by itself --------------------------------------------- */
 
-static void once(const rhat_params *q, const rhat_scheme *s,
-                 const double *slow, rhat_result *r)
+static void once(const rhat_params *q, const rhat_scheme *s, const double *slow,
+                 rhat_result *r)
 {
     size_t spare = q->workers - s->threshold;
     double waited = 0;
@@ -361,8 +362,7 @@ static kofn_status rounds_to(size_t threshold, size_t workers,
 }
 
 /* With all slow together counted as all in time, and as none. */
-static kofn_status expected_rounds(const rhat_params *q,
-                                   const rhat_scheme *s,
+static kofn_status expected_rounds(const rhat_params *q, const rhat_scheme *s,
                                    const double *slow, rhat_result *r)
 {
     size_t P = q->workers;
@@ -384,9 +384,8 @@ static kofn_status expected_rounds(const rhat_params *q,
 
 /* By Little's law as many products are open on the average as one takes
  * rounds, however long these are. */
-static void without_deadline(const rhat_params *q,
-                             const rhat_scheme *s, const double *slow,
-                             rhat_result *r)
+static void without_deadline(const rhat_params *q, const rhat_scheme *s,
+                             const double *slow, rhat_result *r)
 {
     double spent = 0, f = r->f_tie;
 
@@ -419,8 +418,7 @@ static kofn_status dip(const rhat_params *q, const rhat_scheme *s,
 /* Waiting only where a window has more than N marks: as it is printed, and with
  * the rounds in which all are slow, who end together though the window may have
  * no more than N. */
-static void bounds(const rhat_params *q, const rhat_scheme *s,
-                   rhat_result *r)
+static void bounds(const rhat_params *q, const rhat_scheme *s, rhat_result *r)
 {
     size_t P = q->workers, others = P * (s->W - 1);
     double waited = tail(P * s->W, q->delta, s->N, false);
@@ -454,7 +452,7 @@ static kofn_status idip(const rhat_params *q, const rhat_scheme *s,
 /* ---- one of them, and the best ------------------------------------------- */
 
 kofn_status rhat_of(const rhat_params *q, const rhat_scheme *scheme,
-                      rhat_result *out)
+                    rhat_result *out)
 {
     rhat_scheme s = *scheme;
     rhat_result r = {0};
@@ -469,8 +467,7 @@ kofn_status rhat_of(const rhat_params *q, const rhat_scheme *scheme,
     if (s.kind == RHAT_ONCE)
         once(q, &s, slow, &r);
     else
-        st = s.kind == RHAT_DIP ? dip(q, &s, slow, &r)
-                                     : idip(q, &s, slow, &r);
+        st = s.kind == RHAT_DIP ? dip(q, &s, slow, &r) : idip(q, &s, slow, &r);
     free(slow);
     if (!st)
         *out = r;
@@ -508,34 +505,33 @@ static kofn_status search_dip(search *x, size_t T)
     for (size_t beta = P; beta <= last; beta++)
         for (size_t lambda = 1; lambda <= (endless ? 1 : P); lambda++)
             PAPERS_TRY(consider(x, (rhat_scheme){.kind = RHAT_DIP,
-                                               .threshold = beta,
-                                               .T = T,
-                                               .lambda = lambda}));
+                                                 .threshold = beta,
+                                                 .T = T,
+                                                 .lambda = lambda}));
     return KOFN_OK;
 }
 
 /* Chains that a search would run, states by states and workers by workers. */
-static kofn_status check_work(const rhat_params *q, rhat_kind kind,
-                              size_t T)
+static kofn_status check_work(const rhat_params *q, rhat_kind kind, size_t T)
 {
     double P = (double)q->workers, tries;
 
     if (kind == RHAT_ONCE || T == RHAT_ENDLESS)
         return KOFN_OK;
-    tries = kind == RHAT_DIP ? ((double)T * P + 1) * P
-                                  : 2 * P * ((double)T + 1);
+    tries =
+        kind == RHAT_DIP ? ((double)T * P + 1) * P : 2 * P * ((double)T + 1);
     if (tries * pow(P, (double)T + 1) > MOST_WORK)
-        return papers_fail(KOFN_UNSUITED,
-                       "%zu workers and a delay of %zu have too many "
-                       "parameters to try them all; give fewer of them, or a "
-                       "scheme",
-                       q->workers, T);
+        return papers_fail(
+            KOFN_UNSUITED,
+            "%zu workers and a delay of %zu have too many "
+            "parameters to try them all; give fewer of them, or a "
+            "scheme",
+            q->workers, T);
     return KOFN_OK;
 }
 
-kofn_status rhat_best(const rhat_params *q, rhat_kind kind,
-                           size_t T, rhat_scheme *best,
-                           rhat_result *out)
+kofn_status rhat_best(const rhat_params *q, rhat_kind kind, size_t T,
+                      rhat_scheme *best, rhat_result *out)
 {
     search x = {.q = q};
 
@@ -543,19 +539,19 @@ kofn_status rhat_best(const rhat_params *q, rhat_kind kind,
     PAPERS_TRY(check_work(q, kind, T));
     if (kind == RHAT_ONCE)
         for (size_t S = q->workers > 1; S < q->workers; S++)
-            PAPERS_TRY(consider(&x, (rhat_scheme){.kind = kind,
-                                                .threshold = q->workers - S}));
+            PAPERS_TRY(consider(
+                &x, (rhat_scheme){.kind = kind, .threshold = q->workers - S}));
     else if (kind == RHAT_DIP)
         PAPERS_TRY(search_dip(&x, T));
     else if (kind == RHAT_IDIP && T != RHAT_ENDLESS)
         for (size_t N = 0; N < q->workers * (T + 1); N++)
-            PAPERS_TRY(consider(&x,
-                         (rhat_scheme){.kind = kind, .N = N, .W = T + 1}));
+            PAPERS_TRY(
+                consider(&x, (rhat_scheme){.kind = kind, .N = N, .W = T + 1}));
     else
         return papers_fail(KOFN_INVAL,
-                       "kind = %d: give one rhat_kind, and "
-                       "to idip a delay",
-                       (int)kind);
+                           "kind = %d: give one rhat_kind, and "
+                           "to idip a delay",
+                           (int)kind);
     *best = x.best;
     if (out)
         *out = x.least;

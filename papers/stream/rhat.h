@@ -50,15 +50,12 @@ typedef struct rhat_result {
     double bound_printed, bound_corrected, exact_fixed_load, exact_early_finish;
 } rhat_result;
 
-kofn_status rhat_of(const rhat_params *q,
-                               const rhat_scheme *scheme,
-                               rhat_result *out);
+kofn_status rhat_of(const rhat_params *q, const rhat_scheme *scheme,
+                    rhat_result *out);
 /* The parameters with the least rhat: ONCE a threshold below the number of
  * workers P, DIP P to (T+1)P results, without end P to 10P - 1, and any lambda,
  * IDIP any N with W = T+1.  out may be NULL. */
-kofn_status rhat_best(const rhat_params *q,
-                                    rhat_kind kind, size_t T,
-                                    rhat_scheme *best,
-                                    rhat_result *out);
+kofn_status rhat_best(const rhat_params *q, rhat_kind kind, size_t T,
+                      rhat_scheme *best, rhat_result *out);
 
 #endif

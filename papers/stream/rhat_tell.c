@@ -1,4 +1,4 @@
-/* model_stream.c -- kofn model stream: how long streams of products take, by
+/* rhat_tell.c -- how long streams of products take, by
  * scheme, and which parameters are best. */
 #include "show.h"
 #include "stream/rhat.h"
@@ -37,9 +37,9 @@ static int set_field(const char *name, field *f, const char *value, size_t n)
         x = strtoull(value, &end, 10);
     if (end != value + n || x > MOST)
         return papers_say(PAPERS_USAGE,
-                       "%s: %s=%.*s: give a whole number up to %d%s", name,
-                       f->key, (int)(n < 40 ? n : 40), value, MOST,
-                       f->endless ? ", or inf" : "");
+                          "%s: %s=%.*s: give a whole number up to %d%s", name,
+                          f->key, (int)(n < 40 ? n : 40), value, MOST,
+                          f->endless ? ", or inf" : "");
     *f->value = (size_t)x;
     return 0;
 }
@@ -62,8 +62,8 @@ static int no_key(const char *name, const char *key, size_t n, const field *f)
     for (; f->key; f++)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
                  *known ? ", " : "", f->key);
-    return papers_say(PAPERS_USAGE, "%s has no \"%.*s\" here; it takes %s", name,
-                   (int)(n < 40 ? n : 40), key, known);
+    return papers_say(PAPERS_USAGE, "%s has no \"%.*s\" here; it takes %s",
+                      name, (int)(n < 40 ? n : 40), key, known);
 }
 
 /* 0, or the exit code after a message. */
@@ -116,7 +116,8 @@ static int read_dip(const char *text, rhat_scheme *s)
     if (parse("dip", text, f))
         return PAPERS_USAGE;
     if (s->T == none)
-        return papers_say(PAPERS_USAGE, "dip needs T, the rounds of delay, or inf");
+        return papers_say(PAPERS_USAGE,
+                          "dip needs T, the rounds of delay, or inf");
     if (f[5].given && s->lambda == 0)
         return papers_say(PAPERS_USAGE, "dip: lambda=0: give 1 or more");
     return cut("dip", m, p, n, beta, s);
@@ -136,10 +137,10 @@ static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
     s->kind = RHAT_IDIP;
     if (strstr(text, "model=bursty"))
         return papers_say(PAPERS_USAGE, "idip: under model=bursty there is no "
-                                   "closed form; give N and W");
+                                        "closed form; give N and W");
     if (strlen(text) >= sizeof rest)
         return papers_say(PAPERS_USAGE, "idip: %zu bytes of parameters",
-                       strlen(text));
+                          strlen(text));
     strcpy(rest, text);
     if (early) {
         s->late = true;
@@ -152,10 +153,11 @@ static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
     s->N = N;
     s->W = W;
     if (f[0].given != f[1].given || (f[0].given && m * p + N != a->workers * W))
-        return papers_say(PAPERS_USAGE,
-                       "idip: m p = %zu, and P W - N = %zu x %zu - %zu: they "
-                       "are to be the same",
-                       m * p, a->workers, W, N);
+        return papers_say(
+            PAPERS_USAGE,
+            "idip: m p = %zu, and P W - N = %zu x %zu - %zu: they "
+            "are to be the same",
+            m * p, a->workers, W, N);
     return 0;
 }
 
@@ -172,8 +174,8 @@ static int read_plan(const papers_args *a, const char *spec, rhat_scheme *s)
     if (st)
         return papers_say(PAPERS_USAGE, "%s", kofn_errmsg());
     *s = (rhat_scheme){.kind = RHAT_ONCE,
-                            .threshold = info.threshold,
-                            .parts = (size_t)(1 / info.load + 0.5)};
+                       .threshold = info.threshold,
+                       .parts = (size_t)(1 / info.load + 0.5)};
     kofn_plan_free(plan);
     return 0;
 }
@@ -191,11 +193,10 @@ static int read_once(const papers_args *a, const char *name, const char *text,
         return PAPERS_USAGE;
     if (S >= a->workers)
         return papers_say(PAPERS_USAGE,
-                       "polynomial: S=%zu: of %zu workers fewer can be done "
-                       "without",
-                       S, a->workers);
-    *s =
-        (rhat_scheme){.kind = RHAT_ONCE, .threshold = a->workers - S};
+                          "polynomial: S=%zu: of %zu workers fewer can be done "
+                          "without",
+                          S, a->workers);
+    *s = (rhat_scheme){.kind = RHAT_ONCE, .threshold = a->workers - S};
     return 0;
 }
 
@@ -215,9 +216,9 @@ static int read_scheme(const papers_args *a, const char *spec, rhat_scheme *s)
         if (is(others[i], spec, n))
             return read_once(a, spec, text, s);
     return papers_say(PAPERS_USAGE,
-                   "no model of \"%.*s\"; there are dip, idip, uncoded, "
-                   "polynomial, matdot, polydot, gpd",
-                   (int)(n < 40 ? n : 40), spec);
+                      "no model of \"%.*s\"; there are dip, idip, uncoded, "
+                      "polynomial, matdot, polydot, gpd",
+                      (int)(n < 40 ? n : 40), spec);
 }
 
 /* ---- telling ------------------------------------------------------------- */
@@ -241,7 +242,8 @@ static json_t *result_json(const char *spec, const rhat_scheme *s,
         json_object_set_new(o, "f_binomial", papers_number(r->f_binomial));
     }
     if (o && s->kind == RHAT_IDIP) {
-        json_object_set_new(o, "bound_printed", papers_number(r->bound_printed));
+        json_object_set_new(o, "bound_printed",
+                            papers_number(r->bound_printed));
         json_object_set_new(o, "bound_corrected",
                             papers_number(r->bound_corrected));
         json_object_set_new(o, "exact_fixed_load",
@@ -342,9 +344,8 @@ static kofn_status find(const papers_args *a, contender *c, bool uncoded)
     q.workers = a->workers;
     c->s = (rhat_scheme){.kind = c->kind, .threshold = a->workers};
     st = uncoded ? rhat_of(&q, &c->s, &c->r)
-                 : rhat_best(&q, c->kind,
-                                  c->endless ? RHAT_ENDLESS : a->delay,
-                                  &c->s, &c->r);
+                 : rhat_best(&q, c->kind, c->endless ? RHAT_ENDLESS : a->delay,
+                             &c->s, &c->r);
     if (!st)
         name_it(a, c);
     return st;
@@ -358,11 +359,11 @@ static void all_json(const papers_args *a, const contender *c, size_t n,
     for (size_t i = 0; i < n; i++)
         json_object_set_new(each, c[i].name,
                             result_json(c[i].spec, &c[i].s, &c[i].r));
-    papers_print_json(json_pack("{s:I, s:f, s:f, s:f, s:I, s:o, s:s}", "workers",
-                             (json_int_t)a->workers, "alpha", a->stream.alpha,
-                             "delta", a->stream.delta, "mu", a->stream.mu,
-                             "delay", (json_int_t)a->delay, "schemes", each,
-                             "best", c[best].name));
+    papers_print_json(json_pack("{s:I, s:f, s:f, s:f, s:I, s:o, s:s}",
+                                "workers", (json_int_t)a->workers, "alpha",
+                                a->stream.alpha, "delta", a->stream.delta, "mu",
+                                a->stream.mu, "delay", (json_int_t)a->delay,
+                                "schemes", each, "best", c[best].name));
 }
 
 /* Without a deadline is told, and is not what keeps one. */

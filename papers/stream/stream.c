@@ -42,8 +42,8 @@ static size_t delay_of(const stream_setup *x)
 
     return s->kind == RHAT_ONCE  ? 0
            : s->kind == RHAT_DIP ? s->T
-           : is_bursty(x)             ? s->W + x->B - 2
-                                      : s->W - 1;
+           : is_bursty(x)        ? s->W + x->B - 2
+                                 : s->W - 1;
 }
 
 static bool slow(const stream_setup *x, size_t t, size_t w)
@@ -163,9 +163,9 @@ static void play_round(stream_state *s, size_t t, stream_played *out)
     }
     waited = waits(s, t, in) || patient;
     if (in < x->workers)
-        longer = waited                             ? x->alpha
+        longer = waited                        ? x->alpha
                  : x->scheme.kind != RHAT_ONCE ? 1 + x->mu
-                                                    : 1;
+                                               : 1;
     keep_marks(s, t, waited);
     out->waits += waited && !patient && in > 0 && in < x->workers && slots > 0;
     out->slots = slots > out->slots ? slots : out->slots;
@@ -180,8 +180,7 @@ kofn_status stream_play(const stream_setup *x, stream_played *out)
     stream_state s = {.x = x,
                       .threshold = threshold_of(x),
                       .delay = delay_of(x),
-                      .window =
-                          x->scheme.kind == RHAT_IDIP ? x->scheme.W : 0};
+                      .window = x->scheme.kind == RHAT_IDIP ? x->scheme.W : 0};
     kofn_status st = KOFN_OK;
 
     *out = (stream_played){.time = 0};
@@ -203,13 +202,11 @@ const char *const figure1_names[FIGURE1_CURVES] = {
     "uncoded", "polynomial", "idip", "dip", "dip, T = inf"};
 
 /* The minimum of the printed bound: what the figure shows of IDIP. */
-static kofn_status least_bound(const rhat_params *q, size_t T,
-                               figure1_curve *c)
+static kofn_status least_bound(const rhat_params *q, size_t T, figure1_curve *c)
 {
     c->model = HUGE_VAL;
     for (size_t N = 1; N < q->workers * (T + 1); N++) {
-        rhat_scheme s = {
-            .kind = RHAT_IDIP, .N = N, .W = T + 1, .late = true};
+        rhat_scheme s = {.kind = RHAT_IDIP, .N = N, .W = T + 1, .late = true};
         rhat_result r;
         kofn_status st = rhat_of(q, &s, &r);
 
@@ -233,12 +230,10 @@ static kofn_status curve(const rhat_params *q, size_t T, size_t k,
 
     if (k == 2)
         return least_bound(q, T, c);
-    c->scheme =
-        (rhat_scheme){.kind = RHAT_ONCE, .threshold = q->workers};
-    st = k == 0
-             ? rhat_of(q, &c->scheme, &r)
-             : rhat_best(q, k == 1 ? RHAT_ONCE : RHAT_DIP,
-                              k == 4 ? RHAT_ENDLESS : T, &c->scheme, &r);
+    c->scheme = (rhat_scheme){.kind = RHAT_ONCE, .threshold = q->workers};
+    st = k == 0 ? rhat_of(q, &c->scheme, &r)
+                : rhat_best(q, k == 1 ? RHAT_ONCE : RHAT_DIP,
+                            k == 4 ? RHAT_ENDLESS : T, &c->scheme, &r);
     c->model = c->corrected = c->exact = r.rhat;
     return st;
 }
@@ -411,13 +406,13 @@ stream_setup table1_entrant(size_t row, size_t k)
                       .models = MODELS};
 
     if (k < 2)
-        x.scheme = (rhat_scheme){.kind = RHAT_ONCE,
-                                      .threshold = k == 0 ? 2 : 4};
+        x.scheme =
+            (rhat_scheme){.kind = RHAT_ONCE, .threshold = k == 0 ? 2 : 4};
     else if (k == 2)
         x.scheme = (rhat_scheme){.kind = RHAT_DIP,
-                                      .threshold = table[row].beta,
-                                      .T = 3,
-                                      .lambda = table[row].lambda};
+                                 .threshold = table[row].beta,
+                                 .T = 3,
+                                 .lambda = table[row].lambda};
     else
         x.scheme = (rhat_scheme){
             .kind = RHAT_IDIP, .N = table[row].N, .W = table[row].W};
@@ -524,10 +519,8 @@ kofn_status stream_worst_load(size_t seeds, uint64_t seed, worst_load *out)
             x.pattern = &pattern;
             x.scheme =
                 k ? (rhat_scheme){.kind = RHAT_IDIP, .N = 10, .W = 4}
-                  : (rhat_scheme){.kind = RHAT_DIP,
-                                       .threshold = 6,
-                                       .T = 3,
-                                       .lambda = 4};
+                  : (rhat_scheme){
+                        .kind = RHAT_DIP, .threshold = 6, .T = 3, .lambda = 4};
             st = stream_play(&x, &p);
             load = (double)p.slots / 6;
             *(k ? &out->idip : &out->dip) =

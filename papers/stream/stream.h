@@ -11,7 +11,7 @@
 /* A stream whose rounds are played out: nothing is multiplied. */
 typedef struct stream_setup {
     rhat_scheme scheme; /* as rhat_of has them ...                    */
-    size_t B, eps;           /* ... and IDIP under the bursty model; 0: not  */
+    size_t B, eps;      /* ... and IDIP under the bursty model; 0: not  */
     size_t workers, products;
     double alpha, mu;
     const kofn_matrix *pattern; /* who is slow: above 1 */
@@ -86,7 +86,7 @@ typedef struct worst_load {
 } worst_load;
 kofn_status stream_worst_load(size_t seeds, uint64_t seed, worst_load *out);
 
-/* ---- streams that are computed: stream_rates.c, stream_nets.c ------------- */
+/* ---- streams that are computed: rates.c, nets.c --------------------------- */
 
 /* A job whose plan is for a stream. */
 typedef struct stream_job {

@@ -1,4 +1,4 @@
-/* papers_stream.c -- what the stream experiments find, as tables and JSON. */
+/* tell.c -- what stream.c finds, as tables and JSON. */
 #include "stream/tell.h"
 #include "stream/stream.h"
 
@@ -200,8 +200,9 @@ static kofn_status loads(const papers_args *a, size_t k, json_t *list)
 
 static int run_one(const papers_args *a, size_t k, json_t *list)
 {
-    static kofn_status (*const played[])(const papers_args *, size_t, json_t *) = {
-        NULL, figure1, figure1, table1, loads};
+    static kofn_status (*const played[])(const papers_args *, size_t,
+                                         json_t *) = {NULL, figure1, figure1,
+                                                      table1, loads};
     kofn_status st;
 
     if (k > STREAM_PLAYED)

@@ -1,8 +1,7 @@
-/* papers_stream_real.c -- streams that are computed, as tables and JSON. */
+/* tell_computed.c -- streams that are computed, as tables and JSON. */
 #include "show.h"
-#include "stream/tell.h"
 #include "stream/processes.h"
-
+#include "stream/tell.h"
 
 /* ---- 5: products of real matrices ---------------------------------------- */
 
@@ -188,8 +187,8 @@ int stream_nets(const papers_args *a, json_t *list)
     int code = load_points(a, &p);
 
     if (!code) {
-        kofn_status st =
-            nets_run(&p, (unsigned)papers_runs(a, NETS_ITERATIONS), a->seed, &r);
+        kofn_status st = nets_run(&p, (unsigned)papers_runs(a, NETS_ITERATIONS),
+                                  a->seed, &r);
 
         code = st ? papers_ended(st) : 0;
     }

@@ -11,9 +11,8 @@ const cli_option cli_options[] = {
      "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
      NULL},
-    {'n', "workers", "N", "workers at the start (8)",
-     IN_JOB | IN_SCHEMES, CLI_SIZE, 1, 1e6, AT(workers),
-     AT(workers_given), NULL},
+    {'n', "workers", "N", "workers at the start (8)", IN_JOB | IN_SCHEMES,
+     CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code; see kofn schemes (elastic; stream: dip; regress: pcr or gc where X is small; "
      "train: gc:d=3, --masterless: gpd)",
@@ -248,8 +247,8 @@ const cli_option cli_options[] = {
      "threshold, at the risk of naming the wrong ones",
      IN_RUN, CLI_FLAG, 0, 0, AT(job.beyond), 0, NULL},
     {0, "seed", "S", "of coefficients, weather and generated data (1)",
-     IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0,
-     AT(seed), 0, NULL},
+     IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0, AT(seed), 0,
+     NULL},
     {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,
      0, 0, AT(job.journal), 0, NULL},
     {0, "metrics", "FILE",
@@ -294,9 +293,8 @@ const cli_option cli_options[] = {
     {'j', "json", NULL,
      "one JSON object on stdout; schemes without a name: a list of them; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_PREDICT |
-         IN_CHECK,
-     CLI_FLAG, 0, 0, AT(json), 0, NULL},
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_PREDICT | IN_CHECK, CLI_FLAG, 0, 0,
+     AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
      IN_JOB | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
          IN_CHECK,

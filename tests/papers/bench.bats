@@ -16,8 +16,6 @@ papers() {
         done
     done
 }
-    done
-}
 
 @test "pcr: published ratios, in every scenario and by itself" {
     papers pcr --json >out.json

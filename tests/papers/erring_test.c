@@ -5,9 +5,8 @@
 
 #include "dnn/erring.h"
 
-static const dnn_redundancy kinds[] = {
-    DNN_GPD_UVN, DNN_GPD_VUM,
-    DNN_REPLICATION, DNN_TWO_MDS};
+static const dnn_redundancy kinds[] = {DNN_GPD_UVN, DNN_GPD_VUM,
+                                       DNN_REPLICATION, DNN_TWO_MDS};
 
 /* ---- limits ---------------------------------------------------------------- */
 
@@ -191,9 +190,8 @@ static kofn_net_shape shape_of(bool autoencoder)
                                           .widths = widths};
 }
 
-static erring_result erred(const kofn_net_shape *shape,
-                                const erring_options *e, unsigned epochs,
-                                double *distance)
+static erring_result erred(const kofn_net_shape *shape, const erring_options *e,
+                           unsigned epochs, double *distance)
 {
     digits d = make_digits(POINTS, 5, 10, 7);
     const kofn_train_options opt = {.size = sizeof opt,
@@ -226,19 +224,17 @@ static erring_result erred(const kofn_net_shape *shape,
 static void all_take_the_same_steps(void **state)
 {
     static const dnn_redundancy all[] = {
-        DNN_GPD_UVN, DNN_GPD_VUM,
-        DNN_REPLICATION, DNN_TWO_MDS,
-        DNN_NONE};
+        DNN_GPD_UVN, DNN_GPD_VUM, DNN_REPLICATION, DNN_TWO_MDS, DNN_NONE};
 
     (void)state;
     for (size_t k = 0; k < COUNT(all); k++)
         for (size_t grid = 0; grid < 3; grid++) {
             static const size_t m[] = {2, 3, 2}, n[] = {2, 2, 3};
             erring_options e = {.size = sizeof e,
-                             .kind = all[k],
-                             .nodes = 18,
-                             .m = m[grid],
-                             .n = n[grid]};
+                                .kind = all[k],
+                                .nodes = 18,
+                                .m = m[grid],
+                                .n = n[grid]};
             kofn_net_shape shape = shape_of(grid == 2);
             double distance;
             erring_result r = erred(&shape, &e, 4, &distance);
@@ -258,14 +254,14 @@ static void faults_cost_nothing(void **state)
     for (size_t k = 0; k < COUNT(kinds); k++)
         for (size_t hour_glass = 0; hour_glass < 2; hour_glass++) {
             erring_options e = {.size = sizeof e,
-                             .kind = kinds[k],
-                             .nodes = 12,
-                             .m = 2,
-                             .n = 2,
-                             .chance = k < 2 ? 0.01 : 0.003,
-                             .everywhere = k < 2,
-                             .checkpoint = 6,
-                             .seed = 11};
+                                .kind = kinds[k],
+                                .nodes = 12,
+                                .m = 2,
+                                .n = 2,
+                                .chance = k < 2 ? 0.01 : 0.003,
+                                .everywhere = k < 2,
+                                .checkpoint = 6,
+                                .seed = 11};
             kofn_net_shape shape = shape_of(hour_glass);
             double distance;
             erring_result r = erred(&shape, &e, 8, &distance);
@@ -279,12 +275,12 @@ static void faults_cost_nothing(void **state)
 static void nothing_sees_it_without_code(void **state)
 {
     erring_options e = {.size = sizeof e,
-                     .kind = DNN_NONE,
-                     .nodes = 4,
-                     .m = 2,
-                     .n = 2,
-                     .chance = 0.02,
-                     .seed = 2};
+                        .kind = DNN_NONE,
+                        .nodes = 4,
+                        .m = 2,
+                        .n = 2,
+                        .chance = 0.02,
+                        .seed = 2};
     kofn_net_shape shape = shape_of(false);
     double distance;
     erring_result r;
@@ -300,13 +296,13 @@ static void nothing_sees_it_without_code(void **state)
 static void as_often_as_chance_says(void **state)
 {
     erring_options e = {.size = sizeof e,
-                     .kind = DNN_REPLICATION,
-                     .nodes = 12,
-                     .m = 2,
-                     .n = 2,
-                     .chance = 0.002,
-                     .checkpoint = 6,
-                     .seed = 4};
+                        .kind = DNN_REPLICATION,
+                        .nodes = 12,
+                        .m = 2,
+                        .n = 2,
+                        .chance = 0.002,
+                        .checkpoint = 6,
+                        .seed = 4};
     kofn_net_shape shape = shape_of(true);
     double distance, trials, deviation;
     erring_result r;
@@ -326,15 +322,12 @@ static void refusals(void **state)
     dnn_tried got;
 
     (void)state;
-    assert_int_equal(
-        dnn_tolerance_try(DNN_GPD_UVN, 7, 2, 2, one, 1, 1, &got),
-        KOFN_OK);
-    assert_int_equal(
-        dnn_tolerance_try(DNN_GPD_UVN, 6, 2, 2, one, 1, 1, &got),
-        KOFN_TOOFEW);
-    assert_int_equal(
-        dnn_tolerance_try(DNN_NONE, 8192, 90, 90, one, 1, 1, &got),
-        KOFN_INVAL);
+    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 7, 2, 2, one, 1, 1, &got),
+                     KOFN_OK);
+    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 6, 2, 2, one, 1, 1, &got),
+                     KOFN_TOOFEW);
+    assert_int_equal(dnn_tolerance_try(DNN_NONE, 8192, 90, 90, one, 1, 1, &got),
+                     KOFN_INVAL);
 }
 
 TEST_FILE(erring_test)

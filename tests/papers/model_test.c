@@ -411,8 +411,8 @@ static void known_values(void **state)
 /* ---- simulation ---------------------------------------------------------- */
 
 /* One iteration, worker by worker. */
-static double simulate(const aet_params *q, aet_scheme scheme,
-                       size_t S, const double *c, kf_rng *rng)
+static double simulate(const aet_params *q, aet_scheme scheme, size_t S,
+                       const double *c, kf_rng *rng)
 {
     size_t groups = aet_groups(q, scheme), waiting[64], most;
     bool over[64] = {false}, more = true;
@@ -516,8 +516,7 @@ static void adaptive_and_grouped_codes_dominate(void **state)
         for (size_t d = 1; d <= 6 && d <= ns[i]; d++)
             for (int j = 0; j < 6; j++)
                 for (int k = 0; k < 6; k++) {
-                    aet_params q = {ns[i],    d,        ps[j],
-                                         ts[k][0], ts[k][1], 0};
+                    aet_params q = {ns[i], d, ps[j], ts[k][0], ts[k][1], 0};
 
                     check_dominance(&q);
                 }
@@ -620,16 +619,16 @@ static void refusals_name_value_and_what_fits(void **state)
     aet_result r;
 
     (void)state;
-    refused(KOFN_INVAL, (aet_params){10001, 3, 0, 1, 1, 0}, AGC,
-            "n = 10001", "10000");
+    refused(KOFN_INVAL, (aet_params){10001, 3, 0, 1, 1, 0}, AGC, "n = 10001",
+            "10000");
     refused(KOFN_INVAL, (aet_params){0}, AGC, "n = 0", "1 to");
     refused(KOFN_INVAL, (aet_params){20, 21, 0, 1, 1, 0}, AGC, "d = 21",
             "n = 20");
     refused(KOFN_INVAL, (aet_params){.n = 2}, AGC, "d = 0", "1 to");
     refused(KOFN_INVAL, (aet_params){20, 3, 1, 1, 1, 0}, AGC, "p = 1",
             "0.9999");
-    refused(KOFN_INVAL, (aet_params){20, 3, -0.1, 1, 1, 0}, AGC,
-            "p = -0.1", "from 0");
+    refused(KOFN_INVAL, (aet_params){20, 3, -0.1, 1, 1, 0}, AGC, "p = -0.1",
+            "from 0");
     refused(KOFN_NONFINITE, (aet_params){20, 3, NAN, 1, 1, 0}, AGC,
             "p =", "0.9999");
     refused(KOFN_INVAL, (aet_params){20, 3, 0, -1, 1, 0}, AGC, "t_cp = -1",

@@ -116,8 +116,7 @@ static void order_of_figure_1(void **state)
 
             assert_ok(rhat_best(&q, RHAT_ONCE, 0, &s, &poly));
             assert_ok(rhat_best(&q, RHAT_DIP, T, &s, &with));
-            assert_ok(rhat_best(&q, RHAT_DIP, RHAT_ENDLESS, &s,
-                                     &without));
+            assert_ok(rhat_best(&q, RHAT_DIP, RHAT_ENDLESS, &s, &without));
             for (size_t N = 1; N < P * (T + 1); N++) {
                 result r = rhat(q, idip(N, T + 1));
 
@@ -142,8 +141,8 @@ static void expected_rounds(void **state)
         for (size_t beta = 1; beta <= 40; beta += 3)
             for (int d = 0; d <= 9; d++) {
                 double delta = d / 10.0, all = pow(delta, (double)P), E, sum;
-                result r = rhat((params){P, 5, delta, 0},
-                                dip(beta, RHAT_ENDLESS, 0));
+                result r =
+                    rhat((params){P, 5, delta, 0}, dip(beta, RHAT_ENDLESS, 0));
 
                 /* Wald: beta <= K_1 + .. + K_f < beta + P */
                 E = (double)P * (1 - delta + all);
@@ -366,14 +365,13 @@ static void wrong_arguments(void **state)
     refused(paper, idip(16, 4), KOFN_INVAL, "N = 16");
     refused(paper, idip(3, 0), KOFN_INVAL, "W = 0");
     refused(paper, idip(3, 300), KOFN_UNSUITED, "states");
-    refused(paper,
-            (scheme){.kind = RHAT_IDIP, .N = 3, .W = 2, .threshold = 4},
+    refused(paper, (scheme){.kind = RHAT_IDIP, .N = 3, .W = 2, .threshold = 4},
             KOFN_INVAL, "it is 5");
     refused(paper, (scheme){.threshold = 2}, KOFN_INVAL, "kind = 0");
-    assert_status(KOFN_INVAL, rhat_best(&paper, RHAT_IDIP,
-                                             RHAT_ENDLESS, &s, NULL));
-    assert_status(KOFN_UNSUITED, rhat_best(&(params){50, 5, .3, 0},
-                                                RHAT_DIP, 3, &s, NULL));
+    assert_status(KOFN_INVAL,
+                  rhat_best(&paper, RHAT_IDIP, RHAT_ENDLESS, &s, NULL));
+    assert_status(KOFN_UNSUITED,
+                  rhat_best(&(params){50, 5, .3, 0}, RHAT_DIP, 3, &s, NULL));
 }
 
 TEST_FILE(rhat_test)

@@ -97,9 +97,9 @@ static void deadlines_hold(void **state)
                 for (size_t beta = 1; beta <= 6; beta += 2)
                     every_pattern(P, rounds,
                                   &(rhat_scheme){.kind = RHAT_DIP,
-                                                      .threshold = beta,
-                                                      .T = T,
-                                                      .lambda = lambda},
+                                                 .threshold = beta,
+                                                 .T = T,
+                                                 .lambda = lambda},
                                   0, 0, T + (beta + lambda - 1) / lambda);
         for (size_t W = 1; W <= 3; W++)
             for (size_t N = 0; N < P * W; N++)
@@ -111,10 +111,9 @@ static void deadlines_hold(void **state)
         for (size_t W = 2; W <= 3; W++)
             for (size_t B = 1; B < W; B++)
                 for (size_t eps = 1; eps <= P; eps++)
-                    every_pattern(
-                        P, rounds,
-                        &(rhat_scheme){.kind = RHAT_IDIP, .W = W}, B,
-                        eps, W - 1 + B);
+                    every_pattern(P, rounds,
+                                  &(rhat_scheme){.kind = RHAT_IDIP, .W = W}, B,
+                                  eps, W - 1 + B);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "dnn/tolerance.h"
 
 static dnn_tolerance of(dnn_redundancy kind, size_t P, size_t m, size_t n,
-                         size_t B1, size_t B2)
+                        size_t B1, size_t B2)
 {
     const size_t cut[2] = {B1, B2};
     dnn_tolerance t;
@@ -43,12 +43,12 @@ static void as_printed(void **state)
             for (size_t B = 1; B <= 3; B++) {
                 size_t P = 100, C = 4 - B, mn = m * n;
 
-                same(of(DNN_GPD_UVN, P, m, n, B, C),
-                     (P - mn * B - n + 1) / 2, (P - mn * C - mn + n) / 2,
-                     P - mn * B - n, P - mn * C - mn + n - 1);
-                same(of(DNN_GPD_VUM, P, m, n, B, C),
-                     (P - mn * B - mn + m) / 2, (P - mn * C - m + 1) / 2,
-                     P - mn * B - mn + m - 1, P - mn * C - m);
+                same(of(DNN_GPD_UVN, P, m, n, B, C), (P - mn * B - n + 1) / 2,
+                     (P - mn * C - mn + n) / 2, P - mn * B - n,
+                     P - mn * C - mn + n - 1);
+                same(of(DNN_GPD_VUM, P, m, n, B, C), (P - mn * B - mn + m) / 2,
+                     (P - mn * C - m + 1) / 2, P - mn * B - mn + m - 1,
+                     P - mn * C - m);
             }
 }
 
@@ -76,9 +76,8 @@ static void thresholds_are_those_of_the_codes(void **state)
             for (size_t p = 1; p <= 3; p++)
                 for (int vum = 0; vum < 2; vum++) {
                     const char *sub = vum ? "vum" : "uvn";
-                    dnn_tolerance t = of(vum ? DNN_GPD_VUM
-                                              : DNN_GPD_UVN,
-                                          70, m, n, p, p);
+                    dnn_tolerance t =
+                        of(vum ? DNN_GPD_VUM : DNN_GPD_UVN, 70, m, n, p, p);
 
                     decodes(m, n, p, sub, KOFN_MATMUL, t.K[0]);
                     decodes(m, n, p, sub, KOFN_LEFT, t.K[1]);
@@ -93,10 +92,8 @@ static void as_nodes_grow(void **state)
     double P = 16384, code, two;
 
     (void)state;
-    code =
-        (double)of(DNN_GPD_UVN, 16384, 64, 64, 1, 1).adversarial[0];
-    two =
-        (double)of(DNN_TWO_MDS, 16384, 64, 64, 1, 1).adversarial[0];
+    code = (double)of(DNN_GPD_UVN, 16384, 64, 64, 1, 1).adversarial[0];
+    two = (double)of(DNN_TWO_MDS, 16384, 64, 64, 1, 1).adversarial[0];
     same(of(DNN_REPLICATION, 16384, 64, 64, 1, 1), 1, 1, 2, 2);
     assert_at_most(fabs(code / 1.5 / P - 0.25), 0.01);
     assert_at_most(fabs(code / two / sqrt(P) - 1), 0.05);
@@ -109,17 +106,15 @@ static void too_few_are_refused(void **state)
 
     (void)state;
     for (size_t P = 0; P <= 6; P++) /* K is 5 and 6 */
-        assert_status(KOFN_TOOFEW, dnn_tolerance_of(DNN_GPD_UVN, P,
-                                                     2, 2, one, &t));
+        assert_status(KOFN_TOOFEW,
+                      dnn_tolerance_of(DNN_GPD_UVN, P, 2, 2, one, &t));
     assert_ok(dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, one, &t));
-    assert_status(KOFN_TOOFEW, dnn_tolerance_of(DNN_REPLICATION, 3,
-                                                 2, 2, one, &t));
+    assert_status(KOFN_TOOFEW,
+                  dnn_tolerance_of(DNN_REPLICATION, 3, 2, 2, one, &t));
+    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 0, 2, one, &t));
     assert_status(KOFN_INVAL,
-                  dnn_tolerance_of(DNN_GPD_UVN, 7, 0, 2, one, &t));
-    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 2,
-                                                SIZE_MAX, one, &t));
-    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 2,
-                                                2, none, &t));
+                  dnn_tolerance_of(DNN_GPD_UVN, 7, 2, SIZE_MAX, one, &t));
+    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, none, &t));
 }
 
 TEST_FILE(tolerance_test)
