@@ -196,26 +196,6 @@ KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
  * once the data is with them. */
 KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
-/* What becomes of it without a code, on this thread: the points lie in `parts`
- * parts, one on each machine; a machine fails in an iteration with this
- * probability and is replaced `delay` iterations later, 0: never. */
-typedef enum kofn_missing {
-    KOFN_MISSING_IGNORED,   /* the other points stand for all             */
-    KOFN_MISSING_REMEMBERED /* to first order, where they last were there */
-} kofn_missing;
-
-typedef struct kofn_failures {
-    size_t parts;
-    double probability;
-    unsigned delay;
-    kofn_missing missing;
-    uint64_t seed;
-} kofn_failures;
-
-KOFN_API kofn_status kofn_regress_failing(kofn_regression *r,
-                                          const kofn_failures *failures,
-                                          kofn_matrix *w,
-                                          kofn_regress_result *res);
 KOFN_API void kofn_regression_free(kofn_regression *r);
 
 /* What a model says of the rows of X (float64): the mean of y, which is x . w
