@@ -6,7 +6,7 @@
 #include "dnn/dnn.h"
 #include "gradient/gradient.h"
 #include "pcr/pcr.h"
-#include "stream/processes.h"
+#include "stream/tell.h"
 
 #include <errno.h>
 #include <locale.h>

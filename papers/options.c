@@ -206,41 +206,19 @@ static void getopt_tables(const paper *p, struct option *longs, char *shorts)
     *shorts = 0;
 }
 
-/* The paper has no such option; another may. */
-static int no_option(const paper *p, const char *word)
-{
-    size_t n = strcspn(word, "=");
-    char others[100] = "";
-
-    for (size_t i = 0; i < ROWS; i++)
-        for (const paper *q = papers; q->name; q++) {
-            const row *o = &rows[i];
-            bool it = strlen(o->name) + 2 == n && !strncmp(word, "--", 2) &&
-                      !strncmp(word + 2, o->name, n - 2);
-
-            if (it && o->of & q->bit) {
-                strcat(others, *others ? ", " : "; it is of ");
-                strcat(others, q->name);
-            }
-        }
-    return papers_say(PAPERS_USAGE,
-                      "%s has no option %.*s%s; see kofn-papers %s --help",
-                      p->name, n < 40 ? (int)n : 40, word, others, p->name);
-}
-
 /* getopt_long leaves the option's key in optopt; an unknown letter as it is;
  * 0 for an unknown word, which is then the last argument it read. */
 static int bad_option(const paper *p, bool bare, const char *word)
 {
-    char letter[] = {'-', (char)optopt, 0};
-
     for (size_t i = 0; i < ROWS; i++)
         if (key_of(&rows[i]) == optopt && rows[i].of & p->bit)
             return papers_say(
                 PAPERS_USAGE, "--%s %s; see kofn-papers %s --help",
                 rows[i].name, bare ? "needs a value" : "takes no value",
                 p->name);
-    return no_option(p, optopt ? letter : word);
+    return papers_say(PAPERS_USAGE,
+                      "%s has no option %.40s; see kofn-papers %s --help",
+                      p->name, word, p->name);
 }
 
 int papers_parse(int argc, char **argv, papers_args *a)

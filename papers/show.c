@@ -102,7 +102,7 @@ json_t *papers_json(const papers_args *a, const char *name)
                      "experiment", name, "seed", (json_int_t)a->seed);
 }
 
-int papers_scenarios(const papers_args *a, size_t last,
+int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
                      int (*one)(const papers_args *, size_t, json_t *))
 {
     size_t first = a->scenario ? a->scenario : 1;
@@ -119,6 +119,9 @@ int papers_scenarios(const papers_args *a, size_t last,
     if (!code && list) {
         json_t *o = papers_json(a, a->paper->name);
 
+        if (iterations)
+            json_object_set_new(o, "iterations",
+                                json_integer((json_int_t)iterations));
         json_object_set_new(o, "scenarios", json_incref(list));
         papers_print_json(o);
     }

@@ -99,8 +99,9 @@ void papers_print_json(json_t *o);
 /* {"status": "ok", "command": "bench", "experiment": name, "seed": ..} */
 json_t *papers_json(const papers_args *a, const char *name);
 /* Scenario by scenario, that of --scenario or 1 to `last`: as text, or into the list
- * where there is one, which is then printed.  0, or the exit code after a message. */
-int papers_scenarios(const papers_args *a, size_t last,
+ * where there is one, which is then printed, with how many iterations there were, 0:
+ * that is not told.  0, or the exit code after a message. */
+int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
                      int (*one)(const papers_args *a, size_t k, json_t *list));
 json_t *papers_reals(const double *x, size_t n);
 /* [a, b] */

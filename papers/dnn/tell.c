@@ -13,8 +13,6 @@ typedef struct found {
     dnn_table table[DNN_TABLES];
     dnn_growth growth[DNN_GROWTH];
     dnn_figure figure[DNN_POINTS];
-    dnn_soft soft;
-    dnn_hidden hidden;
 } found;
 
 /* ---- limits ---------------------------------------------------------------- */
@@ -236,77 +234,60 @@ static void hidden_text(const dnn_hidden *h)
 
 /* ---- all ---------------------------------------------------------------------- */
 
-static kofn_status compute_limits(const papers_args *a, found *f)
+static kofn_status limits(const papers_args *a, json_t *list)
 {
-    kofn_status st = dnn_limits(papers_runs(a, TRIALS), a->seed, f->table);
+    found f;
+    kofn_status st = dnn_limits(papers_runs(a, TRIALS), a->seed, f.table);
 
     if (!st)
-        st = dnn_corollary(f->growth);
-    return st ? st : dnn_figure8(3, 3, f->figure);
+        st = dnn_corollary(f.growth);
+    if (!st)
+        st = dnn_figure8(3, 3, f.figure);
+    if (!st && list)
+        json_array_append_new(list, limits_json(&f));
+    else if (!st)
+        limits_text(&f);
+    return st;
 }
 
-static int compute_trainings(const papers_args *a, found *f)
+/* With MNIST's points as many steps as of fewer, and more. */
+static kofn_status trainings(const papers_args *a, const images *p, size_t k,
+                             json_t *list)
 {
     unsigned epochs = (unsigned)papers_runs(a, DNN_EPOCHS);
+    dnn_soft s;
+    dnn_hidden h;
+    kofn_status st;
+
+    if (a->mnist && epochs > 2)
+        epochs = epochs / 5;
+    st = k == 2 ? dnn_soft_errors(p, epochs, papers_runs(a, DNN_SEEDS), a->seed,
+                                  &s)
+                : dnn_autoencoder(p, epochs, a->seed, &h);
+    if (!st && list)
+        json_array_append_new(list, k == 2 ? soft_json(&s) : hidden_json(&h));
+    else if (!st && k == 2)
+        soft_text(&s);
+    else if (!st)
+        hidden_text(&h);
+    return st;
+}
+
+static int run_one(const papers_args *a, size_t k, json_t *list)
+{
     images p = {.X = {.data = NULL}};
     kofn_status st = KOFN_OK;
-    int code = 0;
+    int code = k > 1 && a->mnist ? papers_mnist(a, &p) : 0;
 
-    if (a->mnist)
-        code = papers_mnist(a, &p);
-    else
+    if (!code && k > 1 && !a->mnist)
         st = dnn_points_make(&p, a->seed);
-    if (a->mnist && epochs > 2) /* as many steps as of fewer points, and more */
-        epochs = epochs / 5;
-    if (!code && !st && a->scenario != 3)
-        st = dnn_soft_errors(&p, epochs, papers_runs(a, DNN_SEEDS), a->seed,
-                             &f->soft);
-    if (!code && !st && a->scenario != 2)
-        st = dnn_autoencoder(&p, epochs, a->seed, &f->hidden);
+    if (!code && !st)
+        st = k == 1 ? limits(a, list) : trainings(a, &p, k, list);
     images_free(&p);
     return st ? papers_ended(st) : code;
 }
 
-static void print(const papers_args *a, const found *f)
-{
-    json_t *o = papers_json(a, "dnn"), *list = json_array();
-
-    for (size_t k = 1; k <= DNN_SCENARIOS; k++) {
-        if (a->scenario && a->scenario != k)
-            continue;
-        if (a->json)
-            json_array_append_new(list, k == 1   ? limits_json(f)
-                                        : k == 2 ? soft_json(&f->soft)
-                                                 : hidden_json(&f->hidden));
-        else if (k == 1)
-            limits_text(f);
-        else if (k == 2)
-            soft_text(&f->soft);
-        else
-            hidden_text(&f->hidden);
-        if (!a->json && !a->scenario && k < DNN_SCENARIOS)
-            putchar('\n');
-    }
-    json_object_set_new(o, "scenarios", list);
-    if (a->json)
-        papers_print_json(o);
-    else
-        json_decref(o);
-}
-
 int papers_dnn(const papers_args *a)
 {
-    static found f;
-    int code = 0;
-
-    if (a->scenario <= 1) {
-        kofn_status st = compute_limits(a, &f);
-
-        code = st ? papers_ended(st) : 0;
-    }
-    if (!code && a->scenario != 1)
-        code = compute_trainings(a, &f);
-    if (!code)
-        print(a, &f);
-    return code ? code : 0;
+    return papers_scenarios(a, DNN_SCENARIOS, 0, run_one);
 }

@@ -250,5 +250,5 @@ static int run_one(const papers_args *a, size_t k, json_t *list)
 
 int papers_elastic(const papers_args *a)
 {
-    return papers_scenarios(a, 3, run_one);
+    return papers_scenarios(a, 3, 0, run_one);
 }

@@ -49,38 +49,25 @@ static void print_text(size_t scenario, const gradient_result *g)
     printf("in the order of the formula: %s\n", papers_mark(g->ordered));
 }
 
+static int run_one(const papers_args *a, size_t k, json_t *list)
+{
+    gradient_result g;
+    kofn_status st = gradient_run(k, papers_runs(a, ITERATIONS), a->seed, &g);
+
+    if (!st && list)
+        json_array_append_new(list, result_json(k, &g));
+    else if (!st)
+        print_text(k, &g);
+    return st ? papers_ended(st) : 0;
+}
+
 int papers_gradient(const papers_args *a)
 {
-    size_t first = a->scenario ? a->scenario : 1;
-    size_t last = a->scenario ? a->scenario : GRADIENT_SCENARIOS;
-    size_t iterations = papers_runs(a, ITERATIONS);
-    json_t *list = json_array();
-    kofn_status st = KOFN_OK;
-
     if (!a->json)
         printf("adaptive gradient coding: seconds of an iteration on 20 "
                "workers of 3 subsets,\n%zu iterations with seeded "
-               "stragglers; ok: within 3 errors of the formula\n",
-               iterations);
-    for (size_t k = first; k <= last && !st; k++) {
-        gradient_result g;
-
-        st = gradient_run(k, iterations, a->seed, &g);
-        if (!st && a->json)
-            json_array_append_new(list, result_json(k, &g));
-        if (!st && !a->json) {
-            putchar('\n');
-            print_text(k, &g);
-        }
-    }
-    if (!st && a->json) {
-        json_t *o = papers_json(a, "gradient");
-
-        json_object_set_new(o, "iterations",
-                            json_integer((json_int_t)iterations));
-        json_object_set_new(o, "scenarios", json_incref(list));
-        papers_print_json(o);
-    }
-    json_decref(list);
-    return st ? papers_ended(st) : 0;
+               "stragglers; ok: within 3 errors of the formula\n\n",
+               papers_runs(a, ITERATIONS));
+    return papers_scenarios(a, GRADIENT_SCENARIOS, papers_runs(a, ITERATIONS),
+                            run_one);
 }

@@ -1,7 +1,7 @@
 /* processes.c -- four workers that are processes of this machine, each this program
  * once more, over a socket in a folder of their own. */
 #define _GNU_SOURCE
-#include "stream/processes.h"
+#include "stream/tell.h"
 
 #include <kofn/io.h>
 #include <kofn/net.h>

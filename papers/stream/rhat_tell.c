@@ -3,7 +3,7 @@
 #include "show.h"
 #include "stream/rhat.h"
 
-#include <math.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,153 +11,117 @@
 
 /* ---- "name:key=value,..." ------------------------------------------------ */
 
-typedef struct field {
-    const char *key;
-    size_t *value;
-    bool endless; /* may be inf */
-    bool given;
-} field;
+#define NONE (SIZE_MAX - 1) /* it was not given */
+
+typedef struct words {
+    size_t m, p, n, beta, T, lambda, N, W, S;
+    bool late, bursty;
+} words;
 
 static bool is(const char *name, const char *text, size_t n)
 {
     return strlen(name) == n && !memcmp(name, text, n);
 }
 
-static int set_field(const char *name, field *f, const char *value, size_t n)
+static int set_size(const char *name, const char *key, const char *value,
+                    size_t *out)
 {
-    unsigned long long x = 0;
     char *end = NULL;
 
-    f->given = true;
-    if (f->endless && n == 3 && !memcmp(value, "inf", 3)) {
-        *f->value = RHAT_ENDLESS;
+    if (!strcmp(key, "T") && !strcmp(value, "inf")) {
+        *out = RHAT_ENDLESS;
         return 0;
     }
-    if (n > 0 && n < 10 && strspn(value, "0123456789") >= n)
-        x = strtoull(value, &end, 10);
-    if (end != value + n || x > MOST)
-        return papers_say(PAPERS_USAGE,
-                          "%s: %s=%.*s: give a whole number up to %d%s", name,
-                          f->key, (int)(n < 40 ? n : 40), value, MOST,
-                          f->endless ? ", or inf" : "");
-    *f->value = (size_t)x;
-    return 0;
+    if (isdigit((unsigned char)*value) && strlen(value) < 10)
+        *out = strtoul(value, &end, 10);
+    if (end && !*end && *out <= MOST)
+        return 0;
+    return papers_say(PAPERS_USAGE,
+                      "%s: %s=%.40s: give a whole number up to %d%s", name, key,
+                      value, MOST, *key == 'T' ? ", or inf" : "");
 }
 
-/* Keys that say nothing about time are passed over. */
-static bool no_matter(const char *key, size_t n)
+/* 0, or the exit code after a message; only keys that are in `takes` may be there,
+ * and the last three, which say nothing about time. */
+static int parse(const char *name, const char *spec, const char *takes,
+                 words *w)
 {
-    static const char *const keys[] = {"basis", "plain", "order"};
+    enum { EARLY = 9, MODEL, IDLE };
+    char *const keys[] = {"m",      "p",     "n",     "beta",  "T",
+                          "lambda", "N",     "W",     "S",     "early",
+                          "model",  "basis", "plain", "order", NULL};
+    size_t *const at[] = {&w->m,      &w->p, &w->n, &w->beta, &w->T,
+                          &w->lambda, &w->N, &w->W, &w->S};
+    char copy[200], *text = copy, *value;
 
-    for (size_t i = 0; i < 3; i++)
-        if (is(keys[i], key, n))
-            return true;
-    return false;
-}
-
-static int no_key(const char *name, const char *key, size_t n, const field *f)
-{
-    char known[100] = "";
-
-    for (; f->key; f++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
-                 *known ? ", " : "", f->key);
-    return papers_say(PAPERS_USAGE, "%s has no \"%.*s\" here; it takes %s",
-                      name, (int)(n < 40 ? n : 40), key, known);
-}
-
-/* 0, or the exit code after a message. */
-static int parse(const char *name, const char *text, field *fields)
-{
+    *w = (words){NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, 0};
+    if ((size_t)snprintf(copy, sizeof copy, "%s", spec) >= sizeof copy)
+        return papers_say(PAPERS_USAGE, "%s: %zu bytes of parameters", name,
+                          strlen(spec));
     while (*text) {
-        size_t n = strcspn(text, ","), key = strcspn(text, "=,");
-        field *f = fields;
+        const char *word = text;
+        int k = getsubopt(&text, keys, &value);
 
-        while (f->key && !is(f->key, text, key))
-            f++;
-        if (key == n || (!f->key && !no_matter(text, key)))
-            return no_key(name, text, key, fields);
-        if (f->key && set_field(name, f, text + key + 1, n - key - 1))
+        if (k < 0 || !value || (k < IDLE && !strstr(takes, keys[k])))
+            return papers_say(PAPERS_USAGE,
+                              "%s has no \"%.40s\" here; it takes %s", name,
+                              word, takes);
+        if (k < EARLY && set_size(name, keys[k], value, at[k]))
             return PAPERS_USAGE;
-        text += n;
-        text += *text == ',';
+        w->late |= k == EARLY && !strcmp(value, "no");
+        w->bursty |= k == MODEL && !strcmp(value, "bursty");
     }
     return 0;
 }
 
 /* ---- a scheme ------------------------------------------------------------ */
 
-/* Blocks m p n of the operands, or the results that decode, as the paper has
+/* Blocks m p n of the operands, or beta, the results that decode, as the paper has
  * it. */
-static int cut(const char *name, size_t m, size_t p, size_t n, size_t beta,
-               rhat_scheme *s)
-{
-    if (beta && (m || p || n))
-        return papers_say(PAPERS_USAGE, "%s: give beta or m, p and n", name);
-    if (!beta && !(m && p))
-        return papers_say(PAPERS_USAGE, "%s needs m and p, or beta", name);
-    n = n ? n : 1;
-    s->parts = beta ? beta : m * p * n;
-    s->threshold = beta ? beta : m * p * n + n - 1;
-    return 0;
-}
-
 static int read_dip(const char *text, rhat_scheme *s)
 {
-    size_t m = 0, p = 0, n = 0, beta = 0, none = MOST + 1;
-    field f[] = {
-        {"m", &m, false, false},   {"p", &p, false, false},
-        {"n", &n, false, false},   {"beta", &beta, false, false},
-        {"T", &s->T, true, false}, {"lambda", &s->lambda, false, false},
-        {NULL, NULL, false, false}};
+    words w;
 
-    s->kind = RHAT_DIP;
-    s->T = none;
-    if (parse("dip", text, f))
+    if (parse("dip", text, "m, p, n, beta, T, lambda", &w))
         return PAPERS_USAGE;
-    if (s->T == none)
+    if (w.T == NONE)
         return papers_say(PAPERS_USAGE,
                           "dip needs T, the rounds of delay, or inf");
-    if (f[5].given && s->lambda == 0)
+    if (w.lambda == 0)
         return papers_say(PAPERS_USAGE, "dip: lambda=0: give 1 or more");
-    return cut("dip", m, p, n, beta, s);
+    if (w.beta != NONE && (w.m != NONE || w.p != NONE || w.n != NONE))
+        return papers_say(PAPERS_USAGE, "dip: give beta or m, p and n");
+    if (w.beta == NONE && (w.m == NONE || w.p == NONE))
+        return papers_say(PAPERS_USAGE, "dip needs m and p, or beta");
+    w.n = w.n == NONE ? 1 : w.n;
+    *s = (rhat_scheme){.kind = RHAT_DIP,
+                       .parts = w.beta == NONE ? w.m * w.p * w.n : w.beta,
+                       .threshold =
+                           w.beta == NONE ? w.m * w.p * w.n + w.n - 1 : w.beta,
+                       .T = w.T,
+                       .lambda = w.lambda == NONE ? 0 : w.lambda};
+    return 0;
 }
 
 static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
 {
-    size_t m = 0, p = 0, N = 0, W = 0;
-    const char *early = strstr(text, "early=no");
-    char rest[200];
-    field f[] = {{"m", &m, false, false},
-                 {"p", &p, false, false},
-                 {"N", &N, false, false},
-                 {"W", &W, false, false},
-                 {NULL, NULL, false, false}};
+    words w;
 
-    s->kind = RHAT_IDIP;
-    if (strstr(text, "model=bursty"))
+    if (parse("idip", text, "m, p, N, W, early, model", &w))
+        return PAPERS_USAGE;
+    if (w.bursty)
         return papers_say(PAPERS_USAGE, "idip: under model=bursty there is no "
                                         "closed form; give N and W");
-    if (strlen(text) >= sizeof rest)
-        return papers_say(PAPERS_USAGE, "idip: %zu bytes of parameters",
-                          strlen(text));
-    strcpy(rest, text);
-    if (early) {
-        s->late = true;
-        memcpy(rest + (early - text), "basis=no", 8); /* to be passed over */
-    }
-    if (parse("idip", rest, f))
-        return PAPERS_USAGE;
-    if (!f[2].given || !f[3].given)
+    if (w.N == NONE || w.W == NONE)
         return papers_say(PAPERS_USAGE, "idip needs N and W");
-    s->N = N;
-    s->W = W;
-    if (f[0].given != f[1].given || (f[0].given && m * p + N != a->workers * W))
+    if ((w.m == NONE) != (w.p == NONE) ||
+        (w.m != NONE && w.m * w.p + w.N != a->workers * w.W))
         return papers_say(
             PAPERS_USAGE,
             "idip: m p = %zu, and P W - N = %zu x %zu - %zu: they "
             "are to be the same",
-            m * p, a->workers, W, N);
+            w.m == NONE || w.p == NONE ? 0 : w.m * w.p, a->workers, w.W, w.N);
+    *s = (rhat_scheme){.kind = RHAT_IDIP, .N = w.N, .W = w.W, .late = w.late};
     return 0;
 }
 
@@ -180,23 +144,21 @@ static int read_plan(const papers_args *a, const char *spec, rhat_scheme *s)
     return 0;
 }
 
-static int read_once(const papers_args *a, const char *name, const char *text,
+static int read_once(const papers_args *a, const char *spec, const char *text,
                      rhat_scheme *s)
 {
-    size_t S = 0;
-    field f[] = {{"S", &S, false, false}, {NULL, NULL, false, false}};
+    words w;
 
-    if (!is("polynomial", name, strcspn(name, ":")) ||
-        strncmp(text, "S=", 2) != 0)
-        return read_plan(a, name, s);
-    if (parse("polynomial", text, f))
+    if (strncmp(spec, "polynomial:S=", 13) != 0)
+        return read_plan(a, spec, s);
+    if (parse("polynomial", text, "S", &w))
         return PAPERS_USAGE;
-    if (S >= a->workers)
+    if (w.S >= a->workers)
         return papers_say(PAPERS_USAGE,
                           "polynomial: S=%zu: of %zu workers fewer can be done "
                           "without",
-                          S, a->workers);
-    *s = (rhat_scheme){.kind = RHAT_ONCE, .threshold = a->workers - S};
+                          w.S, a->workers);
+    *s = (rhat_scheme){.kind = RHAT_ONCE, .threshold = a->workers - w.S};
     return 0;
 }
 
@@ -207,7 +169,6 @@ static int read_scheme(const papers_args *a, const char *spec, rhat_scheme *s)
     size_t n = strcspn(spec, ":");
     const char *text = spec + n + (spec[n] == ':');
 
-    *s = (rhat_scheme){.parts = 0};
     if (is("dip", spec, n))
         return read_dip(text, s);
     if (is("idip", spec, n))
@@ -228,29 +189,29 @@ static json_t *count_json(size_t n)
     return n == RHAT_ENDLESS ? json_null() : json_integer((json_int_t)n);
 }
 
+/* What is of one kind of scheme only is left out of the others. */
 static json_t *result_json(const char *spec, const rhat_scheme *s,
                            const rhat_result *r)
 {
+    const struct {
+        const char *name;
+        double value;
+        rhat_kind of;
+    } more[] = {{"f_tie", r->f_tie, RHAT_DIP},
+                {"f_binomial", r->f_binomial, RHAT_DIP},
+                {"bound_printed", r->bound_printed, RHAT_IDIP},
+                {"bound_corrected", r->bound_corrected, RHAT_IDIP},
+                {"exact_fixed_load", r->exact_fixed_load, RHAT_IDIP},
+                {"exact_early_finish", r->exact_early_finish, RHAT_IDIP}};
     json_t *o = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "scheme", spec, "rhat",
         papers_number(r->rhat), "slots", count_json(r->slots), "threshold",
         count_json(r->threshold), "delay", count_json(r->delay), "load",
         papers_number(r->load), "mean_load", papers_number(r->mean_load));
 
-    if (o && s->kind == RHAT_DIP) {
-        json_object_set_new(o, "f_tie", papers_number(r->f_tie));
-        json_object_set_new(o, "f_binomial", papers_number(r->f_binomial));
-    }
-    if (o && s->kind == RHAT_IDIP) {
-        json_object_set_new(o, "bound_printed",
-                            papers_number(r->bound_printed));
-        json_object_set_new(o, "bound_corrected",
-                            papers_number(r->bound_corrected));
-        json_object_set_new(o, "exact_fixed_load",
-                            papers_number(r->exact_fixed_load));
-        json_object_set_new(o, "exact_early_finish",
-                            papers_number(r->exact_early_finish));
-    }
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (s->kind == more[i].of)
+            json_object_set_new(o, more[i].name, papers_number(more[i].value));
     return o;
 }
 

@@ -213,5 +213,5 @@ static int run_one(const papers_args *a, size_t k, json_t *list)
 
 int papers_stream(const papers_args *a)
 {
-    return papers_scenarios(a, STREAM_PLAYED, run_one);
+    return papers_scenarios(a, STREAM_PLAYED, 0, run_one);
 }

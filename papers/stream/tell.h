@@ -4,8 +4,23 @@
 #define PAPERS_STREAM_TELL_H
 
 #include "show.h"
+#include "stream/stream.h"
+
+#include <kofn/transport.h>
 
 int stream_rates(const papers_args *a, json_t *list);
 int stream_nets(const papers_args *a, json_t *list);
+
+/* ---- workers of 5 that are processes (processes.c) ----------------------- */
+
+/* The first argument of this program as a worker; address and pattern follow. */
+#define PROCESSES_WORKER "worker-of-kofn-papers"
+/* That worker's whole life; the exit code. */
+int processes_serve(const char *address, const char *pattern);
+
+/* As rates_port has them. */
+kofn_status processes_open(void *ud, const kofn_problem *pb,
+                           const kofn_weather *weather, kofn_port **out);
+void processes_close(void *ud);
 
 #endif

@@ -1,6 +1,5 @@
 /* tell_computed.c -- streams that are computed, as tables and JSON. */
 #include "show.h"
-#include "stream/processes.h"
 #include "stream/tell.h"
 
 /* ---- 5: products of real matrices ---------------------------------------- */

@@ -215,7 +215,7 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
     run papers pcr --stale never
     refused --stale never fifo
     run papers gradient --stale fifo
-    refused --stale pcr
+    refused gradient --stale
     run papers pcr --workers 5
     refused --workers
     papers elastic --scenario 4 --json >out.json 2>/dev/null && return 1

@@ -59,7 +59,7 @@ abs(r['straight'] - r['printed'] - r['straight_diff']) < 1e-12 for r in o['rows'
     run papers aet -n 20
     refused "no option -n"
     run papers agc-table --p 0.1
-    refused "no option --p" "of aet"
+    refused agc-table "no option --p"
     run kofn matvec X w --tcp 1
     refused --tcp
     papers aet --d 21 --json >out.json 2>err.txt || true
@@ -163,11 +163,11 @@ assert json.load(open('out.json'))['schemes']['$s'] == json.load(open('one.json'
     wrong "too many" rhat -n 50
     wrong "--alpha 0.5" rhat --alpha 0.5
     wrong "--delta 2" rhat --delta 2
-    wrong "no option --n; it is of aet" rhat --n 4
-    wrong "no option --delta; it is of rhat" aet --delta 0.2
+    wrong "no option --n" rhat --n 4
+    wrong "no option --delta" aet --delta 0.2
     wrong "no option -n" aet -n 4
     wrong "no option -s" agc-table -s uncoded
-    wrong "it is of rhat" agc-table --scheme uncoded
+    wrong "no option --scheme" agc-table --scheme uncoded
 }
 
 @test "tolerance: thresholds, and what four redundancies stand" {
