@@ -15,7 +15,7 @@
 
 typedef struct words {
     size_t m, p, n, beta, T, lambda, N, W, S;
-    bool late, bursty;
+    bool late;
 } words;
 
 static bool is(const char *name, const char *text, size_t n)
@@ -46,15 +46,14 @@ static int set_size(const char *name, const char *key, const char *value,
 static int parse(const char *name, const char *spec, const char *takes,
                  words *w)
 {
-    enum { EARLY = 9, MODEL, IDLE };
-    char *const keys[] = {"m",      "p",     "n",     "beta",  "T",
-                          "lambda", "N",     "W",     "S",     "early",
-                          "model",  "basis", "plain", "order", NULL};
+    enum { EARLY = 9, IDLE };
+    char *const keys[] = {"m", "p", "n",     "beta",  "T",     "lambda", "N",
+                          "W", "S", "early", "basis", "plain", "order",  NULL};
     size_t *const at[] = {&w->m,      &w->p, &w->n, &w->beta, &w->T,
                           &w->lambda, &w->N, &w->W, &w->S};
     char copy[200], *text = copy, *value;
 
-    *w = (words){NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, 0};
+    *w = (words){NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0};
     if ((size_t)snprintf(copy, sizeof copy, "%s", spec) >= sizeof copy)
         return papers_say(PAPERS_USAGE, "%s: %zu bytes of parameters", name,
                           strlen(spec));
@@ -69,7 +68,6 @@ static int parse(const char *name, const char *spec, const char *takes,
         if (k < EARLY && set_size(name, keys[k], value, at[k]))
             return PAPERS_USAGE;
         w->late |= k == EARLY && !strcmp(value, "no");
-        w->bursty |= k == MODEL && !strcmp(value, "bursty");
     }
     return 0;
 }
@@ -107,11 +105,11 @@ static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
 {
     words w;
 
-    if (parse("idip", text, "m, p, N, W, early, model", &w))
-        return PAPERS_USAGE;
-    if (w.bursty)
+    if (strstr(text, "model=bursty"))
         return papers_say(PAPERS_USAGE, "idip: under model=bursty there is no "
                                         "closed form; give N and W");
+    if (parse("idip", text, "m, p, N, W, early", &w))
+        return PAPERS_USAGE;
     if (w.N == NONE || w.W == NONE)
         return papers_say(PAPERS_USAGE, "idip needs N and W");
     if ((w.m == NONE) != (w.p == NONE) ||
