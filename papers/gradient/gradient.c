@@ -3,8 +3,8 @@
  *
  * "Adaptive Gradient Coding" (Cao, Yan, Tang, Han, 2020), equations 91 and 92
  * with the measurements of its Tables IV and V; math/gradients.md 11, 12.
- * Stragglers are drawn and counted here, and kofn's closed form
- * (agc_table) adds up probabilities: neither knows of the other.
+ * Stragglers are drawn and counted here, and the closed form (aet.c) adds up
+ * probabilities: neither knows of the other.
  *
  * Every scheme meets the same workers: what is drawn is how many epochs on end
  * a worker straggles.

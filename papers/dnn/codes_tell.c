@@ -1,4 +1,4 @@
-/* codes.c -- what training on coded weights stands, costs and
+/* codes_tell.c -- what training on coded weights stands, costs and
  * waits for, of the codes that kofn has and as it was published (Dutta, Bai, Jeong,
  * Low, Grover 2018; docs/math/training.md 7, 9). */
 #include "dnn/tolerance.h"
