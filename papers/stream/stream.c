@@ -3,7 +3,7 @@
  *
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
  * Hosseini, Khisti), Figure 1 and Table 1; math/stream_model.md 2 and 7.  What a
- * product has is counted here product by product; kofn's chains (rhat_of) know
+ * product has is counted here product by product; the chains (rhat.c) know
  * of marks only.
  */
 #include "stream/stream.h"
