@@ -102,9 +102,10 @@ static int help(void)
 
 static int help_paper(const paper *p)
 {
-    printf("kofn-papers %s -- %s\n\n%s\n\noptions:\n", p->name, p->summary,
-           p->text);
-    papers_help_options(stdout, p);
+    printf("kofn-papers %s -- %s\n", p->name, p->summary);
+    papers_fill(p->text, 0);
+    printf("\noptions:\n");
+    papers_help_options(p);
     printf("\nexamples:\n");
     for (const char *e = p->examples; *e;) {
         size_t n = strcspn(e, "\n"), m = (size_t)(strstr(e, "  ") - e);

@@ -251,14 +251,35 @@ int papers_parse(int argc, char **argv, papers_args *a)
 
 /* ---- help ---------------------------------------------------------------- */
 
-void papers_help_options(FILE *f, const paper *p)
+#define WIDTH 79
+
+void papers_fill(const char *text, size_t left)
+{
+    size_t at = WIDTH;
+
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        bool fits = at + 1 + n <= WIDTH;
+
+        printf("%s%*s%.*s", fits ? " " : "\n", fits ? 0 : (int)left, "", (int)n,
+               text);
+        at = (fits ? at + 1 : left) + n;
+        text += n;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}
+
+void papers_help_options(const paper *p)
 {
     for (size_t i = 0; i < ROWS; i++) {
         const row *o = &rows[i];
         char letter[] = {'-', o->letter, ',', ' ', 0};
 
-        if (o->of & p->bit)
-            fprintf(f, "  %s--%s%s%s  %s\n", o->letter ? letter : "    ",
-                    o->name, o->arg ? " " : "", o->arg ? o->arg : "", o->help);
+        if (!(o->of & p->bit))
+            continue;
+        printf("  %s--%s%s%s", o->letter ? letter : "    ", o->name,
+               o->arg ? " " : "", o->arg ? o->arg : "");
+        papers_fill(o->help, 10);
     }
 }

@@ -61,7 +61,9 @@ extern const paper papers[]; /* ends with a NULL name */
 
 /* The options of the paper in a->paper: 0, or the exit code after a message. */
 int papers_parse(int argc, char **argv, papers_args *a);
-void papers_help_options(FILE *f, const paper *p);
+void papers_help_options(const paper *p);
+/* Words on lines of their own, from column `left` on. */
+void papers_fill(const char *text, size_t left);
 
 int papers_pcr(const papers_args *a);
 int papers_elastic(const papers_args *a);
