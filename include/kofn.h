@@ -2,7 +2,7 @@
  *
  * The whole user interface, in the order one meets it: status, memory,
  * matrices, plan, ports and their weather, job, report; and, in kofn/learn.h,
- * what is made of rounds: iterations, the model of gradient codes, regression.
+ * what is made of rounds: iterations, regression.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
  *     failure, and kofn_errmsg() then says what was wrong and what to do.

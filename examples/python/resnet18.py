@@ -36,7 +36,7 @@ N, D, LAM = 20, 3, 6
 CODES = {"uncoded": "uncoded", "CGC(0)": "cgc:d=3,s=0", "G-CGC(0)": "g-cgc:d=3,s=0",
          "CGC(1)": "cgc:d=3,s=1", "G-CGC(1)": "g-cgc:d=3,s=1", "CGC(2)": "cgc:d=3,s=2",
          "G-CGC(2)": "g-cgc:d=3,s=2", "AGC": "agc:d=3,lam=6", "G-AGC": "g-agc:d=3,lam=6"}
-# `kofn model agc-table`, without the slips; equal times stand together.
+# `kofn-papers agc-table`, without the slips; equal times stand together.
 ORDER = {0.05: ["G-AGC", "G-CGC(1)", "AGC", "CGC(1)", "CGC(0) G-CGC(0)", "uncoded",
                 "G-CGC(2)", "CGC(2)"],
          0.10: ["G-AGC", "G-CGC(1)", "AGC", "CGC(1)", "G-CGC(2)", "CGC(2)", "uncoded",

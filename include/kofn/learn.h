@@ -1,5 +1,5 @@
 /* learn.h -- users of the rounds of kofn.h, which includes this: iterations,
- * models of what gradient codes and streams of products take, regression.
+ * regression.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -63,147 +63,6 @@ KOFN_API kofn_status kofn_pagerank_plain(const kofn_sparse *M,
 KOFN_API kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
                                       kofn_iterate_result *res);
-/* ---- model: what gradient schemes take on the average -------------------- */
-
-/* The restart model of adaptive gradient coding (docs/model.md).  An epoch is
- * a computation and then a message.  A worker that was started, or started
- * again, straggles with probability p, whatever the others do; while there are
- * too many stragglers to decode, they are started again in the next epoch. */
-typedef struct kofn_aet_params {
-    size_t n;    /* workers, and subsets of the data                     */
-    size_t d;    /* subsets that each worker computes                    */
-    double p;    /* chance of straggling, 0 .. KOFN_AET_MOST_P           */
-    double t_cp; /* time of the computation of d subsets                 */
-    double t_cm; /* time of a message as long as the gradient            */
-    size_t lam;  /* AGC: segments a gradient is cut into; 0: as many as give
-                    the optimum, lcm(1..d)                               */
-} kofn_aet_params;
-#define KOFN_AET_MOST_P 0.9999
-#define KOFN_AET_MOST_N 10000
-
-typedef enum kofn_aet_kind {
-    KOFN_AET_UNCODED = 1 << 0, /* a subset a worker, all must answer        */
-    KOFN_AET_GC = 1 << 1,      /* whole gradients, d - 1 may straggle       */
-    KOFN_AET_CGC = 1 << 2,     /* s may straggle, messages of 1/(d-s)       */
-    KOFN_AET_G_CGC = 1 << 3,   /* the same in groups                        */
-    KOFN_AET_AGC = 1 << 4,     /* as short as the stragglers there are let  */
-    KOFN_AET_G_AGC = 1 << 5    /* the same in groups                        */
-} kofn_aet_kind;
-
-typedef struct kofn_aet_scheme {
-    kofn_aet_kind kind;
-    size_t s; /* CGC, G_CGC: how many may straggle, 0 .. d-1 */
-} kofn_aet_scheme;
-
-typedef struct kofn_aet_result {
-    double time;   /* the average execution time of an iteration, AET */
-    double epochs; /* epochs it takes on the average, >= 1            */
-    double length; /* of the messages that are decoded, 1: a gradient */
-    double mass;   /* probability that was summed over: 1 to rounding */
-} kofn_aet_result;
-
-KOFN_API kofn_status kofn_aet(const kofn_aet_params *q, kofn_aet_scheme scheme,
-                              kofn_aet_result *res);
-/* The same for any cost: time(ctx, i, s) is what the iteration has taken when
- * epoch i = 0, 1, .. is the one that decodes, with s stragglers, in the group
- * with the most of those that were running; s is the tolerance where the
- * messages have one length. */
-typedef double (*kofn_aet_time)(void *ctx, size_t i, size_t s);
-KOFN_API kofn_status kofn_aet_with(const kofn_aet_params *q,
-                                   kofn_aet_scheme scheme, kofn_aet_time time,
-                                   void *ctx, kofn_aet_result *res);
-/* The scheme with the least AET among those whose kinds are in the mask, 0:
- * all; of equals the first by kind and s.  res may be NULL. */
-KOFN_API kofn_status kofn_aet_best(const kofn_aet_params *q, unsigned among,
-                                   kofn_aet_scheme *best, kofn_aet_result *res);
-/* The communication vector: c[s], s = 0 .. *count-1, is the length of messages
- * when s straggle; there is room for d. */
-KOFN_API kofn_status kofn_aet_lengths(const kofn_aet_params *q,
-                                      kofn_aet_scheme scheme, double *c,
-                                      size_t *count);
-/* The length when stragglers[h] straggle in group h; KOFN_TOOFEW when that is
- * too many. */
-KOFN_API kofn_status kofn_aet_length(const kofn_aet_params *q,
-                                     kofn_aet_scheme scheme,
-                                     const size_t *stragglers, double *length);
-/* How many groups the scheme makes of the workers, and workers in group h. */
-KOFN_API size_t kofn_aet_groups(const kofn_aet_params *q,
-                                kofn_aet_scheme scheme);
-KOFN_API size_t kofn_aet_group_size(const kofn_aet_params *q,
-                                    kofn_aet_scheme scheme, size_t h);
-/* "AGC", "G-CGC(1)", ..., into out and returned. */
-KOFN_API const char *kofn_aet_name(kofn_aet_scheme scheme, char *out,
-                                   size_t size);
-
-/* The published comparison of schemes on 20 workers (Table VI of the paper),
- * its numbers as they are printed, computed with the paper's two slips, and
- * without them. */
-typedef struct kofn_agc_row {
-    kofn_aet_scheme scheme;
-    double p;                             /* chance of straggling */
-    double printed, as_printed, straight; /* seconds              */
-} kofn_agc_row;
-#define KOFN_AGC_ROWS 18
-KOFN_API kofn_status kofn_agc_table(kofn_agc_row rows[KOFN_AGC_ROWS]);
-
-/* ---- model: what streams of products take --------------------------------- */
-
-/* A product begins every round; each worker is slow in a round with chance
- * delta, whatever it was before, and then takes alpha times as long for all it
- * is asked for, of which nothing comes earlier.  A round lasts until the scheme
- * can do without those that are not done, and unless all are done mu times
- * longer than the first worker took. */
-typedef struct kofn_rhat_params {
-    size_t workers;
-    double alpha, delta, mu;
-} kofn_rhat_params;
-
-typedef enum kofn_rhat_kind {
-    KOFN_RHAT_ONCE = 1, /* every product by itself, a result from each worker */
-    KOFN_RHAT_DIP,
-    KOFN_RHAT_IDIP
-} kofn_rhat_kind;
-
-#define KOFN_RHAT_ENDLESS SIZE_MAX
-
-typedef struct kofn_rhat_scheme {
-    kofn_rhat_kind kind;
-    size_t threshold; /* results that decode a product; IDIP: 0, or PW - N   */
-    size_t parts;     /* one is so much of a product; 0: threshold           */
-    size_t T, lambda; /* DIP: rounds of delay, or KOFN_RHAT_ENDLESS; workers
-                         that are enough in the last of them, 0: all         */
-    size_t N, W;      /* IDIP: of any W rounds N marks are done without      */
-    bool late;        /* IDIP: products are carried to their due rounds though
-                         they could be decoded before                        */
-} kofn_rhat_scheme;
-
-typedef struct kofn_rhat_result {
-    double rhat;  /* mean time of a round, by that of a whole product on one
-                        worker; IDIP: exact_early_finish, or exact_fixed_load
-                        where that is late                                   */
-    size_t slots; /* mini-tasks of a worker in a round, at most; or
-                        KOFN_RHAT_ENDLESS, and likewise delay                */
-    size_t threshold, delay;
-    double load;      /* slots by parts */
-    double mean_load; /* of a round     */
-    /* DIP: rounds that a product takes without a deadline, where all being slow
-     * counts as nobody being so, and where it brings nothing. */
-    double f_tie, f_binomial;
-    /* IDIP, the first two with mu = 0: the paper's bound, what it should be, and
-     * the mean where each product is carried to its end, or finished early. */
-    double bound_printed, bound_corrected, exact_fixed_load, exact_early_finish;
-} kofn_rhat_result;
-
-KOFN_API kofn_status kofn_rhat(const kofn_rhat_params *q,
-                               const kofn_rhat_scheme *scheme,
-                               kofn_rhat_result *out);
-/* The parameters with the least rhat: ONCE a threshold below the number of
- * workers P, DIP P to (T+1)P results, without end P to 10P - 1, and any lambda,
- * IDIP any N with W = T+1.  out may be NULL. */
-KOFN_API kofn_status kofn_rhat_best(const kofn_rhat_params *q,
-                                    kofn_rhat_kind kind, size_t T,
-                                    kofn_rhat_scheme *best,
-                                    kofn_rhat_result *out);
 
 /* ---- regression ---------------------------------------------------------- */
 
@@ -337,26 +196,6 @@ KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
  * once the data is with them. */
 KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
-/* What becomes of it without a code, on this thread: the points lie in `parts`
- * parts, one on each machine; a machine fails in an iteration with this
- * probability and is replaced `delay` iterations later, 0: never. */
-typedef enum kofn_missing {
-    KOFN_MISSING_IGNORED,   /* the other points stand for all             */
-    KOFN_MISSING_REMEMBERED /* to first order, where they last were there */
-} kofn_missing;
-
-typedef struct kofn_failures {
-    size_t parts;
-    double probability;
-    unsigned delay;
-    kofn_missing missing;
-    uint64_t seed;
-} kofn_failures;
-
-KOFN_API kofn_status kofn_regress_failing(kofn_regression *r,
-                                          const kofn_failures *failures,
-                                          kofn_matrix *w,
-                                          kofn_regress_result *res);
 KOFN_API void kofn_regression_free(kofn_regression *r);
 
 /* What a model says of the rows of X (float64): the mean of y, which is x . w

@@ -181,14 +181,6 @@ static int set(cli_args *a, const cli_option *o, const char *text)
 
     if (!code && o->given && o->kind != CLI_PAIR)
         *(bool *)((char *)a + o->given) = true;
-    if (o->in & OF_AET)
-        a->aet_option = o->name;
-    if (o->in & OF_STREAM)
-        a->stream_option = o->name;
-    if (o->in & OF_TOLERANCE)
-        a->tolerance_option = o->name;
-    if (o->in & OF_DNN)
-        a->dnn_option = o->name;
     return !code && o->check ? o->check(a, o, text) : code;
 }
 
@@ -395,9 +387,6 @@ cli_args cli_defaults(void)
                   .seed = 1,
                   .dtype = "f8",
                   .factor = 5,
-                  .model = {20, 3, 0.05, 1, 1, 0},
-                  .stream = {0, 5, 0.3, 0},
-                  .delay = 3,
                   .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};
 

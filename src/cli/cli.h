@@ -49,19 +49,6 @@ typedef struct cli_args {
     int decode;        /* kofn_decoding */
     size_t confirm;    /* as in kofn_peer_options; 0: not told */
     const char *reach; /* addresses */
-    kofn_aet_params model;
-    const char *aet_option;  /* one of those that was given, or NULL */
-    kofn_rhat_params stream; /* workers are above */
-    size_t delay;
-    const char *stream_option; /* likewise */
-    const char *tolerance_option;
-    const char *dnn_option;
-    const char *grid, *batch_cut; /* model tolerance, dnn */
-    size_t width, batch;          /* model dnn; 0: as usual */
-    size_t scenario;              /* bench; 0: all                           */
-    double scale;                 /* bench; 0: as usual                      */
-    int stale;                    /* bench: 1 + fifo, latest, reset; 0: fifo */
-    const char *mnist;            /* bench: folder, or NULL */
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
@@ -98,8 +85,6 @@ enum {
     IN_GEN = 1 << 4,
     IN_SCHEMES = 1 << 5,
     IN_REPLAY = 1 << 6,
-    IN_MODEL = 1 << 7,
-    IN_BENCH = 1 << 8,
     IN_REGRESS = 1 << 9,
     IN_WORKER = 1 << 10,
     IN_KEYGEN = 1 << 11,
@@ -107,11 +92,6 @@ enum {
     IN_CHECK = 1 << 13,
     IN_TRAIN = 1 << 14,
     IN_STREAM = 1 << 15,
-    /* ... and of which model they are */
-    OF_DNN = 1 << 27,
-    OF_TOLERANCE = 1 << 28,
-    OF_AET = 1 << 29,
-    OF_STREAM = 1 << 30,
     IN_PRODUCT = IN_MATVEC | IN_MATMUL,
     IN_ITERATE = IN_POWER | IN_PAGERANK,
     IN_RUN = IN_PRODUCT | IN_ITERATE | IN_REGRESS | IN_TRAIN,
@@ -250,8 +230,6 @@ void cli_put_blas(const cli_args *a, json_t *o);
     X(cmd_gen)                                                                 \
     X(cmd_schemes)                                                             \
     X(cmd_replay)                                                              \
-    X(cmd_model)                                                               \
-    X(cmd_bench)                                                               \
     X(cmd_regress)                                                             \
     X(cmd_predict)                                                             \
     X(cmd_check)                                                               \
@@ -262,13 +240,6 @@ void cli_put_blas(const cli_args *a, json_t *o);
 #define CLI_DECLARE(name) int name(cli_args *a);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
-
-/* kofn model stream (model_stream.c) */
-int cli_model_stream(const cli_args *a);
-int cli_model_tolerance(const cli_args *a);
-int cli_model_dnn(const cli_args *a);
-/* --grid and --batch-cut, where they are given. */
-int cli_model_grid(const cli_args *a, size_t grid[2], size_t cut[2]);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 

@@ -14,20 +14,25 @@ static const cli_command *find(const char *name)
     return c->name ? c : NULL;
 }
 
+static bool is(const char *word, const char *a, const char *b)
+{
+    return !strcmp(word, a) || (b && !strcmp(word, b));
+}
+
 static int no_command(const char *name)
 {
     char known[200] = "";
 
+    if (is(name, "bench", "model"))
+        return cli_say(EXIT_USAGE,
+                       "%s: published experiments and closed forms are in "
+                       "another program: kofn-papers --help",
+                       name);
     for (const cli_command *c = cli_commands; c->name; c++) {
         strcat(known, c == cli_commands ? "" : ", ");
         strcat(known, c->name);
     }
     return cli_say(EXIT_USAGE, "no command \"%s\"; there are %s", name, known);
-}
-
-static bool is(const char *word, const char *a, const char *b)
-{
-    return !strcmp(word, a) || (b && !strcmp(word, b));
 }
 
 static int help(const char *topic)

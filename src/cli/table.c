@@ -11,13 +11,12 @@ const cli_option cli_options[] = {
      "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
      NULL},
-    {'n', "workers", "N", "workers at the start (8)",
-     IN_JOB | IN_SCHEMES | IN_MODEL, CLI_SIZE, 1, 1e6, AT(workers),
-     AT(workers_given), NULL},
+    {'n', "workers", "N", "workers at the start (8)", IN_JOB | IN_SCHEMES,
+     CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
      "the code; see kofn schemes (elastic; stream: dip; regress: pcr or gc where X is small; "
      "train: gc:d=3, --masterless: gpd)",
-     IN_JOB | IN_MODEL, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
+     IN_JOB, CLI_TEXT, 0, 0, AT(scheme), AT(scheme_given), NULL},
     {'p', "port", "threads|sim|processes|mpi|ADDRESS",
      "where the workers are: threads here, a deterministic simulator, processes "
      "of this machine, the other ranks under mpirun or srun, or whoever comes "
@@ -248,8 +247,8 @@ const cli_option cli_options[] = {
      "threshold, at the risk of naming the wrong ones",
      IN_RUN, CLI_FLAG, 0, 0, AT(job.beyond), 0, NULL},
     {0, "seed", "S", "of coefficients, weather and generated data (1)",
-     IN_JOB | IN_GEN | IN_SCHEMES | IN_BENCH | IN_WORKER, CLI_SIZE, 0, 0,
-     AT(seed), 0, NULL},
+     IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0, AT(seed), 0,
+     NULL},
     {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,
      0, 0, AT(job.journal), 0, NULL},
     {0, "metrics", "FILE",
@@ -279,59 +278,10 @@ const cli_option cli_options[] = {
     {0, "show", NULL,
      "a line a round: what share of its block each worker was given", IN_RUN,
      CLI_FLAG, 0, 0, AT(show), 0, NULL},
-    {0, "n", "N", "workers, and subsets of the data (20)", IN_MODEL | OF_AET,
-     CLI_SIZE, 1, KOFN_AET_MOST_N, AT(model.n), 0, NULL},
-    {0, "d", "D", "subsets that each worker computes (3)", IN_MODEL | OF_AET,
-     CLI_SIZE, 1, KOFN_AET_MOST_N, AT(model.d), 0, NULL},
-    {0, "p", "P", "chance that a worker straggles in an epoch (0.05)",
-     IN_MODEL | OF_AET, CLI_REAL, 0, KOFN_AET_MOST_P, AT(model.p), 0, NULL},
-    {0, "tcp", "T", "time of the computation of D subsets (1)",
-     IN_MODEL | OF_AET, CLI_REAL, 0, 1e100, AT(model.t_cp), 0, NULL},
-    {0, "tcm", "T", "time of a message as long as the gradient (1)",
-     IN_MODEL | OF_AET, CLI_REAL, 0, 1e100, AT(model.t_cm), 0, NULL},
-    {0, "alpha", "A", "stream: how many times as long the slow take (5)",
-     IN_MODEL | OF_STREAM, CLI_REAL, 1, 1e6, AT(stream.alpha), 0, NULL},
-    {0, "delta", "D", "stream: chance that a worker is slow in a round (0.3)",
-     IN_MODEL | OF_STREAM, CLI_REAL, 0, 1, AT(stream.delta), 0, NULL},
-    {0, "mu", "MU",
-     "stream: patience of a round: it lasts so many times longer than the first "
-     "worker took, unless all are done (0)",
-     IN_MODEL | OF_STREAM, CLI_REAL, 0, 1e6, AT(stream.mu), 0, NULL},
     {0, "mu", "MU",
      "a round lasts so many times longer than the first worker took for its "
      "list, unless all are done or more is due (0.25)",
      IN_STREAM, CLI_REAL, 0, 1e6, AT(job.mu), 0, NULL},
-    {0, "delay", "T",
-     "stream without a scheme: rounds that a product may take more than one (3)",
-     IN_MODEL | OF_STREAM, CLI_SIZE, 0, 100, AT(delay), 0, NULL},
-    {0, "grid", "MxN",
-     "tolerance, dnn: blocks that weights are cut into (dnn: 2x2)",
-     IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(grid), 0, NULL},
-    {0, "batch-cut", "B1,B2",
-     "tolerance, dnn: parts of a batch in the forward product, and on the way back "
-     "(1,1)",
-     IN_MODEL | OF_TOLERANCE, CLI_TEXT, 0, 0, AT(batch_cut), 0, NULL},
-    {0, "width", "N", "dnn: of a layer and of the one before it (1024)",
-     IN_MODEL | OF_DNN, CLI_SIZE, 1, 1e6, AT(width), 0, NULL},
-    {0, "batch", "B", "dnn: points of a step (64)", IN_MODEL | OF_DNN, CLI_SIZE,
-     1, 1e6, AT(batch), 0, NULL},
-    {0, "scenario", "K",
-     "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6, "
-     "dnn 1 to 3 (all; stream: 1 to 4, where nothing is multiplied)",
-     IN_BENCH, CLI_SIZE, 1, 6, AT(scenario), 0, NULL},
-    {0, "scale", "F",
-     "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, 0.06; "
-     "1); stream 6: iterations, 1: as published; dnn: seeds and epochs; else "
-     "runs that are averaged, 1: as usual (1)",
-     IN_BENCH, CLI_REAL, 0.001, 1000, AT(scale), 0, NULL},
-    {0, "mnist", "DIR",
-     "stream 6, dnn: a folder with the four files of MNIST, as published or unpacked "
-     "(images of that shape are made; dnn: of 7 x 7)",
-     IN_BENCH, CLI_DIR, 0, 0, AT(mnist), 0, NULL},
-    {0, "stale", "fifo|latest|reset",
-     "pcr: who is late works through its backlog, goes on with the newest, or "
-     "drops everything at once (fifo)",
-     IN_BENCH, CLI_CHOICE, 1, 0, AT(stale), 0, NULL},
     {0, "step", NULL, "print every event and what the coordinator did about it",
      IN_REPLAY, CLI_FLAG, 0, 0, AT(step), 0, NULL},
     {0, "state", NULL,
@@ -343,9 +293,8 @@ const cli_option cli_options[] = {
     {'j', "json", NULL,
      "one JSON object on stdout; schemes without a name: a list of them; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_MODEL | IN_BENCH | IN_PREDICT |
-         IN_CHECK,
-     CLI_FLAG, 0, 0, AT(json), 0, NULL},
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_PREDICT | IN_CHECK, CLI_FLAG, 0, 0,
+     AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
      IN_JOB | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
          IN_CHECK,
@@ -559,61 +508,5 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
-    {"model", "aet|agc-table|stream|tolerance|dnn",
-     "what gradient codes and streams of products take on the average, and what "
-     "coded training stands",
-     "aet: the average execution time of an iteration under every gradient "
-     "code, in closed form, when stragglers are started again; with --json "
-     "one object of scheme and time. agc-table: Table VI of the paper on "
-     "adaptive gradient coding, as printed and without its two slips. stream: "
-     "the mean time of a round when a product begins in each, by that of a whole "
-     "product on one worker, of a scheme (dip:m,p,n,T,lambda or "
-     "dip:beta,T,lambda, where T may be inf; idip:N,W with m and p or without, "
-     "and early; uncoded, polynomial:S, or polynomial, matdot, polydot, gpd with "
-     "their parameters), or of the best of each. tolerance: how many of the "
-     "nodes that train a network, each with a block of the weights, may lie or "
-     "fail under each of four redundancies, for --workers of them or for all "
-     "numbers up to a hundred; in closed form (Fig. 8 of the paper on "
-     "Generalized PolyDot codes). dnn: the same of the codes that kofn has, what such a "
-     "training keeps, sends and computes for a layer, how long messages take, and "
-     "answers against numbers sent, each beside what was published.",
-     "kofn model aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
-     "least\n"
-     "kofn model aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines\n"
-     "kofn model agc-table  all 18 numbers, and what they should be\n"
-     "kofn model stream -n 4 --alpha 5 --delta 0.3  what is best where one in "
-     "three is five times as slow\n"
-     "kofn model stream -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
-     "of them, with the bounds of the paper\n"
-     "kofn model tolerance --grid 3x3  for 9 to 100 nodes\n"
-     "kofn model tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
-     "too\n"
-     "kofn model dnn -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV and "
-     "Fig. 5 of the paper on Generalized PolyDot codes",
-     IN_MODEL, 1, 1, cmd_model},
-    {"bench", "pcr|elastic|gradient|stream|dnn",
-     "published experiments, simulated",
-     "Runs the experiments of five papers in simulated time and puts what "
-     "comes out beside what was published. pcr: polynomially coded regression "
-     "against gradient coding, BCC and no code, with stragglers. elastic: "
-     "products and regression on machines that come and go, with real "
-     "matrices. gradient: adaptive gradient coding against its formula. stream: "
-     "DIP and IDIP, formulas and chains against rounds that are played out, and "
-     "against products that are computed. dnn: training whose nodes err, by "
-     "Generalized PolyDot codes, copies, two MDS codes and without code, and how many "
-     "may be wrong.",
-     "kofn bench pcr  all four scenarios, and what explains them\n"
-     "kofn bench pcr --scenario 2 --stale reset  as if sleepers woke up with "
-     "every iteration\n"
-     "kofn bench elastic --scenario 3 --json  test errors of all 60 iterations\n"
-     "kofn bench elastic --scale 0.1  smaller matrices\n"
-     "kofn bench gradient --scale 10  ten times as many iterations\n"
-     "kofn bench stream --scenario 3  Table 1 of the paper on sequential codes\n"
-     "kofn bench stream --scenario 6 --scale 0.004  the same with networks that are "
-     "trained\n"
-     "kofn bench dnn --scenario 3  a sparse autoencoder whose nodes err\n"
-     "kofn bench dnn --scenario 2 --scale 0.2  trainings under soft errors, one seed and "
-     "two epochs",
-     IN_BENCH, 1, 1, cmd_bench},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

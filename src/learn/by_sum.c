@@ -140,20 +140,6 @@ static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
     return part * r->X.rows / parts;
 }
 
-kofn_status kf_learn_gradient_of_part(const kofn_regression *r, size_t part,
-                                      size_t parts, const kofn_matrix *in,
-                                      kofn_matrix *out)
-{
-    size_t from = begin_of(r, part, parts);
-    kofn_rows rows = {r->X, r->y + from, from};
-    double arg[KOFN_FORMULA_ARGS];
-
-    rows.X.data = (double *)r->X.data + from * r->X.ld;
-    rows.X.rows = begin_of(r, part + 1, parts) - from;
-    gradient_args(r, arg);
-    return loss_gradient(arg, &rows, in, out);
-}
-
 /* ---- rounds -------------------------------------------------------------- */
 
 static kofn_status sum_round(kf_descent *d, const double *v, double what)
@@ -164,8 +150,7 @@ static kofn_status sum_round(kf_descent *d, const double *v, double what)
 
     memcpy(d->in, v, n * sizeof *v);
     d->in[n] = what;
-    return d->failing ? kf_failing_sum(d->failing, &in, &out)
-                      : kf_learn_round_of(d, false, &in, &out);
+    return kf_learn_round_of(d, false, &in, &out);
 }
 
 /* By how much the points of the sum are outnumbered by all of them. */

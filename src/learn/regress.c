@@ -432,7 +432,7 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
         !(now->gradient < o->tolerance * now->first) ||
         (now->ask > 0 && !(now->gradient < now->ask)))
         return KOFN_OK;
-    *converged = d->failing || d->partial || d->remembers;
+    *converged = d->way->bent || d->partial || d->remembers;
     if (*converged)
         return KOFN_OK;
     st = kf_learn_distance(d, v, now->objective, enough, &d->distance);
@@ -450,8 +450,6 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     size_t n = kf_learn_features(d);
     kofn_status st = KOFN_OK;
 
-    if (d->failing)
-        st = kf_failing_begin(d->failing, now->iteration);
     if (d->job) /* however many rounds it takes */
         st = kofn_step(d->job, now->iteration - d->done);
     if (!st)
@@ -545,7 +543,8 @@ static bool go_on(kf_descent *d, double *v)
     return d->now.step == 0;
 }
 
-static kofn_status run(kf_descent d, kofn_matrix *w, kofn_regress_result *res)
+kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
+                             kofn_regress_result *res)
 {
     size_t n = kf_learn_features(&d);
     kofn_regress_result own = {0};
@@ -589,30 +588,13 @@ kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
     if (!r->job)
         return kf_fail(KOFN_STATE, "the data is not with any workers; call "
                                    "kofn_regression_place");
-    return run((kf_descent){.r = r, .job = r->job, .way = r->way}, w, res);
+    return kf_learn_descend((kf_descent){.r = r, .job = r->job, .way = r->way},
+                            w, res);
 }
 
 kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                kofn_regress_result *res)
 {
-    return run((kf_descent){.r = r, .way = &kf_by_products}, w, res);
-}
-
-kofn_status kofn_regress_failing(kofn_regression *r,
-                                 const kofn_failures *failures, kofn_matrix *w,
-                                 kofn_regress_result *res)
-{
-    kf_failing *f;
-    kofn_status st;
-
-    TRY(kf_way_check(&kf_by_sum, r));
-    if (r->opt.descent == KOFN_DESCENT_LBFGS)
-        return kf_fail(KOFN_UNSUITED,
-                       "lbfgs learns from differences of gradients, which "
-                       "machines that fail make meaningless; use gradient "
-                       "descent");
-    TRY(kf_failing_new(&f, r, failures));
-    st = run((kf_descent){.r = r, .way = &kf_by_sum, .failing = f}, w, res);
-    kf_failing_free(f);
-    return st;
+    return kf_learn_descend((kf_descent){.r = r, .way = &kf_by_products}, w,
+                            res);
 }

@@ -60,27 +60,12 @@ double kf_loss_curvature(kofn_loss loss);
 kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
                            const char *name, double *out);
 
-/* ---- failing.c ----------------------------------------------------------- */
-
-typedef struct kf_failing kf_failing;
-
-kofn_status kf_failing_new(kf_failing **out, const kofn_regression *r,
-                           const kofn_failures *f);
-void kf_failing_free(kf_failing *f);
-/* Machines fail and return as iteration t begins. */
-kofn_status kf_failing_begin(kf_failing *f, unsigned t);
-/* out = what kf_learn_gradient_of_part sums to over parts, with those that are
- * missing ignored or remembered. */
-kofn_status kf_failing_sum(kf_failing *f, const kofn_matrix *in,
-                           kofn_matrix *out);
-
 /* ---- a descent ----------------------------------------------------------- */
 
 typedef struct kf_descent {
     const kofn_regression *r;
     kofn_job *job; /* NULL: all on this thread */
     const struct kf_way *way;
-    kf_failing *failing; /* what stands for the job then, or NULL */
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
@@ -107,6 +92,9 @@ size_t kf_learn_features(const kf_descent *d);
 /* How many of them, the first ones, the ridge is of. */
 size_t kf_learn_penalised(const kf_descent *d);
 double kf_learn_dot(const double *x, const double *y, size_t n);
+/* The whole of it, from w. */
+kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
+                             kofn_regress_result *res);
 
 /* ---- ways.c, by_sum.c ---------------------------------------------------- */
 
@@ -116,6 +104,8 @@ typedef struct kf_way {
     bool left;    /* rounds from the left belong to it   */
     bool margins; /* X w is known to the master          */
     bool differs; /* the gradient is X' X w less X' y    */
+    bool bent;    /* F is no parabola along a line, whatever the loss: some
+                     gradients are of another time */
     kofn_problem (*problem)(const kofn_regression *r);
     /* Is this regression to be had so?  NULL: any is. */
     kofn_status (*check)(const kofn_regression *r);
@@ -154,11 +144,6 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
  * is left then may stand in for the loss at any w, to first order. */
 #define KF_GRAM (-1)
 #define KF_OFFSET (-2)
-/* What the first of kofn_formulas, the function of KOFN_SUM, makes of a part. */
-kofn_status kf_learn_gradient_of_part(const kofn_regression *r, size_t part,
-                                      size_t parts, const kofn_matrix *in,
-                                      kofn_matrix *out);
-
 /* ---- steps.c ------------------------------------------------------------- */
 
 /* L, by 30 power iterations the first time. */

@@ -112,7 +112,7 @@ static bool knows_margins(const kf_descent *d)
 /* Not of the points that are there now and the gradients of others. */
 static bool is_parabola(const kf_descent *d)
 {
-    return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->failing;
+    return d->r->opt.loss == KOFN_LOSS_SQUARES && !d->way->bent;
 }
 
 /* The product that the line needs. */

@@ -2,7 +2,7 @@ load helpers
 
 # The README's section "From the command line", with a smaller X.
 commands() {
-    awk '/^## /{on = /^## From the command line/} on && /^    kofn /' \
+    awk '/^## /{on = /^## From the command line/} on && /^    kofn(-papers)? /' \
         "$KOFN_SOURCE/README.md" | sed 's/40000 2000/400 60/; s/vector 2000/vector 60/'
 }
 
@@ -16,6 +16,7 @@ commands() {
     echo "A.npy B.npy S.npy" >list.txt
     mkdir bin
     ln -s "$KOFN" bin/kofn
+    ln -s "$KOFN_PAPERS" bin/kofn-papers
     [ "$(commands | wc -l)" -ge 9 ]
     while IFS= read -r line; do
         cp y.npy labels.npy # matvec writes y.npy, regress reads it

@@ -74,11 +74,7 @@ static void check_numbers(const cli_args *a)
     MUST((int)a->regress.descent >= 0 && (int)a->regress.descent <= 2);
     MUST((int)a->regress.rule >= 0 && (int)a->regress.rule <= 3);
     MUST(a->regress.ridge >= 0 && isfinite(a->regress.ridge));
-    MUST(a->model.n >= 1 && a->model.n <= KOFN_AET_MOST_N);
-    MUST(a->model.d >= 1 && a->model.d <= KOFN_AET_MOST_N);
-    MUST(a->model.p >= 0 && a->model.p <= KOFN_AET_MOST_P);
-    MUST(a->grace >= 0 && a->grace <= 1e9 && a->scenario <= 6);
-    MUST(a->scale >= 0 && a->scale <= 1000 && a->stale >= 0 && a->stale <= 3);
+    MUST(a->grace >= 0 && a->grace <= 1e9);
     MUST(a->decode >= 0 && a->decode <= 2 && a->confirm <= 4096);
 }
 

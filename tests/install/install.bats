@@ -67,6 +67,7 @@ used() {
     used "$PWD/shared" -Wl,-rpath,"$PWD/shared/lib"
     ldd a.out | grep -q "libkofn.so.0 => $PWD/shared/lib"
     ./shared/bin/kofn --version
+    ./shared/bin/kofn-papers aet
 }
 
 @test "moved: what was installed elsewhere is built with where it is now" {
@@ -95,4 +96,5 @@ used() {
     used "$PWD/static"
     [ -z "$(ldd a.out | grep libkofn)" ]
     ./static/bin/kofn --version
+    ./static/bin/kofn-papers aet
 }

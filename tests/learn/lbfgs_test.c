@@ -1,5 +1,6 @@
 /* lbfgs_test.c -- limited-memory BFGS: it ends where Newton's method does, soon,
  * with as many products as it says, and goes on after a break. */
+#include "failing.h"
 #include "regress_rig.h"
 
 #define POINTS 120
@@ -189,7 +190,7 @@ static void it_goes_on_after_a_break(void **state)
 
 static void what_it_does_not_go_with(void **state)
 {
-    const kofn_failures failures = {5, 0.1, 2, KOFN_MISSING_REMEMBERED, 1};
+    const failures how = {5, 0.1, 2, MISSING_REMEMBERED, 1};
     data d = uneven(KOFN_LOSS_LOGISTIC, 1, 3);
     kofn_regress_options o = options(KOFN_LOSS_LOGISTIC, 0);
     kofn_matrix w = column(WIDE);
@@ -197,7 +198,7 @@ static void what_it_does_not_go_with(void **state)
 
     (void)state;
     assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
-    assert_status(KOFN_UNSUITED, kofn_regress_failing(r, &failures, &w, NULL));
+    assert_status(KOFN_UNSUITED, regress_failing(r, &how, &w, NULL));
     kofn_regression_free(r);
     o.step = 0.5;
     assert_status(KOFN_INVAL, kofn_regression_new(&r, &d.X, &d.y, &o));

@@ -4,6 +4,7 @@
  * Facts are those of the companion table of the specification (facts.json),
  * quoted by their names.
  */
+#include "failing.h"
 #include "figure1.h"
 #include "portable.h"
 #include "regress_rig.h"
@@ -225,7 +226,7 @@ static data planted(size_t m, size_t n, const double *w, uint64_t seed)
 }
 
 /* The mean square of held-out points after 60 iterations. */
-static double failing(const data *d, const data *held, const kofn_failures *f,
+static double failing(const data *d, const data *held, const failures *f,
                       const char *spec)
 {
     kofn_regress_options o = {.size = sizeof o,
@@ -247,7 +248,7 @@ static double failing(const data *d, const data *held, const kofn_failures *f,
     } else {
         assert_ok(kofn_regression_new(&r, &d->X, &d->y, &o));
         /* without replacements nobody may be left before the end */
-        if (kofn_regress_failing(r, f, &w, &res))
+        if (regress_failing(r, f, &w, &res))
             assert_true(f->delay == 0 && res.iterations > 20);
         kofn_regression_free(r);
     }
@@ -259,12 +260,12 @@ static void machines_fail(void **state)
 {
     static const struct {
         const char *name;
-        kofn_failures how;
+        failures how;
     } kind[] = {
-        {"nobody fails", {20, 0, 0, KOFN_MISSING_IGNORED, 0}},
-        {"lost for ever", {20, 0.05, 0, KOFN_MISSING_IGNORED, 0}},
-        {"ignored", {20, 0.05, 10, KOFN_MISSING_IGNORED, 0}},
-        {"remembered", {20, 0.05, 10, KOFN_MISSING_REMEMBERED, 0}},
+        {"nobody fails", {20, 0, 0, MISSING_IGNORED, 0}},
+        {"lost for ever", {20, 0.05, 0, MISSING_IGNORED, 0}},
+        {"ignored", {20, 0.05, 10, MISSING_IGNORED, 0}},
+        {"remembered", {20, 0.05, 10, MISSING_REMEMBERED, 0}},
     };
     double *w = numbers(201, sizeof *w), mean[5] = {0};
     kf_rng r = kf_rng_stream(1, KF_FOR_DATA, 6, 0);
@@ -279,7 +280,7 @@ static void machines_fail(void **state)
         double low = HUGE_VAL, high = 0;
 
         for (uint64_t seed = 0; seed < 5; seed++) {
-            kofn_failures f = kind[i].how;
+            failures f = kind[i].how;
             double e;
 
             f.seed = seed;

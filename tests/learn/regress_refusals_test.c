@@ -1,5 +1,6 @@
 /* regress_refusals_test.c -- regressions that are refused, and memory that runs
  * out. */
+#include "failing.h"
 #include "regress_rig.h"
 
 /* ---- refusals ------------------------------------------------------------ */
@@ -191,7 +192,7 @@ static void too_few_workers(void **state)
 /* A whole life without workers: status of what failed first. */
 static kofn_status alone(const data *d, kofn_regress_options o, int what)
 {
-    const kofn_failures f = {5, 0.1, 2, KOFN_MISSING_REMEMBERED, 1};
+    const failures f = {5, 0.1, 2, MISSING_REMEMBERED, 1};
     double w[6] = {0};
     kofn_matrix W = {w, 6, 1, 1, KOFN_F64}, K;
     kofn_regression *r;
@@ -205,7 +206,7 @@ static kofn_status alone(const data *d, kofn_regress_options o, int what)
     st = kofn_regression_new(&r, &d->X, &d->y, &o);
     if (!st)
         st = what == 1 ? kofn_regress_plain(r, &W, NULL)
-                       : kofn_regress_failing(r, &f, &W, NULL);
+                       : regress_failing(r, &f, &W, NULL);
     kofn_regression_free(r);
     return st;
 }

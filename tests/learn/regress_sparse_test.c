@@ -1,5 +1,6 @@
 /* regress_sparse_test.c -- models fitted to sparse points: the steps are those of
  * the same points when they are dense. */
+#include "failing.h"
 #include "regress_rig.h"
 
 typedef struct points {
@@ -105,9 +106,8 @@ static void what_is_refused(void **state)
     assert_ok(kofn_regression_new_sparse(&r, &p.S, &p.y, &o));
     assert_status(KOFN_UNSUITED, kofn_regression_problem(r, "gc:d=3", 9, &pb));
     assert_non_null(strstr(kofn_errmsg(), "sparse"));
-    assert_status(
-        KOFN_UNSUITED,
-        kofn_regress_failing(r, &(kofn_failures){.parts = 3}, &p.w[0], NULL));
+    assert_status(KOFN_UNSUITED,
+                  regress_failing(r, &(failures){.parts = 3}, &p.w[0], NULL));
     assert_status(KOFN_SHAPE, kofn_regression_fit(&found, r, &few));
     kofn_regression_free(r);
     ((double *)(uintptr_t)p.S.val)[5] = NAN;

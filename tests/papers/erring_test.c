@@ -3,11 +3,10 @@
  * one does. */
 #include "train_rig.h"
 
-#include "learn/erring.h"
+#include "dnn/erring.h"
 
-static const kofn_redundancy kinds[] = {
-    KOFN_REDUNDANCY_GPD_UVN, KOFN_REDUNDANCY_GPD_VUM,
-    KOFN_REDUNDANCY_REPLICATION, KOFN_REDUNDANCY_TWO_MDS};
+static const dnn_redundancy kinds[] = {DNN_GPD_UVN, DNN_GPD_VUM,
+                                       DNN_REPLICATION, DNN_TWO_MDS};
 
 /* ---- limits ---------------------------------------------------------------- */
 
@@ -16,17 +15,17 @@ static void limits_are(size_t P, size_t m, size_t n, size_t cut1, size_t cut2)
     const size_t cut[2] = {cut1, cut2};
 
     for (size_t k = 0; k < COUNT(kinds); k++) {
-        kofn_tolerance t;
-        kofn_tried got;
+        dnn_tolerance t;
+        dnn_tried got;
 
-        if (kofn_tolerance_of(kinds[k], P, m, n, cut, &t) == KOFN_TOOFEW)
+        if (dnn_tolerance_of(kinds[k], P, m, n, cut, &t) == KOFN_TOOFEW)
             continue;
-        assert_ok(kofn_tolerance_try(kinds[k], P, m, n, cut, 6, 1, &got));
+        assert_ok(dnn_tolerance_try(kinds[k], P, m, n, cut, 6, 1, &got));
         for (size_t back = 0; back < 2; back++) {
             assert_int_equal(got.adversarial[back], t.adversarial[back]);
             assert_int_equal(got.probabilistic[back], t.probabilistic[back]);
         }
-        assert_true(got.declared || kinds[k] > KOFN_REDUNDANCY_GPD_VUM);
+        assert_true(got.declared || kinds[k] > DNN_GPD_VUM);
     }
 }
 
@@ -43,7 +42,7 @@ static void published_limits(void **state)
 /* Every set of nodes whose answers are noise.  A group of values, which here are a
  * node's each (n = 1) or one group's sums, is right while so many of them are wrong
  * as the closed form says, and else it is told of; a product needs all its groups. */
-static bool stands(const kf_erring_code *c, size_t set, size_t limit)
+static bool stands(const erring_code *c, size_t set, size_t limit)
 {
     for (size_t g = 0; g < c->groups; g++) {
         size_t wrong = 0;
@@ -63,7 +62,7 @@ static bool stands(const kf_erring_code *c, size_t set, size_t limit)
 }
 
 /* Whoever is in the set answers with noise more: by a block that is not its own. */
-static void spoil(kf_erring_layer *l, size_t set, kf_rng *r)
+static void spoil(erring_layer *l, size_t set, kf_rng *r)
 {
     size_t size = l->high * l->wide;
 
@@ -85,20 +84,20 @@ static double away(const kofn_matrix *a, const double *b)
 #define IN 6
 #define ROWS 8
 
-static void every_set_of(kofn_redundancy kind, size_t P, size_t m, size_t n)
+static void every_set_of(dnn_redundancy kind, size_t P, size_t m, size_t n)
 {
     const size_t one[2] = {1, 1};
-    kf_erring_nodes c;
-    kf_erring_layer l;
-    kofn_tolerance t;
+    erring_nodes c;
+    erring_layer l;
+    dnn_tolerance t;
     kf_rng r = kf_rng_stream(9, KF_FOR_DATA, 0, 0);
     double W[OUT * IN], x[2][ROWS * OUT], y[ROWS * OUT],
         want[2][ROWS * OUT] = {{0}};
     kofn_matrix w = {W, OUT, IN, IN, KOFN_F64};
 
-    assert_ok(kf_erring_nodes_new(&c, kind, P, m, n, one));
-    assert_ok(kf_erring_layer_new(&l, &c, OUT, IN, ROWS));
-    assert_ok(kofn_tolerance_of(kind, P, m, n, one, &t));
+    assert_ok(erring_nodes_new(&c, kind, P, m, n, one));
+    assert_ok(erring_layer_new(&l, &c, OUT, IN, ROWS));
+    assert_ok(dnn_tolerance_of(kind, P, m, n, one, &t));
     for (size_t i = 0; i < OUT * IN; i++)
         W[i] = kf_rng_normal(&r);
     for (size_t i = 0; i < 2 * ROWS * OUT; i++)
@@ -111,7 +110,7 @@ static void every_set_of(kofn_redundancy kind, size_t P, size_t m, size_t n)
             }
     for (size_t set = 0; set < (size_t)1 << c.P; set++)
         for (int back = 0; back < 2; back++) {
-            kf_erring_fate none = {.chance = 0};
+            erring_fate none = {.chance = 0};
             kofn_matrix a = {x[back], ROWS, back ? OUT : IN, back ? OUT : IN,
                              KOFN_F64},
                         out = {y, ROWS, back ? IN : OUT, back ? IN : OUT,
@@ -120,38 +119,38 @@ static void every_set_of(kofn_redundancy kind, size_t P, size_t m, size_t n)
             size_t bad;
             kofn_status st;
 
-            kf_erring_encode(&l, &w);
+            erring_encode(&l, &w);
             spoil(&l, set, &r);
-            kf_erring_answer(&l, back, &a, false, &none);
-            st = kf_erring_decode(&l, back, false, &out, &bad);
+            erring_answer(&l, back, &a, false, &none);
+            st = erring_decode(&l, back, false, &out, &bad);
             assert_int_equal(st, stood ? KOFN_OK : KOFN_CORRUPT);
             if (!stood)
                 continue;
             assert_true(away(&out, want[back]) < 1e-10);
             /* and repaired: the blocks are those of W again */
-            assert_ok(kf_erring_repair(&l, &c.way[back].code));
-            if (bad && kind <= KOFN_REDUNDANCY_GPD_VUM) {
+            assert_ok(erring_repair(&l, &c.way[back].code));
+            if (bad && kind <= DNN_GPD_VUM) {
                 double again[OUT * IN];
                 kofn_matrix read = {again, OUT, IN, IN, KOFN_F64};
 
-                assert_ok(kf_erring_read(&l, &read));
+                assert_ok(erring_read(&l, &read));
                 assert_true(away(&read, W) < 1e-10);
             }
         }
-    kf_erring_layer_free(&l);
-    kf_erring_nodes_free(&c);
+    erring_layer_free(&l);
+    erring_nodes_free(&c);
 }
 
 static void every_set_of_wrong_nodes(void **state)
 {
     (void)state;
-    every_set_of(KOFN_REDUNDANCY_GPD_UVN, 9, 2, 1);
-    every_set_of(KOFN_REDUNDANCY_GPD_UVN, 9, 2, 2);
-    every_set_of(KOFN_REDUNDANCY_GPD_VUM, 9, 2, 2);
-    every_set_of(KOFN_REDUNDANCY_REPLICATION, 8, 2, 1);
-    every_set_of(KOFN_REDUNDANCY_REPLICATION, 8, 1, 2);
-    every_set_of(KOFN_REDUNDANCY_TWO_MDS, 8, 2, 1);
-    every_set_of(KOFN_REDUNDANCY_TWO_MDS, 8, 1, 2);
+    every_set_of(DNN_GPD_UVN, 9, 2, 1);
+    every_set_of(DNN_GPD_UVN, 9, 2, 2);
+    every_set_of(DNN_GPD_VUM, 9, 2, 2);
+    every_set_of(DNN_REPLICATION, 8, 2, 1);
+    every_set_of(DNN_REPLICATION, 8, 1, 2);
+    every_set_of(DNN_TWO_MDS, 8, 2, 1);
+    every_set_of(DNN_TWO_MDS, 8, 1, 2);
 }
 
 /* ---- trainings --------------------------------------------------------------- */
@@ -191,9 +190,8 @@ static kofn_net_shape shape_of(bool autoencoder)
                                           .widths = widths};
 }
 
-static kofn_erring_result erred(const kofn_net_shape *shape,
-                                const kofn_erring *e, unsigned epochs,
-                                double *distance)
+static erring_result erred(const kofn_net_shape *shape, const erring_options *e,
+                           unsigned epochs, double *distance)
 {
     digits d = make_digits(POINTS, 5, 10, 7);
     const kofn_train_options opt = {.size = sizeof opt,
@@ -204,7 +202,7 @@ static kofn_erring_result erred(const kofn_net_shape *shape,
                                     .seed = 3};
     kofn_net *plain, *net;
     kofn_training *a, *b;
-    kofn_erring_result res;
+    erring_result res;
     const kofn_matrix *y = shape->autoencoder ? NULL : &d.y;
 
     assert_ok(kofn_net_new(&plain, shape, 5));
@@ -212,7 +210,7 @@ static kofn_erring_result erred(const kofn_net_shape *shape,
     assert_ok(kofn_training_new(&a, plain, &d.X, y, &opt));
     assert_ok(kofn_training_new(&b, net, &d.X, y, &opt));
     assert_ok(kofn_train_plain(a, NULL));
-    assert_ok(kofn_train_erring(b, e, &res));
+    assert_ok(erring_train(b, e, &res));
     *distance = parted(plain, net, shape->layers);
     kofn_training_free(a);
     kofn_training_free(b);
@@ -225,23 +223,21 @@ static kofn_erring_result erred(const kofn_net_shape *shape,
 /* Without faults every kind of nodes takes the steps of the plain training. */
 static void all_take_the_same_steps(void **state)
 {
-    static const kofn_redundancy all[] = {
-        KOFN_REDUNDANCY_GPD_UVN, KOFN_REDUNDANCY_GPD_VUM,
-        KOFN_REDUNDANCY_REPLICATION, KOFN_REDUNDANCY_TWO_MDS,
-        KOFN_REDUNDANCY_NONE};
+    static const dnn_redundancy all[] = {
+        DNN_GPD_UVN, DNN_GPD_VUM, DNN_REPLICATION, DNN_TWO_MDS, DNN_NONE};
 
     (void)state;
     for (size_t k = 0; k < COUNT(all); k++)
         for (size_t grid = 0; grid < 3; grid++) {
             static const size_t m[] = {2, 3, 2}, n[] = {2, 2, 3};
-            kofn_erring e = {.size = sizeof e,
-                             .kind = all[k],
-                             .nodes = 18,
-                             .m = m[grid],
-                             .n = n[grid]};
+            erring_options e = {.size = sizeof e,
+                                .kind = all[k],
+                                .nodes = 18,
+                                .m = m[grid],
+                                .n = n[grid]};
             kofn_net_shape shape = shape_of(grid == 2);
             double distance;
-            kofn_erring_result r = erred(&shape, &e, 4, &distance);
+            erring_result r = erred(&shape, &e, 4, &distance);
 
             assert_true(r.finished && r.steps == 24 && r.taken == 24);
             assert_int_equal(r.faults + r.corrected + r.repaired + r.rollbacks,
@@ -257,18 +253,18 @@ static void faults_cost_nothing(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(kinds); k++)
         for (size_t hour_glass = 0; hour_glass < 2; hour_glass++) {
-            kofn_erring e = {.size = sizeof e,
-                             .kind = kinds[k],
-                             .nodes = 12,
-                             .m = 2,
-                             .n = 2,
-                             .chance = k < 2 ? 0.01 : 0.003,
-                             .everywhere = k < 2,
-                             .checkpoint = 6,
-                             .seed = 11};
+            erring_options e = {.size = sizeof e,
+                                .kind = kinds[k],
+                                .nodes = 12,
+                                .m = 2,
+                                .n = 2,
+                                .chance = k < 2 ? 0.01 : 0.003,
+                                .everywhere = k < 2,
+                                .checkpoint = 6,
+                                .seed = 11};
             kofn_net_shape shape = shape_of(hour_glass);
             double distance;
-            kofn_erring_result r = erred(&shape, &e, 8, &distance);
+            erring_result r = erred(&shape, &e, 8, &distance);
 
             assert_true(r.finished && r.faults > 0 && r.repaired > 0);
             assert_true(r.taken >= r.steps && distance < 1e-11);
@@ -278,16 +274,16 @@ static void faults_cost_nothing(void **state)
 /* No code, and noise in a training: what comes out is something else. */
 static void nothing_sees_it_without_code(void **state)
 {
-    kofn_erring e = {.size = sizeof e,
-                     .kind = KOFN_REDUNDANCY_NONE,
-                     .nodes = 4,
-                     .m = 2,
-                     .n = 2,
-                     .chance = 0.02,
-                     .seed = 2};
+    erring_options e = {.size = sizeof e,
+                        .kind = DNN_NONE,
+                        .nodes = 4,
+                        .m = 2,
+                        .n = 2,
+                        .chance = 0.02,
+                        .seed = 2};
     kofn_net_shape shape = shape_of(false);
     double distance;
-    kofn_erring_result r;
+    erring_result r;
 
     (void)state;
     r = erred(&shape, &e, 8, &distance);
@@ -299,17 +295,17 @@ static void nothing_sees_it_without_code(void **state)
  * two layers, 12 x (2 + 1 + 2) = 60 a step, within six deviations. */
 static void as_often_as_chance_says(void **state)
 {
-    kofn_erring e = {.size = sizeof e,
-                     .kind = KOFN_REDUNDANCY_REPLICATION,
-                     .nodes = 12,
-                     .m = 2,
-                     .n = 2,
-                     .chance = 0.002,
-                     .checkpoint = 6,
-                     .seed = 4};
+    erring_options e = {.size = sizeof e,
+                        .kind = DNN_REPLICATION,
+                        .nodes = 12,
+                        .m = 2,
+                        .n = 2,
+                        .chance = 0.002,
+                        .checkpoint = 6,
+                        .seed = 4};
     kofn_net_shape shape = shape_of(true);
     double distance, trials, deviation;
-    kofn_erring_result r;
+    erring_result r;
 
     (void)state;
     r = erred(&shape, &e, 20, &distance);
@@ -323,18 +319,15 @@ static void as_often_as_chance_says(void **state)
 static void refusals(void **state)
 {
     const size_t one[2] = {1, 1};
-    kofn_tried got;
+    dnn_tried got;
 
     (void)state;
-    assert_int_equal(
-        kofn_tolerance_try(KOFN_REDUNDANCY_GPD_UVN, 7, 2, 2, one, 1, 1, &got),
-        KOFN_OK);
-    assert_int_equal(
-        kofn_tolerance_try(KOFN_REDUNDANCY_GPD_UVN, 6, 2, 2, one, 1, 1, &got),
-        KOFN_TOOFEW);
-    assert_int_equal(
-        kofn_tolerance_try(KOFN_REDUNDANCY_NONE, 8192, 90, 90, one, 1, 1, &got),
-        KOFN_INVAL);
+    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 7, 2, 2, one, 1, 1, &got),
+                     KOFN_OK);
+    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 6, 2, 2, one, 1, 1, &got),
+                     KOFN_TOOFEW);
+    assert_int_equal(dnn_tolerance_try(DNN_NONE, 8192, 90, 90, one, 1, 1, &got),
+                     KOFN_INVAL);
 }
 
 TEST_FILE(erring_test)

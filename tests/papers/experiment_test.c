@@ -3,7 +3,9 @@
  * by counts and seeded draws, never by a clock. */
 #include "rig.h"
 
-#include "experiments/experiment.h" /* part of the command, not of the library */
+#include "elastic/elastic.h"
+#include "gradient/gradient.h"
+#include "pcr/pcr.h"
 
 /* ---- dice ---------------------------------------------------------------- */
 
@@ -285,10 +287,10 @@ static void simulated_means_have_no_bias(void **state)
 static void sizes_are_shares_of_the_published(void **state)
 {
     (void)state;
-    assert_int_equal(elastic_size(1, 30000, 240), 30000);
-    assert_int_equal(elastic_size(1, 10000, 80), 10000);
-    assert_int_equal(elastic_size(0.06, 3352, 1), 201);
-    assert_int_equal(elastic_size(1e-9, 30000, 240), 240);
+    assert_int_equal(scaled_size(1, 30000, 240), 30000);
+    assert_int_equal(scaled_size(1, 10000, 80), 10000);
+    assert_int_equal(scaled_size(0.06, 3352, 1), 201);
+    assert_int_equal(scaled_size(1e-9, 30000, 240), 240);
 }
 
 /* Figure 2a: whoever is live does 1/n of the product. */

@@ -3,16 +3,17 @@
 #include "support.h"
 
 #include "base/rng.h"
+#include "gradient/aet.h"
 
 #include <math.h>
 #include <string.h>
 
-#define UNCODED ((kofn_aet_scheme){KOFN_AET_UNCODED, 0})
-#define GC ((kofn_aet_scheme){KOFN_AET_GC, 0})
-#define CGC(s) ((kofn_aet_scheme){KOFN_AET_CGC, s})
-#define G_CGC(s) ((kofn_aet_scheme){KOFN_AET_G_CGC, s})
-#define AGC ((kofn_aet_scheme){KOFN_AET_AGC, 0})
-#define G_AGC ((kofn_aet_scheme){KOFN_AET_G_AGC, 0})
+#define UNCODED ((aet_scheme){AET_UNCODED, 0})
+#define GC ((aet_scheme){AET_GC, 0})
+#define CGC(s) ((aet_scheme){AET_CGC, s})
+#define G_CGC(s) ((aet_scheme){AET_G_CGC, s})
+#define AGC ((aet_scheme){AET_AGC, 0})
+#define G_AGC ((aet_scheme){AET_G_AGC, 0})
 
 #define assert_near(value, want, tol)                                          \
     do {                                                                       \
@@ -21,18 +22,18 @@
             fail_msg("%s = %.12g, not %.12g", #value, near_v_, near_w_);       \
     } while (0)
 
-static kofn_aet_result average(const kofn_aet_params *q, kofn_aet_scheme s)
+static aet_result average(const aet_params *q, aet_scheme s)
 {
-    kofn_aet_result r;
+    aet_result r;
 
-    assert_ok(kofn_aet(q, s, &r));
+    assert_ok(aet_of(q, s, &r));
     return r;
 }
 
 static double aet(size_t n, size_t d, double p, double t_cp, double t_cm,
-                  kofn_aet_scheme s)
+                  aet_scheme s)
 {
-    kofn_aet_params q = {n, d, p, t_cp, t_cm, 0};
+    aet_params q = {n, d, p, t_cp, t_cm, 0};
 
     return average(&q, s).time;
 }
@@ -43,17 +44,17 @@ static double aet(size_t n, size_t d, double p, double t_cp, double t_cm,
 static void average_times_are_the_facts(void **state)
 {
     static const struct {
-        kofn_aet_scheme scheme;
+        aet_scheme scheme;
         double fact[2];
     } rows[] = {
-        {{KOFN_AET_AGC, 0}, {1.458947, 8.294928943}},
-        {{KOFN_AET_G_AGC, 0}, {1.415337381, 7.841671713}},
-        {{KOFN_AET_CGC, 0}, {2.187930858, 13.38509921}},
-        {{KOFN_AET_G_CGC, 0}, {2.187930858, 13.38509921}},
-        {{KOFN_AET_CGC, 1}, {1.67283317, 10.28513624}},
-        {{KOFN_AET_G_CGC, 1}, {1.556677303, 9.387832163}},
-        {{KOFN_AET_CGC, 2}, {2.023010816, 15.62775856}},
-        {{KOFN_AET_G_CGC, 2}, {2.001462415, 15.46129716}},
+        {{AET_AGC, 0}, {1.458947, 8.294928943}},
+        {{AET_G_AGC, 0}, {1.415337381, 7.841671713}},
+        {{AET_CGC, 0}, {2.187930858, 13.38509921}},
+        {{AET_G_CGC, 0}, {2.187930858, 13.38509921}},
+        {{AET_CGC, 1}, {1.67283317, 10.28513624}},
+        {{AET_G_CGC, 1}, {1.556677303, 9.387832163}},
+        {{AET_CGC, 2}, {2.023010816, 15.62775856}},
+        {{AET_G_CGC, 2}, {2.001462415, 15.46129716}},
     };
 
     (void)state;
@@ -68,7 +69,7 @@ static void average_times_are_the_facts(void **state)
 /* D.tableVI: what the two columns come to, in the order of the table. */
 static void the_published_table_is_reproduced(void **state)
 {
-    static const double want[KOFN_AGC_ROWS][2] = {
+    static const double want[AGC_ROWS][2] = {
         {18.39189123, 18.40189123}, {19.95019139, 19.96019139},
         {16.99733718, 16.99733718}, {20.45091149, 20.45091149},
         {16.99733718, 16.99733718}, {20.45091149, 20.45091149},
@@ -78,14 +79,14 @@ static void the_published_table_is_reproduced(void **state)
         {18.66563203, 18.66712992}, {18.702215, 18.71408864},
         {12.19286961, 12.76029377}, {15.84639022, 16.4699693},
         {9.953798048, 11.03022832}, {11.10150854, 12.77291519}};
-    static const double printed[KOFN_AGC_ROWS] = {
+    static const double printed[AGC_ROWS] = {
         18.39, 19.95, 17.00, 20.45, 17.00, 20.45, 14.18, 17.68, 11.90,
         12.86, 18.96, 19.96, 18.67, 18.70, 12.19, 15.85, 9.95,  11.10};
-    kofn_agc_row rows[KOFN_AGC_ROWS];
+    agc_row rows[AGC_ROWS];
 
     (void)state;
-    assert_ok(kofn_agc_table(rows));
-    for (int i = 0; i < KOFN_AGC_ROWS; i++) {
+    assert_ok(agc_table(rows));
+    for (int i = 0; i < AGC_ROWS; i++) {
         assert_near(rows[i].printed, printed[i], 1e-12);
         assert_near(rows[i].as_printed, printed[i], 0.005);
         assert_near(rows[i].as_printed, want[i][0], 1e-8);
@@ -100,10 +101,10 @@ static void the_table_orders_the_schemes_as_told(void **state)
 {
     static const int order[2][8] = {{16, 8, 14, 6, 2, 0, 12, 10},
                                     {17, 9, 15, 7, 13, 11, 1, 3}};
-    kofn_agc_row rows[KOFN_AGC_ROWS];
+    agc_row rows[AGC_ROWS];
 
     (void)state;
-    assert_ok(kofn_agc_table(rows));
+    assert_ok(agc_table(rows));
     for (int p = 0; p < 2; p++)
         for (int i = 1; i < 8; i++)
             assert_true(rows[order[p][i - 1]].straight <
@@ -112,13 +113,13 @@ static void the_table_orders_the_schemes_as_told(void **state)
 
 /* ---- lengths and groups -------------------------------------------------- */
 
-static void check_vector(const kofn_aet_params *q, kofn_aet_scheme scheme,
+static void check_vector(const aet_params *q, aet_scheme scheme,
                          const double *want, size_t n)
 {
     double c[64];
     size_t count;
 
-    assert_ok(kofn_aet_lengths(q, scheme, c, &count));
+    assert_ok(aet_lengths(q, scheme, c, &count));
     assert_int_equal(count, n);
     for (size_t s = 0; s < n; s++)
         assert_near(c[s], want[s], 1e-15);
@@ -140,7 +141,7 @@ static void communication_vectors(void **state)
                {4, 6, {1. / 3, 1. / 3, 1. / 2, 1}},
                {5, 10, {1. / 5, 3. / 10, 2. / 5, 1. / 2, 1}}};
     static const size_t lcm[] = {0, 1, 2, 6, 12, 60, 60, 420, 840};
-    kofn_aet_params q = {20, 4, 0, 1, 1, 0};
+    aet_params q = {20, 4, 0, 1, 1, 0};
 
     (void)state;
     check_vector(&q, AGC, agc4, 4);
@@ -170,15 +171,15 @@ static void communication_vectors(void **state)
 
 static void check_groups(size_t n, size_t d, const size_t *sizes, size_t count)
 {
-    kofn_aet_params q = {n, d, 0, 1, 1, 0};
+    aet_params q = {n, d, 0, 1, 1, 0};
 
-    assert_int_equal(kofn_aet_groups(&q, G_AGC), count);
-    assert_int_equal(kofn_aet_groups(&q, G_CGC(0)), count);
-    assert_int_equal(kofn_aet_groups(&q, AGC), 1);
-    assert_int_equal(kofn_aet_group_size(&q, CGC(0), 0), n);
+    assert_int_equal(aet_groups(&q, G_AGC), count);
+    assert_int_equal(aet_groups(&q, G_CGC(0)), count);
+    assert_int_equal(aet_groups(&q, AGC), 1);
+    assert_int_equal(aet_group_size(&q, CGC(0), 0), n);
     for (size_t h = 0; h < count; h++)
-        assert_int_equal(kofn_aet_group_size(&q, G_AGC, h), sizes[h]);
-    assert_int_equal(kofn_aet_group_size(&q, G_AGC, count), 0);
+        assert_int_equal(aet_group_size(&q, G_AGC, h), sizes[h]);
+    assert_int_equal(aet_group_size(&q, G_AGC, count), 0);
 }
 
 /* math/gradients.md 7.1. */
@@ -197,14 +198,14 @@ static void groups_are_those_of_the_paper(void **state)
  * and one straggler too many in a group is refused. */
 static void groups_take_the_length_of_the_worst(void **state)
 {
-    kofn_aet_params q = {7, 2, 0, 1, 1, 2};
+    aet_params q = {7, 2, 0, 1, 1, 2};
 
     (void)state;
     for (size_t code = 0; code < 3 * 3 * 4; code++) {
         size_t s[3] = {code % 3, code / 3 % 3, code / 9};
         size_t most = s[0] > s[1] ? s[0] : s[1];
         double got = -1;
-        kofn_status st = kofn_aet_length(&q, G_AGC, s, &got);
+        kofn_status st = aet_length(&q, G_AGC, s, &got);
 
         most = s[2] > most ? s[2] : most;
         if (most > 1) {
@@ -214,9 +215,9 @@ static void groups_take_the_length_of_the_worst(void **state)
         assert_int_equal(st, KOFN_OK);
         assert_near(got, 1 / (double)(2 - most), 1e-15);
     }
-    assert_ok(kofn_aet_length(&q, CGC(0), (size_t[]){0}, &(double){0}));
+    assert_ok(aet_length(&q, CGC(0), (size_t[]){0}, &(double){0}));
     assert_status(KOFN_TOOFEW,
-                  kofn_aet_length(&q, CGC(0), (size_t[]){1}, &(double){0}));
+                  aet_length(&q, CGC(0), (size_t[]){1}, &(double){0}));
 }
 
 /* Theorem 4: grouping loses at most max(n mod d - 1, 0) of the stragglers that
@@ -227,8 +228,8 @@ static void groups_tolerate_nearly_all_that_is_possible(void **state)
     (void)state;
     for (size_t n = 1; n <= 40; n++)
         for (size_t d = 1; d <= 6 && d <= n; d++) {
-            kofn_aet_params q = {n, d, 0, 1, 1, 0};
-            size_t groups = kofn_aet_groups(&q, G_AGC), s[40], total = 0;
+            aet_params q = {n, d, 0, 1, 1, 0};
+            size_t groups = aet_groups(&q, G_AGC), s[40], total = 0;
             size_t bound = n - (n + d - 1) / d;
             size_t loss = n % d > 1 ? n % d - 1 : 0;
             double length;
@@ -238,10 +239,10 @@ static void groups_tolerate_nearly_all_that_is_possible(void **state)
             assert_int_equal(total, n / d * (d - 1));
             assert_int_equal(bound - total, loss);
             assert_true(loss == 0 || loss <= d - 2);
-            assert_ok(kofn_aet_length(&q, G_AGC, s, &length));
+            assert_ok(aet_length(&q, G_AGC, s, &length));
             assert_near(length, 1, 0);
             s[groups - 1]++;
-            assert_status(KOFN_TOOFEW, kofn_aet_length(&q, G_AGC, s, &length));
+            assert_status(KOFN_TOOFEW, aet_length(&q, G_AGC, s, &length));
         }
 }
 
@@ -314,17 +315,17 @@ static double is_cell(void *ctx, size_t i, size_t s)
     return c->i == i && c->s == s;
 }
 
-static void check_chain(size_t n, size_t d, double p, kofn_aet_scheme scheme)
+static void check_chain(size_t n, size_t d, double p, aet_scheme scheme)
 {
-    kofn_aet_params q = {n, d, p, 1, 1, 0};
-    bool flat = scheme.kind & (KOFN_AET_CGC | KOFN_AET_G_CGC);
+    aet_params q = {n, d, p, 1, 1, 0};
+    bool flat = scheme.kind & (AET_CGC | AET_G_CGC);
     size_t S = flat ? scheme.s : d - 1;
     double all[EPOCHS][MOST], one[EPOCHS][MOST];
-    kofn_aet_result r;
+    aet_result r;
 
-    chain(kofn_aet_group_size(&q, scheme, 0), S, p, all);
-    for (size_t h = 1; h < kofn_aet_groups(&q, scheme); h++) {
-        chain(kofn_aet_group_size(&q, scheme, h), S, p, one);
+    chain(aet_group_size(&q, scheme, 0), S, p, all);
+    for (size_t h = 1; h < aet_groups(&q, scheme); h++) {
+        chain(aet_group_size(&q, scheme, h), S, p, one);
         join(all, one, S);
     }
     for (size_t i = 0; i < EPOCHS; i += i < 6 ? 1 : 9) {
@@ -334,7 +335,7 @@ static void check_chain(size_t n, size_t d, double p, kofn_aet_scheme scheme)
             sum += all[i][s];
             if (flat && s < S)
                 continue; /* their sum is told with the tolerance */
-            assert_ok(kofn_aet_with(&q, scheme, is_cell, &(cell){i, s}, &r));
+            assert_ok(aet_with(&q, scheme, is_cell, &(cell){i, s}, &r));
             assert_near(r.time, flat ? sum : all[i][s], 1e-12);
         }
     }
@@ -369,7 +370,7 @@ static void probabilities_sum_to_one(void **state)
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 7; j++)
             for (size_t d = 1; d <= 7 && d <= ns[i]; d += 2) {
-                kofn_aet_params q = {ns[i], d, ps[j], 1, 1, 0};
+                aet_params q = {ns[i], d, ps[j], 1, 1, 0};
 
                 assert_near(average(&q, AGC).mass, 1, 1e-12);
                 assert_near(average(&q, G_AGC).mass, 1, 1e-12);
@@ -382,7 +383,7 @@ static void probabilities_sum_to_one(void **state)
  * variables, D.P_le1, one worker, and no stragglers. */
 static void known_values(void **state)
 {
-    kofn_aet_params q = {300, 3, 0.9, 1, 1, 0};
+    aet_params q = {300, 3, 0.9, 1, 1, 0};
     double want = 0, left = 1;
 
     (void)state;
@@ -390,12 +391,12 @@ static void known_values(void **state)
         left = -expm1(300 * log1p(-pow(0.9, i)));
     assert_near(average(&q, CGC(0)).epochs / want, 1, 1e-12);
 
-    q = (kofn_aet_params){20, 2, 0.05, 0, 0, 0};
+    q = (aet_params){20, 2, 0.05, 0, 0, 0};
     for (int i = 0; i < 2; i++) {
-        kofn_aet_result r;
+        aet_result r;
 
         q.p = i ? 0.1 : 0.05;
-        assert_ok(kofn_aet_with(&q, CGC(1), is_cell, &(cell){0, 1}, &r));
+        assert_ok(aet_with(&q, CGC(1), is_cell, &(cell){0, 1}, &r));
         assert_near(r.time, i ? 0.3917469981 : 0.7358395249, 1e-10);
     }
     assert_near(aet(1, 1, 0.75, 2, 3, AGC), 4 * 5, 1e-11);
@@ -410,15 +411,15 @@ static void known_values(void **state)
 /* ---- simulation ---------------------------------------------------------- */
 
 /* One iteration, worker by worker. */
-static double simulate(const kofn_aet_params *q, kofn_aet_scheme scheme,
-                       size_t S, const double *c, kf_rng *rng)
+static double simulate(const aet_params *q, aet_scheme scheme, size_t S,
+                       const double *c, kf_rng *rng)
 {
-    size_t groups = kofn_aet_groups(q, scheme), waiting[64], most;
+    size_t groups = aet_groups(q, scheme), waiting[64], most;
     bool over[64] = {false}, more = true;
     size_t i;
 
     for (size_t h = 0; h < groups; h++)
-        waiting[h] = kofn_aet_group_size(q, scheme, h);
+        waiting[h] = aet_group_size(q, scheme, h);
     for (i = 0; more; i++) {
         more = false;
         most = 0;
@@ -437,7 +438,7 @@ static double simulate(const kofn_aet_params *q, kofn_aet_scheme scheme,
     return (double)(i - 1) * (q->t_cp + q->t_cm) + q->t_cp + c[most] * q->t_cm;
 }
 
-static void check_simulation(const kofn_aet_params *q, kofn_aet_scheme scheme)
+static void check_simulation(const aet_params *q, aet_scheme scheme)
 {
     size_t runs = (size_t)(50000 * fmax(test_scale(), 0.1)), count;
     kf_rng rng = kf_rng_stream(7, KF_FOR_SAMPLE, (uint32_t)scheme.kind,
@@ -445,7 +446,7 @@ static void check_simulation(const kofn_aet_params *q, kofn_aet_scheme scheme)
     double sum = 0, squares = 0, c[16], mean, deviation;
     double want = average(q, scheme).time;
 
-    assert_ok(kofn_aet_lengths(q, scheme, c, &count));
+    assert_ok(aet_lengths(q, scheme, c, &count));
     for (size_t i = 0; i < runs; i++) {
         double t = simulate(q, scheme, count - 1, c, &rng) - want;
 
@@ -459,7 +460,7 @@ static void check_simulation(const kofn_aet_params *q, kofn_aet_scheme scheme)
 
 static void simulation_agrees(void **state)
 {
-    static const kofn_aet_params at[] = {
+    static const aet_params at[] = {
         {10, 3, 0.05, 1, 1, 0}, {20, 3, 0.10, 2.45, 13, 0},
         {20, 3, 0.6, 1, 1, 6},  {7, 2, 0.3, 1, 5, 0},
         {12, 4, 0.2, 3, 1, 5},  {5, 5, 0.9, 1, 1, 0},
@@ -484,7 +485,7 @@ static void at_most(double a, double b)
 }
 
 /* math/gradients.md 10.4, for one set of parameters. */
-static void check_dominance(const kofn_aet_params *q)
+static void check_dominance(const aet_params *q)
 {
     double agc = average(q, AGC).time, g_agc = average(q, G_AGC).time;
 
@@ -515,16 +516,15 @@ static void adaptive_and_grouped_codes_dominate(void **state)
         for (size_t d = 1; d <= 6 && d <= ns[i]; d++)
             for (int j = 0; j < 6; j++)
                 for (int k = 0; k < 6; k++) {
-                    kofn_aet_params q = {ns[i],    d,        ps[j],
-                                         ts[k][0], ts[k][1], 0};
+                    aet_params q = {ns[i], d, ps[j], ts[k][0], ts[k][1], 0};
 
                     check_dominance(&q);
                 }
 }
 
 /* Where two schemes take the same time, the one being better below it. */
-static double crossing(double t_cp, double t_cm, kofn_aet_scheme below,
-                       kofn_aet_scheme above)
+static double crossing(double t_cp, double t_cm, aet_scheme below,
+                       aet_scheme above)
 {
     double low = 1e-4, high = 0.6;
 
@@ -558,15 +558,15 @@ static void curves_cross_where_they_should(void **state)
 static void check_best(double p, double t_cp, double t_cm, unsigned among,
                        const char *want)
 {
-    kofn_aet_params q = {20, 3, p, t_cp, t_cm, 0};
-    kofn_aet_scheme best;
-    kofn_aet_result r;
+    aet_params q = {20, 3, p, t_cp, t_cm, 0};
+    aet_scheme best;
+    aet_result r;
     char name[32];
 
-    assert_ok(kofn_aet_best(&q, among, &best, &r));
-    assert_string_equal(kofn_aet_name(best, name, sizeof name), want);
+    assert_ok(aet_best(&q, among, &best, &r));
+    assert_string_equal(aet_name(best, name, sizeof name), want);
     assert_near(r.time, average(&q, best).time, 0);
-    assert_ok(kofn_aet_best(&q, among, &best, NULL));
+    assert_ok(aet_best(&q, among, &best, NULL));
 }
 
 static void the_best_is_chosen(void **state)
@@ -575,34 +575,34 @@ static void the_best_is_chosen(void **state)
     check_best(0.05, 1, 1, 0, "G-AGC");
     check_best(0.001, 9, 1, 0, "uncoded"); /* a third of the computation */
     check_best(0, 1, 3, 0, "CGC(0)");      /* of equals the simplest */
-    check_best(0.001, 1, 1, KOFN_AET_CGC, "CGC(0)");
-    check_best(0.05, 1, 1, KOFN_AET_CGC, "CGC(1)");
-    check_best(0.1, 1, 1, KOFN_AET_CGC, "CGC(2)");
-    check_best(0.1, 1, 1, KOFN_AET_G_CGC, "G-CGC(1)");
-    check_best(0.1, 1, 1, KOFN_AET_CGC | KOFN_AET_AGC, "AGC");
-    check_best(0.3, 1, 1, KOFN_AET_GC | KOFN_AET_UNCODED, "GC");
+    check_best(0.001, 1, 1, AET_CGC, "CGC(0)");
+    check_best(0.05, 1, 1, AET_CGC, "CGC(1)");
+    check_best(0.1, 1, 1, AET_CGC, "CGC(2)");
+    check_best(0.1, 1, 1, AET_G_CGC, "G-CGC(1)");
+    check_best(0.1, 1, 1, AET_CGC | AET_AGC, "AGC");
+    check_best(0.3, 1, 1, AET_GC | AET_UNCODED, "GC");
     for (int i = 1; i < 90; i++) { /* d = 1: they are one scheme */
-        kofn_aet_params q = {20, 1, 0.01 * i, 1, 3, 0};
-        kofn_aet_scheme best;
+        aet_params q = {20, 1, 0.01 * i, 1, 3, 0};
+        aet_scheme best;
 
-        assert_ok(kofn_aet_best(&q, 0, &best, NULL));
-        assert_int_equal(best.kind, KOFN_AET_UNCODED);
+        assert_ok(aet_best(&q, 0, &best, NULL));
+        assert_int_equal(best.kind, AET_UNCODED);
     }
 }
 
 /* ---- what is refused ----------------------------------------------------- */
 
-static void refused(kofn_status want, kofn_aet_params q, kofn_aet_scheme s,
+static void refused(kofn_status want, aet_params q, aet_scheme s,
                     const char *what, const char *fits)
 {
-    kofn_aet_result r;
+    aet_result r;
     double c[64];
     size_t count;
 
-    assert_status(want, kofn_aet(&q, s, &r));
+    assert_status(want, aet_of(&q, s, &r));
     assert_non_null(strstr(kofn_errmsg(), what));
     assert_non_null(strstr(kofn_errmsg(), fits));
-    assert_status(want, kofn_aet_lengths(&q, s, c, &count));
+    assert_status(want, aet_lengths(&q, s, c, &count));
 }
 
 static double endless(void *ctx, size_t i, size_t s)
@@ -614,32 +614,32 @@ static double endless(void *ctx, size_t i, size_t s)
 
 static void refusals_name_value_and_what_fits(void **state)
 {
-    kofn_aet_params q = {20, 3, 0.05, 1, 1, 0};
-    kofn_aet_scheme best;
-    kofn_aet_result r;
+    aet_params q = {20, 3, 0.05, 1, 1, 0};
+    aet_scheme best;
+    aet_result r;
 
     (void)state;
-    refused(KOFN_INVAL, (kofn_aet_params){10001, 3, 0, 1, 1, 0}, AGC,
-            "n = 10001", "10000");
-    refused(KOFN_INVAL, (kofn_aet_params){0}, AGC, "n = 0", "1 to");
-    refused(KOFN_INVAL, (kofn_aet_params){20, 21, 0, 1, 1, 0}, AGC, "d = 21",
+    refused(KOFN_INVAL, (aet_params){10001, 3, 0, 1, 1, 0}, AGC, "n = 10001",
+            "10000");
+    refused(KOFN_INVAL, (aet_params){0}, AGC, "n = 0", "1 to");
+    refused(KOFN_INVAL, (aet_params){20, 21, 0, 1, 1, 0}, AGC, "d = 21",
             "n = 20");
-    refused(KOFN_INVAL, (kofn_aet_params){.n = 2}, AGC, "d = 0", "1 to");
-    refused(KOFN_INVAL, (kofn_aet_params){20, 3, 1, 1, 1, 0}, AGC, "p = 1",
+    refused(KOFN_INVAL, (aet_params){.n = 2}, AGC, "d = 0", "1 to");
+    refused(KOFN_INVAL, (aet_params){20, 3, 1, 1, 1, 0}, AGC, "p = 1",
             "0.9999");
-    refused(KOFN_INVAL, (kofn_aet_params){20, 3, -0.1, 1, 1, 0}, AGC,
-            "p = -0.1", "from 0");
-    refused(KOFN_NONFINITE, (kofn_aet_params){20, 3, NAN, 1, 1, 0}, AGC,
-            "p =", "0.9999");
-    refused(KOFN_INVAL, (kofn_aet_params){20, 3, 0, -1, 1, 0}, AGC, "t_cp = -1",
+    refused(KOFN_INVAL, (aet_params){20, 3, -0.1, 1, 1, 0}, AGC, "p = -0.1",
             "from 0");
-    refused(KOFN_NONFINITE, (kofn_aet_params){20, 3, 0, 1, INFINITY, 0}, AGC,
+    refused(KOFN_NONFINITE, (aet_params){20, 3, NAN, 1, 1, 0}, AGC,
+            "p =", "0.9999");
+    refused(KOFN_INVAL, (aet_params){20, 3, 0, -1, 1, 0}, AGC, "t_cp = -1",
+            "from 0");
+    refused(KOFN_NONFINITE, (aet_params){20, 3, 0, 1, INFINITY, 0}, AGC,
             "t_cm = inf", "from 0");
     refused(KOFN_INVAL, q, CGC(3), "s = 3", "0 to 2");
     refused(KOFN_INVAL, q, G_CGC(9), "s = 9", "0 to 2");
-    refused(KOFN_INVAL, q, (kofn_aet_scheme){0, 0}, "kind = 0", "kind");
-    assert_status(KOFN_INVAL, kofn_aet_best(&q, 64, &best, &r));
-    assert_status(KOFN_NONFINITE, kofn_aet_with(&q, AGC, endless, NULL, &r));
+    refused(KOFN_INVAL, q, (aet_scheme){0, 0}, "kind = 0", "kind");
+    assert_status(KOFN_INVAL, aet_best(&q, 64, &best, &r));
+    assert_status(KOFN_NONFINITE, aet_with(&q, AGC, endless, NULL, &r));
 }
 
 TEST_FILE(model_test)

@@ -3,13 +3,13 @@
  * the edges. */
 #include "rig.h"
 
-#include <kofn/learn.h>
+#include "stream/rhat.h"
 
 #include <string.h>
 
-typedef kofn_rhat_params params;
-typedef kofn_rhat_scheme scheme;
-typedef kofn_rhat_result result;
+typedef rhat_params params;
+typedef rhat_scheme scheme;
+typedef rhat_result result;
 
 static const params paper = {4, 5, 0.3, 0};
 
@@ -17,24 +17,24 @@ static result rhat(params q, scheme s)
 {
     result r;
 
-    assert_ok(kofn_rhat(&q, &s, &r));
+    assert_ok(rhat_of(&q, &s, &r));
     return r;
 }
 
 static scheme once(size_t threshold)
 {
-    return (scheme){.kind = KOFN_RHAT_ONCE, .threshold = threshold};
+    return (scheme){.kind = RHAT_ONCE, .threshold = threshold};
 }
 
 static scheme dip(size_t beta, size_t T, size_t lambda)
 {
     return (scheme){
-        .kind = KOFN_RHAT_DIP, .threshold = beta, .T = T, .lambda = lambda};
+        .kind = RHAT_DIP, .threshold = beta, .T = T, .lambda = lambda};
 }
 
 static scheme idip(size_t N, size_t W)
 {
-    return (scheme){.kind = KOFN_RHAT_IDIP, .N = N, .W = W};
+    return (scheme){.kind = RHAT_IDIP, .N = N, .W = W};
 }
 
 static void near(double got, double want, double off)
@@ -114,10 +114,9 @@ static void order_of_figure_1(void **state)
             result poly, with, without;
             scheme s;
 
-            assert_ok(kofn_rhat_best(&q, KOFN_RHAT_ONCE, 0, &s, &poly));
-            assert_ok(kofn_rhat_best(&q, KOFN_RHAT_DIP, T, &s, &with));
-            assert_ok(kofn_rhat_best(&q, KOFN_RHAT_DIP, KOFN_RHAT_ENDLESS, &s,
-                                     &without));
+            assert_ok(rhat_best(&q, RHAT_ONCE, 0, &s, &poly));
+            assert_ok(rhat_best(&q, RHAT_DIP, T, &s, &with));
+            assert_ok(rhat_best(&q, RHAT_DIP, RHAT_ENDLESS, &s, &without));
             for (size_t N = 1; N < P * (T + 1); N++) {
                 result r = rhat(q, idip(N, T + 1));
 
@@ -142,8 +141,8 @@ static void expected_rounds(void **state)
         for (size_t beta = 1; beta <= 40; beta += 3)
             for (int d = 0; d <= 9; d++) {
                 double delta = d / 10.0, all = pow(delta, (double)P), E, sum;
-                result r = rhat((params){P, 5, delta, 0},
-                                dip(beta, KOFN_RHAT_ENDLESS, 0));
+                result r =
+                    rhat((params){P, 5, delta, 0}, dip(beta, RHAT_ENDLESS, 0));
 
                 /* Wald: beta <= K_1 + .. + K_f < beta + P */
                 E = (double)P * (1 - delta + all);
@@ -180,7 +179,7 @@ static void limit_of_beta(void **state)
     for (size_t beta = 6; beta < 6000; beta *= 10) {
         double all = pow(0.3, 4);
         double limit = (5 * all + 1 - all) / (4 * (0.7 + all));
-        double now = rhat(paper, dip(beta, KOFN_RHAT_ENDLESS, 0)).rhat;
+        double now = rhat(paper, dip(beta, RHAT_ENDLESS, 0)).rhat;
 
         assert_true(now < before && now > limit);
         near(now, limit, 0.6 / (double)beta);
@@ -218,10 +217,10 @@ static void without_delay(void **state)
 static void edges(void **state)
 {
     static const scheme all[] = {
-        {.kind = KOFN_RHAT_ONCE, .threshold = 3},
-        {.kind = KOFN_RHAT_DIP, .threshold = 8, .T = 2, .lambda = 2},
-        {.kind = KOFN_RHAT_DIP, .threshold = 8, .T = KOFN_RHAT_ENDLESS},
-        {.kind = KOFN_RHAT_IDIP, .N = 4, .W = 3},
+        {.kind = RHAT_ONCE, .threshold = 3},
+        {.kind = RHAT_DIP, .threshold = 8, .T = 2, .lambda = 2},
+        {.kind = RHAT_DIP, .threshold = 8, .T = RHAT_ENDLESS},
+        {.kind = RHAT_IDIP, .N = 4, .W = 3},
     };
 
     (void)state;
@@ -230,7 +229,7 @@ static void edges(void **state)
 
         near(rhat((params){4, 7, 1, 0}, all[i]).rhat, 7 * one, 1e-12);
         near(rhat((params){4, 1, 0, 0}, all[i]).rhat, one, 1e-12);
-        if (all[i].kind == KOFN_RHAT_ONCE)
+        if (all[i].kind == RHAT_ONCE)
             continue;
         /* patience beyond alpha: all are waited for, who are marked never */
         near(rhat((params){4, 2, 0.3, 1}, all[i]).rhat, one * (2 - pow(0.7, 4)),
@@ -250,7 +249,7 @@ typedef struct played {
 static played play(params q, scheme s, bool early, uint64_t seed)
 {
     enum { BATCHES = 40, ROUNDS = 4000 };
-    size_t T = s.kind == KOFN_RHAT_DIP ? s.T : s.W - 1, got[16] = {0};
+    size_t T = s.kind == RHAT_DIP ? s.T : s.W - 1, got[16] = {0};
     size_t marked[16] = {0};
     double sum = 0, squares = 0;
 
@@ -271,7 +270,7 @@ static played play(params q, scheme s, bool early, uint64_t seed)
                 slow += kf_rng_uniform(&r) < q.delta;
             }
             in = q.workers - slow;
-            if (s.kind == KOFN_RHAT_DIP) {
+            if (s.kind == RHAT_DIP) {
                 for (size_t a = 0; a < T; a++)
                     open += got[a] < s.threshold;
                 if (got[T] < s.threshold)
@@ -342,7 +341,7 @@ static void refused(params q, scheme s, kofn_status st, const char *words)
 {
     result r = {.rhat = -1};
 
-    assert_status(st, kofn_rhat(&q, &s, &r));
+    assert_status(st, rhat_of(&q, &s, &r));
     assert_true(r.rhat == -1);
     if (!strstr(kofn_errmsg(), words))
         fail_msg("\"%s\" does not say \"%s\"", kofn_errmsg(), words);
@@ -366,14 +365,13 @@ static void wrong_arguments(void **state)
     refused(paper, idip(16, 4), KOFN_INVAL, "N = 16");
     refused(paper, idip(3, 0), KOFN_INVAL, "W = 0");
     refused(paper, idip(3, 300), KOFN_UNSUITED, "states");
-    refused(paper,
-            (scheme){.kind = KOFN_RHAT_IDIP, .N = 3, .W = 2, .threshold = 4},
+    refused(paper, (scheme){.kind = RHAT_IDIP, .N = 3, .W = 2, .threshold = 4},
             KOFN_INVAL, "it is 5");
     refused(paper, (scheme){.threshold = 2}, KOFN_INVAL, "kind = 0");
-    assert_status(KOFN_INVAL, kofn_rhat_best(&paper, KOFN_RHAT_IDIP,
-                                             KOFN_RHAT_ENDLESS, &s, NULL));
-    assert_status(KOFN_UNSUITED, kofn_rhat_best(&(params){50, 5, .3, 0},
-                                                KOFN_RHAT_DIP, 3, &s, NULL));
+    assert_status(KOFN_INVAL,
+                  rhat_best(&paper, RHAT_IDIP, RHAT_ENDLESS, &s, NULL));
+    assert_status(KOFN_UNSUITED,
+                  rhat_best(&(params){50, 5, .3, 0}, RHAT_DIP, 3, &s, NULL));
 }
 
 TEST_FILE(rhat_test)

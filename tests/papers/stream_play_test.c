@@ -3,7 +3,7 @@
  * bench stream. */
 #include "rig.h"
 
-#include "experiments/experiment.h" /* part of the command, not of the library */
+#include "stream/stream.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void traces(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         double took[8] = {0}, sum = 0;
-        stream_setup x = {.scheme = {.kind = KOFN_RHAT_DIP,
+        stream_setup x = {.scheme = {.kind = RHAT_DIP,
                                      .threshold = 6,
                                      .T = all[i].T,
                                      .lambda = all[i].lambda},
@@ -62,7 +62,7 @@ static void traces(void **state)
 /* ---- deadlines ----------------------------------------------------------- */
 
 /* Every pattern of `rounds` rounds, with a few parameters. */
-static void every_pattern(size_t P, size_t rounds, const kofn_rhat_scheme *s,
+static void every_pattern(size_t P, size_t rounds, const rhat_scheme *s,
                           size_t B, size_t eps, size_t slots)
 {
     double cell[16] = {0};
@@ -96,25 +96,24 @@ static void deadlines_hold(void **state)
             for (size_t lambda = 1; lambda <= P; lambda++)
                 for (size_t beta = 1; beta <= 6; beta += 2)
                     every_pattern(P, rounds,
-                                  &(kofn_rhat_scheme){.kind = KOFN_RHAT_DIP,
-                                                      .threshold = beta,
-                                                      .T = T,
-                                                      .lambda = lambda},
+                                  &(rhat_scheme){.kind = RHAT_DIP,
+                                                 .threshold = beta,
+                                                 .T = T,
+                                                 .lambda = lambda},
                                   0, 0, T + (beta + lambda - 1) / lambda);
         for (size_t W = 1; W <= 3; W++)
             for (size_t N = 0; N < P * W; N++)
                 every_pattern(
                     P, rounds,
-                    &(kofn_rhat_scheme){
-                        .kind = KOFN_RHAT_IDIP, .N = N, .W = W, .late = N % 2},
+                    &(rhat_scheme){
+                        .kind = RHAT_IDIP, .N = N, .W = W, .late = N % 2},
                     0, 0, W);
         for (size_t W = 2; W <= 3; W++)
             for (size_t B = 1; B < W; B++)
                 for (size_t eps = 1; eps <= P; eps++)
-                    every_pattern(
-                        P, rounds,
-                        &(kofn_rhat_scheme){.kind = KOFN_RHAT_IDIP, .W = W}, B,
-                        eps, W - 1 + B);
+                    every_pattern(P, rounds,
+                                  &(rhat_scheme){.kind = RHAT_IDIP, .W = W}, B,
+                                  eps, W - 1 + B);
     }
 }
 

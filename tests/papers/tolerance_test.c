@@ -2,19 +2,19 @@
  * thresholds of the codes themselves. */
 #include "rig.h"
 
-#include <kofn/train.h>
+#include "dnn/tolerance.h"
 
-static kofn_tolerance of(kofn_redundancy kind, size_t P, size_t m, size_t n,
-                         size_t B1, size_t B2)
+static dnn_tolerance of(dnn_redundancy kind, size_t P, size_t m, size_t n,
+                        size_t B1, size_t B2)
 {
     const size_t cut[2] = {B1, B2};
-    kofn_tolerance t;
+    dnn_tolerance t;
 
-    assert_ok(kofn_tolerance_of(kind, P, m, n, cut, &t));
+    assert_ok(dnn_tolerance_of(kind, P, m, n, cut, &t));
     return t;
 }
 
-static void same(kofn_tolerance t, size_t af, size_t ab, size_t pf, size_t pb)
+static void same(dnn_tolerance t, size_t af, size_t ab, size_t pf, size_t pb)
 {
     assert_int_equal(t.adversarial[0], af);
     assert_int_equal(t.adversarial[1], ab);
@@ -26,12 +26,12 @@ static void same(kofn_tolerance t, size_t af, size_t ab, size_t pf, size_t pb)
 static void twelve_nodes(void **state)
 {
     (void)state;
-    same(of(KOFN_REDUNDANCY_GPD_UVN, 12, 2, 2, 1, 1), 3, 3, 6, 5);
-    same(of(KOFN_REDUNDANCY_GPD_VUM, 12, 2, 2, 1, 1), 3, 3, 5, 6);
-    same(of(KOFN_REDUNDANCY_REPLICATION, 12, 2, 2, 1, 1), 1, 1, 1, 1);
-    same(of(KOFN_REDUNDANCY_TWO_MDS, 12, 2, 2, 1, 1), 1, 1, 1, 1);
-    same(of(KOFN_REDUNDANCY_REPLICATION, 4, 2, 2, 1, 1), 0, 0, 0, 0);
-    same(of(KOFN_REDUNDANCY_TWO_MDS, 4, 2, 2, 1, 1), 0, 0, 0, 0);
+    same(of(DNN_GPD_UVN, 12, 2, 2, 1, 1), 3, 3, 6, 5);
+    same(of(DNN_GPD_VUM, 12, 2, 2, 1, 1), 3, 3, 5, 6);
+    same(of(DNN_REPLICATION, 12, 2, 2, 1, 1), 1, 1, 1, 1);
+    same(of(DNN_TWO_MDS, 12, 2, 2, 1, 1), 1, 1, 1, 1);
+    same(of(DNN_REPLICATION, 4, 2, 2, 1, 1), 0, 0, 0, 0);
+    same(of(DNN_TWO_MDS, 4, 2, 2, 1, 1), 0, 0, 0, 0);
 }
 
 /* The expressions of Table III as they are printed. */
@@ -43,12 +43,12 @@ static void as_printed(void **state)
             for (size_t B = 1; B <= 3; B++) {
                 size_t P = 100, C = 4 - B, mn = m * n;
 
-                same(of(KOFN_REDUNDANCY_GPD_UVN, P, m, n, B, C),
-                     (P - mn * B - n + 1) / 2, (P - mn * C - mn + n) / 2,
-                     P - mn * B - n, P - mn * C - mn + n - 1);
-                same(of(KOFN_REDUNDANCY_GPD_VUM, P, m, n, B, C),
-                     (P - mn * B - mn + m) / 2, (P - mn * C - m + 1) / 2,
-                     P - mn * B - mn + m - 1, P - mn * C - m);
+                same(of(DNN_GPD_UVN, P, m, n, B, C), (P - mn * B - n + 1) / 2,
+                     (P - mn * C - mn + n) / 2, P - mn * B - n,
+                     P - mn * C - mn + n - 1);
+                same(of(DNN_GPD_VUM, P, m, n, B, C), (P - mn * B - mn + m) / 2,
+                     (P - mn * C - m + 1) / 2, P - mn * B - mn + m - 1,
+                     P - mn * C - m);
             }
 }
 
@@ -76,9 +76,8 @@ static void thresholds_are_those_of_the_codes(void **state)
             for (size_t p = 1; p <= 3; p++)
                 for (int vum = 0; vum < 2; vum++) {
                     const char *sub = vum ? "vum" : "uvn";
-                    kofn_tolerance t = of(vum ? KOFN_REDUNDANCY_GPD_VUM
-                                              : KOFN_REDUNDANCY_GPD_UVN,
-                                          70, m, n, p, p);
+                    dnn_tolerance t =
+                        of(vum ? DNN_GPD_VUM : DNN_GPD_UVN, 70, m, n, p, p);
 
                     decodes(m, n, p, sub, KOFN_MATMUL, t.K[0]);
                     decodes(m, n, p, sub, KOFN_LEFT, t.K[1]);
@@ -93,11 +92,9 @@ static void as_nodes_grow(void **state)
     double P = 16384, code, two;
 
     (void)state;
-    code =
-        (double)of(KOFN_REDUNDANCY_GPD_UVN, 16384, 64, 64, 1, 1).adversarial[0];
-    two =
-        (double)of(KOFN_REDUNDANCY_TWO_MDS, 16384, 64, 64, 1, 1).adversarial[0];
-    same(of(KOFN_REDUNDANCY_REPLICATION, 16384, 64, 64, 1, 1), 1, 1, 2, 2);
+    code = (double)of(DNN_GPD_UVN, 16384, 64, 64, 1, 1).adversarial[0];
+    two = (double)of(DNN_TWO_MDS, 16384, 64, 64, 1, 1).adversarial[0];
+    same(of(DNN_REPLICATION, 16384, 64, 64, 1, 1), 1, 1, 2, 2);
     assert_at_most(fabs(code / 1.5 / P - 0.25), 0.01);
     assert_at_most(fabs(code / two / sqrt(P) - 1), 0.05);
 }
@@ -105,21 +102,19 @@ static void as_nodes_grow(void **state)
 static void too_few_are_refused(void **state)
 {
     const size_t one[2] = {1, 1}, none[2] = {0, 1};
-    kofn_tolerance t;
+    dnn_tolerance t;
 
     (void)state;
     for (size_t P = 0; P <= 6; P++) /* K is 5 and 6 */
-        assert_status(KOFN_TOOFEW, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, P,
-                                                     2, 2, one, &t));
-    assert_ok(kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2, 2, one, &t));
-    assert_status(KOFN_TOOFEW, kofn_tolerance_of(KOFN_REDUNDANCY_REPLICATION, 3,
-                                                 2, 2, one, &t));
+        assert_status(KOFN_TOOFEW,
+                      dnn_tolerance_of(DNN_GPD_UVN, P, 2, 2, one, &t));
+    assert_ok(dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, one, &t));
+    assert_status(KOFN_TOOFEW,
+                  dnn_tolerance_of(DNN_REPLICATION, 3, 2, 2, one, &t));
+    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 0, 2, one, &t));
     assert_status(KOFN_INVAL,
-                  kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 0, 2, one, &t));
-    assert_status(KOFN_INVAL, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2,
-                                                SIZE_MAX, one, &t));
-    assert_status(KOFN_INVAL, kofn_tolerance_of(KOFN_REDUNDANCY_GPD_UVN, 7, 2,
-                                                2, none, &t));
+                  dnn_tolerance_of(DNN_GPD_UVN, 7, 2, SIZE_MAX, one, &t));
+    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, none, &t));
 }
 
 TEST_FILE(tolerance_test)

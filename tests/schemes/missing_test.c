@@ -1,5 +1,6 @@
 /* missing_test.c -- sums that leave out who is missing, or remember it: what is
  * in them, and that the report says so (math/elastic.md 17). */
+#include "failing.h"
 #include "rig.h"
 
 #define WORKERS 6
@@ -273,8 +274,8 @@ static void exact_sums_say_so(void **state)
 #define MACHINES 10
 #define ITERATIONS 25
 
-/* When kofn_regress_failing has its machines fail, the workers leave. */
-static size_t failures_as_events(const kofn_failures *f, kofn_happening *h)
+/* When regress_failing has its machines fail, the workers leave. */
+static size_t failures_as_events(const failures *f, kofn_happening *h)
 {
     bool gone[MACHINES] = {false};
     size_t n = 0;
@@ -306,9 +307,8 @@ static void workers_fail_as_machines_do(void **state)
                                   .tolerance = 1e-300,
                                   .loss = kind / 2 ? KOFN_LOSS_LOGISTIC
                                                    : KOFN_LOSS_SQUARES};
-        kofn_failures f = {
-            MACHINES, 0.03, 0,
-            remember ? KOFN_MISSING_REMEMBERED : KOFN_MISSING_IGNORED, 8};
+        failures f = {MACHINES, 0.03, 0,
+                      remember ? MISSING_REMEMBERED : MISSING_IGNORED, 8};
         double a[7] = {0}, b[7] = {0}, labels[POINTS];
         kofn_matrix wa = {a, 7, 1, 1, KOFN_F64}, wb = {b, 7, 1, 1, KOFN_F64};
         kofn_matrix l = {labels, POINTS, 1, 1, KOFN_F64};
@@ -324,7 +324,7 @@ static void workers_fail_as_machines_do(void **state)
         for (size_t i = 0; i < POINTS; i++)
             labels[i] = ((double *)y.data)[i] > 0;
         assert_ok(kofn_regression_new(&r, &X, kind / 2 ? &l : &y, &o));
-        assert_ok(kofn_regress_failing(r, &f, &wa, &ra));
+        assert_ok(regress_failing(r, &f, &wa, &ra));
         jo.events = h; /* of iterations, however many rounds one takes */
         jo.event_count = failures_as_events(&f, h);
         assert_true(jo.event_count > 2 && jo.event_count < MACHINES);

@@ -1,0 +1,340 @@
+/* dnn.c -- training on coded weights under soft errors, and how many nodes may be
+ * wrong ("A unified coded deep neural network training strategy based on generalized
+ * PolyDot codes", Dutta, Bai, Jeong, Low, Grover, 2018; math/training.md 7).
+ *
+ * The paper has tables of what is stood and a figure of them, and no training; what
+ * is trained here has each node's work computed by itself.
+ */
+#include "dnn/dnn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const dnn_names[DNN_WAYS] = {"uncoded", "coded", "replication",
+                                         "two MDS"};
+const double dnn_rates[DNN_RATES] = {0.001, 0.005, 0.02};
+
+/* ---- Tables I and III ------------------------------------------------------ */
+
+static const dnn_redundancy table_kinds[DNN_KINDS] = {
+    DNN_GPD_UVN, DNN_GPD_VUM, DNN_REPLICATION, DNN_TWO_MDS};
+const char *const dnn_kinds[DNN_KINDS] = {"gpd u=v^n", "gpd v=u^m",
+                                          "replication", "two MDS"};
+
+/* Those of Table I have a batch in one part. */
+static const dnn_table tables[DNN_TABLES] = {
+    {.P = 12, .m = 2, .n = 2, .cut = {1, 1}},
+    {.P = 18, .m = 3, .n = 2, .cut = {1, 1}},
+    {.P = 27, .m = 3, .n = 3, .cut = {1, 1}},
+    {.P = 16, .m = 2, .n = 2, .cut = {2, 1}},
+    {.P = 24, .m = 2, .n = 3, .cut = {1, 2}},
+};
+
+static bool as_published(const dnn_tried *got, const dnn_tolerance *t)
+{
+    bool same = got->declared;
+
+    for (size_t back = 0; back < 2; back++)
+        same = same && got->adversarial[back] == t->adversarial[back] &&
+               got->probabilistic[back] == t->probabilistic[back];
+    return same;
+}
+
+kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES])
+{
+    for (size_t i = 0; i < DNN_TABLES; i++) {
+        dnn_table *t = &out[i];
+
+        *t = tables[i];
+        for (size_t k = 0; k < DNN_KINDS; k++) {
+            kofn_status st = dnn_tolerance_of(table_kinds[k], t->P, t->m, t->n,
+                                              t->cut, &t->published[k]);
+
+            if (!st)
+                st = dnn_tolerance_try(table_kinds[k], t->P, t->m, t->n, t->cut,
+                                       trials, seed, &t->got[k]);
+            if (st)
+                return st;
+            t->ok[k] = as_published(&t->got[k], &t->published[k]);
+        }
+    }
+    return KOFN_OK;
+}
+
+/* ---- Corollary 1 and Fig. 8 ------------------------------------------------- */
+
+/* m = n = sqrt(P/4); forward, lies of any kind, and without rounding down. */
+kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
+{
+    size_t P = 64;
+
+    for (size_t i = 0; i < DNN_GROWTH; i++, P *= 4) {
+        size_t m = (size_t)(sqrt((double)P / 4) + 0.5);
+        const size_t one[2] = {1, 1};
+        double all = (double)P, side = (double)m, mn = side * side;
+        dnn_tolerance t;
+        kofn_status st = dnn_tolerance_of(DNN_GPD_UVN, P, m, m, one, &t);
+        double coded;
+
+        if (st)
+            return st;
+        coded = (all - (double)t.K[0]) / 2;
+        out[i].P = P;
+        out[i].by_replication = coded / ((all / mn - 1) / 2) / all;
+        out[i].by_two_mds =
+            coded / (((all + mn) / 2 - mn) / (2 * side)) / sqrt(all);
+    }
+    return KOFN_OK;
+}
+
+kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
+{
+    static const dnn_redundancy kinds[3] = {DNN_GPD_UVN, DNN_REPLICATION,
+                                            DNN_TWO_MDS};
+    const size_t one[2] = {1, 1};
+
+    for (size_t i = 0; i < DNN_POINTS; i++) {
+        out[i].P = 10 * (i + 1);
+        for (size_t k = 0; k < 3; k++) {
+            dnn_tolerance t;
+            kofn_status st =
+                dnn_tolerance_of(kinds[k], out[i].P, m, n, one, &t);
+
+            if (st && st != KOFN_TOOFEW)
+                return st;
+            out[i].adversarial[k] = st ? 0 : t.adversarial[0];
+            out[i].probabilistic[k] = st ? 0 : t.probabilistic[0];
+        }
+    }
+    return KOFN_OK;
+}
+
+/* ---- trainings ---------------------------------------------------------------- */
+
+#define BATCH 20
+#define STEP 2
+#define DECAY 1e-5
+#define CHECKPOINT 50
+#define GIVE_UP 10 /* times as many steps as there should be */
+#define NODES 12
+#define SMALL 7 /* images of 28 x 28 in squares of 4 x 4 */
+
+static const dnn_redundancy ways[DNN_WAYS] = {DNN_NONE, DNN_GPD_UVN,
+                                              DNN_REPLICATION, DNN_TWO_MDS};
+
+/* Means over squares. */
+static kofn_status shrink(kofn_matrix *X)
+{
+    size_t side = 4 * SMALL;
+    double *small = calloc(X->rows, SMALL * SMALL * sizeof *small);
+
+    if (!small)
+        return KOFN_NOMEM;
+    for (size_t r = 0; r < X->rows; r++)
+        for (size_t k = 0; k < side * side; k++)
+            small[r * SMALL * SMALL + k / side / 4 * SMALL + k % side / 4] +=
+                ((double *)X->data)[r * X->ld + k] / 16;
+    free(X->data);
+    *X = as_matrix(small, X->rows, SMALL * SMALL);
+    return KOFN_OK;
+}
+
+kofn_status dnn_points_make(images *p, uint64_t seed)
+{
+    kofn_status st = images_make(p, 1200, 400, seed);
+
+    if (!st)
+        st = shrink(&p->X);
+    return st ? st : shrink(&p->test_X);
+}
+
+static double parted(const kofn_net *a, const kofn_net *b, size_t layers)
+{
+    double most = 0;
+
+    for (size_t l = 1; l <= layers; l++) {
+        const kofn_matrix *x = kofn_net_weights(a, l),
+                          *y = kofn_net_weights(b, l);
+
+        for (size_t i = 0; i < x->rows * x->cols; i++)
+            most = fmax(most,
+                        fabs(((double *)x->data)[i] - ((double *)y->data)[i]));
+    }
+    return most;
+}
+
+/* A net, its training and how it fits in the end. */
+typedef struct pupil {
+    kofn_net *net;
+    kofn_training *training;
+} pupil;
+
+static void pupil_free(pupil *p)
+{
+    kofn_training_free(p->training);
+    kofn_net_free(p->net);
+}
+
+static kofn_status pupil_new(pupil *p, const kofn_net_shape *shape,
+                             const images *points,
+                             const kofn_train_options *opt, uint64_t seed)
+{
+    kofn_status st = kofn_net_new(&p->net, shape, seed);
+
+    if (!st)
+        st = kofn_training_new(&p->training, p->net, &points->X,
+                               shape->autoencoder ? NULL : &points->y, opt);
+    return st;
+}
+
+static kofn_status fits(const pupil *p, const images *points, bool autoencoder,
+                        kofn_score *score)
+{
+    kofn_status st = kofn_net_score(
+        p->net, &points->test_X, autoencoder ? NULL : &points->test_y, score);
+
+    if (st == KOFN_NONFINITE) { /* what became of it tells nothing right */
+        *score = (kofn_score){HUGE_VAL, 0};
+        st = KOFN_OK;
+    }
+    return st;
+}
+
+typedef struct lesson {
+    kofn_net_shape shape;
+    kofn_train_options opt;
+    const images *points;
+    pupil plain;
+    kofn_score clean;
+} lesson;
+
+static kofn_status err_once(const lesson *l, size_t way, double rate,
+                            uint64_t seed, dnn_run *out)
+{
+    const erring_options e = {.size = sizeof e,
+                              .kind = ways[way],
+                              .nodes = NODES,
+                              .m = 2,
+                              .n = 2,
+                              .chance = rate,
+                              .everywhere = way == 1,
+                              .checkpoint = CHECKPOINT,
+                              .most = 0,
+                              .seed = seed};
+    pupil p = {0};
+    erring_result r = {0};
+    kofn_score score = {0};
+    kofn_status st = pupil_new(&p, &l->shape, l->points, &l->opt, seed);
+
+    if (!st)
+        st = erring_train(p.training, &e, &r);
+    if (!st)
+        st = fits(&p, l->points, l->shape.autoencoder, &score);
+    if (!st)
+        *out = (dnn_run){.accuracy = score.accuracy,
+                         .loss = score.loss,
+                         .apart = parted(p.net, l->plain.net, l->shape.layers),
+                         .steps = r.steps,
+                         .taken = r.taken,
+                         .rollbacks = r.rollbacks,
+                         .faults = r.faults,
+                         .corrected = r.corrected,
+                         .finished = r.finished};
+    pupil_free(&p);
+    return st;
+}
+
+static kofn_status learn_plainly(lesson *l, uint64_t seed)
+{
+    kofn_status st = pupil_new(&l->plain, &l->shape, l->points, &l->opt, seed);
+
+    if (!st)
+        st = kofn_train_plain(l->plain.training, NULL);
+    return st ? st
+              : fits(&l->plain, l->points, l->shape.autoencoder, &l->clean);
+}
+
+static void judge(dnn_soft *s)
+{
+    for (size_t q = 0; q < DNN_RATES; q++) {
+        bool same = true, lost = true, fewest = true;
+
+        for (size_t k = 0; k < s->seeds; k++) {
+            const dnn_run *run = s->run[q][k];
+
+            same = same && run[1].finished &&
+                   fabs(run[1].accuracy - s->clean[k]) <= DNN_BAND &&
+                   run[1].apart < 1e-8;
+            lost = lost && run[0].accuracy < 0.5;
+            fewest = fewest && run[1].rollbacks <= run[2].rollbacks &&
+                     run[1].rollbacks <= run[3].rollbacks;
+        }
+        s->same[q] = same;
+        s->lost[q] = lost;
+        s->fewest[q] = fewest;
+    }
+}
+
+kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
+                            uint64_t seed, dnn_soft *out)
+{
+    size_t widths[] = {points->X.cols, 32, 32, 10};
+    kofn_status st = KOFN_OK;
+
+    memset(out, 0, sizeof *out);
+    out->seeds = seeds;
+    out->points = points->X.rows;
+    out->pixels = points->X.cols;
+    for (size_t k = 0; k < seeds && !st; k++) {
+        lesson l = {
+            .shape = {.size = sizeof l.shape, .layers = 3, .widths = widths},
+            .opt = {.size = sizeof l.opt,
+                    .step = STEP,
+                    .l2 = DECAY,
+                    .batch = BATCH,
+                    .epochs = epochs,
+                    .seed = seed + k},
+            .points = points};
+
+        st = learn_plainly(&l, seed + k);
+        out->clean[k] = l.clean.accuracy;
+        for (size_t i = 0; i < DNN_RATES * DNN_WAYS && !st; i++)
+            st = err_once(&l, i % DNN_WAYS, dnn_rates[i / DNN_WAYS], seed + k,
+                          &out->run[i / DNN_WAYS][k][i % DNN_WAYS]);
+        out->steps = epochs * (unsigned)((points->X.rows + BATCH - 1) / BATCH);
+        pupil_free(&l.plain);
+    }
+    judge(out);
+    return st;
+}
+
+/* Sparse: F.11's cost, of images into a third as many units and back. */
+kofn_status dnn_autoencoder(const images *points, unsigned epochs,
+                            uint64_t seed, dnn_hidden *out)
+{
+    size_t n = points->X.cols, widths[] = {n, n < 100 ? n / 3 : 64, n};
+    lesson l = {.shape = {.size = sizeof l.shape,
+                          .layers = 2,
+                          .widths = widths,
+                          .output = KOFN_SIGMOID,
+                          .cost = KOFN_COST_SQUARES,
+                          .autoencoder = true,
+                          .sparsity = 0.1,
+                          .sparsity_weight = 0.1},
+                .opt = {.size = sizeof l.opt,
+                        .step = 0.5,
+                        .l2 = DECAY,
+                        .batch = BATCH,
+                        .epochs = epochs,
+                        .seed = seed},
+                .points = points};
+    kofn_status st = learn_plainly(&l, seed);
+
+    *out =
+        (dnn_hidden){.widths = {widths[0], widths[1]}, .clean = l.clean.loss};
+    for (size_t way = 0; way < DNN_WAYS && !st; way++)
+        st = err_once(&l, way, dnn_rates[1], seed, &out->run[way]);
+    out->ok = out->run[1].finished && out->run[1].apart < 1e-8;
+    pupil_free(&l.plain);
+    return st;
+}

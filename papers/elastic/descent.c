@@ -1,0 +1,532 @@
+/* descent.c -- linear regression on machines that fail: Figure 2c
+ * of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh,
+ * Weimer, 2018); math/elastic.md 11, 17, 18.
+ *
+ * 20 machines fail with chance 0.05 an iteration, a replacement is ready ten
+ * iterations later.  Steepest descent with a line search over a grid.  The
+ * coded run is kofn's own, on the simulator, with the failures as its events.
+ * The others differ in which residuals a gradient is made of, and are
+ * computed from the whole matrix:
+ *
+ *   noiseless     all of them; the measure of the others
+ *   replication   those of partitions with a live replica
+ *   ignore        those of live partitions; forget: of those that never failed
+ *   distr-bgd     of a lost partition those that it had when it was last live,
+ *                 a first-order Taylor model of its loss (Narayanamurthy,
+ *                 Weimer, Mahajan, Condie, Sellamanickam, Keerthi, 2013)
+ */
+#include "elastic/elastic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MACHINES 20
+#define ENOUGH 10 /* L */
+#define FAILURE 0.05
+#define ABSENCE 10 /* iterations until a replacement is ready */
+#define GRID 14
+
+const char *const descent_names[DESCENT_KINDS] = {
+    "noiseless", "coded", "replication", "distr-bgd", "ignore", "forget"};
+
+/* ---- data ---------------------------------------------------------------- */
+
+typedef struct planted {
+    size_t m, d;
+    double *X, *y, *X_test, *y_test;
+    double step; /* the longest of the line search */
+} planted;
+
+/* Feature k is scaled by (1+k)^-1/2; labels are made of the rows as they are,
+ * with noise of variance 1; then rows are scaled to length 1 in the mean. */
+static void plant(const planted *p, double *X, double *y, const double *w,
+                  uint64_t seed, uint64_t which)
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < p->d; k++)
+        sum += 1 / (1 + (double)k);
+    for (size_t i = 0; i < p->m; i++) {
+        dice d = dice_for(seed, which, i);
+
+        y[i] = dice_normal(&d);
+        for (size_t k = 0; k < p->d; k++) {
+            double x = X[i * p->d + k] / sqrt(1 + (double)k);
+
+            y[i] += x * w[k];
+            X[i * p->d + k] = x / sqrt(sum);
+        }
+    }
+}
+
+static kofn_status times(const planted *p, const double *X, const double *w,
+                         double *out)
+{
+    kofn_matrix A = as_matrix(X, p->m, p->d), in = as_matrix(w, p->d, 1);
+    kofn_matrix y = as_matrix(out, p->m, 1);
+
+    return kofn_product_plain(&A, &in, &y);
+}
+
+/* 16 / (the largest eigenvalue of X'X / m), by power iteration. */
+static kofn_status longest_step(planted *p)
+{
+    double *v = calloc(p->d, sizeof *v), *u = calloc(p->m, sizeof *u);
+    double norm = 0;
+    kofn_status st = v && u ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t k = 0; k < p->d && !st; k++)
+        v[k] = 1 / sqrt((double)p->d);
+    for (int step = 0; step < 50 && !st; step++) {
+        st = times(p, p->X, v, u);
+        transposed_product(p->X, p->m, p->d, u, v);
+        norm = 0;
+        for (size_t k = 0; k < p->d; k++)
+            norm += v[k] * v[k];
+        norm = sqrt(norm);
+        for (size_t k = 0; k < p->d; k++)
+            v[k] /= norm;
+    }
+    p->step = 16 * (double)p->m / norm;
+    free(v);
+    free(u);
+    return st;
+}
+
+static void planted_free(planted *p)
+{
+    free(p->X);
+    free(p->y);
+    free(p->X_test);
+    free(p->y_test);
+}
+
+static kofn_status planted_new(planted *p, uint64_t seed)
+{
+    double *w = dice_matrix(seed, 20, p->d, 1);
+    kofn_status st = KOFN_NOMEM;
+
+    p->X = dice_matrix(seed, 21, p->m, p->d);
+    p->X_test = dice_matrix(seed, 22, p->m, p->d);
+    p->y = calloc(p->m, sizeof *p->y);
+    p->y_test = calloc(p->m, sizeof *p->y_test);
+    if (w && p->X && p->X_test && p->y && p->y_test) {
+        plant(p, p->X, p->y, w, seed, 23);
+        plant(p, p->X_test, p->y_test, w, seed, 24);
+        st = longest_step(p);
+    }
+    free(w);
+    return st;
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+typedef struct trace {
+    bool live[DESCENT_ITERATIONS][MACHINES];
+} trace;
+
+static void draw_failures(trace *t, uint64_t seed, size_t realisation)
+{
+    bool gone[MACHINES] = {false};
+    size_t back[MACHINES];
+
+    for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
+        for (size_t s = 0; s < MACHINES; s++) {
+            dice d = dice_for(seed, 30 + realisation, it * MACHINES + s);
+
+            if (gone[s]) {
+                gone[s] = it < back[s];
+            } else if (dice_uniform(&d) < FAILURE) {
+                gone[s] = true;
+                back[s] = it + ABSENCE;
+            }
+            t->live[it][s] = !gone[s];
+        }
+}
+
+static size_t count_live(const bool *live)
+{
+    size_t n = 0;
+
+    for (size_t s = 0; s < MACHINES; s++)
+        n += live[s];
+    return n;
+}
+
+/* The run of kofn as events: three rounds an iteration, none while fewer
+ * machines are live than are needed.  The number of events. */
+static size_t events_of(const trace *t, kofn_happening *out)
+{
+    uint32_t name[MACHINES], next = MACHINES;
+    bool live[MACHINES];
+    size_t count = 0;
+    unsigned round = 1;
+
+    for (uint32_t s = 0; s < MACHINES; s++) {
+        name[s] = s;
+        live[s] = true;
+    }
+    for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
+        if (count_live(t->live[it]) < ENOUGH)
+            continue;
+        for (size_t s = 0; s < MACHINES; s++)
+            if (!live[s] && t->live[it][s]) {
+                out[count++] =
+                    (kofn_happening){round, 0, KOFN_HAPPENING_JOIN, 0, 0};
+                name[s] = next++;
+            }
+        for (size_t s = 0; s < MACHINES; s++)
+            if (live[s] && !t->live[it][s])
+                out[count++] = (kofn_happening){round, 0, KOFN_HAPPENING_LEAVE,
+                                                name[s], 0};
+        memcpy(live, t->live[it], sizeof live);
+        round += 3;
+    }
+    return count;
+}
+
+/* ---- one run ------------------------------------------------------------- */
+
+typedef struct descent {
+    const planted *p;
+    descent_kind kind;
+    const trace *t;
+    kofn_job *job;              /* coded only */
+    double *w, *g;              /* d          */
+    double *margin, *z, *along; /* m: X w, residuals, X g */
+    double *plain;              /* m or d: what a coded product should be */
+    double worst;               /* relative error of one  */
+    size_t r, products;         /* realisation            */
+    bool lost[MACHINES];
+} descent;
+
+/* Rows of partition q of `parts`: the first m mod parts have one more. */
+static size_t cut(size_t m, size_t parts, size_t q)
+{
+    size_t more = m % parts;
+
+    return q * (m / parts) + (q < more ? q : more);
+}
+
+static double distance_to(const double *a, const double *b, size_t n)
+{
+    double off = 0, size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        off += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    return size > 0 ? sqrt(off / size) : sqrt(off);
+}
+
+/* The line search makes rounding grow about tenfold in a few iterations, until
+ * runs that are the same but for it part (math/elastic.md 11); where they end
+ * is then a matter of chance.  So that this does not pass for an effect of
+ * coding, every coded realisation has a code of its own, and noiseless
+ * realisations but the first have errors, too: a factor of 1 + 2e-15 N(0,1) on
+ * each twentieth of a product, which is the size of coded products' errors. */
+#define JITTER 2e-15
+
+static void jitter(descent *s, double *out)
+{
+    dice d = dice_for(s->r, 40, s->products++);
+
+    for (size_t q = 0; q < MACHINES && s->r > 0; q++) {
+        double factor = 1 + JITTER * dice_normal(&d);
+
+        for (size_t i = cut(s->p->m, MACHINES, q);
+             i < cut(s->p->m, MACHINES, q + 1); i++)
+            out[i] *= factor;
+    }
+}
+
+static kofn_status forward(descent *s, const double *x, double *out)
+{
+    kofn_matrix in = as_matrix(x, s->p->d, 1), y = as_matrix(out, s->p->m, 1);
+    kofn_status st = times(s->p, s->p->X, x, s->job ? s->plain : out);
+
+    if (s->kind == DESCENT_NOISELESS)
+        jitter(s, out);
+    if (!s->job || st)
+        return st;
+    st = kofn_round(s->job, &in, &y, NULL);
+    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->m));
+    return st;
+}
+
+static kofn_status backward(descent *s, const double *z, double *out)
+{
+    kofn_matrix in = as_matrix(z, 1, s->p->m), g = as_matrix(out, 1, s->p->d);
+    kofn_status st;
+
+    transposed_product(s->p->X, s->p->m, s->p->d, z, s->job ? s->plain : out);
+    if (!s->job)
+        return KOFN_OK;
+    st = kofn_left(s->job, &in, &g, NULL);
+    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->d));
+    return st;
+}
+
+/* Is partition q to be had; there are MACHINES of them, of replication half as
+ * many, each on two machines. */
+static bool at_hand(const descent *s, const bool *live, size_t q)
+{
+    switch (s->kind) {
+    case DESCENT_REPLICATION:
+        return live[q] || live[q + MACHINES / 2];
+    case DESCENT_TAYLOR:
+    case DESCENT_IGNORE:
+        return live[q];
+    case DESCENT_FORGET:
+        return !s->lost[q];
+    default:
+        return true;
+    }
+}
+
+/* Loss along -g, less what it is at 0: -eta slope + eta^2/2 bend. */
+typedef struct parabola {
+    double slope, bend;
+} parabola;
+
+static size_t partitions(const descent *s)
+{
+    return s->kind == DESCENT_REPLICATION ? MACHINES / 2 : MACHINES;
+}
+
+/* Residuals that the gradient is to be made of; 0 for the others. */
+static size_t residuals(descent *s, const bool *live)
+{
+    size_t parts = partitions(s), rows = 0;
+
+    for (size_t q = 0; q < parts; q++) {
+        size_t from = cut(s->p->m, parts, q), to = cut(s->p->m, parts, q + 1);
+        bool here;
+
+        s->lost[q] |= !live[q];
+        here = at_hand(s, live, q);
+        for (size_t i = from; i < to; i++) {
+            if (here)
+                s->z[i] = s->margin[i] - s->p->y[i];
+            else if (s->kind != DESCENT_TAYLOR)
+                s->z[i] = 0;
+        }
+        rows += here || s->kind == DESCENT_TAYLOR ? to - from : 0;
+    }
+    return rows;
+}
+
+/* A lost partition's Taylor model is a straight line: it has no bend. */
+static parabola look_ahead(const descent *s, const bool *live, size_t rows)
+{
+    size_t parts = partitions(s);
+    parabola f = {0, 0};
+
+    for (size_t q = 0; q < parts; q++) {
+        bool here = at_hand(s, live, q);
+
+        for (size_t i = cut(s->p->m, parts, q); i < cut(s->p->m, parts, q + 1);
+             i++) {
+            f.slope += s->z[i] * s->along[i];
+            f.bend += here ? s->along[i] * s->along[i] : 0;
+        }
+    }
+    f.slope /= (double)rows;
+    f.bend /= (double)rows;
+    return f;
+}
+
+/* The best of the grid; the shortest step where none goes down. */
+static double search(const parabola *f, double longest)
+{
+    double eta = longest, best = 0, at = ldexp(longest, 1 - GRID);
+
+    for (int k = 0; k < GRID; k++, eta /= 2) {
+        double loss = eta * (eta / 2 * f->bend - f->slope);
+
+        if (loss < best) {
+            best = loss;
+            at = eta;
+        }
+    }
+    return at;
+}
+
+static kofn_status step(descent *s, const bool *live)
+{
+    kofn_status st = forward(s, s->w, s->margin);
+    size_t rows;
+    parabola f;
+    double eta;
+
+    if (st)
+        return st;
+    rows = residuals(s, live);
+    if (rows == 0)
+        return KOFN_OK;
+    st = backward(s, s->z, s->g);
+    for (size_t k = 0; k < s->p->d; k++)
+        s->g[k] /= (double)rows;
+    if (!st)
+        st = forward(s, s->g, s->along);
+    if (st)
+        return st;
+    f = look_ahead(s, live, rows);
+    eta = search(&f, s->p->step);
+    for (size_t k = 0; k < s->p->d; k++)
+        s->w[k] -= eta * s->g[k];
+    return KOFN_OK;
+}
+
+static kofn_status test_error(const planted *p, const double *w, double *room,
+                              double *out)
+{
+    kofn_status st = times(p, p->X_test, w, room);
+
+    *out = 0;
+    for (size_t i = 0; i < p->m; i++) {
+        double off = room[i] - p->y_test[i];
+
+        *out += off * off / (double)p->m;
+    }
+    return st;
+}
+
+static kofn_status iterate_all(descent *s, double *mse)
+{
+    for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
+        const bool *live = s->t->live[it];
+        kofn_status st = KOFN_OK;
+
+        if (s->kind != DESCENT_CODED || count_live(live) >= ENOUGH)
+            st = step(s, live);
+        if (!st)
+            st = test_error(s->p, s->w, s->along, &mse[it]);
+        if (st)
+            return st;
+    }
+    return KOFN_OK;
+}
+
+/* Relative error of the products in *worst, which may be NULL. */
+static kofn_status descend(const planted *p, descent_kind kind, const trace *t,
+                           kofn_job *job, size_t r, double *mse, double *worst)
+{
+    descent s = {.p = p, .kind = kind, .t = t, .job = job, .r = r};
+    size_t wide = p->m > p->d ? p->m : p->d;
+    double *room = calloc(2 * p->d + 3 * p->m + wide, sizeof *room);
+    kofn_status st;
+
+    if (!room)
+        return KOFN_NOMEM;
+    s.w = room;
+    s.g = s.w + p->d;
+    s.margin = s.g + p->d;
+    s.z = s.margin + p->m;
+    s.along = s.z + p->m;
+    s.plain = s.along + p->m;
+    st = iterate_all(&s, mse);
+    if (worst)
+        *worst = fmax(*worst, s.worst);
+    free(room);
+    return st;
+}
+
+static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
+                                 descent_result *out)
+{
+    kofn_happening events[2 * MACHINES * DESCENT_ITERATIONS];
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_matrix A = as_matrix(p->X, p->m, p->d);
+    kofn_report all = {0};
+    kofn_status st;
+    fleet f;
+
+    opt.events = events;
+    opt.event_count = events_of(t, events);
+    opt.below = KOFN_BELOW_PAUSE; /* until a replacement has its block */
+    opt.pieces = 1;
+    st = fleet_open(&f, &A, ENOUGH, MACHINES, r + 1, &opt, NULL);
+    if (!st)
+        st = descend(p, DESCENT_CODED, t, f.job, r, out->mse[DESCENT_CODED][r],
+                     &out->worst);
+    if (!st)
+        kofn_job_totals(f.job, &all);
+    out->left[r] = all.left;
+    out->joined[r] = all.joined;
+    fleet_close(&f);
+    return st;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static kofn_status realise(const planted *p, uint64_t seed, size_t r,
+                           descent_result *out)
+{
+    kofn_status st;
+    trace t;
+
+    draw_failures(&t, seed, r);
+    for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
+        out->paused[r] += count_live(t.live[it]) < ENOUGH;
+    st = descend_coded(p, &t, r, out);
+    for (descent_kind k = 0; k <= DESCENT_FORGET && !st; k++)
+        if (k != DESCENT_CODED)
+            st = descend(p, k, &t, NULL, r, out->mse[k][r], NULL);
+    return st;
+}
+
+/* What is expected of Figure 2c. */
+static void judge(descent_result *r)
+{
+    const size_t end = DESCENT_ITERATIONS - 1, settled = 10;
+    const double *clean = r->mean[DESCENT_NOISELESS];
+    size_t most = 0, least = DESCENT_ITERATIONS;
+
+    r->overlap = r->mean[DESCENT_CODED][end] / clean[end] - 1;
+    r->coded_overlaps = fabs(r->overlap) <= 0.05;
+    r->ignoring_worst = true;
+    for (descent_kind k = 0; k < DESCENT_FORGET; k++)
+        for (size_t i = 0; i < DESCENT_REALISATIONS; i++)
+            r->ignoring_worst &=
+                r->mse[k][i][end] < r->mse[DESCENT_FORGET][i][end];
+    for (descent_kind k = 0; k < DESCENT_IGNORE; k++)
+        r->ignoring_worst &= r->mean[k][end] < r->mean[DESCENT_IGNORE][end];
+    for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
+        for (size_t it = settled; it <= end; it++)
+            r->ahead[i] += r->mse[DESCENT_TAYLOR][i][it] < clean[it];
+        most = r->ahead[i] > most ? r->ahead[i] : most;
+        least = r->ahead[i] < least ? r->ahead[i] : least;
+    }
+    r->taylor_differs = most > least && least <= end - settled;
+}
+
+static void average_all(descent_result *r)
+{
+    for (size_t k = 0; k < DESCENT_KINDS; k++)
+        for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
+            for (size_t i = 0; i < DESCENT_REALISATIONS; i++)
+                r->mean[k][it] += r->mse[k][i][it] / DESCENT_REALISATIONS;
+}
+
+kofn_status elastic_descent(double scale, uint64_t seed, descent_result *out)
+{
+    planted p = {.m = scaled_size(scale, 10000, 1),
+                 .d = scaled_size(scale, 3352, 1)};
+    kofn_status st;
+
+    memset(out, 0, sizeof *out);
+    out->rows = p.m;
+    out->cols = p.d;
+    st = planted_new(&p, seed);
+    for (size_t i = 0; !st && i < p.m; i++)
+        out->start += p.y_test[i] * p.y_test[i] / (double)p.m;
+    for (size_t i = 0; !st && i < DESCENT_REALISATIONS; i++)
+        st = realise(&p, seed, i, out);
+    if (!st) {
+        average_all(out);
+        judge(out);
+    }
+    planted_free(&p);
+    return st;
+}

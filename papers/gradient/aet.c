@@ -1,0 +1,402 @@
+/* aet.c -- how long an iteration of gradient descent takes on the average
+ * when stragglers are started again, for every gradient scheme.
+ *
+ * The model and its sums are those of "Adaptive Gradient Coding" (Cao, Yan,
+ * Tang, Han, 2020), equations 81 to 84 and 90; math/gradients.md 10.  Lengths
+ * and groups are those of D.2, D.4 and D.7.  A worker fails through epoch i
+ * with probability p^(i+1), independently of the others, so everything here is
+ * a binomial probability.
+ */
+#include "gradient/aet.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define GROUPED (AET_G_CGC | AET_G_AGC)
+#define ADAPTIVE (AET_AGC | AET_G_AGC)
+
+/* Probability that is left when no more epochs are looked at. */
+#define LEFT_OVER 1e-15
+
+/* ---- binomial probabilities ---------------------------------------------- */
+
+typedef struct binomial {
+    double at, above; /* P{X = k}, P{X > k} */
+} binomial;
+
+static void count_weight(binomial *b, double *below, double w, size_t v,
+                         size_t k)
+{
+    if (v == k)
+        b->at = w;
+    *(v > k ? &b->above : below) += w;
+}
+
+/* X ~ Bin(n, q).  Weights relative to the most probable value, by the ratio of
+ * neighbours, divided by their sum: no factorial is ever formed, so nothing
+ * overflows or cancels, whatever n is.  Weights that vanish beside the largest
+ * are left out. */
+static binomial binomial_at(size_t n, double q, size_t k)
+{
+    const double tiny = 1e-60;
+    double odds = q / (1 - q), below = 0, sum, w = 1;
+    size_t mode = smaller(n, (size_t)((double)(n + 1) * q));
+    binomial b = {0, 0};
+
+    count_weight(&b, &below, 1, mode, k);
+    for (size_t v = mode; v < n && w > tiny; v++) {
+        w *= (double)(n - v) / (double)(v + 1) * odds;
+        count_weight(&b, &below, w, v + 1, k);
+    }
+    w = 1;
+    for (size_t v = mode; v > 0 && w > tiny; v--) {
+        w *= (double)v / (double)(n - v + 1) / odds;
+        count_weight(&b, &below, w, v - 1, k);
+    }
+    sum = b.above + below;
+    return (binomial){b.at / sum, b.above / sum};
+}
+
+/* ---- schemes ------------------------------------------------------------- */
+
+const char *aet_name(aet_scheme scheme, char *out, size_t size)
+{
+    static const char *const names[] = {"uncoded", "GC",  "CGC",
+                                        "G-CGC",   "AGC", "G-AGC"};
+    size_t i = 0;
+
+    while (i < 6 && (unsigned)scheme.kind != 1u << i)
+        i++;
+    if (scheme.kind == AET_CGC || scheme.kind == AET_G_CGC)
+        snprintf(out, size, "%s(%zu)", names[i], scheme.s);
+    else
+        snprintf(out, size, "%s", i < 6 ? names[i] : "?");
+    return out;
+}
+
+/* Stragglers that a group can do without. */
+static size_t tolerance(const aet_params *q, aet_scheme scheme)
+{
+    switch (scheme.kind) {
+    case AET_UNCODED:
+        return 0;
+    case AET_CGC:
+    case AET_G_CGC:
+        return scheme.s;
+    default:
+        return q->d - 1;
+    }
+}
+
+/* C_s; s is at most the tolerance. */
+static double length_with(const aet_params *q, aet_scheme scheme, size_t s)
+{
+    if (scheme.kind == AET_UNCODED)
+        return 1;
+    if (!(scheme.kind & ADAPTIVE))
+        s = tolerance(q, scheme);
+    if (scheme.kind & ADAPTIVE && q->lam)
+        return (double)ceil_div(q->lam, q->d - s) / (double)q->lam;
+    return 1 / (double)(q->d - s);
+}
+
+/* Equation 66: groups of d, and what does not fill one goes to the last. */
+size_t aet_groups(const aet_params *q, aet_scheme scheme)
+{
+    if (!(scheme.kind & GROUPED) || q->d == 0)
+        return 1;
+    return larger(1, q->n / q->d);
+}
+
+size_t aet_group_size(const aet_params *q, aet_scheme scheme, size_t h)
+{
+    size_t groups = aet_groups(q, scheme);
+
+    if (h >= groups)
+        return 0;
+    return h + 1 < groups ? q->d : q->n - (groups - 1) * q->d;
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+static kofn_status check_time(const char *name, double t)
+{
+    if (t >= 0 && t <= 1e300)
+        return KOFN_OK;
+    return papers_fail(isfinite(t) ? KOFN_INVAL : KOFN_NONFINITE,
+                       "%s = %g: give a time from 0 to 1e300", name, t);
+}
+
+static kofn_status check_params(const aet_params *q)
+{
+    if (q->n < 1 || q->n > AET_MOST_N)
+        return papers_fail(KOFN_INVAL, "n = %zu: give 1 to %d workers", q->n,
+                           AET_MOST_N);
+    if (q->d < 1 || q->d > q->n)
+        return papers_fail(KOFN_INVAL,
+                           "d = %zu: a worker computes 1 to n = %zu "
+                           "subsets",
+                           q->d, q->n);
+    if (!(q->p >= 0 && q->p <= AET_MOST_P))
+        return papers_fail(isfinite(q->p) ? KOFN_INVAL : KOFN_NONFINITE,
+                           "p = %g: give a probability from 0 to %g", q->p,
+                           AET_MOST_P);
+    PAPERS_TRY(check_time("t_cp", q->t_cp));
+    return check_time("t_cm", q->t_cm);
+}
+
+static kofn_status check(const aet_params *q, aet_scheme scheme)
+{
+    PAPERS_TRY(check_params(q));
+    switch (scheme.kind) {
+    case AET_CGC:
+    case AET_G_CGC:
+        if (scheme.s >= q->d)
+            return papers_fail(KOFN_INVAL,
+                               "s = %zu: with d = %zu CGC tolerates 0 "
+                               "to %zu stragglers",
+                               scheme.s, q->d, q->d - 1);
+        return KOFN_OK;
+    case AET_UNCODED:
+    case AET_GC:
+    case AET_AGC:
+    case AET_G_AGC:
+        return KOFN_OK;
+    }
+    return papers_fail(KOFN_INVAL, "kind = %d: give one aet_kind",
+                       (int)scheme.kind);
+}
+
+/* ---- lengths of messages ------------------------------------------------- */
+
+kofn_status aet_lengths(const aet_params *q, aet_scheme scheme, double *c,
+                        size_t *count)
+{
+    PAPERS_TRY(check(q, scheme));
+    *count = tolerance(q, scheme) + 1;
+    for (size_t s = 0; s < *count; s++)
+        c[s] = length_with(q, scheme, s);
+    return KOFN_OK;
+}
+
+/* Theorem 3 (equation 68): the longest that any group needs. */
+kofn_status aet_length(const aet_params *q, aet_scheme scheme,
+                       const size_t *stragglers, double *length)
+{
+    size_t most = 0, groups;
+
+    PAPERS_TRY(check(q, scheme));
+    groups = aet_groups(q, scheme);
+    for (size_t h = 0; h < groups; h++) {
+        if (stragglers[h] > tolerance(q, scheme))
+            return papers_fail(KOFN_TOOFEW,
+                               "%zu stragglers in group %zu: it can "
+                               "do without %zu",
+                               stragglers[h], h, tolerance(q, scheme));
+        most = larger(most, stragglers[h]);
+    }
+    *length = length_with(q, scheme, most);
+    return KOFN_OK;
+}
+
+/* ---- when it ends, and with how many stragglers -------------------------- */
+
+/* The workers as the sums see them: at most two sizes of groups. */
+typedef struct fleet {
+    struct part {
+        size_t size, groups;
+        double before;  /* P{tau_h < i} of one such group                   */
+        double decoded; /* P{tau_h = i, X_h <= s}, for s one after the other */
+    } part[2];
+    size_t parts, tolerance;
+    double p;
+} fleet;
+
+static fleet fleet_of(const aet_params *q, aet_scheme scheme)
+{
+    size_t groups = aet_groups(q, scheme);
+    fleet f = {.tolerance = tolerance(q, scheme), .p = q->p};
+
+    if (groups > 1)
+        f.part[f.parts++] = (struct part){.size = q->d, .groups = groups - 1};
+    f.part[f.parts++] = (struct part){
+        .size = aet_group_size(q, scheme, groups - 1), .groups = 1};
+    return f;
+}
+
+/* P{tau >= i}, where a worker failed through epoch i - 1 with probability
+ * `failing`.  Late in the sum it is far below 1: not as 1 - (1 - it). */
+static double still_running(const fleet *f, double failing)
+{
+    double log_done = 0;
+
+    for (size_t k = 0; k < f->parts; k++) {
+        const struct part *h = &f->part[k];
+
+        log_done += (double)h->groups *
+                    log1p(-binomial_at(h->size, failing, f->tolerance).above);
+    }
+    return -expm1(log_done);
+}
+
+/* F(N, S, i, s) of equation 81, summed: s of the N workers fail through epoch
+ * i, and of the others more than S - s did so through epoch i - 1, which is
+ * what kept the group running.  In epoch 0 everybody failed before. */
+static double ends_with(size_t N, size_t S, double failing, double p, size_t s)
+{
+    double through = failing * p;
+    double only_now = failing * (1 - p) / (1 - through);
+
+    return binomial_at(N, through, s).at *
+           binomial_at(N - s, only_now, S - s).above;
+}
+
+/* P{tau = i, M <= s} for s = 0, 1, .. in turn (equation 90): the probability
+ * that every group ended before or ends now with at most s, less that of all
+ * having ended before. */
+static double all_within(fleet *f, double failing, size_t s)
+{
+    double gone = 1, within = 1, gain = 0;
+
+    for (size_t k = 0; k < f->parts; k++) {
+        struct part *h = &f->part[k];
+
+        if (s == 0) {
+            h->before = 1 - binomial_at(h->size, failing, f->tolerance).above;
+            h->decoded = 0;
+        }
+        h->decoded += ends_with(h->size, f->tolerance, failing, f->p, s);
+        gone *= pow(h->before, (double)h->groups);
+        within *= pow(h->before + h->decoded, (double)h->groups);
+        gain += (double)h->groups * log1p(h->decoded / h->before);
+    }
+    /* When nearly all is over the difference of the products is rounding. */
+    return gone < 0.5 ? within - gone : gone * expm1(gain);
+}
+
+typedef struct average {
+    const aet_params *q;
+    aet_scheme scheme;
+    aet_time time;
+    void *ctx;
+    aet_result sum;
+} average;
+
+static void add(average *a, size_t i, size_t s, double probability)
+{
+    a->sum.time += probability * a->time(a->ctx, i, s);
+    a->sum.epochs += probability * (double)(i + 1);
+    a->sum.length += probability * length_with(a->q, a->scheme, s);
+    a->sum.mass += probability;
+}
+
+/* Epoch i: with `failing` = p^i.  Where messages have one length it does not
+ * matter how many straggle in the end. */
+static void add_epoch(average *a, fleet *f, size_t i, double failing,
+                      double ending)
+{
+    double before = 0, now;
+
+    if (!(a->scheme.kind & ADAPTIVE)) {
+        add(a, i, f->tolerance, ending);
+        return;
+    }
+    for (size_t s = 0; s <= f->tolerance; s++) {
+        now = all_within(f, failing, s);
+        add(a, i, s, now - before);
+        before = now;
+    }
+}
+
+kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
+                     void *ctx, aet_result *res)
+{
+    average a = {.q = q, .scheme = scheme, .time = time, .ctx = ctx};
+    double left = 1, next;
+    fleet f;
+
+    PAPERS_TRY(check(q, scheme));
+    f = fleet_of(q, scheme);
+    for (size_t i = 0; left > LEFT_OVER; i++) {
+        next = still_running(&f, pow(q->p, (double)(i + 1)));
+        add_epoch(&a, &f, i, pow(q->p, (double)i), left - next);
+        left = next;
+    }
+    if (!isfinite(a.sum.time))
+        return papers_fail(KOFN_NONFINITE,
+                           "the average time is %g: an epoch takes "
+                           "too long for a number",
+                           a.sum.time);
+    *res = a.sum;
+    return KOFN_OK;
+}
+
+/* ---- average execution time ---------------------------------------------- */
+
+typedef struct plain_time {
+    const aet_params *q;
+    aet_scheme scheme;
+} plain_time;
+
+/* Equation 82: epochs that failed take all of t_cp + t_cm, for every scheme
+ * alike; the last one takes what the scheme needs. */
+static double time_of(void *ctx, size_t i, size_t s)
+{
+    const plain_time *t = ctx;
+    const aet_params *q = t->q;
+    bool uncoded = t->scheme.kind == AET_UNCODED;
+    double own = uncoded ? q->t_cp / (double)q->d : q->t_cp;
+
+    return (double)i * (q->t_cp + q->t_cm) + own +
+           length_with(q, t->scheme, s) * q->t_cm;
+}
+
+kofn_status aet_of(const aet_params *q, aet_scheme scheme, aet_result *res)
+{
+    plain_time t = {q, scheme};
+
+    return aet_with(q, scheme, time_of, &t, res);
+}
+
+/* ---- the best of them ---------------------------------------------------- */
+
+static kofn_status consider(const aet_params *q, aet_scheme scheme,
+                            aet_scheme *best, aet_result *least)
+{
+    aet_result r;
+
+    PAPERS_TRY(aet_of(q, scheme, &r));
+    /* Schemes that are the same by other names differ by rounding. */
+    if (best->kind && !(r.time < least->time * (1 - 1e-12)))
+        return KOFN_OK;
+    *best = scheme;
+    *least = r;
+    return KOFN_OK;
+}
+
+kofn_status aet_best(const aet_params *q, unsigned among, aet_scheme *best,
+                     aet_result *res)
+{
+    const unsigned known = (AET_G_AGC << 1) - 1;
+    aet_scheme found = {0, 0};
+    aet_result least = {0};
+
+    PAPERS_TRY(check_params(q));
+    if (among & ~known)
+        return papers_fail(KOFN_INVAL,
+                           "among = %u: give kinds of schemes or 0 for "
+                           "all",
+                           among);
+    for (unsigned k = 1; k & known; k <<= 1) {
+        bool tunable = k & (AET_CGC | AET_G_CGC);
+
+        for (size_t s = 0; s < (tunable ? q->d : 1); s++)
+            if (!among || among & k)
+                PAPERS_TRY(
+                    consider(q, (aet_scheme){(aet_kind)k, s}, &found, &least));
+    }
+    *best = found;
+    if (res)
+        *res = least;
+    return KOFN_OK;
+}

@@ -1,0 +1,207 @@
+/* main.c -- kofn-papers: published experiments and closed forms, computed, and put
+ * beside what was published.  Every figure shown is computed in the run, but for
+ * those said to be published. */
+#include "show.h"
+
+#include "dnn/dnn.h"
+#include "gradient/gradient.h"
+#include "pcr/pcr.h"
+#include "stream/tell.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OF_PUBLISHED "the published size"
+#define OF_RUNS "a thousand times as many runs"
+#define OF_SEEDS "all seeds and steps"
+
+const paper papers[] = {
+    {"pcr", "polynomially coded regression, simulated",
+     "Against gradient coding, BCC and no code, with stragglers.",
+     "kofn-papers pcr  all four scenarios, and what explains them\n"
+     "kofn-papers pcr --scenario 2 --stale reset  as if sleepers woke up with "
+     "every iteration",
+     PAPER_PCR, papers_pcr, PCR_SCENARIOS, 1000, OF_RUNS},
+    {"elastic", "coded elastic computing, simulated",
+     "Products and regression on machines that come and go, with real matrices.",
+     "kofn-papers elastic --scenario 3 --json  test errors of all 60 iterations\n"
+     "kofn-papers elastic --scale 0.1  smaller matrices",
+     PAPER_ELASTIC, papers_elastic, 3, 1, OF_PUBLISHED},
+    {"gradient", "adaptive gradient coding, simulated", "Against its formula.",
+     "kofn-papers gradient --scale 10  ten times as many iterations",
+     PAPER_GRADIENT, papers_gradient, GRADIENT_SCENARIOS, 1000, OF_RUNS},
+    {"stream", "DIP and IDIP: streams of products",
+     "Formulas and chains against rounds that are played out, and against "
+     "products that are computed.",
+     "kofn-papers stream --scenario 3  Table 1 of the paper on sequential codes\n"
+     "kofn-papers stream --scenario 6 --scale 0.004  the same with networks that "
+     "are trained",
+     PAPER_STREAM, papers_stream, STREAM_SCENARIOS, 1000, OF_RUNS},
+    {"dnn", "training whose nodes err",
+     "By Generalized PolyDot codes, copies, two MDS codes and without code, and "
+     "how many may be wrong.",
+     "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
+     "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
+     "seed and two epochs",
+     PAPER_DNN, papers_dnn, DNN_SCENARIOS, 1, OF_SEEDS},
+    {"aet", "what gradient codes take on the average",
+     "The average execution time of an iteration under every gradient code, in "
+     "closed form, when stragglers are started again; with --json one object of "
+     "scheme and time.",
+     "kofn-papers aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
+     "least\n"
+     "kofn-papers aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines",
+     PAPER_AET, papers_aet, 0, 0, NULL},
+    {"agc-table", "Table VI of the paper on adaptive gradient coding",
+     "As printed and without its two slips.",
+     "kofn-papers agc-table  all 18 numbers, and what they should be",
+     PAPER_AGC_TABLE, papers_agc_table, 0, 0, NULL},
+    {"rhat", "what streams of products take on the average",
+     "The mean time of a round when a product begins in each, by that of a whole "
+     "product on one worker, of a scheme or of the best of each. T of dip may be "
+     "inf; idip goes with m and p or without, and early=no.",
+     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3  what is best where one in "
+     "three is five times as slow\n"
+     "kofn-papers rhat -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
+     "of them, with the bounds of the paper",
+     PAPER_RHAT, papers_rhat, 0, 0, NULL},
+    {"tolerance", "how many nodes that train a network may be wrong",
+     "How many of the nodes, each with a block of the weights, may lie or fail "
+     "under each of four redundancies, in closed form (Fig. 8 of the paper on "
+     "Generalized PolyDot codes).",
+     "kofn-papers tolerance --grid 3x3  for 9 to 100 nodes\n"
+     "kofn-papers tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
+     "too",
+     PAPER_TOLERANCE, papers_tolerance, 0, 0, NULL},
+    {"codes", "the same of the codes that kofn has, and what they cost",
+     "What a coded training stands, keeps, sends and computes for a layer, how "
+     "long messages take, and answers against numbers sent, each beside what was "
+     "published.",
+     "kofn-papers codes -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV "
+     "and Fig. 5 of the paper on Generalized PolyDot codes",
+     PAPER_CODES, papers_codes, 0, 0, NULL},
+    {NULL, NULL, NULL, NULL, 0, NULL, 0, 0, NULL},
+};
+
+/* ---- help ---------------------------------------------------------------- */
+
+static int help(void)
+{
+    printf(
+        "kofn-papers NAME [options] -- published experiments and closed forms, "
+        "computed\n\n");
+    for (const paper *p = papers; p->name; p++)
+        printf("  %-12s%s\n", p->name, p->summary);
+    printf("\nkofn-papers NAME --help says more.  Ends with 0, with 1 where "
+           "something fails, with\n2 where arguments are wrong.\n");
+    return 0;
+}
+
+static int help_paper(const paper *p)
+{
+    printf("kofn-papers %s -- %s\n", p->name, p->summary);
+    papers_fill(p->text, 0);
+    printf("\noptions:\n");
+    papers_help_options(p);
+    printf("\nexamples:\n");
+    for (const char *e = p->examples; *e;) {
+        size_t n = strcspn(e, "\n"), m = (size_t)(strstr(e, "  ") - e);
+
+        printf("  %.*s\n      %.*s\n", (int)m, e, (int)(n - m - 2), e + m + 2);
+        e += n + (e[n] == '\n');
+    }
+    return 0;
+}
+
+/* ---- which it is --------------------------------------------------------- */
+
+static int no_paper(const char *name)
+{
+    char known[200] = "";
+
+    for (const paper *p = papers; p->name; p++) {
+        strcat(known, p == papers ? "" : ", ");
+        strcat(known, p->name);
+    }
+    return name ? papers_say(PAPERS_USAGE, "no paper \"%s\"; there are %s",
+                             name, known)
+                : papers_say(PAPERS_USAGE, "name what to compute: %s", known);
+}
+
+static int check(const papers_args *a)
+{
+    const paper *p = a->paper;
+    bool with_images =
+        a->scenario == 6 || (p->run == papers_dnn && a->scenario != 1);
+
+    if (a->scenario > p->scenarios)
+        return papers_say(PAPERS_USAGE, "--scenario %zu: %s has 1 to %zu",
+                          a->scenario, p->name, p->scenarios);
+    if (a->scale > p->most_scale)
+        return papers_say(PAPERS_USAGE, "--scale %g: %s takes at most %g, %s",
+                          a->scale, p->name, p->most_scale, p->most);
+    if (a->mnist && !with_images)
+        return papers_say(
+            PAPERS_USAGE,
+            "--mnist: goes with stream --scenario 6, and with dnn "
+            "but for --scenario 1");
+    return 0;
+}
+
+static int run(const paper *p, int argc, char **argv)
+{
+    papers_args a = {.paper = p,
+                     .seed = 1,
+                     .aet = {20, 3, 0.05, 1, 1, 0},
+                     .stream = {0, 5, 0.3, 0},
+                     .delay = 3};
+    int code = papers_parse(argc, argv, &a);
+
+    if (!code && a.help)
+        return help_paper(p);
+    if (!code)
+        code = check(&a);
+    if (!code)
+        code = p->run(&a);
+    if (code)
+        papers_print_failure(&a);
+    return code;
+}
+
+/* OpenBLAS chooses its kernels when it is loaded, before main: where it chose some
+ * that are too slow, another choice takes a new start. */
+static void choose_blas(char **argv)
+{
+    kofn_machine m;
+
+    kofn_machine_info(&m);
+    if (m.coretype && !getenv("OPENBLAS_CORETYPE") &&
+        setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
+        execv("/proc/self/exe", argv);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    const paper *p = papers;
+    int code;
+
+    choose_blas(argv);
+    setlocale(LC_CTYPE, ""); /* for the terminal's character set */
+    if (argc == 4 && !strcmp(name, PROCESSES_WORKER))
+        return processes_serve(argv[2], argv[3]);
+    while (name && p->name && strcmp(p->name, name) != 0)
+        p++;
+    if (name && (!strcmp(name, "--help") || !strcmp(name, "-h")))
+        code = help();
+    else if (!name || !p->name)
+        code = no_paper(name);
+    else
+        code = run(p, argc - 1, argv + 1);
+    if (fflush(stdout) || ferror(stdout))
+        code = papers_say(code ? code : 1, "stdout: %s", strerror(errno));
+    return code;
+}

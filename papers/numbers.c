@@ -1,0 +1,47 @@
+/* numbers.c -- sizes, matrices and messages that several papers need. */
+#include "papers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+kofn_status papers_fail(kofn_status st, const char *fmt, ...)
+{
+    char words[500];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    return kofn_say(st, words);
+}
+
+size_t scaled_size(double scale, size_t published, size_t step)
+{
+    size_t n = (size_t)(scale * (double)published / (double)step + 0.5);
+
+    return (n ? n : 1) * step;
+}
+
+double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols)
+{
+    double *x = malloc(rows * cols * sizeof *x);
+
+    for (size_t i = 0; i < rows && x; i++) {
+        dice d = dice_for(seed, which, i);
+
+        for (size_t j = 0; j < cols; j++)
+            x[i * cols + j] = dice_normal(&d);
+    }
+    return x;
+}
+
+kofn_matrix as_matrix(const double *x, size_t rows, size_t cols)
+{
+    union {
+        const double *given;
+        void *kept;
+    } data = {x};
+
+    return (kofn_matrix){data.kept, rows, cols, cols, KOFN_F64};
+}

@@ -1,0 +1,315 @@
+/* pcr.c -- the experiments of "Polynomially Coded Regression:
+ * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
+ * Soltanolkotabi, Avestimehr, 2018) in simulated time; math/regression.md 15.
+ *
+ * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
+ * network delays its message; the master's link takes messages one after
+ * another, 1.9 ms each.  What makes the tables is that half a second of sleep
+ * is several iterations long: who sleeps misses them all, or works through a
+ * backlog that nobody waits for.
+ */
+#include "pcr/pcr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 1.8e-3   /* seconds of work       */
+#define RECEIVE 1.9e-3 /* seconds of a message  */
+#define VARYING 0.1    /* exponential share of work */
+#define DELAY_CHANCE 0.015
+#define DELAY_MEAN 0.2
+#define SLEEP_CHANCE 0.05
+#define SLEEP 0.5
+
+const char *const pcr_names[PCR_SCHEMES] = {"uncoded", "gc", "pcr", "bcc"};
+
+const char *const pcr_ratio_names[PCR_RATIOS] = {
+    "uncoded/pcr", "gc/pcr", "uncoded/gc", "commun. gc/pcr", "comput. gc/pcr"};
+
+/* Tables III to VI. */
+const double pcr_published[PCR_SCENARIOS][PCR_RATIOS] = {
+    {6.79, 2.36, 2.88, 3.51, 1.30},
+    {13.43, 4.29, 3.13, 7.14, 1.26},
+    {5.27, 1.50, 3.51, 1.91, 1.20},
+    {12.53, 2.58, 4.85, 3.98, 1.20}};
+
+pcr_setup pcr_scenario(size_t k, pcr_scheme scheme)
+{
+    return (pcr_setup){.scheme = scheme,
+                       .n = k <= 2 ? 40 : 30,
+                       .r = scheme == PCR_UNCODED ? 1 : 10,
+                       .sleeps = k % 2 == 0,
+                       .iterations = PCR_ITERATIONS};
+}
+
+static size_t super_batches(const pcr_setup *s)
+{
+    return (s->n + s->r - 1) / s->r;
+}
+
+size_t pcr_threshold(pcr_scheme scheme, size_t n, size_t r)
+{
+    size_t c = r ? (n + r - 1) / r : 0;
+
+    if (r < 1 || r > n)
+        return 0;
+    switch (scheme) {
+    case PCR_UNCODED:
+        return r == 1 ? n : 0;
+    case PCR_GC:
+        return n - r + 1;
+    case PCR_PCR:
+        return r >= 2 ? 2 * c - 1 : 0;
+    case PCR_BCC:
+        return c;
+    }
+    return 0;
+}
+
+/* ---- one run ------------------------------------------------------------- */
+
+typedef struct message {
+    double arrives, began, done;
+    double own; /* what its worker spent on it */
+    uint32_t worker;
+    bool stale;
+} message;
+
+typedef struct master {
+    const pcr_setup *s;
+    size_t threshold;
+    double now;
+    double *busy;  /* per worker: until when          */
+    size_t *part;  /* per worker: what it sends, for
+                      all schemes but BCC itself      */
+    bool *have;    /* per part                        */
+    message *line; /* of this iteration, and stale    */
+    size_t lined, room;
+} master;
+
+static int earlier(const void *a, const void *b)
+{
+    const message *x = a, *y = b;
+
+    if (x->arrives != y->arrives)
+        return x->arrives < y->arrives ? -1 : 1;
+    return x->worker < y->worker ? -1 : x->worker > y->worker;
+}
+
+/* The batched coupon collector's placement: drawn once, and anew until every
+ * super-batch is somewhere. */
+static void place(master *m)
+{
+    const pcr_setup *s = m->s;
+    size_t c = super_batches(s), missing = s->scheme == PCR_BCC ? c : 0;
+    dice d = dice_for(s->seed, 1, s->r);
+
+    for (size_t j = 0; j < s->n; j++)
+        m->part[j] = j;
+    while (missing) {
+        memset(m->have, 0, s->n * sizeof *m->have);
+        missing = c;
+        for (size_t j = 0; j < s->n; j++) {
+            m->part[j] = (size_t)(dice_uniform(&d) * (double)c);
+            missing -= !m->have[m->part[j]];
+            m->have[m->part[j]] = true;
+        }
+    }
+}
+
+/* What worker j does about iteration `it`.  The draws are the same for every
+ * scheme. */
+static message task(const master *m, size_t j, size_t it)
+{
+    const pcr_setup *s = m->s;
+    dice d = dice_for(s->seed, 2 + j, it);
+    bool sleeps = dice_uniform(&d) < SLEEP_CHANCE && s->sleeps;
+    double vary = dice_exponential(&d);
+    bool delayed = dice_uniform(&d) < DELAY_CHANCE;
+    double delay = DELAY_MEAN * dice_exponential(&d);
+    message t = {.worker = (uint32_t)j};
+
+    t.own = BATCH * (double)s->r * (1 + VARYING * vary) + (sleeps ? SLEEP : 0);
+    t.began = s->stale == PCR_RESET ? m->now : fmax(m->now, m->busy[j]);
+    t.done = t.began + t.own;
+    t.arrives = t.done + (delayed ? delay : 0);
+    return t;
+}
+
+static kofn_status line_up(master *m, size_t it)
+{
+    if (m->lined + m->s->n > m->room) {
+        size_t room = 2 * (m->lined + m->s->n);
+        message *line = realloc(m->line, room * sizeof *line);
+
+        if (!line)
+            return KOFN_NOMEM;
+        m->line = line;
+        m->room = room;
+    }
+    for (size_t j = 0; j < m->s->n; j++)
+        m->line[m->lined++] = task(m, j, it);
+    qsort(m->line, m->lined, sizeof *m->line, earlier);
+    return KOFN_OK;
+}
+
+/* Take messages until they are enough; the number taken from the line. */
+static size_t receive(master *m, pcr_iteration *out)
+{
+    double link = m->now;
+    size_t at = 0, distinct = 0;
+
+    *out = (pcr_iteration){0, 0, 0};
+    memset(m->have, 0, m->s->n * sizeof *m->have);
+    while (distinct < m->threshold) {
+        const message *t = &m->line[at++];
+
+        link = fmax(link, t->arrives) + RECEIVE;
+        if (t->stale)
+            continue;
+        out->messages++;
+        out->computation = fmax(out->computation, t->own);
+        distinct += !m->have[m->part[t->worker]];
+        m->have[m->part[t->worker]] = true;
+    }
+    out->took = link - m->now;
+    m->now = link;
+    return at;
+}
+
+/* The iteration is over: who is busy until when, and what of the line will
+ * still come. */
+static void settle(master *m, size_t taken)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < m->lined; i++) {
+        message *t = &m->line[i];
+        bool never = m->s->stale == PCR_LATEST && t->began >= m->now;
+
+        if (!t->stale && !never)
+            m->busy[t->worker] = t->done;
+        if (i >= taken && !never && m->s->clogged) {
+            m->line[left] = *t;
+            m->line[left++].stale = true;
+        }
+    }
+    m->lined = left;
+}
+
+static kofn_status iterate(master *m, pcr_iteration *each)
+{
+    kofn_status st = KOFN_OK;
+
+    place(m);
+    for (size_t it = 0; it < m->s->iterations && !st; it++) {
+        st = line_up(m, it);
+        if (!st)
+            settle(m, receive(m, &each[it]));
+    }
+    return st;
+}
+
+kofn_status pcr_run(const pcr_setup *s, pcr_iteration *each)
+{
+    master m = {.s = s, .threshold = pcr_threshold(s->scheme, s->n, s->r)};
+    kofn_status st = KOFN_NOMEM;
+
+    if (m.threshold == 0)
+        return KOFN_INVAL;
+    m.busy = calloc(s->n, sizeof *m.busy);
+    m.part = calloc(s->n, sizeof *m.part);
+    m.have = calloc(s->n, sizeof *m.have);
+    if (m.busy && m.part && m.have)
+        st = iterate(&m, each);
+    free(m.busy);
+    free(m.part);
+    free(m.have);
+    free(m.line);
+    return st;
+}
+
+/* ---- averages ------------------------------------------------------------ */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double deviation(double sum, double squares, double n)
+{
+    return sqrt(fmax(0, squares / n - sum / n * (sum / n)));
+}
+
+static void average(const pcr_iteration *each, pcr_mean *out)
+{
+    size_t count = out->runs * out->iterations;
+    double n = (double)count, took2 = 0, messages2 = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double k = each[i].messages;
+
+        out->took += each[i].took;
+        took2 += each[i].took * each[i].took;
+        out->computation += each[i].computation;
+        out->messages += k;
+        messages2 += k * k;
+        out->quantile[i] = each[i].took;
+    }
+    qsort(out->quantile, count, sizeof *out->quantile, ascending);
+    out->took_sd = deviation(out->took, took2, n);
+    out->messages_sd = deviation(out->messages, messages2, n);
+    out->total = out->took / (double)out->runs;
+    out->computation /= (double)out->runs;
+    out->took /= n;
+    out->messages /= n;
+}
+
+kofn_status pcr_average(const pcr_setup *s, size_t runs, pcr_mean *out)
+{
+    pcr_setup one = *s;
+    pcr_iteration *each = malloc(runs * s->iterations * sizeof *each);
+    kofn_status st = KOFN_OK;
+
+    *out = (pcr_mean){.iterations = s->iterations, .runs = runs};
+    out->quantile = malloc(runs * s->iterations * sizeof *out->quantile);
+    if (!each || !out->quantile)
+        st = KOFN_NOMEM;
+    for (size_t i = 0; i < runs && !st; i++, one.seed++)
+        st = pcr_run(&one, each + i * s->iterations);
+    if (!st)
+        average(each, out);
+    free(each);
+    return st;
+}
+
+/* ---- what is compared ---------------------------------------------------- */
+
+void pcr_ratios(const pcr_mean mean[PCR_SCHEMES], double ratio[PCR_RATIOS])
+{
+    const pcr_mean *u = &mean[PCR_UNCODED], *g = &mean[PCR_GC],
+                   *p = &mean[PCR_PCR];
+
+    ratio[0] = u->total / p->total;
+    ratio[1] = g->total / p->total;
+    ratio[2] = u->total / g->total;
+    ratio[3] = (g->total - g->computation) / (p->total - p->computation);
+    ratio[4] = g->computation / p->computation;
+}
+
+double pcr_factor(double a, double b)
+{
+    return a > b ? a / b : b / a;
+}
+
+double pcr_sleep_law(size_t n)
+{
+    return PCR_ITERATIONS * SLEEP * (1 - pow(1 - SLEEP_CHANCE, (double)n));
+}
+
+double pcr_sleep_published(size_t n)
+{
+    return n == 40 ? 44.5 : 37.0;
+}

@@ -1,0 +1,121 @@
+/* show.h -- the program kofn-papers: its arguments, and how results are shown. */
+#ifndef PAPERS_SHOW_H
+#define PAPERS_SHOW_H
+
+#include "gradient/aet.h"
+#include "images.h"
+#include "stream/rhat.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Ends with this where arguments are wrong, with 1 where something fails. */
+#define PAPERS_USAGE 2
+
+/* ---- arguments (options.c) ----------------------------------------------- */
+
+typedef struct papers_args {
+    const struct paper *paper;
+    bool json, help;
+    uint64_t seed;
+    size_t scenario;    /* 0: all                           */
+    double scale;       /* 0: as usual                      */
+    int stale;          /* 1 + fifo, latest, reset; 0: fifo */
+    const char *mnist;  /* folder, or NULL                  */
+    size_t workers;     /* 0: not given                     */
+    const char *scheme; /* NULL: not given                  */
+    aet_params aet;     /* of gradient codes                */
+    rhat_params stream; /* of streams; workers are above    */
+    size_t delay;
+    const char *grid, *batch_cut;
+    size_t width, batch;
+} papers_args;
+
+/* What there is to be computed: a row each in main.c. */
+typedef struct paper {
+    const char *name, *summary, *text;
+    const char *examples; /* one a line: command, two blanks or more, what */
+    unsigned bit;         /* says which options are its own                */
+    int (*run)(const papers_args *a); /* 0, or the exit code after a message */
+    size_t scenarios;
+    double most_scale;
+    const char *most; /* what that is */
+} paper;
+
+enum {
+    PAPER_PCR = 1 << 0,
+    PAPER_ELASTIC = 1 << 1,
+    PAPER_GRADIENT = 1 << 2,
+    PAPER_STREAM = 1 << 3,
+    PAPER_DNN = 1 << 4,
+    PAPER_AET = 1 << 5,
+    PAPER_AGC_TABLE = 1 << 6,
+    PAPER_RHAT = 1 << 7,
+    PAPER_TOLERANCE = 1 << 8,
+    PAPER_CODES = 1 << 9,
+    PAPER_RUNS =
+        PAPER_PCR | PAPER_ELASTIC | PAPER_GRADIENT | PAPER_STREAM | PAPER_DNN
+};
+
+extern const paper papers[]; /* ends with a NULL name */
+
+/* The options of the paper in a->paper: 0, or the exit code after a message. */
+int papers_parse(int argc, char **argv, papers_args *a);
+void papers_help_options(const paper *p);
+/* Words on lines of their own, from column `left` on. */
+void papers_fill(const char *text, size_t left);
+
+int papers_pcr(const papers_args *a);
+int papers_elastic(const papers_args *a);
+int papers_gradient(const papers_args *a);
+int papers_stream(const papers_args *a);
+int papers_dnn(const papers_args *a);
+int papers_aet(const papers_args *a);
+int papers_agc_table(const papers_args *a);
+int papers_rhat(const papers_args *a);
+int papers_tolerance(const papers_args *a);
+int papers_codes(const papers_args *a);
+
+/* --grid and --batch-cut, where they are given: 0, or the exit code after a
+ * message. */
+int tolerance_grid(const papers_args *a, size_t grid[2], size_t cut[2]);
+
+/* ---- messages (show.c) --------------------------------------------------- */
+
+/* "kofn-papers: text" on stderr, one line; returns the code. */
+int papers_say(int code, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The library's message; the exit code that goes with the status. */
+int papers_ended(kofn_status st);
+/* With --json, an object for a failure before there was anything to report. */
+void papers_print_failure(const papers_args *a);
+
+/* ---- results (show.c) ---------------------------------------------------- */
+
+/* How a figure compares with what is expected of it. */
+const char *papers_mark(bool ok);
+/* A character as high as `share` of a line, or a digit where there are none. */
+void papers_bar(double share);
+/* On stdout, and freed. */
+void papers_print_json(json_t *o);
+/* {"status": "ok", "command": "bench", "experiment": name, "seed": ..} */
+json_t *papers_json(const papers_args *a, const char *name);
+/* Scenario by scenario, that of --scenario or 1 to `last`: as text, or into the list
+ * where there is one, which is then printed, with how many iterations there were, 0:
+ * that is not told.  0, or the exit code after a message. */
+int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
+                     int (*one)(const papers_args *a, size_t k, json_t *list));
+json_t *papers_reals(const double *x, size_t n);
+/* [a, b] */
+json_t *papers_pair(const size_t x[2]);
+/* null where it is not finite. */
+json_t *papers_number(double x);
+/* {"value", "low", "high", "ok"} */
+json_t *papers_band_json(double value, double low, double high);
+bool papers_within(double value, double low, double high);
+/* How many runs --scale makes of the usual number. */
+size_t papers_runs(const papers_args *a, size_t usual);
+/* What is in the folder of --mnist: 0, or the exit code after a message. */
+int papers_mnist(const papers_args *a, images *p);
+
+#endif
