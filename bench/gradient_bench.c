@@ -27,7 +27,7 @@ static size_t p = 4000000;
 typedef struct fleet {
     kofn_plan *plan;
     kf_code *code;
-    kf_decoder *decoder;
+    kofn_decoder *decoder;
     size_t count, length; /* messages; numbers in one */
     kofn_matrix *message;
     kf_source *source;

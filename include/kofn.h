@@ -502,6 +502,25 @@ extern KOFN_API const kofn_formula kofn_formulas[];
  * modelled clock; until that is said, as many as there are numbers in its
  * answers.  After the function was placed and before the first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
+/* What a worker's own way to multiply (kofn_serve_options of <kofn/transport.h>) is asked
+ * for: A B, both dense, of one type, float32 or float64, neither transposed;
+ * rows lie ld numbers apart.  One of them is of what the worker stores: A, or B
+ * where `left`.  It is the rows from `row` on and the columns from `col` on of
+ * `whole`, which may be kept where products are fast, on a GPU say: while
+ * `version` is the same, and not 0, so are the numbers at whole.data.  Under
+ * another one what was kept is of no use any more; 0: they came with their task
+ * and go with it. */
+typedef struct kofn_factors {
+    kofn_matrix A, B, whole;
+    size_t row, col;
+    bool left;
+    uint64_t version;
+} kofn_factors;
+/* Writes all of `out`, A.rows x B.cols of the same type, whose rows lie one
+ * behind the other, and nothing else.  It must be exact to the rounding of that
+ * type: TF32 and the like are not. */
+typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
+                                        kofn_matrix *out);
 /* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
  * out m x p and borrowed until the product is taken or cancelled.  *number: 1, 2, ... in the
  * order they are put.  Up to KOFN_OPEN_MOST may be put and not taken; beyond

@@ -16,7 +16,7 @@
 #ifndef KOFN_TRANSPORT_H
 #define KOFN_TRANSPORT_H
 
-#include <kofn/port.h>
+#include <kofn.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -153,8 +153,6 @@ typedef struct kofn_away_options {
  * failure.  A block is encoded while it is sent, some rows at a time. */
 KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                                     const kofn_away_options *opt);
-/* The number of the job that workers know it by. */
-KOFN_API uint64_t kofn_port_job(const kofn_port *port);
 
 /* ---- a worker's life ----------------------------------------------------- */
 

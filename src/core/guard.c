@@ -305,7 +305,7 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, size_t group,
 
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, size_t group,
                                        size_t lo, size_t hi,
-                                       const kf_decoder *d, size_t n)
+                                       const kofn_decoder *d, size_t n)
 {
     const uint32_t *tasks = c->pool + c->pooled;
     const kf_ledger *l = &r->p.ledger[group];

@@ -127,7 +127,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
 /* One call's unchanging facts. */
 typedef struct decoding {
     const kofn_plan *plan;
-    const kf_decoder *d;
+    const kofn_decoder *d;
     const kf_source *source;
     size_t group, width; /* columns of a result */
     kofn_matrix *out;
@@ -168,7 +168,7 @@ static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
  * of different ones are combined one after the other. */
 static void combine_rows(const decoding *j, size_t length)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
 
     if (d->factor) {
         kf_factor_apply(d->factor, j->scratch->src, j->scratch->dst, length,
@@ -200,7 +200,7 @@ static bool row_by_row(const decoding *j, size_t lo, size_t hi)
 
 static void mix_row(const decoding *j, size_t strip)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
     kf_combine_tile t = {.k = d->results,
                          .ldd = d->results,
                          .len = j->width,
@@ -226,7 +226,7 @@ static void mix_row(const decoding *j, size_t strip)
 
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
     size_t length = (hi - lo) * j->width, m = 0;
     char *spare = j->scratch->p;
     size_t size = kf_dtype_size(j->out->dtype);
@@ -272,7 +272,7 @@ static size_t straight(const decoding *j, size_t at, size_t hi)
     return end;
 }
 
-kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
                       const kf_source *sources, size_t group, size_t lo,
                       size_t hi, kofn_matrix *out, kf_scratch *scratch)
 {
@@ -304,7 +304,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
                             size_t group, size_t lo, size_t hi,
                             const kf_back *back, const kofn_matrix *out)
 {

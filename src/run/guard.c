@@ -282,7 +282,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 {
     const kofn_plan *use = of->messages->plan;
     kf_check c = {.plan = use,
-                  .code = kofn_core_code(core, number),
+                  .code = kf_core_code(core, number),
                   .decoder = a->decoder,
                   .source = source,
                   .lo = a->lo,
@@ -300,8 +300,8 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
-    TRY(kf_cache_parity(kofn_core_cache(core, number), a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(kofn_core_cache(core, number), a->decoder,
+    TRY(kf_cache_parity(kf_core_cache(core, number), a->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(kf_core_cache(core, number), a->decoder,
                         kf_check_few(&c, a->count, 0), &c.hidden));
     found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
     if (!found.bad)

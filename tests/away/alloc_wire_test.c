@@ -14,7 +14,7 @@ typedef struct posting {
     rig r;
     kf_resident resident;
     kf_code *code;
-    kofn_block *block;
+    kf_block *block;
 } posting;
 
 /* Seat 2 of the operand, and a task for it. */
@@ -46,11 +46,11 @@ static void post(posting *p, const rig_kind *k)
                           .cols = 1,
                           .out_cols = 1};
     if (k->op == KOFN_SUM) {
-        p->o.work.how = KOFN_HOW_SUBMESSAGE;
+        p->o.work.how = KF_HOW_SUBMESSAGE;
         p->o.work.rows = p->r.A.cols + 1;
         p->o.work.out_rows = p->block->subset->lanes * p->block->subset->span;
     } else {
-        p->o.work.how = KOFN_HOW_ROWS;
+        p->o.work.how = KF_HOW_ROWS;
         p->o.work.hi = p->block->rows;
         p->o.work.rows = p->block->cols;
         p->o.work.out_rows = p->block->lanes * p->block->rows;
@@ -59,7 +59,7 @@ static void post(posting *p, const rig_kind *k)
 
 static void unpost(posting *p)
 {
-    kofn_block_drop(p->block);
+    kf_block_drop(p->block);
     kf_code_free(p->code);
     kf_resident_free(&p->resident);
     rig_down(&p->r);

@@ -213,7 +213,7 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
     kofn_matrix block[8];
     kf_source source[8];
     kf_scratch scratch = {0};
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, r->reading, set, n, false);
 
     if (rank_with(r, set, n, SIZE_MAX) < r->plan->parts) {
@@ -455,7 +455,7 @@ static void sums_of_two_outer_products(void **state)
     kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
     kofn_plan *plan, *reader;
     kf_code *code, *reading;
-    kf_decoder *d;
+    kofn_decoder *d;
     double f[2], g[2];
 
     (void)state;

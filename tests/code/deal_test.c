@@ -2,7 +2,7 @@
  * water level of unequal speeds. */
 #include "code_rig.h"
 
-#include <kofn/core.h>
+#include "core/core.h"
 
 /* A core that is asked for rounds and answered by hand. */
 typedef struct floor {
@@ -52,7 +52,7 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
              deal);
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 1));
     assert_int_equal(f->plan->span, span);
-    assert_ok(kofn_core_new(&f->core, f->plan, &opt));
+    assert_ok(kf_core_new(&f->core, f->plan, &opt));
     join_all(f, n);
 }
 
@@ -330,7 +330,7 @@ static void pieces_of_a_share(void **state)
 
         snprintf(spec, sizeof spec, "mds:k=2,basis=%s", all[i].spec);
         assert_ok(kofn_plan_new(&f.plan, &all[i].pb, spec, 3, 1));
-        assert_ok(kofn_core_new(&f.core, f.plan, &opt));
+        assert_ok(kf_core_new(&f.core, f.plan, &opt));
         join_all(&f, 3);
         begin(&f);
         for (size_t k = 0; k < f.works; k++)

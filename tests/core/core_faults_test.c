@@ -167,22 +167,22 @@ static void pause_and_patience(void **state)
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 50;
     say(&b, KOFN_EV_LEFT, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     say(&b, KOFN_EV_LEFT, 1);
-    assert_int_equal(kofn_core_alarm(b.core), 1050);
+    assert_int_equal(kf_core_alarm(b.core), 1050);
     b.now = 500; /* a second loss does not start the clock anew */
     say(&b, KOFN_EV_LEFT, 2);
-    assert_int_equal(kofn_core_alarm(b.core), 1050);
+    assert_int_equal(kf_core_alarm(b.core), 1050);
     say(&b, KOFN_EV_ALARM, 0); /* rings too early: nothing happens */
     assert_true(b.running);
     for (int i = 0; i < 2; i++)
         join_and_store(&b);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     say(&b, KOFN_EV_BEGIN, 0);
     say(&b, KOFN_EV_LEFT, 3);
-    b.now = kofn_core_alarm(b.core);
+    b.now = kf_core_alarm(b.core);
     assert_int_equal(b.now, 1500);
     say(&b, KOFN_EV_ALARM, 0);
     assert_int_equal(b.ended, KOFN_LATE);
@@ -206,7 +206,7 @@ static void lateness_is_not_impatience(void **state)
         answer_worker(&b, w);
     }
     assert_true(b.running);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     b.now += 1000000;
     say(&b, KOFN_EV_ALARM, 0);
     assert_true(b.running);
@@ -236,17 +236,17 @@ static void pausing_does_not_heal_instability(void **state)
 static void what_is_needed_is_counted_in_workers(void **state)
 {
     kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
     fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.needed, 0);
     answer_all(&b);
     assert_true(b.running);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.live, 4);
     assert_int_equal(v.needed, 5);
     body_close(&b);
@@ -304,7 +304,7 @@ static void degraded_rounds_give_all_there_is(void **state)
         kofn_core *c;
         kofn_action a;
 
-        assert_ok(kofn_core_new(&c, p, &opt));
+        assert_ok(kf_core_new(&c, p, &opt));
         for (uint32_t w = 0; w < 6; w++) {
             ev = (kofn_event){.type = w % 2 ? KOFN_EV_STORED : KOFN_EV_JOINED,
                               .worker = w / 2};

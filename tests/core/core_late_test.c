@@ -14,9 +14,9 @@ static void others_are_asked_for_what_is_late(void **state)
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 100;
     answer_worker(&b, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     answer_worker(&b, 1); /* half are ready: three times as long, then */
-    assert_int_equal(kofn_core_alarm(b.core), 300);
+    assert_int_equal(kf_core_alarm(b.core), 300);
     answer_worker(&b, 2);
     size_t before = b.errands;
     b.now = 299;
@@ -27,7 +27,7 @@ static void others_are_asked_for_what_is_late(void **state)
     /* worker 3 owes half a block: each strip of it is asked for once more */
     assert_int_equal(asked_of_all(&b, before), 8);
     assert_int_equal(asked(&b, 3, before), 0);
-    assert_int_equal(kofn_core_alarm(b.core), 600);
+    assert_int_equal(kf_core_alarm(b.core), 600);
     /* the straggler may still be the first */
     answer_worker(&b, 3);
     assert_int_equal(b.ended, KOFN_OK);
@@ -46,9 +46,9 @@ static void alarms_move_on(void **state)
     for (uint32_t w = 0; w < 2; w++)
         answer_worker(&b, w); /* in no time */
     for (int i = 0; i < 50; i++) {
-        b.now = kofn_core_alarm(b.core);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
-        assert_true(kofn_core_alarm(b.core) > b.now);
+        assert_true(kf_core_alarm(b.core) > b.now);
     }
     assert_true(b.now > 1000000);
     answer_all(&b);
@@ -91,7 +91,7 @@ static void who_waits_for_a_core_is_not_late(void **state)
     size_t dealt = b.errands;
     for (uint32_t w = 0; w < 8 && b.running; w++) {
         b.now = 100 * (1 + w);
-        if (kofn_core_alarm(b.core) <= b.now)
+        if (kf_core_alarm(b.core) <= b.now)
             say(&b, KOFN_EV_ALARM, 0);
         answer_worker(&b, w);
     }
@@ -113,7 +113,7 @@ static void a_larger_share_takes_longer(void **state)
     for (int turn = 1; turn < 3 && b.running; turn++)
         for (uint32_t w = 0; w < 4 && b.running; w++) {
             b.now = turn == 1 ? 100 : 190;
-            if (kofn_core_alarm(b.core) <= b.now)
+            if (kf_core_alarm(b.core) <= b.now)
                 say(&b, KOFN_EV_ALARM, 0);
             large += turn == 1 && asked(&b, w, 0) == 2;
             if (asked(&b, w, 0) == (size_t)turn)
@@ -142,8 +142,8 @@ static void haste_follows_experience(void **state)
         b.now += 500;
         for (uint32_t w = 0; w < 3; w++)
             answer_worker(&b, w);
-        assert_int_equal(kofn_core_alarm(b.core) - b.now, slack[round]);
-        b.now = kofn_core_alarm(b.core);
+        assert_int_equal(kf_core_alarm(b.core) - b.now, slack[round]);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
         answer_worker(&b, in_vain ? 3 : 0);
         for (uint32_t w = 1; w < 3 && b.running; w++)
@@ -171,8 +171,8 @@ static void small_shares_are_dealt_generously(void **state)
         for (uint32_t w = 0; w < 3 && b.running; w++)
             answer_worker(&b, w);
         if (b.running) { /* 3 owes something */
-            assert_true(kofn_core_alarm(b.core) - b.now <= 1000);
-            b.now = kofn_core_alarm(b.core);
+            assert_true(kf_core_alarm(b.core) - b.now <= 1000);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
             for (uint32_t w = 0; w < 3 && b.running; w++)
                 answer_worker(&b, w);
@@ -197,7 +197,7 @@ static void small_shares_are_dealt_generously(void **state)
         for (uint32_t w = 0; w < 3 && b.running; w++)
             answer_worker(&b, w);
         if (b.running) {
-            b.now = kofn_core_alarm(b.core);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
             for (uint32_t w = 0; w < 3 && b.running; w++)
                 answer_worker(&b, w);
@@ -220,24 +220,24 @@ static void the_mute_are_given_up_and_named(void **state)
     (void)state;
     fleet_open(&b, "uncoded", 4, 8, &leasing);
     say(&b, KOFN_EV_BEGIN, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER); /* nothing is known */
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER); /* nothing is known */
     b.now = 10;
     for (uint32_t w = 0; w < 4; w++)
         if (w != 2)
             answer_worker(&b, w);
     for (int i = 0; i < 50 && b.running; i++) {
-        assert_true(kofn_core_alarm(b.core) != KOFN_NEVER);
+        assert_true(kf_core_alarm(b.core) != KOFN_NEVER);
         assert_true(b.now < 1000);
-        b.now = kofn_core_alarm(b.core);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_false(b.running);
     assert_in_range(b.now, 1000, 1010);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "worker 2"));
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     say(&b, KOFN_EV_LEFT, 2); /* it stays named */
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     body_close(&b);
 }
 
@@ -255,7 +255,7 @@ static void all_the_mute_are_counted(void **state)
         for (uint32_t w = mute; w < 6; w++)
             answer_worker(&b, w);
         for (int i = 0; i < 100 && b.running; i++) {
-            b.now = kofn_core_alarm(b.core);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
         }
         assert_int_equal(b.ended, KOFN_TOOFEW);
@@ -280,9 +280,9 @@ static void others_take_the_seats_of_the_mute(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     answer_worker(&b, 1);
-    while (kofn_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
-        assert_true(kofn_core_alarm(b.core) <= 2000);
-        b.now = kofn_core_alarm(b.core);
+    while (kf_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
+        assert_true(kf_core_alarm(b.core) <= 2000);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_int_equal(b.man[join_and_store(&b)].seat, 2);
@@ -325,8 +325,8 @@ static void a_lease_of_a_nanosecond(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     for (int i = 0; i < 100 && b.running; i++) {
-        assert_true(kofn_core_alarm(b.core) != KOFN_NEVER);
-        b.now = kofn_core_alarm(b.core);
+        assert_true(kf_core_alarm(b.core) != KOFN_NEVER);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_int_equal(b.ended, KOFN_TOOFEW);

@@ -223,7 +223,7 @@ static void one_is_cancelled_after_any_event(void **state)
 static void what_cannot_be_cancelled(void **state)
 {
     kofn_core_options opt = {.open = 2};
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -234,7 +234,7 @@ static void what_cannot_be_cancelled(void **state)
     for (uint32_t p = 0; p < 4; p++)
         if (p != 2)
             tell(&b, (kofn_event){.type = KOFN_EV_CANCEL, .product = p});
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.dropped, 3);
     assert_true(b.product[2].open);
     begin(&b, 0); /* there is room for it */
@@ -245,7 +245,7 @@ static void what_cannot_be_cancelled(void **state)
 /* One more than may be open is refused, and so is a number that was given. */
 static void as_many_as_may_be_open(void **state)
 {
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -256,7 +256,7 @@ static void as_many_as_may_be_open(void **state)
         body_open(&b, "mds:k=2,basis=gauss", 3, 4, 0, &opt);
         for (uint32_t p = 1; p <= may; p++)
             begin(&b, 0);
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         assert_int_equal(v.round, may);
         assert_int_equal(v.dropped, 0);
         tell(&b,
@@ -267,7 +267,7 @@ static void as_many_as_may_be_open(void **state)
         tell(&b, (kofn_event){.type = KOFN_EV_BEGIN, .product = 9, .use = 1});
         tell(&b, (kofn_event){
                      .type = KOFN_EV_BEGIN, .product = 9, .use = KOFN_USES});
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         assert_int_equal(v.dropped, 4);
         body_close(&b);
     }
@@ -302,7 +302,7 @@ static void a_product_that_waited_is_not_slow(void **state)
     assert_false(b.product[1].open);
     answer_of(&b, 2, 0, 20);
     answer_of(&b, 2, 1, 20); /* half of them, in 10 each: as long again */
-    assert_int_equal(kofn_core_alarm(b.core), 30);
+    assert_int_equal(kf_core_alarm(b.core), 30);
     body_close(&b);
 }
 
@@ -323,11 +323,11 @@ static void a_cancelled_task_is_no_silence(void **state)
     assert_false(b.product[2].open); /* and worker 0 is to leave it */
     b.now = 101;
     tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
-    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_LIVE);
-    assert_int_equal(kofn_core_alarm(b.core), 190);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_LIVE);
+    assert_int_equal(kf_core_alarm(b.core), 190);
     b.now = 190;
     tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
-    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_MUTE);
     body_close(&b);
 }
 

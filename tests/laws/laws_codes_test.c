@@ -23,7 +23,7 @@ static double binomial(size_t n, size_t k)
 /* Any `enough` seats decode everything, one fewer never do. */
 static void try_set(kf_code *code, const uint32_t *set, size_t k, bool enough)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, code, set, k, false);
 
     if (!enough) {
@@ -110,8 +110,8 @@ typedef struct harvest {
     kf_resident resident;
     kf_messages messages;
     size_t seats; /* of the plan, fresh ones included */
-    kofn_block **block;
-    kofn_parcel **parcel;
+    kf_block **block;
+    kf_parcel **parcel;
     kofn_matrix *result; /* what is in them */
 } harvest;
 
@@ -119,15 +119,15 @@ typedef struct harvest {
 static void harvest_one(harvest *h, size_t i)
 {
     const kf_kernel *k = kf_kernel_for(h->p);
-    kofn_msg m = {.how = k->how,
-                  .hi = h->p->span,
-                  .in = kf_messages_take(&h->messages, i)};
+    kf_msg m = {.how = k->how,
+                .hi = h->p->span,
+                .in = kf_messages_take(&h->messages, i)};
     size_t cols = k->left ? h->block[i]->cols : m.in->m.cols;
 
     assert_ok(kf_parcel_new(&m.result, h->p->layout.lanes * h->p->span, cols,
                             h->r.x.dtype));
-    assert_ok(kofn_work(h->block[i], &m, NULL, NULL));
-    kofn_parcel_drop(m.in);
+    assert_ok(kf_work_do(h->block[i], &m, NULL, NULL));
+    kf_parcel_drop(m.in);
     h->parcel[i] = m.result;
     h->result[i] = m.result->m;
 }
@@ -151,8 +151,8 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
                   : kf_resident_dense(&h->resident, p, &h->r.A));
     h->seats = L->groups * (L->seats + (L->max_seats > L->seats ? 2 : 0));
     seat = numbers(h->seats, sizeof *seat);
-    h->block = numbers(h->seats, sizeof(kofn_block *));
-    h->parcel = numbers(h->seats, sizeof(kofn_parcel *));
+    h->block = numbers(h->seats, sizeof(kf_block *));
+    h->parcel = numbers(h->seats, sizeof(kf_parcel *));
     h->result = numbers(h->seats, sizeof *h->result);
     for (size_t i = 0; i < h->seats; i++)
         seat[i] = i;
@@ -167,8 +167,8 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
 static void harvest_down(harvest *h)
 {
     for (size_t i = 0; i < h->seats; i++) {
-        kofn_block_drop(h->block[i]);
-        kofn_parcel_drop(h->parcel[i]);
+        kf_block_drop(h->block[i]);
+        kf_parcel_drop(h->parcel[i]);
     }
     kf_free(h->block);
     kf_free(h->parcel);
@@ -263,7 +263,7 @@ static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
     size_t groups = h->p->layout.groups, from, to, cols = h->r.y.cols;
     kf_source source[64];
     kf_scratch scratch = {0};
-    kf_decoder *d;
+    kofn_decoder *d;
     double *y;
 
     check(kf_decoder_new(&d, h->code, set, k, false) == KOFN_OK);

@@ -237,7 +237,7 @@ static void hunt(pair *p, size_t n, size_t k, size_t starts, size_t budget,
     prey_up(&h, n, k, 1);
     for (size_t s = 0; s < starts; s++) {
         uint32_t set[1000];
-        kf_decoder *d;
+        kofn_decoder *d;
         double noise;
 
         if (s % 2) {

@@ -32,7 +32,7 @@ static void run_to_the_end(sim *s)
             kofn_node_view v;
 
             assert_ok(s->node[i].status);
-            kofn_node_look(s->node[i].host->node, &v);
+            kf_node_look(s->node[i].host->node, &v);
             assert_int_equal(v.alone + v.left_out, 0);
             all &= v.final;
         }

@@ -68,7 +68,7 @@ static void what_all_stages_need(void **state)
 static void decoders_are_trimmed(void **state)
 {
     static const uint32_t seats[] = {0, 1, 3};
-    const kf_decoder *d;
+    const kofn_decoder *d;
     three x;
 
     (void)state;

@@ -162,7 +162,7 @@ static void rows_are_well_conditioned(void **state)
         for (size_t t = 0; t < 400; t++) {
             uint32_t set[16];
             size_t n = 0, at = t % most;
-            kf_decoder *d;
+            kofn_decoder *d;
 
             for (uint32_t s = 0; s < most; s++) /* windows, then any set */
                 if (t < most ? (s + most - at) % most < L
@@ -191,14 +191,14 @@ typedef struct fig1_seen {
     bool came[6][3];
 } fig1_seen;
 
-static void fig1_result(void *ud, const kofn_msg *m)
+static void fig1_result(void *ud, const kf_msg *m)
 {
     fig1_seen *seen = ud;
 
     for (size_t s = m->lo; s < m->hi; s++) {
         seen->came[m->worker][s] = true;
         seen->value[m->worker][s] =
-            ((const double *)kofn_parcel_matrix(m->result)->data)[s - m->lo];
+            ((const double *)kf_parcel_matrix(m->result)->data)[s - m->lo];
     }
 }
 

@@ -332,7 +332,7 @@ static void patience_runs_out(void **state)
     stage_open(&s, plan, &o);
     begin_round(&s, true);
     happens(&s, &(plot){LEAVE, 0, 0});
-    assert_int_equal(kofn_core_alarm(s.core), s.now + KOFN_SECOND);
+    assert_int_equal(kf_core_alarm(s.core), s.now + KOFN_SECOND);
     ring(&s, s.now + KOFN_SECOND);
     assert_int_equal(s.product[1].status, KOFN_LATE);
     stage_close(&s);
@@ -356,9 +356,9 @@ static void who_hangs_is_given_up(void **state)
     answer(&s, 0);
     answer(&s, 1);
     assert_true(s.running);
-    s.now = kofn_core_alarm(s.core); /* 1 + mu */
+    s.now = kf_core_alarm(s.core); /* 1 + mu */
     tell(&s, (kofn_event){.type = KOFN_EV_ALARM});
-    s.now = kofn_core_alarm(s.core);
+    s.now = kf_core_alarm(s.core);
     assert_true(s.now >= KOFN_SECOND);
     assert_ok(kofn_core_step(
         s.core, &(kofn_event){.type = KOFN_EV_ALARM, .now = s.now}));
@@ -399,7 +399,7 @@ static void nonsense_is_dropped(void **state)
         {.type = KOFN_EV_LEFT, .worker = 6},
     };
     kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
-    kofn_core_view v;
+    kf_core_view v;
     static stage s;
 
     (void)state;
@@ -408,13 +408,13 @@ static void nonsense_is_dropped(void **state)
     play_round(&s, 0, 5);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tell(&s, wrong[i]);
-        kofn_core_look(s.core, &v);
+        kf_core_look(s.core, &v);
         assert_int_equal(v.dropped, i + 1);
     }
     begin_round(&s, true);
     tell(&s, (kofn_event){
                  .type = KOFN_EV_BEGIN, .product = 3, .m = 1, .n = 1, .p = 1});
-    kofn_core_look(s.core, &v);
+    kf_core_look(s.core, &v);
     assert_int_equal(v.dropped, sizeof wrong / sizeof *wrong + 1);
     play_round(&s, 0, 5);
     check_deadlines(&s);

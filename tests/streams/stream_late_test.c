@@ -258,7 +258,7 @@ static void whoever_comes_back_is_as_others(void **state)
     comes(task_of(has_work(&s, 2) ? 2 : idle));
     check_deadlines(&s);
     assert_false(s.running);
-    kofn_core_round(s.core, &r);
+    kf_core_round(s.core, &r);
     assert_true(r.times[idle] != KOFN_NEVER && r.times[2] != KOFN_NEVER);
     down(plan);
 }
