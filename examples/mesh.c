@@ -42,12 +42,15 @@ static void live(void *ud, kofn_transport *t)
                                .seat = KOFN_NO_SEAT,
                                .watch = leave_after_three,
                                .watch_ud = me};
+    kofn_peering at = KOFN_PEERING_INIT;
     kofn_matrix v = {me->v, N, 1, 1, KOFN_F64};
 
+    at.transport = t;
+    at.plan = me->plan;
+    at.options = &peers;
     for (int i = 0; i < N; i++)
         me->v[i] = 1 + i; /* anything but an eigenvector */
-    me->st =
-        kofn_power_peers(t, me->plan, me->A, &v, &it, &peers, &me->res, NULL);
+    me->st = kofn_power_peers(&at, me->A, &v, &it, &me->res);
     snprintf(me->why, sizeof me->why, "%s", kofn_errmsg());
 }
 

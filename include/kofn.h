@@ -163,8 +163,8 @@ typedef struct kofn_plan_info {
                      long as nobody comes, goes or lies                       */
 } kofn_plan_info;
 
-/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_list() and
- * `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
+/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_at() of
+ * <kofn/scheme.h> and `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
  * coefficients. */
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
@@ -204,11 +204,10 @@ typedef struct kofn_happening {
 KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
-/* The same from text; `name` stands in for the path in messages. */
+/* The same from text, which messages call "events". */
 KOFN_API kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
                                        const char *text, size_t length,
-                                       const char *name, size_t workers,
-                                       size_t rounds);
+                                       size_t workers, size_t rounds);
 KOFN_API void kofn_events_free(kofn_happening *events);
 
 typedef enum kofn_clock {

@@ -198,20 +198,29 @@ KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
                                    double scalar[KOFN_SCALARS],
                                    kofn_node_view *end);
 
+/* This node's place in a mesh.  All are borrowed. */
+typedef struct kofn_peering {
+    size_t size; /* sizeof(kofn_peering), so that it may grow */
+    kofn_transport *transport;
+    const kofn_plan *plan; /* the same on all nodes              */
+    const kofn_peer_options *options;
+    kofn_node_view *end; /* is told how this node stood in the end; or NULL */
+} kofn_peering;
+#define KOFN_PEERING_INIT                                                      \
+    {                                                                          \
+        .size = sizeof(kofn_peering)                                           \
+    }
+
 /* The same for power iteration and PageRank, with what kofn_power and
  * kofn_pagerank say of their arguments; opt's watch is not used.  v holds the
  * start (power) and the result. */
-KOFN_API kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
+KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
-                                      const kofn_peer_options *peers,
-                                      kofn_iterate_result *res,
-                                      kofn_node_view *end);
+                                      kofn_iterate_result *res);
 KOFN_API kofn_status kofn_pagerank_peers(
-    kofn_transport *t, const kofn_plan *plan, const kofn_sparse *M,
-    const uint8_t *dangling, kofn_matrix *v, const kofn_iterate_options *opt,
-    const kofn_peer_options *peers, kofn_iterate_result *res,
-    kofn_node_view *end);
+    const kofn_peering *at, const kofn_sparse *M, const uint8_t *dangling,
+    kofn_matrix *v, const kofn_iterate_options *opt, kofn_iterate_result *res);
 
 /* ---- a mesh of threads of this process ----------------------------------- */
 

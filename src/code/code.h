@@ -2,7 +2,7 @@
 #ifndef KF_CODE_H
 #define KF_CODE_H
 
-#include <kofn/scheme.h>
+#include "author.h"
 
 #include "base/base.h"
 
@@ -244,19 +244,9 @@ kofn_status kf_code_has_own(kf_code *c);
 
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
-/* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
- * when a pivot is zero. */
-kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
-                     size_t ldb);
 /* Least squares: P is m x n with m >= n, X takes the first n rows of B. */
 kofn_status kf_code_least_squares(size_t m, size_t n, double *P, size_t ldp,
                                   size_t cols, double *B, size_t ldb);
-/* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
- * shape and rank of G (pseudo.c).  G is results x symbols, W wants x
- * symbols. */
-kofn_status kf_pseudo(size_t results, size_t symbols, const double *G,
-                      size_t wants, const double *W, double *D,
-                      double *condition);
 /* C -= A B, where A is m x k and B is k x n. */
 void kf_code_subtract_product(size_t m, size_t k, size_t n, const double *A,
                               size_t lda, const double *B, size_t ldb,

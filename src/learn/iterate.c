@@ -30,14 +30,6 @@ static kofn_iterate_options with_defaults(const kofn_iterate_options *opt)
     return o;
 }
 
-/* Instead of a job: this node's place in a mesh. */
-typedef struct mesh {
-    kofn_transport *transport;
-    const kofn_plan *plan;
-    const kofn_peer_options *opt;
-    kofn_node_view *end;
-} mesh;
-
 typedef struct iteration {
     kofn_job *job; /* or, without one, a plain matrix */
     const kofn_matrix *dense;
@@ -46,7 +38,7 @@ typedef struct iteration {
     kofn_iterate_result *res;
     kofn_matrix *v;
     const uint8_t *dangling;
-    const mesh *mesh;
+    const kofn_peering *mesh; /* instead of a job */
     /* From the product in `next` make the new v and say how far it moved. */
     double (*update)(struct iteration *it, double *next);
 } iteration;
@@ -176,7 +168,7 @@ static kofn_status run_mesh(iteration *it)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh begins at the start; those who "
                        "join it later go on with the others anyway");
-    st = kofn_peer_run(it->mesh->transport, &program, it->mesh->opt, it->v,
+    st = kofn_peer_run(it->mesh->transport, &program, it->mesh->options, it->v,
                        scalar, &view);
     if (st < 0 && view.at.t == 0)
         return st;
@@ -270,13 +262,19 @@ kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
     return power((iteration){.dense = A, .v = v}, opt, res);
 }
 
-kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
-                             const kofn_matrix *A, kofn_matrix *v,
-                             const kofn_iterate_options *opt,
-                             const kofn_peer_options *peers,
-                             kofn_iterate_result *res, kofn_node_view *end)
+static kofn_peering known(const kofn_peering *at)
 {
-    mesh m = {t, plan, peers, end};
+    kofn_peering all = {0};
+
+    memcpy(&all, at, kf_min(at->size, sizeof all));
+    return all;
+}
+
+kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
+                             kofn_matrix *v, const kofn_iterate_options *opt,
+                             kofn_iterate_result *res)
+{
+    kofn_peering m = known(at);
 
     return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
 }
@@ -332,13 +330,12 @@ kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
                     res);
 }
 
-kofn_status kofn_pagerank_peers(kofn_transport *t, const kofn_plan *plan,
-                                const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v, const kofn_iterate_options *opt,
-                                const kofn_peer_options *peers,
-                                kofn_iterate_result *res, kofn_node_view *end)
+kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
+                                const uint8_t *dangling, kofn_matrix *v,
+                                const kofn_iterate_options *opt,
+                                kofn_iterate_result *res)
 {
-    mesh m = {t, plan, peers, end};
+    kofn_peering m = known(at);
 
     return pagerank(
         (iteration){.sparse = M, .v = v, .dangling = dangling, .mesh = &m}, opt,

@@ -43,7 +43,7 @@ static void packed_files_are_what_they_hold(void **state)
     reads_as("a.npy.gz", (char *)file, n, 2, 2, 3, want);
     write_file("a.npy.gz", file, n);
     assert_ok(kofn_file_open(&f, path_of("a.npy.gz")));
-    assert_false(kofn_file_mapped(f));
+    assert_false(kf_file_mapped(f));
     assert_true(at(kofn_file_dense(f), 1, 2) == 6);
     kofn_file_free(f);
     n = pack(file, sizeof file,

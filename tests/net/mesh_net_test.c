@@ -126,9 +126,9 @@ static void *live(void *ud)
                                  .give_up = LIMIT,
                                  .watch = wait_for_it,
                                  .watch_ud = h};
+    const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
 
-    h->status =
-        kofn_power_peers(h->t, h->plan, h->A, &h->v, h->it, &p, &h->res, NULL);
+    h->status = kofn_power_peers(&at, h->A, &h->v, h->it, &h->res);
     h->t->close(h->t, KOFN_SECOND);
     atomic_fetch_add(h->over, 1);
     return NULL;

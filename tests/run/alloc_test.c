@@ -238,8 +238,7 @@ static kofn_status parse_events(const void *ud)
     const char *text = ud;
     kofn_happening *list;
     size_t count;
-    kofn_status st =
-        kofn_events_parse(&list, &count, text, strlen(text), "text", 4, 9);
+    kofn_status st = kofn_events_parse(&list, &count, text, strlen(text), 4, 9);
 
     if (st)
         assert_null(list);
