@@ -81,14 +81,11 @@ typedef int64_t
 
 /* p == NULL allocates, want == 0 frees and returns NULL.  Results must be
  * aligned to 64 bytes. */
-typedef struct kofn_alloc {
-    void *(*fn)(void *ud, void *p, size_t want);
-    void *ud;
-} kofn_alloc;
+typedef void *(*kofn_alloc_fn)(void *ud, void *p, size_t want);
 
-/* Route every allocation of the library through `a`; NULL restores the C
+/* Route every allocation of the library through `fn`; NULL restores the C
  * library's.  Call it before anything else and from one thread. */
-KOFN_API void kofn_set_alloc(const kofn_alloc *a);
+KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
 
 /* ---- matrices ------------------------------------------------------------ */
 

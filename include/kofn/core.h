@@ -133,6 +133,7 @@ KOFN_API uint64_t kofn_action_digest(uint64_t h, const kofn_action *a);
 typedef struct kofn_core kofn_core;
 
 typedef struct kofn_core_options {
+    size_t size; /* sizeof(kofn_core_options), so that it may grow */
     kofn_in_flight in_flight;
     kofn_below below;
     kofn_time patience;   /* 0: for ever                */
@@ -149,6 +150,10 @@ typedef struct kofn_core_options {
     unsigned open; /* products at once; 0: 1 */
     double mu;     /* STREAM: see kofn_options */
 } kofn_core_options;
+#define KOFN_CORE_OPTIONS_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_core_options)                                      \
+    }
 
 /* For several operands, a plan each, of the same workers, seats and groups: a
  * seat is one of all of them.  Borrows the plans. */

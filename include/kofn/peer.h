@@ -102,6 +102,7 @@ typedef struct kofn_operand {
  * arguments may matter to what they make, for who joins or falls behind goes on
  * from another's vector. */
 typedef struct kofn_program {
+    size_t size; /* sizeof(kofn_program), so that it may grow */
     const kofn_stage *stage;
     size_t stages;
     const kofn_operand *operand;
@@ -134,6 +135,10 @@ typedef struct kofn_program {
     size_t recalls; /* at least 2: a node that is farther behind needs a new
                        block                                             */
 } kofn_program;
+#define KOFN_PROGRAM_INIT                                                      \
+    {                                                                          \
+        .size = sizeof(kofn_program)                                           \
+    }
 
 typedef struct kofn_peer_options {
     size_t size;    /* sizeof(kofn_peer_options), so that it may grow */
@@ -186,6 +191,10 @@ typedef struct kofn_peer_options {
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
     void *erred_ud;
 } kofn_peer_options;
+#define KOFN_PEER_OPTIONS_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_peer_options), .seat = KOFN_NO_SEAT                \
+    }
 
 /* Goes on from v (n x 1, contiguous, float64, the same on all nodes) together
  * with all nodes that `t` can reach, until the last iterate, which is then in

@@ -147,6 +147,7 @@ typedef struct kofn_ask {
 } kofn_ask;
 
 typedef struct kofn_scheme {
+    size_t size; /* sizeof(kofn_scheme), so that it may grow */
     const char *name, *summary, *cite;
     unsigned ops;             /* kofn_op bits                */
     const kofn_param *params; /* ends with a NULL name       */

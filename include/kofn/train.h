@@ -48,6 +48,10 @@ typedef struct kofn_net_shape {
     double sparsity_weight; /* of the Kullback-Leibler penalty on that; 0:
                                 there is none                                */
 } kofn_net_shape;
+#define KOFN_NET_SHAPE_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(kofn_net_shape)                                         \
+    }
 
 typedef struct kofn_net kofn_net;
 
@@ -56,6 +60,7 @@ typedef struct kofn_net kofn_net;
 KOFN_API kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
                                   uint64_t seed);
 KOFN_API void kofn_net_free(kofn_net *net);
+/* Begin `shape` with KOFN_NET_SHAPE_INIT; its widths are the network's. */
 KOFN_API void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape);
 /* W_l, l = 1 .. layers: widths[l] x (widths[l-1] + 1).  Yours to read and write;
  * NULL: there is no such layer. */
@@ -112,6 +117,10 @@ typedef struct kofn_train_options {
      * kofn_scrub after every so many steps; 0: never. */
     unsigned scrub;
 } kofn_train_options;
+#define KOFN_TRAIN_OPTIONS_INIT                                                \
+    {                                                                          \
+        .size = sizeof(kofn_train_options)                                     \
+    }
 
 typedef struct kofn_train_result {
     unsigned steps;
@@ -204,6 +213,10 @@ typedef struct kofn_nets_options {
     kofn_nets_watch watch;
     void *watch_ud;
 } kofn_nets_options;
+#define KOFN_NETS_OPTIONS_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_nets_options)                                      \
+    }
 
 typedef struct kofn_nets kofn_nets;
 

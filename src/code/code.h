@@ -25,6 +25,7 @@ struct kofn_plan {
     kofn_layout layout;
     const struct kf_operation *op;
     const kofn_scheme *scheme;
+    kofn_scheme own; /* what `scheme` is: all that its author knew of */
     kofn_args args;
     size_t workers;
     size_t span;   /* strips of a block: rows of a part of A        */

@@ -360,10 +360,12 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
 kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
                               size_t operands, const kofn_core_options *opt)
 {
+    kofn_core_options all = KOFN_CORE_OPTIONS_INIT;
     kofn_core *c;
     kofn_status st;
 
     *out = NULL;
+    TRY(kf_given(&all, sizeof all, opt, "KOFN_CORE_OPTIONS_INIT"));
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
@@ -372,8 +374,7 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
         return KOFN_NOMEM;
     c->haste = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
-    if (opt)
-        c->opt = *opt;
+    c->opt = all;
     if (c->opt.open == 0)
         c->opt.open = 1;
     if (c->opt.quarantine == 0)

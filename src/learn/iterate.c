@@ -15,19 +15,18 @@
 
 #include <math.h>
 
-static kofn_iterate_options with_defaults(const kofn_iterate_options *opt)
+static kofn_status with_defaults(kofn_iterate_options *o,
+                                 const kofn_iterate_options *opt)
 {
-    kofn_iterate_options o = {.size = sizeof o};
-
-    if (opt)
-        memcpy(&o, opt, kf_min(opt->size, sizeof o));
-    if (!(o.tolerance > 0))
-        o.tolerance = 1e-10;
-    if (o.max_iterations == 0)
-        o.max_iterations = 200;
-    if (!(o.damping > 0))
-        o.damping = 0.85;
-    return o;
+    *o = (kofn_iterate_options)KOFN_ITERATE_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_ITERATE_OPTIONS_INIT"));
+    if (!(o->tolerance > 0))
+        o->tolerance = 1e-10;
+    if (o->max_iterations == 0)
+        o->max_iterations = 200;
+    if (!(o->damping > 0))
+        o->damping = 0.85;
+    return KOFN_OK;
 }
 
 typedef struct iteration {
@@ -153,7 +152,8 @@ static kofn_status run_mesh(iteration *it)
 {
     const kofn_stage stage = {.plan = it->mesh->plan};
     const kofn_operand A = {it->dense, it->sparse};
-    const kofn_program program = {.stage = &stage,
+    const kofn_program program = {.size = sizeof program,
+                                  .stage = &stage,
                                   .stages = 1,
                                   .operand = &A,
                                   .operands = 1,
@@ -240,7 +240,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                                    "is not zero to start from");
-    it.opt = with_defaults(opt);
+    TRY(with_defaults(&it.opt, opt));
     it.update = power_update;
     TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
@@ -262,20 +262,13 @@ kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
     return power((iteration){.dense = A, .v = v}, opt, res);
 }
 
-static kofn_peering known(const kofn_peering *at)
-{
-    kofn_peering all = {0};
-
-    memcpy(&all, at, kf_min(at->size, sizeof all));
-    return all;
-}
-
 kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
                              kofn_matrix *v, const kofn_iterate_options *opt,
                              kofn_iterate_result *res)
 {
-    kofn_peering m = known(at);
+    kofn_peering m = KOFN_PEERING_INIT;
 
+    TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
     return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
 }
 
@@ -303,7 +296,7 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     kofn_matrix *v = it.v;
 
     TRY(check_vector(v));
-    it.opt = with_defaults(opt);
+    TRY(with_defaults(&it.opt, opt));
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
@@ -335,8 +328,9 @@ kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res)
 {
-    kofn_peering m = known(at);
+    kofn_peering m = KOFN_PEERING_INIT;
 
+    TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
     return pagerank(
         (iteration){.sparse = M, .v = v, .dangling = dangling, .mesh = &m}, opt,
         res);

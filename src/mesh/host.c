@@ -382,14 +382,13 @@ static uint64_t kept_job_of(const kf_host *h)
     return h->program.change ? h->job : digest_operands(h, d);
 }
 
-static void settle(kf_host *h, const kofn_peer_options *opt)
+static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
 {
     const kofn_plan *first = h->program.stage[0].plan;
     kofn_peer_options *o = &h->opt;
 
-    *o = (kofn_peer_options){.size = sizeof *o, .seat = KOFN_NO_SEAT};
-    if (opt)
-        memcpy(o, opt, kf_min(opt->size, sizeof *o));
+    *o = (kofn_peer_options)KOFN_PEER_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_PEER_OPTIONS_INIT"));
     if (o->nodes == 0)
         o->nodes = first->workers;
     if (o->quarantine == 0)
@@ -401,6 +400,7 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
     h->confirm = o->confirm          ? o->confirm
                  : h->program.change ? 1
                                      : kf_node_confirm(o->nodes);
+    return KOFN_OK;
 }
 
 kofn_status kf_host_random(void *into, size_t bytes)
@@ -486,21 +486,24 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_peer_options *opt, const kofn_matrix *v,
                         kofn_time (*clock)(void *), void *clock_ud)
 {
+    kofn_program whole = KOFN_PROGRAM_INIT;
     kf_host *h;
     kofn_status st;
 
     *out = NULL;
-    TRY(kf_node_stages_check(program->stage, program->stages));
+    TRY(kf_given(&whole, sizeof whole, program, "KOFN_PROGRAM_INIT"));
+    TRY(kf_node_stages_check(whole.stage, whole.stages));
     h = kf_zero(1, sizeof *h);
     if (!h)
         return KOFN_NOMEM;
     h->t = t;
-    h->program = *program;
+    h->program = whole;
     h->clock = clock;
     h->clock_ud = clock_ud;
     h->seat = KOFN_NO_SEAT;
-    settle(h, opt);
-    st = make(h, v);
+    st = settle(h, opt);
+    if (!st)
+        st = make(h, v);
     if (st) {
         kf_host_free(h);
         return st;

@@ -408,8 +408,12 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
         return KOFN_NOMEM;
     }
     p->opt = (kofn_away_options)KOFN_AWAY_OPTIONS_INIT;
-    if (opt)
-        memcpy(&p->opt, opt, kf_min(opt->size, sizeof p->opt));
+    st = kf_given(&p->opt, sizeof p->opt, opt, "KOFN_AWAY_OPTIONS_INIT");
+    if (st) {
+        kf_free(p);
+        t->close(t, 0);
+        return st;
+    }
     if (p->opt.silence <= 0)
         p->opt.silence = 5 * KOFN_SECOND;
     if (p->opt.strangers == 0) /* all who are to be there may come at once */

@@ -592,8 +592,11 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     kofn_status st;
 
     s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
-    if (opt)
-        memcpy(&s.opt, opt, kf_min(opt->size, sizeof s.opt));
+    st = kf_given(&s.opt, sizeof s.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
+    if (st) {
+        t->close(t, 0);
+        return st;
+    }
     s.exposed = (kf_exposed){.weather = s.opt.weather ? s.opt.weather : &s.fair,
                              .factor = 1,
                              .sleep_for = sleep_for,

@@ -98,14 +98,6 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
 
 static kofn_status check_numbers(const kofn_change *c)
 {
-    if (!c)
-        return kf_fail(KOFN_INVAL, "the change is missing; begin with "
-                                   "KOFN_CHANGE_INIT");
-    if (c->size != sizeof *c)
-        return kf_fail(KOFN_INVAL,
-                       "kofn_change says that it has %zu bytes and not %zu; "
-                       "begin with KOFN_CHANGE_INIT",
-                       c->size, sizeof *c);
     if (!isfinite(c->step) || !isfinite(c->decay) || !isfinite(c->momentum))
         return kf_fail(KOFN_NONFINITE,
                        "a change with step %g, decay %g and momentum %g: give "
@@ -235,13 +227,18 @@ static kofn_status update_by_nothing(kofn_job *j, size_t operand,
 kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
                         const kofn_matrix *U, const kofn_matrix *V)
 {
+    kofn_change c = KOFN_CHANGE_INIT;
+
     TRY(kf_job_check_operand(j, operand));
     TRY(check_job(j, operand));
-    TRY(check_numbers(change));
+    if (!change)
+        return kf_fail(KOFN_INVAL, "the change is missing; begin with "
+                                   "KOFN_CHANGE_INIT");
+    TRY(kf_given(&c, sizeof c, change, "KOFN_CHANGE_INIT"));
+    TRY(check_numbers(&c));
     if (!U != !V)
         return kf_fail(KOFN_INVAL,
                        "%s is missing; give both U and V, or neither",
                        U ? "V" : "U");
-    return U ? update(j, operand, change, U, V)
-             : update_by_nothing(j, operand, change);
+    return U ? update(j, operand, &c, U, V) : update_by_nothing(j, operand, &c);
 }

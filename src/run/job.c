@@ -96,7 +96,8 @@ static kofn_status check_audit(const kofn_job *j)
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                               size_t operands)
 {
-    kofn_core_options o = {.in_flight = j->opt.in_flight,
+    kofn_core_options o = {.size = sizeof o,
+                           .in_flight = j->opt.in_flight,
                            .below = j->opt.below,
                            .patience = j->opt.patience,
                            .tolerance = j->opt.tolerance,
@@ -159,9 +160,9 @@ kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
     }
     j->port = port;
     j->opt = (kofn_options)KOFN_OPTIONS_INIT;
-    if (opt)
-        memcpy(&j->opt, opt, kf_min(opt->size, sizeof j->opt));
-    st = hold(j, plan, operands);
+    st = kf_given(&j->opt, sizeof j->opt, opt, "KOFN_OPTIONS_INIT");
+    if (!st)
+        st = hold(j, plan, operands);
     if (st) {
         kofn_close(j);
         return st;

@@ -304,6 +304,7 @@ static kofn_status g_cgc_layout(kofn_layout *L)
 }
 
 const kofn_scheme kf_gc = {
+    .size = sizeof(kofn_scheme),
     .name = "gc",
     .summary = "sums of gradients; any d-1 stragglers, whole messages",
     .cite = "Tandon et al. 2017, arXiv:1612.03301",
@@ -315,6 +316,7 @@ const kofn_scheme kf_gc = {
 };
 
 const kofn_scheme kf_cgc = {
+    .size = sizeof(kofn_scheme),
     .name = "cgc",
     .summary = "sums of gradients; any d-m stragglers, messages 1/m as long",
     .cite = "Ye, Abbe 2018, arXiv:1802.03475",
@@ -326,6 +328,7 @@ const kofn_scheme kf_cgc = {
 };
 
 const kofn_scheme kf_g_cgc = {
+    .size = sizeof(kofn_scheme),
     .name = "g-cgc",
     .summary = "cgc in groups of d; any d-m stragglers of each group",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",

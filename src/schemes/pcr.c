@@ -409,6 +409,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
 }
 
 const kofn_scheme kf_pcr = {
+    .size = sizeof(kofn_scheme),
     .name = "pcr",
     .summary = "A' A x, the gradient of least squares; any 2 ceil(n/r) - 1",
     .cite = "Li et al. 2018, arXiv:1805.09934",

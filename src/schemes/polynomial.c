@@ -409,6 +409,7 @@ SCHEME(polydot)
 SCHEME(gpd)
 
 const kofn_scheme kf_polynomial = {
+    .size = sizeof(kofn_scheme),
     .name = "polynomial",
     .summary = "A B with rows of A and columns of B cut; any m p answers",
     .cite = "Yu et al. 2017, arXiv:1705.10464",
@@ -419,6 +420,7 @@ const kofn_scheme kf_polynomial = {
 };
 
 const kofn_scheme kf_matdot = {
+    .size = sizeof(kofn_scheme),
     .name = "matdot",
     .summary = "A B cut along the sum; fewest answers, 2n-1, each full size",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
@@ -429,6 +431,7 @@ const kofn_scheme kf_matdot = {
 };
 
 const kofn_scheme kf_polydot = {
+    .size = sizeof(kofn_scheme),
     .name = "polydot",
     .summary = "A B cut along all sides; any m p (2n-1) answers",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
@@ -439,6 +442,7 @@ const kofn_scheme kf_polydot = {
 };
 
 const kofn_scheme kf_gpd = {
+    .size = sizeof(kofn_scheme),
     .name = "gpd",
     .summary = "A B cut along all sides; any m n p + n - 1 answers",
     .cite = "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, "

@@ -126,6 +126,7 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
 }
 
 const kofn_scheme kf_product = {
+    .size = sizeof(kofn_scheme),
     .name = "product",
     .summary = "A B, rows of A and columns of B each with a code of their own",
     .cite = "Lee et al. 2017",

@@ -97,7 +97,7 @@ static void a_worker(void **state)
         static posting p;
 
         p = (posting){0};
-        kofn_set_alloc(NULL);
+        kofn_set_alloc(NULL, NULL);
         post(&p, &kinds[i]);
         both_ways(work, &p.o, KOFN_OK, 1);
         unpost(&p);
@@ -226,17 +226,16 @@ static void a_job(void **state)
 {
     static const rig_kind kind = {
         .spec = "mds:k=2", .workers = 4, .m = 40, .n = 9, .p = 1};
-    kofn_alloc once = {fail_once, NULL};
     rig r;
 
     (void)state;
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     rig_inputs(&r, &kind);
-    kofn_set_alloc(&once);
+    kofn_set_alloc(fail_once, NULL);
     every_allocation(rounds, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 5);
     every_allocation(stream, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
     every_allocation(changing, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     rig_down(&r);
 }
 

@@ -32,8 +32,6 @@ static void *watching(void *ud, void *p, size_t want)
     return now + 64;
 }
 
-static const kofn_alloc watch = {watching, NULL};
-
 /* ---- heads --------------------------------------------------------------- */
 
 static kf_head random_head(uint64_t seed)
@@ -437,7 +435,7 @@ static void blocks_that_travel(void **state)
     met m = {0};
 
     (void)state;
-    kofn_set_alloc(&watch);
+    kofn_set_alloc(watching, NULL);
     for (size_t i = 0; (spec = spec_at(i, more, 3)); i++) {
         size_t served = 0;
 
@@ -467,7 +465,7 @@ static void blocks_that_travel(void **state)
             fail_msg("no block of %s was sent", spec);
     }
     assert_int_equal(held, 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     print_message(
         "lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
         "below; %zu sparse, %zu sums\n",

@@ -197,7 +197,6 @@ static void *weigh(void *ud, void *p, size_t want)
  * for their mix does not grow with them. */
 static void many_lanes(void **state)
 {
-    const kofn_alloc weighing = {weigh, NULL};
     const size_t lanes = 60000, rows = 1000;
     kf_msg m = {.how = KF_HOW_GRAM, .hi = rows};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
@@ -205,7 +204,7 @@ static void many_lanes(void **state)
     note b;
 
     (void)state;
-    kofn_set_alloc(&weighing);
+    kofn_set_alloc(weigh, NULL);
     sparse(&b, lanes, rows, 0);
     assert_ok(kf_recipe_read(&r, b.p, b.n, &o));
     assert_ok(kf_parcel_new(&m.in, 4, 1, KOFN_F64));
@@ -220,7 +219,7 @@ static void many_lanes(void **state)
     kf_recipe_free(&r);
     kf_block_drop(r.block);
     assert_int_equal(held, 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Half of a batch would begin before the first point. */

@@ -445,7 +445,8 @@ static kofn_status decode_corners(const kofn_layout *L, const uint32_t *seats,
 static void sums_of_two_outer_products(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme corners = {.name = "corners",
+    static const kofn_scheme corners = {.size = sizeof(kofn_scheme),
+                                        .name = "corners",
                                         .ops = KOFN_MATMUL,
                                         .params = none,
                                         .layout = layout_of_corners,
@@ -501,7 +502,8 @@ static kofn_status seat_of_pairs(const kofn_layout *L, size_t seat, double *E0,
 static void every_lane_counts(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme pairs = {.name = "pairs",
+    static const kofn_scheme pairs = {.size = sizeof(kofn_scheme),
+                                      .name = "pairs",
                                       .ops = KOFN_MATMUL,
                                       .params = none,
                                       .layout = layout_of_pairs,
@@ -545,7 +547,8 @@ static kofn_status seat_of_nothing(const kofn_layout *L, size_t seat,
 static void nothing_is_an_outer_product(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme nothing = {.name = "nothing",
+    static const kofn_scheme nothing = {.size = sizeof(kofn_scheme),
+                                        .name = "nothing",
                                         .ops = KOFN_MATMUL,
                                         .params = none,
                                         .layout = layout_of_nothing,

@@ -540,6 +540,7 @@ static void cache_keeps_what_is_in_use(void **state)
 /* ---- a scheme of one's own: figure 1 of the paper ------------------------ */
 
 static const kofn_scheme fig1_scheme = {
+    .size = sizeof(kofn_scheme),
     .name = "fig1",
     .ops = KOFN_MATVEC | KOFN_MATMUL,
     .params = fig1_no_params,
@@ -642,6 +643,24 @@ static void singular_sets_are_refused(void **state)
     kf_free(y);
 }
 
+static void schemes_say_how_long_they_are(void **state)
+{
+    kofn_scheme old = fig1_scheme;
+    kofn_plan *plan;
+
+    (void)state;
+    old.size = offsetof(kofn_scheme, decode); /* has no such hook */
+    old.decode = (kofn_status(*)(const kofn_layout *, const uint32_t *, size_t,
+                                 double *))(uintptr_t)1;
+    assert_ok(kofn_plan_new_for(&plan, &matvec, &old, NULL, 6, 1));
+    assert_null(plan->scheme->decode);
+    kofn_plan_free(plan);
+    old.size = 0;
+    assert_status(KOFN_INVAL,
+                  kofn_plan_new_for(&plan, &matvec, &old, NULL, 6, 1));
+    assert_non_null(strstr(kofn_errmsg(), "sizeof(kofn_scheme)"));
+}
+
 TEST_FILE(code_test)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +677,7 @@ TEST_FILE(code_test)
         cmocka_unit_test(figure_1_decodes),
         cmocka_unit_test(figure_1_multiplies),
         cmocka_unit_test(singular_sets_are_refused),
+        cmocka_unit_test(schemes_say_how_long_they_are),
     };
 
     return cmocka_run_group_tests_name("code", tests, setup, NULL);

@@ -43,7 +43,8 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
                      const char *deal)
 {
     /* one task an arc, and no matter how noisy */
-    kofn_core_options opt = {.pieces = 1, .tolerance = 1e300};
+    kofn_core_options opt = {
+        .size = sizeof opt, .pieces = 1, .tolerance = 1e300};
     kofn_problem pb = {KOFN_MATVEC, span * k, 7, 1, KOFN_F64, false};
     char spec[80];
 
@@ -323,7 +324,7 @@ static void pieces_of_a_share(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        kofn_core_options opt = {.tolerance = 1e300};
+        kofn_core_options opt = {.size = sizeof opt, .tolerance = 1e300};
         floor_t f = {0};
         char spec[40];
         size_t came = 0;

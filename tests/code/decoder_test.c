@@ -171,6 +171,7 @@ static kofn_status sum_seat(const kofn_layout *L, size_t seat, double *E0,
 }
 
 static const kofn_scheme sums = {
+    .size = sizeof(kofn_scheme),
     .name = "sums",
     .summary = "a sum of row blocks, two of them a seat",
     .cite = "-",

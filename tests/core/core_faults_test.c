@@ -7,7 +7,8 @@
  * strips are asked for again? */
 static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
 {
-    kofn_core_options opt = {.in_flight = mode, .pieces = (unsigned)pieces};
+    kofn_core_options opt = {
+        .size = sizeof opt, .in_flight = mode, .pieces = (unsigned)pieces};
     size_t before, again = 0, missing = 0, open;
     body b;
 
@@ -91,7 +92,7 @@ static void whoever_fails_is_not_asked_again(void **state)
     (void)state;
     for (size_t s = 0; s < 4; s++)
         for (unsigned pieces = 1; pieces < 4; pieces += 2) {
-            kofn_core_options opt = {.pieces = pieces};
+            kofn_core_options opt = {.size = sizeof opt, .pieces = pieces};
             body b;
 
             fleet_open(&b, specs[s], 4, 8, &opt);
@@ -159,7 +160,8 @@ static void reserves_are_called(void **state)
 
 static void pause_and_patience(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .patience = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .patience = 1000};
     body b;
 
     (void)state;
@@ -193,7 +195,8 @@ static void pause_and_patience(void **state)
 /* Whoever pauses for ever is not made impatient by the alarm for stragglers. */
 static void lateness_is_not_impatience(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .late = 2};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .late = 2};
     body b;
 
     (void)state;
@@ -219,7 +222,8 @@ static void lateness_is_not_impatience(void **state)
 /* Waiting cannot help when every seat that can exist has answered. */
 static void pausing_does_not_heal_instability(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     body b;
 
     (void)state;
@@ -235,7 +239,8 @@ static void pausing_does_not_heal_instability(void **state)
  * answered is refused. */
 static void what_is_needed_is_counted_in_workers(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     kf_core_view v;
     body b;
 
@@ -257,7 +262,8 @@ static void degrade(void **state)
 {
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
-        kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
         body b;
 
@@ -296,7 +302,8 @@ static void degraded_rounds_give_all_there_is(void **state)
 
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
-        kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
         kofn_event ev;
         kofn_action work[200];

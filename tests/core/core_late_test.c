@@ -6,7 +6,7 @@
 
 static void others_are_asked_for_what_is_late(void **state)
 {
-    kofn_core_options opt = {.late = 3};
+    kofn_core_options opt = {.size = sizeof opt, .late = 3};
     body b;
 
     (void)state;
@@ -37,7 +37,7 @@ static void others_are_asked_for_what_is_late(void **state)
 /* Alarms come to an end although time stands still. */
 static void alarms_move_on(void **state)
 {
-    kofn_core_options opt = {.late = 1};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1};
     body b;
 
     (void)state;
@@ -60,7 +60,7 @@ static void alarms_move_on(void **state)
  * three live workers are enough for a code that needs three. */
 static void the_late_are_a_last_resort(void **state)
 {
-    kofn_core_options opt = {.late = 2, .pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .late = 2, .pieces = 1};
     body b;
 
     (void)state;
@@ -82,7 +82,7 @@ static void the_late_are_a_last_resort(void **state)
  * takes twice as long as half of them. */
 static void who_waits_for_a_core_is_not_late(void **state)
 {
-    kofn_core_options opt = {.late = 1.5};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1.5};
     body b;
 
     (void)state;
@@ -103,7 +103,7 @@ static void who_waits_for_a_core_is_not_late(void **state)
 /* Shares of one strip and of two: who has two is not late at 1.9 times. */
 static void a_larger_share_takes_longer(void **state)
 {
-    kofn_core_options opt = {.late = 1.5};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1.5};
     body b;
 
     (void)state;
@@ -130,7 +130,7 @@ static void a_larger_share_takes_longer(void **state)
 static void haste_follows_experience(void **state)
 {
     static const kofn_time slack[] = {500, 250, 125, 125, 125, 250, 500, 250};
-    kofn_core_options opt = {.late = 2};
+    kofn_core_options opt = {.size = sizeof opt, .late = 2};
     body b;
 
     (void)state;
@@ -158,7 +158,8 @@ static void haste_follows_experience(void **state)
  * that many rounds it is tried again. */
 static void small_shares_are_dealt_generously(void **state)
 {
-    kofn_core_options opt = {.late = 1.5, .late_least = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .late = 1.5, .late_least = 1000};
     size_t generous = 0, frugal = 0;
     body b;
 
@@ -210,7 +211,8 @@ static void small_shares_are_dealt_generously(void **state)
 
 /* ---- (g) who answers nothing --------------------------------------------- */
 
-static const kofn_core_options leasing = {.late = 1.5, .lease = 1000};
+static const kofn_core_options leasing = {
+    .size = sizeof leasing, .late = 1.5, .lease = 1000};
 
 /* Who needs everybody gives up a worker that is there and mute, and names it. */
 static void the_mute_are_given_up_and_named(void **state)
@@ -271,7 +273,8 @@ static void all_the_mute_are_counted(void **state)
 /* Its seat is for the next who comes. */
 static void others_take_the_seats_of_the_mute(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .lease = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .lease = 1000};
     body b;
 
     (void)state;
@@ -295,7 +298,7 @@ static void others_take_the_seats_of_the_mute(void **state)
  * and nobody is given up while nobody has answered. */
 static void long_work_is_no_silence(void **state)
 {
-    kofn_core_options opt = {.lease = 1000};
+    kofn_core_options opt = {.size = sizeof opt, .lease = 1000};
     body b;
 
     (void)state;
@@ -316,7 +319,7 @@ static void long_work_is_no_silence(void **state)
 /* The shortest lease there is counts as one. */
 static void a_lease_of_a_nanosecond(void **state)
 {
-    kofn_core_options opt = {.lease = 1};
+    kofn_core_options opt = {.size = sizeof opt, .lease = 1};
     body b;
 
     (void)state;

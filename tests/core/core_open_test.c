@@ -82,7 +82,8 @@ static void liars_among_products(void **state)
     for (uint64_t seed = 0; seed < 90; seed++) {
         size_t f = seed % (sizeof fleet / sizeof *fleet);
         kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 79, 0);
-        kofn_core_options opt = {.open = OPEN,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .open = OPEN,
                                  .errors = seed / 3 % 2
                                                ? KOFN_ERRORS_PROBABILISTIC
                                                : KOFN_ERRORS_ADVERSARIAL,
@@ -129,7 +130,8 @@ static void products_do_not_disturb_each_other(void **state)
     for (uint64_t seed = 0; seed < 240; seed++) {
         size_t f = seed % (sizeof fleet / sizeof *fleet);
         kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 78, 0);
-        kofn_core_options opt = {.open = OPEN,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .open = OPEN,
                                  .in_flight = seed / 6 % 2
                                                   ? KOFN_IN_FLIGHT_KEEP
                                                   : KOFN_IN_FLIGHT_LEDGER,
@@ -188,6 +190,7 @@ static void one_is_cancelled_after_any_event(void **state)
             for (size_t nth = 0; nth < OPEN; nth++) {
                 kf_rng r = kf_rng_stream(f, KF_FOR_DATA, 80, 0);
                 kofn_core_options opt = {
+                    .size = sizeof opt,
                     .open = OPEN,
                     .errors = fleet[f].liars ? KOFN_ERRORS_PROBABILISTIC
                                              : KOFN_ERRORS_NONE,
@@ -222,7 +225,7 @@ static void one_is_cancelled_after_any_event(void **state)
 /* One that is over, or that never was, cannot be. */
 static void what_cannot_be_cancelled(void **state)
 {
-    kofn_core_options opt = {.open = 2};
+    kofn_core_options opt = {.size = sizeof opt, .open = 2};
     kf_core_view v;
     body b;
 
@@ -250,7 +253,7 @@ static void as_many_as_may_be_open(void **state)
 
     (void)state;
     for (unsigned open = 0; open < 3; open++) {
-        kofn_core_options opt = {.open = open};
+        kofn_core_options opt = {.size = sizeof opt, .open = open};
         size_t may = open ? open : 1;
 
         body_open(&b, "mds:k=2,basis=gauss", 3, 4, 0, &opt);
@@ -290,7 +293,8 @@ static void answer_of(body *b, uint32_t product, uint32_t worker, kofn_time now)
 /* What a product takes a worker counts from when it is done with older ones. */
 static void a_product_that_waited_is_not_slow(void **state)
 {
-    kofn_core_options opt = {.open = 2, .late = 2, .pieces = 1};
+    kofn_core_options opt = {
+        .size = sizeof opt, .open = 2, .late = 2, .pieces = 1};
     body b;
 
     (void)state;
@@ -309,7 +313,8 @@ static void a_product_that_waited_is_not_slow(void **state)
 /* Whoever was at what is not wanted any more is not mute because of it. */
 static void a_cancelled_task_is_no_silence(void **state)
 {
-    kofn_core_options opt = {.open = 2, .lease = 100, .pieces = 1};
+    kofn_core_options opt = {
+        .size = sizeof opt, .open = 2, .lease = 100, .pieces = 1};
     body b;
 
     (void)state;

@@ -265,6 +265,7 @@ static kofn_core_options random_options(kf_rng *r)
     static const unsigned pieces[] = {0, 1, 2, 7};
     static const double tolerances[] = {0, 0, 0, 3e-15, 2e-14};
     kofn_core_options o = {
+        .size = sizeof o,
         .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
         .below = (kofn_below)kf_rng_below(r, 3),
         .patience = kf_rng_below(r, 2) ? 0 : 2000,

@@ -6,7 +6,7 @@
 
 static void a_normal_life(void **state)
 {
-    kofn_core_options opt = {.pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
     body b;
 
     (void)state;
@@ -159,7 +159,8 @@ static void a_round_without_workers(void **state)
 
     (void)state;
     for (int below = 0; below < 3; below++) {
-        kofn_core_options opt = {.below = (kofn_below)below, .patience = 10};
+        kofn_core_options opt = {
+            .size = sizeof opt, .below = (kofn_below)below, .patience = 10};
         body b;
 
         body_open(&b, p, &opt);
@@ -229,7 +230,8 @@ static void one_more_for_accuracy(void **state)
     }
     assert_true(six > 4 * seven && seven > 1.2 * eight);
     for (int i = 0; i < 3; i++) {
-        kofn_core_options opt = {.pieces = 1,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .pieces = 1,
                                  .tolerance = i == 0   ? 1.01 * seven
                                               : i == 1 ? eight * 1.01
                                                        : eight / 2};

@@ -490,7 +490,7 @@ static void never_enough_to_tell(void **state)
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 40, 10, 1, KOFN_F64, false};
-    kofn_core_options o = {.errors = KOFN_ERRORS_DETECT};
+    kofn_core_options o = {.size = sizeof o, .errors = KOFN_ERRORS_DETECT};
     kofn_plan *plan;
     kofn_core *core;
 

@@ -384,7 +384,8 @@ static void deals_alike(const walk *w, const kofn_core_options *o,
  * speeds of all kinds. */
 static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    kofn_core_options o = {.pieces = 1 + (unsigned)kf_rng_below(r, 4),
+    kofn_core_options o = {.size = sizeof o,
+                           .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .tolerance = 1e300};
     bool speeds = kf_rng_below(r, 2);
     uint32_t left[WALKERS];
@@ -422,7 +423,8 @@ static void deal(void **state)
 /* While `enough` of each group are there and answer in the end, rounds end. */
 static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    kofn_core_options o = {.pieces = 1 + (unsigned)kf_rng_below(r, 4),
+    kofn_core_options o = {.size = sizeof o,
+                           .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
                            .tolerance = 1e300};
     walk w;

@@ -568,9 +568,8 @@ TEST_FILE(peer_hostile_test)
         cmocka_unit_test(who_lies_is_named),
         cmocka_unit_test(histories),
     };
-    const kofn_alloc weighed = {weigh, NULL};
 
     rig_begin();
-    kofn_set_alloc(&weighed);
+    kofn_set_alloc(weigh, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -539,7 +539,8 @@ static void changing_up(sim *s, changing *c, const wide_kind *k, uint64_t seed)
             (kofn_stage){.plan = s->plan, .left = i == 1, .read = i == 2};
     s->own = c;
     s->opt.errors = k->errors;
-    s->program = (kofn_program){.stage = c->stage,
+    s->program = (kofn_program){.size = sizeof(kofn_program),
+                                .stage = c->stage,
                                 .stages = 3,
                                 .operand = &s->operand,
                                 .operands = 1,

@@ -260,7 +260,8 @@ static void tear_down(fixture *f)
 
 static kofn_program program_of(fixture *f)
 {
-    return (kofn_program){.stage = f->stage,
+    return (kofn_program){.size = sizeof(kofn_program),
+                          .stage = f->stage,
                           .stages = f->w->moves,
                           .operand = f->operand,
                           .operands = f->w->matrices,

@@ -567,7 +567,8 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
     s->stage = (kofn_stage){.plan = s->plan};
     s->operand = (kofn_operand){.dense = &s->A};
-    s->program = (kofn_program){.stage = &s->stage,
+    s->program = (kofn_program){.size = sizeof(kofn_program),
+                                .stage = &s->stage,
                                 .stages = 1,
                                 .operand = &s->operand,
                                 .operands = 1,

@@ -288,7 +288,10 @@ static inline void stage_join(stage *s, uint32_t worker)
 static inline void stage_open(stage *s, kofn_plan *plan,
                               const kofn_core_options *opt)
 {
-    kofn_core_options o = opt ? *opt : (kofn_core_options){.mu = 0.25};
+    kofn_core_options o =
+        opt ? *opt
+            : (kofn_core_options){.size = sizeof(kofn_core_options),
+                                  .mu = 0.25};
 
     *s = (stage){.plan = plan, .P = plan->workers};
     o.open = KOFN_OPEN_MOST;

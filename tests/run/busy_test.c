@@ -174,7 +174,7 @@ static void removed_with_its_mail(void **state)
     give(&o, 1, 9);
     office_down(&o); /* with mail that nobody read */
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Those that go of themselves have sent what they had done before. */
@@ -259,7 +259,7 @@ static void held_and_taken_back(void **state)
     nothing_comes(&o);
     office_down(&o);
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 TEST_FILE(busy_test)

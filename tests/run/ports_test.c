@@ -30,7 +30,7 @@ static void ports_close_unused(void **state)
         kofn_port_close(NULL);
         assert_int_equal(allocated(), before);
     }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* BLAS is set to one thread while a port is open, and only then. */
@@ -79,7 +79,7 @@ static void failed_jobs_close_their_port(void **state)
             kofn_plan_free(p);
             assert_int_equal(allocated(), before);
         }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* The answer of row 4 of the code, part by part. */
@@ -231,7 +231,7 @@ static void the_gone_hold_no_memory(void **state)
     }
     assert_int_equal(allocated(), before);
     rig_down(&r);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Results wander in after their round while joiners are still storing: they
@@ -269,7 +269,7 @@ static void latecomers_between_rounds(void **state)
     assert_true(late > 0);
     rig_down(&r);
     assert_int_equal(allocated(), before);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -468,7 +468,7 @@ static void closed_in_the_middle(void **state)
         rig_down(&r);
         assert_int_equal(allocated(), before);
     }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* A round in many small helpings is the same round. */

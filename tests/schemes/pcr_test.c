@@ -260,6 +260,7 @@ static kofn_status example_seat(const kofn_layout *L, size_t i, double *E0,
 }
 
 static const kofn_scheme example = {
+    .size = sizeof(kofn_scheme),
     .name = "example",
     .ops = KOFN_GRAM,
     .params = no_params,

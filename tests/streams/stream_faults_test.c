@@ -173,8 +173,10 @@ static void a_liar_and_anything(void **state)
 
     (void)state;
     for (size_t i = 0; i < (sizeof specs / sizeof *specs - 1) * 2; i++) {
-        kofn_core_options o = {
-            .mu = 0.25, .errors = modes[i % 2], .quarantine = 100};
+        kofn_core_options o = {.size = sizeof o,
+                               .mu = 0.25,
+                               .errors = modes[i % 2],
+                               .quarantine = 100};
         kofn_plan *plan = stream_plan(specs[i / 2], 4);
         bool few = plan->layout.max_seats < SIZE_MAX;
         static stage s;
@@ -214,7 +216,8 @@ static void random_events(void **state)
     (void)state;
     for (size_t run = 0; run < runs; run++) {
         kf_rng r = kf_rng_stream(run, KF_FOR_DATA, 1, 2);
-        kofn_core_options o = {.mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
+        kofn_core_options o = {
+            .size = sizeof o, .mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
         kofn_plan *plan = stream_plan(specs[run % 9], 3);
         static stage s;
 
@@ -299,7 +302,8 @@ static void nobody_is_left(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        kofn_core_options o = {.below = below[i], .patience = KOFN_SECOND};
+        kofn_core_options o = {
+            .size = sizeof o, .below = below[i], .patience = KOFN_SECOND};
         kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
         static stage s;
 
@@ -324,7 +328,8 @@ static void nobody_is_left(void **state)
 
 static void patience_runs_out(void **state)
 {
-    kofn_core_options o = {.below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
+    kofn_core_options o = {
+        .size = sizeof o, .below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
     kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 1);
     static stage s;
 
@@ -343,7 +348,7 @@ static void patience_runs_out(void **state)
  * without it. */
 static void who_hangs_is_given_up(void **state)
 {
-    kofn_core_options o = {.lease = KOFN_SECOND};
+    kofn_core_options o = {.size = sizeof o, .lease = KOFN_SECOND};
     kofn_plan *plan = stream_plan("uncoded", 3);
     kofn_action a;
     static stage s;

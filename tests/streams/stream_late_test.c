@@ -7,7 +7,8 @@
 
 #define NEVER_ENDING 1000000 /* as many times as long as others */
 
-static const kofn_core_options impatient = {.mu = 0.25, .late = 1.5};
+static const kofn_core_options impatient = {
+    .size = sizeof impatient, .mu = 0.25, .late = 1.5};
 
 static stage s;
 
