@@ -1,5 +1,8 @@
 /* kofn.h -- any k of n workers are enough.
  *
+ * For whoever has products of matrices, or sums of a function, computed by workers
+ * of which some are slow, lost or wrong.
+ *
  * The whole user interface, in the order one meets it: status, memory,
  * matrices, plan, ports and their weather, job, report; and, in kofn/learn.h,
  * what is made of rounds: iterations, the model of gradient codes, regression.
@@ -8,8 +11,12 @@
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
  *   - Who called _new or _open owns the handle and ends it with _free or
  *     _close; both accept NULL.
+ *   - A struct that begins with its size is begun with its _INIT: so it can grow,
+ *     and who was compiled before goes on with what it has.  KOFN_INVAL: it was not.
  *   - A kofn_matrix is a borrowed view.  kofn never frees what it points to,
  *     and keeps it past the call only where a comment says so.
+ *   - Times are in nanoseconds (kofn_time) where they are whole numbers, and in
+ *     seconds where they are not.
  *   - Nothing prints or exits.  One handle, one thread at a time.
  */
 #ifndef KOFN_H

@@ -1,5 +1,9 @@
 /* core.h -- the coordinator as a pure state machine: events in, actions out.
  *
+ * For whoever replays a journal (docs/journal.md), as `kofn replay` does, or studies
+ * what the coordinator does with events of his own; a job (kofn_open) drives one by
+ * itself.
+ *
  * No clock, no thread, no socket, no file, no randomness, and never a matrix:
  * it handles names (worker, seat, product, task, row) and the few numbers
  * needed to decide what is enough.  A task is a row of the code that some

@@ -1,5 +1,8 @@
 /* io.h -- files to matrices and back.
  *
+ * For programs that take their matrices, points and graphs from files of strangers,
+ * as the command does.
+ *
  * Reads
  *   NumPy's .npy, 1.0 to 3.0, C and Fortran order, both byte orders: floats of
  *     8 and 4 bytes as they are; those of 2 bytes, integers and booleans as

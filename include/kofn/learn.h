@@ -1,5 +1,8 @@
 /* learn.h -- users of the rounds of kofn.h, which includes this: iterations,
  * models of what gradient codes and streams of products take, regression.
+ *
+ * For whoever wants the whole iteration, and not its rounds, from a job.  Vectors are
+ * n x 1, contiguous, float64; points are rows.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H

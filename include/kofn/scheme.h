@@ -17,6 +17,9 @@
  * the code, for ever; workers come and go and sit on seats; a *strip* is a row
  * offset of a block, the unit in which work is dealt and decoded.
  *
+ * For authors of codes: fill in a kofn_scheme, as examples/scheme.c does, and
+ * kofn_plan_new_for makes plans of it that run wherever those of the library do.
+ *
  * A coefficient may stand for a small matrix: a quaternion code has lanes = 4,
  * so that a seat holds four sub-blocks, answers four results together, and
  * contributes four rows to each table.

@@ -1,5 +1,8 @@
 /* train.h -- dense neural networks, and their training by the workers of a job.
  *
+ * For whoever trains such a network from C: on sums of gradients, on weights that
+ * live coded with the workers, or without a master.
+ *
  * Layer l makes X_l = f(X_{l-1} W_l'), a row a point, X_0 being the points and
  * the last column of each W_l, which is multiplied by 1, the biases.  What is
  * minimised is the mean cost over a batch of points, and penalties:

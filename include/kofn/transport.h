@@ -6,6 +6,9 @@
  * transport (kofn_port_away), a worker's whole life (kofn_serve) and a node of
  * a masterless run stand on it, each once for all networks.
  *
+ * For authors of transports, who fill in a kofn_transport, and for programs that
+ * are a coordinator of workers elsewhere, or such a worker.
+ *
  * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one
  * peer's incarnation packets that were not sent as urgent arrive in the order
  * in which they were sent, whole or not at all; urgent ones may overtake. Where

@@ -203,7 +203,7 @@ static inline void begin_anew(body *b)
 static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
                          size_t workers, kofn_errors errors)
 {
-    *b = (body){.workers = workers};
+    *b = (body){.workers = workers, .opt = KOFN_CORE_OPTIONS_INIT};
     b->opt.errors = errors;
     b->opt.tolerance = 1e9;
     assert_ok(kofn_plan_new(&b->plan, pb, spec, workers, 1));
