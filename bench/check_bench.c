@@ -46,10 +46,10 @@ typedef struct fleet {
     kf_code *code;
     kofn_matrix A, in, out, result[MOST_SEATS];
     kf_resident resident;
-    kofn_block *block[MOST_SEATS];
+    kf_block *block[MOST_SEATS];
     kf_messages messages;
     kf_source source[MOST_SEATS];
-    kf_decoder *decoder;
+    kofn_decoder *decoder;
     double *H, *row, *col;
     size_t n, q, cols;
     kf_scratch scratch;
@@ -103,7 +103,7 @@ static void fleet_down(fleet *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         kf_free(f->result[i].data);
-        kofn_block_drop(f->block[i]);
+        kf_block_drop(f->block[i]);
     }
     kf_free(f->A.data);
     kf_free(f->in.data);
@@ -127,12 +127,12 @@ static double compute(fleet *f, size_t lo, size_t hi)
     double t = cpu_now();
 
     for (size_t i = lo; i < hi; i++) {
-        kofn_parcel *in = kf_messages_take(&f->messages, i);
+        kf_parcel *in = kf_messages_take(&f->messages, i);
 
         check(kf_data_compute(f->block[i], &in->m, 0, f->plan->span,
                               &f->result[i]),
               "compute");
-        kofn_parcel_drop(in);
+        kf_parcel_drop(in);
     }
     return cpu_now() - t;
 }
@@ -198,7 +198,7 @@ static void compare(const char *spec, size_t n, kofn_problem pb)
     printf(
         "  %-28s %4zu x %6.2f MiB of result, %6.2f MiB of block  %s\n", spec, n,
         (double)(f.result[0].rows * f.cols * kf_dtype_size(pb.dtype)) / 0x1p20,
-        (double)kofn_block_bytes(f.block[n - 1]) / 0x1p20,
+        (double)kf_block_bytes(f.block[n - 1]) / 0x1p20,
         pb.dtype == KOFN_F64 ? "f64" : "f32");
     printf("    check %8.3f ms  decode %8.3f  compute, each %8.3f  ratio to "
            "decode and one %.3f, all %.4f",

@@ -64,8 +64,8 @@ typedef struct fleet {
     kf_messages messages;
     kofn_matrix A, B, C;
     double *want;
-    kofn_block *block[SEATS];
-    kofn_parcel *result[SEATS];
+    kf_block *block[SEATS];
+    kf_parcel *result[SEATS];
 } fleet;
 
 static double *product(const kofn_matrix *a, const kofn_matrix *b)
@@ -87,15 +87,15 @@ static double *product(const kofn_matrix *a, const kofn_matrix *b)
 static void work(fleet *f)
 {
     for (size_t i = 0; i < f->workers; i++) {
-        kofn_msg m = {.how = KOFN_HOW_ROWS,
-                      .hi = f->plan->span,
-                      .in = kf_messages_take(&f->messages, i)};
+        kf_msg m = {.how = KF_HOW_ROWS,
+                    .hi = f->plan->span,
+                    .in = kf_messages_take(&f->messages, i)};
 
         check(kf_parcel_new(&m.result, f->plan->layout.lanes * f->plan->span,
                             m.in->m.cols, KOFN_F64),
               f->spec);
-        check(kofn_work(f->block[i], &m, NULL, NULL), f->spec);
-        kofn_parcel_drop(m.in);
+        check(kf_work_do(f->block[i], &m, NULL, NULL), f->spec);
+        kf_parcel_drop(m.in);
         f->result[i] = m.result;
     }
 }
@@ -126,8 +126,8 @@ static void fleet_up(fleet *f, const char *spec, size_t workers, size_t m,
 static void fleet_down(fleet *f)
 {
     for (size_t i = 0; i < f->workers; i++) {
-        kofn_block_drop(f->block[i]);
-        kofn_parcel_drop(f->result[i]);
+        kf_block_drop(f->block[i]);
+        kf_parcel_drop(f->result[i]);
     }
     kf_messages_free(&f->messages);
     kf_resident_free(&f->resident);
@@ -228,7 +228,7 @@ static bool try_set(fleet *f, const uint32_t *set, size_t n, finding *out)
 {
     kf_source source[SEATS];
     kf_scratch scratch = {0};
-    kf_decoder *d;
+    kofn_decoder *d;
     bool worst;
 
     out->sets++;
@@ -428,7 +428,7 @@ typedef struct stack {
     kofn_plan *plan;
     kf_code *code;
     size_t groups, n; /* results of each group */
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_matrix result[SEATS], out;
     kf_source source[SEATS];
     kf_scratch scratch;
@@ -551,7 +551,8 @@ static double engine(stack *s)
     wash();
     t = cpu_now();
     if (s->outputs)
-        kf_combine(s->outputs, s->sources, s->D, s->sources, s->src, s->dst,
+        kf_combine(&(kf_combination){s->outputs, s->sources, s->D, s->sources,
+                                     s->src, s->dst},
                    s->length, KOFN_F64);
     for (size_t i = 0; i < s->sources && !s->outputs; i++)
         memcpy(s->dst[i], s->src[i], s->length * 8);

@@ -139,7 +139,8 @@ static turn memory_turn(size_t m, size_t k, const void *const *src,
         best.plain = larger(best.plain, (double)moved / t);
         wash();
         t = cpu_now();
-        kf_combine(m, k, D, k, src, dst, bytes / size, dtype);
+        kf_combine(&(kf_combination){m, k, D, k, src, dst}, bytes / size,
+                   dtype);
         best.combine = larger(best.combine, (double)all / (cpu_now() - t));
     }
     t = run_plain(3, arena, all, &moved);
@@ -239,7 +240,7 @@ static void compute_case(size_t m, size_t len, kofn_dtype dtype)
 
         t[0] = cpu_now();
         for (int i = 0; i < times; i++)
-            kf_combine(m, k, D, k, src, dst, len, dtype);
+            kf_combine(&(kf_combination){m, k, D, k, src, dst}, len, dtype);
         t[1] = cpu_now();
         for (int i = 0; i < times; i++)
             gemm(D, S, C, m, len, k);

@@ -27,7 +27,7 @@ static size_t p = 4000000;
 typedef struct fleet {
     kofn_plan *plan;
     kf_code *code;
-    kf_decoder *decoder;
+    kofn_decoder *decoder;
     size_t count, length; /* messages; numbers in one */
     kofn_matrix *message;
     kf_source *source;
@@ -111,7 +111,8 @@ static void add_by_engine(const fleet *f, float *out)
         src[k] = f->message[k].data;
         ones[k] = 1;
     }
-    kf_combine(1, f->count, ones, f->count, src, &dst, f->length, KOFN_F32);
+    kf_combine(&(kf_combination){1, f->count, ones, f->count, src, &dst},
+               f->length, KOFN_F32);
     free(src);
     free(ones);
 }

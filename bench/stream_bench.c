@@ -14,7 +14,7 @@
 
 #include "hand_over.h"
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 #include <time.h>
 
@@ -36,12 +36,12 @@ typedef struct flow {
     uint32_t puts, takes, flight; /* products: so many at once */
 } flow;
 
-static kofn_status (*send_on)(kofn_port *p, kofn_msg *m);
+static kofn_status (*send_on)(kofn_port *p, kf_msg *m);
 static double handed; /* tasks, so far */
 
-static kofn_status send_and_count(kofn_port *p, kofn_msg *m)
+static kofn_status send_and_count(kofn_port *p, kf_msg *m)
 {
-    handed += m->type == KOFN_MSG_WORK;
+    handed += m->type == KF_MSG_WORK;
     return send_on(p, m);
 }
 

@@ -230,13 +230,13 @@ typedef struct seat {
     kf_code *code;
     kofn_matrix A;
     kf_resident resident;
-    kofn_block *block;
-    kofn_msg m;
+    kf_block *block;
+    kf_msg m;
 } seat;
 
-static kofn_parcel *parcel(size_t rows, size_t cols)
+static kf_parcel *parcel(size_t rows, size_t cols)
 {
-    kofn_parcel *p;
+    kf_parcel *p;
 
     check(kf_parcel_new(&p, rows, cols, KOFN_F64), "memory");
     for (size_t i = 0; i < rows * cols; i++)
@@ -255,18 +255,18 @@ static void seat_up(seat *s, const char *spec)
     check(kf_code_new(&s->code, s->plan), "code");
     check(kf_resident_dense(&s->resident, s->plan, &s->A), "cut");
     check(kf_data_encode(&s->resident, s->code, &last, 1, &s->block), "encode");
-    s->m = (kofn_msg){.type = KOFN_MSG_UPDATE,
-                      .change = change,
-                      .in = parcel(batch, s->block->lanes * s->block->rows),
-                      .with = parcel(batch, s->block->cols)};
-    check(kofn_block_change(s->block, &s->m), "update"); /* it is its own now */
+    s->m = (kf_msg){.type = KF_MSG_UPDATE,
+                    .change = change,
+                    .in = parcel(batch, s->block->lanes * s->block->rows),
+                    .with = parcel(batch, s->block->cols)};
+    check(kf_block_change(s->block, &s->m), "update"); /* it is its own now */
 }
 
 static void seat_down(seat *s)
 {
-    kofn_parcel_drop(s->m.in);
-    kofn_parcel_drop(s->m.with);
-    kofn_block_drop(s->block);
+    kf_parcel_drop(s->m.in);
+    kf_parcel_drop(s->m.with);
+    kf_block_drop(s->block);
     kf_resident_free(&s->resident);
     kf_code_free(s->code);
     kofn_plan_free(s->plan);
@@ -286,7 +286,7 @@ static void update(const char *spec)
     for (int i = 0; i < reps; i++) {
         double t = cpu_now();
 
-        check(kofn_block_change(s.block, &s.m), "update");
+        check(kf_block_change(s.block, &s.m), "update");
         ours[i] = cpu_now() - t;
         t = cpu_now();
         kf_mat_multiply_turned(&s.m.in->m, true, &s.m.with->m, false, &C);

@@ -36,18 +36,21 @@ static int leave_after_three(void *ud, const kofn_node_view *view,
 static void live(void *ud, kofn_transport *t)
 {
     node *me = ud;
-    kofn_iterate_options it = {.size = sizeof it, .tolerance = 1e-12};
-    kofn_peer_options peers = {.size = sizeof peers,
-                               .nodes = NODES,
-                               .seat = KOFN_NO_SEAT,
-                               .watch = leave_after_three,
-                               .watch_ud = me};
+    kofn_iterate_options it = KOFN_ITERATE_OPTIONS_INIT;
+    kofn_peer_options peers = KOFN_PEER_OPTIONS_INIT;
+    kofn_peering at = KOFN_PEERING_INIT;
     kofn_matrix v = {me->v, N, 1, 1, KOFN_F64};
 
+    it.tolerance = 1e-12;
+    peers.nodes = NODES;
+    peers.watch = leave_after_three;
+    peers.watch_ud = me;
+    at.transport = t;
+    at.plan = me->plan;
+    at.options = &peers;
     for (int i = 0; i < N; i++)
         me->v[i] = 1 + i; /* anything but an eigenvector */
-    me->st =
-        kofn_power_peers(t, me->plan, me->A, &v, &it, &peers, &me->res, NULL);
+    me->st = kofn_power_peers(&at, me->A, &v, &it, &me->res);
     snprintf(me->why, sizeof me->why, "%s", kofn_errmsg());
 }
 

@@ -39,6 +39,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
 }
 
 static const kofn_scheme parity = {
+    .size = sizeof(kofn_scheme),
     .name = "parity",
     .summary = "plain blocks and their sum",
     .cite = "Patterson, Gibson, Katz 1988",

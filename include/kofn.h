@@ -1,5 +1,8 @@
 /* kofn.h -- any k of n workers are enough.
  *
+ * For whoever has products of matrices, or sums of a function, computed by workers
+ * of which some are slow, lost or wrong.
+ *
  * The whole user interface, in the order one meets it: status, memory,
  * matrices, plan, ports and their weather, job, report; and, in kofn/learn.h,
  * what is made of rounds: iterations, regression.
@@ -8,8 +11,12 @@
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
  *   - Who called _new or _open owns the handle and ends it with _free or
  *     _close; both accept NULL.
+ *   - A struct that begins with its size is begun with its _INIT: so it can grow,
+ *     and who was compiled before goes on with what it has.  KOFN_INVAL: it was not.
  *   - A kofn_matrix is a borrowed view.  kofn never frees what it points to,
  *     and keeps it past the call only where a comment says so.
+ *   - Times are in nanoseconds (kofn_time) where they are whole numbers, and in
+ *     seconds where they are not.
  *   - Nothing prints or exits.  One handle, one thread at a time.
  */
 #ifndef KOFN_H
@@ -81,14 +88,11 @@ typedef int64_t
 
 /* p == NULL allocates, want == 0 frees and returns NULL.  Results must be
  * aligned to 64 bytes. */
-typedef struct kofn_alloc {
-    void *(*fn)(void *ud, void *p, size_t want);
-    void *ud;
-} kofn_alloc;
+typedef void *(*kofn_alloc_fn)(void *ud, void *p, size_t want);
 
-/* Route every allocation of the library through `a`; NULL restores the C
+/* Route every allocation of the library through `fn`; NULL restores the C
  * library's.  Call it before anything else and from one thread. */
-KOFN_API void kofn_set_alloc(const kofn_alloc *a);
+KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
 
 /* ---- matrices ------------------------------------------------------------ */
 
@@ -163,8 +167,8 @@ typedef struct kofn_plan_info {
                      long as nobody comes, goes or lies                       */
 } kofn_plan_info;
 
-/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_list() and
- * `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
+/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_at() of
+ * <kofn/scheme.h> and `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
  * coefficients. */
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
@@ -204,11 +208,10 @@ typedef struct kofn_happening {
 KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
-/* The same from text; `name` stands in for the path in messages. */
+/* The same from text, which messages call "events". */
 KOFN_API kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
                                        const char *text, size_t length,
-                                       const char *name, size_t workers,
-                                       size_t rounds);
+                                       size_t workers, size_t rounds);
 KOFN_API void kofn_events_free(kofn_happening *events);
 
 typedef enum kofn_clock {
@@ -502,6 +505,25 @@ extern KOFN_API const kofn_formula kofn_formulas[];
  * modelled clock; until that is said, as many as there are numbers in its
  * answers.  After the function was placed and before the first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
+/* What a worker's own way to multiply (kofn_serve_options of <kofn/transport.h>) is asked
+ * for: A B, both dense, of one type, float32 or float64, neither transposed;
+ * rows lie ld numbers apart.  One of them is of what the worker stores: A, or B
+ * where `left`.  It is the rows from `row` on and the columns from `col` on of
+ * `whole`, which may be kept where products are fast, on a GPU say: while
+ * `version` is the same, and not 0, so are the numbers at whole.data.  Under
+ * another one what was kept is of no use any more; 0: they came with their task
+ * and go with it. */
+typedef struct kofn_factors {
+    kofn_matrix A, B, whole;
+    size_t row, col;
+    bool left;
+    uint64_t version;
+} kofn_factors;
+/* Writes all of `out`, A.rows x B.cols of the same type, whose rows lie one
+ * behind the other, and nothing else.  It must be exact to the rounding of that
+ * type: TF32 and the like are not. */
+typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
+                                        kofn_matrix *out);
 /* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
  * out m x p and borrowed until the product is taken or cancelled.  *number: 1, 2, ... in the
  * order they are put.  Up to KOFN_OPEN_MOST may be put and not taken; beyond

@@ -1,5 +1,8 @@
 /* check.h -- is C = A B, from wherever C came?
  *
+ * For whoever has a product from hardware or people that may be wrong; no workers
+ * and no codes are needed.
+ *
  * A product of a GPU, of a vendor's BLAS, of somebody else's cluster is compared
  * with its operands in a few passes over them: sums of the rows and of the columns
  * of C with random weights against the same sums of A B.  Where these disagree

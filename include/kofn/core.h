@@ -1,5 +1,9 @@
 /* core.h -- the coordinator as a pure state machine: events in, actions out.
  *
+ * For whoever replays a journal (docs/journal.md), as `kofn replay` does, or studies
+ * what the coordinator does with events of his own; a job (kofn_open) drives one by
+ * itself.
+ *
  * No clock, no thread, no socket, no file, no randomness, and never a matrix:
  * it handles names (worker, seat, product, task, row) and the few numbers
  * needed to decide what is enough.  A task is a row of the code that some
@@ -28,7 +32,8 @@ typedef enum kofn_event_type {
                            p; a round begins, with none if product is 0   */
     KOFN_EV_RESULT,     /* worker, product, task, row: its answer is here */
     KOFN_EV_FAILED,     /* likewise: the worker could not compute it      */
-    KOFN_EV_ALARM,      /* kofn_core_alarm() has come                     */
+    KOFN_EV_ALARM,      /* time has passed: who is late, owes an answer for
+                           too long or is waited for in vain?  At any time */
     KOFN_EV_VERDICT,    /* product, task, status, bad: what a check found */
     KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
                            has stored a block                             */
@@ -88,14 +93,15 @@ typedef enum kofn_action_type {
                           lo: tasks of its longest list; hi: marked workers */
 } kofn_action_type;
 
-struct kf_decoder; /* which results make which wants; src/code/code.h */
+/* Which results make which wants. */
+typedef struct kofn_decoder kofn_decoder;
 
 typedef struct kofn_action {
     kofn_action_type type;
     uint32_t worker, product, task;
-    size_t seat;                      /* STORE: of the plan */
-    size_t group, row, lo, hi;        /* row: of that group's code */
-    const struct kf_decoder *decoder; /* until another product begins; STREAM:
+    size_t seat;                 /* STORE: of the plan */
+    size_t group, row, lo, hi;   /* row: of that group's code */
+    const kofn_decoder *decoder; /* until another product begins; STREAM:
                                          until the second round after this  */
     const uint32_t *tasks; /* one per row of the decoder, until the next step */
     size_t first, count;   /* tasks: how many; first is the core's own        */
@@ -131,6 +137,7 @@ KOFN_API uint64_t kofn_action_digest(uint64_t h, const kofn_action *a);
 typedef struct kofn_core kofn_core;
 
 typedef struct kofn_core_options {
+    size_t size; /* sizeof(kofn_core_options), so that it may grow */
     kofn_in_flight in_flight;
     kofn_below below;
     kofn_time patience;   /* 0: for ever                */
@@ -147,10 +154,11 @@ typedef struct kofn_core_options {
     unsigned open; /* products at once; 0: 1 */
     double mu;     /* STREAM: see kofn_options */
 } kofn_core_options;
+#define KOFN_CORE_OPTIONS_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_core_options)                                      \
+    }
 
-/* Borrows the plan. */
-KOFN_API kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
-                                   const kofn_core_options *opt);
 /* For several operands, a plan each, of the same workers, seats and groups: a
  * seat is one of all of them.  Borrows the plans. */
 KOFN_API kofn_status kofn_core_new_all(kofn_core **out,
@@ -160,58 +168,7 @@ KOFN_API kofn_status kofn_core_new_all(kofn_core **out,
 KOFN_API kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev);
 /* The next action of the last step; drain them all before the next step. */
 KOFN_API bool kofn_core_next(kofn_core *c, kofn_action *out);
-/* When to send KOFN_EV_ALARM unless something else happens before. */
-KOFN_API kofn_time kofn_core_alarm(const kofn_core *c);
 KOFN_API void kofn_core_free(kofn_core *c);
-/* The plan for a use; NULL: it is not served. */
-KOFN_API const kofn_plan *kofn_core_plan(const kofn_core *c, uint32_t use);
-/* The rows of the code of a use, which it shares with whoever encodes. */
-struct kf_code;
-KOFN_API struct kf_code *kofn_core_code(kofn_core *c, uint32_t use);
-/* Its decoders, for those who answer KOFN_DO_CHECK. */
-struct kf_cache;
-KOFN_API struct kf_cache *kofn_core_cache(kofn_core *c, uint32_t use);
-
-/* Workers on a seat who were located and are not forgiven yet: what they answer is not
- * to be believed where nothing is compared. */
-KOFN_API size_t kofn_core_suspects(const kofn_core *c);
-
-/* `rows`, `done` and `corrupt` are of the product that began last. */
-typedef struct kofn_core_view {
-    unsigned round; /* the number of that product */
-    bool running;
-    size_t needed; /* a starved one: live workers that it waits for; else 0 */
-    size_t live, storing, standby; /* workers */
-    size_t liars;   /* principals that may lie together and make no wrong answer
-                     pass, whatever they know; with errors */
-    size_t awaited; /* workers with a task in hand */
-    double done;    /* share of its strips that has come */
-    size_t dropped; /* events that did not fit, since the beginning */
-    const size_t *rows;      /* per worker: strips it was asked for          */
-    const unsigned *located; /* per worker: products it was located in */
-    size_t corrupt;          /* results found wrong                          */
-    size_t workers;          /* length of rows */
-} kofn_core_view;
-KOFN_API kofn_worker_state kofn_core_worker(const kofn_core *c,
-                                            uint32_t worker);
-/* The seat of a worker that is storing, live or leaving; SIZE_MAX: it is none of
- * these. */
-KOFN_API size_t kofn_core_seat(const kofn_core *c, uint32_t worker);
-/* Does it stand by because its principal has all the seats it may have? */
-KOFN_API bool kofn_core_crowded(const kofn_core *c, uint32_t worker);
-/* What a look says of `live` and `storing`, without the cost of one. */
-KOFN_API size_t kofn_core_live(const kofn_core *c);
-KOFN_API size_t kofn_core_storing(const kofn_core *c);
-KOFN_API size_t kofn_core_known(const kofn_core *c); /* who ever came */
-/* Looks at all groups and cells. */
-KOFN_API void kofn_core_look(const kofn_core *c, kofn_core_view *v);
-/* The same with what is of a product of that one: it is open, or none has begun
- * since it was. */
-KOFN_API void kofn_core_look_at(const kofn_core *c, uint32_t product,
-                                kofn_core_view *v);
-/* The round of a stream that ended in the last step; its load and times are not
- * known here. */
-KOFN_API void kofn_core_round(const kofn_core *c, kofn_stream_round *out);
 /* Where the products that are open stand, in lines of words for people. */
 KOFN_API void kofn_core_tell(const kofn_core *c,
                              void (*line)(void *ud, const char *words),

@@ -1,5 +1,8 @@
 /* io.h -- files to matrices and back.
  *
+ * For programs that take their matrices, points and graphs from files of strangers,
+ * as the command does.
+ *
  * Reads
  *   NumPy's .npy, 1.0 to 3.0, C and Fortran order, both byte orders: floats of
  *     8 and 4 bytes as they are; those of 2 bytes, integers and booleans as
@@ -59,7 +62,6 @@ KOFN_API const kofn_matrix *kofn_file_labels(const kofn_file *f);
 /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as n x 1;
  * else 2. */
 KOFN_API unsigned kofn_file_dims(const kofn_file *f);
-KOFN_API bool kofn_file_mapped(const kofn_file *f);
 KOFN_API void kofn_file_free(kofn_file *f);
 
 /* All of these write to a temporary name beside `path`, force it to disk and
@@ -69,7 +71,6 @@ KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                                     unsigned dims);
 /* Coordinate, general; pattern when every value is 1. */
 KOFN_API kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a);
-KOFN_API kofn_status kofn_write_csv(const char *path, const kofn_matrix *a);
 /* By the suffix: .npy, .csv, .mtx (array format). */
 KOFN_API kofn_status kofn_write(const char *path, const kofn_matrix *a,
                                 unsigned dims);

@@ -19,7 +19,7 @@ typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
                           const kofn_report *rep);
 
 typedef struct kofn_iterate_options {
-    size_t size;
+    size_t size;             /* sizeof(kofn_iterate_options) */
     double tolerance;        /* stop when the change is below it; 0: 1e-10 */
     unsigned max_iterations; /* 0: 200 */
     double damping;          /* PageRank; 0: 0.85 */
@@ -29,6 +29,10 @@ typedef struct kofn_iterate_options {
      * v, as if there had been no break; NULL: begin. */
     const struct kofn_iterate_result *resume;
 } kofn_iterate_options;
+#define KOFN_ITERATE_OPTIONS_INIT                                              \
+    {                                                                          \
+        .size = sizeof(kofn_iterate_options)                                   \
+    }
 
 /* Kept up to date before every call of the watch. */
 typedef struct kofn_iterate_result {
@@ -144,6 +148,10 @@ typedef struct kofn_regress_options {
     bool intercept; /* the last column of X is all ones; the ridge is not of
                        its weight                                          */
 } kofn_regress_options;
+#define KOFN_REGRESS_OPTIONS_INIT                                              \
+    {                                                                          \
+        .size = sizeof(kofn_regress_options)                                   \
+    }
 
 typedef struct kofn_regress_result {
     unsigned iterations;

@@ -1,5 +1,8 @@
 /* mpi.h -- packets between the ranks of an MPI job.
  *
+ * For programs that are started as ranks and are coordinator, workers or nodes of a
+ * mesh there: what it opens is a transport like any other.
+ *
  * MPI is no part of libkofn: what uses it is a library of its own, one for
  * Open MPI and one for MPICH, and kofn_mpi_open loads the one that the job
  * was started with.  Point to point only: no rank is ever waited for alone,

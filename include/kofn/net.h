@@ -1,5 +1,7 @@
 /* net.h -- the transport for machines that come and go: TCP and Unix sockets.
- * Library kofn-net.
+ *
+ * For coordinators (kofn_port_away), workers (kofn_serve) and nodes of a mesh
+ * (<kofn/peer.h>) that are processes or machines of their own.
  *
  * One side listens (the coordinator), the others connect to it (workers) and
  * connect again by themselves after every loss; or every node listens and

@@ -17,6 +17,9 @@
  * the code, for ever; workers come and go and sit on seats; a *strip* is a row
  * offset of a block, the unit in which work is dealt and decoded.
  *
+ * For authors of codes: fill in a kofn_scheme, as examples/scheme.c does, and
+ * kofn_plan_new_for makes plans of it that run wherever those of the library do.
+ *
  * A coefficient may stand for a small matrix: a quaternion code has lanes = 4,
  * so that a seat holds four sub-blocks, answers four results together, and
  * contributes four rows to each table.
@@ -147,6 +150,7 @@ typedef struct kofn_ask {
 } kofn_ask;
 
 typedef struct kofn_scheme {
+    size_t size; /* sizeof(kofn_scheme), so that it may grow */
     const char *name, *summary, *cite;
     unsigned ops;             /* kofn_op bits                */
     const kofn_param *params; /* ends with a NULL name       */
@@ -210,19 +214,6 @@ __attribute__((format(printf, 1, 2)))
 KOFN_API kofn_status
 kofn_refuse(const char *fmt, ...);
 
-/* cos and sin of 2 pi num / den with the angle reduced exactly. */
-KOFN_API void kofn_cossin(uint64_t num, uint64_t den, double *cosine,
-                          double *sine);
-
-/* X = P^-1 B in place of B (n x cols); P is n x n and is destroyed.
- * KOFN_UNSTABLE when it is singular. */
-KOFN_API kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B);
-/* D = W G^+: of all D that come closest to D G = W the smallest.  G is
- * results x symbols, W wants x symbols. */
-KOFN_API kofn_status kofn_pseudo(size_t results, size_t symbols,
-                                 const double *G, size_t wants, const double *W,
-                                 double *D);
-
 /* Families of coefficients for "any k of n", docs/numerics.md. */
 #define KOFN_BASES                                                             \
     "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
@@ -254,20 +245,6 @@ KOFN_API kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
 /* Its seat(). */
 KOFN_API kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat,
                                      double *E0, double *E1, double *G);
-
-/* Results a seat of this family answers together: 4 for quaternions, else 1. */
-KOFN_API size_t kofn_basis_lanes(kofn_basis b);
-/* Fresh rows beyond the first n exist. */
-KOFN_API bool kofn_basis_open(kofn_basis b);
-/* Tables that need the whole matrix at once (HAAR) make them here; *state is
- * for kofn_basis_rows and is freed with kofn_free.  NULL for the others. */
-KOFN_API kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k,
-                                        uint64_t seed, void **state);
-/* Rows of seat i of an (n, k) code: lanes x (lanes * k).  With weight w > 0
- * only w of the k blocks are mixed, cyclically placed (quaternion, gauss). */
-KOFN_API kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
-                                     size_t weight, uint64_t seed,
-                                     const void *state, double *rows);
 
 #ifdef __cplusplus
 }

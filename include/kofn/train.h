@@ -1,5 +1,8 @@
 /* train.h -- dense neural networks, and their training by the workers of a job.
  *
+ * For whoever trains such a network from C: on sums of gradients, on weights that
+ * live coded with the workers, or without a master.
+ *
  * Layer l makes X_l = f(X_{l-1} W_l'), a row a point, X_0 being the points and
  * the last column of each W_l, which is multiplied by 1, the biases.  What is
  * minimised is the mean cost over a batch of points, and penalties:
@@ -48,6 +51,10 @@ typedef struct kofn_net_shape {
     double sparsity_weight; /* of the Kullback-Leibler penalty on that; 0:
                                 there is none                                */
 } kofn_net_shape;
+#define KOFN_NET_SHAPE_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(kofn_net_shape)                                         \
+    }
 
 typedef struct kofn_net kofn_net;
 
@@ -56,6 +63,7 @@ typedef struct kofn_net kofn_net;
 KOFN_API kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
                                   uint64_t seed);
 KOFN_API void kofn_net_free(kofn_net *net);
+/* Begin `shape` with KOFN_NET_SHAPE_INIT; its widths are the network's. */
 KOFN_API void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape);
 /* W_l, l = 1 .. layers: widths[l] x (widths[l-1] + 1).  Yours to read and write;
  * NULL: there is no such layer. */
@@ -112,6 +120,10 @@ typedef struct kofn_train_options {
      * kofn_scrub after every so many steps; 0: never. */
     unsigned scrub;
 } kofn_train_options;
+#define KOFN_TRAIN_OPTIONS_INIT                                                \
+    {                                                                          \
+        .size = sizeof(kofn_train_options)                                     \
+    }
 
 typedef struct kofn_train_result {
     unsigned steps;
@@ -204,6 +216,10 @@ typedef struct kofn_nets_options {
     kofn_nets_watch watch;
     void *watch_ud;
 } kofn_nets_options;
+#define KOFN_NETS_OPTIONS_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_nets_options)                                      \
+    }
 
 typedef struct kofn_nets kofn_nets;
 

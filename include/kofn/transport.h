@@ -6,6 +6,9 @@
  * transport (kofn_port_away), a worker's whole life (kofn_serve) and a node of
  * a masterless run stand on it, each once for all networks.
  *
+ * For authors of transports, who fill in a kofn_transport, and for programs that
+ * are a coordinator of workers elsewhere, or such a worker.
+ *
  * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one
  * peer's incarnation packets that were not sent as urgent arrive in the order
  * in which they were sent, whole or not at all; urgent ones may overtake. Where
@@ -16,7 +19,7 @@
 #ifndef KOFN_TRANSPORT_H
 #define KOFN_TRANSPORT_H
 
-#include <kofn/port.h>
+#include <kofn.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -160,8 +163,6 @@ typedef struct kofn_away_options {
  * failure.  A block is encoded while it is sent, some rows at a time. */
 KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                                     const kofn_away_options *opt);
-/* The number of the job that workers know it by. */
-KOFN_API uint64_t kofn_port_job(const kofn_port *port);
 
 /* ---- a worker's life ----------------------------------------------------- */
 

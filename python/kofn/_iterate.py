@@ -61,8 +61,12 @@ def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
     res = [ffi.new("kofn_iterate_result *") for _ in range(count)]
 
     def live(i):
-        return lambda transport, peers, view: iterate(
-            transport, plan, _lib.view(v[i]), o, peers, res[i], view)
+        def run(transport, peers, view):
+            at = ffi.new("kofn_peering *", {
+                "size": ffi.sizeof("kofn_peering"), "transport": transport,
+                "plan": plan, "options": peers, "end": view})
+            return iterate(at, _lib.view(v[i]), o, res[i])
+        return run
 
     i, mesh = _mesh.run(live, workers, masterless, longest=vector.nbytes,
                         plan=plan, **mesh_options)
@@ -96,8 +100,7 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
     pb, view = problem(lib.KOFN_MATVEC, n, n, 1), _lib.view(A)
     if masterless:
         return _run_mesh(
-            lambda t, plan, m, o, peers, r, seen: lib.kofn_power_peers(
-                t, plan, view, m, o, peers, r, seen),
+            lambda at, m, o, r: lib.kofn_power_peers(at, view, m, o, r),
             {"tolerance": tolerance, "max_iterations": iterations}, v, pb,
             scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
@@ -136,8 +139,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
               "damping": damping}
     if masterless:
         return _run_mesh(
-            lambda t, plan, m, o, peers, r, seen: lib.kofn_pagerank_peers(
-                t, plan, M, loose, m, o, peers, r, seen),
+            lambda at, m, o, r: lib.kofn_pagerank_peers(at, M, loose, m, o, r),
             limits, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:

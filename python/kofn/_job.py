@@ -180,7 +180,7 @@ class Job:
         text = events if isinstance(events, str) else "\n".join(events)
         data = text.encode()
         out, count = ffi.new("kofn_happening **"), ffi.new("size_t *")
-        check(lib.kofn_events_parse(out, count, data, len(data), b"events",
+        check(lib.kofn_events_parse(out, count, data, len(data),
                                     workers, 2**31))
         self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
         o.events, o.event_count = out[0], count[0]

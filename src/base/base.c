@@ -62,6 +62,26 @@ kofn_status kf_nomem(size_t bytes)
     return kf_fail(KOFN_NOMEM, "out of memory asking for %zu bytes", bytes);
 }
 
+/* ---- structs that begin with their size ----------------------------------- */
+
+kofn_status kf_given(void *all, size_t bytes, const void *given,
+                     const char *init)
+{
+    size_t has;
+
+    if (!given)
+        return KOFN_OK;
+    memcpy(&has, given, sizeof has);
+    if (has < sizeof has)
+        return kf_fail(
+            KOFN_INVAL,
+            "a struct that says that it has %zu bytes: begin with %s", has,
+            init);
+    memcpy(all, given, kf_min(has, bytes));
+    memcpy(all, &bytes, sizeof bytes);
+    return KOFN_OK;
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 /* The C library's, with what malloc gave written in front of what is aligned:
@@ -90,11 +110,15 @@ static void *libc_alloc(void *ud, void *p, size_t want)
     return raw;
 }
 
-static kofn_alloc allocator = {libc_alloc, NULL};
+static struct {
+    kofn_alloc_fn fn;
+    void *ud;
+} allocator = {libc_alloc, NULL};
 
-void kofn_set_alloc(const kofn_alloc *a)
+void kofn_set_alloc(kofn_alloc_fn fn, void *ud)
 {
-    allocator = a && a->fn ? *a : (kofn_alloc){libc_alloc, NULL};
+    allocator.fn = fn ? fn : libc_alloc;
+    allocator.ud = ud;
 }
 
 void *kf_new(size_t n, size_t size)

@@ -72,6 +72,14 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
+/* ---- structs that begin with their size ----------------------------------- */
+
+/* Over the defaults in *all, `bytes` long, what the caller has of the same struct,
+ * or had when it was compiled; NULL: nothing.  KOFN_INVAL: it was not begun with
+ * `init`. */
+kofn_status kf_given(void *all, size_t bytes, const void *given,
+                     const char *init);
+
 /* ---- memory -------------------------------------------------------------- */
 
 /* All return NULL on failure or overflow, after keeping the message;

@@ -107,7 +107,7 @@ typedef struct telling {
 
 static int load_net(telling *t, const cli_args *a)
 {
-    kofn_net_shape s;
+    kofn_net_shape s = KOFN_NET_SHAPE_INIT;
     size_t last;
     int code = model_read(a->operand[0], &t->model);
 
@@ -161,7 +161,7 @@ static int tell(telling *t, const cli_args *a)
 {
     kofn_status st = kofn_net_predict(t->model.net, &t->own, &t->out);
     session s = {.args = a};
-    kofn_net_shape shape;
+    kofn_net_shape shape = KOFN_NET_SHAPE_INIT;
     double *x = t->out.data;
 
     if (!st && a->labels)

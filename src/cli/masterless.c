@@ -50,17 +50,21 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     run *r = n->all->ud;
     share *own = &r->share[n->number];
     kofn_iterate_options o = options(r->a);
+    kofn_peering at = KOFN_PEERING_INIT;
     size_t bytes = r->v->rows * sizeof(double);
 
+    at.transport = t;
+    at.plan = r->plan;
+    at.options = p;
+    at.end = &n->end;
     own->v = *r->v;
     own->v.data = malloc(bytes);
     if (!own->v.data)
         return KOFN_NOMEM;
     memcpy(own->v.data, r->v->data, bytes);
-    return r->A ? kofn_power_peers(t, r->plan, r->A, &own->v, &o, p, &own->res,
-                                   &n->end)
-                : kofn_pagerank_peers(t, r->plan, r->M, r->dangling, &own->v,
-                                      &o, p, &own->res, &n->end);
+    return r->A ? kofn_power_peers(&at, r->A, &own->v, &o, &own->res)
+                : kofn_pagerank_peers(&at, r->M, r->dangling, &own->v, &o,
+                                      &own->res);
 }
 
 /* ---- what came of it ----------------------------------------------------- */

@@ -121,7 +121,7 @@ static draft begin_draft(void)
 
 static json_t *describe(const model *m)
 {
-    kofn_net_shape s;
+    kofn_net_shape s = KOFN_NET_SHAPE_INIT;
     json_t *widths = json_array();
 
     kofn_net_describe(m->net, &s);

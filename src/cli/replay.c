@@ -197,7 +197,7 @@ static int read_header(player *p, const json_t *o)
 {
     const json_t *more = json_object_get(o, "operands");
     int type, code = check_version(p, o);
-    kofn_core_options opt = {0};
+    kofn_core_options opt = KOFN_CORE_OPTIONS_INIT;
     json_int_t workers;
 
     if (code)

@@ -25,6 +25,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
 }
 
 static const kofn_scheme alone = {
+    .size = sizeof(kofn_scheme),
     .name = "the parts of a sum",
     .ops = (unsigned)KF_PARTS,
     .seat = seat,

@@ -41,7 +41,7 @@ kofn_status kf_answers_judge(kf_cache *cache, const kofn_plan *p,
                              const uint32_t *rows, size_t n, double tolerance,
                              kf_answers *out)
 {
-    const kf_decoder *d = NULL;
+    const kofn_decoder *d = NULL;
     kofn_status st = KOFN_TOOFEW;
     double predicted = 0;
 

@@ -18,12 +18,12 @@
 
 #include <math.h>
 
-size_t kofn_basis_lanes(kofn_basis b)
+size_t kf_basis_lanes(kofn_basis b)
 {
     return b == KOFN_BASIS_QUATERNION ? 4 : 1;
 }
 
-bool kofn_basis_open(kofn_basis b)
+bool kf_basis_open(kofn_basis b)
 {
     return b == KOFN_BASIS_QUATERNION || b == KOFN_BASIS_GAUSS_SYS ||
            b == KOFN_BASIS_GAUSS;
@@ -40,7 +40,7 @@ static void octant(uint64_t num, uint64_t den, double *c, double *s)
     *s = sin(a);
 }
 
-void kofn_cossin(uint64_t num, uint64_t den, double *cosine, double *sine)
+void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine)
 {
     uint64_t eighth = 8 * (num % den) / den, rest = 8 * (num % den) % den;
     double c, s;
@@ -85,7 +85,7 @@ static double chebyshev_point(size_t i, size_t n)
 {
     double c, s;
 
-    kofn_cossin(2 * spread(i, n) + 1, 4 * n, &c, &s);
+    kf_code_cossin(2 * spread(i, n) + 1, 4 * n, &c, &s);
     return c;
 }
 
@@ -122,14 +122,14 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
 }
 
 /* The random entry of (seat, block): four rows of a quaternion, or a real. */
-static void random_entry(kofn_basis b, double *rows, size_t k, size_t seat,
-                         size_t block, uint64_t seed, double scale)
+static void random_entry(const kf_family *f, double *rows, size_t seat,
+                         size_t block, double scale)
 {
     kf_rng r =
-        kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)seat, (uint32_t)block);
+        kf_rng_stream(f->seed, KF_FOR_CODE, (uint32_t)seat, (uint32_t)block);
 
-    if (b == KOFN_BASIS_QUATERNION)
-        quaternion(rows, k, block, &r, scale);
+    if (f->basis == KOFN_BASIS_QUATERNION)
+        quaternion(rows, f->k, block, &r, scale);
     else
         rows[block] = kf_rng_normal(&r) * scale;
 }
@@ -142,13 +142,13 @@ static void unit_rows(double *rows, size_t lanes, size_t k, size_t block)
 
 /* Low weight: the blocks floor(i k/n) .. + w-1, cyclically.  The start
  * i mod k instead is singular for some survivor sets. */
-static void light_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
-                       uint64_t seed, double *rows)
+static void light_rows(const kf_family *f, size_t i, double *rows)
 {
-    size_t start = i < n ? i * k / n : 0, count = i < n ? w : k;
+    size_t k = f->k, start = i < f->n ? i * k / f->n : 0;
+    size_t count = i < f->n ? f->weight : k;
 
     for (size_t j = 0; j < count; j++)
-        random_entry(b, rows, k, i, (start + j) % k, seed, level(count));
+        random_entry(f, rows, i, (start + j) % k, level(count));
 }
 
 static void harmonic_row(size_t i, size_t n, size_t k, double *row)
@@ -161,7 +161,7 @@ static void harmonic_row(size_t i, size_t n, size_t k, double *row)
         double c, s;
 
         /* frequency f, or f - 1/2 for even k */
-        kofn_cossin((odd ? 2 * f : 2 * f - 1) * i, 2 * n, &c, &s);
+        kf_code_cossin((odd ? 2 * f : 2 * f - 1) * i, 2 * n, &c, &s);
         row[q] = 1.41421356237309504880 * c;
         row[q + 1] = 1.41421356237309504880 * s;
     }
@@ -189,36 +189,36 @@ static bool systematic(kofn_basis b)
            b == KOFN_BASIS_GAUSS_SYS || b == KOFN_BASIS_CAUCHY;
 }
 
-kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
-                            size_t weight, uint64_t seed, const void *state,
-                            double *rows)
+void kf_basis_rows(const kf_family *f, size_t i, double *rows)
 {
-    if (weight > 0) {
-        light_rows(b, i, n, k, weight, seed, rows);
-        return KOFN_OK;
+    size_t k = f->k;
+
+    if (f->weight > 0) {
+        light_rows(f, i, rows);
+        return;
     }
-    if (systematic(b) && i < k) {
-        unit_rows(rows, kofn_basis_lanes(b), k, i);
-        return KOFN_OK;
+    if (systematic(f->basis) && i < k) {
+        unit_rows(rows, kf_basis_lanes(f->basis), k, i);
+        return;
     }
-    switch (b) {
+    switch (f->basis) {
     case KOFN_BASIS_QUATERNION:
     case KOFN_BASIS_GAUSS_SYS:
     case KOFN_BASIS_GAUSS:
         for (size_t j = 0; j < k; j++)
-            random_entry(b, rows, k, i, j, seed, level(k));
+            random_entry(f, rows, i, j, level(k));
         break;
     case KOFN_BASIS_HAAR:
-        memcpy(rows, (const double *)state + (i - k) * k, k * sizeof *rows);
+        memcpy(rows, (const double *)f->state + (i - k) * k, k * sizeof *rows);
         break;
     case KOFN_BASIS_HARMONIC:
-        harmonic_row(i, n, k, rows);
+        harmonic_row(i, f->n, k, rows);
         break;
     case KOFN_BASIS_CHEBYSHEV:
-        chebyshev_row(chebyshev_point(i, n), k, rows);
+        chebyshev_row(chebyshev_point(i, f->n), k, rows);
         break;
     case KOFN_BASIS_MONOMIAL:
-        power_row(chebyshev_point(i, n), k, rows);
+        power_row(chebyshev_point(i, f->n), k, rows);
         break;
     case KOFN_BASIS_CAUCHY:
         for (size_t j = 0; j < k; j++)
@@ -228,7 +228,6 @@ kofn_status kofn_basis_rows(kofn_basis b, size_t i, size_t n, size_t k,
         power_row((double)i + 1, k, rows);
         break;
     }
-    return KOFN_OK;
 }
 
 /* ---- a slice of a Haar-distributed orthogonal matrix --------------------- */
@@ -257,8 +256,8 @@ static void orthonormalise(double *Z, size_t r, size_t k)
     }
 }
 
-kofn_status kofn_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
-                               void **state)
+kofn_status kf_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
+                             void **state)
 {
     size_t r = n - k, size, wide = kf_max(r, k), rows = kf_min(r, k);
     double *Z, *P;
@@ -352,19 +351,19 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
     else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n &&
-             light_pays(&L->problem, groups, k / groups * kofn_basis_lanes(b)))
+             light_pays(&L->problem, groups, k / groups * kf_basis_lanes(b)))
         w = light_weight(n / groups, k / groups);
     TRY(check_code("code", n / groups, k / groups, w, b));
     kofn_arg_choose(L, "k", (long)k);
     kofn_arg_choose(L, "weight", (long)w);
     L->groups = groups;
     L->seats = n / groups;
-    L->max_seats = kofn_basis_open(b) ? SIZE_MAX : L->seats;
+    L->max_seats = kf_basis_open(b) ? SIZE_MAX : L->seats;
     L->enough = k / groups;
-    L->lanes = kofn_basis_lanes(b);
+    L->lanes = kf_basis_lanes(b);
     L->cut[0].rows = L->enough * L->lanes;
     L->free_state = kofn_free;
-    return kofn_basis_prepare(b, L->seats, L->enough, L->seed, &L->state);
+    return kf_basis_prepare(b, L->seats, L->enough, L->seed, &L->state);
 }
 
 kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat, double *E0,
@@ -372,7 +371,9 @@ kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat, double *E0,
 {
     (void)E1;
     (void)G;
-    return kofn_basis_rows((kofn_basis)kofn_arg(L, "basis"), seat, L->seats,
-                           L->enough, (size_t)kofn_arg(L, "weight"), L->seed,
-                           L->state, E0);
+    kf_basis_rows(&(kf_family){(kofn_basis)kofn_arg(L, "basis"), L->seats,
+                               L->enough, (size_t)kofn_arg(L, "weight"),
+                               L->seed, L->state},
+                  seat, E0);
+    return KOFN_OK;
 }

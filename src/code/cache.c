@@ -8,7 +8,7 @@
 typedef struct entry {
     struct entry *next, *newer, *older;
     uint64_t hash;
-    kf_decoder *decoder;
+    kofn_decoder *decoder;
     size_t bytes;
     uint32_t trim;       /* those that were before its last use */
     bool partial, asked; /* asked: for its parities */
@@ -71,7 +71,7 @@ static entry *lookup(kf_cache *cache, uint64_t h, const uint32_t *seats,
 }
 
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
-                         bool partial, const kf_decoder **out)
+                         bool partial, const kofn_decoder **out)
 {
     uint64_t h = hash_set(seats, n);
     entry *e = lookup(cache, h, seats, n, partial);
@@ -106,7 +106,7 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
     return KOFN_OK;
 }
 
-static kofn_status entry_of(kf_cache *cache, const kf_decoder *d, entry **out)
+static kofn_status entry_of(kf_cache *cache, const kofn_decoder *d, entry **out)
 {
     entry *e = cache->bucket[hash_set(d->seat, d->seats) % BUCKETS];
 
@@ -117,14 +117,14 @@ static kofn_status entry_of(kf_cache *cache, const kf_decoder *d, entry **out)
              : kf_fail(KOFN_STATE, "a decoder that is not of this cache");
 }
 
-kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+kofn_status kf_cache_parity(kf_cache *cache, const kofn_decoder *d,
                             const double **H, size_t *q)
 {
     entry *e;
 
     TRY(entry_of(cache, d, &e));
     if (!e->asked) {
-        kf_decoder *mine = e->decoder;
+        kofn_decoder *mine = e->decoder;
 
         TRY(kf_parity(cache->code, mine->seat, mine->seats, &mine->H,
                       &mine->q));
@@ -137,7 +137,7 @@ kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
+kofn_status kf_cache_hidden(kf_cache *cache, const kofn_decoder *d, size_t few,
                             double *hidden)
 {
     const double *H;

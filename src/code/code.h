@@ -2,7 +2,7 @@
 #ifndef KF_CODE_H
 #define KF_CODE_H
 
-#include <kofn/scheme.h>
+#include "author.h"
 
 #include "base/base.h"
 
@@ -25,6 +25,7 @@ struct kofn_plan {
     kofn_layout layout;
     const struct kf_operation *op;
     const kofn_scheme *scheme;
+    kofn_scheme own; /* what `scheme` is: all that its author knew of */
     kofn_args args;
     size_t workers;
     size_t span;   /* strips of a block: rows of a part of A        */
@@ -129,7 +130,7 @@ typedef struct kf_factor kf_factor;
 
 /* What turns the results of some seats into the wants of their group: want w
  * is result copy[w] as it stands, or the next row of D times all results. */
-typedef struct kf_decoder {
+typedef struct kofn_decoder {
     size_t seats, results, wants;
     uint32_t *seat;    /* local numbers, ascending                       */
     int32_t *copy;     /* result, KF_MIXED or KF_LOST, per want          */
@@ -146,27 +147,28 @@ typedef struct kf_decoder {
     double *H;         /* q x results                                    */
     double hidden;     /* by so few results, once asked for (suspect.h)  */
     size_t few;
-} kf_decoder;
+} kofn_decoder;
 #define KF_MIXED (-1)
 #define KF_LOST (-2)
 
 /* KOFN_TOOFEW when the seats do not determine every want, unless `partial`:
  * then wants that no seat holds as they are become KF_LOST.  Seats ascend. */
-kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
-                           size_t n, bool partial);
-void kf_decoder_free(kf_decoder *d);
+kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
+                           const uint32_t *seats, size_t n, bool partial);
+void kf_decoder_free(kofn_decoder *d);
 /* What rounding may do to an answer, relative to it, before the noise of
  * decoding (rounding.c). */
 double kf_code_rounding(const kofn_layout *L, size_t results);
 /* The relative error that this decoder, of plan `of`, predicts for a product of
  * plan p, which differs from it in shape only. */
-double kf_code_predicted(const kf_decoder *d, const kofn_plan *of,
+double kf_code_predicted(const kofn_decoder *d, const kofn_plan *of,
                          const kofn_plan *p);
 /* Sets d->run; NULL where rows are made of everything (runs.c). */
-kofn_status kf_decoder_runs(kf_decoder *d);
+kofn_status kf_decoder_runs(kofn_decoder *d);
 
 /* Sets d->factor; NULL where D itself is quicker (factor.c). */
-kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t submessages);
+kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes,
+                              size_t submessages);
 void kf_factor_free(kf_factor *f);
 /* Bytes of scratch for vectors of len numbers. */
 size_t kf_factor_room(const kf_factor *f, size_t len);
@@ -181,23 +183,23 @@ void kf_factor_apply(const kf_factor *f, const void *const *src,
 typedef struct kf_cache kf_cache;
 kofn_status kf_cache_new(kf_cache **out, kf_code *c, size_t budget);
 kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
-                         bool partial, const kf_decoder **out);
+                         bool partial, const kofn_decoder **out);
 void kf_cache_trim(kf_cache *cache);
 void kf_cache_trim_idle(kf_cache *cache);
 const kofn_plan *kf_cache_plan(const kf_cache *cache);
 /* The parities of a decoder's seats (suspect.h), kept with it: q x results,
  * H G = 0, orthonormal rows.  *q may be 0. */
-kofn_status kf_cache_parity(kf_cache *cache, const kf_decoder *d,
+kofn_status kf_cache_parity(kf_cache *cache, const kofn_decoder *d,
                             const double **H, size_t *q);
 /* kf_hidden_of it, kept with it, for as few results as that. */
-kofn_status kf_cache_hidden(kf_cache *cache, const kf_decoder *d, size_t few,
+kofn_status kf_cache_hidden(kf_cache *cache, const kofn_decoder *d, size_t few,
                             double *hidden);
 void kf_cache_free(kf_cache *cache);
 
 /* ---- what the answers so far come to (answers.c) ------------------------- */
 
 typedef struct kf_answers {
-    const kf_decoder *decoder; /* within the tolerance, or NULL: one answer
+    const kofn_decoder *decoder; /* within the tolerance, or NULL: one answer
                                   more is wanted ...                         */
     bool hopeless;  /* ... and there is none that could come                 */
     double refused; /* its predicted error, if that was all that was wrong;
@@ -248,10 +250,6 @@ typedef struct kf_band {
 
 /* ---- small dense systems (solve.c) --------------------------------------- */
 
-/* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
- * when a pivot is zero. */
-kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
-                     size_t ldb);
 /* P X = B, P of m x n numbers and B of m x cols. */
 typedef struct kf_system {
     size_t m, n;
@@ -262,16 +260,6 @@ typedef struct kf_system {
 } kf_system;
 /* Least squares, m >= n: X takes the first n rows of B; P is destroyed. */
 kofn_status kf_code_least_squares(const kf_system *s);
-/* D G = W: G is results x symbols, W is wants x symbols. */
-typedef struct kf_equation {
-    size_t results, symbols;
-    const double *G;
-    size_t wants;
-    const double *W;
-} kf_equation;
-/* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
- * shape and rank of G (pseudo.c). */
-kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
 /* C -= A B, where A is m x k and B is k x n. */
 typedef struct kf_difference {
     size_t m, k, n;

@@ -1,4 +1,4 @@
-/* combine.c -- the dot-product engine: choice of kernel, blocking, checks.
+/* combine.c -- the dot-product engine: choice of kernel, blocking.
  *
  * Blocking.  A kernel keeps the sums of up to `rows` outputs over a few vectors
  * of columns in registers while all sources go by.  Around that:
@@ -142,11 +142,15 @@ static void find_used(used *u, const call *c, size_t first, size_t count)
     }
 }
 
-/* Outputs row .. row+m-1 of columns from .. to-1, of the sources in use. */
-static void sweep(const call *c, kf_combine_block b, const used *u, size_t row,
-                  size_t m, size_t from, size_t to)
+/* Outputs row .. row+m-1, of columns from .. to-1. */
+typedef struct panel {
+    size_t row, m, from, to;
+} panel;
+
+/* A panel, of the sources in use. */
+static void sweep(const call *c, kf_combine_block b, const used *u, panel p)
 {
-    size_t passes = kf_ceil_div(m, c->simd->rows), width = to - from;
+    size_t passes = kf_ceil_div(p.m, c->simd->rows), width = p.to - p.from;
     double *acc = b.acc;
 
     b.k = u->count;
@@ -156,18 +160,19 @@ static void sweep(const call *c, kf_combine_block b, const used *u, size_t row,
     b.stream = c->stream;
     if (passes > 1)
         width = kf_max(SLIVER / (c->size * (b.k + 1)) / STEP * STEP, STEP);
-    for (size_t t = from; t < to; t += width) {
+    for (size_t t = p.from; t < p.to; t += width) {
         size_t done = 0;
 
         for (size_t left = passes; left; left--) {
-            size_t rows = kf_ceil_div(m - done, left);
+            size_t rows = kf_ceil_div(p.m - done, left);
 
             if (b.k)
-                b.D = c->D + (row + done) * c->ldd;
-            b.dst = b.last ? c->dst + row + done : NULL;
+                b.D = c->D + (p.row + done) * c->ldd;
+            b.dst = b.last ? c->dst + p.row + done : NULL;
             b.acc = acc ? acc + done * b.ldacc : NULL;
             b.ahead = done ? 0 : c->ahead;
-            c->simd->kernel[c->kernel][rows - 1](&b, t, kf_min(t + width, to));
+            c->simd->kernel[c->kernel][rows - 1](&b, t,
+                                                 kf_min(t + width, p.to));
             done += rows;
         }
     }
@@ -180,21 +185,20 @@ static void whole(const call *c, size_t from, size_t to)
     used u;
 
     find_used(&u, c, 0, c->k);
-    sweep(c, b, &u, 0, c->m, from, to);
+    sweep(c, b, &u, (panel){0, c->m, from, to});
 }
 
-/* A panel of outputs and columns from .. to-1, chunk after chunk. */
-static void tile(const call *c, size_t chunk, double *acc, size_t row, size_t m,
-                 size_t from, size_t to)
+/* A panel, chunk after chunk. */
+static void tile(const call *c, size_t chunk, double *acc, panel p)
 {
-    kf_combine_block b = {.acc = acc, .ldacc = to - from, .begin = from};
+    kf_combine_block b = {.acc = acc, .ldacc = p.to - p.from, .begin = p.from};
     used u;
 
     for (size_t j = 0; j < c->k; j += chunk) {
         b.first = j == 0;
         b.last = c->k - j <= chunk;
         find_used(&u, c, j, kf_min(chunk, c->k - j));
-        sweep(c, b, &u, row, m, from, to);
+        sweep(c, b, &u, p);
     }
 }
 
@@ -202,12 +206,12 @@ static void chunked(const call *c, size_t chunk, size_t from, size_t to)
 {
     _Alignas(KF_COMBINE_LINE) double acc[TILE];
     size_t width = kf_max(TILE / c->m / STEP * STEP, STEP);
-    size_t panel = kf_min(TILE / width, c->m);
+    size_t high = kf_min(TILE / width, c->m);
 
     for (size_t t = from; t < to; t += width)
-        for (size_t i = 0; i < c->m; i += panel)
-            tile(c, chunk, acc, i, kf_min(panel, c->m - i), t,
-                 kf_min(t + width, to));
+        for (size_t i = 0; i < c->m; i += high)
+            tile(c, chunk, acc,
+                 (panel){i, kf_min(high, c->m - i), t, kf_min(t + width, to)});
 }
 
 /* How many sources to read at once. */
@@ -242,16 +246,14 @@ static void combine_around(call *c, size_t len)
     combine_columns(c, head, len);
 }
 
-void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
-                const void *const *src, void *const *dst, size_t len,
-                kofn_dtype dtype)
+void kf_combine(const kf_combination *x, size_t len, kofn_dtype dtype)
 {
     size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    size_t bytes = (m + k) * len * size;
-    call c = {simd_in_force(), m,    k, D,    ldd, src, dst,
-              (int)dtype,      size, 0, false};
+    size_t bytes = (x->m + x->k) * len * size;
+    call c = {simd_in_force(), x->m,       x->k, x->D, x->ldd, x->src,
+              x->dst,          (int)dtype, size, 0,    false};
 
-    if (m == 0 || len == 0)
+    if (x->m == 0 || len == 0)
         return;
     if (bytes > NEAR)
         c.ahead = AHEAD;
@@ -305,7 +307,7 @@ void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
 
     for (size_t j = 0; j < t->k; j += chunk, b.first = false) {
         find_used(&u, &c, j, kf_min(chunk, t->k - j));
-        sweep(&c, b, &u, 0, t->m, 0, t->len);
+        sweep(&c, b, &u, (panel){0, t->m, 0, t->len});
     }
 }
 
@@ -330,122 +332,4 @@ void kf_combine_rounded(const kf_combine_tile *t, const void *const *sums,
 void kf_combine_done(void)
 {
     simd_in_force()->fence();
-}
-
-/* ---- checks -------------------------------------------------------------- */
-
-/* By Shell: mostly there is little to do, outputs being rows of a matrix. */
-static void sort(uintptr_t *a, size_t n)
-{
-    size_t gap = 1;
-
-    while (gap < n / 3)
-        gap = 3 * gap + 1;
-    for (; gap; gap /= 3) {
-        for (size_t i = gap; i < n; i++) {
-            uintptr_t x = a[i];
-            size_t j = i;
-
-            for (; j >= gap && a[j - gap] > x; j -= gap)
-                a[j] = a[j - gap];
-            a[j] = x;
-        }
-    }
-}
-
-static size_t index_of(void *const *p, uintptr_t address)
-{
-    size_t i = 0;
-
-    while ((uintptr_t)p[i] != address)
-        i++;
-    return i;
-}
-
-/* begin: where destinations begin, sorted; all are `bytes` long. */
-static kofn_status check_sorted(const uintptr_t *begin, size_t m, size_t k,
-                                const void *const *src, void *const *dst,
-                                size_t bytes)
-{
-    for (size_t i = 1; i < m; i++)
-        if (begin[i] - begin[i - 1] < bytes)
-            return kf_fail(KOFN_INVAL,
-                           "destination %zu overlaps another destination",
-                           index_of(dst, begin[i]));
-    for (size_t j = 0; j < k; j++) {
-        uintptr_t s = (uintptr_t)src[j];
-        size_t low = 0, high = m; /* begin[i] <= s just for i < low */
-
-        while (low < high) {
-            size_t mid = low + (high - low) / 2;
-
-            if (begin[mid] <= s)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        if (low > 0 && s - begin[low - 1] < bytes)
-            low--;
-        else if (low == m || begin[low] - s >= bytes)
-            continue;
-        return kf_fail(KOFN_INVAL, "destination %zu overlaps source %zu",
-                       index_of(dst, begin[low]), j);
-    }
-    return KOFN_OK;
-}
-
-static kofn_status check_overlap(size_t m, size_t k, const void *const *src,
-                                 void *const *dst, size_t bytes)
-{
-    uintptr_t few[64], *begin = few;
-    kofn_status st;
-
-    if (m > sizeof few / sizeof few[0]) {
-        begin = kf_new(m, sizeof *begin);
-        if (!begin)
-            return KOFN_NOMEM;
-    }
-    for (size_t i = 0; i < m; i++)
-        begin[i] = (uintptr_t)dst[i];
-    sort(begin, m);
-    st = check_sorted(begin, m, k, src, dst, bytes);
-    if (begin != few)
-        kf_free(begin);
-    return st;
-}
-
-static kofn_status check_arguments(size_t m, size_t k, const double *D,
-                                   size_t ldd, const void *const *src,
-                                   void *const *dst)
-{
-    if (!dst || (k && (!D || !src)))
-        return kf_fail(KOFN_INVAL, "dst, D or src is NULL");
-    if (ldd < k)
-        return kf_fail(KOFN_INVAL, "ldd = %zu is less than k = %zu", ldd, k);
-    for (size_t i = 0; i < m; i++)
-        if (!dst[i])
-            return kf_fail(KOFN_INVAL, "destination %zu is NULL", i);
-    for (size_t j = 0; j < k; j++)
-        if (!src[j])
-            return kf_fail(KOFN_INVAL, "source %zu is NULL", j);
-    return KOFN_OK;
-}
-
-kofn_status kofn_combine(size_t m, size_t k, const double *D, size_t ldd,
-                         const void *const *src, void *const *dst, size_t len,
-                         kofn_dtype dtype)
-{
-    size_t bytes;
-
-    if (dtype != KOFN_F64 && dtype != KOFN_F32)
-        return kf_fail(KOFN_INVAL, "dtype %d is none", (int)dtype);
-    if (m == 0 || len == 0)
-        return KOFN_OK;
-    if (!kf_mul(len, dtype == KOFN_F32 ? sizeof(float) : sizeof(double),
-                &bytes))
-        return kf_fail(KOFN_INVAL, "len = %zu is too large", len);
-    TRY(check_arguments(m, k, D, ldd, src, dst));
-    TRY(check_overlap(m, k, src, dst, bytes));
-    kf_combine(m, k, D, ldd, src, dst, len, dtype);
-    return KOFN_OK;
 }

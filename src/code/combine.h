@@ -1,4 +1,9 @@
-/* combine.h -- inside of the dot-product engine; see <kofn/combine.h>.
+/* combine.h -- the dot-product engine: many sources, many destinations.
+ *
+ *     dst[i][t] = sum_j D[i*ldd + j] * src[j][t]      i < m, j < k, t < len
+ *
+ * over vectors that lie anywhere in memory.  All encoding, re-encoding and
+ * decoding in kofn is a call of this.
  *
  * combine.c cuts a problem into blocks, a kernel computes one block.  There is
  * one kernel text, combine_kernel.h; combine_avx512.c, combine_avx2.c and
@@ -9,14 +14,25 @@
 
 #include "base/base.h"
 
-#include <kofn/combine.h>
-
-/* kofn_combine for callers that tile: nothing is checked and nothing is
- * allocated (up to 72 KiB of stack).  What an element comes to does not depend
+/* src and dst point to doubles or floats, as `dtype` says, of any alignment;
+ * float32 is accumulated in double and rounded once.  len == 0 or m == 0 does
+ * nothing; k == 0 writes zeros.  A source whose coefficients are all zero is
+ * not read (so that what it holds, NaN included, does not matter).  No
+ * destination overlaps a source or another destination.
+ *
+ * Error: |dst - exact| <= (k+1) u sum_j |D_ij src_j| with u = 2^-53, plus for
+ * float32 half a unit in the last place of the result.
+ *
+ * Nothing is checked and nothing is allocated (up to 72 KiB of stack).  What an element comes to does not depend
  * on where in `len` it lies, so that tiling changes no bit. */
-void kf_combine(size_t m, size_t k, const double *D, size_t ldd,
-                const void *const *src, void *const *dst, size_t len,
-                kofn_dtype dtype);
+typedef struct kf_combination {
+    size_t m, k;
+    const double *D;
+    size_t ldd;
+    const void *const *src;
+    void *const *dst;
+} kf_combination;
+void kf_combine(const kf_combination *x, size_t len, kofn_dtype dtype);
 
 /* What is made tile by tile.  `far`: the tiles together are larger than the
  * caches (kf_combine_is_far); kf_combine_done comes last. */

@@ -172,7 +172,7 @@ static int32_t plainly(const kf_sift *s, const double *W, size_t w)
 }
 
 /* What is plain is copied, the rest mixed, or lost. */
-static size_t sort_wants(kf_decoder *d, const kf_sift *s, const double *W,
+static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
                          bool partial)
 {
     size_t left = 0;
@@ -190,7 +190,7 @@ static size_t sort_wants(kf_decoder *d, const kf_sift *s, const double *W,
 /* ||D diag(weights)||_F^2 over the mixed wants.  The rounding of twins is the
  * same and adds up, that of others is as good as independent; the larger
  * counts, since twins with opposite signs are the mark of a singular system. */
-static kofn_status mixed_noise(const kf_decoder *d, const kf_sift *s,
+static kofn_status mixed_noise(const kofn_decoder *d, const kf_sift *s,
                                double *sum)
 {
     double *row = kf_new(d->results, sizeof *row), apart = 0, together = 0;
@@ -217,7 +217,7 @@ static kofn_status mixed_noise(const kf_decoder *d, const kf_sift *s,
  * rounding is amplified.  For row-cut codes this is ||R^-1 diag(row norms)||_F
  * / sqrt(wants), R the survivors' rows.  Invariant to the scale of rows, which
  * a condition number is not. */
-static kofn_status measure_noise(kf_decoder *d, const kf_sift *s,
+static kofn_status measure_noise(kofn_decoder *d, const kf_sift *s,
                                  const kofn_layout *L)
 {
     bool rows = kf_operation_of_layout(L)->over & KF_OVER_ROWS;
@@ -232,7 +232,8 @@ static kofn_status measure_noise(kf_decoder *d, const kf_sift *s,
     return KOFN_OK;
 }
 
-static kofn_status judge(kf_decoder *d, const kf_sift *s, const kofn_layout *L)
+static kofn_status judge(kofn_decoder *d, const kf_sift *s,
+                         const kofn_layout *L)
 {
     TRY(measure_noise(d, s, L));
     d->predicted = kf_code_rounding(L, d->results) * kf_larger(d->noise, 1);
@@ -250,7 +251,7 @@ static void fill_rows(const kf_sift *s, double *G)
                 s->row[r]->val[e] / s->weight[r];
 }
 
-static void fill_mixed(const kf_decoder *d, const kf_sift *s, const double *W,
+static void fill_mixed(const kofn_decoder *d, const kf_sift *s, const double *W,
                        double *mixed)
 {
     size_t i = 0;
@@ -276,8 +277,8 @@ static double distance(size_t rows, const kf_sift *s, double *D,
 }
 
 /* The rows of D for the mixed wants; *off is how far D G is from W. */
-static kofn_status solve_wants(kf_decoder *d, const kf_sift *s, const double *W,
-                               double *off)
+static kofn_status solve_wants(kofn_decoder *d, const kf_sift *s,
+                               const double *W, double *off)
 {
     double *G = kofn_layout_table(s->results, s->symbols);
     double *M = kofn_layout_table(d->mixed, s->symbols);
@@ -313,7 +314,7 @@ static void add_products(const double *by, size_t n, double sign,
 
 /* |(D G - W) x|^2 summed over all x, PROBES symbols side by side; y has room for
  * their results. */
-static double probe(const kf_decoder *d, const kf_sift *s, const double *W,
+static double probe(const kofn_decoder *d, const kf_sift *s, const double *W,
                     const double *x, double *y)
 {
     double sum = 0;
@@ -335,7 +336,7 @@ static double probe(const kf_decoder *d, const kf_sift *s, const double *W,
 
 /* ||D G - W||_F / sqrt(symbols) as met by some random symbols: D G itself may
  * be larger than all else. */
-static kofn_status distance_of_all(const kf_decoder *d, const kf_sift *s,
+static kofn_status distance_of_all(const kofn_decoder *d, const kf_sift *s,
                                    const kofn_layout *L, double *off)
 {
     double *x = kf_new(s->symbols * PROBES, sizeof *x);
@@ -362,7 +363,7 @@ bool kf_code_decodes_itself(const kofn_plan *p, bool uneven)
 
 /* The scheme may know a better way than least squares; else it is unsuited.
  * It is asked first, since it may be quick to say that it is too early. */
-static kofn_status ask_scheme(kf_decoder *d, const kf_code *c)
+static kofn_status ask_scheme(kofn_decoder *d, const kf_code *c)
 {
     const kofn_plan *p = c->plan;
     kofn_status st;
@@ -398,7 +399,7 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
 
 /* A set that does not decode lacks results if it is smaller than what surely
  * decodes; else the code is at fault. */
-static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
+static kofn_status undetermined(const kofn_decoder *d, const kofn_layout *L)
 {
     return kf_fail(KOFN_TOOFEW,
                    "these %zu results do not determine the "
@@ -408,8 +409,8 @@ static kofn_status undetermined(const kf_decoder *d, const kofn_layout *L)
 
 /* What D G - W is off meets the answer as it stands; where nothing is left of
  * that, it may be more than predicted. */
-static kofn_status check(kf_decoder *d, const kofn_layout *L, const kf_sift *s,
-                         double off)
+static kofn_status check(kofn_decoder *d, const kofn_layout *L,
+                         const kf_sift *s, double off)
 {
     bool solved = L->W ? off <= OFF + 1000 * d->predicted : isfinite(off);
 
@@ -426,7 +427,7 @@ static kofn_status check(kf_decoder *d, const kofn_layout *L, const kf_sift *s,
 
 /* What no survivor holds as it is cannot be had; where nothing is held so, as
  * in most codes of two operands, there is nothing to hand out. */
-static kofn_status build_partial(kf_decoder *d, const kf_sift *s, kf_code *c)
+static kofn_status build_partial(kofn_decoder *d, const kf_sift *s, kf_code *c)
 {
     const kofn_plan *p = c->plan;
     size_t left = sort_wants(d, s, p->layout.W, true);
@@ -436,7 +437,7 @@ static kofn_status build_partial(kf_decoder *d, const kf_sift *s, kf_code *c)
     return judge(d, s, &p->layout);
 }
 
-static kofn_status solve(kf_decoder *d, kf_sift *s, const kf_code *c,
+static kofn_status solve(kofn_decoder *d, kf_sift *s, const kf_code *c,
                          double *off)
 {
     const kofn_layout *L = &c->plan->layout;
@@ -452,7 +453,7 @@ static kofn_status solve(kf_decoder *d, kf_sift *s, const kf_code *c,
     return kf_solve_unknown(s, &d->D, &d->condition, off);
 }
 
-static kofn_status build(kf_decoder *d, kf_sift *s, kf_code *c, bool partial)
+static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;
     kofn_status st;
@@ -481,10 +482,10 @@ static kofn_status build(kf_decoder *d, kf_sift *s, kf_code *c, bool partial)
     return check(d, L, s, off);
 }
 
-kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
-                           size_t n, bool partial)
+kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
+                           const uint32_t *seats, size_t n, bool partial)
 {
-    kf_decoder *d = kf_zero(1, sizeof *d);
+    kofn_decoder *d = kf_zero(1, sizeof *d);
     kf_sift s = {0};
     kofn_status st = KOFN_NOMEM;
 
@@ -514,7 +515,7 @@ kofn_status kf_decoder_new(kf_decoder **out, kf_code *c, const uint32_t *seats,
     return KOFN_OK;
 }
 
-void kf_decoder_free(kf_decoder *d)
+void kf_decoder_free(kofn_decoder *d)
 {
     if (!d)
         return;

@@ -78,7 +78,7 @@ static kofn_status noise_of(const kofn_layout *L, kf_code *code,
                             uint32_t *answer, double *noise)
 {
     size_t each = kf_ceil_div(L->enough, L->seats);
-    kf_decoder *d = NULL;
+    kofn_decoder *d = NULL;
     kofn_status st;
 
     do {

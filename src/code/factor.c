@@ -64,13 +64,13 @@ void kf_factor_free(kf_factor *f)
 /* ---- columns ------------------------------------------------------------- */
 
 /* What D makes of a number in a lane of an answer, of the first want. */
-static const double *column(const kf_decoder *d, const kf_factor *f, size_t a,
+static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
                             size_t lane)
 {
     return d->D + a * f->lanes + lane;
 }
 
-static bool same_column(const kf_decoder *d, const kf_factor *f, size_t a,
+static bool same_column(const kofn_decoder *d, const kf_factor *f, size_t a,
                         size_t b)
 {
     for (size_t w = 0; w < d->mixed; w++)
@@ -81,7 +81,7 @@ static bool same_column(const kf_decoder *d, const kf_factor *f, size_t a,
     return true;
 }
 
-static bool is_nothing(const kf_decoder *d, const kf_factor *f, size_t a)
+static bool is_nothing(const kofn_decoder *d, const kf_factor *f, size_t a)
 {
     for (size_t w = 0; w < d->mixed; w++)
         for (size_t l = 0; l < f->lanes; l++)
@@ -101,8 +101,8 @@ static double cost_of(const kf_factor *f, size_t count, size_t rank)
 
 /* Answers with the same column become neighbours; end[k] is where the k-th
  * such set ends. */
-static size_t gather(const kf_decoder *d, const kf_factor *f, uint32_t *answer,
-                     size_t count, size_t *end)
+static size_t gather(const kofn_decoder *d, const kf_factor *f,
+                     uint32_t *answer, size_t count, size_t *end)
 {
     size_t sets = 0, at = 0;
 
@@ -194,7 +194,7 @@ static size_t basis(double *A, size_t rows, size_t count, size_t most,
 }
 
 /* A row for each want and lane. */
-static void fill(const kf_decoder *d, const kf_factor *f,
+static void fill(const kofn_decoder *d, const kf_factor *f,
                  const uint32_t *answer, size_t count, double *A)
 {
     for (size_t w = 0; w < d->mixed; w++)
@@ -205,7 +205,7 @@ static void fill(const kf_decoder *d, const kf_factor *f,
 
 /* The blocks of answers first .. first+count-1, which are of one submessage;
  * what they cost is added to *cost. */
-static kofn_status add_submessage(const kf_decoder *d, kf_factor *f,
+static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
                                   size_t first, size_t count, double *cost)
 {
     size_t rows = d->mixed * f->lanes, most = kf_min(d->mixed - 1, count);
@@ -238,7 +238,7 @@ static kofn_status add_submessage(const kf_decoder *d, kf_factor *f,
 }
 
 /* V = D Z', and D times a single set's column over how often it is there. */
-static void fill_V(const kf_decoder *d, const kf_factor *f, const block *b)
+static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
 {
     for (size_t w = 0; w < d->mixed; w++)
         for (size_t r = 0; r < b->rank; r++) {
@@ -259,7 +259,7 @@ static void fill_V(const kf_decoder *d, const kf_factor *f, const block *b)
 /* ---- is it quicker? ------------------------------------------------------ */
 
 /* Of D as it is, made in runs (runs.c). */
-static double plain_cost(const kf_decoder *d)
+static double plain_cost(const kofn_decoder *d)
 {
     double cost = 0;
 
@@ -279,7 +279,7 @@ static double plain_cost(const kf_decoder *d)
 }
 
 /* Answers by submessages, but for those that are not used. */
-static kofn_status add_submessages(const kf_decoder *d, kf_factor *f,
+static kofn_status add_submessages(const kofn_decoder *d, kf_factor *f,
                                    size_t submessages, double *cost)
 {
     kofn_status st = KOFN_OK;
@@ -296,7 +296,7 @@ static kofn_status add_submessages(const kf_decoder *d, kf_factor *f,
     return st;
 }
 
-kofn_status kf_decoder_factor(kf_decoder *d, size_t lanes, size_t submessages)
+kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
 {
     kf_factor *f;
     double cost = 0;

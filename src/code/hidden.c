@@ -224,7 +224,7 @@ double kf_code_floor(double unseen, double gains, size_t q, bool more)
 /* ---- a decoder ----------------------------------------------------------- */
 
 /* Wants in terms of results divided by the weights of their seats. */
-static kofn_status spread(kf_code *c, const kf_decoder *d, double *D)
+static kofn_status spread(kf_code *c, const kofn_decoder *d, double *D)
 {
     size_t lanes = d->results / d->seats;
 
@@ -245,7 +245,7 @@ static kofn_status spread(kf_code *c, const kf_decoder *d, double *D)
     return KOFN_OK;
 }
 
-kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
+kofn_status kf_hidden_of(kf_code *c, const kofn_decoder *d, const double *H,
                          size_t q, size_t few, double *worst)
 {
     size_t nodes = d->seats / kf_code_each(&c->plan->layout, d->seat, d->seats);

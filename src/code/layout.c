@@ -335,20 +335,22 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                               const kofn_scheme *scheme, const char *args,
                               size_t workers, uint64_t seed)
 {
+    kofn_scheme own = {.size = sizeof own};
     kofn_plan *p;
     kofn_status st;
 
     *out = NULL;
-    TRY(check_problem(pb, scheme, workers));
+    TRY(kf_given(&own, sizeof own, scheme, ".size = sizeof(kofn_scheme)"));
+    TRY(check_problem(pb, &own, workers));
     p = kf_zero(1, sizeof *p);
     if (!p)
         return KOFN_NOMEM;
-    p->scheme = scheme;
+    p->own = own;
+    p->scheme = &p->own;
     p->workers = p->args.workers = workers;
-    p->layout.problem = *pb;
     p->op = kf_operation_of(pb->op);
-    p->layout.seed = seed;
-    st = parse_args(scheme, args, &p->args);
+    p->layout = (kofn_layout){.problem = *pb, .seed = seed};
+    st = parse_args(p->scheme, args, &p->args);
     if (!st)
         st = make_layout(p);
     if (st) {

@@ -296,12 +296,3 @@ kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition)
     kf_free(Dt);
     return st;
 }
-
-kofn_status kofn_pseudo(size_t results, size_t symbols, const double *G,
-                        size_t wants, const double *W, double *D)
-{
-    double condition;
-
-    return kf_pseudo(&(kf_equation){results, symbols, G, wants, W}, D,
-                     &condition);
-}

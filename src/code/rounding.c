@@ -50,7 +50,7 @@ double kf_code_rounding(const kofn_layout *L, size_t results)
 }
 
 /* The larger the product, the more is added up. */
-double kf_code_predicted(const kf_decoder *d, const kofn_plan *of,
+double kf_code_predicted(const kofn_decoder *d, const kofn_plan *of,
                          const kofn_plan *p)
 {
     double here, there;

@@ -16,7 +16,7 @@
 /* What rows [i, end) cost together: each result that is in one of them is read
  * once, which takes as long as to multiply it READING times, and is multiplied
  * for all.  `used` is of rows [i, end-1). */
-static double cost_with(const kf_decoder *d, size_t i, size_t end, bool *used,
+static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
                         size_t *count)
 {
     const double *row = d->D + (end - 1) * d->results;
@@ -30,7 +30,7 @@ static double cost_with(const kf_decoder *d, size_t i, size_t end, bool *used,
 }
 
 /* The cheapest runs, from the last row back. */
-static kofn_status find_runs(kf_decoder *d)
+static kofn_status find_runs(kofn_decoder *d)
 {
     size_t m = d->mixed;
     bool *used = kf_new(d->results, sizeof *used);
@@ -61,7 +61,7 @@ static kofn_status find_runs(kf_decoder *d)
     return st;
 }
 
-kofn_status kf_decoder_runs(kf_decoder *d)
+kofn_status kf_decoder_runs(kofn_decoder *d)
 {
     bool zero = false;
 

@@ -306,11 +306,6 @@ kofn_status kf_solve(size_t n, double *P, size_t ldp, size_t cols, double *B,
     return st;
 }
 
-kofn_status kofn_solve(size_t n, double *P, size_t cols, double *B)
-{
-    return kf_solve(n, P, n, cols, B, cols);
-}
-
 /* ---- overdetermined: Householder QR -------------------------------------- */
 
 /* A reflector, v[0] = 1 is stored, and scratch of as many numbers as A has

@@ -49,7 +49,7 @@ kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
                       size_t few, double *worst);
 /* The same of a decoder, whose parities these are, for results divided by the
  * weights of their seats. */
-kofn_status kf_hidden_of(kf_code *c, const kf_decoder *d, const double *H,
+kofn_status kf_hidden_of(kf_code *c, const kofn_decoder *d, const double *H,
                          size_t q, size_t few, double *worst);
 
 /* Of those not located, as many may be wrong together, whatever they are wrong

@@ -53,7 +53,8 @@ kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
         to[i] = t->first + i * t->ld + t->rows;
     }
     if (ok)
-        kf_combine(t->q, t->rows, H, t->rows, from, to, t->columns, KOFN_F64);
+        kf_combine(&(kf_combination){t->q, t->rows, H, t->rows, from, to},
+                   t->columns, KOFN_F64);
     kf_free(from);
     kf_free(to);
     return ok ? KOFN_OK : KOFN_NOMEM;

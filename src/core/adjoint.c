@@ -31,11 +31,11 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     kf_product *p = &r->p;
     const kf_ledger *l = &p->ledger[0];
-    const kf_decoder *was = NULL;
+    const kofn_decoder *was = NULL;
     size_t from = 0;
 
     for (size_t i = 0; i <= l->count; i++) {
-        const kf_decoder *now = NULL;
+        const kofn_decoder *now = NULL;
         uint32_t *seats;
         size_t n;
 

@@ -17,7 +17,7 @@ bool kofn_core_next(kofn_core *c, kofn_action *out)
     return true;
 }
 
-kofn_time kofn_core_alarm(const kofn_core *c)
+kofn_time kf_core_alarm(const kofn_core *c)
 {
     const kf_stream *s = &c->stream;
     kofn_time first = s->alarm_at < s->lease_at ? s->alarm_at : s->lease_at;
@@ -360,10 +360,12 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
 kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
                               size_t operands, const kofn_core_options *opt)
 {
+    kofn_core_options all = KOFN_CORE_OPTIONS_INIT;
     kofn_core *c;
     kofn_status st;
 
     *out = NULL;
+    TRY(kf_given(&all, sizeof all, opt, "KOFN_CORE_OPTIONS_INIT"));
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
@@ -372,8 +374,7 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
         return KOFN_NOMEM;
     c->haste = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
-    if (opt)
-        c->opt = *opt;
+    c->opt = all;
     if (c->opt.open == 0)
         c->opt.open = 1;
     if (c->opt.quarantine == 0)
@@ -396,8 +397,8 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     return KOFN_OK;
 }
 
-kofn_status kofn_core_new(kofn_core **out, const kofn_plan *plan,
-                          const kofn_core_options *opt)
+kofn_status kf_core_new(kofn_core **out, const kofn_plan *plan,
+                        const kofn_core_options *opt)
 {
     return kofn_core_new_all(out, &plan, 1, opt);
 }
@@ -429,31 +430,31 @@ void kofn_core_free(kofn_core *c)
     kf_free(c);
 }
 
-const kofn_plan *kofn_core_plan(const kofn_core *c, uint32_t use)
+const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use)
 {
     return c->use[use].plan;
 }
 
-kf_code *kofn_core_code(kofn_core *c, uint32_t use)
+kf_code *kf_core_code(kofn_core *c, uint32_t use)
 {
     return c->use[use].code;
 }
 
-kf_cache *kofn_core_cache(kofn_core *c, uint32_t use)
+kf_cache *kf_core_cache(kofn_core *c, uint32_t use)
 {
     return c->use[use].cache;
 }
 
 /* ---- looking ------------------------------------------------------------- */
 
-kofn_worker_state kofn_core_worker(const kofn_core *c, uint32_t worker)
+kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker)
 {
     return kf_fleet_state(&c->fleet, worker);
 }
 
-size_t kofn_core_seat(const kofn_core *c, uint32_t worker)
+size_t kf_core_seat(const kofn_core *c, uint32_t worker)
 {
-    kofn_worker_state state = kofn_core_worker(c, worker);
+    kofn_worker_state state = kf_core_worker(c, worker);
 
     return state == KOFN_WORKER_STORING || state == KOFN_WORKER_LIVE ||
                    state == KOFN_WORKER_LEAVING
@@ -461,18 +462,18 @@ size_t kofn_core_seat(const kofn_core *c, uint32_t worker)
                : SIZE_MAX;
 }
 
-size_t kofn_core_live(const kofn_core *c)
+size_t kf_core_live(const kofn_core *c)
 {
     return c->fleet.in_state[KOFN_WORKER_LIVE] +
            c->fleet.in_state[KOFN_WORKER_LEAVING];
 }
 
-size_t kofn_core_storing(const kofn_core *c)
+size_t kf_core_storing(const kofn_core *c)
 {
     return c->fleet.in_state[KOFN_WORKER_STORING];
 }
 
-size_t kofn_core_known(const kofn_core *c)
+size_t kf_core_known(const kofn_core *c)
 {
     return c->fleet.workers;
 }
@@ -495,30 +496,30 @@ static size_t fewest_liars(const kf_product *p)
     return fewest;
 }
 
-static void look(const kofn_core *c, const kf_round *r, kofn_core_view *v)
+static void look(const kofn_core *c, const kf_round *r, kf_core_view *v)
 {
-    *v = (kofn_core_view){.round = r->p.number,
-                          .running = kf_is_open(r),
-                          .needed = needed(c, r),
-                          .liars = fewest_liars(&r->p),
-                          .awaited = c->fleet.busy,
-                          .done = r->p.number ? kf_product_done(&r->p) : 0,
-                          .dropped = c->dropped,
-                          .rows = r->rows,
-                          .live = kofn_core_live(c),
-                          .storing = kofn_core_storing(c),
-                          .standby = c->fleet.in_state[KOFN_WORKER_STANDBY],
-                          .located = c->fleet.located,
-                          .corrupt = r->p.corrupt,
-                          .workers = c->fleet.workers};
+    *v = (kf_core_view){.round = r->p.number,
+                        .running = kf_is_open(r),
+                        .needed = needed(c, r),
+                        .liars = fewest_liars(&r->p),
+                        .awaited = c->fleet.busy,
+                        .done = r->p.number ? kf_product_done(&r->p) : 0,
+                        .dropped = c->dropped,
+                        .rows = r->rows,
+                        .live = kf_core_live(c),
+                        .storing = kf_core_storing(c),
+                        .standby = c->fleet.in_state[KOFN_WORKER_STANDBY],
+                        .located = c->fleet.located,
+                        .corrupt = r->p.corrupt,
+                        .workers = c->fleet.workers};
 }
 
-void kofn_core_look(const kofn_core *c, kofn_core_view *v)
+void kf_core_look(const kofn_core *c, kf_core_view *v)
 {
     look(c, kf_newest(c), v);
 }
 
-void kofn_core_look_at(const kofn_core *c, uint32_t product, kofn_core_view *v)
+void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
 {
     const kf_round *r = kf_core_find_round(c, product);
 

@@ -3,7 +3,7 @@
 #ifndef KF_CORE_FLEET_H
 #define KF_CORE_FLEET_H
 
-#include <kofn/core.h>
+#include "core.h"
 
 #include "base/base.h"
 #include "base/blame.h"

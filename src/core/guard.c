@@ -307,7 +307,7 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
 }
 
 KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
-                                       const kf_decoder *d, size_t n)
+                                       const kofn_decoder *d, size_t n)
 {
     const uint32_t *tasks = c->pool + c->pooled;
     const kf_ledger *l = &r->p.ledger[b.group];

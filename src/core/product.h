@@ -12,7 +12,7 @@
 #ifndef KF_CORE_PRODUCT_H
 #define KF_CORE_PRODUCT_H
 
-#include <kofn/core.h>
+#include "core.h"
 
 #include "code/code.h"
 

@@ -28,7 +28,7 @@ static bool is_spent(const void *core, size_t seat)
     return false;
 }
 
-bool kofn_core_crowded(const kofn_core *c, uint32_t worker)
+bool kf_core_crowded(const kofn_core *c, uint32_t worker)
 {
     return kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_STANDBY &&
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);

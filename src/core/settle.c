@@ -80,7 +80,7 @@ static bool complete(const kf_product *p, size_t group, const kf_cell *cell)
 
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
-                                 const kf_decoder **out)
+                                 const kofn_decoder **out)
 {
     kf_answers a;
     kofn_status st;
@@ -118,7 +118,7 @@ typedef struct run {
 /* These strips are decided: have them decoded from the n tasks at the end of
  * the pool. */
 static kofn_status finish(kofn_core *c, kf_product *p, run u,
-                          const kf_decoder *d, size_t n)
+                          const kofn_decoder *d, size_t n)
 {
     kf_cell *cell = p->ledger[u.group].cell;
 
@@ -146,7 +146,7 @@ static kofn_status finish(kofn_core *c, kf_product *p, run u,
 }
 
 static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
-                                const kf_decoder *d, size_t n)
+                                const kofn_decoder *d, size_t n)
 {
     kf_cell *cell = r->p.ledger[u.group].cell;
     kf_band strips = {u.group, cell[u.from].lo, cell[u.to - 1].hi};
@@ -181,7 +181,7 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
     kf_cell *cell = p->ledger[u.group].cell;
     size_t n, worth = kf_product_has(p, &cell[u.from]), enough;
     const uint32_t *have = kf_product_compared(p, &cell[u.from], &n);
-    const kf_decoder *d;
+    const kofn_decoder *d;
     uint32_t *tasks, *rows;
 
     TRY(survivors(c, p, have, n, &tasks, &rows));
@@ -244,7 +244,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
     kf_product *p = &r->p;
     kf_ledger *l = &p->ledger[a->group];
     size_t worth = kf_product_worth(p, p->evidence + a->first, n);
-    const kf_decoder *d = NULL;
+    const kofn_decoder *d = NULL;
     uint32_t *tasks, *rows;
 
     TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));

@@ -301,7 +301,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
 /* A decoder that is accurate enough, or NULL. */
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
-                                 const kf_decoder **out);
+                                 const kofn_decoder **out);
 
 /* ---- resolve.c ----------------------------------------------------------- */
 
@@ -327,7 +327,7 @@ kofn_status kf_core_silent(const kf_product *p, size_t group,
                            const kf_cell *cell, size_t *silent);
 /* Of the n tasks at the end of the pool. */
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
-                              const kf_decoder *d, size_t n);
+                              const kofn_decoder *d, size_t n);
 /* Where results disagreed those of workers who were located in this round do not
  * count; false: there are none. */
 bool kf_core_without_located(const kf_round *r, kf_cell *cell);

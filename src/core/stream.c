@@ -475,7 +475,7 @@ kofn_status kf_stream_go_on(kofn_core *c)
 
 /* ---- looking ------------------------------------------------------------- */
 
-void kofn_core_round(const kofn_core *c, kofn_stream_round *out)
+void kf_core_round(const kofn_core *c, kofn_stream_round *out)
 {
     const kf_stream *s = &c->stream;
     double most = (double)s->first * (1 + c->opt.mu);

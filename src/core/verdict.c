@@ -194,7 +194,7 @@ void kf_core_blame(kofn_core *c, const kf_round *r)
             blame(c, i, true);
 }
 
-size_t kofn_core_suspects(const kofn_core *c)
+size_t kf_core_suspects(const kofn_core *c)
 {
     const kf_fleet *f = &c->fleet;
     size_t n = 0;

@@ -79,19 +79,19 @@ const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
 
 /* ---- references ---------------------------------------------------------- */
 
-kofn_block *kofn_block_keep(kofn_block *b)
+kf_block *kf_block_keep(kf_block *b)
 {
     atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
     return b;
 }
 
-static void free_block(kofn_block *b)
+static void free_block(kf_block *b)
 {
     kf_subset_free(b->subset);
     kf_free(b->lane);
     kf_free(b->owned);
     kf_free(b->velocity);
-    kofn_parcel_drop(b->of);
+    kf_parcel_drop(b->of);
     kf_free(b->first);
     kf_free(b->weight);
     kf_free((void *)(uintptr_t)b->own.ptr);
@@ -100,28 +100,28 @@ static void free_block(kofn_block *b)
     kf_free(b);
 }
 
-void kofn_block_drop(kofn_block *b)
+void kf_block_drop(kf_block *b)
 {
     while (b && atomic_fetch_sub(&b->refs, 1) == 1) {
-        kofn_block *next = b->next;
+        kf_block *next = b->next;
 
         free_block(b);
         b = next;
     }
 }
 
-const kofn_block *kf_block_of(const kofn_block *b, uint32_t operand)
+const kf_block *kf_block_of(const kf_block *b, uint32_t operand)
 {
     for (; b && operand > 0; operand--)
         b = b->next;
     return b;
 }
 
-kofn_status kf_block_around(kofn_block **out, kofn_parcel *of, size_t lanes,
+kofn_status kf_block_around(kf_block **out, kf_parcel *of, size_t lanes,
                             size_t rows, size_t cols)
 {
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
-    kofn_block *b = kf_zero(1, sizeof *b);
+    kf_block *b = kf_zero(1, sizeof *b);
 
     *out = NULL;
     if (!b)
@@ -139,16 +139,15 @@ kofn_status kf_block_around(kofn_block **out, kofn_parcel *of, size_t lanes,
     for (size_t l = 0; l < lanes; l++)
         b->lane[l] = (kofn_matrix){(char *)of->m.data + l * each, rows, cols,
                                    cols, b->dtype};
-    b->of = kofn_parcel_keep(of);
+    b->of = kf_parcel_keep(of);
     *out = b;
     return KOFN_OK;
 }
 
-static kofn_status block_new(kofn_block **out, const kf_resident *r,
-                             size_t group)
+static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
 {
     const kofn_layout *L = &r->plan->layout;
-    kofn_block *b = kf_zero(1, sizeof *b);
+    kf_block *b = kf_zero(1, sizeof *b);
 
     *out = b;
     if (!b)
@@ -168,7 +167,7 @@ static kofn_status block_new(kofn_block **out, const kf_resident *r,
 /* Sub-blocks that stand one below the other are lanes here, whose rows are
  * those of a part. */
 static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
-                                size_t group, kofn_block *b)
+                                size_t group, kf_block *b)
 {
     size_t parts = r->plan->parts, inner = r->plan->layout.inner;
     size_t *place = kf_new(parts, sizeof *place);
@@ -228,7 +227,7 @@ static void lay_out_sub_blocks(const kf_resident *r, const kf_seat *rows,
 
 /* Views for plain lanes, memory for coded ones unless they are made later. */
 static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
-                           size_t group, kofn_block *b, kf_mixed *mixed,
+                           size_t group, kf_block *b, kf_mixed *mixed,
                            size_t *count)
 {
     size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
@@ -289,7 +288,7 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
 typedef struct encoding {
     const size_t *seats;
     size_t count, *first, *next;
-    kofn_block **blocks;
+    kf_block **blocks;
     kf_mixed *mixed;
 } encoding;
 
@@ -300,7 +299,7 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     size_t count = 0;
 
     for (size_t i = e->first[g]; i < e->count; i = e->next[i]) {
-        kofn_block **block = &e->blocks[i];
+        kf_block **block = &e->blocks[i];
         size_t seat = e->seats[i];
         const kf_seat *rows;
 
@@ -330,7 +329,7 @@ static void chain_groups(const encoding *e, const kofn_plan *p)
 }
 
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
-                           const size_t *seats, size_t n, kofn_block **blocks)
+                           const size_t *seats, size_t n, kf_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
     encoding e = {.seats = seats,
@@ -351,7 +350,7 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
     kf_free(e.first);
     kf_free(e.next);
     for (size_t i = 0; st && i < n; i++) {
-        kofn_block_drop(blocks[i]);
+        kf_block_drop(blocks[i]);
         blocks[i] = NULL;
     }
     return st;
@@ -361,11 +360,11 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
 
 /* Lanes that mix nothing have no rows, as when they are encoded. */
 static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
-                               kofn_block **out)
+                               kf_block **out)
 {
     const kofn_plan *p = r->plan;
     const kf_seat *rows;
-    kofn_block *b;
+    kf_block *b;
     size_t bytes, each;
 
     TRY(kf_code_seat(code, kf_local(p, seat), &rows));
@@ -389,7 +388,7 @@ static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
 
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
-                                 kofn_block **blocks)
+                                 kf_block **blocks)
 {
     kofn_status st = KOFN_OK;
 
@@ -398,7 +397,7 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
     for (size_t i = 0; i < n && !st; i++)
         st = empty_block(r, code, seats[i], &blocks[i]);
     for (size_t i = 0; st && i < n; i++) {
-        kofn_block_drop(blocks[i]);
+        kf_block_drop(blocks[i]);
         blocks[i] = NULL;
     }
     return st;

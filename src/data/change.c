@@ -10,14 +10,14 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-bool kf_block_velocity_bytes(const kofn_block *b, size_t *bytes)
+bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
 {
     return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
            kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
 }
 
 /* Lane l of memory for all of them, one below the other. */
-static kofn_matrix lane_at(const kofn_block *b, void *all, size_t l)
+static kofn_matrix lane_at(const kf_block *b, void *all, size_t l)
 {
     size_t size = kf_dtype_size(b->dtype);
 
@@ -33,7 +33,7 @@ static void copy_rows(const kofn_matrix *to, const kofn_matrix *from)
 }
 
 /* Lanes that are views of A are copied: it is not ours to change. */
-static kofn_status make_own(kofn_block *b)
+static kofn_status make_own(kf_block *b)
 {
     size_t bytes;
     void *all;
@@ -57,7 +57,7 @@ static kofn_status make_own(kofn_block *b)
     return KOFN_OK;
 }
 
-static kofn_status make_velocity(kofn_block *b)
+static kofn_status make_velocity(kf_block *b)
 {
     size_t bytes;
 
@@ -69,7 +69,7 @@ static kofn_status make_velocity(kofn_block *b)
     return b->velocity ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_matrix kf_block_velocity(const kofn_block *b, size_t l)
+kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 {
     if (b->velocity)
         return lane_at(b, b->velocity, l);
@@ -130,7 +130,7 @@ static kofn_matrix columns(const kofn_matrix *a, size_t first, size_t cols)
 
 /* Lanes lie one below the other: with the same V for all they are changed at
  * once, if none is empty. */
-static bool stacks(const kofn_block *b, const kofn_msg *m)
+static bool stacks(const kf_block *b, const kf_msg *m)
 {
     bool whole = m->in->m.cols == b->lanes * b->rows;
 
@@ -139,7 +139,7 @@ static bool stacks(const kofn_block *b, const kofn_msg *m)
     return whole && m->with->m.cols == b->cols;
 }
 
-static void change_lanes(kofn_block *b, const kofn_msg *m)
+static void change_lanes(kf_block *b, const kf_msg *m)
 {
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
     size_t all = stacks(b, m) ? b->lanes : 1, rows = all * b->rows;
@@ -159,7 +159,7 @@ static void change_lanes(kofn_block *b, const kofn_msg *m)
     }
 }
 
-static kofn_block *stored(kofn_block *b, uint32_t operand)
+static kf_block *stored(kf_block *b, uint32_t operand)
 {
     for (; b && operand > 0; operand--)
         b = b->next;
@@ -169,7 +169,7 @@ static kofn_block *stored(kofn_block *b, uint32_t operand)
 /* ---- memory that fails --------------------------------------------------- */
 
 /* Of a block, those of its velocity not counted. */
-static size_t numbers_in(const kofn_block *b)
+static size_t numbers_in(const kf_block *b)
 {
     size_t n = 0;
 
@@ -178,13 +178,13 @@ static size_t numbers_in(const kofn_block *b)
     return n;
 }
 
-static size_t numbers_of(const kofn_block *b)
+static size_t numbers_of(const kf_block *b)
 {
     return numbers_in(b) * (b->velocity ? 2 : 1);
 }
 
 /* Number k of all; NULL: it is 0. */
-static unsigned char *number_at(kofn_block *b, size_t k)
+static unsigned char *number_at(kf_block *b, size_t k)
 {
     size_t size = kf_dtype_size(b->dtype), l = 0;
     bool velocity;
@@ -212,12 +212,12 @@ static void flip(unsigned char *x, kofn_dtype dtype, kf_rng *r)
     x[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
-kofn_status kf_block_flip(kofn_block *all, kf_rng *r)
+kofn_status kf_block_flip(kf_block *all, kf_rng *r)
 {
     unsigned char *x = NULL;
     size_t n = 0, k;
 
-    for (kofn_block *b = all; b; b = b->next) {
+    for (kf_block *b = all; b; b = b->next) {
         if (numbers_of(b))
             TRY(make_own(b));
         n += numbers_of(b);
@@ -233,7 +233,7 @@ kofn_status kf_block_flip(kofn_block *all, kf_rng *r)
 /* ---- messages ------------------------------------------------------------ */
 
 /* Each factor is of all lanes side by side, or one for all of them. */
-bool kf_block_takes(const kofn_block *b, const kofn_matrix *U,
+bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V)
 {
     return b && !b->subset && !b->A && U->dtype == b->dtype &&
@@ -242,7 +242,7 @@ bool kf_block_takes(const kofn_block *b, const kofn_matrix *U,
            (V->cols == b->cols || V->cols == b->lanes * b->cols);
 }
 
-static kofn_status update(kofn_block *b, const kofn_msg *m)
+static kofn_status update(kf_block *b, const kf_msg *m)
 {
     if (!kf_block_takes(b, &m->in->m, &m->with->m))
         return kf_fail(KOFN_SHAPE,
@@ -262,7 +262,7 @@ static kofn_status update(kofn_block *b, const kofn_msg *m)
     return KOFN_OK;
 }
 
-void kf_block_miss(kofn_block *b, const kofn_msg *m)
+void kf_block_miss(kf_block *b, const kf_msg *m)
 {
     b = stored(b, m->operand);
     if (b)
@@ -270,9 +270,9 @@ void kf_block_miss(kofn_block *b, const kofn_msg *m)
 }
 
 /* What others hold, encoded for this seat. */
-static kofn_status put_piece(kofn_block *b, const kofn_msg *m)
+static kofn_status put_piece(kf_block *b, const kf_msg *m)
 {
-    const kofn_block *piece = m->block;
+    const kf_block *piece = m->block;
 
     if (!b || !b->changes || piece->lanes != b->lanes ||
         piece->cols != b->cols || piece->dtype != b->dtype || m->hi > b->rows ||
@@ -295,16 +295,16 @@ static kofn_status put_piece(kofn_block *b, const kofn_msg *m)
     return KOFN_OK;
 }
 
-bool kofn_block_whole(const kofn_block *b)
+bool kf_block_whole(const kf_block *b)
 {
     while (b && !b->empty)
         b = b->next;
     return !b;
 }
 
-kofn_status kofn_block_change(kofn_block *b, const kofn_msg *m)
+kofn_status kf_block_change(kf_block *b, const kf_msg *m)
 {
-    if (m->type == KOFN_MSG_UPDATE)
+    if (m->type == KF_MSG_UPDATE)
         return update(stored(b, m->operand), m);
     if (m->block)
         return put_piece(stored(b, m->operand), m);
@@ -313,7 +313,7 @@ kofn_status kofn_block_change(kofn_block *b, const kofn_msg *m)
     return KOFN_OK;
 }
 
-double kofn_block_change_size(const kofn_block *b, const kofn_msg *m)
+double kf_block_change_size(const kf_block *b, const kf_msg *m)
 {
     b = kf_block_of(b, m->operand);
     return b && m->in ? (double)b->lanes * (double)b->rows * (double)b->cols *

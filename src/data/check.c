@@ -174,7 +174,7 @@ static double dilution(size_t length)
 
 static kofn_status scale_rows(sketch *s)
 {
-    const kf_decoder *d = s->c->decoder;
+    const kofn_decoder *d = s->c->decoder;
 
     for (size_t i = 0; i < d->seats; i++) {
         const kf_seat *seat;
@@ -296,9 +296,9 @@ size_t kf_check_few(const kf_check *c, size_t n, size_t located)
 static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,
                                   size_t few, double *hidden, size_t *q)
 {
-    const kf_decoder *all = c->decoder;
+    const kofn_decoder *all = c->decoder;
     uint32_t *seat = kf_new(all->seats, sizeof *seat);
-    kf_decoder *d = NULL;
+    kofn_decoder *d = NULL;
     double *H = NULL;
     size_t n = 0;
     kofn_status st = KOFN_OK;

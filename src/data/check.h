@@ -14,8 +14,8 @@
 typedef struct kf_check {
     const kofn_plan *plan;
     kf_code *code;
-    const kf_decoder *decoder; /* whose seats answered                      */
-    const double *H;           /* their parities, q x results: kf_parity    */
+    const kofn_decoder *decoder; /* whose seats answered                      */
+    const double *H;             /* their parities, q x results: kf_parity    */
     size_t q;
     double hidden;           /* of decoder and H: kf_hidden_of, with
                                   kf_check_few of all, nobody located         */

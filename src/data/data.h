@@ -2,8 +2,8 @@
 #ifndef KF_DATA_H
 #define KF_DATA_H
 
+#include "port.h"
 #include <kofn/core.h>
-#include <kofn/port.h>
 
 #include <stdatomic.h>
 
@@ -13,42 +13,42 @@
 
 /* ---- parcels (parcel.c) -------------------------------------------------- */
 
-struct kofn_parcel {
+struct kf_parcel {
     atomic_uint refs;
     kofn_matrix m;
     size_t capacity; /* bytes; 0: they are another's                 */
-    kofn_parcel *of; /* ... parcel's, which this one keeps           */
+    kf_parcel *of;   /* ... parcel's, which this one keeps           */
     void (*release)(void *from, void *own); /* ... or a transport's  */
     void *from, *own;
 };
 
 /* rows x cols, contiguous, not initialised. */
-kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
+kofn_status kf_parcel_new(kf_parcel **out, size_t rows, size_t cols,
                           kofn_dtype dtype);
 /* A view of a part of another parcel. */
-kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
+kofn_status kf_parcel_view(kf_parcel **out, kf_parcel *of,
                            const kofn_matrix *part);
-size_t kf_parcel_bytes(const kofn_parcel *p); /* of its numbers; NULL: 0 */
+size_t kf_parcel_bytes(const kf_parcel *p); /* of its numbers; NULL: 0 */
 /* Around numbers that `release(from, own)` gives back. */
-kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
+kofn_status kf_parcel_around(kf_parcel **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own);
 /* Give a parcel that nobody else holds another shape; false when too small. */
-bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
+bool kf_parcel_reshape(kf_parcel *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
 
 /* Parcels to be used again. */
 typedef struct kf_pool {
-    kofn_parcel **parcel;
+    kf_parcel **parcel;
     size_t count, cap;
 } kf_pool;
 
 /* One that nobody else holds any more, or a new one. */
 kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
-                         kofn_dtype dtype, kofn_parcel **out);
+                         kofn_dtype dtype, kf_parcel **out);
 /* Takes the reference over; NULL is nothing.  A view, or one that there is no
  * memory to remember, is dropped. */
-void kf_pool_give(kf_pool *pool, kofn_parcel *p);
+void kf_pool_give(kf_pool *pool, kf_parcel *p);
 void kf_pool_free(kf_pool *pool);
 
 /* ---- mixtures (mix.c) ---------------------------------------------------- */
@@ -118,15 +118,15 @@ typedef struct kf_subset {
     uint32_t product; /* 0: nothing yet               */
 } kf_subset;
 
-struct kofn_block {
+struct kf_block {
     atomic_uint refs;
     size_t lanes, rows, cols; /* of each lane */
     kofn_dtype dtype;
-    kofn_block *next;  /* of the next operand, or NULL */
+    kf_block *next;    /* of the next operand, or NULL */
     size_t row;        /* the first of its group's code that it answers */
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
-    kofn_parcel *of;   /* ... or in what they came with                */
+    kf_parcel *of;     /* ... or in what they came with                */
     bool changes;      /* all of them do, each below the other, and are no
                           more what A is encoded to                      */
     void *velocity;    /* likewise, while there is momentum              */
@@ -164,20 +164,20 @@ const kofn_matrix *kf_resident_part(const kf_resident *r, size_t group,
 size_t kf_data_part_index(const kofn_plan *p, size_t group, size_t j);
 /* The blocks of several seats at once: all of A is read once. */
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
-                           const size_t *seats, size_t n, kofn_block **blocks);
+                           const size_t *seats, size_t n, kf_block **blocks);
 /* Lane l of its velocity, without rows where there is none (change.c). */
-kofn_matrix kf_block_velocity(const kofn_block *b, size_t l);
+kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
 /* Bytes of the velocity, with or without one; false: of no size that can be. */
-bool kf_block_velocity_bytes(const kofn_block *b, size_t *bytes);
+bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes);
 /* Can it be changed by U' V, of these shapes? */
-bool kf_block_takes(const kofn_block *b, const kofn_matrix *U,
+bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V);
 /* It is as if an update had been done. */
-void kf_block_miss(kofn_block *b, const kofn_msg *m);
+void kf_block_miss(kf_block *b, const kf_msg *m);
 /* Have a bit of a number that is stored be another: one that matters, of the sign,
  * the exponent or the first digits of the fraction, of any number that is not 0.
  * Nothing happens to sparse blocks and those of sums. */
-kofn_status kf_block_flip(kofn_block *b, kf_rng *r);
+kofn_status kf_block_flip(kf_block *b, kf_rng *r);
 /* U or V of a change by U' V, cut as A is in one direction (side.c). */
 typedef struct kf_side {
     kf_parts parts;
@@ -186,8 +186,7 @@ typedef struct kf_side {
     size_t lanes;             /* that a mixture is made for: 1 if for all */
     kofn_dtype dtype;
     double by;
-    kofn_parcel
-        *common; /* what the seats of the group have in common, or NULL */
+    kf_parcel *common; /* what the seats of the group have in common, or NULL */
 } kf_side;
 /* A part of A in this direction: a part of U or V has as many columns. */
 kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
@@ -199,27 +198,27 @@ void kf_side_choose(kf_side *s, size_t group);
  * its block; a reference of the caller's own.  col: scratch, a number for each of
  * them. */
 kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
-                         kofn_parcel **out);
+                         kf_parcel **out);
 /* Blocks with nothing in them, for pieces of what others hold. */
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
-                                 kofn_block **blocks);
+                                 kf_block **blocks);
 /* That of an operand, of those that a seat stores; NULL: there is none. */
-const kofn_block *kf_block_of(const kofn_block *b, uint32_t operand);
+const kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 
 /* A block whose lanes are the first rows x cols numbers of a parcel, which it
  * keeps, those behind them, and so on. */
-kofn_status kf_block_around(kofn_block **out, kofn_parcel *of, size_t lanes,
+kofn_status kf_block_around(kf_block **out, kf_parcel *of, size_t lanes,
                             size_t rows, size_t cols);
 
 /* Does the work asked for, of an input and a result of these shapes, fit this
  * block?  For messages that come from elsewhere. */
-kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
+kofn_status kf_work_fits(const kf_block *b, const kf_msg *m,
                          const kofn_matrix *in, const kofn_matrix *out);
 
-/* Strips [lo, hi) of the block times `in`, as KOFN_HOW_ROWS. */
-kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
-                            size_t lo, size_t hi, kofn_matrix *out);
+/* Strips [lo, hi) of the block times `in`, as KF_HOW_ROWS. */
+kofn_status kf_data_compute(const kf_block *b, const kofn_matrix *in, size_t lo,
+                            size_t hi, kofn_matrix *out);
 
 /* ---- sums of a function (subset.c) ---------------------------------------- */
 
@@ -322,9 +321,9 @@ void kf_raise_back(const kf_levels *held, const kf_levels *raised,
  * code.  Here rows have numbers in the plan, as seats have. */
 typedef struct kf_messages {
     const kofn_plan *plan;
-    kofn_parcel *plain; /* the input itself         */
-    kf_parts parts;     /* as it is cut             */
-    kofn_parcel **row;  /* message of each row, so far */
+    kf_parcel *plain; /* the input itself         */
+    kf_parts parts;   /* as it is cut             */
+    kf_parcel **row;  /* message of each row, so far */
     size_t rows;
     kf_pool pool;
     bool lent; /* `parts` are of what is another's ...        */
@@ -346,10 +345,10 @@ void kf_messages_forget(kf_messages *m, size_t row);
 kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *rows, size_t n);
 /* Adjoint codes: strips [lo, hi) for the rows of the decoder. */
-kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
+kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
                             size_t hi);
 /* What goes to whoever answers this row; a reference of the caller's own. */
-kofn_parcel *kf_messages_take(const kf_messages *m, size_t row);
+kf_parcel *kf_messages_take(const kf_messages *m, size_t row);
 void kf_messages_free(kf_messages *m);
 
 /* ---- decoding (decode.c) ------------------------------------------------- */
@@ -371,7 +370,7 @@ typedef struct kf_scratch {
     void *sums; /* of a decoder in factors */
     size_t sums_bytes;
 } kf_scratch;
-kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
                       const kf_source *sources, kf_band band, kofn_matrix *out,
                       kf_scratch *scratch);
 /* Strips [lo, hi) of the group's wants, one want below the other, out of `out`
@@ -382,7 +381,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                      const void *rows, kofn_matrix *out);
 /* What kf_decode wrote there, and is not lost, multiplied back: KOFN_NONFINITE
  * when that leaves anything that is not a number. */
-kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
                             kf_band band, const kf_back *back,
                             const kofn_matrix *out);
 /* Adjoint codes: out = sum of n results. */
@@ -403,10 +402,10 @@ typedef struct kf_tally {
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan);
 void kf_tally_free(kf_tally *t);
 /* The weights that this decoder gives. */
-kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kf_decoder *d);
+kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kofn_decoder *d);
 /* Remember these results, and sum all that is known into `out`. */
 kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
-                            const kf_decoder *d, const kf_source *source,
+                            const kofn_decoder *d, const kf_source *source,
                             kofn_matrix *out, kf_scratch *scratch);
 
 #endif

@@ -127,7 +127,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
 /* One call's unchanging facts. */
 typedef struct decoding {
     const kofn_plan *plan;
-    const kf_decoder *d;
+    const kofn_decoder *d;
     const kf_source *source;
     size_t group, width; /* columns of a result */
     kofn_matrix *out;
@@ -168,7 +168,7 @@ static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
  * of different ones are combined one after the other. */
 static void combine_rows(const decoding *j, size_t length)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
 
     if (d->factor) {
         kf_factor_apply(d->factor, j->scratch->src, j->scratch->dst, length,
@@ -177,9 +177,10 @@ static void combine_rows(const decoding *j, size_t length)
     }
     for (size_t row = 0, end; row < d->mixed; row = end) {
         end = d->run ? d->run[row] : d->mixed;
-        kf_combine(end - row, d->results, d->D + row * d->results, d->results,
-                   j->scratch->src, j->scratch->dst + row, length,
-                   j->out->dtype);
+        kf_combine(&(kf_combination){end - row, d->results,
+                                     d->D + row * d->results, d->results,
+                                     j->scratch->src, j->scratch->dst + row},
+                   length, j->out->dtype);
     }
 }
 
@@ -200,7 +201,7 @@ static bool row_by_row(const decoding *j, size_t lo, size_t hi)
 
 static void mix_row(const decoding *j, size_t strip)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
     kf_combine_tile t = {.k = d->results,
                          .ldd = d->results,
                          .len = j->width,
@@ -226,7 +227,7 @@ static void mix_row(const decoding *j, size_t strip)
 
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
-    const kf_decoder *d = j->d;
+    const kofn_decoder *d = j->d;
     size_t length = (hi - lo) * j->width, m = 0;
     char *spare = j->scratch->p;
     size_t size = kf_dtype_size(j->out->dtype);
@@ -272,7 +273,7 @@ static size_t straight(const decoding *j, size_t at, size_t hi)
     return end;
 }
 
-kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
                       const kf_source *sources, kf_band band, kofn_matrix *out,
                       kf_scratch *scratch)
 {
@@ -306,7 +307,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kf_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_data_restore(const kofn_plan *plan, const kf_decoder *d,
+kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
                             kf_band band, const kf_back *back,
                             const kofn_matrix *out)
 {
@@ -347,7 +348,8 @@ kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out)
 
         for (size_t i = 0; i < n; i++)
             src[i] = kf_at(source[i].result, r, 0);
-        kf_combine(1, n, ones, n, src, &dst, length, out->dtype);
+        kf_combine(&(kf_combination){1, n, ones, n, src, &dst}, length,
+                   out->dtype);
     }
     kf_free(ones);
     kf_free(src);

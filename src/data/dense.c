@@ -104,7 +104,7 @@ static kofn_status multiply(const kf_work *w, const stack *x,
 #define STACK_ROWS 512
 #define STACK_COLS 64
 
-static kofn_status stacked(const kofn_block *b, const kf_work *w)
+static kofn_status stacked(const kf_block *b, const kf_work *w)
 {
     stack x = {b->lane, b->lanes, w->lo, w->hi, NULL};
     tile t = tile_of(b->lanes * (w->hi - w->lo), b->cols, w->in->cols);
@@ -120,7 +120,7 @@ static kofn_status stacked(const kofn_block *b, const kf_work *w)
     return st;
 }
 
-static bool stacks(const kofn_block *b, const kf_work *w)
+static bool stacks(const kf_block *b, const kf_work *w)
 {
     if (b->lanes == 1 || w->in->cols < STACK_COLS || w->hi - w->lo > STACK_ROWS)
         return false;
@@ -143,7 +143,7 @@ static kofn_status own_rows(const kofn_matrix *lane, bool left,
 }
 
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
-static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
+static kofn_status rows(const kf_block *b, bool left, const kf_work *w)
 {
     size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
     bool begun = false;
@@ -166,12 +166,12 @@ static kofn_status rows(const kofn_block *b, bool left, const kf_work *w)
     return st;
 }
 
-kofn_status kf_data_rows_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 {
     return rows(b, false, w);
 }
 
-kofn_status kf_data_left_rows_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_rows_dense(const kf_block *b, const kf_work *w)
 {
     return rows(b, true, w);
 }
@@ -193,13 +193,13 @@ static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
 /* ---- sums over strips ---------------------------------------------------- */
 
 /* Strips of each lane of the input, which stand one behind the other. */
-static size_t span_of(const kofn_block *b, bool left, const kf_work *w)
+static size_t span_of(const kf_block *b, bool left, const kf_work *w)
 {
     return (left ? w->in->cols : w->in->rows) / b->lanes;
 }
 
 /* Those of strips [lo, hi); *begun when there is something to add to. */
-static kofn_status add_strips(const kofn_block *b, bool left, const kf_work *w,
+static kofn_status add_strips(const kf_block *b, bool left, const kf_work *w,
                               size_t lo, size_t hi, bool *begun)
 {
     size_t span = span_of(b, left, w);
@@ -233,7 +233,7 @@ static kofn_status add_strips(const kofn_block *b, bool left, const kf_work *w,
 }
 
 /* Strips beyond the last are the first ones. */
-static kofn_status inner(const kofn_block *b, bool left, const kf_work *w)
+static kofn_status inner(const kf_block *b, bool left, const kf_work *w)
 {
     size_t span = span_of(b, left, w);
     bool begun = false;
@@ -247,12 +247,12 @@ static kofn_status inner(const kofn_block *b, bool left, const kf_work *w)
     return st;
 }
 
-kofn_status kf_data_inner_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
 {
     return inner(b, false, w);
 }
 
-kofn_status kf_data_left_inner_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_inner_dense(const kf_block *b, const kf_work *w)
 {
     return inner(b, true, w);
 }
@@ -271,7 +271,7 @@ static size_t gram_step(const kofn_matrix *a, const kf_work *w)
     return w->own ? a->rows : kf_max(1, GRAM_BYTES / row);
 }
 
-kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_gram_dense(const kf_block *b, const kf_work *w)
 {
     const kofn_matrix *a = &b->lane[0];
     size_t size = kf_dtype_size(b->dtype), step = gram_step(a, w);
@@ -305,7 +305,7 @@ kofn_status kf_data_gram_dense(const kofn_block *b, const kf_work *w)
 
 /* ---- the block itself ---------------------------------------------------- */
 
-kofn_status kf_data_read_dense(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_read_dense(const kf_block *b, const kf_work *w)
 {
     size_t n = w->hi - w->lo, row = b->cols * kf_dtype_size(b->dtype);
 

@@ -12,7 +12,7 @@ typedef struct kf_own {
     double work;      /* multiply-adds to ask for at a time */
 } kf_own;
 
-/* A KOFN_MSG_WORK, as a kernel sees it. */
+/* A KF_MSG_WORK, as a kernel sees it. */
 typedef struct kf_work {
     const kofn_matrix *in;
     kofn_matrix *out;
@@ -36,10 +36,10 @@ typedef struct kf_extent {
 } kf_extent;
 
 /* KOFN_AGAIN when it was stopped. */
-typedef kofn_status kf_kernel_fn(const kofn_block *b, const kf_work *w);
+typedef kofn_status kf_kernel_fn(const kf_block *b, const kf_work *w);
 
 typedef struct kf_kernel {
-    kofn_how how;
+    kf_how how;
     /* The rounds whose work it is: of these operations, in codes that are
      * transposed or in those that are not. */
     unsigned ops;
@@ -54,11 +54,11 @@ typedef struct kf_kernel {
     /* Rows and columns of the result; false where they do not fit a size_t. */
     bool (*gives)(const kf_extent *b, const kf_work *w, size_t *rows,
                   size_t *cols);
-    double (*cost)(const kofn_block *b, const kf_work *w); /* multiply-adds */
+    double (*cost)(const kf_block *b, const kf_work *w); /* multiply-adds */
 } kf_kernel;
 
 /* NULL for a number that is none. */
-const kf_kernel *kf_kernel_of(kofn_how how);
+const kf_kernel *kf_kernel_of(kf_how how);
 /* What workers compute in a round of this plan. */
 const kf_kernel *kf_kernel_for(const kofn_plan *use);
 /* Of the blocks of a plan. */
@@ -77,12 +77,12 @@ kf_kernel_fn kf_subset_submessage, kf_subset_part;
  * (own.c). */
 kofn_status kf_own_multiply(const kf_work *w, const kofn_factors *f, bool add,
                             void *to);
-/* kofn_work, with products in that way; own: NULL for BLAS. */
-kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
-                         const kf_own *own, bool (*stopped)(void *), void *ud);
+/* kf_work_do, with products in that way; own: NULL for BLAS. */
+kofn_status kf_work_with(const kf_block *b, const kf_msg *m, const kf_own *own,
+                         bool (*stopped)(void *), void *ud);
 
 /* Entries of the plain parts in strips [lo, hi). */
-double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi);
+double kf_data_sparse_entries(const kf_block *b, size_t lo, size_t hi);
 
 /* A worker looks up from its work after about this much of it, so that a
  * cancelled task ends within a millisecond or so; but BLAS is fast only when

@@ -82,8 +82,8 @@ void kf_messages_forget(kf_messages *m, size_t row)
 void kf_messages_free(kf_messages *m)
 {
     for (size_t i = 0; i < m->rows; i++)
-        kofn_parcel_drop(m->row[i]);
-    kofn_parcel_drop(m->plain);
+        kf_parcel_drop(m->row[i]);
+    kf_parcel_drop(m->plain);
     kf_parts_free(&m->parts);
     kf_free(m->row);
     kf_pool_free(&m->pool);
@@ -100,9 +100,9 @@ static kofn_status know_row(kf_messages *m, size_t row)
     return KOFN_OK;
 }
 
-kofn_parcel *kf_messages_take(const kf_messages *m, size_t row)
+kf_parcel *kf_messages_take(const kf_messages *m, size_t row)
 {
-    return kofn_parcel_keep(coded(m->plan) ? m->row[row] : m->plain);
+    return kf_parcel_keep(coded(m->plan) ? m->row[row] : m->plain);
 }
 
 /* ---- mixtures that depend on the row ------------------------------------- */
@@ -131,7 +131,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
 
     for (size_t i = 0; i < n; i++) {
         const kf_seat *s;
-        kofn_parcel **p;
+        kf_parcel **p;
 
         TRY(know_row(m, row[i]));
         p = &m->row[row[i]];
@@ -184,7 +184,7 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
 
 /* The transpose of what decodes: row r says how the wants make up for what
  * result r will be multiplied with. */
-static void transpose(const kf_decoder *d, double *V)
+static void transpose(const kofn_decoder *d, double *V)
 {
     for (size_t w = 0, i = 0; w < d->wants; w++) {
         if (d->copy[w] >= 0)
@@ -196,7 +196,7 @@ static void transpose(const kf_decoder *d, double *V)
     }
 }
 
-static kofn_status make_room(kf_messages *m, const kf_decoder *d)
+static kofn_status make_room(kf_messages *m, const kofn_decoder *d)
 {
     size_t lanes = m->plan->layout.lanes;
     bool left = m->plan->op->left;
@@ -225,7 +225,7 @@ typedef struct mixture {
     void **dst;
 } mixture;
 
-static void mix_strips(kf_messages *m, const kf_decoder *d, const mixture *x,
+static void mix_strips(kf_messages *m, const kofn_decoder *d, const mixture *x,
                        size_t lo, size_t hi)
 {
     bool left = m->plan->op->left;
@@ -239,12 +239,13 @@ static void mix_strips(kf_messages *m, const kf_decoder *d, const mixture *x,
         for (size_t r = 0; r < d->results; r++)
             x->dst[r] = at_strip(&m->row[d->seat[r / lanes]]->m, left, i,
                                  r % lanes * span + lo);
-        kf_combine(d->results, d->wants, x->V, d->wants, x->src, x->dst, length,
-                   m->plain->m.dtype);
+        kf_combine(&(kf_combination){d->results, d->wants, x->V, d->wants,
+                                     x->src, x->dst},
+                   length, m->plain->m.dtype);
     }
 }
 
-kofn_status kf_messages_mix(kf_messages *m, const kf_decoder *d, size_t lo,
+kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
                             size_t hi)
 {
     mixture x = {.V = kofn_layout_table(d->results, d->wants),

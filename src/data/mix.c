@@ -80,8 +80,8 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
             x.src[j] = kf_at(x.from[j], i, 0);
         for (size_t k = 0; k < n; k++)
             x.dst[k] = kf_at(&mixed[k].into, i, 0);
-        kf_combine(n, x.used, x.D, parts, x.src, x.dst, length,
-                   mixed[0].into.dtype);
+        kf_combine(&(kf_combination){n, x.used, x.D, parts, x.src, x.dst},
+                   length, mixed[0].into.dtype);
     }
     mixing_free(&x);
     return st;

@@ -1,11 +1,11 @@
 /* parcel.c -- matrices on their way, owned by whoever holds them. */
 #include "data.h"
 
-kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
+kofn_status kf_parcel_new(kf_parcel **out, size_t rows, size_t cols,
                           kofn_dtype dtype)
 {
     size_t bytes;
-    kofn_parcel *p;
+    kf_parcel *p;
 
     *out = NULL;
     if (!kf_mul(rows, cols, &bytes) ||
@@ -27,10 +27,10 @@ kofn_status kf_parcel_new(kofn_parcel **out, size_t rows, size_t cols,
     return KOFN_OK;
 }
 
-kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
+kofn_status kf_parcel_view(kf_parcel **out, kf_parcel *of,
                            const kofn_matrix *part)
 {
-    kofn_parcel *p = kf_new(1, sizeof *p);
+    kf_parcel *p = kf_new(1, sizeof *p);
 
     *out = p;
     if (!p)
@@ -39,20 +39,20 @@ kofn_status kf_parcel_view(kofn_parcel **out, kofn_parcel *of,
     p->m = *part;
     p->capacity = 0;
     p->release = NULL;
-    p->of = kofn_parcel_keep(of);
+    p->of = kf_parcel_keep(of);
     return KOFN_OK;
 }
 
-size_t kf_parcel_bytes(const kofn_parcel *p)
+size_t kf_parcel_bytes(const kf_parcel *p)
 {
     return p ? p->m.rows * p->m.cols * kf_dtype_size(p->m.dtype) : 0;
 }
 
-kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
+kofn_status kf_parcel_around(kf_parcel **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own)
 {
-    kofn_parcel *p = kf_zero(1, sizeof *p);
+    kf_parcel *p = kf_zero(1, sizeof *p);
 
     *out = p;
     if (!p)
@@ -65,8 +65,7 @@ kofn_status kf_parcel_around(kofn_parcel **out, const kofn_matrix *m,
     return KOFN_OK;
 }
 
-bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
-                       kofn_dtype dtype)
+bool kf_parcel_reshape(kf_parcel *p, size_t rows, size_t cols, kofn_dtype dtype)
 {
     if (rows * cols * kf_dtype_size(dtype) > p->capacity)
         return false;
@@ -76,18 +75,18 @@ bool kf_parcel_reshape(kofn_parcel *p, size_t rows, size_t cols,
     return true;
 }
 
-kofn_parcel *kofn_parcel_keep(kofn_parcel *p)
+kf_parcel *kf_parcel_keep(kf_parcel *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;
 }
 
-void kofn_parcel_drop(kofn_parcel *p)
+void kf_parcel_drop(kf_parcel *p)
 {
     if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
         return;
     if (p->of)
-        kofn_parcel_drop(p->of);
+        kf_parcel_drop(p->of);
     else if (p->release)
         p->release(p->from, p->own);
     else
@@ -95,7 +94,7 @@ void kofn_parcel_drop(kofn_parcel *p)
     kf_free(p);
 }
 
-kofn_matrix *kofn_parcel_matrix(kofn_parcel *p)
+kofn_matrix *kf_parcel_matrix(kf_parcel *p)
 {
     return &p->m;
 }
@@ -103,10 +102,10 @@ kofn_matrix *kofn_parcel_matrix(kofn_parcel *p)
 /* ---- pools --------------------------------------------------------------- */
 
 kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
-                         kofn_dtype dtype, kofn_parcel **out)
+                         kofn_dtype dtype, kf_parcel **out)
 {
     for (size_t i = pool->count; i > 0; i--) {
-        kofn_parcel **p = &pool->parcel[i - 1];
+        kf_parcel **p = &pool->parcel[i - 1];
 
         if (atomic_load(&(*p)->refs) == 1 &&
             kf_parcel_reshape(*p, rows, cols, dtype)) {
@@ -118,13 +117,13 @@ kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
     return kf_parcel_new(out, rows, cols, dtype);
 }
 
-void kf_pool_give(kf_pool *pool, kofn_parcel *p)
+void kf_pool_give(kf_pool *pool, kf_parcel *p)
 {
     if (!p)
         return;
     if (p->capacity == 0 ||
         kf_grow(&pool->parcel, &pool->cap, pool->count, sizeof *pool->parcel))
-        kofn_parcel_drop(p);
+        kf_parcel_drop(p);
     else
         pool->parcel[pool->count++] = p;
 }
@@ -132,6 +131,6 @@ void kf_pool_give(kf_pool *pool, kofn_parcel *p)
 void kf_pool_free(kf_pool *pool)
 {
     for (size_t i = 0; i < pool->count; i++)
-        kofn_parcel_drop(pool->parcel[i]);
+        kf_parcel_drop(pool->parcel[i]);
     kf_free(pool->parcel);
 }

@@ -5,14 +5,14 @@
 #include "code/combine.h"
 
 /* Rows [lo, hi) of a part as rows of A, as far as there are any. */
-static void part_rows(const kofn_block *b, size_t j, size_t lo, size_t hi,
+static void part_rows(const kf_block *b, size_t j, size_t lo, size_t hi,
                       size_t *from, size_t *to)
 {
     *from = kf_min(b->first[j] + lo, b->A->rows);
     *to = kf_min(b->first[j] + hi, b->A->rows);
 }
 
-double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi)
+double kf_data_sparse_entries(const kf_block *b, size_t lo, size_t hi)
 {
     double sum = 0;
 
@@ -27,7 +27,7 @@ double kf_data_sparse_entries(const kofn_block *b, size_t lo, size_t hi)
 
 /* Products of the plain parts, and their mix: so many strips at a time that no
  * lanes, however many, want much room for it. */
-static double work_a_strip(const kofn_block *b)
+static double work_a_strip(const kf_block *b)
 {
     return ((double)b->A->ptr[b->A->rows] / (double)kf_max(1, b->A->rows) +
             (double)b->lanes) *
@@ -46,7 +46,7 @@ typedef struct mixture {
     void **dst;
 } mixture;
 
-static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
+static void mix_rows(const kf_block *b, const kofn_matrix *in, size_t lo,
                      size_t hi, const mixture *m)
 {
     size_t length = (hi - lo) * in->cols;
@@ -61,11 +61,12 @@ static void mix_rows(const kofn_block *b, const kofn_matrix *in, size_t lo,
                (length - (to - from) * in->cols) * sizeof *t);
         m->src[j] = t;
     }
-    kf_combine(b->lanes, b->used, b->weight, b->used, m->src, m->dst, length,
-               KOFN_F64);
+    kf_combine(&(kf_combination){b->lanes, b->used, b->weight, b->used, m->src,
+                                 m->dst},
+               length, KOFN_F64);
 }
 
-kofn_status kf_data_rows_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_rows_sparse(const kf_block *b, const kf_work *w)
 {
     size_t cols = w->in->cols, strips = w->hi - w->lo;
     size_t step =
@@ -100,7 +101,7 @@ typedef struct wide {
 
 /* In `mixed`, by rows: the sum over lanes of weight times strips [lo, hi) of
  * the lane's input, for part j. */
-static void mix_input(const kofn_block *b, size_t j, wide of, size_t lo,
+static void mix_input(const kf_block *b, size_t j, wide of, size_t lo,
                       size_t hi, double *mixed)
 {
     const kofn_matrix *in = of.in;
@@ -120,7 +121,7 @@ static void mix_input(const kofn_block *b, size_t j, wide of, size_t lo,
 
 /* out += strips [lo, hi) of the input, as mixed for each part, times those of
  * the part, as far as there are any. */
-static void add_left(const kofn_block *b, wide of, size_t lo, size_t hi,
+static void add_left(const kf_block *b, wide of, size_t lo, size_t hi,
                      double *mixed, double *out)
 {
     for (size_t j = 0; j < b->used; j++) {
@@ -137,7 +138,7 @@ static void add_left(const kofn_block *b, wide of, size_t lo, size_t hi,
 }
 
 /* Strips of the block, beyond the last of which are the first. */
-static kofn_status add_strips(const kofn_block *b, const kf_work *w, size_t lo,
+static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                               size_t hi, size_t step, double *mixed)
 {
     wide of = {w->in, w->in->cols / b->lanes};
@@ -150,7 +151,7 @@ static kofn_status add_strips(const kofn_block *b, const kf_work *w, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_data_left_inner_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_inner_sparse(const kf_block *b, const kf_work *w)
 {
     size_t span = w->in->cols / b->lanes;
     size_t step = kf_min(
@@ -169,7 +170,7 @@ kofn_status kf_data_left_inner_sparse(const kofn_block *b, const kf_work *w)
 
 /* Row by row of the input, all of each lane: lane l has the weights of row
  * l. */
-kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_left_rows_sparse(const kf_block *b, const kf_work *w)
 {
     size_t strips = w->hi - w->lo;
     double *mixed = kf_new(b->rows, sizeof *mixed);
@@ -178,7 +179,7 @@ kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
     memset(w->out->data, 0, w->out->rows * w->out->cols * sizeof *mixed);
     for (size_t l = 0; l < b->lanes && !st; l++)
         for (size_t i = 0; i < strips && !st; i++) {
-            kofn_block lane = *b;
+            kf_block lane = *b;
             kofn_matrix row = {kf_at(w->in, w->lo + i, 0), 1, w->in->cols,
                                w->in->ld, KOFN_F64};
 
@@ -196,8 +197,8 @@ kofn_status kf_data_left_rows_sparse(const kofn_block *b, const kf_work *w)
 
 /* ---- A' A x -------------------------------------------------------------- */
 
-static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
-                     size_t hi, const mixture *t)
+static void add_gram(const kf_block *b, const kf_work *w, size_t lo, size_t hi,
+                     const mixture *t)
 {
     kofn_matrix margins = {t->mixed, 1, b->lanes * (hi - lo),
                            b->lanes * (hi - lo), KOFN_F64};
@@ -217,7 +218,7 @@ static void add_gram(const kofn_block *b, const kf_work *w, size_t lo,
     }
 }
 
-kofn_status kf_data_gram_sparse(const kofn_block *b, const kf_work *w)
+kofn_status kf_data_gram_sparse(const kf_block *b, const kf_work *w)
 {
     size_t step = kf_min(kf_stride(2 * work_a_strip(b), false), b->rows);
     mixture t = {.each = kf_new(kf_max(b->used, 1) * step, sizeof *t.each),

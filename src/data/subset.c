@@ -257,7 +257,7 @@ static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
     }
 }
 
-kofn_status kf_subset_submessage(const kofn_block *b, const kf_work *w)
+kofn_status kf_subset_submessage(const kf_block *b, const kf_work *w)
 {
     kf_subset *s = b->subset;
     size_t n = s->parts * s->segments;
@@ -270,7 +270,7 @@ kofn_status kf_subset_submessage(const kofn_block *b, const kf_work *w)
     return KOFN_OK;
 }
 
-kofn_status kf_subset_part(const kofn_block *b, const kf_work *w)
+kofn_status kf_subset_part(const kf_block *b, const kf_work *w)
 {
     kf_subset *s = b->subset;
     size_t k = 0;

@@ -32,7 +32,7 @@ void kf_tally_free(kf_tally *t)
 }
 
 /* Of the first segment; all are added up alike. */
-kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kf_decoder *d)
+kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kofn_decoder *d)
 {
     const kofn_layout *L = &code->plan->layout;
 
@@ -64,7 +64,7 @@ static const kf_back plainly = {.by = 1};
 
 /* All of them or, when one is no number, none. */
 static kofn_status remember(kf_tally *t, const kofn_plan *plan,
-                            const kf_decoder *d, const kf_source *source)
+                            const kofn_decoder *d, const kf_source *source)
 {
     for (size_t i = 0; i < d->seats; i++)
         TRY(kf_range_restore(source[i].result, &plainly));
@@ -84,15 +84,15 @@ static kofn_status remember(kf_tally *t, const kofn_plan *plan,
 
 /* Part j is seat j, and a result is its value: so it is laid out. */
 kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
-                            const kf_decoder *d, const kf_source *source,
+                            const kofn_decoder *d, const kf_source *source,
                             kofn_matrix *out, kf_scratch *scratch)
 {
     kofn_matrix *value = kf_new(t->parts, sizeof *value);
     kf_source *all = kf_new(t->parts, sizeof *all);
-    kf_decoder sum = {.wants = 1,
-                      .mixed = 1,
-                      .copy = &(int32_t){KF_MIXED},
-                      .D = kf_new(t->parts, sizeof *sum.D)};
+    kofn_decoder sum = {.wants = 1,
+                        .mixed = 1,
+                        .copy = &(int32_t){KF_MIXED},
+                        .D = kf_new(t->parts, sizeof *sum.D)};
     kofn_status st = KOFN_NOMEM;
 
     if (value && all && sum.D)

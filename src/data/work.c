@@ -115,7 +115,7 @@ static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
 /* ---- costs --------------------------------------------------------------- */
 
 /* Lanes that are not zero throughout. */
-static double full_lanes(const kofn_block *b)
+static double full_lanes(const kf_block *b)
 {
     double n = 0;
 
@@ -125,7 +125,7 @@ static double full_lanes(const kofn_block *b)
 }
 
 /* Numbers in rows [lo, hi) of all lanes; beyond the last are the first. */
-static double numbers(const kofn_block *b, size_t lo, size_t hi)
+static double numbers(const kf_block *b, size_t lo, size_t hi)
 {
     if (!b->A)
         return full_lanes(b) * (double)(hi - lo) * (double)b->cols;
@@ -133,48 +133,48 @@ static double numbers(const kofn_block *b, size_t lo, size_t hi)
            (hi > b->rows ? kf_data_sparse_entries(b, 0, hi - b->rows) : 0);
 }
 
-static double cost_rows(const kofn_block *b, const kf_work *w)
+static double cost_rows(const kf_block *b, const kf_work *w)
 {
     return numbers(b, w->lo, w->hi) * (double)w->in->cols;
 }
 
 /* Plain parts are gone through for each lane. */
-static double cost_left_rows(const kofn_block *b, const kf_work *w)
+static double cost_left_rows(const kf_block *b, const kf_work *w)
 {
     return numbers(b, 0, b->rows) * (double)(b->A ? b->lanes : 1) *
            (double)(w->hi - w->lo);
 }
 
-static double cost_inner(const kofn_block *b, const kf_work *w)
+static double cost_inner(const kf_block *b, const kf_work *w)
 {
     return full_lanes(b) * (double)(w->hi - w->lo) * (double)b->rows *
            (double)w->in->cols;
 }
 
-static double cost_left_inner(const kofn_block *b, const kf_work *w)
+static double cost_left_inner(const kf_block *b, const kf_work *w)
 {
     return numbers(b, w->lo, w->hi) * (double)w->in->rows;
 }
 
-static double cost_gram(const kofn_block *b, const kf_work *w)
+static double cost_gram(const kf_block *b, const kf_work *w)
 {
     (void)w;
     return 2 * numbers(b, 0, b->rows);
 }
 
-static double cost_read(const kofn_block *b, const kf_work *w)
+static double cost_read(const kf_block *b, const kf_work *w)
 {
     return numbers(b, w->lo, w->hi);
 }
 
-static double cost_part(const kofn_block *b, const kf_work *w)
+static double cost_part(const kf_block *b, const kf_work *w)
 {
     (void)w;
     return b->subset->work;
 }
 
 /* f, the first time, and its values mixed. */
-static double cost_submessage(const kofn_block *b, const kf_work *w)
+static double cost_submessage(const kf_block *b, const kf_work *w)
 {
     const kf_subset *s = b->subset;
 
@@ -186,7 +186,7 @@ static double cost_submessage(const kofn_block *b, const kf_work *w)
 
 static const kf_kernel kernels[] = {
     {
-        .how = KOFN_HOW_ROWS,
+        .how = KF_HOW_ROWS,
         .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_STREAM,
         .dense = kf_data_rows_dense,
         .sparse = kf_data_rows_sparse,
@@ -195,7 +195,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_rows,
     },
     {
-        .how = KOFN_HOW_LEFT_ROWS,
+        .how = KF_HOW_LEFT_ROWS,
         .ops = KOFN_LEFT,
         .left = true,
         .dense = kf_data_left_rows_dense,
@@ -205,7 +205,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_left_rows,
     },
     {
-        .how = KOFN_HOW_INNER,
+        .how = KF_HOW_INNER,
         .ops = KOFN_MATVEC | KOFN_MATMUL,
         .adjoint = true,
         .inner = true,
@@ -215,7 +215,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_inner,
     },
     {
-        .how = KOFN_HOW_LEFT_INNER,
+        .how = KF_HOW_LEFT_INNER,
         .ops = KOFN_LEFT,
         .adjoint = true,
         .left = true,
@@ -227,7 +227,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_left_inner,
     },
     {
-        .how = KOFN_HOW_GRAM,
+        .how = KF_HOW_GRAM,
         .ops = KOFN_GRAM,
         .dense = kf_data_gram_dense,
         .sparse = kf_data_gram_sparse,
@@ -236,7 +236,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_gram,
     },
     {
-        .how = KOFN_HOW_READ,
+        .how = KF_HOW_READ,
         .ops = (unsigned)KF_READ,
         .dense = kf_data_read_dense,
         .takes = takes_nothing,
@@ -244,7 +244,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_read,
     },
     {
-        .how = KOFN_HOW_SUBMESSAGE,
+        .how = KF_HOW_SUBMESSAGE,
         .ops = KOFN_SUM,
         .sum = kf_subset_submessage,
         .takes = takes_any,
@@ -252,7 +252,7 @@ static const kf_kernel kernels[] = {
         .cost = cost_submessage,
     },
     {
-        .how = KOFN_HOW_PART,
+        .how = KF_HOW_PART,
         .ops = (unsigned)KF_PARTS,
         .sum = kf_subset_part,
         .takes = takes_any,
@@ -261,7 +261,7 @@ static const kf_kernel kernels[] = {
     },
 };
 
-const kf_kernel *kf_kernel_of(kofn_how how)
+const kf_kernel *kf_kernel_of(kf_how how)
 {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].how == how)
@@ -278,7 +278,7 @@ const kf_kernel *kf_kernel_for(const kofn_plan *use)
     return NULL;
 }
 
-static kf_kernel_fn *function_for(const kf_kernel *k, const kofn_block *b)
+static kf_kernel_fn *function_for(const kf_kernel *k, const kf_block *b)
 {
     return b->subset ? k->sum : b->A ? k->sparse : k->dense;
 }
@@ -295,16 +295,16 @@ kf_extent kf_extent_of(const kofn_plan *p)
     return e;
 }
 
-static kf_extent extent_of_block(const kofn_block *b, kofn_how how)
+static kf_extent extent_of_block(const kf_block *b, kf_how how)
 {
-    if (b->subset && how == KOFN_HOW_PART)
+    if (b->subset && how == KF_HOW_PART)
         return (kf_extent){1, b->subset->length, 1};
     if (b->subset)
         return (kf_extent){b->subset->lanes, b->subset->span, 1};
     return (kf_extent){b->lanes, b->rows, b->cols};
 }
 
-static size_t bytes_of(const kofn_block *b)
+static size_t bytes_of(const kf_block *b)
 {
     size_t bytes = 0;
 
@@ -317,7 +317,7 @@ static size_t bytes_of(const kofn_block *b)
     return bytes;
 }
 
-size_t kofn_block_bytes(const kofn_block *b)
+size_t kf_block_bytes(const kf_block *b)
 {
     size_t bytes = 0;
 
@@ -329,7 +329,7 @@ size_t kofn_block_bytes(const kofn_block *b)
 /* ---- messages ------------------------------------------------------------ */
 
 /* Whether the block answers the row at all is for `fits` to ask. */
-KF_WRAPS static kf_work work_of(const kofn_block *b, const kofn_msg *m,
+KF_WRAPS static kf_work work_of(const kf_block *b, const kf_msg *m,
                                 const kofn_matrix *in, kofn_matrix *out)
 {
     return (kf_work){.in = in,
@@ -341,7 +341,7 @@ KF_WRAPS static kf_work work_of(const kofn_block *b, const kofn_msg *m,
                      .velocity = m->velocity};
 }
 
-double kofn_work_size(const kofn_block *b, const kofn_msg *m)
+double kf_work_size(const kf_block *b, const kf_msg *m)
 {
     kf_work w;
 
@@ -352,8 +352,8 @@ double kofn_work_size(const kofn_block *b, const kofn_msg *m)
     return kf_kernel_of(m->how)->cost(b, &w);
 }
 
-kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
-                         const kf_own *own, bool (*stopped)(void *), void *ud)
+kofn_status kf_work_with(const kf_block *b, const kf_msg *m, const kf_own *own,
+                         bool (*stopped)(void *), void *ud)
 {
     kf_work w;
 
@@ -368,21 +368,21 @@ kofn_status kf_work_with(const kofn_block *b, const kofn_msg *m,
     return function_for(kf_kernel_of(m->how), b)(b, &w);
 }
 
-kofn_status kofn_work(const kofn_block *b, const kofn_msg *m,
-                      bool (*stopped)(void *), void *ud)
+kofn_status kf_work_do(const kf_block *b, const kf_msg *m,
+                       bool (*stopped)(void *), void *ud)
 {
     return kf_work_with(b, m, NULL, stopped, ud);
 }
 
-kofn_status kf_data_compute(const kofn_block *b, const kofn_matrix *in,
-                            size_t lo, size_t hi, kofn_matrix *out)
+kofn_status kf_data_compute(const kf_block *b, const kofn_matrix *in, size_t lo,
+                            size_t hi, kofn_matrix *out)
 {
     kf_work w = {.in = in, .out = out, .lo = lo, .hi = hi};
 
-    return function_for(kf_kernel_of(KOFN_HOW_ROWS), b)(b, &w);
+    return function_for(kf_kernel_of(KF_HOW_ROWS), b)(b, &w);
 }
 
-static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
+static bool fits(const kf_block *b, const kf_msg *m, const kofn_matrix *in,
                  const kofn_matrix *out)
 {
     const kf_kernel *k = kf_kernel_of(m->how);
@@ -399,7 +399,7 @@ static bool fits(const kofn_block *b, const kofn_msg *m, const kofn_matrix *in,
            out->rows == rows && out->cols == cols;
 }
 
-kofn_status kf_work_fits(const kofn_block *b, const kofn_msg *m,
+kofn_status kf_work_fits(const kf_block *b, const kf_msg *m,
                          const kofn_matrix *in, const kofn_matrix *out)
 {
     if (in->dtype == b->dtype && out->dtype == b->dtype && fits(b, m, in, out))

@@ -122,7 +122,7 @@ const kofn_matrix *kofn_file_labels(const kofn_file *f)
     return f && f->labels.data ? &f->labels : NULL;
 }
 
-bool kofn_file_mapped(const kofn_file *f)
+bool kf_file_mapped(const kofn_file *f)
 {
     return f && f->view && !f->unpacked;
 }

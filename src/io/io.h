@@ -79,6 +79,9 @@ struct kofn_file {
     size_t mapped; /* their number */
 };
 
+/* Does it show the numbers where they lie in the file? */
+bool kf_file_mapped(const kofn_file *f);
+
 /* Each fills *f or leaves what it had allocated in it for kofn_file_free. */
 kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);

@@ -128,7 +128,7 @@ static kofn_status put_csv(kf_out *o, const kofn_matrix *a)
     return KOFN_OK;
 }
 
-kofn_status kofn_write_csv(const char *path, const kofn_matrix *a)
+static kofn_status write_csv(const char *path, const kofn_matrix *a)
 {
     kf_out o;
 
@@ -221,7 +221,7 @@ kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
     if (kf_io_has_suffix(path, ".npy"))
         return kofn_write_npy(path, a, dims);
     if (kf_io_has_suffix(path, ".csv"))
-        return kofn_write_csv(path, a);
+        return write_csv(path, a);
     if (kf_io_has_suffix(path, ".mtx")) {
         TRY(kf_out_open(&o, path));
         return kf_out_close(&o, put_array(&o, a));

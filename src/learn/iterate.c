@@ -15,28 +15,19 @@
 
 #include <math.h>
 
-static kofn_iterate_options with_defaults(const kofn_iterate_options *opt)
+static kofn_status with_defaults(kofn_iterate_options *o,
+                                 const kofn_iterate_options *opt)
 {
-    kofn_iterate_options o = {.size = sizeof o};
-
-    if (opt)
-        memcpy(&o, opt, kf_min(opt->size, sizeof o));
-    if (!(o.tolerance > 0))
-        o.tolerance = 1e-10;
-    if (o.max_iterations == 0)
-        o.max_iterations = 200;
-    if (!(o.damping > 0))
-        o.damping = 0.85;
-    return o;
+    *o = (kofn_iterate_options)KOFN_ITERATE_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_ITERATE_OPTIONS_INIT"));
+    if (!(o->tolerance > 0))
+        o->tolerance = 1e-10;
+    if (o->max_iterations == 0)
+        o->max_iterations = 200;
+    if (!(o->damping > 0))
+        o->damping = 0.85;
+    return KOFN_OK;
 }
-
-/* Instead of a job: this node's place in a mesh. */
-typedef struct mesh {
-    kofn_transport *transport;
-    const kofn_plan *plan;
-    const kofn_peer_options *opt;
-    kofn_node_view *end;
-} mesh;
 
 typedef struct iteration {
     kofn_job *job; /* or, without one, a plain matrix */
@@ -46,7 +37,7 @@ typedef struct iteration {
     kofn_iterate_result *res;
     kofn_matrix *v;
     const uint8_t *dangling;
-    const mesh *mesh;
+    const kofn_peering *mesh; /* instead of a job */
     /* From the product in `next` make the new v and say how far it moved. */
     double (*update)(struct iteration *it, double *next);
 } iteration;
@@ -162,7 +153,8 @@ static kofn_status run_mesh(iteration *it)
 {
     const kofn_stage stage = {.plan = it->mesh->plan};
     const kofn_operand A = {it->dense, it->sparse};
-    const kofn_program program = {.stage = &stage,
+    const kofn_program program = {.size = sizeof program,
+                                  .stage = &stage,
                                   .stages = 1,
                                   .operand = &A,
                                   .operands = 1,
@@ -177,7 +169,7 @@ static kofn_status run_mesh(iteration *it)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh begins at the start; those who "
                        "join it later go on with the others anyway");
-    st = kofn_peer_run(it->mesh->transport, &program, it->mesh->opt, it->v,
+    st = kofn_peer_run(it->mesh->transport, &program, it->mesh->options, it->v,
                        scalar, &view);
     if (st < 0 && view.at.t == 0)
         return st;
@@ -249,7 +241,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                                    "is not zero to start from");
-    it.opt = with_defaults(opt);
+    TRY(with_defaults(&it.opt, opt));
     it.update = power_update;
     TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
@@ -271,14 +263,13 @@ kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
     return power((iteration){.dense = A, .v = v}, opt, res);
 }
 
-kofn_status kofn_power_peers(kofn_transport *t, const kofn_plan *plan,
-                             const kofn_matrix *A, kofn_matrix *v,
-                             const kofn_iterate_options *opt,
-                             const kofn_peer_options *peers,
-                             kofn_iterate_result *res, kofn_node_view *end)
+kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
+                             kofn_matrix *v, const kofn_iterate_options *opt,
+                             kofn_iterate_result *res)
 {
-    mesh m = {t, plan, peers, end};
+    kofn_peering m = KOFN_PEERING_INIT;
 
+    TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
     return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
 }
 
@@ -306,7 +297,7 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     kofn_matrix *v = it.v;
 
     TRY(check_vector(v));
-    it.opt = with_defaults(opt);
+    TRY(with_defaults(&it.opt, opt));
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
@@ -333,14 +324,14 @@ kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
                     res);
 }
 
-kofn_status kofn_pagerank_peers(kofn_transport *t, const kofn_plan *plan,
-                                const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v, const kofn_iterate_options *opt,
-                                const kofn_peer_options *peers,
-                                kofn_iterate_result *res, kofn_node_view *end)
+kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
+                                const uint8_t *dangling, kofn_matrix *v,
+                                const kofn_iterate_options *opt,
+                                kofn_iterate_result *res)
 {
-    mesh m = {t, plan, peers, end};
+    kofn_peering m = KOFN_PEERING_INIT;
 
+    TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
     return pagerank(
         (iteration){.sparse = M, .v = v, .dangling = dangling, .mesh = &m}, opt,
         res);

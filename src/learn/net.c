@@ -146,21 +146,23 @@ static void draw_row(const kofn_matrix *W, size_t l, size_t i, uint64_t seed)
 kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
                          uint64_t seed)
 {
+    kofn_net_shape all = KOFN_NET_SHAPE_INIT;
     kofn_net *net;
 
     *out = NULL;
-    TRY(kf_net_check(shape));
+    TRY(kf_given(&all, sizeof all, shape, "KOFN_NET_SHAPE_INIT"));
+    TRY(kf_net_check(&all));
     net = kf_new(1, sizeof *net);
     if (!net)
         return KOFN_NOMEM;
-    kf_net_fill(net, shape);
-    net->memory = kf_new(net->total, kf_dtype_size(shape->dtype));
+    kf_net_fill(net, &all);
+    net->memory = kf_new(net->total, kf_dtype_size(all.dtype));
     if (!net->memory) {
         kf_free(net);
         return KOFN_NOMEM;
     }
     kf_net_lay(net, net->memory);
-    for (size_t l = 0; l < shape->layers; l++)
+    for (size_t l = 0; l < all.layers; l++)
         for (size_t i = 0; i < net->W[l].rows; i++)
             draw_row(&net->W[l], l, i, seed);
     *out = net;
@@ -177,7 +179,10 @@ void kofn_net_free(kofn_net *net)
 
 void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape)
 {
-    *shape = net->shape;
+    size_t has = shape->size;
+
+    memcpy(shape, &net->shape, kf_min(has, sizeof *shape));
+    shape->size = has;
 }
 
 const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l)

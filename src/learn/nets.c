@@ -35,15 +35,14 @@ struct kofn_nets {
 
 /* ---- options ------------------------------------------------------------- */
 
-static kofn_nets_options with_defaults(const kofn_nets_options *opt, size_t m)
+static kofn_status with_defaults(kofn_nets_options *o,
+                                 const kofn_nets_options *opt, size_t m)
 {
-    kofn_nets_options o = {.size = sizeof o};
-
-    if (opt)
-        memcpy(&o, opt, kf_min(opt->size, sizeof o));
-    o.batch = kf_min(o.batch ? o.batch : 64, m);
-    o.iterations = o.iterations ? o.iterations : 1;
-    return o;
+    *o = (kofn_nets_options)KOFN_NETS_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_NETS_OPTIONS_INIT"));
+    o->batch = kf_min(o->batch ? o->batch : 64, m);
+    o->iterations = o->iterations ? o->iterations : 1;
+    return KOFN_OK;
 }
 
 static kofn_status check_net(const kofn_nets *n, size_t i, const kofn_net *net,
@@ -144,7 +143,7 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
     n->X = *X;
     if (y)
         n->y = *y;
-    n->opt = with_defaults(opt, X->rows);
+    TRY(with_defaults(&n->opt, opt, X->rows));
     n->coded = kf_zero(nets, sizeof *n->coded);
     n->plain = kf_zero(nets, sizeof *n->plain);
     n->done = kf_zero(nets, sizeof *n->done);

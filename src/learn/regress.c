@@ -22,22 +22,21 @@
 
 /* ---- a problem ----------------------------------------------------------- */
 
-static kofn_regress_options with_defaults(const kofn_regress_options *opt)
+static kofn_status with_defaults(kofn_regress_options *o,
+                                 const kofn_regress_options *opt)
 {
-    kofn_regress_options o = {.size = sizeof o};
-
-    if (opt)
-        memcpy(&o, opt, kf_min(opt->size, sizeof o));
-    if (!(o.tolerance > 0))
-        o.tolerance = 1e-8;
-    if (o.max_iterations == 0)
-        o.max_iterations = 100;
-    if (o.batches == 0)
-        o.batches = 10;
-    if (o.loss == KOFN_LOSS_POISSON && o.descent == KOFN_DESCENT_GD &&
-        o.rule == KOFN_STEP_FIXED && o.step == 0)
-        o.rule = KOFN_STEP_ARMIJO; /* there is no 1/L */
-    return o;
+    *o = (kofn_regress_options)KOFN_REGRESS_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_REGRESS_OPTIONS_INIT"));
+    if (!(o->tolerance > 0))
+        o->tolerance = 1e-8;
+    if (o->max_iterations == 0)
+        o->max_iterations = 100;
+    if (o->batches == 0)
+        o->batches = 10;
+    if (o->loss == KOFN_LOSS_POISSON && o->descent == KOFN_DESCENT_GD &&
+        o->rule == KOFN_STEP_FIXED && o->step == 0)
+        o->rule = KOFN_STEP_ARMIJO; /* there is no 1/L */
+    return KOFN_OK;
 }
 
 static kofn_status check_options(const kofn_regress_options *o, size_t m)
@@ -191,8 +190,9 @@ static kofn_status make(kofn_regression **out, const kofn_matrix *X,
     *out = NULL;
     if (!r)
         return KOFN_NOMEM;
-    r->opt = with_defaults(opt);
-    st = fill(r, X, S, y);
+    st = with_defaults(&r->opt, opt);
+    if (!st)
+        st = fill(r, X, S, y);
     if (st) {
         kofn_regression_free(r);
         return st;

@@ -25,16 +25,15 @@ typedef struct run {
 
 /* ---- options ------------------------------------------------------------- */
 
-static kofn_train_options with_defaults(const kofn_train_options *opt)
+static kofn_status with_defaults(kofn_train_options *o,
+                                 const kofn_train_options *opt)
 {
-    kofn_train_options o = {.size = sizeof o};
-
-    if (opt)
-        memcpy(&o, opt, kf_min(opt->size, sizeof o));
-    o.step = o.step != 0 ? o.step : 0.1;
-    o.batch = o.batch ? o.batch : 64;
-    o.epochs = o.epochs ? o.epochs : 1;
-    return o;
+    *o = (kofn_train_options)KOFN_TRAIN_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_TRAIN_OPTIONS_INIT"));
+    o->step = o->step != 0 ? o->step : 0.1;
+    o->batch = o->batch ? o->batch : 64;
+    o->epochs = o->epochs ? o->epochs : 1;
+    return KOFN_OK;
 }
 
 size_t kf_training_steps(const kofn_training *t)
@@ -117,8 +116,9 @@ kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
     if (!t)
         return KOFN_NOMEM;
     t->net = net;
-    t->opt = with_defaults(opt);
-    st = fill(t, X, y);
+    st = with_defaults(&t->opt, opt);
+    if (!st)
+        st = fill(t, X, y);
     if (st) {
         kofn_training_free(t);
         return st;

@@ -296,7 +296,8 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
         return KOFN_NOMEM;
     fill_stages(m, plan);
     *v = (kofn_matrix){m->v, rows, 1, 1, KOFN_F64};
-    *program = (kofn_program){.stage = m->stage,
+    *program = (kofn_program){.size = sizeof *program,
+                              .stage = m->stage,
                               .stages = turn_of(m) + layers_of(m),
                               .operand = m->operand,
                               .operands = layers_of(m),

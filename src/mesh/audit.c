@@ -23,7 +23,7 @@
 
 #define UNIT (DBL_EPSILON / 2)
 /* What is decoded by others may be off by so much, relatively: the tolerance
- * of kofn_node_options.  Nobody is accused for less.  Hardly anything is off by
+ * of kf_node_options.  Nobody is accused for less.  Hardly anything is off by
  * more than the second, so what is gets made again, which costs time alone. */
 #define MAY_DIFFER 1e-9
 #define SHOULD_DIFFER 1e-13
@@ -262,16 +262,15 @@ static kofn_status room_of(kf_host *h, size_t seat, double *room)
     return KOFN_OK;
 }
 
-static kofn_status wrong_piece(kf_host *h, const kofn_block *block,
-                               size_t group, const kf_piece *piece, double room,
-                               bool *wrong)
+static kofn_status wrong_piece(kf_host *h, const kf_block *block, size_t group,
+                               const kf_piece *piece, double room, bool *wrong)
 {
-    kofn_parcel *again;
+    kf_parcel *again;
 
     TRY(kf_host_compute(h, block, piece->seat, group, NULL, &again));
     *wrong = differ(piece->data->m.data, again->m.data,
                     again->m.rows * again->m.cols, room);
-    kofn_parcel_drop(again);
+    kf_parcel_drop(again);
     return KOFN_OK;
 }
 
@@ -279,7 +278,7 @@ static kofn_status wrong_piece(kf_host *h, const kofn_block *block,
 static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
 {
     bool wrong = false;
-    kofn_block *block;
+    kf_block *block;
     kofn_status st;
     double room;
 
@@ -293,7 +292,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
             if (p->seat == seat && p->from == from)
                 st = wrong_piece(h, block, g, p, room, &wrong);
         }
-    kofn_block_drop(block);
+    kf_block_drop(block);
     if (wrong && !st)
         kf_audit_accuse(&h->audit, from);
     return st;

@@ -45,18 +45,18 @@ typedef struct step {
     uint32_t *col; /* scratch           */
 } step;
 
-static kofn_status change_block(step *s, kofn_block *block, uint32_t seat)
+static kofn_status change_block(step *s, kf_block *block, uint32_t seat)
 {
-    kofn_msg m = {.type = KOFN_MSG_UPDATE, .change = s->asked.to.change};
+    kf_msg m = {.type = KF_MSG_UPDATE, .change = s->asked.to.change};
     kofn_status st;
 
     TRY(kf_code_factors(s->of->code, seat, s->f, s->g));
     TRY(kf_side_take(&s->u, s->f, s->col, &m.in));
     st = kf_side_take(&s->v, s->g, s->col, &m.with);
     if (!st)
-        st = kofn_block_change(block, &m);
-    kofn_parcel_drop(m.in);
-    kofn_parcel_drop(m.with);
+        st = kf_block_change(block, &m);
+    kf_parcel_drop(m.in);
+    kf_parcel_drop(m.with);
     return st;
 }
 
@@ -200,7 +200,7 @@ static void settle(kf_host *h)
         l->ours = c->turn - l->turn < recalls &&
                   (l->turn == 0 || c->line[l->turn % recalls] == l->line);
         if (!l->ours) {
-            kofn_block_drop(l->block);
+            kf_block_drop(l->block);
             *l = c->lent[--c->lents];
         }
     }
@@ -225,7 +225,7 @@ static void begin_turn(kf_host *h, uint64_t turn)
 kofn_status kf_changing_turn(kf_host *h)
 {
     kf_changing *c = &h->changing;
-    uint64_t turn = kofn_course_turn(&h->course, h->at.t), was = c->turn;
+    uint64_t turn = kf_course_turn(&h->course, h->at.t), was = c->turn;
 
     if (turn == was)
         return KOFN_OK;
@@ -258,7 +258,7 @@ kofn_status kf_changing_lose(kf_host *h)
         return KOFN_OK;
     h->seat = KOFN_NO_SEAT;
     return kf_host_step(
-        h, &(kofn_node_event){.type = KOFN_NODE_LOST, .now = kf_host_now(h)});
+        h, &(kf_node_event){.type = KF_NODE_LOST, .now = kf_host_now(h)});
 }
 
 kofn_status kf_changing_adopt(kf_host *h, const void *lines)
@@ -269,7 +269,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     bool met = false;
 
     memcpy(theirs, lines, recalls * sizeof *theirs);
-    begin_turn(h, kofn_course_turn(&h->course, h->at.t));
+    begin_turn(h, kf_course_turn(&h->course, h->at.t));
     last = c->turn < was ? c->turn : was;
     /* both have the lines of so many turns up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {

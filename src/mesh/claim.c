@@ -52,12 +52,12 @@ uint64_t kf_claim_own(const kf_host *h, uint64_t key)
 }
 
 kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
-                         const kofn_note *ask)
+                         const kf_note *ask)
 {
     h->claim.asked = incarnation;
     for (size_t i = 0; i < h->routes && h->confirm > 1; i++) {
         kf_route *r = &h->route[i];
-        kofn_note note = *ask;
+        kf_note note = *ask;
 
         if (r->incarnation == 0 || r->over || r->incarnation == incarnation)
             continue;
@@ -79,15 +79,15 @@ kofn_status kf_claim_tell(kf_host *h)
 {
     kofn_node_view view;
 
-    kofn_node_look(h->node, &view);
+    kf_node_look(h->node, &view);
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];
-        kofn_note note = {.type = KOFN_NOTE_PRINT,
-                          .from = h->opt.incarnation,
-                          .epoch = view.epoch,
-                          .at = view.at,
-                          .coded = r->theirs,
-                          .final = view.final};
+        kf_note note = {.type = KF_NOTE_PRINT,
+                        .from = h->opt.incarnation,
+                        .epoch = view.epoch,
+                        .at = view.at,
+                        .coded = r->theirs,
+                        .final = view.final};
 
         if (r->over || r->more == 0)
             continue;
@@ -97,7 +97,7 @@ kofn_status kf_claim_tell(kf_host *h)
     return KOFN_OK;
 }
 
-void kf_claim_print(kf_route *r, const kofn_note *note)
+void kf_claim_print(kf_route *r, const kf_note *note)
 {
     size_t i = r->prints++ % KF_PRINTS;
 
@@ -106,15 +106,15 @@ void kf_claim_print(kf_route *r, const kofn_note *note)
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
-void kf_claim_vector(kf_host *h, const kf_route *r, const kofn_note *note,
-                     kofn_parcel *body)
+void kf_claim_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                     kf_parcel *body)
 {
     if (note->from != h->claim.asked || !body)
         return;
-    kofn_parcel_drop(h->claim.body);
+    kf_parcel_drop(h->claim.body);
     h->claim.sender = *r;
     h->claim.note = *note;
-    h->claim.body = kofn_parcel_keep(body);
+    h->claim.body = kf_parcel_keep(body);
 }
 
 static bool confirms(const kf_host *h, const kf_route *r)
@@ -184,7 +184,7 @@ static size_t count_agreeing(kf_host *h)
     return say;
 }
 
-bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)
+bool kf_claim_ready(kf_host *h, kf_note *note, kf_parcel **body)
 {
     if (!h->claim.body)
         return false;
@@ -201,6 +201,6 @@ bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body)
 
 void kf_claim_drop(kf_host *h)
 {
-    kofn_parcel_drop(h->claim.body);
+    kf_parcel_drop(h->claim.body);
     h->claim = (kf_claim){0};
 }

@@ -36,7 +36,7 @@ void kf_lent_forget(kf_host *h)
     kf_changing *c = &h->changing;
 
     while (c->lents > 0)
-        kofn_block_drop(c->lent[--c->lents].block);
+        kf_block_drop(c->lent[--c->lents].block);
     c->since = c->asked = 0;
     c->asks = 0;
 }
@@ -54,36 +54,36 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r)
         if (changes(h, i))
             TRY(kf_mail_to(
                 h, r->peer,
-                &(kofn_note){.type = KOFN_NOTE_BLOCK,
-                             .from = h->opt.incarnation,
-                             .at = {c->turn * each,
-                                    c->line[c->turn % h->program.recalls]},
-                             .group = i,
-                             .seat = h->seat}));
+                &(kf_note){.type = KF_NOTE_BLOCK,
+                           .from = h->opt.incarnation,
+                           .at = {c->turn * each,
+                                  c->line[c->turn % h->program.recalls]},
+                           .group = i,
+                           .seat = h->seat}));
     return KOFN_OK;
 }
 
 /* Block or velocity as it lies, into the rows of a body from there on. */
-kofn_status kf_lent_read(const kofn_block *b, bool velocity, size_t at,
-                         kofn_parcel *body)
+kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
+                         kf_parcel *body)
 {
     size_t rows = b->lanes * b->rows;
     kofn_matrix part = {kf_at(&body->m, at, 0), rows, b->cols, b->cols,
                         KOFN_F64};
-    kofn_msg m = {.hi = b->rows, .how = KOFN_HOW_READ, .velocity = velocity};
+    kf_msg m = {.hi = b->rows, .how = KF_HOW_READ, .velocity = velocity};
     kofn_status st;
 
     TRY(kf_parcel_view(&m.result, body, &part));
     m.in = m.result; /* there is none, and it is not looked at */
-    st = kofn_work(b, &m, NULL, NULL);
-    kofn_parcel_drop(m.result);
+    st = kf_work_do(b, &m, NULL, NULL);
+    kf_parcel_drop(m.result);
     return st;
 }
 
-kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
-                         kofn_parcel **body, size_t *bytes)
+kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
+                         kf_parcel **body, size_t *bytes)
 {
-    const kofn_block *b = h->operand[note->group].block;
+    const kf_block *b = h->operand[note->group].block;
     size_t halves = b->velocity ? 2 : 1;
     kofn_status st;
 
@@ -93,32 +93,32 @@ kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
         st = kf_lent_read(b, true, b->lanes * b->rows, *body);
     *bytes = kf_parcel_bytes(*body);
     if (st)
-        kofn_parcel_drop(*body);
+        kf_parcel_drop(*body);
     return st;
 }
 
 /* ---- a block of numbers -------------------------------------------------- */
 
-static kofn_status put_half(kofn_block *b, bool velocity, kofn_parcel *all)
+static kofn_status put_half(kf_block *b, bool velocity, kf_parcel *all)
 {
     size_t rows = b->lanes * b->rows, n = rows * b->cols;
     kofn_matrix part = {(double *)all->m.data + (velocity ? n : 0), n, 1, 1,
                         KOFN_F64};
-    kofn_msg m = {.type = KOFN_MSG_PIECE, .hi = b->rows, .velocity = velocity};
-    kofn_parcel *half;
+    kf_msg m = {.type = KF_MSG_PIECE, .hi = b->rows, .velocity = velocity};
+    kf_parcel *half;
     kofn_status st;
 
     TRY(kf_parcel_view(&half, all, &part));
     st = kf_block_around(&m.block, half, b->lanes, b->rows, b->cols);
-    kofn_parcel_drop(half);
+    kf_parcel_drop(half);
     TRY(st);
-    st = kofn_block_change(b, &m);
-    kofn_block_drop(m.block);
+    st = kf_block_change(b, &m);
+    kf_block_drop(m.block);
     return st;
 }
 
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kofn_parcel *all, bool velocity, kofn_block **out)
+                          kf_parcel *all, bool velocity, kf_block **out)
 {
     size_t which = seat;
     kofn_status st;
@@ -128,9 +128,9 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
     if (!st && velocity)
         st = put_half(*out, true, all);
     if (!st) /* that was all */
-        st = kofn_block_change(*out, &(kofn_msg){.type = KOFN_MSG_PIECE});
+        st = kf_block_change(*out, &(kf_msg){.type = KF_MSG_PIECE});
     if (st) {
-        kofn_block_drop(*out);
+        kf_block_drop(*out);
         *out = NULL;
     }
     return st;
@@ -148,7 +148,7 @@ static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
 
         if (l->operand != operand || (l->seat != seat && l->from != from))
             continue;
-        kofn_block_drop(l->block);
+        kf_block_drop(l->block);
         *l = c->lent[--c->lents];
     }
     TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
@@ -156,14 +156,14 @@ static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
     return KOFN_OK;
 }
 
-kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
-                         kofn_parcel *body)
+kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
+                         kf_parcel *body)
 {
     kf_changing *c = &h->changing;
     uint64_t each = h->course.stages - h->course.after;
-    uint64_t turn = kofn_course_turn(&h->course, note->at.t);
+    uint64_t turn = kf_course_turn(&h->course, note->at.t);
     const kf_mesh_operand *o;
-    kofn_block *b;
+    kf_block *b;
     kf_lent *l;
     kofn_status st;
 
@@ -178,7 +178,7 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
                       &b));
     st = place_for(c, note->group, note->seat, r->peer, &l);
     if (st) {
-        kofn_block_drop(b);
+        kf_block_drop(b);
         return st;
     }
     *l = (kf_lent){.operand = note->group,
@@ -289,9 +289,9 @@ static kofn_status ask(kf_host *h, size_t blocks)
             continue;
         blocks--;
         TRY(kf_mail_to(h, r->peer,
-                       &(kofn_note){.type = KOFN_NOTE_READ,
-                                    .from = h->opt.incarnation,
-                                    .at = h->at}));
+                       &(kf_note){.type = KF_NOTE_READ,
+                                  .from = h->opt.incarnation,
+                                  .at = h->at}));
     }
     return KOFN_AGAIN;
 }
@@ -327,7 +327,7 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         m->seat[i] = m->lent[i]->seat;
 }
 
-static kofn_status mix_half(making *m, bool velocity, kofn_parcel *all)
+static kofn_status mix_half(making *m, bool velocity, kf_parcel *all)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
     kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
@@ -335,7 +335,7 @@ static kofn_status mix_half(making *m, bool velocity, kofn_parcel *all)
     kofn_status st = mixed && row ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < m->n * e.lanes; i++) {
-        const kofn_block *b = m->lent[i / e.lanes]->block;
+        const kf_block *b = m->lent[i / e.lanes]->block;
 
         m->col[i] = (uint32_t)i;
         m->lane[i] =
@@ -366,11 +366,11 @@ static bool move(const making *m)
     return false;
 }
 
-static kofn_status mix_block(making *m, uint32_t seat, kofn_block **out)
+static kofn_status mix_block(making *m, uint32_t seat, kf_block **out)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
     bool velocity = move(m);
-    kofn_parcel *all;
+    kf_parcel *all;
     kofn_status st;
 
     TRY(kf_parcel_new(&all, (velocity ? 2 : 1) * e.lanes * e.rows, e.cols,
@@ -380,13 +380,13 @@ static kofn_status mix_block(making *m, uint32_t seat, kofn_block **out)
         st = mix_half(m, true, all);
     if (!st)
         st = kf_lent_block(m->of, seat, all, velocity, out);
-    kofn_parcel_drop(all);
+    kf_parcel_drop(all);
     return st;
 }
 
 /* KOFN_TOOFEW: more are needed. */
 static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
-                            kofn_block **out)
+                            kf_block **out)
 {
     size_t room = h->changing.lents + 1;
     size_t lanes = h->operand[operand].plan->layout.lanes;
@@ -418,7 +418,7 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
     return st;
 }
 
-static kofn_status make_all(kf_host *h, uint32_t seat, kofn_block **own)
+static kofn_status make_all(kf_host *h, uint32_t seat, kf_block **own)
 {
     for (uint32_t i = 0; i < h->program.operands; i++) {
         if (!changes(h, i))
@@ -432,7 +432,7 @@ static kofn_status make_all(kf_host *h, uint32_t seat, kofn_block **own)
 kofn_status kf_lent_make(kf_host *h, uint32_t seat)
 {
     size_t more = missing(h);
-    kofn_block **own, *was;
+    kf_block **own, *was;
     kofn_status st;
 
     if (h->changing.asked == 0)
@@ -446,7 +446,7 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat)
     for (size_t i = 0; own && i < h->program.operands; i++) {
         was = h->operand[i].block;
         h->operand[i].block = st ? was : own[i];
-        kofn_block_drop(st ? own[i] : was);
+        kf_block_drop(st ? own[i] : was);
     }
     kf_free(own);
     if (st == KOFN_TOOFEW) /* as many as there must be, but not these */

@@ -13,20 +13,20 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev)
+kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
 {
-    kofn_node_action a;
+    kf_node_action a;
 
-    TRY(kofn_node_step(h->node, ev));
-    while (kofn_node_next(h->node, &a))
-        if (a.type == KOFN_NODE_SEND)
+    TRY(kf_node_step(h->node, ev));
+    while (kf_node_next(h->node, &a))
+        if (a.type == KF_NODE_SEND)
             TRY(kf_mail_send(h, a.to, &a.note));
     return KOFN_OK;
 }
 
 /* ---- pieces -------------------------------------------------------------- */
 
-kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
+kf_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
 {
     for (size_t i = 0; i < p->count; i++)
         if (p->piece[i].seat == seat)
@@ -36,20 +36,20 @@ kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
 
 /* Takes the parcel. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kofn_parcel *data)
+                         kofn_peer from, kf_parcel *data)
 {
     kf_pieces *p = &h->now[group];
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < p->count; i++)
         if (p->piece[i].seat == seat) {
-            kofn_parcel_drop(p->piece[i].data);
+            kf_parcel_drop(p->piece[i].data);
             p->piece[i] = (kf_piece){seat, from, data};
             return KOFN_OK;
         }
     st = kf_grow(&p->piece, &p->cap, p->count, sizeof *p->piece);
     if (st) {
-        kofn_parcel_drop(data);
+        kf_parcel_drop(data);
         return st;
     }
     p->piece[p->count++] = (kf_piece){seat, from, data};
@@ -58,9 +58,9 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
 
 static void drop_pieces(kf_pieces *p)
 {
-    for (size_t g = 0; p && g < KOFN_MAX_GROUPS; g++) {
+    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
         for (size_t i = 0; i < p[g].count; i++)
-            kofn_parcel_drop(p[g].piece[i].data);
+            kf_parcel_drop(p[g].piece[i].data);
         p[g].count = 0;
     }
 }
@@ -76,9 +76,9 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->at = at;
     h->on = kf_host_product(h, at.t);
     drop_pieces(h->now);
-    kofn_parcel_drop(h->packed);
-    kofn_parcel_drop(h->in);
-    kofn_parcel_drop(h->lowered);
+    kf_parcel_drop(h->packed);
+    kf_parcel_drop(h->in);
+    kf_parcel_drop(h->lowered);
     h->packed = h->in = h->lowered = NULL;
     h->audit.noise = 0;
     h->audit.odd = false;
@@ -87,23 +87,22 @@ void kf_host_advance(kf_host *h, kofn_mark at)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-static kofn_status done(kf_host *h, const kofn_task *t, bool final)
+static kofn_status done(kf_host *h, const kf_node_task *t, bool final)
 {
-    return kf_host_step(h, &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                              .now = kf_host_now(h),
-                                              .task = t,
-                                              .final = final});
+    return kf_host_step(h, &(kf_node_event){.type = KF_NODE_DONE,
+                                            .now = kf_host_now(h),
+                                            .task = t,
+                                            .final = final});
 }
 
 static kofn_status tick(kf_host *h)
 {
     kofn_time now = kf_host_now(h);
 
-    if (now < kofn_node_alarm(h->node))
+    if (now < kf_node_alarm(h->node))
         return KOFN_OK;
     TRY(kf_mail_greet(h));
-    return kf_host_step(h,
-                        &(kofn_node_event){.type = KOFN_NODE_TICK, .now = now});
+    return kf_host_step(h, &(kf_node_event){.type = KF_NODE_TICK, .now = now});
 }
 
 static kofn_status look_up(kf_host *h, kofn_time atmost)
@@ -118,7 +117,7 @@ static bool stopped(void *ud)
 
     if (!h->status)
         h->status = look_up(h, 0);
-    return h->status || !kofn_node_wanted(h->node, &h->task);
+    return h->status || !kf_node_wanted(h->node, &h->task);
 }
 
 /* KOFN_AGAIN: it waits for the blocks of others. */
@@ -136,7 +135,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
 
         if (!o->plan) /* no stage has it */
             continue;
-        kofn_block_drop(o->block);
+        kf_block_drop(o->block);
         o->block = NULL;
         TRY(kf_host_encode(o, seat, &o->block));
     }
@@ -146,17 +145,17 @@ static kofn_status encode(kf_host *h, uint32_t seat)
     return KOFN_OK;
 }
 
-static kofn_status compute(kf_host *h, const kofn_task *t)
+static kofn_status compute(kf_host *h, const kf_node_task *t)
 {
-    kofn_parcel *out;
+    kf_parcel *out;
     kofn_status st;
 
     h->status = KOFN_OK;
     st = kf_host_compute(h, h->on->of->block, h->seat, t->group, stopped, &out);
     if (h->status)
         st = h->status;
-    if (st || !kofn_node_wanted(h->node, t)) {
-        kofn_parcel_drop(out);
+    if (st || !kf_node_wanted(h->node, t)) {
+        kf_parcel_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
     if (h->opt.spoil)
@@ -170,7 +169,7 @@ static kofn_status keep_result(kf_host *h, size_t group)
 {
     const kf_mesh_product *on = h->on;
     size_t lo, strips = kf_host_strips(on, group, &lo);
-    kofn_parcel *p;
+    kf_parcel *p;
 
     TRY(kf_parcel_new(&p, on->plan->layout.wants * strips, on->width,
                       KOFN_F64));
@@ -178,9 +177,9 @@ static kofn_status keep_result(kf_host *h, size_t group)
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
 
-static kofn_status decode(kf_host *h, const kofn_task *t)
+static kofn_status decode(kf_host *h, const kf_node_task *t)
 {
-    const kf_decoder *d = t->decoder;
+    const kofn_decoder *d = t->decoder;
     const kofn_plan *plan = h->on->plan;
     kofn_matrix *out = &h->on->out->m;
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
@@ -190,7 +189,7 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
     for (size_t i = 0; i < d->seats && !st; i++) {
-        kofn_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);
+        kf_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);
 
         source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
         if (!p)
@@ -216,9 +215,9 @@ static kofn_status decode(kf_host *h, const kofn_task *t)
     return done(h, t, false);
 }
 
-static kofn_status check(kf_host *h, const kofn_task *t)
+static kofn_status check(kf_host *h, const kf_node_task *t)
 {
-    kofn_node_event ev = {.type = KOFN_NODE_DONE, .task = t};
+    kf_node_event ev = {.type = KF_NODE_DONE, .task = t};
 
     TRY(kf_jury_check(h, t, &ev));
     ev.now = kf_host_now(h);
@@ -226,12 +225,12 @@ static kofn_status check(kf_host *h, const kofn_task *t)
     return h->jury.ours ? kf_jury_appeal(h, t) : KOFN_OK;
 }
 
-static kofn_status update(kf_host *h, const kofn_task *t)
+static kofn_status update(kf_host *h, const kf_node_task *t)
 {
     kofn_node_view view;
     bool final = false;
 
-    if (t->type == KOFN_TASK_ALONE)
+    if (t->type == KF_NODE_TASK_ALONE)
         TRY(kf_audit_make(h));
     else
         TRY(kf_audit_next(h));
@@ -239,13 +238,13 @@ static kofn_status update(kf_host *h, const kofn_task *t)
                           h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
-    TRY(kofn_node_step(h->node, &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                                   .now = kf_host_now(h),
-                                                   .task = t,
-                                                   .final = final}));
-    kofn_node_look(h->node, &view);
+    TRY(kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_DONE,
+                                               .now = kf_host_now(h),
+                                               .task = t,
+                                               .final = final}));
+    kf_node_look(h->node, &view);
     h->at = view.at;
-    for (kofn_node_action a; kofn_node_next(h->node, &a);)
+    for (kf_node_action a; kf_node_next(h->node, &a);)
         TRY(kf_mail_send(h, a.to, &a.note));
     if (h->program.change)
         TRY(kf_changing_turn(h));
@@ -257,26 +256,26 @@ static kofn_status update(kf_host *h, const kofn_task *t)
 
 static kofn_status work(kf_host *h, bool *worked)
 {
-    kofn_task *t = &h->task;
+    kf_node_task *t = &h->task;
     kofn_status st;
 
-    kofn_node_work(h->node, t);
-    *worked = t->type != KOFN_TASK_NONE;
+    kf_node_work(h->node, t);
+    *worked = t->type != KF_NODE_TASK_NONE;
     switch (t->type) {
-    case KOFN_TASK_ENCODE:
+    case KF_NODE_TASK_ENCODE:
         st = encode(h, t->seat);
         *worked = st != KOFN_AGAIN;
         return st ? *worked ? st : KOFN_OK : done(h, t, false);
-    case KOFN_TASK_COMPUTE:
+    case KF_NODE_TASK_COMPUTE:
         return compute(h, t);
-    case KOFN_TASK_CHECK:
+    case KF_NODE_TASK_CHECK:
         return check(h, t);
-    case KOFN_TASK_DECODE:
+    case KF_NODE_TASK_DECODE:
         return decode(h, t);
-    case KOFN_TASK_UPDATE:
-    case KOFN_TASK_ALONE:
+    case KF_NODE_TASK_UPDATE:
+    case KF_NODE_TASK_ALONE:
         return update(h, t);
-    case KOFN_TASK_NONE:
+    case KF_NODE_TASK_NONE:
         break;
     }
     return KOFN_OK;
@@ -298,7 +297,7 @@ static kofn_status watch(kf_host *h)
 {
     kofn_node_view view;
 
-    kofn_node_look(h->node, &view);
+    kf_node_look(h->node, &view);
     if (view.failed && view.over)
         return failed(view.failed);
     if (!h->opt.watch)
@@ -306,7 +305,7 @@ static kofn_status watch(kf_host *h)
     if (!h->opt.watch(h->opt.watch_ud, &view, h->scalar))
         return KOFN_OK;
     TRY(kf_host_step(
-        h, &(kofn_node_event){.type = KOFN_NODE_LEAVE, .now = kf_host_now(h)}));
+        h, &(kf_node_event){.type = KF_NODE_LEAVE, .now = kf_host_now(h)}));
     return KOFN_AGAIN;
 }
 
@@ -385,14 +384,13 @@ static uint64_t kept_job_of(const kf_host *h)
     return h->program.change ? h->job : digest_operands(h, d);
 }
 
-static void settle(kf_host *h, const kofn_peer_options *opt)
+static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
 {
     const kofn_plan *first = h->program.stage[0].plan;
     kofn_peer_options *o = &h->opt;
 
-    *o = (kofn_peer_options){.size = sizeof *o, .seat = KOFN_NO_SEAT};
-    if (opt)
-        memcpy(o, opt, kf_min(opt->size, sizeof *o));
+    *o = (kofn_peer_options)KOFN_PEER_OPTIONS_INIT;
+    TRY(kf_given(o, sizeof *o, opt, "KOFN_PEER_OPTIONS_INIT"));
     if (o->nodes == 0)
         o->nodes = first->workers;
     if (o->quarantine == 0)
@@ -403,7 +401,8 @@ static void settle(kf_host *h, const kofn_peer_options *opt)
         o->decoding = kofn_decoding_for(first, o->nodes, 0, 0, 0);
     h->confirm = o->confirm          ? o->confirm
                  : h->program.change ? 1
-                                     : kofn_node_confirm(o->nodes);
+                                     : kf_node_confirm(o->nodes);
+    return KOFN_OK;
 }
 
 kofn_status kf_host_random(void *into, size_t bytes)
@@ -425,31 +424,31 @@ static size_t quorum_of(const kf_host *h)
 static kofn_status make_node(kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
-    kofn_node_options n = {.incarnation = o->incarnation,
-                           .job = h->job,
-                           .nodes = o->nodes,
-                           .quorum = quorum_of(h),
-                           .confirm = h->confirm,
-                           .groups = kf_min(o->nodes, KOFN_MAX_GROUPS),
-                           .decoding = o->decoding,
-                           .errors = o->errors,
-                           .turns = h->program.turns,
-                           .after = h->program.after,
-                           .changes = h->program.change != NULL,
-                           .wish = o->seat,
-                           .from = h->at,
-                           .beat = o->beat,
-                           .silence = o->silence,
-                           .hedge = o->hedge,
-                           .patience = o->patience,
-                           .linger = o->linger,
-                           .give_up = o->give_up};
+    kf_node_options n = {.incarnation = o->incarnation,
+                         .job = h->job,
+                         .nodes = o->nodes,
+                         .quorum = quorum_of(h),
+                         .confirm = h->confirm,
+                         .groups = kf_min(o->nodes, KF_MAX_GROUPS),
+                         .decoding = o->decoding,
+                         .errors = o->errors,
+                         .turns = h->program.turns,
+                         .after = h->program.after,
+                         .changes = h->program.change != NULL,
+                         .wish = o->seat,
+                         .from = h->at,
+                         .beat = o->beat,
+                         .silence = o->silence,
+                         .hedge = o->hedge,
+                         .patience = o->patience,
+                         .linger = o->linger,
+                         .give_up = o->give_up};
 
     while (n.incarnation == 0)
         TRY(kf_host_random(&n.incarnation, sizeof n.incarnation));
     h->opt.incarnation = n.incarnation;
-    return kofn_node_new(&h->node, h->program.stage, h->program.stages, &n,
-                         kf_host_now(h));
+    return kf_node_new(&h->node, h->program.stage, h->program.stages, &n,
+                       kf_host_now(h));
 }
 
 static kofn_status make(kf_host *h, const kofn_matrix *v)
@@ -463,8 +462,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
                             kf_mesh_norms_count(h)) *
                                sizeof(double));
-    h->now = kf_zero(KOFN_MAX_GROUPS, sizeof *h->now);
-    h->before = kf_zero(KOFN_MAX_GROUPS, sizeof *h->before);
+    h->now = kf_zero(KF_MAX_GROUPS, sizeof *h->now);
+    h->before = kf_zero(KF_MAX_GROUPS, sizeof *h->before);
     if (!h->now || !h->before)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
@@ -479,8 +478,9 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     if (h->at.t > 0) /* they are looked for when it is a member */
         return KOFN_OK;
     TRY(encode(h, h->opt.seat));
-    return done(h, &(kofn_task){.type = KOFN_TASK_ENCODE, .seat = h->opt.seat},
-                false);
+    return done(
+        h, &(kf_node_task){.type = KF_NODE_TASK_ENCODE, .seat = h->opt.seat},
+        false);
 }
 
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
@@ -488,11 +488,13 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_peer_options *opt, const kofn_matrix *v,
                         kf_timer timer)
 {
+    kofn_program whole = KOFN_PROGRAM_INIT;
     kf_host *h;
     kofn_status st;
 
     *out = NULL;
-    TRY(kofn_stages_check(program->stage, program->stages));
+    TRY(kf_given(&whole, sizeof whole, program, "KOFN_PROGRAM_INIT"));
+    TRY(kf_node_stages_check(whole.stage, whole.stages));
     h = kf_zero(1, sizeof *h);
     if (!h)
         return KOFN_NOMEM;
@@ -500,8 +502,9 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     h->program = *program;
     h->timer = timer;
     h->seat = KOFN_NO_SEAT;
-    settle(h, opt);
-    st = make(h, v);
+    st = settle(h, opt);
+    if (!st)
+        st = make(h, v);
     if (st) {
         kf_host_free(h);
         return st;
@@ -514,7 +517,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
 static void free_pieces(kf_pieces *p)
 {
     drop_pieces(p);
-    for (size_t g = 0; p && g < KOFN_MAX_GROUPS; g++)
+    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++)
         kf_free(p[g].piece);
     kf_free(p);
 }
@@ -526,14 +529,14 @@ void kf_host_free(kf_host *h)
     kf_mail_free(h);
     kf_claim_drop(h);
     kf_jury_free(h);
-    kofn_parcel_drop(h->packed);
-    kofn_parcel_drop(h->in);
-    kofn_parcel_drop(h->lowered);
+    kf_parcel_drop(h->packed);
+    kf_parcel_drop(h->in);
+    kf_parcel_drop(h->lowered);
     kf_messages_free(&h->messages);
     free_pieces(h->now);
     free_pieces(h->before);
-    kofn_parcel_drop(h->v);
-    kofn_node_free(h->node);
+    kf_parcel_drop(h->v);
+    kf_node_free(h->node);
     kf_keep_close(h);
     kf_host_stages_free(h);
     kf_scratch_free(&h->scratch);
@@ -558,10 +561,10 @@ static kofn_status live(kf_host *h)
 
         if (st)
             return st;
-        kofn_node_look(h->node, &view);
+        kf_node_look(h->node, &view);
         if (view.over)
             return KOFN_OK;
-        atmost = kofn_node_alarm(h->node) - wall_clock(NULL);
+        atmost = kf_node_alarm(h->node) - wall_clock(NULL);
         if (h->waits && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;
         if (!worked && atmost > 0)
@@ -585,7 +588,7 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);
     if (end)
-        kofn_node_look(h->node, end);
+        kf_node_look(h->node, end);
     if (st == KOFN_OK)
         memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
     kf_host_free(h);

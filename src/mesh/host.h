@@ -13,7 +13,7 @@
 typedef struct kf_piece {
     uint32_t seat;
     kofn_peer from; /* KF_OURS: made here */
-    kofn_parcel *data;
+    kf_parcel *data;
 } kf_piece;
 
 typedef struct kf_pieces {
@@ -61,9 +61,9 @@ typedef struct kf_route {
 typedef struct kf_claim {
     kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
     kf_route sender;        /* who sent it, as it was then              */
-    kofn_note note;
-    kofn_parcel *body; /* NULL: none came */
-    uint64_t merged;   /* the last that was like ours, and taken for that */
+    kf_note note;
+    kf_parcel *body; /* NULL: none came */
+    uint64_t merged; /* the last that was like ours, and taken for that */
 } kf_claim;
 
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
@@ -109,7 +109,7 @@ typedef struct kf_mesh_operand {
     void *raised;      /* numbers of those, or NULL: they are not            */
     kofn_sparse coded; /* where it is sparse: with these numbers             */
     kf_code *code;     /* what blocks are encoded with */
-    kofn_block *block; /* NULL, or of no use, while host.seat is none */
+    kf_block *block;   /* NULL, or of no use, while host.seat is none */
     double *norms;     /* norms.c, where it changes; or NULL           */
 } kf_mesh_operand;
 
@@ -119,7 +119,7 @@ typedef struct kf_lent {
     kofn_peer from;
     uint64_t turn, line; /* of the iterate that it goes with */
     bool ours;           /* ... which is one of our way      */
-    kofn_block *block;
+    kf_block *block;
 } kf_lent;
 
 /* Matrices that change (change.c, heal.c). */
@@ -156,7 +156,7 @@ typedef struct kf_mesh_product {
     kf_mesh_operand *of;
     size_t groups, width; /* columns of a piece                 */
     kf_code *code;        /* what inputs that are cut are mixed with */
-    kofn_parcel *out;     /* what is being made */
+    kf_parcel *out;       /* what is being made */
     kf_secret secret;
     double *norms; /* of A, as results are measured by: rows, or of left
                       products columns; NULL: not looked at yet, or A
@@ -166,9 +166,9 @@ typedef struct kf_mesh_product {
 /* A packet for which the way was full. */
 typedef struct kf_waiting {
     kofn_peer peer;
-    kofn_note_type type;
+    kf_note_type type;
     unsigned char head[KF_NOTE_HEAD];
-    kofn_parcel *body; /* or NULL */
+    kf_parcel *body; /* or NULL */
     size_t bytes;
     bool urgent;
 } kf_waiting;
@@ -188,21 +188,20 @@ typedef struct kf_host {
     uint64_t job;
     kf_timer timer;
 
-    kofn_node *node;
+    kf_node *node;
     kf_mesh_operand *operand;
     kf_mesh_product *product; /* of each stage         */
     kf_mesh_product *on;      /* that is being made of v */
-    kofn_course course;       /* through them          */
+    kf_course course;         /* through them          */
     kf_changing changing;
     kf_keeping keeping;
     uint32_t seat; /* whose the blocks are  */
 
-    kofn_mark at;        /* of v            */
-    kofn_parcel *v;      /* rows x 1        */
-    kofn_parcel *packed; /* v as it is sent, or NULL */
-    kofn_parcel *in;     /* what is made of v to be multiplied, or NULL ... */
-    kofn_parcel
-        *lowered; /* ... as it goes with blocks, whose lines are raised */
+    kofn_mark at;       /* of v            */
+    kf_parcel *v;       /* rows x 1        */
+    kf_parcel *packed;  /* v as it is sent, or NULL */
+    kf_parcel *in;      /* what is made of v to be multiplied, or NULL ... */
+    kf_parcel *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     size_t largest;       /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
@@ -222,7 +221,7 @@ typedef struct kf_host {
     uint64_t foreign;   /* packets that were not notes of this job, or spoke
                            for another, or were too many          */
     kofn_status status; /* what went wrong while it was computing  */
-    kofn_task task;     /* in hand                                 */
+    kf_node_task task;  /* in hand                                 */
 } kf_host;
 
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
@@ -239,11 +238,11 @@ void kf_host_free(kf_host *h);
 kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
-kofn_status kf_host_step(kf_host *h, const kofn_node_event *ev);
+kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* NULL when it is not here. */
-kofn_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
+kf_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kofn_parcel *data);
+                         kofn_peer from, kf_parcel *data);
 kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
@@ -260,14 +259,14 @@ size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
                            uint32_t seat);
 /* The blocks of a seat, of all operands or none. */
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
-                           kofn_block **block);
+                           kf_block **block);
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
 /* What the block of that seat, which is of the operand in hand, makes of a
  * group.  KOFN_AGAIN when it was stopped. */
-kofn_status kf_host_compute(kf_host *h, const kofn_block *block, uint32_t seat,
+kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
-                            kofn_parcel **out);
+                            kf_parcel **out);
 
 /* change.c */
 kofn_status kf_changing_new(kf_host *h);
@@ -300,24 +299,24 @@ kofn_status kf_changing_settle(kf_host *h);
 /* May it be of use for ours, as it is now? */
 bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand);
 /* A block, or its velocity, as it lies, into rows at, at + 1, ... of a body. */
-kofn_status kf_lent_read(const kofn_block *b, bool velocity, size_t at,
-                         kofn_parcel *body);
+kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
+                         kf_parcel *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
 /* A block of that seat with these numbers, and those of its velocity behind
  * them, if they are there. */
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kofn_parcel *all, bool velocity, kofn_block **out);
+                          kf_parcel *all, bool velocity, kf_block **out);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
 /* It asks for our blocks. */
 kofn_status kf_lent_give(kf_host *h, const kf_route *r);
 /* Bytes of a block, without its velocity. */
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
-kofn_status kf_lent_body(const kf_host *h, const kofn_note *note,
-                         kofn_parcel **body, size_t *bytes);
-kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kofn_note *note,
-                         kofn_parcel *body);
+kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
+                         kf_parcel **body, size_t *bytes);
+kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
+                         kf_parcel *body);
 
 /* keep.c */
 /* Finds what was kept, if it is to go on with it, and begins at the last. */
@@ -332,8 +331,8 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
-kofn_status kf_mesh_vector_body(kf_host *h, kofn_parcel **body, size_t *bytes);
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kofn_parcel *body);
+kofn_status kf_mesh_vector_body(kf_host *h, kf_parcel **body, size_t *bytes);
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_parcel *body);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);
@@ -369,7 +368,7 @@ void kf_audit_widen(kf_host *h);
 
 /* jury.c */
 /* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
-kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev);
+kofn_status kf_jury_check(kf_host *h, const kf_node_task *t, kf_node_event *ev);
 /* Weights for a comparison, its own. */
 kofn_status kf_jury_weights(kf_host *h, struct kf_check *c);
 /* It sent what is wrong. */
@@ -377,7 +376,7 @@ void kf_jury_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* This iterate is over: who was compared in it was right, or wrong. */
 void kf_jury_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
-kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t);
+kofn_status kf_jury_appeal(kf_host *h, const kf_node_task *t);
 /* The input is another one. */
 void kf_jury_forget(kf_host *h);
 void kf_jury_free(kf_host *h);
@@ -388,27 +387,26 @@ uint64_t kf_claim_own(const kf_host *h, uint64_t key);
 /* `incarnation` was asked for its iterate: all others are for its
  * fingerprint. */
 kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
-                         const kofn_note *ask);
+                         const kf_note *ask);
 /* What comes of it.  Takes over the body of a VECTOR that was asked for. */
-void kf_claim_print(kf_route *r, const kofn_note *note);
+void kf_claim_print(kf_route *r, const kf_note *note);
 /* It asked for fingerprints: of this iterate, and of some that follow. */
 void kf_claim_asked(kf_route *r, uint64_t key);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_claim_tell(kf_host *h);
-void kf_claim_vector(kf_host *h, const kf_route *r, const kofn_note *note,
-                     kofn_parcel *body);
+void kf_claim_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                     kf_parcel *body);
 /* Have enough others confirmed it?  Then it is handed over. */
-bool kf_claim_ready(kf_host *h, kofn_note *note, kofn_parcel **body);
+bool kf_claim_ready(kf_host *h, kf_note *note, kf_parcel **body);
 void kf_claim_drop(kf_host *h);
 
 /* mail.c */
-kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note);
+kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
 /* NULL: there is no such connection. */
 kf_route *kf_mail_route(const kf_host *h, kofn_peer peer);
 /* Has no more to do with it; a liar, if it was one. */
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
-kofn_status kf_mail_send(kf_host *h, kofn_incarnation to,
-                         const kofn_note *note);
+kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_hear(kf_host *h, kofn_time atmost);
 /* Says who it is to those who have not said it yet, now and then. */

@@ -78,11 +78,11 @@ void kf_jury_free(kf_host *h)
 
 /* ---- a verdict ----------------------------------------------------------- */
 
-static kofn_status find_sources(kf_host *h, const kofn_task *t, size_t lo,
+static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
                                 size_t strips, kf_source *source)
 {
     for (size_t i = 0; i < t->decoder->seats; i++) {
-        kofn_parcel *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
+        kf_parcel *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
 
         if (!p)
             return kf_fail(KOFN_STATE,
@@ -102,7 +102,7 @@ kofn_status kf_jury_weights(kf_host *h, kf_check *c)
     return KOFN_OK;
 }
 
-static kofn_status make_check(kf_host *h, const kofn_task *t,
+static kofn_status make_check(kf_host *h, const kf_node_task *t,
                               const kf_source *source, kf_check *c)
 {
     const kf_mesh_operand *o = h->on->of;
@@ -206,7 +206,7 @@ static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
         r->right = true;
 }
 
-static void judge_all(kf_host *h, const kofn_task *t, const kf_found *found,
+static void judge_all(kf_host *h, const kf_node_task *t, const kf_found *found,
                       bool sure)
 {
     const kf_pieces *p = &h->now[t->group];
@@ -217,11 +217,11 @@ static void judge_all(kf_host *h, const kofn_task *t, const kf_found *found,
                 judge_piece(h, found, i, &p->piece[k], sure);
 }
 
-static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,
+static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
                          kf_found *found, kofn_status *verdict)
 {
     kf_check c = {.lo = 0};
-    kf_cache *cache = kofn_node_cache(h->node);
+    kf_cache *cache = kf_node_cache(h->node);
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
 
     TRY(find_sources(h, t, lo, strips, source));
@@ -233,7 +233,7 @@ static kofn_status judge(kf_host *h, const kofn_task *t, kf_source *source,
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
 }
 
-kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev)
+kofn_status kf_jury_check(kf_host *h, const kf_node_task *t, kf_node_event *ev)
 {
     size_t n = t->decoder->seats;
     kf_source *source = kf_new(n, sizeof *source);
@@ -259,10 +259,10 @@ kofn_status kf_jury_check(kf_host *h, const kofn_task *t, kofn_node_event *ev)
     return KOFN_OK;
 }
 
-kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t)
+kofn_status kf_jury_appeal(kf_host *h, const kf_node_task *t)
 {
-    const kofn_parcel *was = kf_host_piece(&h->now[t->group], h->seat);
-    kofn_parcel *again;
+    const kf_parcel *was = kf_host_piece(&h->now[t->group], h->seat);
+    kf_parcel *again;
     bool same;
 
     h->jury.ours = false;
@@ -270,7 +270,7 @@ kofn_status kf_jury_appeal(kf_host *h, const kofn_task *t)
         return KOFN_OK;
     TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));
     same = memcmp(was->m.data, again->m.data, kf_parcel_bytes(again)) == 0;
-    kofn_parcel_drop(again);
+    kf_parcel_drop(again);
     if (!same) /* once */
         return KOFN_OK;
     h->changing.wrong++;

@@ -75,13 +75,13 @@ static kofn_status put(kf_out *o, uint64_t *sum, const void *bytes, size_t n)
 
 static kofn_status put_vector(kf_host *h, kf_out *o, uint64_t *sum)
 {
-    kofn_parcel *body;
+    kf_parcel *body;
     size_t bytes;
     kofn_status st;
 
     TRY(kf_mesh_vector_body(h, &body, &bytes));
     st = put(o, sum, body->m.data, bytes);
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     return st;
 }
 
@@ -89,16 +89,16 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
                              uint64_t *sum)
 {
     uint64_t bytes = 0;
-    kofn_parcel *body;
+    kf_parcel *body;
     kofn_status st;
 
     if (kf_lent_bytes(h, operand) == 0) /* it does not change */
         return put(o, sum, &bytes, sizeof bytes);
-    TRY(kf_lent_body(h, &(kofn_note){.group = operand}, &body, &bytes));
+    TRY(kf_lent_body(h, &(kf_note){.group = operand}, &body, &bytes));
     st = put(o, sum, &bytes, sizeof bytes);
     if (!st)
         st = put(o, sum, body->m.data, bytes);
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     return st;
 }
 
@@ -196,7 +196,7 @@ static kofn_status keep_those_that_all_have(kf_host *h)
     kf_keeping *k = &h->keeping;
     kofn_node_view view;
 
-    kofn_node_look(h->node, &view);
+    kf_node_look(h->node, &view);
     for (size_t i = 0; i < k->files && view.seat != KOFN_NO_SEAT; i++) {
         kf_kept *f = &k->file[i];
         char from[LONGEST], to[LONGEST];
@@ -220,9 +220,9 @@ static kofn_status tell_all(kf_host *h)
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation && !h->route[i].over)
             TRY(kf_mail_to(h, h->route[i].peer,
-                           &(kofn_note){.type = KOFN_NOTE_KEPT,
-                                        .from = h->opt.incarnation,
-                                        .at = h->at}));
+                           &(kf_note){.type = KF_NOTE_KEPT,
+                                      .from = h->opt.incarnation,
+                                      .at = h->at}));
     return KOFN_OK;
 }
 
@@ -263,7 +263,7 @@ static kofn_status damaged(const char *path)
                    path);
 }
 
-static kofn_status read_whole(const char *path, kofn_parcel **out)
+static kofn_status read_whole(const char *path, kf_parcel **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     kofn_status st = KOFN_OK;
@@ -294,7 +294,7 @@ static kofn_status read_whole(const char *path, kofn_parcel **out)
 }
 
 /* The next part; false: there is not so much. */
-static bool next_part(kofn_parcel *all, size_t *at, size_t n, uint64_t *sum,
+static bool next_part(kf_parcel *all, size_t *at, size_t n, uint64_t *sum,
                       const void **part)
 {
     size_t bytes = kf_parcel_bytes(all);
@@ -312,7 +312,7 @@ typedef struct places {
     size_t vector, *block, *bytes;
 } places;
 
-static bool find_places(const kf_host *h, kofn_parcel *all, const kf_kept *k,
+static bool find_places(const kf_host *h, kf_parcel *all, const kf_kept *k,
                         places *p)
 {
     uint64_t sum = 0, bytes;
@@ -345,8 +345,8 @@ static bool find_places(const kf_host *h, kofn_parcel *all, const kf_kept *k,
            memcmp((char *)all->m.data + at, &sum, 8) == 0;
 }
 
-static kofn_status view_of(kofn_parcel *all, size_t at, size_t bytes,
-                           kofn_parcel **out)
+static kofn_status view_of(kf_parcel *all, size_t at, size_t bytes,
+                           kf_parcel **out)
 {
     kofn_matrix part = {(char *)all->m.data + at, bytes / 8, 1, 1, KOFN_F64};
 
@@ -356,13 +356,13 @@ static kofn_status view_of(kofn_parcel *all, size_t at, size_t bytes,
 /* Whole, and `take` is told where all lies in it. */
 static kofn_status with_file(kf_host *h, const kf_kept *k,
                              kofn_status (*take)(kf_host *h, const kf_kept *k,
-                                                 kofn_parcel *all,
+                                                 kf_parcel *all,
                                                  const places *p))
 {
     size_t n = h->program.operands;
     places p = {.block = kf_zero(n, sizeof *p.block),
                 .bytes = kf_zero(n, sizeof *p.bytes)};
-    kofn_parcel *all = NULL;
+    kf_parcel *all = NULL;
     char path[LONGEST];
     kofn_status st = p.block && p.bytes ? KOFN_OK : KOFN_NOMEM;
 
@@ -374,43 +374,43 @@ static kofn_status with_file(kf_host *h, const kf_kept *k,
         st = damaged(path);
     if (!st)
         st = take(h, k, all, &p);
-    kofn_parcel_drop(all);
+    kf_parcel_drop(all);
     kf_free(p.block);
     kf_free(p.bytes);
     return st;
 }
 
-static kofn_status take_vector(kf_host *h, const kf_kept *k, kofn_parcel *all,
+static kofn_status take_vector(kf_host *h, const kf_kept *k, kf_parcel *all,
                                const places *p)
 {
-    kofn_parcel *body;
+    kf_parcel *body;
     kofn_status st;
 
     TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
     st = kf_mesh_vector_take(h, k->at, body);
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     return st;
 }
 
-static kofn_status take_blocks(kf_host *h, const kf_kept *k, kofn_parcel *all,
+static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_parcel *all,
                                const places *p)
 {
     kofn_status st = KOFN_OK;
 
     for (uint32_t i = 0; i < h->program.operands && !st; i++) {
         kf_mesh_operand *o = &h->operand[i];
-        kofn_block *block = NULL;
-        kofn_parcel *body;
+        kf_block *block = NULL;
+        kf_parcel *body;
 
         if (p->bytes[i] == 0)
             continue;
         TRY(view_of(all, p->block[i], p->bytes[i], &body));
         st = kf_lent_block(o, k->seat, body, p->bytes[i] > kf_lent_bytes(h, i),
                            &block);
-        kofn_parcel_drop(body);
+        kf_parcel_drop(body);
         if (st)
             return st;
-        kofn_block_drop(o->block);
+        kf_block_drop(o->block);
         o->block = block;
     }
     return KOFN_OK;

@@ -78,7 +78,7 @@ static bool speaks_for(const kf_host *h, kf_route *r,
 
 static void sent(void *parcel)
 {
-    kofn_parcel_drop(parcel);
+    kf_parcel_drop(parcel);
 }
 
 /* The body is kept while it is under way. */
@@ -87,13 +87,13 @@ static kofn_status try_send(kf_host *h, const kf_waiting *w)
     kofn_status st;
 
     if (w->body)
-        kofn_parcel_keep(w->body);
+        kf_parcel_keep(w->body);
     st = h->t->send(h->t, w->peer, w->head, sizeof w->head,
                     &(kofn_lent){w->body ? w->body->m.data : NULL, w->bytes,
                                  w->body ? sent : NULL, w->body},
                     w->urgent);
     if (st == KOFN_AGAIN)
-        kofn_parcel_drop(w->body);
+        kf_parcel_drop(w->body);
     return st;
 }
 
@@ -114,7 +114,7 @@ static void drop_waiting(kf_host *h, kofn_peer peer)
         if (h->waiting[i].peer != peer)
             h->waiting[kept++] = h->waiting[i];
         else
-            kofn_parcel_drop(h->waiting[i].body);
+            kf_parcel_drop(h->waiting[i].body);
     h->waits = kept;
 }
 
@@ -129,7 +129,7 @@ static void send_waiting(kf_host *h)
         if (waits_for(h, w->peer, kept) || try_send(h, w) == KOFN_AGAIN)
             h->waiting[kept++] = *w;
         else
-            kofn_parcel_drop(w->body);
+            kf_parcel_drop(w->body);
     }
     h->waits = kept;
 }
@@ -140,8 +140,8 @@ static bool replaces(const kf_waiting *w, const kf_waiting *old)
 {
     if (w->peer != old->peer || w->type != old->type)
         return false;
-    return w->type == KOFN_NOTE_VECTOR || w->type == KOFN_NOTE_EPOCH ||
-           w->type == KOFN_NOTE_BEAT ||
+    return w->type == KF_NOTE_VECTOR || w->type == KF_NOTE_EPOCH ||
+           w->type == KF_NOTE_BEAT ||
            memcmp(w->head, old->head, sizeof w->head) == 0;
 }
 
@@ -186,13 +186,13 @@ static kofn_status post(kf_host *h, kf_waiting w)
         st = find_place(h, &w, &place);
     else
         st = KOFN_OK;
-    kofn_parcel_drop(place ? place->body : w.body);
+    kf_parcel_drop(place ? place->body : w.body);
     if (place)
         *place = w;
     return st;
 }
 
-static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
+static kofn_status bytes_body(const kf_note *note, kf_parcel **body,
                               size_t *bytes)
 {
     *bytes = kf_note_bytes(note);
@@ -204,29 +204,29 @@ static kofn_status bytes_body(const kofn_note *note, kofn_parcel **body,
 }
 
 /* NULL when it is not here any more. */
-static kofn_parcel *piece_body(const kf_host *h, const kofn_note *note)
+static kf_parcel *piece_body(const kf_host *h, const kf_note *note)
 {
     bool now = note->at.t == h->at.t && note->at.line == h->at.line;
     bool before =
         note->at.t == h->before_at.t && note->at.line == h->before_at.line;
-    kofn_parcel *p;
+    kf_parcel *p;
 
     if (!now && !before)
         return NULL;
     p = kf_host_piece(&(now ? h->now : h->before)[note->group], note->seat);
-    return p ? kofn_parcel_keep(p) : NULL;
+    return p ? kf_parcel_keep(p) : NULL;
 }
 
-static kofn_status body_of(kf_host *h, const kofn_note *note,
-                           kofn_parcel **body, size_t *bytes)
+static kofn_status body_of(kf_host *h, const kf_note *note, kf_parcel **body,
+                           size_t *bytes)
 {
     *body = NULL;
     *bytes = 0;
-    if (note->type == KOFN_NOTE_VECTOR)
+    if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
-    if (note->type == KOFN_NOTE_BLOCK)
+    if (note->type == KF_NOTE_BLOCK)
         return kf_lent_body(h, note, body, bytes);
-    if (note->type != KOFN_NOTE_PIECE)
+    if (note->type != KF_NOTE_PIECE)
         return bytes_body(note, body, bytes);
     *body = piece_body(h, note);
     if (!*body)
@@ -237,13 +237,13 @@ static kofn_status body_of(kf_host *h, const kofn_note *note,
 
 /* An iterate and a fingerprint of it cost a pass over the vector.  Whoever asks
  * for them again at once has them under way, or only wants to cost time. */
-static bool too_soon(kf_host *h, kofn_peer peer, const kofn_note *note)
+static bool too_soon(kf_host *h, kofn_peer peer, const kf_note *note)
 {
     kofn_time now = kf_host_now(h);
-    bool print = note->type == KOFN_NOTE_PRINT;
+    bool print = note->type == KF_NOTE_PRINT;
     kf_route *r = kf_mail_route(h, peer);
 
-    if (!r || (!print && note->type != KOFN_NOTE_VECTOR))
+    if (!r || (!print && note->type != KF_NOTE_VECTOR))
         return false;
     if (r->told[print].when && now - r->told[print].when < SOON &&
         r->told[print].at.t == note->at.t &&
@@ -254,9 +254,9 @@ static bool too_soon(kf_host *h, kofn_peer peer, const kofn_note *note)
     return false;
 }
 
-kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
+kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 {
-    kofn_note out = *note;
+    kf_note out = *note;
     kf_waiting w = {.peer = peer, .type = note->type};
     kofn_status st;
 
@@ -265,18 +265,18 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kofn_note *note)
     st = body_of(h, note, &w.body, &w.bytes);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
-    if (note->type == KOFN_NOTE_PRINT) /* `coded` was the key to make it with */
+    if (note->type == KF_NOTE_PRINT) /* `coded` was the key to make it with */
         out.coded = kf_claim_own(h, note->coded);
-    w.urgent = note->type == KOFN_NOTE_DECIDE ||
-               note->type == KOFN_NOTE_ENOUGH || note->type == KOFN_NOTE_EPOCH;
+    w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
+               note->type == KF_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
                   w.bytes);
     return post(h, w);
 }
 
-kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kofn_note *note)
+kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
-    if (note->type == KOFN_NOTE_ASK)
+    if (note->type == KF_NOTE_ASK)
         TRY(kf_claim_ask(h, to, note));
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation == to && !h->route[i].over)
@@ -296,19 +296,19 @@ static bool can_reach(const kf_host *h, const kf_route *r)
     return false;
 }
 
-static kofn_status lose(kf_host *h, const kf_route *r, kofn_node_event_type how)
+static kofn_status lose(kf_host *h, const kf_route *r, kf_node_event_type how)
 {
-    if (r->incarnation == 0 || (how == KOFN_NODE_WENT && can_reach(h, r)))
+    if (r->incarnation == 0 || (how == KF_NODE_WENT && can_reach(h, r)))
         return KOFN_OK;
-    return kf_host_step(h, &(kofn_node_event){.type = how,
-                                              .now = kf_host_now(h),
-                                              .incarnation = r->incarnation,
-                                              .principal = r->principal});
+    return kf_host_step(h, &(kf_node_event){.type = how,
+                                            .now = kf_host_now(h),
+                                            .incarnation = r->incarnation,
+                                            .principal = r->principal});
 }
 
 /* Nothing is sent to it any more, and nothing of it is heard. */
 static kofn_status part(kf_host *h, kf_route *r, bool forget,
-                        kofn_node_event_type how)
+                        kf_node_event_type how)
 {
     if (r->over)
         return KOFN_OK;
@@ -325,24 +325,24 @@ kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
 
     if (!r)
         return KOFN_OK;
-    return part(h, r, liar, liar ? KOFN_NODE_LIAR : KOFN_NODE_WENT);
+    return part(h, r, liar, liar ? KF_NODE_LIAR : KF_NODE_WENT);
 }
 
 /* ---- in ------------------------------------------------------------------ */
 
 static kofn_status tell_node(kf_host *h, const kf_route *from,
-                             const kofn_note *note, bool *take)
+                             const kf_note *note, bool *take)
 {
-    kofn_node_event ev = {.type = KOFN_NODE_NOTE,
-                          .now = kf_host_now(h),
-                          .note = note,
-                          .principal = from->principal};
-    kofn_node_action a;
+    kf_node_event ev = {.type = KF_NODE_NOTE,
+                        .now = kf_host_now(h),
+                        .note = note,
+                        .principal = from->principal};
+    kf_node_action a;
 
     *take = false;
-    TRY(kofn_node_step(h->node, &ev));
-    while (kofn_node_next(h->node, &a)) {
-        if (a.type == KOFN_NODE_SEND)
+    TRY(kf_node_step(h->node, &ev));
+    while (kf_node_next(h->node, &a)) {
+        if (a.type == KF_NODE_SEND)
             TRY(kf_mail_send(h, a.to, &a.note));
         else
             *take = true;
@@ -351,7 +351,7 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
 }
 
 /* The whole body in memory of our own: it is checked before it counts. */
-static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
+static kofn_status fetch(kf_host *h, kofn_packet *p, kf_parcel **body)
 {
     kofn_status st =
         kf_parcel_new(body, kf_ceil_div(p->body_bytes, 8), 1, KOFN_F64);
@@ -363,7 +363,7 @@ static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
     else
         st = h->t->fetch(h->t, p, (*body)->m.data);
     if (st || !kf_note_whole(p->head, (*body)->m.data, p->body_bytes)) {
-        kofn_parcel_drop(*body);
+        kf_parcel_drop(*body);
         *body = NULL;
         return st ? st : KOFN_AGAIN;
     }
@@ -371,24 +371,24 @@ static kofn_status fetch(kf_host *h, kofn_packet *p, kofn_parcel **body)
 }
 
 /* Bytes that a body of `has` must have; SIZE_MAX: any. */
-static size_t body_bytes(const kf_host *h, const kofn_note *note, size_t has)
+static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 {
     const kf_mesh_product *p = kf_host_product(h, note->at.t);
     size_t lo, strips;
 
     switch (note->type) {
-    case KOFN_NOTE_VECTOR:
+    case KF_NOTE_VECTOR:
         return kf_mesh_vector_bytes(h);
-    case KOFN_NOTE_PIECE:
+    case KF_NOTE_PIECE:
         if (note->group >= p->groups)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
-    case KOFN_NOTE_BLOCK: /* with its velocity, or without */
+    case KF_NOTE_BLOCK: /* with its velocity, or without */
         lo = kf_lent_bytes(h, note->group);
         return has == 2 * lo ? has : lo;
-    case KOFN_NOTE_EPOCH:
-    case KOFN_NOTE_DECIDE:
+    case KF_NOTE_EPOCH:
+    case KF_NOTE_DECIDE:
         return SIZE_MAX;
     default:
         return 0;
@@ -403,10 +403,10 @@ static void put_result(kf_host *h, size_t group, const double *from)
     kf_data_scatter(h->on->plan, 0, lo, lo + strips, from, &h->on->out->m);
 }
 
-static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
-                        kofn_parcel *body)
+static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
+                        kf_parcel *body)
 {
-    if (note->type == KOFN_NOTE_VECTOR)
+    if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_take(h, note->at, body);
     (void)kf_parcel_reshape(body, body->m.rows / h->on->width, h->on->width,
                             KOFN_F64);
@@ -414,13 +414,12 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kofn_note *note,
         put_result(h, note->group, body->m.data);
         kf_audit_widen(h);
     }
-    return kf_host_keep(h, note->group, note->seat, from,
-                        kofn_parcel_keep(body));
+    return kf_host_keep(h, note->group, note->seat, from, kf_parcel_keep(body));
 }
 
 /* KOFN_AGAIN: it is dropped. */
-static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
-                               kofn_parcel **body, void **room)
+static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
+                               kf_parcel **body, void **room)
 {
     size_t want;
 
@@ -441,7 +440,7 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kofn_note *note,
 }
 
 static kofn_status hear_note(kf_host *h, const kf_route *from,
-                             const kofn_note *note, kofn_parcel *body)
+                             const kf_note *note, kf_parcel *body)
 {
     kofn_peer peer = from->peer;
     bool take;
@@ -451,26 +450,26 @@ static kofn_status hear_note(kf_host *h, const kf_route *from,
 }
 
 /* An iterate is handed over only when it is confirmed. */
-static kofn_status hear_claim(kf_host *h, kf_route *r, const kofn_note *note,
-                              kofn_parcel *body)
+static kofn_status hear_claim(kf_host *h, kf_route *r, const kf_note *note,
+                              kf_parcel *body)
 {
-    kofn_note ready;
-    kofn_parcel *its;
+    kf_note ready;
+    kf_parcel *its;
     kofn_status st;
 
-    if (note->type == KOFN_NOTE_VECTOR)
+    if (note->type == KF_NOTE_VECTOR)
         kf_claim_vector(h, r, note, body);
     else
         kf_claim_print(r, note);
     if (!kf_claim_ready(h, &ready, &its))
         return KOFN_OK;
     st = hear_note(h, &h->claim.sender, &ready, its);
-    kofn_parcel_drop(its);
+    kf_parcel_drop(its);
     return st;
 }
 
-static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
-                             kofn_parcel *body)
+static kofn_status hear_from(kf_host *h, kofn_peer peer, const kf_note *note,
+                             kf_parcel *body)
 {
     kf_route *r;
 
@@ -479,19 +478,19 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kofn_note *note,
         h->foreign++;
         return KOFN_OK;
     }
-    if (note->type == KOFN_NOTE_ASK && note->coded)
+    if (note->type == KF_NOTE_ASK && note->coded)
         kf_claim_asked(r, note->coded);
     switch (note->type) {
-    case KOFN_NOTE_VECTOR:
-    case KOFN_NOTE_PRINT:
+    case KF_NOTE_VECTOR:
+    case KF_NOTE_PRINT:
         return hear_claim(h, r, note, body);
-    case KOFN_NOTE_BYE:
+    case KF_NOTE_BYE:
         return kf_mail_shun(h, peer, false);
-    case KOFN_NOTE_READ:
+    case KF_NOTE_READ:
         return kf_lent_give(h, r);
-    case KOFN_NOTE_BLOCK:
+    case KF_NOTE_BLOCK:
         return kf_lent_take(h, r, note, body);
-    case KOFN_NOTE_KEPT:
+    case KF_NOTE_KEPT:
         return kf_keep_hear(h, r, note->at);
     default:
         return hear_note(h, r, note, body);
@@ -526,13 +525,13 @@ static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
         return KOFN_OK;
     give_credit(h, r);
     *heard = --r->credit >= 0;
-    return r->credit > -FLOOD ? KOFN_OK : part(h, r, true, KOFN_NODE_WENT);
+    return r->credit > -FLOOD ? KOFN_OK : part(h, r, true, KF_NODE_WENT);
 }
 
 static kofn_status hear_packet(kf_host *h, kofn_packet *p)
 {
-    kofn_note note;
-    kofn_parcel *body = NULL;
+    kf_note note;
+    kf_parcel *body = NULL;
     void *room = NULL;
     bool heard = false;
     kofn_status st = admit(h, p->peer, &heard);
@@ -547,16 +546,16 @@ static kofn_status hear_packet(kf_host *h, kofn_packet *p)
     } else if (!st) {
         st = hear_from(h, p->peer, &note, body);
     }
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     kf_free(room);
     return st;
 }
 
 static kofn_status greet(kf_host *h, kofn_peer peer)
 {
-    kofn_note hello;
+    kf_note hello;
 
-    kofn_node_greet(h->node, &hello);
+    kf_node_greet(h->node, &hello);
     return kf_mail_to(h, peer, &hello);
 }
 
@@ -591,7 +590,7 @@ static kofn_status went(kf_host *h, kofn_peer peer)
         return KOFN_OK;
     was = *r;
     *r = h->route[--h->routes];
-    return was.over ? KOFN_OK : lose(h, &was, KOFN_NODE_WENT);
+    return was.over ? KOFN_OK : lose(h, &was, KF_NODE_WENT);
 }
 
 /* Nobody is there any more, and nobody can come. */
@@ -601,7 +600,7 @@ static kofn_status lose_all(kf_host *h)
 
     while (h->routes > 0)
         TRY(went(h, h->route[0].peer));
-    kofn_node_look(h->node, &view);
+    kf_node_look(h->node, &view);
     if (view.final)
         return KOFN_OK;
     return kf_fail_in(KOFN_TRANSPORT,
@@ -636,7 +635,7 @@ kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
 void kf_mail_free(kf_host *h)
 {
     for (size_t i = 0; i < h->waits; i++)
-        kofn_parcel_drop(h->waiting[i].body);
+        kf_parcel_drop(h->waiting[i].body);
     kf_free(h->waiting);
     kf_free(h->route);
 }

@@ -45,7 +45,7 @@ static uint32_t head_sum(const unsigned char *head)
 
 /* ---- heads --------------------------------------------------------------- */
 
-void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kofn_note *note,
+void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes)
 {
     put(head, MAGIC, 4);
@@ -94,7 +94,7 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
     return KOFN_OK;
 }
 
-kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
+kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                          size_t head_bytes, uint64_t job)
 {
     uint32_t flags;
@@ -102,12 +102,12 @@ kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
 
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
-    if (type < KOFN_NOTE_BEAT || type > KOFN_NOTE_KEPT)
+    if (type < KF_NOTE_BEAT || type > KF_NOTE_KEPT)
         return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
                        (unsigned)type);
     flags = get32(head + 80);
-    *note = (kofn_note){
-        .type = (kofn_note_type)type,
+    *note = (kf_note){
+        .type = (kf_note_type)type,
         .from = get(head + 16, 8),
         .epoch = {get(head + 24, 8), get(head + 32, 8)},
         .at = {get(head + 40, 8), get(head + 48, 8)},
@@ -133,30 +133,30 @@ uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n)
 
 /* ---- bodies -------------------------------------------------------------- */
 
-size_t kf_note_bytes(const kofn_note *note)
+size_t kf_note_bytes(const kf_note *note)
 {
-    return note->type == KOFN_NOTE_EPOCH    ? note->members * KF_NOTE_MEMBER
-           : note->type == KOFN_NOTE_DECIDE ? note->listed * 4
-                                            : 0;
+    return note->type == KF_NOTE_EPOCH    ? note->members * KF_NOTE_MEMBER
+           : note->type == KF_NOTE_DECIDE ? note->listed * 4
+                                          : 0;
 }
 
-void kf_note_pack(const kofn_note *note, unsigned char *body)
+void kf_note_pack(const kf_note *note, unsigned char *body)
 {
-    if (note->type == KOFN_NOTE_EPOCH)
+    if (note->type == KF_NOTE_EPOCH)
         for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER) {
             put(body, note->member[r].incarnation, 8);
             put(body + 8, note->member[r].seat, 4);
             put(body + 12, note->member[r].prompt, 4);
         }
-    else if (note->type == KOFN_NOTE_DECIDE)
+    else if (note->type == KF_NOTE_DECIDE)
         for (size_t i = 0; i < note->listed; i++)
             put(body + 4 * i, note->list[i], 4);
 }
 
-static kofn_status unpack_members(kofn_note *note, const unsigned char *body,
+static kofn_status unpack_members(kf_note *note, const unsigned char *body,
                                   size_t bytes, void **room)
 {
-    kofn_member *m = kf_new(bytes / KF_NOTE_MEMBER, sizeof *m);
+    kf_member *m = kf_new(bytes / KF_NOTE_MEMBER, sizeof *m);
 
     *room = m;
     if (!m)
@@ -165,11 +165,11 @@ static kofn_status unpack_members(kofn_note *note, const unsigned char *body,
     note->members = bytes / KF_NOTE_MEMBER;
     for (size_t r = 0; r < note->members; r++, body += KF_NOTE_MEMBER)
         m[r] =
-            (kofn_member){get(body, 8), get32(body + 8), get32(body + 12) != 0};
+            (kf_member){get(body, 8), get32(body + 8), get32(body + 12) != 0};
     return KOFN_OK;
 }
 
-static kofn_status unpack_list(kofn_note *note, const unsigned char *body,
+static kofn_status unpack_list(kf_note *note, const unsigned char *body,
                                size_t bytes, void **room)
 {
     uint32_t *list = kf_new(bytes / 4, sizeof *list);
@@ -184,12 +184,12 @@ static kofn_status unpack_list(kofn_note *note, const unsigned char *body,
     return KOFN_OK;
 }
 
-kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
+kofn_status kf_note_unpack(kf_note *note, const unsigned char *body,
                            size_t bytes, void **room)
 {
-    size_t unit = note->type == KOFN_NOTE_EPOCH    ? KF_NOTE_MEMBER
-                  : note->type == KOFN_NOTE_DECIDE ? 4
-                                                   : 0;
+    size_t unit = note->type == KF_NOTE_EPOCH    ? KF_NOTE_MEMBER
+                  : note->type == KF_NOTE_DECIDE ? 4
+                                                 : 0;
 
     *room = NULL;
     if (unit ? bytes % unit : bytes > 0)
@@ -197,9 +197,9 @@ kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
                        "a note of type %d with a body of %zu "
                        "bytes",
                        (int)note->type, bytes);
-    if (note->type == KOFN_NOTE_EPOCH)
+    if (note->type == KF_NOTE_EPOCH)
         return unpack_members(note, body, bytes, room);
-    if (note->type == KOFN_NOTE_DECIDE)
+    if (note->type == KF_NOTE_DECIDE)
         return unpack_list(note, body, bytes, room);
     return KOFN_OK;
 }

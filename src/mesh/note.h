@@ -22,7 +22,7 @@
 #ifndef KF_MESH_NOTE_H
 #define KF_MESH_NOTE_H
 
-#include <kofn/peer.h>
+#include "peer/peer.h"
 
 #include "data/data.h"
 
@@ -31,11 +31,11 @@
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 
 /* Writes the head; `body` is what it will be sent with. */
-void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kofn_note *note,
+void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
                    uint64_t job, const void *body, size_t body_bytes);
 /* Reads the head.  KOFN_FORMAT, with a message, for what is not a whole note
  * of this version and job. */
-kofn_status kf_note_read(kofn_note *note, const unsigned char *head,
+kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                          size_t head_bytes, uint64_t job);
 /* The body is the one that the head was written for. */
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
@@ -44,11 +44,11 @@ bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
 uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n);
 
 /* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
-size_t kf_note_bytes(const kofn_note *note);
-void kf_note_pack(const kofn_note *note, unsigned char *body);
+size_t kf_note_bytes(const kf_note *note);
+void kf_note_pack(const kf_note *note, unsigned char *body);
 /* *room is for what the note's pointers point to and is the caller's to free;
  * KOFN_FORMAT when the bytes cannot be such a body. */
-kofn_status kf_note_unpack(kofn_note *note, const unsigned char *body,
+kofn_status kf_note_unpack(kf_note *note, const unsigned char *body,
                            size_t bytes, void **room);
 
 #endif

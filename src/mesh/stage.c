@@ -7,7 +7,7 @@
 
 kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t)
 {
-    return &h->product[kofn_course_stage(&h->course, t)];
+    return &h->product[kf_course_stage(&h->course, t)];
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -220,7 +220,7 @@ static kofn_status product_new(kf_host *h, size_t i)
     TRY(operand_new(p->of, &h->program, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);
-    p->groups = kofn_node_groups(s, h->opt.nodes);
+    p->groups = kf_node_groups(s, h->opt.nodes);
     p->width = kf_ceil_div(cols, L->wants / L->grid_rows);
     TRY(kf_code_new(&p->code, p->plan));
     if (h->program.change && !s->read)
@@ -239,7 +239,7 @@ kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
     TRY(check_course(&h->program, &h->opt));
     TRY(check(&h->program, v));
     h->course =
-        (kofn_course){h->program.stages, h->program.turns, h->program.after};
+        (kf_course){h->program.stages, h->program.turns, h->program.after};
     h->operand = kf_zero(h->program.operands, sizeof *h->operand);
     h->product = kf_zero(h->program.stages, sizeof *h->product);
     if (!h->operand || !h->product)
@@ -256,12 +256,12 @@ void kf_host_stages_free(kf_host *h)
     for (size_t i = 0; h->product && i < h->program.stages; i++) {
         kf_code_free(h->product[i].code);
         kofn_plan_free(h->product[i].reader);
-        kofn_parcel_drop(h->product[i].out);
+        kf_parcel_drop(h->product[i].out);
         kf_secret_free(&h->product[i].secret);
         kf_free(h->product[i].norms);
     }
     for (size_t i = 0; h->operand && i < h->program.operands; i++) {
-        kofn_block_drop(h->operand[i].block);
+        kf_block_drop(h->operand[i].block);
         kf_code_free(h->operand[i].code);
         kf_resident_free(&h->operand[i].resident);
         kf_levels_free(&h->operand[i].levels);
@@ -275,7 +275,7 @@ void kf_host_stages_free(kf_host *h)
 /* ---- work ---------------------------------------------------------------- */
 
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
-                           kofn_block **block)
+                           kf_block **block)
 {
     size_t which = seat;
 
@@ -298,7 +298,7 @@ static kofn_status lower_input(kf_host *h)
     const kofn_matrix *in = &h->in->m;
 
     if (!kf_raise_lowers(held, h->on->plan)) {
-        h->lowered = kofn_parcel_keep(h->in);
+        h->lowered = kf_parcel_keep(h->in);
         return KOFN_OK;
     }
     TRY(kf_parcel_new(&h->lowered, in->rows, in->cols, KOFN_F64));
@@ -337,7 +337,7 @@ kofn_status kf_host_input(kf_host *h)
 }
 
 /* What goes with a seat; a reference of the caller's own. */
-static kofn_status message_for(kf_host *h, uint32_t seat, kofn_parcel **out)
+static kofn_status message_for(kf_host *h, uint32_t seat, kf_parcel **out)
 {
     size_t row = seat;
 
@@ -346,31 +346,31 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kofn_parcel **out)
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
     } else {
-        *out = kofn_parcel_keep(h->lowered);
+        *out = kf_parcel_keep(h->lowered);
     }
     return KOFN_OK;
 }
 
-kofn_status kf_host_compute(kf_host *h, const kofn_block *block, uint32_t seat,
+kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
-                            kofn_parcel **out)
+                            kf_parcel **out)
 {
     const kf_mesh_product *p = h->on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
-    kofn_msg m = {.row = (uint32_t)block->row,
-                  .lo = lo,
-                  .hi = lo + strips,
-                  .how = kf_kernel_for(p->plan)->how};
+    kf_msg m = {.row = (uint32_t)block->row,
+                .lo = lo,
+                .hi = lo + strips,
+                .how = kf_kernel_for(p->plan)->how};
     kofn_status st;
 
     TRY(message_for(h, seat, &m.in)); /* another iterate may come meanwhile */
     st = kf_parcel_new(&m.result, strips * p->plan->layout.lanes, p->width,
                        KOFN_F64);
     if (!st)
-        st = kofn_work(block, &m, stopped, h);
-    kofn_parcel_drop(m.in);
+        st = kf_work_do(block, &m, stopped, h);
+    kf_parcel_drop(m.in);
     if (st) {
-        kofn_parcel_drop(m.result);
+        kf_parcel_drop(m.result);
         m.result = NULL;
     }
     *out = m.result;

@@ -19,7 +19,7 @@ typedef struct reading {
     kf_cache *cache;
     uint32_t *seat;
     kf_lent *lent; /* by seat; views */
-    kofn_parcel **body;
+    kf_parcel **body;
     kf_source *source;
     uint32_t *bad;
     double *ones;
@@ -30,7 +30,7 @@ typedef struct reading {
 static void end(reading *r)
 {
     for (size_t i = 0; r->body && i < r->n; i++)
-        kofn_parcel_drop(r->body[i]);
+        kf_parcel_drop(r->body[i]);
     kf_free(r->seat);
     kf_free(r->lent);
     kf_free(r->body);
@@ -71,7 +71,7 @@ static kofn_status begin(const kf_host *h, uint32_t operand, reading *r)
     r->cols = kf_extent_of(o->plan).cols;
     r->seat = kf_new(room, sizeof *r->seat);
     r->lent = kf_new(room, sizeof *r->lent);
-    r->body = kf_zero(room, sizeof(kofn_parcel *));
+    r->body = kf_zero(room, sizeof(kf_parcel *));
     r->source = kf_new(room, sizeof *r->source);
     r->bad = kf_new(room, sizeof *r->bad);
     r->ones = kf_new(r->cols, sizeof *r->ones);
@@ -87,9 +87,9 @@ static kofn_status begin(const kf_host *h, uint32_t operand, reading *r)
 static kofn_status read_blocks(reading *r, bool velocity)
 {
     for (size_t i = 0; i < r->n; i++) {
-        const kofn_block *b = r->lent[i].block;
+        const kf_block *b = r->lent[i].block;
 
-        kofn_parcel_drop(r->body[i]);
+        kf_parcel_drop(r->body[i]);
         r->body[i] = NULL;
         TRY(kf_parcel_new(&r->body[i], b->lanes * b->rows, b->cols, KOFN_F64));
         if (velocity && !b->velocity)
@@ -113,7 +113,8 @@ static void promise(const kf_host *h, const reading *r, kf_check *c)
 }
 
 static kofn_status compare(kf_host *h, const kf_mesh_operand *o, reading *r,
-                           const kf_decoder *d, bool velocity, kf_found *found)
+                           const kofn_decoder *d, bool velocity,
+                           kf_found *found)
 {
     kf_check c = {.plan = r->plan,
                   .code = r->code,
@@ -145,7 +146,7 @@ static void drop_lent(kf_changing *c, uint32_t operand, uint32_t seat)
 
         if (l->operand != operand || l->seat != seat)
             continue;
-        kofn_block_drop(l->block);
+        kf_block_drop(l->block);
         *l = c->lent[--c->lents];
     }
 }

@@ -149,8 +149,7 @@ kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
     *out = NULL;
     info = info ? info : &unasked;
     *info = (kofn_mpi_info){0};
-    if (opt)
-        memcpy(&all, opt, kf_min(opt->size, sizeof all));
+    TRY(kf_given(&all, sizeof all, opt, "KOFN_MPI_OPTIONS_INIT"));
     if (all.silence < 0 || all.patience < 0)
         return kf_fail(
             KOFN_INVAL, "a silence of %.3g s cannot be waited for",

@@ -174,11 +174,6 @@ static void net_close(kofn_transport *base, kofn_time linger)
 
 static kofn_status check(const kofn_net_options *o)
 {
-    if (o->size < sizeof o->size)
-        return kf_fail(KOFN_INVAL,
-                       "options of %zu bytes: begin with "
-                       "KOFN_NET_OPTIONS_INIT",
-                       o->size);
     if (o->silence &&
         (o->silence < 100 * KF_MILLI || o->silence > 3600 * KOFN_SECOND))
         return kf_fail(KOFN_INVAL, "silence of %g s: 0.1 s to an hour",
@@ -280,9 +275,7 @@ static kofn_status open_as(kofn_transport **out, role r, const char *address,
     kofn_status st;
 
     *out = NULL;
-    if (given)
-        memcpy(&o, given,
-               kf_min(kf_max(given->size, sizeof given->size), sizeof o));
+    TRY(kf_given(&o, sizeof o, given, "KOFN_NET_OPTIONS_INIT"));
     TRY(check(&o));
     TRY(descriptors_left());
     st = make(&t, &o);

@@ -1,7 +1,7 @@
 /* check.c -- what must hold of a node of a mesh between steps. */
 #include "node.h"
 
-static const char *check_members(const kofn_node *n)
+static const char *check_members(const kf_node *n)
 {
     size_t rank = KF_NONE;
 
@@ -20,7 +20,7 @@ static const char *check_members(const kofn_node *n)
     return NULL;
 }
 
-static const char *check_others(const kofn_node *n)
+static const char *check_others(const kf_node *n)
 {
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
@@ -41,7 +41,7 @@ static const char *check_others(const kofn_node *n)
     return NULL;
 }
 
-static const char *check_group(const kofn_node *n, size_t group)
+static const char *check_group(const kf_node *n, size_t group)
 {
     const kf_cluster *c = &n->cluster[group];
     bool mine = n->rank != KF_NONE && n->decider[group] == n->rank;
@@ -56,7 +56,7 @@ static const char *check_group(const kofn_node *n, size_t group)
     return NULL;
 }
 
-const char *kf_node_check(const kofn_node *n)
+const char *kf_node_check(const kf_node *n)
 {
     const char *wrong = check_members(n);
 

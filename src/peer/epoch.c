@@ -21,13 +21,13 @@
 
 static int by_seat(const void *a, const void *b)
 {
-    const kofn_member *x = a, *y = b;
+    const kf_member *x = a, *y = b;
 
     return (x->seat > y->seat) - (x->seat < y->seat);
 }
 
 /* The members are in place. */
-static kofn_status enter(kofn_node *n, kofn_epoch e)
+static kofn_status enter(kf_node *n, kofn_epoch e)
 {
     n->epoch = e;
     n->epochs++;
@@ -47,9 +47,9 @@ static kofn_status enter(kofn_node *n, kofn_epoch e)
 }
 
 /* Everybody has a seat and an incarnation of its own, the proposer too. */
-static bool sound(const kofn_node *n, const kofn_note *note)
+static bool sound(const kf_node *n, const kf_note *note)
 {
-    const kofn_member *m = note->member;
+    const kf_member *m = note->member;
     bool leads = false;
 
     for (size_t r = 0; r < note->members; r++) {
@@ -71,12 +71,12 @@ static uint64_t number_of_epoch(const kf_other *o, const void *of)
 }
 
 /* The number that every new epoch exceeds.  One node alone cannot push it. */
-static uint64_t top(const kofn_node *n)
+static uint64_t top(const kf_node *n)
 {
     return kf_max(n->epoch.number, kf_peer_common(n, number_of_epoch, NULL));
 }
 
-static uint64_t roster_of(const kofn_note *note)
+static uint64_t roster_of(const kf_note *note)
 {
     uint64_t sum = note->members;
 
@@ -102,7 +102,7 @@ static uint64_t tells(const kf_other *o, const void *of)
 
 /* An epoch is believed of the one who proposed it, or when enough others tell
  * the same of it. */
-static bool vouched(const kofn_node *n, const kofn_note *note)
+static bool vouched(const kf_node *n, const kf_note *note)
 {
     roster r = {note->epoch, roster_of(note)};
 
@@ -114,13 +114,13 @@ static bool vouched(const kofn_node *n, const kofn_note *note)
 /* Each epoch of one proposer that ends without an iterate doubles the time until
  * its next is entered.  An honest leader waits for twice as long itself (`lead`),
  * and so is never refused. */
-static bool too_soon(kofn_node *n, kf_other *leader)
+static bool too_soon(kf_node *n, kf_other *leader)
 {
     return leader && leader->vain &&
            n->now - leader->led < kf_longer(n->opt.beat / 4, leader->vain);
 }
 
-void kf_peer_praise_leader(kofn_node *n)
+void kf_peer_praise_leader(kf_node *n)
 {
     kf_other *leader = kf_peer_find(n, n->epoch.proposer);
 
@@ -129,13 +129,12 @@ void kf_peer_praise_leader(kofn_node *n)
         leader->vain = 0;
 }
 
-kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
+kofn_status kf_peer_hear_epoch(kf_node *n, kf_other *o, const kf_note *note)
 {
     kf_other *leader = kf_peer_find(n, note->epoch.proposer);
 
     if (kf_before(note->epoch, n->epoch))
-        return kf_peer_send(n, note->from,
-                            (kofn_note){.type = KOFN_NOTE_EPOCH});
+        return kf_peer_send(n, note->from, (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_same_epoch(o->epoch, note->epoch))
         o->roster = roster_of(note);
     if (!kf_before(n->epoch, note->epoch) ||
@@ -162,7 +161,7 @@ kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o, const kofn_note *note)
 
 /* ---- proposing ----------------------------------------------------------- */
 
-static bool taken(const kofn_member *m, size_t count, uint32_t seat)
+static bool taken(const kf_member *m, size_t count, uint32_t seat)
 {
     for (size_t i = 0; i < count; i++)
         if (m[i].seat == seat)
@@ -171,8 +170,8 @@ static bool taken(const kofn_member *m, size_t count, uint32_t seat)
 }
 
 /* The seat it would like, or the first that is free. */
-static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
-                          size_t count, uint32_t wish)
+static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
+                          uint32_t wish)
 {
     size_t most = n->max_seats;
     uint32_t seat = 0;
@@ -185,7 +184,7 @@ static uint32_t free_seat(const kofn_node *n, const kofn_member *m,
 }
 
 /* Is a result missing that this member was to decode? */
-static bool owes(const kofn_node *n, size_t rank)
+static bool owes(const kf_node *n, size_t rank)
 {
     for (size_t g = 0; g < n->on->groups; g++)
         if (!(n->done & kf_bit(g)) && n->decider[g] == rank)
@@ -193,7 +192,7 @@ static bool owes(const kofn_node *n, size_t rank)
     return false;
 }
 
-static bool still_prompt(const kofn_node *n, size_t rank, bool stalled)
+static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
 {
     if (stalled)
         return n->member[rank].prompt && !owes(n, rank);
@@ -201,26 +200,26 @@ static bool still_prompt(const kofn_node *n, size_t rank, bool stalled)
            n->now - n->proposed > 32 * n->opt.patience;
 }
 
-static bool is_live(kofn_node *n, kofn_incarnation incarnation)
+static bool is_live(kf_node *n, kofn_incarnation incarnation)
 {
     const kf_other *o = kf_peer_find(n, incarnation);
 
     return incarnation == n->opt.incarnation || (o && kf_live(n, o));
 }
 
-static kofn_status admit(kofn_node *n, kofn_member *m, size_t *count,
+static kofn_status admit(kf_node *n, kf_member *m, size_t *count,
                          kofn_incarnation incarnation, uint32_t wish)
 {
     uint32_t seat = free_seat(n, m, *count, wish);
 
     if (seat != KOFN_NO_SEAT)
-        m[(*count)++] = (kofn_member){incarnation, seat, true};
+        m[(*count)++] = (kf_member){incarnation, seat, true};
     return KOFN_OK;
 }
 
 /* Those who are not members: who wishes for a seat before who does not, or has not
  * said so yet, and would be given that of another. */
-static kofn_status admit_others(kofn_node *n, kofn_member *m, size_t *count)
+static kofn_status admit_others(kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)
         for (size_t i = 0; i < n->others; i++) {
@@ -234,7 +233,7 @@ static kofn_status admit_others(kofn_node *n, kofn_member *m, size_t *count)
 }
 
 /* Members that live keep their seats, others are let in after them. */
-static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
+static kofn_status list_members(kf_node *n, kf_member *m, size_t *count,
                                 bool stalled)
 {
     *count = 0;
@@ -251,9 +250,9 @@ static kofn_status list_members(kofn_node *n, kofn_member *m, size_t *count,
     return KOFN_OK;
 }
 
-static kofn_status propose(kofn_node *n, bool stalled)
+static kofn_status propose(kf_node *n, bool stalled)
 {
-    kofn_member *m = kf_new(n->members + n->others + 1, sizeof *m);
+    kf_member *m = kf_new(n->members + n->others + 1, sizeof *m);
     size_t count;
     bool seated = false;
     kofn_status st;
@@ -277,19 +276,19 @@ static kofn_status propose(kofn_node *n, bool stalled)
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
             TRY(kf_peer_send(n, n->other[i].incarnation,
-                             (kofn_note){.type = KOFN_NOTE_EPOCH}));
+                             (kf_note){.type = KF_NOTE_EPOCH}));
     return kf_peer_beat_all(n);
 }
 
 /* ---- when to ------------------------------------------------------------- */
 
-static bool room_for_more(const kofn_node *n)
+static bool room_for_more(const kf_node *n)
 {
     return n->members < n->max_seats;
 }
 
 /* Somebody came or went. */
-static bool changed(kofn_node *n)
+static bool changed(kf_node *n)
 {
     size_t members = n->rank != KF_NONE, joiners = 0;
 
@@ -301,7 +300,7 @@ static bool changed(kofn_node *n)
 
 /* Have as many members as are needed to decode, this node among them, made all
  * that was wanted of them for this iterate? */
-static bool all_ready(kofn_node *n)
+static bool all_ready(kf_node *n)
 {
     size_t ready = kf_peer_beat(n).idle;
 
@@ -314,7 +313,7 @@ static bool all_ready(kofn_node *n)
     return ready >= kf_peer_awaited(n);
 }
 
-kofn_time kf_peer_patience(const kofn_node *n)
+kofn_time kf_peer_patience(const kf_node *n)
 {
     kofn_time p = n->opt.patience;
 
@@ -324,7 +323,7 @@ kofn_time kf_peer_patience(const kofn_node *n)
 }
 
 /* How many come before us where the leader is to be replaced. */
-static size_t place_in_line(const kofn_node *n)
+static size_t place_in_line(const kf_node *n)
 {
     size_t before = 0;
 
@@ -342,7 +341,7 @@ static size_t place_in_line(const kofn_node *n)
 /* Each waits a `hedge` longer than the one before it in line, and the steps
  * double with every proposal without success, so that in the end one epoch is
  * known to all before the next is proposed. */
-static kofn_time wait_in_line(const kofn_node *n, kofn_time first)
+static kofn_time wait_in_line(const kf_node *n, kofn_time first)
 {
     size_t slots = place_in_line(n) << (n->failed < 6 ? n->failed : 6);
 
@@ -350,7 +349,7 @@ static kofn_time wait_in_line(const kofn_node *n, kofn_time first)
 }
 
 /* Nothing comes of this epoch, or it leaves us out. */
-static bool overdue(kofn_node *n)
+static bool overdue(kf_node *n)
 {
     kofn_time first =
         n->rank == KF_NONE ? n->opt.silence : 16 * kf_peer_patience(n);
@@ -362,7 +361,7 @@ static bool overdue(kofn_node *n)
     return kf_due(n, since, wait_in_line(n, first));
 }
 
-static kofn_status take_over(kofn_node *n)
+static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
     bool founding = n->epoch.number == 0, due;
@@ -392,7 +391,7 @@ static kofn_status take_over(kofn_node *n)
     return propose(n, n->stalled != KF_LONG_AGO);
 }
 
-static kofn_status lead(kofn_node *n)
+static kofn_status lead(kf_node *n)
 {
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
@@ -413,7 +412,7 @@ static kofn_status lead(kofn_node *n)
     return propose(n, true);
 }
 
-kofn_status kf_peer_tend_epoch(kofn_node *n)
+kofn_status kf_peer_tend_epoch(kf_node *n)
 {
     /* An epoch with fewer members than the quorum could decide nothing; and a
      * node that has asked for a newer iterate waits for that first. */

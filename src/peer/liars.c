@@ -17,14 +17,14 @@
 #define OWN_AFTER 24  /* times its patience a node waits for a decision, ...  */
 #define LAST_AFTER 32 /* ... and for pieces that it has to do without         */
 
-bool kf_peer_checks(const kofn_node *n)
+bool kf_peer_checks(const kf_node *n)
 {
     return n->opt.errors != KOFN_ERRORS_NONE;
 }
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-static const kf_other *of_rank(const kofn_node *n, size_t rank)
+static const kf_other *of_rank(const kf_node *n, size_t rank)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].rank == rank)
@@ -33,7 +33,7 @@ static const kf_other *of_rank(const kofn_node *n, size_t rank)
 }
 
 /* 0: our own. */
-static uint64_t principal_of(const kofn_node *n, size_t rank)
+static uint64_t principal_of(const kf_node *n, size_t rank)
 {
     const kf_other *o = of_rank(n, rank);
 
@@ -41,7 +41,7 @@ static uint64_t principal_of(const kofn_node *n, size_t rank)
 }
 
 /* Seats of the principal that has most. */
-static size_t largest_share(const kofn_node *n)
+static size_t largest_share(const kf_node *n)
 {
     size_t most = 1;
 
@@ -56,7 +56,7 @@ static size_t largest_share(const kofn_node *n)
     return most;
 }
 
-static bool has_copies(const kofn_node *n)
+static bool has_copies(const kf_node *n)
 {
     const kofn_layout *L = &n->on->plan->layout;
 
@@ -64,14 +64,14 @@ static bool has_copies(const kofn_node *n)
            kf_code_is_thin(n->on->plan, 0);
 }
 
-static bool may_conspire(const kofn_node *n)
+static bool may_conspire(const kf_node *n)
 {
     return n->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
            (n->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(n));
 }
 
 /* Half of what all members can say beyond what decodes. */
-static size_t half(const kofn_node *n)
+static size_t half(const kf_node *n)
 {
     size_t K = n->on->plan->layout.threshold;
 
@@ -80,7 +80,7 @@ static size_t half(const kofn_node *n)
 
 /* Members that are known to lie, and are not among these: so many fewer of those
  * that are may. */
-static size_t known_besides(const kofn_node *n, const kf_cluster *c)
+static size_t known_besides(const kf_node *n, const kf_cluster *c)
 {
     size_t known = 0;
 
@@ -93,21 +93,21 @@ static size_t known_besides(const kofn_node *n, const kf_cluster *c)
     return known;
 }
 
-static size_t spare(const kofn_node *n)
+static size_t spare(const kf_node *n)
 {
     size_t one = largest_share(n);
 
     return may_conspire(n) ? kf_max(one, half(n)) : one;
 }
 
-static size_t vouch(const kofn_node *n, const kf_cluster *c)
+static size_t vouch(const kf_node *n, const kf_cluster *c)
 {
     size_t s = spare(n);
 
     return s - kf_min(known_besides(n, c), s - 1);
 }
 
-size_t kf_peer_awaited(const kofn_node *n)
+size_t kf_peer_awaited(const kf_node *n)
 {
     const kofn_layout *L = &n->on->plan->layout;
 
@@ -115,7 +115,7 @@ size_t kf_peer_awaited(const kofn_node *n)
 }
 
 /* As in src/core/guard.c, where everybody's seats are counted. */
-static void promise(const kofn_node *n, const kf_cluster *c, kofn_task *t)
+static void promise(const kf_node *n, const kf_cluster *c, kf_node_task *t)
 {
     const kofn_layout *L = &n->on->plan->layout;
     size_t beyond = c->shown - kf_min(c->shown, L->enough), s = spare(n);
@@ -155,7 +155,7 @@ static bool have_evidence(const kf_cluster *c)
 }
 
 static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
-                        const kf_decoder *all)
+                        const kofn_decoder *all)
 {
     while (c->evidence_cap < count)
         TRY(kf_grow(&c->evidence, &c->evidence_cap, c->evidence_cap,
@@ -168,8 +168,8 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
 }
 
 /* What all of them make: with it they are compared. */
-static kofn_status decoder_of(const kofn_node *n, const uint32_t *seat,
-                              size_t count, const kf_decoder **out)
+static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
+                              size_t count, const kofn_decoder **out)
 {
     kf_answers a;
 
@@ -180,7 +180,7 @@ static kofn_status decoder_of(const kofn_node *n, const uint32_t *seat,
 }
 
 /* No member has another piece to give, or will in good time. */
-static bool is_last(const kofn_node *n, const kf_cluster *c)
+static bool is_last(const kf_node *n, const kf_cluster *c)
 {
     for (size_t r = 0; r < n->members; r++) {
         const kf_other *o = of_rank(n, r);
@@ -191,21 +191,21 @@ static bool is_last(const kofn_node *n, const kf_cluster *c)
     return true;
 }
 
-static size_t least(const kofn_node *n, const kf_cluster *c)
+static size_t least(const kf_node *n, const kf_cluster *c)
 {
     return kf_max(c->need, kf_peer_awaited(n));
 }
 
-bool kf_peer_by_itself(const kofn_node *n, size_t group)
+bool kf_peer_by_itself(const kf_node *n, size_t group)
 {
     return ((n->mine | n->own) & kf_bit(group)) != 0;
 }
 
-kofn_status kf_peer_gather(kofn_node *n, size_t group)
+kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
     bool enough = c->count >= least(n, c);
-    const kf_decoder *all;
+    const kofn_decoder *all;
 
     if (c->decoder || n->final || n->failed_check ||
         !kf_peer_by_itself(n, group) || (c->shown && !c->judged))
@@ -221,11 +221,11 @@ kofn_status kf_peer_gather(kofn_node *n, size_t group)
     return show(c, c->have, c->count, all);
 }
 
-kofn_status kf_peer_shown(kofn_node *n, size_t group, const uint32_t *seats,
+kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
-    const kf_decoder *all;
+    const kofn_decoder *all;
 
     *sound &= count >= kf_peer_awaited(n);
     if (!*sound || c->shown || n->own & kf_bit(group))
@@ -250,14 +250,14 @@ void kf_peer_hide(kf_cluster *c)
 
 /* ---- checks -------------------------------------------------------------- */
 
-bool kf_peer_to_check(const kofn_node *n, kofn_task *out)
+bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
 {
     for (size_t g = 0; g < n->on->groups && !n->final; g++) {
         const kf_cluster *c = &n->cluster[g];
 
         if (c->decoder || c->judged || n->done & kf_bit(g) || !have_evidence(c))
             continue;
-        out->type = KOFN_TASK_CHECK;
+        out->type = KF_NODE_TASK_CHECK;
         out->group = (uint32_t)g;
         out->decoder = c->all;
         out->last = c->shown >= c->count && is_last(n, c);
@@ -267,7 +267,7 @@ bool kf_peer_to_check(const kofn_node *n, kofn_task *out)
     return false;
 }
 
-kofn_status kf_peer_fail(kofn_node *n, kofn_status st)
+kofn_status kf_peer_fail(kf_node *n, kofn_status st)
 {
     n->failed_check = st;
     n->finished = n->now;
@@ -275,7 +275,7 @@ kofn_status kf_peer_fail(kofn_node *n, kofn_status st)
 }
 
 /* All there is was looked at, and it cannot be told. */
-static kofn_status give_up(kofn_node *n, size_t group, kofn_status st)
+static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
 {
     if (n->mine & kf_bit(group)) {
         n->decided |= kf_bit(group); /* so that all look at the same */
@@ -285,7 +285,7 @@ static kofn_status give_up(kofn_node *n, size_t group, kofn_status st)
 }
 
 /* More pieces are wanted than were looked at. */
-static kofn_status widen(kofn_node *n, size_t group, size_t wanted)
+static kofn_status widen(kf_node *n, size_t group, size_t wanted)
 {
     kf_cluster *c = &n->cluster[group];
 
@@ -296,7 +296,7 @@ static kofn_status widen(kofn_node *n, size_t group, size_t wanted)
 }
 
 /* The evidence without those of whom it is said that they are wrong. */
-static kofn_status settle(kofn_node *n, size_t group, const kofn_node_event *ev)
+static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
 {
     kf_cluster *c = &n->cluster[group];
     uint32_t *good = kf_new(c->shown, sizeof *good);
@@ -327,7 +327,7 @@ static kofn_status settle(kofn_node *n, size_t group, const kofn_node_event *ev)
     return n->mine & kf_bit(group) ? kf_peer_tell_members(n) : KOFN_OK;
 }
 
-kofn_status kf_peer_judged(kofn_node *n, const kofn_node_event *ev)
+kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
 {
     size_t group = ev->task->group;
     kf_cluster *c = &n->cluster[group];
@@ -350,7 +350,7 @@ kofn_status kf_peer_judged(kofn_node *n, const kofn_node_event *ev)
 
 /* ---- what time brings ---------------------------------------------------- */
 
-kofn_status kf_peer_tend_checks(kofn_node *n)
+kofn_status kf_peer_tend_checks(kf_node *n)
 {
     kofn_time each;
     bool late;
@@ -373,7 +373,7 @@ kofn_status kf_peer_tend_checks(kofn_node *n)
     return KOFN_OK;
 }
 
-kf_cache *kofn_node_cache(const kofn_node *n)
+kf_cache *kf_node_cache(const kf_node *n)
 {
     return n->on->cache;
 }

@@ -8,35 +8,35 @@
 
 /* ---- actions ------------------------------------------------------------- */
 
-static kofn_status act(kofn_node *n, kofn_node_action a)
+static kofn_status act(kf_node *n, kf_node_action a)
 {
     TRY(kf_grow(&n->action, &n->action_cap, n->actions, sizeof *n->action));
     n->action[n->actions++] = a;
     return KOFN_OK;
 }
 
-kofn_status kf_peer_send(kofn_node *n, kofn_incarnation to, kofn_note note)
+kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
 {
     note.from = n->opt.incarnation;
-    if (note.type != KOFN_NOTE_PIECE) /* results tell who decided them */
+    if (note.type != KF_NOTE_PIECE) /* results tell who decided them */
         note.epoch = n->epoch;
-    return act(n, (kofn_node_action){KOFN_NODE_SEND, to, note});
+    return act(n, (kf_node_action){KF_NODE_SEND, to, note});
 }
 
-kofn_status kf_peer_take(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_take(kf_node *n, const kf_note *note)
 {
-    return act(n, (kofn_node_action){KOFN_NODE_TAKE, 0, *note});
+    return act(n, (kf_node_action){KF_NODE_TAKE, 0, *note});
 }
 
 /* What a note points to may have moved, or be void, since it was written. */
-static bool complete(const kofn_node *n, kofn_note *note)
+static bool complete(const kf_node *n, kf_note *note)
 {
-    if (note->type == KOFN_NOTE_EPOCH) {
+    if (note->type == KF_NOTE_EPOCH) {
         note->epoch = n->epoch;
         note->member = n->member;
         note->members = n->members;
     }
-    if (note->type != KOFN_NOTE_DECIDE)
+    if (note->type != KF_NOTE_DECIDE)
         return true;
     for (size_t i = 0; i < 2; i++)
         if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at)) {
@@ -49,11 +49,11 @@ static bool complete(const kofn_node *n, kofn_note *note)
     return false;
 }
 
-bool kofn_node_next(kofn_node *n, kofn_node_action *out)
+bool kf_node_next(kf_node *n, kf_node_action *out)
 {
     while (n->next_action < n->actions) {
         *out = n->action[n->next_action++];
-        if (out->type == KOFN_NODE_TAKE || complete(n, &out->note))
+        if (out->type == KF_NODE_TAKE || complete(n, &out->note))
             return true;
     }
     return false;
@@ -61,35 +61,35 @@ bool kofn_node_next(kofn_node *n, kofn_node_action *out)
 
 /* ---- where we stand ------------------------------------------------------ */
 
-bool kf_peer_idle(const kofn_node *n)
+bool kf_peer_idle(const kf_node *n)
 {
-    kofn_task todo;
+    kf_node_task todo;
 
-    kofn_node_work(n, &todo);
-    return todo.type == KOFN_TASK_NONE;
+    kf_node_work(n, &todo);
+    return todo.type == KF_NODE_TASK_NONE;
 }
 
-kofn_note kf_peer_beat(const kofn_node *n)
+kf_note kf_peer_beat(const kf_node *n)
 {
-    return (kofn_note){
-        .type = KOFN_NOTE_BEAT,
-        .from = n->opt.incarnation,
-        .epoch = n->epoch,
-        .at = n->at,
-        .final = n->final,
-        .idle = n->rank != KF_NONE && n->seat == n->holds && kf_peer_idle(n),
-        .coded = n->made,
-        .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish};
+    return (kf_note){.type = KF_NOTE_BEAT,
+                     .from = n->opt.incarnation,
+                     .epoch = n->epoch,
+                     .at = n->at,
+                     .final = n->final,
+                     .idle = n->rank != KF_NONE && n->seat == n->holds &&
+                             kf_peer_idle(n),
+                     .coded = n->made,
+                     .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish};
 }
 
-void kofn_node_greet(const kofn_node *n, kofn_note *out)
+void kf_node_greet(const kf_node *n, kf_note *out)
 {
     *out = kf_peer_beat(n);
 }
 
-kofn_status kf_peer_beat_all(kofn_node *n)
+kofn_status kf_peer_beat_all(kf_node *n)
 {
-    kofn_note beat = kf_peer_beat(n);
+    kf_note beat = kf_peer_beat(n);
 
     n->beat_at = n->now;
     for (size_t i = 0; i < n->others; i++)
@@ -107,7 +107,7 @@ kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
     return (kofn_mark){at.t + 1, kf_mix64(line ^ e.proposer)};
 }
 
-kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final)
+kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
 {
     kf_told told = n->told[1];
 
@@ -143,7 +143,7 @@ kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final)
 /* ---- notes --------------------------------------------------------------- */
 
 /* Where it stands, unless the note was overtaken by a newer one. */
-static void place(kf_other *o, const kofn_note *note)
+static void place(kf_other *o, const kf_note *note)
 {
     if (note->at.t < o->at.t)
         return;
@@ -152,7 +152,7 @@ static void place(kf_other *o, const kofn_note *note)
     o->at = note->at;
 }
 
-static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
+static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
 {
     place(o, note);
     if (kf_same_mark(o->at, note->at)) {
@@ -162,7 +162,7 @@ static kofn_status hear_beat(kofn_node *n, kf_other *o, const kofn_note *note)
     o->wish = note->seat;
     if (kf_before(note->epoch, n->epoch))
         return kf_peer_send(n, o->incarnation,
-                            (kofn_note){.type = KOFN_NOTE_EPOCH});
+                            (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
         return kf_peer_send(n, o->incarnation, kf_peer_beat(n));
     return kf_peer_tell_again(n, o, note->at);
@@ -180,53 +180,53 @@ static void lose(kf_other *o)
     o->asked_coded = o->asked_decoded = 0;
 }
 
-static kofn_status obey(kofn_node *n, kf_other *o, const kofn_note *note)
+static kofn_status obey(kf_node *n, kf_other *o, const kf_note *note)
 {
     switch (note->type) {
-    case KOFN_NOTE_BEAT:
+    case KF_NOTE_BEAT:
         return hear_beat(n, o, note);
-    case KOFN_NOTE_EPOCH:
+    case KF_NOTE_EPOCH:
         return kf_peer_hear_epoch(n, o, note);
-    case KOFN_NOTE_DECIDE:
+    case KF_NOTE_DECIDE:
         if (note->at.t > n->at.t)
             place(o, note);
         return kf_peer_hear_decide(n, note);
-    case KOFN_NOTE_WANT:
+    case KF_NOTE_WANT:
         place(o, note);
         return kf_peer_hear_want(n, o, note);
-    case KOFN_NOTE_ENOUGH:
+    case KF_NOTE_ENOUGH:
         if (kf_same_mark(o->want, note->at))
             o->coded &= ~note->coded;
         return KOFN_OK;
-    case KOFN_NOTE_PIECE:
+    case KF_NOTE_PIECE:
         return kf_peer_hear_piece(n, note);
-    case KOFN_NOTE_ASK:
+    case KF_NOTE_ASK:
         place(o, note);
-        return kf_peer_send(n, o->incarnation,
-                            (kofn_note){.type = note->coded ? KOFN_NOTE_PRINT
-                                                            : KOFN_NOTE_VECTOR,
-                                        .at = n->at,
-                                        .coded = note->coded,
-                                        .final = n->final});
-    case KOFN_NOTE_VECTOR:
+        return kf_peer_send(
+            n, o->incarnation,
+            (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
+                      .at = n->at,
+                      .coded = note->coded,
+                      .final = n->final});
+    case KF_NOTE_VECTOR:
         place(o, note);
         return kf_peer_hear_vector(n, o, note);
-    case KOFN_NOTE_BYE:
+    case KF_NOTE_BYE:
         lose(o);
         return KOFN_OK;
-    case KOFN_NOTE_PRINT: /* is for the host */
+    case KF_NOTE_PRINT: /* is for the host */
         place(o, note);
         return KOFN_OK;
-    case KOFN_NOTE_READ: /* so are these, which never come here */
-    case KOFN_NOTE_BLOCK:
-    case KOFN_NOTE_KEPT:
+    case KF_NOTE_READ: /* so are these, which never come here */
+    case KF_NOTE_BLOCK:
+    case KF_NOTE_KEPT:
         break;
     }
     n->dropped++;
     return KOFN_OK;
 }
 
-static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
+static kofn_status hear(kf_node *n, const kf_note *note, uint64_t principal)
 {
     kf_other *o;
     bool back;
@@ -246,7 +246,7 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
     o->liar = false;
     if (kf_due(n, n->returned, n->opt.silence)) /* else it may be an old note */
         o->ended = false;
-    if (note->type != KOFN_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
+    if (note->type != KF_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
         o->roster = 0;
     }
@@ -257,15 +257,15 @@ static kofn_status hear(kofn_node *n, const kofn_note *note, uint64_t principal)
 
 /* ---- work ---------------------------------------------------------------- */
 
-void kofn_node_work(const kofn_node *n, kofn_task *out)
+void kf_node_work(const kf_node *n, kf_node_task *out)
 {
     size_t group;
 
-    *out = (kofn_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
+    *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
     if (n->failed_check || kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
-        out->type = KOFN_TASK_UPDATE;
+        out->type = KF_NODE_TASK_UPDATE;
         return;
     }
     for (group = 0; group < n->on->groups && !n->final; group++) {
@@ -273,13 +273,13 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
 
         if (n->done & kf_bit(group) || !kf_peer_complete(c))
             continue;
-        out->type = KOFN_TASK_DECODE;
+        out->type = KF_NODE_TASK_DECODE;
         out->group = (uint32_t)group;
         out->decoder = c->decoder;
         return;
     }
     if (n->rank != KF_NONE && n->seat != n->holds && !n->final) {
-        out->type = KOFN_TASK_ENCODE;
+        out->type = KF_NODE_TASK_ENCODE;
         return;
     }
     /* who has the result encodes no more, and pieces of another seat are of no
@@ -287,58 +287,58 @@ void kofn_node_work(const kofn_node *n, kofn_task *out)
     group = n->asked || n->seat != n->holds ? KF_NONE : kf_peer_next_group(n);
     if (group == KF_NONE) {
         if (n->lonely)
-            out->type = KOFN_TASK_ALONE;
+            out->type = KF_NODE_TASK_ALONE;
         return;
     }
-    out->type = KOFN_TASK_COMPUTE;
+    out->type = KF_NODE_TASK_COMPUTE;
     out->group = (uint32_t)group;
 }
 
-bool kofn_node_wanted(const kofn_node *n, const kofn_task *t)
+bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
 {
-    if (t->type == KOFN_TASK_ENCODE)
+    if (t->type == KF_NODE_TASK_ENCODE)
         return n->rank != KF_NONE && n->seat == t->seat && !n->final;
-    if (t->type != KOFN_TASK_COMPUTE)
+    if (t->type != KF_NODE_TASK_COMPUTE)
         return true;
     return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
            !(n->made & kf_bit(t->group)) && !n->asked &&
            kf_piece_wanted(n, t->group);
 }
 
-static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
+static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
-    const kofn_task *t = ev->task;
+    const kf_node_task *t = ev->task;
     bool final = ev->final;
     bool now = kf_same_mark(t->at, n->at);
 
     switch (t->type) {
-    case KOFN_TASK_ENCODE:
+    case KF_NODE_TASK_ENCODE:
         if (n->made_of != t->seat)
             n->made = n->made_before =
                 0; /* those were pieces of another seat */
         n->holds = n->made_of = t->seat;
         return KOFN_OK;
-    case KOFN_TASK_COMPUTE:
+    case KF_NODE_TASK_COMPUTE:
         if (now && t->seat == n->holds && t->group < n->on->groups)
             return kf_peer_made(n, t->group);
         break;
-    case KOFN_TASK_CHECK:
+    case KF_NODE_TASK_CHECK:
         if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
             t->group < n->on->groups)
             return kf_peer_judged(n, ev);
         break;
-    case KOFN_TASK_DECODE:
+    case KF_NODE_TASK_DECODE:
         if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
             t->group < n->on->groups)
             return kf_peer_decoded(n, t->group);
         break;
-    case KOFN_TASK_UPDATE:
+    case KF_NODE_TASK_UPDATE:
         if (now && n->done == n->on->all && !n->final) {
             n->single = 0;
             return kf_peer_advance(n, kf_peer_child(n->epoch, n->at), final);
         }
         break;
-    case KOFN_TASK_ALONE:
+    case KF_NODE_TASK_ALONE:
         if (!now || n->final)
             break;
         n->alone++;
@@ -348,7 +348,7 @@ static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
             kf_peer_child((kofn_epoch){~n->epoch.number, n->opt.incarnation},
                           n->at),
             final);
-    case KOFN_TASK_NONE:
+    case KF_NODE_TASK_NONE:
         break;
     }
     n->dropped++;
@@ -361,7 +361,7 @@ static kofn_status finished(kofn_node *n, const kofn_node_event *ev)
  * that time, and nothing has been waited for in it.  Others may have ended meanwhile:
  * who is not heard again has, where matrices do not change, and the rest is made
  * alone. */
-static void forgive(kofn_node *n, kofn_time away)
+static void forgive(kf_node *n, kofn_time away)
 {
     kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved, &n->idled};
 
@@ -380,7 +380,7 @@ static void forgive(kofn_node *n, kofn_time away)
     n->returned = n->now + away;
 }
 
-static kofn_status check_quorum(kofn_node *n)
+static kofn_status check_quorum(kf_node *n)
 {
     if (kf_peer_have_quorum(n) || n->final) {
         if (n->starved == KF_LONG_AGO)
@@ -405,7 +405,7 @@ static kofn_status check_quorum(kofn_node *n)
 
 /* At once where too few are left because the others have the result.  A node
  * that is behind waits for less than one that is not, so that it catches up. */
-static kofn_time alone_after(const kofn_node *n, bool deserted)
+static kofn_time alone_after(const kf_node *n, bool deserted)
 {
     kofn_time busy = 4 * (n->idled - n->began);
     kofn_time wait =
@@ -424,7 +424,7 @@ static kofn_time alone_after(const kofn_node *n, bool deserted)
  * say that they are at ours help to make the next: hostile nodes can bring
  * that about, and so can a leader that goes, when it leaves the honest ones at
  * two iterates.  Then each goes on alone, until they are at one again. */
-static void despair(kofn_node *n)
+static void despair(kf_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
@@ -437,7 +437,7 @@ static void despair(kofn_node *n)
     n->lonely = kf_due(n, n->idled, alone_after(n, deserted));
 }
 
-static kofn_status tend(kofn_node *n)
+static kofn_status tend(kf_node *n)
 {
     n->alarm = KOFN_NEVER;
     TRY(check_quorum(n));
@@ -458,17 +458,17 @@ static kofn_status tend(kofn_node *n)
     return KOFN_OK;
 }
 
-static kofn_status leave(kofn_node *n)
+static kofn_status leave(kf_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].heard != KF_LONG_AGO)
             TRY(kf_peer_send(n, n->other[i].incarnation,
-                             (kofn_note){.type = KOFN_NOTE_BYE}));
+                             (kf_note){.type = KF_NOTE_BYE}));
     return KOFN_OK;
 }
 
 /* Was another incarnation of who answers for it found to lie? */
-static bool is_known(const kofn_node *n, uint64_t principal)
+static bool is_known(const kf_node *n, uint64_t principal)
 {
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].liar && n->other[i].principal == principal)
@@ -476,7 +476,7 @@ static bool is_known(const kofn_node *n, uint64_t principal)
     return false;
 }
 
-kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
+kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
 {
     uint64_t principal = ev->principal ? ev->principal
                          : ev->note    ? ev->note->from
@@ -499,24 +499,24 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     if (ev->incarnation)
         who = kf_peer_find_one(n, ev->incarnation, principal);
     switch (ev->type) {
-    case KOFN_NODE_TICK:
+    case KF_NODE_TICK:
         break;
-    case KOFN_NODE_WENT:
+    case KF_NODE_WENT:
         if (who)
             lose(who);
         break;
-    case KOFN_NODE_NOTE:
+    case KF_NODE_NOTE:
         TRY(hear(n, ev->note, principal));
         break;
-    case KOFN_NODE_DONE:
+    case KF_NODE_DONE:
         TRY(finished(n, ev));
         break;
-    case KOFN_NODE_LEAVE:
+    case KF_NODE_LEAVE:
         return leave(n);
-    case KOFN_NODE_LOST:
+    case KF_NODE_LOST:
         n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;
-    case KOFN_NODE_LIAR:
+    case KF_NODE_LIAR:
         n->liars += !is_known(n, principal);
         if (who) {
             lose(who);
@@ -530,19 +530,19 @@ kofn_status kofn_node_step(kofn_node *n, const kofn_node_event *ev)
     return KOFN_OK;
 }
 
-kofn_time kofn_node_alarm(const kofn_node *n)
+kofn_time kf_node_alarm(const kf_node *n)
 {
     return n->alarm;
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
-static void settle(kofn_node_options *o, size_t enough)
+static void settle(kf_node_options *o, size_t enough)
 {
     if (o->quorum < enough)
         o->quorum = enough;
     if (o->confirm == 0)
-        o->confirm = kofn_node_confirm(o->nodes);
+        o->confirm = kf_node_confirm(o->nodes);
     if (!(o->tolerance > 0))
         o->tolerance = 1e-9;
     if (o->beat <= 0)
@@ -557,14 +557,14 @@ static void settle(kofn_node_options *o, size_t enough)
         o->linger = 2 * KOFN_SECOND;
 }
 
-static kofn_status check_options(const kofn_node_options *o)
+static kofn_status check_options(const kf_node_options *o)
 {
     if (o->incarnation == 0)
         return kf_fail(KOFN_INVAL,
                        "incarnation 0 is nobody's; number incarnations from 1");
-    if (o->groups < 1 || o->groups > KOFN_MAX_GROUPS)
+    if (o->groups < 1 || o->groups > KF_MAX_GROUPS)
         return kf_fail(KOFN_INVAL, "%zu groups; a mesh has 1 to %d", o->groups,
-                       KOFN_MAX_GROUPS);
+                       KF_MAX_GROUPS);
     if (o->decoding != KOFN_DECODE_REPLICATED &&
         o->decoding != KOFN_DECODE_DISTRIBUTED)
         return kf_fail(KOFN_INVAL,
@@ -578,8 +578,8 @@ static kofn_status check_options(const kofn_node_options *o)
     return KOFN_OK;
 }
 
-static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
-                        const kofn_node_options *opt, kofn_time now)
+static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
+                        const kf_node_options *opt, kofn_time now)
 {
     TRY(kf_peer_stages_new(n, stage, stages, opt));
     n->opt = *opt;
@@ -597,11 +597,10 @@ static kofn_status make(kofn_node *n, const kofn_stage *stage, size_t stages,
     return n->voice ? KOFN_OK : KOFN_NOMEM;
 }
 
-kofn_status kofn_node_new(kofn_node **out, const kofn_stage *stage,
-                          size_t stages, const kofn_node_options *opt,
-                          kofn_time now)
+kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
+                        const kf_node_options *opt, kofn_time now)
 {
-    kofn_node *n;
+    kf_node *n;
     kofn_status st;
 
     *out = NULL;
@@ -611,18 +610,18 @@ kofn_status kofn_node_new(kofn_node **out, const kofn_stage *stage,
         return KOFN_NOMEM;
     st = make(n, stage, stages, opt, now);
     if (st) {
-        kofn_node_free(n);
+        kf_node_free(n);
         return st;
     }
     *out = n;
     return KOFN_OK;
 }
 
-void kofn_node_free(kofn_node *n)
+void kf_node_free(kf_node *n)
 {
     if (!n)
         return;
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++) {
+    for (size_t g = 0; g < KF_MAX_GROUPS; g++) {
         kf_free(n->cluster[g].have);
         kf_free(n->cluster[g].by);
         kf_free(n->cluster[g].evidence);
@@ -642,7 +641,7 @@ void kofn_node_free(kofn_node *n)
 /* Nobody who can be reached is without the result.  Those who have fallen
  * silent, but were not seen to go, may be stopped: they get the time there is
  * to come back. */
-static bool over(const kofn_node *n)
+static bool over(const kf_node *n)
 {
     if (n->failed_check)
         return n->now - n->finished >= n->opt.linger;
@@ -656,7 +655,7 @@ static bool over(const kofn_node *n)
     return true;
 }
 
-void kofn_node_look(const kofn_node *n, kofn_node_view *v)
+void kf_node_look(const kf_node *n, kofn_node_view *v)
 {
     *v = (kofn_node_view){.epoch = n->epoch,
                           .members = n->members,
@@ -676,7 +675,7 @@ void kofn_node_look(const kofn_node *n, kofn_node_view *v)
 }
 
 /* f + 1, where fewer than half of the others, f, may be hostile. */
-size_t kofn_node_confirm(size_t nodes)
+size_t kf_node_confirm(size_t nodes)
 {
     return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
 }

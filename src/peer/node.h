@@ -2,7 +2,7 @@
 #ifndef KF_PEER_NODE_H
 #define KF_PEER_NODE_H
 
-#include <kofn/peer.h>
+#include "peer.h"
 
 #include "code/code.h"
 
@@ -57,13 +57,13 @@ typedef struct kf_cluster {
     uint32_t *have;       /* seats whose pieces are here, ascending */
     kofn_incarnation *by; /* who made each                    */
     size_t count, cap, by_cap;
-    const kf_decoder *decoder; /* once it is decided */
+    const kofn_decoder *decoder; /* once it is decided */
     /* Where errors are looked for: the seats whose pieces are compared, ... */
     uint32_t *evidence;
     size_t shown, evidence_cap;
-    const kf_decoder *all; /* ... theirs; 0 shown: none yet                */
-    bool judged;           /* there is a verdict on them                   */
-    size_t need;           /* pieces that another takes                    */
+    const kofn_decoder *all; /* ... theirs; 0 shown: none yet                */
+    bool judged;             /* there is a verdict on them                   */
+    size_t need;             /* pieces that another takes                    */
 } kf_cluster;
 
 /* What a leader decided of an iterate, as it is told. */
@@ -75,10 +75,10 @@ typedef struct kf_told {
     size_t listed, cap;
 } kf_told;
 
-struct kofn_node {
-    kofn_node_options opt;
+struct kf_node {
+    kf_node_options opt;
     kf_peer_stage *stage;
-    kofn_course course;       /* through the stages */
+    kf_course course;         /* through the stages */
     const kf_peer_stage *on;  /* that of our iterate */
     size_t max_seats, enough; /* of all stages: the least, and the most */
     kofn_time now, alarm;
@@ -88,7 +88,7 @@ struct kofn_node {
     size_t others, other_cap;
     kf_voice *voice; /* `confirm` of them, see kf_peer_common */
     kofn_epoch epoch;
-    kofn_member *member;
+    kf_member *member;
     size_t members, member_cap;
     size_t rank;      /* among the members, or KF_NONE   */
     uint32_t seat;    /* ... and our seat there          */
@@ -107,23 +107,23 @@ struct kofn_node {
     uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
     uint64_t told_so_far;
-    kf_cluster cluster[KOFN_MAX_GROUPS];
-    kf_told told[2];                 /* of `at`, and of `before` */
-    size_t decider[KOFN_MAX_GROUPS]; /* rank that decides, or KF_NONE */
-    uint64_t mine;                   /* groups that we decide          */
-    uint64_t own;                    /* ... or check by ourselves      */
-    bool disagreed;                  /* pieces of this iterate do      */
-    kofn_status failed_check;        /* ... or are too few; for good   */
-    kofn_incarnation asked;          /* for its iterate; 0: nobody */
-    unsigned tries;                  /* ... in vain so far          */
-    unsigned repeats;                /* of what pieces are wanted   */
-    kofn_time took;                  /* iterations, smoothed */
+    kf_cluster cluster[KF_MAX_GROUPS];
+    kf_told told[2];               /* of `at`, and of `before` */
+    size_t decider[KF_MAX_GROUPS]; /* rank that decides, or KF_NONE */
+    uint64_t mine;                 /* groups that we decide          */
+    uint64_t own;                  /* ... or check by ourselves      */
+    bool disagreed;                /* pieces of this iterate do      */
+    kofn_status failed_check;      /* ... or are too few; for good   */
+    kofn_incarnation asked;        /* for its iterate; 0: nobody */
+    unsigned tries;                /* ... in vain so far          */
+    unsigned repeats;              /* of what pieces are wanted   */
+    kofn_time took;                /* iterations, smoothed */
 
     /* Since when. */
     kofn_time began, proposed, leaderless, stalled, ahead, starved, finished;
     kofn_time asked_at, wanted_at, beat_at;
 
-    kofn_node_action *action;
+    kf_node_action *action;
     size_t actions, action_cap, next_action;
     unsigned single;    /* iterates that we made alone, in succession */
     kofn_time idled;    /* when there first was nothing to do       */
@@ -151,12 +151,12 @@ static inline uint64_t kf_bit(size_t group)
     return UINT64_C(1) << group;
 }
 
-static inline bool kf_leads(const kofn_node *n)
+static inline bool kf_leads(const kf_node *n)
 {
     return n->epoch.number > 0 && n->epoch.proposer == n->opt.incarnation;
 }
 
-static inline bool kf_live(const kofn_node *n, const kf_other *o)
+static inline bool kf_live(const kf_node *n, const kf_other *o)
 {
     return o->heard != KF_LONG_AGO && n->now - o->heard < n->opt.silence;
 }
@@ -168,7 +168,7 @@ static inline kofn_time kf_longer(kofn_time t, unsigned times)
 }
 
 /* Has the time come; else the alarm is set to it. */
-static inline bool kf_due(kofn_node *n, kofn_time since, kofn_time after)
+static inline bool kf_due(kf_node *n, kofn_time since, kofn_time after)
 {
     kofn_time t = since > KOFN_NEVER - after ? KOFN_NEVER : since + after;
 
@@ -180,114 +180,112 @@ static inline bool kf_due(kofn_node *n, kofn_time since, kofn_time after)
 }
 
 /* node.c */
-kofn_status kf_peer_send(kofn_node *n, kofn_incarnation to, kofn_note note);
-kofn_status kf_peer_take(kofn_node *n, const kofn_note *note);
-kofn_note kf_peer_beat(const kofn_node *n);
-kofn_status kf_peer_beat_all(kofn_node *n);
+kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
+kofn_status kf_peer_take(kf_node *n, const kf_note *note);
+kf_note kf_peer_beat(const kf_node *n);
+kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */
-kofn_status kf_peer_advance(kofn_node *n, kofn_mark to, bool final);
+kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final);
 kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
 
 /* stage.c */
 /* The product that is made of iterate t. */
-const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t);
-kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
-                               size_t stages, const kofn_node_options *opt);
+const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t);
+kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
+                               size_t stages, const kf_node_options *opt);
 /* Nobody has a decoder in hand. */
-void kf_peer_stages_trim(kofn_node *n);
-void kf_peer_stages_free(kofn_node *n);
+void kf_peer_stages_trim(kf_node *n);
+void kf_peer_stages_free(kf_node *n);
 
 /* check.c: what must hold between steps: NULL, or what does not. */
-const char *kf_node_check(const kofn_node *n);
+const char *kf_node_check(const kf_node *n);
 
 /* others.c */
 /* Of twins one who is live, if any is. */
-kf_other *kf_peer_find(kofn_node *n, kofn_incarnation incarnation);
-kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
+kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation);
+kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
                            uint64_t principal);
 /* NULL when there is no room for more. */
-kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
+kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out);
 /* Is it live, and no twin of one that comes before it? */
-bool kf_peer_is_new(const kofn_node *n, size_t i);
-size_t kf_peer_count_live(const kofn_node *n);
+bool kf_peer_is_new(const kf_node *n, size_t i);
+size_t kf_peer_count_live(const kf_node *n);
 /* Is the quorum there, or was it until some had the result and went? */
-bool kf_peer_have_quorum(const kofn_node *n);
+bool kf_peer_have_quorum(const kf_node *n);
 /* All that could be done of our iterate is done. */
-bool kf_peer_idle(const kofn_node *n);
+bool kf_peer_idle(const kf_node *n);
 /* The largest `value` that `confirm` principals of those who are live reach, and
  * so at least one who is honest; 0: none. */
-uint64_t kf_peer_common(const kofn_node *n,
+uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
 /* Takes the iterate of those who are ahead. */
-kofn_status kf_peer_catch_up(kofn_node *n);
-kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
-                                const kofn_note *note);
+kofn_status kf_peer_catch_up(kf_node *n);
+kofn_status kf_peer_hear_vector(kf_node *n, kf_other *o, const kf_note *note);
 
 /* epoch.c */
-kofn_status kf_peer_tend_epoch(kofn_node *n);
-kofn_status kf_peer_hear_epoch(kofn_node *n, kf_other *o,
-                               const kofn_note *note);
+kofn_status kf_peer_tend_epoch(kf_node *n);
+kofn_status kf_peer_hear_epoch(kf_node *n, kf_other *o, const kf_note *note);
 /* An iterate was made: whoever leads is good for something. */
-void kf_peer_praise_leader(kofn_node *n);
+void kf_peer_praise_leader(kf_node *n);
 /* How long a node waits where nobody seems to be at work. */
-kofn_time kf_peer_patience(const kofn_node *n);
+kofn_time kf_peer_patience(const kf_node *n);
 
 /* pieces.c */
-void kf_peer_clear_iterate(kofn_node *n);
-void kf_peer_clear_decisions(kofn_node *n);
+void kf_peer_clear_iterate(kf_node *n);
+void kf_peer_clear_decisions(kf_node *n);
 /* Ask the members for what is missing; `again`: also those asked before. */
-kofn_status kf_peer_ask_pieces(kofn_node *n, bool again);
-kofn_status kf_peer_serve(kofn_node *n, kf_other *o);
-kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note);
-kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note);
-kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note);
-kofn_status kf_peer_made(kofn_node *n, size_t group);
-kofn_status kf_peer_decoded(kofn_node *n, size_t group);
-kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
+kofn_status kf_peer_ask_pieces(kf_node *n, bool again);
+kofn_status kf_peer_serve(kf_node *n, kf_other *o);
+kofn_status kf_peer_hear_want(kf_node *n, kf_other *o, const kf_note *note);
+kofn_status kf_peer_hear_piece(kf_node *n, const kf_note *note);
+kofn_status kf_peer_hear_decide(kf_node *n, const kf_note *note);
+kofn_status kf_peer_made(kf_node *n, size_t group);
+kofn_status kf_peer_decoded(kf_node *n, size_t group);
+kofn_status kf_peer_tell_one(kf_node *n, const kf_told *told,
                              kofn_incarnation to);
 /* What this node has decided of that iterate, if it leads. */
-kofn_status kf_peer_tell_again(kofn_node *n, const kf_other *o, kofn_mark at);
+kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at);
 /* Make what was decided ready to be told. */
-kofn_status kf_peer_compose(kofn_node *n);
+kofn_status kf_peer_compose(kf_node *n);
 /* The group to compute next, or KF_NONE. */
-size_t kf_peer_next_group(const kofn_node *n);
-bool kf_piece_wanted(const kofn_node *n, size_t group);
+size_t kf_peer_next_group(const kf_node *n);
+bool kf_piece_wanted(const kf_node *n, size_t group);
 /* All seats whose pieces decode a group are here. */
 bool kf_peer_complete(const kf_cluster *c);
 /* Among the members, or KF_NONE. */
-size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation);
+size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
 /* Share the deciding out among the members of a new epoch. */
-void kf_peer_set_deciders(kofn_node *n);
+void kf_peer_set_deciders(kf_node *n);
 /* Blocks of one seat that were made of others' differ by rounding, and so do the
  * pieces: within an epoch those count that are of who has the seat. */
-void kf_peer_drop_former(kofn_node *n);
+void kf_peer_drop_former(kf_node *n);
 /* Decide what can be decided from what is here. */
-kofn_status kf_peer_decide_all(kofn_node *n);
+kofn_status kf_peer_decide_all(kf_node *n);
 bool kf_peer_has(const kf_cluster *c, uint32_t seat);
 /* What was decided is told a quarter of the groups at a time; or now. */
-kofn_status kf_peer_tell_members(kofn_node *n);
-kofn_status kf_peer_tell_now(kofn_node *n);
+kofn_status kf_peer_tell_members(kf_node *n);
+kofn_status kf_peer_tell_now(kf_node *n);
 
 /* liars.c */
 /* Are errors looked for? */
-bool kf_peer_checks(const kofn_node *n);
+bool kf_peer_checks(const kf_node *n);
 /* Pieces of a group that its members make unasked. */
-size_t kf_peer_awaited(const kofn_node *n);
+size_t kf_peer_awaited(const kf_node *n);
 bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat);
 /* Does this node say itself which pieces of the group are compared? */
-bool kf_peer_by_itself(const kofn_node *n, size_t group);
+bool kf_peer_by_itself(const kf_node *n, size_t group);
 /* Compare those that are here, if they are enough. */
-kofn_status kf_peer_gather(kofn_node *n, size_t group);
+kofn_status kf_peer_gather(kf_node *n, size_t group);
 /* The decider compared these. */
-kofn_status kf_peer_shown(kofn_node *n, size_t group, const uint32_t *seats,
+kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound);
 void kf_peer_hide(kf_cluster *c);
-bool kf_peer_to_check(const kofn_node *n, kofn_task *out);
-kofn_status kf_peer_judged(kofn_node *n, const kofn_node_event *ev);
-kofn_status kf_peer_tend_checks(kofn_node *n);
+bool kf_peer_to_check(const kf_node *n, kf_node_task *out);
+kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev);
+kofn_status kf_peer_tend_checks(kf_node *n);
 /* Pieces disagreed, and those who could tell whose are wrong are gone. */
-kofn_status kf_peer_fail(kofn_node *n, kofn_status st);
+kofn_status kf_peer_fail(kf_node *n, kofn_status st);
 
 #endif

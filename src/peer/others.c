@@ -6,7 +6,7 @@
  */
 #include "node.h"
 
-kf_other *kf_peer_find(kofn_node *n, kofn_incarnation incarnation)
+kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 {
     kf_other *any = NULL;
 
@@ -22,7 +22,7 @@ kf_other *kf_peer_find(kofn_node *n, kofn_incarnation incarnation)
     return any;
 }
 
-kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
+kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
                            uint64_t principal)
 {
     for (size_t i = 0; i < n->others; i++)
@@ -34,7 +34,7 @@ kf_other *kf_peer_find_one(kofn_node *n, kofn_incarnation incarnation,
 
 /* The place of somebody who will not be missed; of liars only where there is no
  * other. */
-static kf_other *reuse(kofn_node *n, bool liars)
+static kf_other *reuse(kf_node *n, bool liars)
 {
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
@@ -51,7 +51,7 @@ static kf_other *reuse(kofn_node *n, bool liars)
 
 /* Sets the rank of a new one, and marks those of the same incarnation as its
  * twins. */
-static void place_among(kofn_node *n, kf_other *new)
+static void place_among(kf_node *n, kf_other *new)
 {
     new->rank = kf_peer_rank_of(n, new->incarnation);
     for (size_t i = 0; i < n->others; i++)
@@ -59,7 +59,7 @@ static void place_among(kofn_node *n, kf_other *new)
             n->other[i].twin = new->twin = true;
 }
 
-kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
+kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out)
 {
     kf_other *o = kf_peer_find_one(n, incarnation, principal);
@@ -84,13 +84,13 @@ kofn_status kf_peer_meet(kofn_node *n, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-static bool is_there(const kofn_node *n, const kf_other *o, bool or_ended)
+static bool is_there(const kf_node *n, const kf_other *o, bool or_ended)
 {
     return kf_live(n, o) || (or_ended && (o->final || o->ended));
 }
 
 /* Is it there, and no twin of one before it? */
-static bool is_another(const kofn_node *n, size_t i, bool or_ended)
+static bool is_another(const kf_node *n, size_t i, bool or_ended)
 {
     const kf_other *o = &n->other[i];
 
@@ -101,12 +101,12 @@ static bool is_another(const kofn_node *n, size_t i, bool or_ended)
     return is_there(n, o, or_ended);
 }
 
-bool kf_peer_is_new(const kofn_node *n, size_t i)
+bool kf_peer_is_new(const kf_node *n, size_t i)
 {
     return is_another(n, i, false);
 }
 
-size_t kf_peer_count_live(const kofn_node *n)
+size_t kf_peer_count_live(const kf_node *n)
 {
     size_t live = 1;
 
@@ -115,7 +115,7 @@ size_t kf_peer_count_live(const kofn_node *n)
     return live;
 }
 
-bool kf_peer_have_quorum(const kofn_node *n)
+bool kf_peer_have_quorum(const kf_node *n)
 {
     size_t there = 1;
 
@@ -128,7 +128,7 @@ bool kf_peer_have_quorum(const kofn_node *n)
 
 /* The place for what this principal says: its own if it has one, else a free one,
  * else that of the least value, which is replaced. */
-static kf_voice *voice_of(const kofn_node *n, size_t heard, uint64_t principal)
+static kf_voice *voice_of(const kf_node *n, size_t heard, uint64_t principal)
 {
     kf_voice *least = n->voice;
 
@@ -141,7 +141,7 @@ static kf_voice *voice_of(const kofn_node *n, size_t heard, uint64_t principal)
     return heard < n->opt.confirm ? &n->voice[heard] : least;
 }
 
-uint64_t kf_peer_common(const kofn_node *n,
+uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of)
 {
@@ -180,7 +180,7 @@ static uint64_t ends_at(const kf_other *o, const void *of)
 }
 
 /* Do enough of them stand at this iterate? */
-static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
+static bool agreed_on(const kf_node *n, kofn_mark at, bool final)
 {
     return kf_peer_common(n, final ? ends_at : stands_at, &at) > 0;
 }
@@ -192,7 +192,7 @@ static bool agreed_on(const kofn_node *n, kofn_mark at, bool final)
  * fewer does not stop us.  But who has nothing to do also asks the leader for an
  * iterate of our number under another mark: the host takes it if it agrees with
  * ours to rounding (like_ours in src/mesh/claim.c), and both go on together. */
-static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
+static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
     kofn_mark child = kf_peer_child(n->epoch, n->at);
 
@@ -218,7 +218,7 @@ static bool out_of_reach(kofn_node *n, const kf_other *o, bool idle)
 
 /* One of those that are farthest ahead, or NULL: each time another one, and the first by
  * our own number, so that not everybody asks the same. */
-static kf_other *pick_one(kofn_node *n)
+static kf_other *pick_one(kf_node *n)
 {
     bool idle = kf_peer_idle(n);
     size_t ahead = 0, skip;
@@ -251,7 +251,7 @@ static kf_other *pick_one(kofn_node *n)
 
 /* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
  * questions above are not asked. */
-static bool somebody_ahead(kofn_node *n)
+static bool somebody_ahead(kf_node *n)
 {
     kofn_mark child = kf_peer_child(n->epoch, n->at);
     bool ahead = false;
@@ -268,7 +268,7 @@ static bool somebody_ahead(kofn_node *n)
     return ahead;
 }
 
-static kf_other *whom_to_ask(kofn_node *n)
+static kf_other *whom_to_ask(kf_node *n)
 {
     if (n->final || !somebody_ahead(n))
         return NULL;
@@ -276,7 +276,7 @@ static kf_other *whom_to_ask(kofn_node *n)
     return pick_one(n);
 }
 
-kofn_status kf_peer_catch_up(kofn_node *n)
+kofn_status kf_peer_catch_up(kf_node *n)
 {
     kf_other *o = whom_to_ask(n);
 
@@ -294,13 +294,12 @@ kofn_status kf_peer_catch_up(kofn_node *n)
     n->tries++;
     kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1));
     return kf_peer_send(n, o->incarnation,
-                        (kofn_note){.type = KOFN_NOTE_ASK, .at = n->at});
+                        (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }
 
 /* An answer may come when the question is none any more, since this node has made an
  * iterate itself, and is one again with the next note: it would not be given twice. */
-kofn_status kf_peer_hear_vector(kofn_node *n, kf_other *o,
-                                const kofn_note *note)
+kofn_status kf_peer_hear_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool newer = note->at.t > n->at.t ||
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&

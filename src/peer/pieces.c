@@ -17,12 +17,12 @@
 
 #include <assert.h>
 
-void kf_peer_clear_decisions(kofn_node *n)
+void kf_peer_clear_decisions(kf_node *n)
 {
     n->decided = n->done = n->told_so_far = 0;
     n->told[0].groups = 0;
     n->own = 0;
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++) {
+    for (size_t g = 0; g < KF_MAX_GROUPS; g++) {
         n->cluster[g].decoder = NULL;
         kf_peer_hide(&n->cluster[g]);
     }
@@ -30,19 +30,19 @@ void kf_peer_clear_decisions(kofn_node *n)
         n->other[i].asked_coded = n->other[i].asked_decoded = 0;
 }
 
-void kf_peer_clear_iterate(kofn_node *n)
+void kf_peer_clear_iterate(kf_node *n)
 {
     kf_peer_clear_decisions(n);
     n->made = 0;
     n->disagreed = false;
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
+    for (size_t g = 0; g < KF_MAX_GROUPS; g++)
         n->cluster[g].count = 0;
     kf_peer_stages_trim(n);
 }
 
 /* ---- who decides, who computes ------------------------------------------- */
 
-size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation)
+size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation)
 {
     for (size_t r = 0; r < n->members; r++)
         if (n->member[r].incarnation == incarnation)
@@ -50,7 +50,7 @@ size_t kf_peer_rank_of(const kofn_node *n, kofn_incarnation incarnation)
     return KF_NONE;
 }
 
-void kf_peer_set_deciders(kofn_node *n)
+void kf_peer_set_deciders(kf_node *n)
 {
     size_t prompt = 0, leader = kf_peer_rank_of(n, n->epoch.proposer);
     bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
@@ -77,7 +77,7 @@ void kf_peer_set_deciders(kofn_node *n)
 }
 
 /* Groups that a member makes without being asked. */
-static uint64_t share(const kofn_node *n, size_t rank)
+static uint64_t share(const kf_node *n, size_t rank)
 {
     size_t g = n->on->groups, first = rank * g / n->members;
     size_t end = kf_ceil_div((rank + kf_peer_awaited(n)) * g, n->members);
@@ -96,7 +96,7 @@ bool kf_peer_has(const kf_cluster *c, uint32_t seat)
     return false;
 }
 
-static bool decodes(const kf_decoder *d, uint32_t seat)
+static bool decodes(const kofn_decoder *d, uint32_t seat)
 {
     for (size_t i = 0; i < d->seats; i++)
         if (d->seat[i] == seat)
@@ -105,7 +105,7 @@ static bool decodes(const kf_decoder *d, uint32_t seat)
 }
 
 /* Is its piece one of those that were decided on? */
-static bool takes(const kofn_node *n, const kf_cluster *c, uint32_t seat)
+static bool takes(const kf_node *n, const kf_cluster *c, uint32_t seat)
 {
     return kf_peer_checks(n) ? kf_peer_in_evidence(c, seat)
                              : decodes(c->decoder, seat);
@@ -122,7 +122,7 @@ bool kf_peer_complete(const kf_cluster *c)
 /* Pieces that we should make: our share, what others ask for, and the groups
  * that we decide.  Of a group that is decided, only where our seat is one of
  * those that decode it. */
-static uint64_t wanted(const kofn_node *n)
+static uint64_t wanted(const kf_node *n)
 {
     uint64_t set = n->final ? 0 : n->mine | n->own | share(n, n->rank);
     uint64_t asked = n->own;
@@ -146,12 +146,12 @@ static uint64_t wanted(const kofn_node *n)
     return set & ~n->made;
 }
 
-bool kf_piece_wanted(const kofn_node *n, size_t group)
+bool kf_piece_wanted(const kf_node *n, size_t group)
 {
     return n->rank != KF_NONE && n->members > 0 && wanted(n) & kf_bit(group);
 }
 
-size_t kf_peer_next_group(const kofn_node *n)
+size_t kf_peer_next_group(const kf_node *n)
 {
     size_t g = n->on->groups;
     uint64_t set;
@@ -172,7 +172,7 @@ size_t kf_peer_next_group(const kofn_node *n)
 
 /* Coded pieces that we lack and would have of this member.  Until it is
  * decided, one who does not decide expects what the shares make it. */
-static uint64_t lacking(const kofn_node *n, const kf_other *o)
+static uint64_t lacking(const kf_node *n, const kf_other *o)
 {
     bool all = n->opt.decoding == KOFN_DECODE_REPLICATED;
     uint64_t expect = n->mine | (all ? share(n, o->rank) : 0), set = 0;
@@ -190,7 +190,7 @@ static uint64_t lacking(const kofn_node *n, const kf_other *o)
     return set;
 }
 
-static uint64_t results(const kofn_node *n, const kf_other *o)
+static uint64_t results(const kf_node *n, const kf_other *o)
 {
     uint64_t set = 0;
 
@@ -202,7 +202,7 @@ static uint64_t results(const kofn_node *n, const kf_other *o)
     return set & ~n->done;
 }
 
-kofn_status kf_peer_ask_pieces(kofn_node *n, bool again)
+kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
 {
     if (again)
         n->wanted_at = n->now;
@@ -222,16 +222,16 @@ kofn_status kf_peer_ask_pieces(kofn_node *n, bool again)
         o->asked_decoded |= decoded;
         n->wanted_at = n->now;
         TRY(kf_peer_send(n, o->incarnation,
-                         (kofn_note){.type = KOFN_NOTE_WANT,
-                                     .at = n->at,
-                                     .coded = coded,
-                                     .decoded = decoded}));
+                         (kf_note){.type = KF_NOTE_WANT,
+                                   .at = n->at,
+                                   .coded = coded,
+                                   .decoded = decoded}));
     }
     return KOFN_OK;
 }
 
 /* A group is decided: those who were asked for it and did not come may stop. */
-static kofn_status say_enough(kofn_node *n, size_t group)
+static kofn_status say_enough(kf_node *n, size_t group)
 {
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
@@ -241,30 +241,30 @@ static kofn_status say_enough(kofn_node *n, size_t group)
             continue;
         o->asked_coded &= ~kf_bit(group);
         TRY(kf_peer_send(n, o->incarnation,
-                         (kofn_note){.type = KOFN_NOTE_ENOUGH,
-                                     .at = n->at,
-                                     .coded = kf_bit(group)}));
+                         (kf_note){.type = KF_NOTE_ENOUGH,
+                                   .at = n->at,
+                                   .coded = kf_bit(group)}));
     }
     return KOFN_OK;
 }
 
 /* ---- serving ------------------------------------------------------------- */
 
-static kofn_status send_pieces(kofn_node *n, kofn_incarnation to, kofn_mark at,
+static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kofn_mark at,
                                kofn_epoch epoch, uint64_t groups, uint32_t seat)
 {
-    for (size_t g = 0; g < KOFN_MAX_GROUPS; g++)
+    for (size_t g = 0; g < KF_MAX_GROUPS; g++)
         if (groups & kf_bit(g))
             TRY(kf_peer_send(n, to,
-                             (kofn_note){.type = KOFN_NOTE_PIECE,
-                                         .at = at,
-                                         .epoch = epoch,
-                                         .group = (uint32_t)g,
-                                         .seat = seat}));
+                             (kf_note){.type = KF_NOTE_PIECE,
+                                       .at = at,
+                                       .epoch = epoch,
+                                       .group = (uint32_t)g,
+                                       .seat = seat}));
     return KOFN_OK;
 }
 
-kofn_status kf_peer_serve(kofn_node *n, kf_other *o)
+kofn_status kf_peer_serve(kf_node *n, kf_other *o)
 {
     uint64_t coded, decoded = 0;
 
@@ -280,7 +280,7 @@ kofn_status kf_peer_serve(kofn_node *n, kf_other *o)
                        KOFN_NO_SEAT);
 }
 
-static kofn_status serve_all(kofn_node *n)
+static kofn_status serve_all(kf_node *n)
 {
     for (size_t i = 0; i < n->others; i++)
         TRY(kf_peer_serve(n, &n->other[i]));
@@ -289,7 +289,7 @@ static kofn_status serve_all(kofn_node *n)
 
 /* Pieces of the iterate before this one are kept: a node that is still making it
  * could get them nowhere else once all others have gone on. */
-static kofn_status serve_before(kofn_node *n, kf_other *o)
+static kofn_status serve_before(kf_node *n, kf_other *o)
 {
     assert(kf_same_mark(o->want, n->before));
     TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
@@ -304,7 +304,7 @@ static kofn_status serve_before(kofn_node *n, kf_other *o)
 /* Who comes to an iterate after the leader has decided something of it, as it may
  * where not all pieces are needed, was told too early, when it had to drop that.  Where
  * nodes may be hostile it is told again with its next beat. */
-kofn_status kf_peer_hear_want(kofn_node *n, kf_other *o, const kofn_note *note)
+kofn_status kf_peer_hear_want(kf_node *n, kf_other *o, const kf_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
     bool fresh = !kf_same_mark(note->at, o->want);
@@ -346,7 +346,7 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
     return KOFN_OK;
 }
 
-static bool has_seat(const kofn_node *n, uint32_t seat, kofn_incarnation who)
+static bool has_seat(const kf_node *n, uint32_t seat, kofn_incarnation who)
 {
     for (size_t r = 0; r < n->members; r++)
         if (n->member[r].seat == seat)
@@ -354,7 +354,7 @@ static bool has_seat(const kofn_node *n, uint32_t seat, kofn_incarnation who)
     return false;
 }
 
-void kf_peer_drop_former(kofn_node *n)
+void kf_peer_drop_former(kf_node *n)
 {
     for (size_t g = 0; g < n->on->groups; g++) {
         kf_cluster *c = &n->cluster[g];
@@ -375,8 +375,8 @@ void kf_peer_drop_former(kofn_node *n)
 
 /* Do pieces of these seats decode?  A decoder that leaves wants out does not
  * count. */
-static kofn_status judge(const kofn_node *n, const uint32_t *seats,
-                         size_t count, kf_answers *a)
+static kofn_status judge(const kf_node *n, const uint32_t *seats, size_t count,
+                         kf_answers *a)
 {
     TRY(kf_answers_judge(n->on->cache, n->on->plan, seats, count,
                          n->opt.tolerance, a));
@@ -386,7 +386,7 @@ static kofn_status judge(const kofn_node *n, const uint32_t *seats,
 }
 
 /* All seats have answered and still do not decode accurately. */
-static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
+static kofn_status hopeless(const kf_node *n, const kf_cluster *c)
 {
     return kf_fail(KOFN_UNSTABLE,
                    "the pieces of all %zu seats do not decode "
@@ -394,7 +394,7 @@ static kofn_status hopeless(const kofn_node *n, const kf_cluster *c)
                    c->count, n->opt.tolerance);
 }
 
-kofn_status kf_peer_compose(kofn_node *n)
+kofn_status kf_peer_compose(kf_node *n)
 {
     kf_told *t = &n->told[0];
 
@@ -404,7 +404,7 @@ kofn_status kf_peer_compose(kofn_node *n)
     t->listed = 0;
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
-        const kf_decoder *d = kf_peer_checks(n) ? c->all : c->decoder;
+        const kofn_decoder *d = kf_peer_checks(n) ? c->all : c->decoder;
 
         if (!(n->decided & kf_bit(g)) || !d)
             continue;
@@ -418,14 +418,14 @@ kofn_status kf_peer_compose(kofn_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_peer_tell_one(kofn_node *n, const kf_told *told,
+kofn_status kf_peer_tell_one(kf_node *n, const kf_told *told,
                              kofn_incarnation to)
 {
     return kf_peer_send(n, to,
-                        (kofn_note){.type = KOFN_NOTE_DECIDE, .at = told->at});
+                        (kf_note){.type = KF_NOTE_DECIDE, .at = told->at});
 }
 
-kofn_status kf_peer_tell_now(kofn_node *n)
+kofn_status kf_peer_tell_now(kf_node *n)
 {
     n->told_so_far = n->decided;
     TRY(kf_peer_compose(n));
@@ -435,7 +435,7 @@ kofn_status kf_peer_tell_now(kofn_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_peer_tell_again(kofn_node *n, const kf_other *o, kofn_mark at)
+kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at)
 {
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
         if (n->told[i].groups && kf_same_mark(at, n->told[i].at))
@@ -444,7 +444,7 @@ kofn_status kf_peer_tell_again(kofn_node *n, const kf_other *o, kofn_mark at)
 }
 
 /* Others may then stop making them. */
-kofn_status kf_peer_tell_members(kofn_node *n)
+kofn_status kf_peer_tell_members(kf_node *n)
 {
     size_t fresh = 0;
 
@@ -455,7 +455,7 @@ kofn_status kf_peer_tell_members(kofn_node *n)
     return kf_peer_tell_now(n);
 }
 
-static kofn_status try_decide(kofn_node *n, size_t group)
+static kofn_status try_decide(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
@@ -477,7 +477,7 @@ static kofn_status try_decide(kofn_node *n, size_t group)
     return say_enough(n, group);
 }
 
-kofn_status kf_peer_decide_all(kofn_node *n)
+kofn_status kf_peer_decide_all(kf_node *n)
 {
     for (size_t g = 0; g < n->on->groups; g++)
         TRY(try_decide(n, g));
@@ -486,7 +486,7 @@ kofn_status kf_peer_decide_all(kofn_node *n)
 
 /* ---- what comes ---------------------------------------------------------- */
 
-kofn_status kf_peer_made(kofn_node *n, size_t group)
+kofn_status kf_peer_made(kf_node *n, size_t group)
 {
     n->made |= kf_bit(group);
     if (!kf_peer_has(&n->cluster[group], n->holds))
@@ -495,14 +495,14 @@ kofn_status kf_peer_made(kofn_node *n, size_t group)
     return try_decide(n, group);
 }
 
-kofn_status kf_peer_decoded(kofn_node *n, size_t group)
+kofn_status kf_peer_decoded(kf_node *n, size_t group)
 {
     n->done |= kf_bit(group);
     return serve_all(n);
 }
 
 /* Coded pieces come from who has the seat, results from who decides. */
-static bool is_theirs(const kofn_node *n, const kofn_note *note)
+static bool is_theirs(const kf_node *n, const kf_note *note)
 {
     size_t r = n->decider[note->group];
 
@@ -513,7 +513,7 @@ static bool is_theirs(const kofn_node *n, const kofn_note *note)
     return has_seat(n, note->seat, note->from);
 }
 
-kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_hear_piece(kf_node *n, const kf_note *note)
 {
     kf_cluster *c;
 
@@ -540,7 +540,7 @@ kofn_status kf_peer_hear_piece(kofn_node *n, const kofn_note *note)
 }
 
 /* One group's seats; false when they make no sense. */
-static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
+static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
@@ -561,7 +561,7 @@ static kofn_status follow(kofn_node *n, size_t group, const uint32_t *seats,
     return KOFN_OK;
 }
 
-kofn_status kf_peer_hear_decide(kofn_node *n, const kofn_note *note)
+kofn_status kf_peer_hear_decide(kf_node *n, const kf_note *note)
 {
     /* pieces may be of former members; a list much longer makes no sense */
     size_t at = 0, most = 2 * (n->members + n->on->plan->layout.enough);

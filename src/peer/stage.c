@@ -5,19 +5,19 @@
 
 #define CACHE_BYTES ((size_t)64 << 20)
 
-const kf_peer_stage *kf_peer_stage_of(const kofn_node *n, uint64_t t)
+const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
 {
-    return &n->stage[kofn_course_stage(&n->course, t)];
+    return &n->stage[kf_course_stage(&n->course, t)];
 }
 
-uint64_t kofn_course_turn(const kofn_course *c, uint64_t t)
+uint64_t kf_course_turn(const kf_course *c, uint64_t t)
 {
     uint64_t turn = t / (c->stages - c->after);
 
     return c->turns && turn > c->turns ? c->turns : turn;
 }
 
-size_t kofn_course_stage(const kofn_course *c, uint64_t t)
+size_t kf_course_stage(const kf_course *c, uint64_t t)
 {
     uint64_t each = c->stages - c->after;
 
@@ -72,7 +72,7 @@ static kofn_status check_stage(const kofn_stage *all, size_t i)
     return check_use(kf_plan_use(s->plan, s->left));
 }
 
-kofn_status kofn_stages_check(const kofn_stage *stage, size_t stages)
+kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages)
 {
     if (stages == 0)
         return kf_fail(KOFN_INVAL, "a mesh of 0 stages computes nothing");
@@ -84,11 +84,11 @@ kofn_status kofn_stages_check(const kofn_stage *stage, size_t stages)
 /* ---- the table ----------------------------------------------------------- */
 
 /* A matrix is read by the rows of its parts, as it is multiplied. */
-size_t kofn_node_groups(const kofn_stage *stage, size_t nodes)
+size_t kf_node_groups(const kofn_stage *stage, size_t nodes)
 {
     size_t span = kf_plan_use(stage->plan, stage->left)->span;
 
-    return kf_max(1, kf_min(kf_min(nodes, KOFN_MAX_GROUPS), span));
+    return kf_max(1, kf_min(kf_min(nodes, KF_MAX_GROUPS), span));
 }
 
 static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
@@ -97,16 +97,16 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     if (from->read)
         TRY(kf_code_reader(&s->reader, from->plan));
     s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
-    s->groups = kofn_node_groups(from, groups);
+    s->groups = kf_node_groups(from, groups);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
     TRY(kf_code_new(&s->code, s->plan));
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
 
-kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
-                               size_t stages, const kofn_node_options *opt)
+kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
+                               size_t stages, const kf_node_options *opt)
 {
-    TRY(kofn_stages_check(stage, stages));
+    TRY(kf_node_stages_check(stage, stages));
     if (opt->turns ? !opt->after || opt->after >= stages : opt->after > 0)
         return kf_fail(KOFN_INVAL,
                        "%zu of %zu stages come once, after %llu turns of the "
@@ -116,7 +116,7 @@ kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
     n->stage = kf_zero(stages, sizeof *n->stage);
     if (!n->stage)
         return KOFN_NOMEM;
-    n->course = (kofn_course){stages, opt->turns, opt->after};
+    n->course = (kf_course){stages, opt->turns, opt->after};
     n->on = n->stage;
     n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */
     for (size_t i = 0; i < stages; i++) {
@@ -127,13 +127,13 @@ kofn_status kf_peer_stages_new(kofn_node *n, const kofn_stage *stage,
     return KOFN_OK;
 }
 
-void kf_peer_stages_trim(kofn_node *n)
+void kf_peer_stages_trim(kf_node *n)
 {
     for (size_t i = 0; i < n->course.stages; i++)
         kf_cache_trim(n->stage[i].cache);
 }
 
-void kf_peer_stages_free(kofn_node *n)
+void kf_peer_stages_free(kf_node *n)
 {
     for (size_t i = 0; i < n->course.stages; i++) {
         kf_cache_free(n->stage[i].cache);

@@ -36,7 +36,7 @@ kofn_time kf_away_now(kofn_port *base)
 
 /* ---- what the job is to hear --------------------------------------------- */
 
-kofn_status kf_away_tell(port *p, kofn_msg m)
+kofn_status kf_away_tell(port *p, kf_msg m)
 {
     if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
                      sizeof *p->ready)) {
@@ -63,7 +63,7 @@ void kf_away_news(port *p, const char *format, ...)
 static void forget_errands(worker *w)
 {
     for (size_t i = 0; i < w->errands; i++)
-        kofn_parcel_drop(w->errand[i].result);
+        kf_parcel_drop(w->errand[i].result);
     w->errands = 0;
 }
 
@@ -93,7 +93,7 @@ void kf_away_bury(port *p, worker *w)
     w->asked = 0;
     forget_errands(w);
     kf_post_empty(&w->outbox);
-    kofn_block_drop(w->block);
+    kf_block_drop(w->block);
     w->block = NULL;
 }
 
@@ -108,7 +108,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
         b->level++;
     kf_away_bury(p, p->worker[id]);
     p->of_peer[p->worker[id]->peer] = NOBODY;
-    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_BYE, .worker = id});
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
 }
 
 void kf_away_give_up(port *p, uint32_t id)
@@ -201,7 +201,7 @@ static kofn_status check_coming(port *p)
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
-                             kofn_msg *m)
+                             kf_msg *m)
 {
     port *p = (port *)base;
     kofn_time now = kf_away_now(base);
@@ -270,7 +270,7 @@ static void port_close(kofn_port *base)
         kf_free(p->worker[i]);
     }
     for (size_t i = 0; i < p->inputs; i++)
-        kofn_parcel_drop(p->input[i].packed);
+        kf_parcel_drop(p->input[i].packed);
     if (p->t)
         p->t->close(p->t, KOFN_SECOND);
     kf_free(p->worker);
@@ -325,9 +325,9 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
     }
     *id = (uint32_t)had;
     for (size_t i = p->readies; i > 0; i--) { /* the job knows already */
-        kofn_msg *m = &p->ready[p->ready_first + i - 1];
+        kf_msg *m = &p->ready[p->ready_first + i - 1];
 
-        if (m->type == KOFN_MSG_HELLO && m->worker == had) {
+        if (m->type == KF_MSG_HELLO && m->worker == had) {
             memmove(m, m + 1, (p->readies - i) * sizeof *m);
             p->readies--;
         }
@@ -386,11 +386,6 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 
 /* ---- opening ------------------------------------------------------------- */
 
-uint64_t kofn_port_job(const kofn_port *base)
-{
-    return base->away ? ((const port *)base)->job : 0;
-}
-
 static kofn_status draw_job(port *p)
 {
     p->job = p->opt.job;
@@ -413,8 +408,12 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
         return KOFN_NOMEM;
     }
     p->opt = (kofn_away_options)KOFN_AWAY_OPTIONS_INIT;
-    if (opt)
-        memcpy(&p->opt, opt, kf_min(opt->size, sizeof p->opt));
+    st = kf_given(&p->opt, sizeof p->opt, opt, "KOFN_AWAY_OPTIONS_INIT");
+    if (st) {
+        kf_free(p);
+        t->close(t, 0);
+        return st;
+    }
     if (p->opt.silence <= 0)
         p->opt.silence = 5 * KOFN_SECOND;
     if (p->opt.strangers == 0) /* all who are to be there may come at once */

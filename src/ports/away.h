@@ -36,8 +36,8 @@ typedef struct kf_bucket {
 /* Asked of a worker. */
 typedef struct errand {
     uint32_t product, task, row;
-    size_t bytes;        /* of its result                           */
-    kofn_parcel *result; /* the room for it; NULL: it was cancelled */
+    size_t bytes;      /* of its result                           */
+    kf_parcel *result; /* the room for it; NULL: it was cancelled */
     kofn_time since;
 } errand;
 
@@ -67,7 +67,7 @@ typedef struct worker {
     size_t cancelled; /* tasks that it was told to leave, and has not said so */
     kofn_time heard;  /* its last answer, or the first of these               */
     uint64_t known[2]; /* inputs that it has */
-    kofn_block *block;
+    kf_block *block;
     uint64_t block_id;
     uint64_t holds;        /* the block of this job that it came with, or 0 */
     need need[NEEDS_MOST]; /* a ring */
@@ -85,9 +85,9 @@ typedef struct worker {
 
 /* An input of a product, as it is sent. */
 typedef struct input {
-    const kofn_parcel *of;
+    const kf_parcel *of;
     uint32_t product;
-    kofn_parcel *packed; /* contiguous */
+    kf_parcel *packed; /* contiguous */
     uint64_t id, sum;
 } input;
 
@@ -122,9 +122,9 @@ typedef struct port {
     uint32_t server;  /* who is served next           */
     kofn_time served; /* when somebody was            */
     kf_bucket fleeting;
-    kofn_msg *store; /* blocks that wait until it is known who holds which */
+    kf_msg *store; /* blocks that wait until it is known who holds which */
     size_t stores, store_cap;
-    kofn_msg *ready; /* to be told: a queue */
+    kf_msg *ready; /* to be told: a queue */
     size_t ready_first, readies, ready_cap;
     size_t waiting; /* outboxes that were found full */
     uint64_t transport_dropped;
@@ -135,7 +135,7 @@ typedef struct port {
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
 /* What the job is to hear; takes the payload over. */
-kofn_status kf_away_tell(port *p, kofn_msg m);
+kofn_status kf_away_tell(port *p, kf_msg m);
 /* For people: who was turned away or dropped. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -151,7 +151,7 @@ void kf_away_give_up(port *p, uint32_t id);
 
 /* ---- away_send.c --------------------------------------------------------- */
 
-kofn_status kf_away_send(kofn_port *base, kofn_msg *m);
+kofn_status kf_away_send(kofn_port *base, kf_msg *m);
 /* To a worker, behind what waits; takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
                          const kofn_lent *body);
@@ -162,7 +162,7 @@ kofn_status kf_away_flush(port *p); /* what waits in outboxes */
 /* Blocks that have waited, once all are there who are to be at the start. */
 kofn_status kf_away_store(port *p);
 errand *kf_away_errand(worker *w, uint32_t task);
-kofn_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
+kf_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
 /* Who is to be served next and has room on the way; NOBODY: nobody. */
@@ -172,7 +172,7 @@ kofn_status kf_away_serve(port *p, uint32_t id);
 /* ---- away_change.c ------------------------------------------------------- */
 
 /* UPDATE; or PIECE, of what others hold. */
-kofn_status kf_away_change(port *p, kofn_msg *m);
+kofn_status kf_away_change(port *p, kf_msg *m);
 /* A worker has done updates. */
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
 
@@ -187,7 +187,7 @@ kofn_status kf_away_strike(port *p, uint32_t id);
 bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes);
 /* What of a result that is waited for is here. */
-bool kf_away_coming(kofn_port *base, uint32_t id, kofn_coming *c);
+bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c);
 /* Whoever connects and does not say who it is. */
 void kf_away_send_away(port *p);
 

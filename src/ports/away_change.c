@@ -8,9 +8,9 @@
 
 /* ---- updates ------------------------------------------------------------- */
 
-static kofn_block *block_of(const worker *w, uint32_t operand)
+static kf_block *block_of(const worker *w, uint32_t operand)
 {
-    kofn_block *b = w->block;
+    kf_block *b = w->block;
 
     for (; b && operand > 0; operand--)
         b = b->next;
@@ -26,7 +26,7 @@ static void put_rows(char **to, const kofn_matrix *from)
 }
 
 /* The change, U and V. */
-static kofn_status pack_update(const kofn_msg *m, kofn_parcel **out)
+static kofn_status pack_update(const kf_msg *m, kf_parcel **out)
 {
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
     size_t numbers = KF_WIRE_CHANGE / kf_dtype_size(U->dtype), u, v;
@@ -48,18 +48,18 @@ static bool too_far_behind(const worker *w, size_t bytes)
 {
     uint64_t behind = w->told - w->done, least = 0;
 
-    for (const kofn_block *b = w->block; b; b = b->next)
+    for (const kf_block *b = w->block; b; b = b->next)
         least += BEHIND_LEAST;
     if (behind < least)
         return false;
     return behind >= BEHIND_MOST ||
-           bytes > kf_max(BEHIND_BYTES, kofn_block_bytes(w->block)) / behind;
+           bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
 }
 
-static kofn_status send_update(port *p, kofn_msg *m)
+static kofn_status send_update(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kofn_block *b = block_of(w, m->operand);
+    kf_block *b = block_of(w, m->operand);
     kf_head h = {.type = KF_WIRE_UPDATE,
                  .dtype = m->in->m.dtype,
                  .round = m->round,
@@ -69,7 +69,7 @@ static kofn_status send_update(port *p, kofn_msg *m)
                  .rows = m->in->m.rows,
                  .cols = m->in->m.cols,
                  .out_cols = m->with->m.cols};
-    kofn_parcel *body;
+    kf_parcel *body;
 
     if (!b) /* it waits for blocks that would be those of before */
         return kf_away_renew(p, m->worker);
@@ -106,7 +106,7 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
 
 /* ---- what others hold ---------------------------------------------------- */
 
-static kofn_status pack_strips(const kofn_block *b, kofn_parcel **out)
+static kofn_status pack_strips(const kf_block *b, kf_parcel **out)
 {
     size_t rows;
     char *to;
@@ -128,10 +128,10 @@ static kofn_status pack_strips(const kofn_block *b, kofn_parcel **out)
     return KOFN_OK;
 }
 
-static kofn_status send_strips(port *p, const kofn_msg *m)
+static kofn_status send_strips(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
-    const kofn_block *b = block_of(w, m->operand);
+    const kf_block *b = block_of(w, m->operand);
     kf_head h = {.type = m->block ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,
                  .round = m->round,
                  .job = p->job,
@@ -140,7 +140,7 @@ static kofn_status send_strips(port *p, const kofn_msg *m)
                  .velocity = m->velocity,
                  .lo = m->lo,
                  .hi = m->hi};
-    kofn_parcel *body;
+    kf_parcel *body;
 
     if (!b)
         return KOFN_OK;
@@ -160,9 +160,9 @@ static kofn_status send_strips(port *p, const kofn_msg *m)
                                      kf_post_drop_parcel, body});
 }
 
-kofn_status kf_away_change(port *p, kofn_msg *m)
+kofn_status kf_away_change(port *p, kf_msg *m)
 {
-    if (m->type == KOFN_MSG_PIECE)
+    if (m->type == KF_MSG_PIECE)
         return send_strips(p, m);
     return send_update(p, m);
 }

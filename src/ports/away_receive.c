@@ -137,9 +137,9 @@ static kofn_status enrol(port *p, const worker *like)
     p->of_peer[w->peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
-    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_HELLO,
-                                      .worker = (uint32_t)p->workers++,
-                                      .principal = who});
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_HELLO,
+                                    .worker = (uint32_t)p->workers++,
+                                    .principal = who});
 }
 
 kofn_status kf_away_renew(port *p, uint32_t id)
@@ -221,7 +221,7 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
     return e && body_bytes == e->bytes;
 }
 
-bool kf_away_coming(kofn_port *base, uint32_t id, kofn_coming *c)
+bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     const port *p = (const port *)base;
     const worker *w = id < p->workers ? p->worker[id] : NULL;
@@ -237,31 +237,31 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kofn_coming *c)
     e = kf_away_errand(p->worker[id], h.task);
     if (!e || !e->result || a.body_bytes != e->bytes || a.at >= e->bytes)
         return false;
-    *c = (kofn_coming){.product = e->product,
-                       .part = (double)a.at / (double)a.body_bytes,
-                       .since = kf_away_now(base) - a.age};
+    *c = (kf_coming){.product = e->product,
+                     .part = (double)a.at / (double)a.body_bytes,
+                     .since = kf_away_now(base) - a.age};
     return true;
 }
 
 /* The worker's answer to an errand, and why it failed. */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
-                          kofn_parcel *result, kofn_status status, char *why)
+                          kf_parcel *result, kofn_status status, char *why)
 {
     return kf_away_tell(
-        p, (kofn_msg){.type = status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT,
-                      .worker = id,
-                      .product = h->product,
-                      .task = h->task,
-                      .row = h->row,
-                      .round = h->round,
-                      .result = result,
-                      .status = status,
-                      .why = why,
-                      .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
+        p, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
+                    .worker = id,
+                    .product = h->product,
+                    .task = h->task,
+                    .row = h->row,
+                    .round = h->round,
+                    .result = result,
+                    .status = status,
+                    .why = why,
+                    .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
 }
 
 static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
-                                kofn_packet *k, kofn_parcel *result)
+                                kofn_packet *k, kf_parcel *result)
 {
     char *why;
     kofn_status st = kf_post_take_words(p->t, k, h, &why);
@@ -271,7 +271,7 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
         return answer(p, id, h, result,
                       h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT,
                       why);
-    kofn_parcel_drop(result);
+    kf_parcel_drop(result);
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
@@ -281,7 +281,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     worker *w = p->worker[id];
     errand *e = kf_away_errand(w, h->task);
     kf_head bounded = *h;
-    kofn_parcel *result;
+    kf_parcel *result;
     bool as_asked;
     kofn_status st;
 
@@ -315,7 +315,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     st = kf_post_take_body(p->t, k, h, &result);
     if (st == KOFN_OK)
         return answer(p, id, h, result, KOFN_OK, NULL);
-    kofn_parcel_drop(result);
+    kf_parcel_drop(result);
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
@@ -360,7 +360,7 @@ static void tell_why(port *p, uint32_t id, const kf_head *h,
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
-    kofn_msg m = {.worker = id};
+    kf_msg m = {.worker = id};
 
     if (h->job != p->job && h->type != KF_WIRE_HELLO)
         return unasked(p, id, k);
@@ -382,13 +382,13 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
             break;
         p->worker[id]->storing = kf_away_storing(&p->base, id);
         p->worker[id]->stored = true;
-        m.type = KOFN_MSG_STORED;
+        m.type = KF_MSG_STORED;
         return kf_away_tell(p, m);
     case KF_WIRE_NOTICE:
         if (p->worker[id]->noticed)
             break;
         p->worker[id]->noticed = true;
-        m.type = KOFN_MSG_NOTICE;
+        m.type = KF_MSG_NOTICE;
         return kf_away_tell(p, m);
     case KF_WIRE_BYE:
         return kf_away_lose(p, id);

@@ -89,8 +89,7 @@ static void copy_rows(const kofn_matrix *from, char **to)
 
 /* Only the strips of this task, lane after lane; strips beyond the last are
  * the first ones. */
-static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
-                               kofn_parcel **out)
+static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_parcel **out)
 {
     const kofn_matrix *in = &m->in->m;
     bool left = kf_kernel_of(m->how)->left;
@@ -114,12 +113,12 @@ static kofn_status pack_strips(const kofn_msg *m, size_t lanes,
     return KOFN_OK;
 }
 
-static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
+static kofn_status pack(kf_parcel *in, kf_parcel **out)
 {
     char *to;
 
     if (in->m.ld == in->m.cols) {
-        *out = kofn_parcel_keep(in);
+        *out = kf_parcel_keep(in);
         return KOFN_OK;
     }
     TRY(kf_parcel_new(out, in->m.rows, in->m.cols, in->m.dtype));
@@ -130,14 +129,14 @@ static kofn_status pack(kofn_parcel *in, kofn_parcel **out)
 
 /* Both operands of a task: its strips of the lanes of the block, one below the
  * other, and then the input. */
-static kofn_status pack_pair(const kofn_msg *m, kofn_parcel **out)
+static kofn_status pack_pair(const kf_msg *m, kf_parcel **out)
 {
-    const kofn_block *b = m->block;
+    const kf_block *b = m->block;
     const kofn_matrix *in = &m->in->m;
     size_t strips = m->hi - m->lo, first, second;
     char *to;
 
-    if (m->how != KOFN_HOW_ROWS || b->A || b->subset)
+    if (m->how != KF_HOW_ROWS || b->A || b->subset)
         return kf_fail(KOFN_UNSUITED,
                        "task %u brings a block that is not sent with the work",
                        m->task);
@@ -173,7 +172,7 @@ static void forget_inputs(port *p, uint32_t oldest)
         return;
     for (size_t i = 0; i < p->inputs; i++)
         if (p->input[i].product < oldest)
-            kofn_parcel_drop(p->input[i].packed);
+            kf_parcel_drop(p->input[i].packed);
         else
             p->input[kept++] = p->input[i];
     p->inputs = kept;
@@ -181,7 +180,7 @@ static void forget_inputs(port *p, uint32_t oldest)
 }
 
 /* The product's input as it is sent, found or made. */
-static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
+static kofn_status find_input(port *p, const kf_msg *m, const input **out)
 {
     input *x;
 
@@ -207,10 +206,10 @@ static kofn_status find_input(port *p, const kofn_msg *m, const input **out)
 
 /* ---- work ---------------------------------------------------------------- */
 
-static kf_head work_head(const port *p, const kofn_msg *m)
+static kf_head work_head(const port *p, const kf_msg *m)
 {
     const kofn_matrix *in = &m->in->m, *out = &m->result->m;
-    const kofn_block *b = kf_block_of(p->worker[m->worker]->block, m->operand);
+    const kf_block *b = kf_block_of(p->worker[m->worker]->block, m->operand);
 
     return (kf_head){.type = KF_WIRE_WORK,
                      .how = m->how,
@@ -232,12 +231,12 @@ static kf_head work_head(const port *p, const kofn_msg *m)
                      .out_cols = out->cols};
 }
 
-static kofn_status post_work(port *p, const kofn_msg *m)
+static kofn_status post_work(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
     kf_head h = work_head(p, m);
-    kofn_parcel *body = NULL;
-    const kofn_block *b;
+    kf_parcel *body = NULL;
+    const kf_block *b;
     const input *x;
 
     if (m->block) {
@@ -261,7 +260,7 @@ static kofn_status post_work(port *p, const kofn_msg *m)
             w->known[1] = w->known[0];
             w->known[0] = x->id;
             h.body_sum = x->sum;
-            body = kofn_parcel_keep(x->packed);
+            body = kf_parcel_keep(x->packed);
         }
     }
     return body ? kf_away_post(p, m->worker, &h,
@@ -271,7 +270,7 @@ static kofn_status post_work(port *p, const kofn_msg *m)
 }
 
 /* Takes the result's room over. */
-static kofn_status send_work(port *p, kofn_msg *m)
+static kofn_status send_work(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
     kofn_status st =
@@ -300,9 +299,9 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
     w->principal = who->principal;
     p->of_peer[w->peer] = id;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);
-    return moved ? kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_MOVED,
-                                              .worker = id,
-                                              .principal = w->principal})
+    return moved ? kf_away_tell(p, (kf_msg){.type = KF_MSG_MOVED,
+                                            .worker = id,
+                                            .principal = w->principal})
                  : KOFN_OK;
 }
 
@@ -333,7 +332,7 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
     return KOFN_OK;
 }
 
-static kofn_status send_block(port *p, kofn_msg *m)
+static kofn_status send_block(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
     kf_head h = {
@@ -350,15 +349,15 @@ static kofn_status send_block(port *p, kofn_msg *m)
         kf_bytes_free(&recipe);
         return st;
     }
-    kofn_block_drop(w->block);
+    kf_block_drop(w->block);
     w->block = m->block;
     m->block = NULL;
     w->stored = false;
-    w->healing = !kofn_block_whole(w->block);
+    w->healing = !kf_block_whole(w->block);
     w->owes += w->told - w->done;
     w->told = w->done = 0;
     w->served = 0;
-    w->storing = -(kofn_time)((double)kofn_block_bytes(w->block) / SLOWEST *
+    w->storing = -(kofn_time)((double)kf_block_bytes(w->block) / SLOWEST *
                               (double)KOFN_SECOND);
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
@@ -380,7 +379,7 @@ kofn_status kf_away_store(port *p)
     if (may_be_held(p))
         return KOFN_OK;
     for (size_t i = 0; i < p->stores; i++) {
-        kofn_msg *m = &p->store[i];
+        kf_msg *m = &p->store[i];
 
         if (!st && !p->worker[m->worker]->gone)
             st = send_block(p, m);
@@ -390,7 +389,7 @@ kofn_status kf_away_store(port *p)
     return st;
 }
 
-static kofn_status store(port *p, kofn_msg *m)
+static kofn_status store(port *p, kf_msg *m)
 {
     if (p->opt.job == 0)
         return send_block(p, m);
@@ -409,9 +408,9 @@ errand *kf_away_errand(worker *w, uint32_t task)
 }
 
 /* The room for its result. */
-kofn_parcel *kf_away_end(worker *w, errand *e)
+kf_parcel *kf_away_end(worker *w, errand *e)
 {
-    kofn_parcel *result = e->result;
+    kf_parcel *result = e->result;
 
     *e = w->errand[--w->errands];
     return result;
@@ -442,11 +441,11 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
     kf_away_give_up(p, id);
-    return kf_away_tell(p, (kofn_msg){.type = KOFN_MSG_MUTE, .worker = id});
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_MUTE, .worker = id});
 }
 
 /* Out of the outbox if it is still there, else after it, past everything. */
-static kofn_status send_cancel(port *p, const kofn_msg *m)
+static kofn_status send_cancel(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
     kf_head h = {.type = KF_WIRE_CANCEL, .job = p->job, .task = m->task};
@@ -463,37 +462,37 @@ static kofn_status send_cancel(port *p, const kofn_msg *m)
         } else if (lost && w->known[1] == lost) {
             w->known[1] = 0;
         }
-        kofn_parcel_drop(kf_away_end(w, e));
+        kf_parcel_drop(kf_away_end(w, e));
         return KOFN_OK;
     }
-    kofn_parcel_drop(e->result); /* that it was asked for is remembered */
+    kf_parcel_drop(e->result); /* that it was asked for is remembered */
     e->result = NULL;
     kf_head_write(head, &h); /* it only saves time: it may be lost */
     p->t->send(p->t, w->peer, head, sizeof head, NULL, true);
     return leave_unanswered(p, m->worker);
 }
 
-kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
+kofn_status kf_away_send(kofn_port *base, kf_msg *m)
 {
     port *p = (port *)base;
     kofn_status st = KOFN_OK;
 
     if (m->worker < p->workers && !p->worker[m->worker]->gone)
         switch (m->type) {
-        case KOFN_MSG_STORE:
+        case KF_MSG_STORE:
             st = store(p, m);
             break;
-        case KOFN_MSG_WORK:
+        case KF_MSG_WORK:
             st = send_work(p, m);
             break;
-        case KOFN_MSG_CANCEL:
+        case KF_MSG_CANCEL:
             st = send_cancel(p, m);
             break;
-        case KOFN_MSG_UPDATE:
-        case KOFN_MSG_PIECE:
+        case KF_MSG_UPDATE:
+        case KF_MSG_PIECE:
             st = kf_away_change(p, m);
             break;
-        case KOFN_MSG_GIVE_UP:
+        case KF_MSG_GIVE_UP:
             kf_away_give_up(p, m->worker);
             break;
         default:
@@ -506,7 +505,7 @@ kofn_status kf_away_send(kofn_port *base, kofn_msg *m)
 /* ---- pieces of blocks ---------------------------------------------------- */
 
 /* Bytes of its block that it may be sent, a few times over. */
-static uint64_t enough(const kofn_block *b)
+static uint64_t enough(const kf_block *b)
 {
     uint64_t sum = 0;
 

@@ -3,7 +3,7 @@
 
 #include "data/data.h"
 
-static bool knows(kf_known *k, const kofn_msg *m)
+static bool knows(kf_known *k, const kf_msg *m)
 {
     for (size_t i = 0; i < 2; i++)
         if (k->of[i] == m->in && k->product[i] == m->product)
@@ -16,12 +16,12 @@ static bool knows(kf_known *k, const kofn_msg *m)
 }
 
 /* A task that brings its block brings its input, too. */
-double kf_known_bytes(kf_known *k, const kofn_msg *m)
+double kf_known_bytes(kf_known *k, const kf_msg *m)
 {
-    bool again = m->type == KOFN_MSG_WORK && !m->block && knows(k, m);
+    bool again = m->type == KF_MSG_WORK && !m->block && knows(k, m);
     double bytes = (double)kf_parcel_bytes(m->with);
 
     if (m->block)
-        bytes += (double)kofn_block_bytes(m->block);
+        bytes += (double)kf_block_bytes(m->block);
     return again ? bytes : bytes + (double)kf_parcel_bytes(m->in);
 }

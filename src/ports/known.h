@@ -3,14 +3,14 @@
 #ifndef KF_PORTS_KNOWN_H
 #define KF_PORTS_KNOWN_H
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 typedef struct kf_known {
-    const kofn_parcel *of[2];
+    const kf_parcel *of[2];
     uint32_t product[2];
 } kf_known;
 
 /* Bytes of this message as it is sent; it knows its input from now on. */
-double kf_known_bytes(kf_known *k, const kofn_msg *m);
+double kf_known_bytes(kf_known *k, const kf_msg *m);
 
 #endif

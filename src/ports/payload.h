@@ -4,14 +4,14 @@
 
 #include "base/base.h"
 
-#include <kofn/port.h>
+#include "data/port.h"
 
-static inline void kf_payload_drop(kofn_msg *m)
+static inline void kf_payload_drop(kf_msg *m)
 {
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->with);
-    kofn_parcel_drop(m->result);
+    kf_block_drop(m->block);
+    kf_parcel_drop(m->in);
+    kf_parcel_drop(m->with);
+    kf_parcel_drop(m->result);
     kf_free(m->why);
     m->block = NULL;
     m->in = m->with = m->result = NULL;

@@ -16,7 +16,7 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
 
 void kf_post_drop_parcel(void *parcel)
 {
-    kofn_parcel_drop(parcel);
+    kf_parcel_drop(parcel);
 }
 
 kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
@@ -163,10 +163,10 @@ static void release_body(void *from, void *own)
     t->release(t, own);
 }
 
-static kofn_status take(kofn_transport *t, kofn_packet *k, kofn_parcel **into)
+static kofn_status take(kofn_transport *t, kofn_packet *k, kf_parcel **into)
 {
     kofn_matrix m = (*into)->m;
-    kofn_parcel *around;
+    kf_parcel *around;
 
     if (!k->body)
         return k->body_bytes ? t->fetch(t, k, m.data) : KOFN_OK;
@@ -177,13 +177,13 @@ static kofn_status take(kofn_transport *t, kofn_packet *k, kofn_parcel **into)
     m.data = (void *)(uintptr_t)k->body;
     TRY(kf_parcel_around(&around, &m, release_body, t, k->own));
     k->own = NULL;
-    kofn_parcel_drop(*into);
+    kf_parcel_drop(*into);
     *into = around;
     return KOFN_OK;
 }
 
 kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, kofn_parcel **into)
+                              const kf_head *h, kf_parcel **into)
 {
     size_t bytes = k->body_bytes;
     kofn_status st;

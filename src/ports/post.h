@@ -54,6 +54,6 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
 /* The packet's body in *into, which has its shape: adopted where it lies well,
  * else copied or fetched.  The packet's body is given back in any case. */
 kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, kofn_parcel **into);
+                              const kf_head *h, kf_parcel **into);
 
 #endif

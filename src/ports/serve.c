@@ -105,7 +105,7 @@ static void say_hello(server *s)
 }
 
 /* Takes m's result over. */
-static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
+static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
 {
     kf_head h = {.type = st ? KF_WIRE_FAILED : KF_WIRE_RESULT,
                  .job = s->job,
@@ -115,11 +115,11 @@ static void answer(server *s, kofn_msg *m, kofn_status st, kofn_time took)
                  .row = m->row,
                  .status = st,
                  .took = (uint64_t)took};
-    kofn_parcel *p = m->result;
+    kf_parcel *p = m->result;
 
     m->result = NULL;
     if (st) {
-        kofn_parcel_drop(p);
+        kf_parcel_drop(p);
         if (st == KOFN_AGAIN)
             kf_serve_post(s, &h, NULL);
         else
@@ -169,7 +169,7 @@ void kf_serve_hang_up(server *s)
 
 /* Nothing is allocated for what does not fit. */
 static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
-                               kofn_msg *m)
+                               kf_msg *m)
 {
     TRY(kf_serve_can_do(s, h, m));
     TRY(kf_serve_operands(s, h, k, m));
@@ -185,8 +185,8 @@ void kf_serve_queue_up(server *s, errand e)
     errand *queue = s->errand + s->first;
     size_t i = s->errands++;
 
-    for (; i > 1 && e.msg.type == KOFN_MSG_WORK &&
-           queue[i - 1].msg.type == KOFN_MSG_WORK &&
+    for (; i > 1 && e.msg.type == KF_MSG_WORK &&
+           queue[i - 1].msg.type == KF_MSG_WORK &&
            queue[i - 1].msg.round > e.msg.round;
          i--)
         queue[i] = queue[i - 1];
@@ -195,7 +195,7 @@ void kf_serve_queue_up(server *s, errand e)
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
 {
-    kofn_msg m = kf_serve_task_of(h);
+    kf_msg m = kf_serve_task_of(h);
     kofn_status st = make_errand(s, h, k, &m);
 
     if (st) {
@@ -214,13 +214,13 @@ static void cancel(server *s, uint32_t task)
 {
     errand *queue;
     size_t i = 0;
-    kofn_msg m;
+    kf_msg m;
 
     if (s->errands == 0)
         return;
     queue = s->errand + s->first;
     while (i < s->errands &&
-           (queue[i].msg.type != KOFN_MSG_WORK || queue[i].msg.task != task))
+           (queue[i].msg.type != KF_MSG_WORK || queue[i].msg.task != task))
         i++;
     if (i == s->errands)
         return;
@@ -495,10 +495,10 @@ static void sleep_for(void *ud, double seconds)
  * queue may be another one afterwards. */
 static void work(server *s)
 {
-    kofn_msg m = s->errand[s->first].msg;
-    kofn_block *b = kofn_block_keep(m.block ? m.block : s->block.recipe.block);
-    kofn_parcel *in = kofn_parcel_keep(m.in);
-    kofn_parcel *result = kofn_parcel_keep(m.result);
+    kf_msg m = s->errand[s->first].msg;
+    kf_block *b = kf_block_keep(m.block ? m.block : s->block.recipe.block);
+    kf_parcel *in = kf_parcel_keep(m.in);
+    kf_parcel *result = kf_parcel_keep(m.result);
     kofn_time took = 0;
     kofn_status st = KOFN_AGAIN;
 
@@ -508,21 +508,21 @@ static void work(server *s)
     if (s->errands && s->errand[s->first].msg.result == result) {
         s->first++;
         s->errands--;
-        kofn_block_drop(m.block);
-        kofn_parcel_drop(m.in);
+        kf_block_drop(m.block);
+        kf_parcel_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
     } else if (b->subset) {
         b->subset->product = 0; /* of another job, perhaps */
     }
-    kofn_block_drop(b);
-    kofn_parcel_drop(in);
-    kofn_parcel_drop(result);
+    kf_block_drop(b);
+    kf_parcel_drop(in);
+    kf_parcel_drop(result);
 }
 
 /* Is the block of a task what the coordinator takes it to be? */
 static bool is_now(const server *s, const errand *e)
 {
-    const kofn_block *b = kf_block_of(s->block.recipe.block, e->msg.operand);
+    const kf_block *b = kf_block_of(s->block.recipe.block, e->msg.operand);
 
     return e->msg.block || (b && b->updates == e->updates);
 }
@@ -540,7 +540,7 @@ static void is_stale(server *s)
 /* Changes wait until there is what they change. */
 static bool is_early(const server *s)
 {
-    return s->errand[s->first].msg.type != KOFN_MSG_WORK &&
+    return s->errand[s->first].msg.type != KF_MSG_WORK &&
            !kf_serve_has_pieces(s);
 }
 
@@ -548,7 +548,7 @@ static void do_next(server *s)
 {
     const errand *e = &s->errand[s->first];
 
-    if (e->msg.type != KOFN_MSG_WORK)
+    if (e->msg.type != KF_MSG_WORK)
         kf_serve_do_change(s);
     else if (is_now(s, e))
         work(s);
@@ -592,8 +592,11 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     kofn_status st;
 
     s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
-    if (opt)
-        memcpy(&s.opt, opt, kf_min(opt->size, sizeof s.opt));
+    st = kf_given(&s.opt, sizeof s.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
+    if (st) {
+        t->close(t, 0);
+        return st;
+    }
     s.exposed = (kf_exposed){.weather = s.opt.weather ? s.opt.weather : &s.fair,
                              .factor = 1,
                              .sleep_for = sleep_for,

@@ -13,12 +13,12 @@
 
 typedef struct input {
     uint64_t id;
-    kofn_parcel *parcel;
+    kf_parcel *parcel;
 } input;
 
 /* A task, and where its answer goes; or a change of a block. */
 typedef struct errand {
-    kofn_msg msg;
+    kf_msg msg;
     bool cancelled;
     uint64_t updates; /* of the operand's block: until then; UPDATE: then */
 } errand;
@@ -78,17 +78,16 @@ void kf_serve_drop_tasks(server *s);
 /* ---- serve_work.c -------------------------------------------------------- */
 
 void kf_serve_forget_inputs(server *s);
-kofn_msg kf_serve_task_of(const kf_head *h);
+kf_msg kf_serve_task_of(const kf_head *h);
 /* Is it a task of what is here, or brings a block that there is memory for? */
-kofn_status kf_serve_can_do(const server *s, const kf_head *h,
-                            const kofn_msg *m);
+kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m);
 /* The same of one with so long a body. */
 bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes);
 /* Finds the operands of a task that can be done; what it found is the task's
  * even on failure. */
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
-                              kofn_msg *m);
-void kf_serve_drop_task(kofn_msg *m);
+                              kf_msg *m);
+void kf_serve_drop_task(kf_msg *m);
 
 /* Bytes of what waits and has brought its operands. */
 size_t kf_serve_carried(const server *s);

@@ -13,7 +13,7 @@ void kf_serve_drop_block(server *s)
 {
     kf_serve_drop_tasks(s);
     kf_recipe_free(&s->block.recipe);
-    kofn_block_drop(s->block.recipe.block);
+    kf_block_drop(s->block.recipe.block);
     s->block = (making){0};
     s->block_id = 0;
 }
@@ -66,7 +66,7 @@ void kf_serve_ask(server *s)
         if (st) {
             kf_serve_fail(s, st);
             kf_serve_drop_block(s);
-        } else if (kofn_block_whole(b->recipe.block)) {
+        } else if (kf_block_whole(b->recipe.block)) {
             kf_serve_block_is_whole(s);
         }
     }
@@ -103,7 +103,7 @@ static void cook(server *s)
 /* Blocks of all operands do, from the row of their seat. */
 static void answers_from(server *s, uint32_t row)
 {
-    for (kofn_block *b = s->block.recipe.block; b; b = b->next)
+    for (kf_block *b = s->block.recipe.block; b; b = b->next)
         b->row = row;
 }
 
@@ -135,7 +135,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     s->block_id = h->block;
-    s->block.changed = !kofn_block_whole(s->block.recipe.block);
+    s->block.changed = !kf_block_whole(s->block.recipe.block);
     answers_from(s, h->row);
     cook(s);
     kf_serve_ask(s);

@@ -7,7 +7,7 @@
 /* ---- may it be? ---------------------------------------------------------- */
 
 /* Bytes of an UPDATE of this block; false: it is none. */
-static bool update_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
+static bool update_bytes(const kf_block *b, const kf_head *h, size_t *bytes)
 {
     kofn_matrix U = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix V = {NULL, h->rows, h->out_cols, h->out_cols, h->dtype};
@@ -20,7 +20,7 @@ static bool update_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
            kf_add(*bytes, KF_WIRE_CHANGE, bytes);
 }
 
-static bool strips_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
+static bool strips_bytes(const kf_block *b, const kf_head *h, size_t *bytes)
 {
     return b && b->changes && h->lo < h->hi && h->hi <= b->rows &&
            h->cols == b->cols && h->dtype == b->dtype &&
@@ -29,7 +29,7 @@ static bool strips_bytes(const kofn_block *b, const kf_head *h, size_t *bytes)
            kf_mul(*bytes, kf_dtype_size(h->dtype), bytes);
 }
 
-static const kofn_block *block_of(const server *s, const kf_head *h)
+static const kf_block *block_of(const server *s, const kf_head *h)
 {
     if (h->block != s->block_id)
         return NULL;
@@ -41,7 +41,7 @@ static size_t spare(const server *s)
 {
     size_t left = s->opt.memory ? s->block.recipe.spare : SIZE_MAX, bytes;
 
-    for (const kofn_block *b = s->block.recipe.block; b; b = b->next)
+    for (const kf_block *b = s->block.recipe.block; b; b = b->next)
         if (b->velocity && kf_block_velocity_bytes(b, &bytes))
             left -= kf_min(left, bytes);
     return left;
@@ -56,7 +56,7 @@ static size_t room(const server *s)
 
 bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
 {
-    const kofn_block *b = block_of(s, h);
+    const kf_block *b = block_of(s, h);
     size_t want;
 
     return (h->type == KF_WIRE_UPDATE ? update_bytes(b, h, &want)
@@ -74,7 +74,7 @@ static kofn_status no_memory(size_t bytes, const char *what)
                    what, bytes);
 }
 
-static kofn_status take_update(const kf_head *h, kofn_parcel *all, kofn_msg *m)
+static kofn_status take_update(const kf_head *h, kf_parcel *all, kf_msg *m)
 {
     size_t size = kf_dtype_size(h->dtype);
     char *at = all->m.data;
@@ -82,18 +82,17 @@ static kofn_status take_update(const kf_head *h, kofn_parcel *all, kofn_msg *m)
     kofn_matrix V = {(char *)U.data + h->rows * h->cols * size, h->rows,
                      h->out_cols, h->out_cols, h->dtype};
 
-    m->type = KOFN_MSG_UPDATE;
+    m->type = KF_MSG_UPDATE;
     TRY(kf_wire_read_change(&m->change, at));
     TRY(kf_parcel_view(&m->in, all, &U));
     return kf_parcel_view(&m->with, all, &V);
 }
 
 /* Its body is as long as it is to be. */
-static kofn_status take(server *s, const kf_head *h, kofn_packet *k,
-                        kofn_msg *m)
+static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
 {
-    const kofn_block *b = block_of(s, h);
-    kofn_parcel *all;
+    const kf_block *b = block_of(s, h);
+    kf_parcel *all;
     kofn_status st;
 
     TRY(kf_parcel_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
@@ -103,12 +102,12 @@ static kofn_status take(server *s, const kf_head *h, kofn_packet *k,
         st = take_update(h, all, m);
     else if (!st)
         st = kf_block_around(&m->block, all, b->lanes, h->hi - h->lo, b->cols);
-    kofn_parcel_drop(all);
+    kf_parcel_drop(all);
     return st;
 }
 
 static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
-                               kofn_msg *m)
+                               kf_msg *m)
 {
     if (s->errands >= KF_WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
@@ -130,7 +129,7 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
 /* Is there not even room for one that waits alone? */
 static bool will_never_fit(const server *s, const kf_head *h, size_t bytes)
 {
-    const kofn_block *b = block_of(s, h);
+    const kf_block *b = block_of(s, h);
     size_t want;
 
     return h->type != KF_WIRE_WHOLE &&
@@ -141,12 +140,12 @@ static bool will_never_fit(const server *s, const kf_head *h, size_t bytes)
 
 void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 {
-    kofn_msg m = {.type = KOFN_MSG_PIECE,
-                  .operand = h->operand,
-                  .velocity = h->velocity,
-                  .round = h->round,
-                  .lo = h->lo,
-                  .hi = h->hi};
+    kf_msg m = {.type = KF_MSG_PIECE,
+                .operand = h->operand,
+                .velocity = h->velocity,
+                .round = h->round,
+                .lo = h->lo,
+                .hi = h->hi};
     kofn_status st;
 
     if (will_never_fit(s, h, k->body_bytes)) {
@@ -168,11 +167,10 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 /* ---- in its turn --------------------------------------------------------- */
 
 /* Of the velocity that a change makes. */
-static kofn_status has_room(const server *s, const kofn_block *b,
-                            const kofn_msg *m)
+static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
 {
     bool moves =
-        m->velocity || (m->type == KOFN_MSG_UPDATE && m->change.momentum != 0);
+        m->velocity || (m->type == KF_MSG_UPDATE && m->change.momentum != 0);
     size_t bytes;
 
     if (!moves || b->velocity || !s->opt.memory)
@@ -194,11 +192,11 @@ static void say_changed(server *s)
 }
 
 /* Everything that came before it is done. */
-static kofn_status is_in_order(const errand *e, const kofn_block *b)
+static kofn_status is_in_order(const errand *e, const kf_block *b)
 {
-    uint64_t then = b->updates + (e->msg.type == KOFN_MSG_UPDATE);
+    uint64_t then = b->updates + (e->msg.type == KF_MSG_UPDATE);
 
-    if ((!e->msg.block && e->msg.type == KOFN_MSG_PIECE) || e->updates == then)
+    if ((!e->msg.block && e->msg.type == KF_MSG_PIECE) || e->updates == then)
         return KOFN_OK;
     return kf_fail(KOFN_STATE,
                    "a change is of a block after %zu updates, and that here "
@@ -209,8 +207,8 @@ static kofn_status is_in_order(const errand *e, const kofn_block *b)
 void kf_serve_do_change(server *s)
 {
     errand e = s->errand[s->first];
-    kofn_block *blocks = s->block.recipe.block;
-    const kofn_block *b = kf_block_of(blocks, e.msg.operand);
+    kf_block *blocks = s->block.recipe.block;
+    const kf_block *b = kf_block_of(blocks, e.msg.operand);
     kofn_status st = is_in_order(&e, b);
 
     if (!st)
@@ -226,7 +224,7 @@ void kf_serve_do_change(server *s)
     if (!st)
         st = kf_weather_change(s->exposed.weather, s->exposed.worker,
                                &s->updates, blocks, &e.msg);
-    if (!st && e.msg.type == KOFN_MSG_UPDATE)
+    if (!st && e.msg.type == KF_MSG_UPDATE)
         say_changed(s);
     else if (!st && !e.msg.block)
         kf_serve_block_is_whole(s);

@@ -11,16 +11,16 @@
 void kf_serve_forget_inputs(server *s)
 {
     for (size_t i = 0; i < INPUTS; i++) {
-        kofn_parcel_drop(s->input[i].parcel);
+        kf_parcel_drop(s->input[i].parcel);
         s->input[i] = (input){0};
     }
 }
 
-static void know(server *s, uint64_t id, kofn_parcel *p)
+static void know(server *s, uint64_t id, kf_parcel *p)
 {
-    kofn_parcel_drop(s->input[INPUTS - 1].parcel);
+    kf_parcel_drop(s->input[INPUTS - 1].parcel);
     memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
-    s->input[0] = (input){id, kofn_parcel_keep(p)};
+    s->input[0] = (input){id, kf_parcel_keep(p)};
 }
 
 static void put_rows(const kofn_matrix *to, const char **from)
@@ -33,10 +33,10 @@ static void put_rows(const kofn_matrix *to, const char **from)
 
 /* Only the strips of the task have come: put them where they belong. */
 static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kofn_parcel **in)
+                          kf_parcel **in)
 {
     bool left = kf_kernel_of(h->how)->left;
-    const kofn_block *b = kf_block_of(s->block.recipe.block, h->operand);
+    const kf_block *b = kf_block_of(s->block.recipe.block, h->operand);
     size_t lanes = b->lanes, end, bytes; /* that it is there is known */
     size_t span = (left ? h->cols : h->rows) / lanes;
     size_t wide = left ? h->rows : h->cols;
@@ -67,14 +67,14 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
-static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
+static kofn_status known_input(server *s, const kf_head *h, kf_parcel **in)
 {
     for (size_t i = 0; i < INPUTS; i++) {
-        kofn_parcel *p = s->input[i].parcel;
+        kf_parcel *p = s->input[i].parcel;
 
         if (p && s->input[i].id == h->input && p->m.rows == h->rows &&
             p->m.cols == h->cols && p->m.dtype == h->dtype) {
-            *in = kofn_parcel_keep(p);
+            *in = kf_parcel_keep(p);
             return KOFN_OK;
         }
     }
@@ -82,7 +82,7 @@ static kofn_status known_input(server *s, const kf_head *h, kofn_parcel **in)
 }
 
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
-                              kofn_parcel **in)
+                              kf_parcel **in)
 {
     kofn_status st;
     size_t bytes;
@@ -99,7 +99,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
     TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
     st = kf_post_take_body(s->t, k, h, in);
     if (st) {
-        kofn_parcel_drop(*in);
+        kf_parcel_drop(*in);
         *in = NULL;
         return st;
     }
@@ -109,18 +109,18 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
 
 /* ---- may it be done? ----------------------------------------------------- */
 
-kofn_msg kf_serve_task_of(const kf_head *h)
+kf_msg kf_serve_task_of(const kf_head *h)
 {
-    return (kofn_msg){.type = KOFN_MSG_WORK,
-                      .task = h->task,
-                      .round = h->round,
-                      .product = h->product,
-                      .row = h->row,
-                      .operand = h->operand,
-                      .velocity = h->velocity,
-                      .how = h->how,
-                      .lo = h->lo,
-                      .hi = h->hi};
+    return (kf_msg){.type = KF_MSG_WORK,
+                    .task = h->task,
+                    .round = h->round,
+                    .product = h->product,
+                    .row = h->row,
+                    .operand = h->operand,
+                    .velocity = h->velocity,
+                    .how = h->how,
+                    .lo = h->lo,
+                    .hi = h->hi};
 }
 
 static kofn_status is_of_the_block(const server *s, const kf_head *h)
@@ -154,10 +154,10 @@ size_t kf_serve_carried(const server *s)
 
     for (size_t i = 0; i < s->errands; i++) {
         const errand *e = &s->errand[s->first + i];
-        const kofn_msg *m = &e->msg;
+        const kf_msg *m = &e->msg;
 
         if (m->block && !e->cancelled)
-            sum += kofn_block_bytes(m->block);
+            sum += kf_block_bytes(m->block);
         if ((m->block && !e->cancelled && m->in) || m->with)
             sum += kf_parcel_bytes(m->in);
         if (m->block && !e->cancelled && m->result)
@@ -170,19 +170,18 @@ size_t kf_serve_carried(const server *s)
 
 /* A block that comes with its task has one lane, and its size is that of the
  * input and the result. */
-static kofn_status pair_fits(const server *s, const kf_head *h,
-                             const kofn_msg *m, const kofn_matrix *in,
-                             const kofn_matrix *out)
+static kofn_status pair_fits(const server *s, const kf_head *h, const kf_msg *m,
+                             const kofn_matrix *in, const kofn_matrix *out)
 {
-    kofn_block b = {.lanes = 1,
-                    .rows = h->out_rows,
-                    .cols = h->rows,
-                    .dtype = h->dtype,
-                    .row = h->row};
+    kf_block b = {.lanes = 1,
+                  .rows = h->out_rows,
+                  .cols = h->rows,
+                  .dtype = h->dtype,
+                  .row = h->row};
     size_t most = s->opt.memory ? s->opt.memory : SIZE_MAX;
     size_t held = kf_serve_carried(s), bytes, result;
 
-    if (h->how != KOFN_HOW_ROWS || h->updates != 0 || h->operand != 0 ||
+    if (h->how != KF_HOW_ROWS || h->updates != 0 || h->operand != 0 ||
         !pair_bytes(h, &bytes) || !kf_mul(h->out_rows, h->out_cols, &result) ||
         !kf_mul(result, kf_dtype_size(h->dtype), &result) ||
         result > SIZE_MAX - bytes)
@@ -198,8 +197,7 @@ static kofn_status pair_fits(const server *s, const kf_head *h,
     return KOFN_OK;
 }
 
-kofn_status kf_serve_can_do(const server *s, const kf_head *h,
-                            const kofn_msg *m)
+kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m)
 {
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
@@ -215,7 +213,7 @@ kofn_status kf_serve_can_do(const server *s, const kf_head *h,
 
 bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
 {
-    kofn_msg m = kf_serve_task_of(h);
+    kf_msg m = kf_serve_task_of(h);
     size_t numbers, most;
 
     if (kf_serve_can_do(s, h, &m))
@@ -230,11 +228,11 @@ bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
 
 /* A block and then an input, which are views of what has come. */
 static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
-                             kofn_msg *m)
+                             kf_msg *m)
 {
     size_t bytes = 0, size = kf_dtype_size(h->dtype);
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
-    kofn_parcel *both;
+    kf_parcel *both;
     kofn_status st;
 
     if (!pair_bytes(h, &bytes) || bytes != k->body_bytes)
@@ -250,22 +248,22 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
         st = kf_block_around(&m->block, both, 1, h->out_rows, h->rows);
     if (!st)
         m->block->row = h->row;
-    kofn_parcel_drop(both);
+    kf_parcel_drop(both);
     return st;
 }
 
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
-                              kofn_msg *m)
+                              kf_msg *m)
 {
     return h->block ? find_input(s, h, k, &m->in) : take_pair(s, h, k, m);
 }
 
-void kf_serve_drop_task(kofn_msg *m)
+void kf_serve_drop_task(kf_msg *m)
 {
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->with);
-    kofn_parcel_drop(m->result);
+    kf_block_drop(m->block);
+    kf_parcel_drop(m->in);
+    kf_parcel_drop(m->with);
+    kf_parcel_drop(m->result);
     m->block = NULL;
     m->in = m->with = m->result = NULL;
 }

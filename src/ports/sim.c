@@ -25,12 +25,12 @@ enum { SAY_HELLO, ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
 /* A message under way or in a worker's hands. */
 typedef struct parcel_slot {
-    kofn_msg m;
+    kf_msg m;
     bool used, cancelled;
 } parcel_slot;
 
 typedef struct worker {
-    kofn_block *block;
+    kf_block *block;
     bool gone, wrong, busy;
     double factor, speed;
     uint32_t *queue; /* slots that have arrived and wait, in order */
@@ -42,11 +42,11 @@ typedef struct worker {
     size_t helds, held_cap;
     uint32_t *line; /* to be sent when the link is free, in order */
     size_t lined, line_cap;
-    bool sending;      /* the link is not */
-    kf_known known;    /* inputs that it was sent */
-    kofn_time heard;   /* when what was sent to it last arrives */
-    kofn_coming comes; /* what it began to send last, and ... */
-    kofn_time came;    /* ... when that has come              */
+    bool sending;    /* the link is not */
+    kf_known known;  /* inputs that it was sent */
+    kofn_time heard; /* when what was sent to it last arrives */
+    kf_coming comes; /* what it began to send last, and ... */
+    kofn_time came;  /* ... when that has come              */
 } worker;
 
 typedef struct port {
@@ -55,7 +55,7 @@ typedef struct port {
     kofn_time clock; /* of the coordinator                    */
     kofn_time at;    /* of what happens now, or is told it    */
     kf_heap heap;
-    kofn_msg *mail; /* has come while the coordinator was busy */
+    kf_msg *mail; /* has come while the coordinator was busy */
     size_t mails, read, mail_cap;
     kofn_status broken; /* told when it waits next */
     worker *worker;
@@ -75,7 +75,7 @@ static kofn_time port_now(kofn_port *base)
 
 /* ---- slots --------------------------------------------------------------- */
 
-static kofn_status new_slot(port *p, const kofn_msg *m, uint32_t *id)
+static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
 {
     if (p->unused_count) {
         *id = p->unused[--p->unused_count];
@@ -129,20 +129,20 @@ static kofn_time travel(const port *p, double bytes)
 /* ---- a worker's life ----------------------------------------------------- */
 
 /* What a task is of: a block that came with it, or the one that is stored. */
-static const kofn_block *block_of(const worker *w, const kofn_msg *m)
+static const kf_block *block_of(const worker *w, const kf_msg *m)
 {
     return m->block ? m->block : w->block;
 }
 
-static kofn_status compute(const port *p, uint32_t id, kofn_msg *m)
+static kofn_status compute(const port *p, uint32_t id, kf_msg *m)
 {
     worker *w = &p->worker[id];
-    const kofn_block *b = block_of(w, m);
+    const kf_block *b = block_of(w, m);
     kofn_status st;
 
-    if (m->type != KOFN_MSG_WORK)
+    if (m->type != KF_MSG_WORK)
         return kf_weather_change(&p->weather, id, &w->updates, w->block, m);
-    st = b ? kofn_work(b, m, NULL, NULL)
+    st = b ? kf_work_do(b, m, NULL, NULL)
            : kf_fail(KOFN_STATE, "no block is stored");
     if (st < 0)
         m->why = kf_strdup(kofn_errmsg());
@@ -150,10 +150,10 @@ static kofn_status compute(const port *p, uint32_t id, kofn_msg *m)
 }
 
 /* In multiply-adds. */
-static double size_of(const worker *w, const kofn_msg *m)
+static double size_of(const worker *w, const kf_msg *m)
 {
-    return m->type != KOFN_MSG_WORK ? kofn_block_change_size(w->block, m)
-                                    : kofn_work_size(block_of(w, m), m);
+    return m->type != KF_MSG_WORK ? kf_block_change_size(w->block, m)
+                                  : kf_work_size(block_of(w, m), m);
 }
 
 /* Take up the next task in line. */
@@ -180,7 +180,7 @@ static kofn_status take_up(port *p, uint32_t id)
         seconds = size_of(w, &s->m) * 1e-9 * rate;
     }
     seconds *= w->factor / w->speed;
-    if (s->m.type == KOFN_MSG_WORK) { /* who never answers still hears */
+    if (s->m.type == KF_MSG_WORK) { /* who never answers still hears */
         seconds = kf_weather_stretch(&p->weather, id, s->m.round,
                                      w->round != s->m.round, seconds);
         w->round = s->m.round;
@@ -253,7 +253,7 @@ static kofn_status queue_up(const port *p, worker *w, uint32_t slot)
     return KOFN_OK;
 }
 
-static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out,
                           bool *ready)
 {
     worker *w = &p->worker[id];
@@ -263,12 +263,12 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
         drop_slot(p, slot);
         return KOFN_OK;
     }
-    if (s->m.type == KOFN_MSG_STORE) {
-        kofn_block_drop(w->block);
+    if (s->m.type == KF_MSG_STORE) {
+        kf_block_drop(w->block);
         w->block = s->m.block;
         free_slot(p, slot);
-        *out = (kofn_msg){.type = KOFN_MSG_STORED, .worker = id};
-        *ready = kofn_block_whole(w->block);
+        *out = (kf_msg){.type = KF_MSG_STORED, .worker = id};
+        *ready = kf_block_whole(w->block);
         return KOFN_OK;
     }
     TRY(queue_up(p, w, slot));
@@ -299,16 +299,16 @@ static void stop(port *p, uint32_t id)
     kf_free(w->line);
     w->line = NULL;
     w->helds = w->lined = w->line_cap = 0;
-    kofn_block_drop(w->block);
+    kf_block_drop(w->block);
     w->block = NULL;
 }
 
 /* An update is done, or a piece is there.  Who could not has a block that nobody can use, and goes. */
-static kofn_status changed(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out,
                            bool *ready)
 {
-    const kofn_msg *m = &p->slot[slot].m;
-    bool stored = m->type == KOFN_MSG_PIECE && !m->block;
+    const kf_msg *m = &p->slot[slot].m;
+    bool stored = m->type == KF_MSG_PIECE && !m->block;
     kofn_status st = m->status;
 
     drop_slot(p, slot);
@@ -316,17 +316,16 @@ static kofn_status changed(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
     if (st)
         stop(p, id);
     *ready = st || stored;
-    *out =
-        (kofn_msg){.type = st ? KOFN_MSG_MUTE : KOFN_MSG_STORED, .worker = id};
+    *out = (kf_msg){.type = st ? KF_MSG_MUTE : KF_MSG_STORED, .worker = id};
     TRY(take_up(p, id));
     return let_go(p, id);
 }
 
-static kofn_status finish(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
+static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out,
                           bool *ready)
 {
     worker *w = &p->worker[id];
-    kofn_msg *m = &p->slot[slot].m;
+    kf_msg *m = &p->slot[slot].m;
 
     if (w->gone || p->slot[slot].cancelled) {
         drop_slot(p, slot);
@@ -334,9 +333,9 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot, kofn_msg *out,
     }
     if (p->weather.clock == KOFN_CLOCK_MODELLED)
         m->status = compute(p, id, m);
-    if (m->type != KOFN_MSG_WORK)
+    if (m->type != KF_MSG_WORK)
         return changed(p, id, slot, out, ready);
-    m->type = m->status ? KOFN_MSG_FAILED : KOFN_MSG_RESULT;
+    m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
     if (!m->status &&
         (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
         kf_weather_corrupt(&p->weather, id, m->task, &m->result->m);
@@ -367,13 +366,13 @@ static kofn_status start(port *p, uint32_t *id)
 /* ---- what happens -------------------------------------------------------- */
 
 /* What an entry of the heap means; *ready when it is a message. */
-static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
+static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
                           bool *ready)
 {
     p->at = e->time;
     switch (e->kind) {
     case SAY_HELLO:
-        *m = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = e->worker};
+        *m = (kf_msg){.type = KF_MSG_HELLO, .worker = e->worker};
         *ready = true;
         return KOFN_OK;
     case ARRIVE:
@@ -386,7 +385,7 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
             return KOFN_OK;
         }
         *m = p->slot[e->task].m;
-        kofn_parcel_drop(m->in);
+        kf_parcel_drop(m->in);
         m->in = NULL;
         free_slot(p, e->task);
         *ready = true;
@@ -397,11 +396,11 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kofn_msg *m,
         if (p->worker[e->worker].gone)
             return KOFN_OK;
         stop(p, e->worker);
-        *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = e->worker};
+        *m = (kf_msg){.type = KF_MSG_BYE, .worker = e->worker};
         *ready = true;
         return KOFN_OK;
     default:
-        *m = (kofn_msg){.type = KOFN_MSG_HELLO};
+        *m = (kf_msg){.type = KF_MSG_HELLO};
         *ready = true;
         TRY(start(p, &m->worker));
         return schedule(
@@ -427,7 +426,7 @@ static void catch_up(port *p)
 }
 
 /* The oldest that has come; false: there is none. */
-static bool read_mail(port *p, kofn_msg *m)
+static bool read_mail(port *p, kf_msg *m)
 {
     if (p->read == p->mails)
         return false;
@@ -503,9 +502,9 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 /* ---- the port ------------------------------------------------------------ */
 
 /* Changes of blocks have no number.  What is held is a result already. */
-static bool is_task(const kofn_msg *m, uint32_t task)
+static bool is_task(const kf_msg *m, uint32_t task)
 {
-    return m->type != KOFN_MSG_UPDATE && m->type != KOFN_MSG_PIECE &&
+    return m->type != KF_MSG_UPDATE && m->type != KF_MSG_PIECE &&
            m->task == task;
 }
 
@@ -531,7 +530,7 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
         drop_task(p, w->held, &w->helds, task) ||
         drop_task(p, w->line, &w->lined, task))
         return KOFN_OK;
-    if (w->busy && p->slot[w->slot].m.type == KOFN_MSG_WORK &&
+    if (w->busy && p->slot[w->slot].m.type == KF_MSG_WORK &&
         p->slot[w->slot].m.task == task) {
         p->slot[w->slot].cancelled = true;
         w->busy = false;
@@ -545,12 +544,12 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
     w->known = (kf_known){0};
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used && p->slot[i].m.worker == id &&
-            p->slot[i].m.task == task && p->slot[i].m.type == KOFN_MSG_WORK)
+            p->slot[i].m.task == task && p->slot[i].m.type == KF_MSG_WORK)
             p->slot[i].cancelled = true;
     return KOFN_OK;
 }
 
-static kofn_status port_send(kofn_port *base, kofn_msg *m)
+static kofn_status port_send(kofn_port *base, kf_msg *m)
 {
     port *p = (port *)base;
     kofn_time takes;
@@ -562,9 +561,9 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         kf_payload_drop(m);
         return KOFN_OK;
     }
-    if (m->type == KOFN_MSG_GIVE_UP)
+    if (m->type == KF_MSG_GIVE_UP)
         return port_remove(base, m->worker);
-    if (m->type == KOFN_MSG_CANCEL)
+    if (m->type == KF_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
     if (new_slot(p, m, &slot)) {
         kf_payload_drop(m);
@@ -579,7 +578,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
-                             kofn_msg *m)
+                             kf_msg *m)
 {
     port *p = (port *)base;
 
@@ -608,7 +607,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     }
 }
 
-static bool port_coming(kofn_port *base, uint32_t id, kofn_coming *c)
+static bool port_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     const port *p = (const port *)base;
     const worker *w = &p->worker[id];
@@ -639,7 +638,7 @@ static void port_close(kofn_port *base)
         kf_payload_drop(&p->mail[i]);
     kf_free(p->mail);
     for (size_t i = 0; i < p->workers; i++) {
-        kofn_block_drop(p->worker[i].block);
+        kf_block_drop(p->worker[i].block);
         kf_free(p->worker[i].queue);
         kf_free(p->worker[i].held);
         kf_free(p->worker[i].line);

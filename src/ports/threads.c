@@ -24,7 +24,7 @@
 typedef struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    kofn_msg *msg; /* a ring */
+    kf_msg *msg; /* a ring */
     size_t first, count, cap;
 } mailbox;
 
@@ -49,11 +49,11 @@ static void mailbox_destroy(mailbox *b)
 }
 
 /* With the lock held. */
-static kofn_status put(mailbox *b, const kofn_msg *m)
+static kofn_status put(mailbox *b, const kf_msg *m)
 {
     if (b->count == b->cap) {
         size_t cap = b->cap ? 2 * b->cap : 8;
-        kofn_msg *now = kf_new(cap, sizeof *now);
+        kf_msg *now = kf_new(cap, sizeof *now);
 
         if (!now)
             return KOFN_NOMEM;
@@ -69,31 +69,31 @@ static kofn_status put(mailbox *b, const kofn_msg *m)
 }
 
 /* With the lock held and the box not empty. */
-static kofn_msg take(mailbox *b)
+static kf_msg take(mailbox *b)
 {
-    kofn_msg m = b->msg[b->first];
+    kf_msg m = b->msg[b->first];
 
     b->first = (b->first + 1) % b->cap;
     b->count--;
     return m;
 }
 
-static kofn_msg *at(mailbox *b, size_t i)
+static kf_msg *at(mailbox *b, size_t i)
 {
     return &b->msg[(b->first + i) % b->cap];
 }
 
 /* Likewise: work of the oldest round that waits, in the order that it came;
  * nothing overtakes a block. */
-static kofn_msg take_oldest(mailbox *b)
+static kf_msg take_oldest(mailbox *b)
 {
     size_t oldest = 0;
 
-    for (size_t i = 0; i < b->count && at(b, i)->type == KOFN_MSG_WORK; i++)
+    for (size_t i = 0; i < b->count && at(b, i)->type == KF_MSG_WORK; i++)
         if (at(b, i)->round < at(b, oldest)->round)
             oldest = i;
     for (; oldest > 0; oldest--) {
-        kofn_msg before = *at(b, oldest - 1);
+        kf_msg before = *at(b, oldest - 1);
 
         *at(b, oldest - 1) = *at(b, oldest);
         *at(b, oldest) = before;
@@ -111,7 +111,7 @@ typedef struct worker {
     pthread_t thread;
     bool started;
     mailbox box;
-    kofn_block *block;
+    kf_block *block;
     uint32_t updates, flipped; /* so far */
     bool leaves;               /* of itself, by the weather, at `until` */
     kofn_time until;
@@ -160,7 +160,7 @@ static bool stopped(void *ud)
     return atomic_load_explicit(&w->stop, memory_order_relaxed);
 }
 
-static void report(worker *w, kofn_msg m)
+static void report(worker *w, kf_msg m)
 {
     port *p = w->port;
 
@@ -189,33 +189,33 @@ static void sleep_for(void *ud, double seconds)
     pthread_mutex_unlock(&w->box.lock);
 }
 
-static void work(worker *w, kf_exposed *x, kofn_msg *m)
+static void work(worker *w, kf_exposed *x, kf_msg *m)
 {
-    kofn_msg answer = {.type = KOFN_MSG_RESULT,
-                       .product = m->product,
-                       .task = m->task,
-                       .row = m->row,
-                       .round = m->round,
-                       .lo = m->lo,
-                       .hi = m->hi,
-                       .result = m->result};
+    kf_msg answer = {.type = KF_MSG_RESULT,
+                     .product = m->product,
+                     .task = m->task,
+                     .row = m->row,
+                     .round = m->round,
+                     .lo = m->lo,
+                     .hi = m->hi,
+                     .result = m->result};
 
     answer.status =
         kf_emulate(x, m->block ? m->block : w->block, m, &answer.took);
     if (answer.status != KOFN_OK)
-        answer.type = KOFN_MSG_FAILED;
+        answer.type = KF_MSG_FAILED;
     if (answer.status < 0)
         answer.why = kf_strdup(kofn_errmsg());
-    kofn_parcel_drop(m->in);
-    kofn_block_drop(m->block);
+    kf_parcel_drop(m->in);
+    kf_block_drop(m->block);
     if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
-        kofn_parcel_drop(m->result);
+        kf_parcel_drop(m->result);
     else
         report(w, answer);
 }
 
 /* The next message; false when the worker is to end. */
-static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
+static bool receive(worker *w, kf_msg *m, kf_exposed *x)
 {
     pthread_mutex_lock(&w->box.lock);
     w->working = false;
@@ -227,7 +227,7 @@ static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
         return false;
     }
     *m = take_oldest(&w->box);
-    if (m->type == KOFN_MSG_WORK) {
+    if (m->type == KF_MSG_WORK) {
         w->working = true;
         w->task = m->task;
         atomic_store(&w->stop, false);
@@ -242,22 +242,22 @@ static bool receive(worker *w, kofn_msg *m, kf_exposed *x)
 
 static void dismiss(worker *w);
 
-static void store(worker *w, const kofn_msg *m)
+static void store(worker *w, const kf_msg *m)
 {
-    kofn_block_drop(w->block);
+    kf_block_drop(w->block);
     w->block = m->block;
-    if (kofn_block_whole(w->block))
-        report(w, (kofn_msg){.type = KOFN_MSG_STORED});
+    if (kf_block_whole(w->block))
+        report(w, (kf_msg){.type = KF_MSG_STORED});
 }
 
 /* Who cannot has a block that nobody can use, and goes. */
-static void change(worker *w, kofn_msg *m)
+static void change(worker *w, kf_msg *m)
 {
     if (kf_weather_change(&w->port->weather, w->id, &w->updates, w->block, m)) {
         dismiss(w);
-        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
-    } else if (m->type == KOFN_MSG_PIECE && !m->block) {
-        report(w, (kofn_msg){.type = KOFN_MSG_STORED});
+        report(w, (kf_msg){.type = KF_MSG_MUTE});
+    } else if (m->type == KF_MSG_PIECE && !m->block) {
+        report(w, (kf_msg){.type = KF_MSG_STORED});
     }
     kf_payload_drop(m);
 }
@@ -270,7 +270,7 @@ static void flip(worker *w, unsigned times)
         st = kf_weather_flip(&w->port->weather, w->id, &w->flipped, w->block);
     if (st) { /* there is no memory to make it its own in */
         dismiss(w);
-        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
+        report(w, (kf_msg){.type = KF_MSG_MUTE});
     }
 }
 
@@ -282,19 +282,19 @@ static void *live(void *ud)
                     .sleep_for = sleep_for,
                     .stopped = stopped,
                     .ud = w};
-    kofn_msg m;
+    kf_msg m;
 
     kf_blas_single();
     while (receive(w, &m, &x)) {
         flip(w, x.flips);
-        if (m.type == KOFN_MSG_STORE)
+        if (m.type == KF_MSG_STORE)
             store(w, &m);
-        else if (m.type == KOFN_MSG_WORK)
+        else if (m.type == KF_MSG_WORK)
             work(w, &x, &m);
         else
             change(w, &m);
     }
-    kofn_block_drop(w->block); /* not only when the port is closed */
+    kf_block_drop(w->block); /* not only when the port is closed */
     w->block = NULL;
     return NULL;
 }
@@ -405,17 +405,17 @@ static kofn_time next_change(const port *p)
     return t;
 }
 
-static kofn_status turn(port *p, kofn_msg *m)
+static kofn_status turn(port *p, kf_msg *m)
 {
     kofn_time t = port_now(&p->base);
 
     for (size_t i = 0; i < p->workers; i++)
         if (p->worker[i]->leaves && p->worker[i]->until <= t) {
             dismiss(p->worker[i]);
-            *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = (uint32_t)i};
+            *m = (kf_msg){.type = KF_MSG_BYE, .worker = (uint32_t)i};
             return KOFN_OK;
         }
-    *m = (kofn_msg){.type = KOFN_MSG_HELLO};
+    *m = (kf_msg){.type = KF_MSG_HELLO};
     p->next_join =
         t + kf_weather_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
     return start(p, &m->worker);
@@ -446,9 +446,9 @@ static kofn_status cancel(worker *w, uint32_t task)
     pthread_mutex_lock(&b->lock);
     n = b->count;
     for (size_t i = 0; i < n; i++) {
-        kofn_msg m = take(b);
+        kf_msg m = take(b);
 
-        if (m.type == KOFN_MSG_WORK && m.task == task)
+        if (m.type == KF_MSG_WORK && m.task == task)
             kf_payload_drop(&m);
         else
             put(b, &m); /* there is room: one was just taken */
@@ -461,12 +461,12 @@ static kofn_status cancel(worker *w, uint32_t task)
     pthread_mutex_unlock(&b->lock);
     if (mute) {
         dismiss(w);
-        report(w, (kofn_msg){.type = KOFN_MSG_MUTE});
+        report(w, (kf_msg){.type = KF_MSG_MUTE});
     }
     return KOFN_OK;
 }
 
-static kofn_status port_send(kofn_port *base, kofn_msg *m)
+static kofn_status port_send(kofn_port *base, kf_msg *m)
 {
     port *p = (port *)base;
     kofn_status st = KOFN_OK;
@@ -477,9 +477,9 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
-    if (m->type == KOFN_MSG_GIVE_UP)
+    if (m->type == KF_MSG_GIVE_UP)
         return port_remove(base, m->worker);
-    if (m->type == KOFN_MSG_CANCEL)
+    if (m->type == KF_MSG_CANCEL)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
     if (w->dead || (st = put(&w->box, m)))
@@ -489,7 +489,7 @@ static kofn_status port_send(kofn_port *base, kofn_msg *m)
     return st;
 }
 
-static bool from_the_dead(const port *p, const kofn_msg *m)
+static bool from_the_dead(const port *p, const kf_msg *m)
 {
     bool dead;
 
@@ -500,7 +500,7 @@ static bool from_the_dead(const port *p, const kofn_msg *m)
 }
 
 /* One message from the box, or KOFN_AGAIN at `until`. */
-static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
+static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
 {
     struct timespec at = at_time(p, until);
     int error = until > port_now(&p->base) ? 0 : ETIMEDOUT;
@@ -527,7 +527,7 @@ static kofn_status receive_until(port *p, kofn_time until, kofn_msg *m)
 }
 
 static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
-                             kofn_msg *m)
+                             kf_msg *m)
 {
     port *p = (port *)base;
     kofn_time begin = port_now(base), next;
@@ -541,9 +541,9 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         if (next <= port_now(base))
             return turn(p, m);
         st = receive_until(p, next < until ? next : until, m);
-        if (st == KOFN_OK && m->type == KOFN_MSG_HELLO) {
+        if (st == KOFN_OK && m->type == KF_MSG_HELLO) {
             p->unheard--;
-        } else if (st == KOFN_OK && m->type != KOFN_MSG_MUTE &&
+        } else if (st == KOFN_OK && m->type != KF_MSG_MUTE &&
                    from_the_dead(p, m)) {
             kf_payload_drop(m);
             continue;
@@ -565,7 +565,7 @@ static void port_close(kofn_port *base)
         if (w->started)
             pthread_join(w->thread, NULL);
         mailbox_destroy(&w->box);
-        kofn_block_drop(w->block);
+        kf_block_drop(w->block);
         kf_free(w);
     }
     mailbox_destroy(&p->box);
@@ -605,7 +605,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
     for (size_t i = 0; i < workers && !st; i++) {
         st = start(p, &id);
         if (!st) {
-            kofn_msg m = {.type = KOFN_MSG_HELLO, .worker = id};
+            kf_msg m = {.type = KF_MSG_HELLO, .worker = id};
 
             pthread_mutex_lock(&p->box.lock);
             st = put(&p->box, &m);

@@ -45,25 +45,25 @@ static kofn_status do_store(kofn_job *j, const kofn_action *a)
     return KOFN_OK;
 }
 
-static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
+static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
 {
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < j->owing; i++) {
-        kofn_msg m = {
-            .type = KOFN_MSG_STORE, .worker = j->owed[i], .block = blocks[i]};
+        kf_msg m = {
+            .type = KF_MSG_STORE, .worker = j->owed[i], .block = blocks[i]};
 
         if (st) {
-            kofn_block_drop(blocks[i]);
+            kf_block_drop(blocks[i]);
             continue;
         }
-        j->rep.sent += kofn_block_bytes(blocks[i]);
+        j->rep.sent += kf_block_bytes(blocks[i]);
         kf_run_tell_worker(j, KF_STORING, m.worker);
         j->look_at = 0;
-        if (!kofn_block_whole(m.block))
+        if (!kf_block_whole(m.block))
             st = kf_heal_add(j, m.worker, j->owed_seat[i]);
         if (st)
-            kofn_block_drop(m.block);
+            kf_block_drop(m.block);
         else
             st = j->port->send(j->port, &m);
     }
@@ -71,9 +71,9 @@ static kofn_status send_blocks(kofn_job *j, kofn_block **blocks)
 }
 
 /* Those of an operand follow those of the operands before it. */
-static kofn_status encode_blocks(kofn_job *j, kofn_block **blocks)
+static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
 {
-    kofn_block **more = kf_new(j->owing, sizeof *more);
+    kf_block **more = kf_new(j->owing, sizeof *more);
     kofn_status st = more ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < j->owing; i++)
@@ -83,7 +83,7 @@ static kofn_status encode_blocks(kofn_job *j, kofn_block **blocks)
 
         st = (j->held[o].changes ? kf_data_empty_blocks : kf_data_encode)(
             &j->held[o].resident,
-            kofn_core_code(j->core, KOFN_USES * (uint32_t)o), j->owed_seat,
+            kf_core_code(j->core, KOFN_USES * (uint32_t)o), j->owed_seat,
             j->owing, more);
         for (size_t i = 0; !st && i < j->owing; i++) {
             more[i]->next = blocks[i];
@@ -91,14 +91,14 @@ static kofn_status encode_blocks(kofn_job *j, kofn_block **blocks)
         }
     }
     for (size_t i = 0; st && i < j->owing; i++)
-        kofn_block_drop(blocks[i]);
+        kf_block_drop(blocks[i]);
     kf_free(more);
     return st;
 }
 
 kofn_status kf_job_hand_out(kofn_job *j)
 {
-    kofn_block **blocks = kf_new(j->owing, sizeof *blocks);
+    kf_block **blocks = kf_new(j->owing, sizeof *blocks);
     stopwatch watch = start_work(j);
     kofn_status st = blocks ? encode_blocks(j, blocks) : KOFN_NOMEM;
 
@@ -112,8 +112,8 @@ kofn_status kf_job_hand_out(kofn_job *j)
 
 /* Room for what comes of strips [lo, hi). */
 static kofn_status take_result(kofn_job *j, const product *p,
-                               const kf_kernel *k, const kofn_msg *m,
-                               kofn_parcel **out)
+                               const kf_kernel *k, const kf_msg *m,
+                               kf_parcel **out)
 {
     kf_extent block = kf_extent_of(p->use);
     kf_work w = {.in = &m->in->m, .lo = m->lo, .hi = m->hi};
@@ -143,8 +143,7 @@ static uint32_t oldest_running(const kofn_job *j)
 
 /* Bytes that go with it: a worker is sent an input once, however many tasks it has of
  * it. */
-static kofn_status count_input(product *p, uint32_t worker,
-                               const kofn_parcel *in)
+static kofn_status count_input(product *p, uint32_t worker, const kf_parcel *in)
 {
     while (p->feds <= worker) {
         TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
@@ -159,18 +158,18 @@ static kofn_status count_input(product *p, uint32_t worker,
 kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
-    kofn_msg m = {.type = KOFN_MSG_WORK,
-                  .worker = s->worker,
-                  .product = p->core,
-                  .task = s->task,
-                  .row = s->row,
-                  .oldest = oldest_running(j),
-                  .round = p->core,
-                  .operand = p->operand,
-                  .velocity = p->velocity,
-                  .how = kernel->how,
-                  .lo = s->lo,
-                  .hi = s->hi};
+    kf_msg m = {.type = KF_MSG_WORK,
+                .worker = s->worker,
+                .product = p->core,
+                .task = s->task,
+                .row = s->row,
+                .oldest = oldest_running(j),
+                .round = p->core,
+                .operand = p->operand,
+                .velocity = p->velocity,
+                .how = kernel->how,
+                .lo = s->lo,
+                .hi = s->hi};
     kofn_status st;
 
     s->sent = kf_job_now(j);
@@ -181,8 +180,8 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
     if (!st)
         st = take_result(j, p, kernel, &m, &m.result);
     if (st) {
-        kofn_parcel_drop(m.in);
-        kofn_block_drop(m.block);
+        kf_parcel_drop(m.in);
+        kf_block_drop(m.block);
         return st;
     }
     return j->port->send(j->port, &m);
@@ -219,10 +218,10 @@ static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 
 static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
 {
-    kofn_msg m = {.type = KOFN_MSG_CANCEL,
-                  .worker = a->worker,
-                  .product = a->product,
-                  .task = a->task};
+    kf_msg m = {.type = KF_MSG_CANCEL,
+                .worker = a->worker,
+                .product = a->product,
+                .task = a->task};
 
     slot *s = kf_job_slot(p, a->task);
 
@@ -232,7 +231,7 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
 
 static kofn_status do_give_up(kofn_job *j, const kofn_action *a)
 {
-    kofn_msg m = {.type = KOFN_MSG_GIVE_UP, .worker = a->worker};
+    kf_msg m = {.type = KF_MSG_GIVE_UP, .worker = a->worker};
 
     kf_job_lose(j, a->worker);
     j->rep.left++;
@@ -267,7 +266,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
-                           kofn_core_code(j->core, kf_job_use_number(p)),
+                           kf_core_code(j->core, kf_job_use_number(p)),
                            a->decoder));
     TRY(kf_decode(plan, a->decoder, source,
                   (kf_band){a->group, a->lo - from, a->hi - from}, &p->out,
@@ -344,8 +343,8 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
     kf_source *source = sources(p, a);
     stopwatch watch = start_work(j);
     uint32_t use = kf_job_use_number(p);
-    kf_guard_code by = {kofn_core_code(j->core, use),
-                        kofn_core_cache(j->core, use)};
+    kf_guard_code by = {kf_core_code(j->core, use),
+                        kf_core_cache(j->core, use)};
     kofn_status st = KOFN_NOMEM;
 
     kf_job_use(p, a);
@@ -363,7 +362,7 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 /* ---- the end of a product ------------------------------------------------ */
 
 static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
-                               const kofn_core_view *v)
+                               const kf_core_view *v)
 {
     while (t->row_cap < v->workers)
         TRY(kf_grow(&t->rows, &t->row_cap, t->row_cap, sizeof *t->rows));
@@ -376,7 +375,7 @@ static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
     for (size_t i = 0; i < v->workers; i++) {
         t->rows[i] = v->rows[i] * lanes;
         t->located[i] = v->located[i];
-        t->states[i] = kofn_core_worker(j->core, (uint32_t)i);
+        t->states[i] = kf_core_worker(j->core, (uint32_t)i);
     }
     if (!j->tally.parts)
         return KOFN_OK;
@@ -394,7 +393,7 @@ static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
 }
 
 static void report(kofn_job *j, product *p, const kofn_action *a,
-                   const kofn_core_view *v)
+                   const kf_core_view *v)
 {
     kofn_report *r = &p->rep;
 
@@ -421,9 +420,9 @@ static void report(kofn_job *j, product *p, const kofn_action *a,
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
 {
     kofn_report r = j->rep;
-    kofn_core_view v;
+    kf_core_view v;
 
-    kofn_core_look(j->core, &v);
+    kf_core_look(j->core, &v);
     TRY(fill_tables(j, &j->tables, j->plan->layout.lanes, &v));
     r.took = kf_job_now(j) - began;
     r.live = (unsigned)v.live;
@@ -442,7 +441,7 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
 static void keep_parcels(kofn_job *j, product *p)
 {
     for (size_t i = 0; i < p->slots; i++) {
-        kofn_parcel *came = p->slot[i].result;
+        kf_parcel *came = p->slot[i].result;
 
         p->rep.messages += came != NULL;
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
@@ -512,9 +511,9 @@ static void tell_failure(product *p, kofn_status st)
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
-    kofn_core_view v;
+    kf_core_view v;
 
-    kofn_core_look_at(j->core, p->core, &v);
+    kf_core_look_at(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v));
     report(j, p, a, &v);
     if (a->status >= 0)
@@ -588,7 +587,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
     if (count > 0) {
         watch = start_work(j);
         st = kf_messages_encode(&p->messages,
-                                kofn_core_code(j->core, kf_job_use_number(p)),
+                                kf_core_code(j->core, kf_job_use_number(p)),
                                 rows, count);
         if (!st && kf_is_stream(j))
             st = kf_pair_encode(j, p, rows, count);

@@ -24,19 +24,19 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
 {
     kofn_job *j = t->job;
     const kofn_plan *plan = j->held[t->operand].plan;
-    kofn_msg m = {.type = KOFN_MSG_UPDATE,
-                  .worker = worker,
-                  .operand = t->operand,
-                  .round = j->begun,
-                  .change = *t->change};
+    kf_msg m = {.type = KF_MSG_UPDATE,
+                .worker = worker,
+                .operand = t->operand,
+                .round = j->begun,
+                .change = *t->change};
     kofn_status st;
 
-    TRY(kf_code_factors(kofn_core_code(j->core, KOFN_USES * t->operand),
+    TRY(kf_code_factors(kf_core_code(j->core, KOFN_USES * t->operand),
                         kf_local(plan, seat), t->f, t->g));
     TRY(kf_side_take(&t->u, t->f, t->col, &m.in));
     st = kf_side_take(&t->v, t->g, t->col, &m.with);
     if (st) {
-        kofn_parcel_drop(m.in);
+        kf_parcel_drop(m.in);
         return st;
     }
     j->rep.sent += kf_parcel_bytes(m.in) + kf_parcel_bytes(m.with);
@@ -49,12 +49,12 @@ static kofn_status tell_all(telling *t)
 {
     kofn_job *j = t->job;
     const kofn_plan *plan = j->held[t->operand].plan;
-    uint32_t known = (uint32_t)kofn_core_known(j->core);
+    uint32_t known = (uint32_t)kf_core_known(j->core);
 
     for (size_t g = 0; g < plan->layout.groups; g++) {
         kf_side_choose(&t->u, g);
         for (uint32_t w = 0; w < known; w++) {
-            size_t seat = kofn_core_seat(j->core, w);
+            size_t seat = kf_core_seat(j->core, w);
 
             if (seat != SIZE_MAX && kf_group(plan, seat) == g)
                 TRY(tell_worker(t, w, seat));
@@ -98,14 +98,6 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
 
 static kofn_status check_numbers(const kofn_change *c)
 {
-    if (!c)
-        return kf_fail(KOFN_INVAL, "the change is missing; begin with "
-                                   "KOFN_CHANGE_INIT");
-    if (c->size != sizeof *c)
-        return kf_fail(KOFN_INVAL,
-                       "kofn_change says that it has %zu bytes and not %zu; "
-                       "begin with KOFN_CHANGE_INIT",
-                       c->size, sizeof *c);
     if (!isfinite(c->step) || !isfinite(c->decay) || !isfinite(c->momentum))
         return kf_fail(KOFN_NONFINITE,
                        "a change with step %g, decay %g and momentum %g: give "
@@ -235,13 +227,18 @@ static kofn_status update_by_nothing(kofn_job *j, size_t operand,
 kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
                         const kofn_matrix *U, const kofn_matrix *V)
 {
+    kofn_change c = KOFN_CHANGE_INIT;
+
     TRY(kf_job_check_operand(j, operand));
     TRY(check_job(j, operand));
-    TRY(check_numbers(change));
+    if (!change)
+        return kf_fail(KOFN_INVAL, "the change is missing; begin with "
+                                   "KOFN_CHANGE_INIT");
+    TRY(kf_given(&c, sizeof c, change, "KOFN_CHANGE_INIT"));
+    TRY(check_numbers(&c));
     if (!U != !V)
         return kf_fail(KOFN_INVAL,
                        "%s is missing; give both U and V, or neither",
                        U ? "V" : "U");
-    return U ? update(j, operand, change, U, V)
-             : update_by_nothing(j, operand, change);
+    return U ? update(j, operand, &c, U, V) : update_by_nothing(j, operand, &c);
 }

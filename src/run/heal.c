@@ -35,7 +35,7 @@ static void forget_gone(const kofn_job *j, kf_heal *h)
     size_t kept = 0, among = 0;
 
     for (size_t i = 0; i < h->count; i++) {
-        if (kofn_core_worker(j->core, h->worker[i]) != KOFN_WORKER_STORING)
+        if (kf_core_worker(j->core, h->worker[i]) != KOFN_WORKER_STORING)
             continue;
         among += i < h->among;
         h->worker[kept] = h->worker[i];
@@ -69,43 +69,43 @@ static kofn_status begin_window(kofn_job *j)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-static kofn_status send_pieces(kofn_job *j, kofn_block **blocks)
+static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
 {
     const kf_heal *h = &j->heal;
     const kf_window *w = &h->window;
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < h->among; i++) {
-        kofn_msg m = {.type = KOFN_MSG_PIECE,
-                      .worker = h->worker[i],
-                      .operand = (uint32_t)w->operand,
-                      .velocity = w->velocity,
-                      .round = j->begun,
-                      .lo = w->at,
-                      .hi = w->to,
-                      .block = blocks[i]};
+        kf_msg m = {.type = KF_MSG_PIECE,
+                    .worker = h->worker[i],
+                    .operand = (uint32_t)w->operand,
+                    .velocity = w->velocity,
+                    .round = j->begun,
+                    .lo = w->at,
+                    .hi = w->to,
+                    .block = blocks[i]};
 
         if (st) {
-            kofn_block_drop(blocks[i]);
+            kf_block_drop(blocks[i]);
             continue;
         }
-        j->rep.sent += kofn_block_bytes(blocks[i]);
+        j->rep.sent += kf_block_bytes(blocks[i]);
         st = j->port->send(j->port, &m);
     }
     return st;
 }
 
 /* What was read, as the seats have it. */
-static kofn_status encode_window(kofn_job *j, kofn_block **blocks)
+static kofn_status encode_window(kofn_job *j, kf_block **blocks)
 {
     const kf_heal *h = &j->heal;
     uint32_t use = KOFN_USES * (uint32_t)h->window.operand;
-    kofn_plan shape = kf_window_plan(&h->window, kofn_core_plan(j->core, use));
+    kofn_plan shape = kf_window_plan(&h->window, kf_core_plan(j->core, use));
     kf_resident r;
     kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
 
     if (!st)
-        st = kf_data_encode(&r, kofn_core_code(j->core, use), h->seat, h->among,
+        st = kf_data_encode(&r, kf_core_code(j->core, use), h->seat, h->among,
                             blocks);
     kf_resident_free(&r);
     return st;
@@ -113,7 +113,7 @@ static kofn_status encode_window(kofn_job *j, kofn_block **blocks)
 
 static kofn_status pass_on(kofn_job *j)
 {
-    kofn_block **blocks = kf_new(j->heal.among, sizeof *blocks);
+    kf_block **blocks = kf_new(j->heal.among, sizeof *blocks);
     kofn_status st = blocks ? encode_window(j, blocks) : KOFN_NOMEM;
 
     if (!st)
@@ -128,8 +128,8 @@ static kofn_status end_batch(kofn_job *j)
     kf_heal *h = &j->heal;
 
     for (size_t i = 0; i < h->among; i++) {
-        kofn_msg m = {
-            .type = KOFN_MSG_PIECE, .worker = h->worker[i], .round = j->begun};
+        kf_msg m = {
+            .type = KF_MSG_PIECE, .worker = h->worker[i], .round = j->begun};
 
         TRY(j->port->send(j->port, &m));
     }
@@ -164,14 +164,14 @@ static kofn_status lost(const kofn_job *j)
                    "operand %zu has changed since it was placed, and the %zu "
                    "workers that are left do not determine what it is%s; begin "
                    "again with what was fetched last",
-                   j->heal.window.operand, kofn_core_live(j->core),
+                   j->heal.window.operand, kf_core_live(j->core),
                    j->opt.errors ? " beyond doubt" : "");
 }
 
 /* Nobody can come who holds any of it. */
 static bool starves(const kofn_job *j, const product *p)
 {
-    return kf_job_starves(j, p) && kofn_core_storing(j->core) <= j->heal.count;
+    return kf_job_starves(j, p) && kf_core_storing(j->core) <= j->heal.count;
 }
 
 /* Answers may also be wrong, of whom is then said. */
@@ -222,7 +222,7 @@ static bool is_time(const kofn_job *j, const product *next)
         return false;
     if (kf_job_has_enough(j) && !is_awaited(j))
         return next && next->number != j->heal.last;
-    return kofn_core_storing(j->core) <= j->heal.count;
+    return kf_core_storing(j->core) <= j->heal.count;
 }
 
 kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy)

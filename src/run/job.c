@@ -96,7 +96,8 @@ static kofn_status check_audit(const kofn_job *j)
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                               size_t operands)
 {
-    kofn_core_options o = {.in_flight = j->opt.in_flight,
+    kofn_core_options o = {.size = sizeof o,
+                           .in_flight = j->opt.in_flight,
                            .below = j->opt.below,
                            .patience = j->opt.patience,
                            .tolerance = j->opt.tolerance,
@@ -123,7 +124,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                       j->opt.tolerance));
     TRY(kofn_core_new_all(&j->core, plan, operands, &o));
     if (j->opt.audit > 1)
-        TRY(kf_code_has_own(kofn_core_code(j->core, KOFN_USE_OWN)));
+        TRY(kf_code_has_own(kf_core_code(j->core, KOFN_USE_OWN)));
     if (j->opt.journal)
         TRY(kf_journal_open(&j->journal, j->opt.journal, plan, operands, &o));
     return kf_observe(j);
@@ -159,9 +160,9 @@ kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
     }
     j->port = port;
     j->opt = (kofn_options)KOFN_OPTIONS_INIT;
-    if (opt)
-        memcpy(&j->opt, opt, kf_min(opt->size, sizeof j->opt));
-    st = hold(j, plan, operands);
+    st = kf_given(&j->opt, sizeof j->opt, opt, "KOFN_OPTIONS_INIT");
+    if (!st)
+        st = hold(j, plan, operands);
     if (st) {
         kofn_close(j);
         return st;
@@ -229,7 +230,7 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
     TRY(kf_mat_check_range(A, "A", &most));
     raised = *A;
-    code = kofn_core_code(j->core, KOFN_USES * (uint32_t)operand);
+    code = kf_core_code(j->core, KOFN_USES * (uint32_t)operand);
     TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
     if (h->raised)
         TRY(kf_mat_check_range(&raised, "A", &most));
@@ -321,8 +322,8 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(h->plan, kofn_core_code(j->core, 0), &raised,
-                        &h->levels, &h->raised));
+    TRY(kf_raise_sparse(h->plan, kf_core_code(j->core, 0), &raised, &h->levels,
+                        &h->raised));
     TRY(kf_resident_sparse(&h->resident, j->plan, &raised));
     h->resident.raised = kf_raise_kind(h->plan, h->raised);
     return placed(j, h);
@@ -426,10 +427,10 @@ static size_t outstanding(const product *p)
 
 void kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {
-    kofn_core_view v;
+    kf_core_view v;
     kofn_report sum;
 
-    kofn_core_look(j->core, &v);
+    kf_core_look(j->core, &v);
     kf_job_sum(j, &sum);
     *p = (kofn_progress){.round = v.round,
                          .live = v.live,
@@ -447,7 +448,7 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
     for (size_t i = 0; i < j->opens; i++)
         p->outstanding += outstanding(j->open[i]);
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
-        p->crowd += kofn_core_crowded(j->core, i);
+        p->crowd += kf_core_crowded(j->core, i);
 }
 
 const kofn_plan *kofn_job_plan(const kofn_job *j)

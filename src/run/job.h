@@ -11,7 +11,7 @@
 
 /* A task of the product and, once it has come, its result. */
 typedef struct slot {
-    kofn_parcel *result;
+    kf_parcel *result;
     uint32_t task, worker, row;
     size_t group, lo, hi;
     kofn_time sent, since, over, took; /* since: when its worker could begin;
@@ -59,7 +59,7 @@ typedef struct product {
     bool room;        /* no answer of an honest worker is infinite */
     slot *slot;       /* its tasks, in the order of their numbers  */
     size_t slots, slot_cap;
-    const kofn_parcel **fed; /* per worker: the input it was given last */
+    const kf_parcel **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
     uint32_t first_task;
     size_t level; /* submessages that whoever is not late is sent for */
@@ -75,7 +75,7 @@ typedef struct product {
     kofn_plan shape;    /* stream: the plan for its shape             */
     kf_held first;      /* stream: its first operand                  */
     void *second;       /* ... and its second, where that is raised   */
-    kofn_block **block; /* stream: of each row, while it may be sent */
+    kf_block **block;   /* stream: of each row, while it may be sent */
     size_t blocks;
     kf_undecoded undecoded;
     size_t window;   /* read into a matrix of strips lo .. hi - 1 alone, for
@@ -324,7 +324,7 @@ kofn_status kf_pair_begin(kofn_job *j, product *p);
 /* Begin a round without a product, for those that are open. */
 kofn_status kf_pair_go_on(kofn_job *j);
 /* A task of it is given out: adds its block. */
-kofn_status kf_pair_given(kofn_job *j, product *p, kofn_msg *m);
+kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m);
 /* KOFN_DO_END. */
 void kf_pair_end_round(kofn_job *j);
 /* To be decoded when there is time; `source` is given away. */

@@ -27,7 +27,7 @@ static kofn_time times(kofn_time t, unsigned by)
 
 static bool half(const kofn_job *j)
 {
-    return kofn_core_live(j->core) >= kofn_core_storing(j->core);
+    return kf_core_live(j->core) >= kf_core_storing(j->core);
 }
 
 static kofn_time allowed(const kofn_job *j)
@@ -49,7 +49,7 @@ void kf_lease_stored(kofn_job *j, uint32_t worker)
 
 static kofn_status give_up(kofn_job *j, uint32_t worker)
 {
-    kofn_msg m = {.type = KOFN_MSG_GIVE_UP, .worker = worker};
+    kf_msg m = {.type = KF_MSG_GIVE_UP, .worker = worker};
     kofn_event ev = {.type = KOFN_EV_MUTE, .worker = worker};
 
     j->rep.left++;
@@ -61,10 +61,10 @@ static kofn_status give_up(kofn_job *j, uint32_t worker)
 static kofn_status look(kofn_job *j, kofn_time now)
 {
     j->look_at = KOFN_NEVER;
-    for (uint32_t i = 0; i < kofn_core_known(j->core); i++) {
+    for (uint32_t i = 0; i < kf_core_known(j->core); i++) {
         kofn_time left;
 
-        if (kofn_core_worker(j->core, i) != KOFN_WORKER_STORING)
+        if (kf_core_worker(j->core, i) != KOFN_WORKER_STORING)
             continue;
         left = allowed(j) - j->port->storing(j->port, i);
         if (left <= 0)
@@ -80,7 +80,7 @@ kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost)
     kofn_time now = kf_clock(), left;
 
     if (!j->port->storing || kf_job_lease(j) == 0 ||
-        kofn_core_storing(j->core) == 0)
+        kf_core_storing(j->core) == 0)
         return KOFN_OK;
     if (now >= j->look_at)
         TRY(look(j, now));

@@ -48,16 +48,16 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
 
 /* Only results of products that are running are kept; the core tells whether
  * they count. */
-static void file_result(kofn_job *j, kofn_msg *m)
+static void file_result(kofn_job *j, kf_msg *m)
 {
     product *p = kf_job_find(j, m->product);
     slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
 
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
-    if (m->type == KOFN_MSG_RESULT)
+    if (m->type == KF_MSG_RESULT)
         (p ? &p->rep : &j->rep)->received += kf_parcel_bytes(m->result);
-    if (m->type == KOFN_MSG_RESULT && s && s->worker == m->worker && !s->result)
+    if (m->type == KF_MSG_RESULT && s && s->worker == m->worker && !s->result)
         s->result = m->result;
     else
         kf_pool_give(&j->spare, m->result);
@@ -68,7 +68,7 @@ static void file_result(kofn_job *j, kofn_msg *m)
     }
 }
 
-static kofn_status handle(kofn_job *j, kofn_msg *m)
+static kofn_status handle(kofn_job *j, kf_msg *m)
 {
     kofn_event ev = {.worker = m->worker,
                      .product = m->product,
@@ -80,48 +80,48 @@ static kofn_status handle(kofn_job *j, kofn_msg *m)
     uint32_t worker = m->worker;
 
     switch (m->type) {
-    case KOFN_MSG_HELLO:
+    case KF_MSG_HELLO:
         ev.type = KOFN_EV_JOINED;
         j->rep.joined += late_comer;
         break;
-    case KOFN_MSG_MOVED:
+    case KF_MSG_MOVED:
         ev.type = KOFN_EV_MOVED;
         break;
-    case KOFN_MSG_STORED:
+    case KF_MSG_STORED:
         ev.type = KOFN_EV_STORED;
         kf_lease_stored(j, m->worker);
         kf_scrub_stored(j, m->worker);
         break;
-    case KOFN_MSG_NOTICE:
+    case KF_MSG_NOTICE:
         ev.type = KOFN_EV_LEAVING;
         break;
-    case KOFN_MSG_BYE:
-    case KOFN_MSG_MUTE:
-        ev.type = m->type == KOFN_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_MUTE;
+    case KF_MSG_BYE:
+    case KF_MSG_MUTE:
+        ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_MUTE;
         j->rep.left++;
         break;
-    case KOFN_MSG_RESULT:
-    case KOFN_MSG_FAILED:
-        ev.type = m->type == KOFN_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
+    case KF_MSG_RESULT:
+    case KF_MSG_FAILED:
+        ev.type = m->type == KF_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
         file_result(j, m);
         break;
-    case KOFN_MSG_STORE:
-    case KOFN_MSG_WORK:
-    case KOFN_MSG_CANCEL:
-    case KOFN_MSG_UPDATE:
-    case KOFN_MSG_PIECE:
-    case KOFN_MSG_GIVE_UP:
+    case KF_MSG_STORE:
+    case KF_MSG_WORK:
+    case KF_MSG_CANCEL:
+    case KF_MSG_UPDATE:
+    case KF_MSG_PIECE:
+    case KF_MSG_GIVE_UP:
         return kf_fail(KOFN_TRANSPORT,
                        "port %s delivered a message that only "
                        "workers receive",
                        j->port->name);
     }
-    kofn_parcel_drop(m->in);
-    kofn_block_drop(m->block);
+    kf_parcel_drop(m->in);
+    kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
     /* Who has no seat because others have its principal's is not waited for. */
-    if (m->type != KOFN_MSG_HELLO || kofn_core_crowded(j->core, worker))
+    if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
         return KOFN_OK;
     j->greeted++;
     return hand_out(j);
@@ -143,7 +143,7 @@ static void waited(kofn_job *j, kofn_time t)
 
 /* What is here already may say that nothing more is to be sent for. */
 static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
-                           kofn_msg *m)
+                           kf_msg *m)
 {
     kofn_time alarm = kf_pace_alarm(j);
 
@@ -160,8 +160,8 @@ static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
 
 static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
-    kofn_time alarm = kofn_core_alarm(j->core), before = kf_job_now(j);
-    kofn_msg m = {0};
+    kofn_time alarm = kf_core_alarm(j->core), before = kf_job_now(j);
+    kf_msg m = {0};
     kofn_status st;
 
     if (j->observers) {
@@ -250,7 +250,7 @@ kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 kofn_status kf_job_stage_now(kofn_job *j)
 {
     const product *newest = NULL;
-    kofn_core_view v;
+    kf_core_view v;
 
     if (j->next_event == j->opt.event_count)
         return KOFN_OK;
@@ -259,6 +259,6 @@ kofn_status kf_job_stage_now(kofn_job *j)
     if (!newest || newest->ended != KOFN_AGAIN ||
         j->opt.events[j->next_event].round > newest->count)
         return KOFN_OK;
-    kofn_core_look_at(j->core, newest->core, &v);
+    kf_core_look_at(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);
 }

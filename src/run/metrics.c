@@ -96,11 +96,11 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
                  {KOFN_WORKER_GONE, "gone"},
                  {KOFN_WORKER_MUTE, "mute"}};
     size_t count[KOFN_WORKER_STATES] = {0};
-    kofn_core_view v;
+    kf_core_view v;
 
-    kofn_core_look(j->core, &v);
+    kf_core_look(j->core, &v);
     for (size_t i = 0; i < v.workers; i++)
-        count[kofn_core_worker(j->core, (uint32_t)i)]++;
+        count[kf_core_worker(j->core, (uint32_t)i)]++;
     TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
     for (size_t k = 0; k < sizeof state / sizeof *state; k++)
         TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k].name,

@@ -64,7 +64,7 @@ static void lose(kofn_job *j, product *p, uint32_t worker, bool all)
  * one of those who take part in it goes. */
 void kf_job_lose(kofn_job *j, uint32_t worker)
 {
-    kofn_worker_state was = kofn_core_worker(j->core, worker);
+    kofn_worker_state was = kf_core_worker(j->core, worker);
     bool all = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT &&
                (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING);
 

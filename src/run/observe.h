@@ -7,7 +7,7 @@
 #ifndef KF_OBSERVE_H
 #define KF_OBSERVE_H
 
-#include <kofn/core.h>
+#include "core/core.h"
 
 /* What became of a task. */
 typedef enum kf_fate {
@@ -31,7 +31,7 @@ typedef enum kf_moment_type {
     KF_SPENT,   /* from, to, what: the coordinator's own work */
     KF_TASK,    /* at the end of its round: all of the below  */
     KF_ROUND,   /* from, to, status; after its tasks          */
-    KF_LISTS    /* a round of a stream is over: kofn_core_round  */
+    KF_LISTS    /* a round of a stream is over: kf_core_round  */
 } kf_moment_type;
 
 typedef struct kf_moment {

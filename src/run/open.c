@@ -32,7 +32,7 @@ kofn_status kf_job_check_whole(const kofn_job *j)
 
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
 {
-    return kofn_core_plan(j->core, KOFN_USES * operand + (uint32_t)as);
+    return kf_core_plan(j->core, KOFN_USES * operand + (uint32_t)as);
 }
 
 /* Blocks of all operands are handed out together. */

@@ -45,7 +45,7 @@ static kofn_status know(kf_pace *x, uint32_t worker)
  * gone has not to be waited for. */
 static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 {
-    size_t live = kofn_core_live(j->core);
+    size_t live = kf_core_live(j->core);
 
     return kf_ceil_div(L->enough, kf_max(1, live));
 }
@@ -144,7 +144,7 @@ bool kf_pace_cancel(kofn_job *j, slot *s)
 /* Does the core still count on what was asked of it? */
 static bool counts(const kofn_job *j, uint32_t worker)
 {
-    kofn_worker_state st = kofn_core_worker(j->core, worker);
+    kofn_worker_state st = kf_core_worker(j->core, worker);
 
     return st == KOFN_WORKER_LIVE || st == KOFN_WORKER_LEAVING;
 }
@@ -216,7 +216,7 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 {
     const kf_gait *g = &j->paced.gait[worker];
     kofn_time now = kf_job_now(j);
-    kofn_coming c = {.part = 0};
+    kf_coming c = {.part = 0};
     strides s = {g->way, KOFN_NEVER};
 
     if (g->awaited == 0)

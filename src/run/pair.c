@@ -125,7 +125,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
 void kf_pair_release(product *p)
 {
     for (size_t i = 0; i < p->blocks; i++) {
-        kofn_block_drop(p->block[i]);
+        kf_block_drop(p->block[i]);
         p->block[i] = NULL;
     }
     kf_free(p->undecoded.source);
@@ -185,7 +185,7 @@ static void forget_rows(const kofn_job *j, product *p)
         if (s->row >= p->blocks || !p->block[s->row] ||
             (j->plan->layout.repeats && s->fate == KF_FATE_CANCELLED))
             continue;
-        kofn_block_drop(p->block[s->row]);
+        kf_block_drop(p->block[s->row]);
         p->block[s->row] = NULL;
         kf_messages_forget(&p->messages, s->row);
     }
@@ -203,7 +203,7 @@ void kf_pair_end_round(kofn_job *j)
         kf_run_tell(j, &(kf_moment){.type = KF_LISTS});
     if (!j->on_round)
         return;
-    kofn_core_round(j->core, &r);
+    kf_core_round(j->core, &r);
     for (size_t i = 0; i < j->loads; i++)
         r.load = kf_larger(r.load, j->load[i]);
     j->on_round(j->on_round_ud, &r);
@@ -226,7 +226,7 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
                            size_t n)
 {
     size_t *fresh = kf_new(n, sizeof *fresh), count = 0;
-    kofn_block **made = kf_new(n, sizeof *made);
+    kf_block **made = kf_new(n, sizeof *made);
     kofn_status st = fresh && made ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; !st && i < n; i++) {
@@ -235,8 +235,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
             fresh[count++] = rows[i];
     }
     if (!st && count)
-        st = kf_data_encode(&p->first.resident, kofn_core_code(j->core, 0),
-                            fresh, count, made);
+        st = kf_data_encode(&p->first.resident, kf_core_code(j->core, 0), fresh,
+                            count, made);
     for (size_t i = 0; !st && i < count; i++)
         p->block[fresh[i]] = made[i];
     kf_free(fresh);
@@ -244,16 +244,16 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
     return st;
 }
 
-kofn_status kf_pair_given(kofn_job *j, product *p, kofn_msg *m)
+kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
     while (j->loads <= m->worker) {
         TRY(kf_grow(&j->load, &j->load_cap, j->loads, sizeof *j->load));
         j->load[j->loads++] = 0;
     }
-    m->block = kofn_block_keep(p->block[m->row]);
+    m->block = kf_block_keep(p->block[m->row]);
     m->round = j->rounds;
-    j->load[m->worker] += kofn_work_size(m->block, m);
-    p->rep.sent += kofn_block_bytes(m->block);
+    j->load[m->worker] += kf_work_size(m->block, m);
+    p->rep.sent += kf_block_bytes(m->block);
     return KOFN_OK;
 }
 

@@ -59,7 +59,7 @@ static void tables_free(tables *t)
 static void product_free(product *p)
 {
     for (size_t i = 0; i < p->slots; i++)
-        kofn_parcel_drop(p->slot[i].result);
+        kf_parcel_drop(p->slot[i].result);
     kf_pair_release(p);
     kf_free(p->block);
     kf_levels_free(&p->raised);
@@ -100,7 +100,7 @@ static size_t enough(const kofn_plan *p, bool compared)
 bool kf_job_has_enough(const kofn_job *j)
 {
     bool all = true, compared = j->opt.errors != KOFN_ERRORS_NONE;
-    size_t live = kofn_core_live(j->core);
+    size_t live = kf_core_live(j->core);
 
     for (size_t o = 0; o < j->operands; o++) {
         const kofn_plan *p = j->held[o].plan;
@@ -117,7 +117,7 @@ bool kf_job_has_enough(const kofn_job *j)
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), most = kf_job_lease(j), left;
-    size_t storing = kofn_core_storing(j->core);
+    size_t storing = kf_core_storing(j->core);
     bool live = kf_job_has_enough(j);
 
     storing -= live ? kf_min(storing, j->heal.count) : 0;
@@ -134,9 +134,9 @@ static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 
 bool kf_job_starves(const kofn_job *j, const product *p)
 {
-    kofn_core_view v;
+    kf_core_view v;
 
-    kofn_core_look_at(j->core, p->core, &v);
+    kf_core_look_at(j->core, p->core, &v);
     return v.needed > 0;
 }
 
@@ -155,7 +155,7 @@ static product *next_to_begin(const kofn_job *j)
 /* Who was located is not believed in between. */
 static void distrust(const kofn_job *j, product *p)
 {
-    if (p->as == KOFN_USE_PARTS && kofn_core_suspects(j->core) > 0)
+    if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
         kf_job_code_it(j, p);
 }
 
@@ -203,7 +203,7 @@ kofn_status kf_job_begin_now(kofn_job *j)
     product *p = next_to_begin(j);
     kofn_status st;
 
-    if (p != j->open[j->opens - 1] || kofn_core_storing(j->core) > 0 ||
+    if (p != j->open[j->opens - 1] || kf_core_storing(j->core) > 0 ||
         j->greeted < j->port->workers || kf_job_is_due(j, p) || j->scrub.on)
         return KOFN_OK;
     st = begin(j, p);

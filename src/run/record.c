@@ -101,7 +101,7 @@ static kofn_status note_lists(record *x, const kofn_job *j)
 {
     kofn_stream_round r;
 
-    kofn_core_round(j->core, &r);
+    kf_core_round(j->core, &r);
     x->shares = 0;
     for (uint32_t w = 0; w < r.workers; w++)
         TRY(note_task(x, &(kf_moment){.worker = w,

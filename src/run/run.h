@@ -2,8 +2,8 @@
 #ifndef KF_RUN_H
 #define KF_RUN_H
 
-#include <kofn/core.h>
-#include <kofn/port.h>
+#include "core/core.h"
+#include "data/port.h"
 
 #include <stdio.h>
 

@@ -97,7 +97,7 @@ static kofn_status mend(kofn_job *j, uint32_t worker)
     kofn_event lost = {.type = KOFN_EV_VOID, .worker = worker};
 
     TRY(kf_job_step(j, &judged));
-    if (kofn_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
+    if (kf_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
         return KOFN_OK;
     j->scrub.worker[worker].mending = true;
     return kf_job_step(j, &lost);
@@ -111,7 +111,7 @@ static kofn_status judge_all(kofn_job *j)
         kf_trial was = s->worker[i];
 
         s->worker[i].accused = s->worker[i].wrong = s->worker[i].first = false;
-        if (kofn_core_worker(j->core, i) != KOFN_WORKER_LIVE)
+        if (kf_core_worker(j->core, i) != KOFN_WORKER_LIVE)
             continue;
         j->rep.again += was.accused || was.first;
         if (was.first && was.wrong)
@@ -249,7 +249,7 @@ static kofn_status give_up(kofn_job *j)
 /* Of those that are made here: all are to be compared. */
 static bool awaits_blocks(const kofn_job *j)
 {
-    return kofn_core_storing(j->core) > j->heal.count;
+    return kf_core_storing(j->core) > j->heal.count;
 }
 
 kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
@@ -264,7 +264,7 @@ kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
     if (!w->reading && j->scrub.on && !(j->scrub.asked && awaits_blocks(j))) {
         if (kf_job_has_enough(j))
             TRY(begin_window(j));
-        else if (j->scrub.asked && kofn_core_storing(j->core) == 0)
+        else if (j->scrub.asked && kf_core_storing(j->core) == 0)
             TRY(give_up(j));
     }
     *busy = w->reading != NULL;

@@ -214,7 +214,7 @@ static kofn_status put_lists(trace *x, const kofn_job *j)
     kofn_stream_round r;
     char name[32];
 
-    kofn_core_round(j->core, &r);
+    kf_core_round(j->core, &r);
     from = now - r.took;
     from = from > x->over[0] ? from : x->over[0];
     x->over[0] = now;

@@ -151,6 +151,7 @@ static kofn_status deal(const kofn_layout *L, const kofn_live *live, size_t n,
 }
 
 const kofn_scheme kf_elastic = {
+    .size = sizeof(kofn_scheme),
     .name = "elastic",
     .summary = "any k of n store; work re-dealt as workers come and go",
     .cite = "Yang et al. 2018, arXiv:1812.06411",

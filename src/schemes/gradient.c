@@ -108,19 +108,16 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
 
 /* Chebyshev's points in an order that spreads neighbours, twice as large; or
  * those of the paper, +-(1 + h/2) and 0 where n is odd, ascending. */
-static kofn_status points(const kofn_layout *L, bool chebyshev, double *x)
+static void points(const kofn_layout *L, bool chebyshev, double *x)
 {
     size_t n = L->seats;
+    kf_family spread = {KOFN_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
 
     for (size_t i = 0; i < n; i++) {
         double row[2] = {0, 0}, middle = ((double)n - 1) / 2;
         double from = (double)i - middle;
-        kofn_status st = KOFN_OK;
 
-        if (chebyshev)
-            st = kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL, row);
-        if (st)
-            return st;
+        kf_basis_rows(&spread, i, row);
         if (chebyshev)
             x[i] = 2 * row[1];
         else if (n % 2)
@@ -128,17 +125,18 @@ static kofn_status points(const kofn_layout *L, bool chebyshev, double *x)
         else
             x[i] = (from + (from > 0 ? 1.5 : -1.5)) / 2;
     }
-    return KOFN_OK;
 }
 
 static kofn_status polynomial(kofn_layout *L, size_t d, size_t m,
                               bool chebyshev, double *E)
 {
     double *x = kofn_layout_table(L->seats, 1);
-    kofn_status st = x ? points(L, chebyshev, x) : KOFN_NOMEM;
+    kofn_status st = KOFN_NOMEM;
 
-    if (!st)
+    if (x) {
+        points(L, chebyshev, x);
         st = kf_gradient_paper_polynomial(L->seats, d, m, x, E);
+    }
     kofn_free(x);
     return st;
 }
@@ -306,6 +304,7 @@ static kofn_status g_cgc_layout(kofn_layout *L)
 }
 
 const kofn_scheme kf_gc = {
+    .size = sizeof(kofn_scheme),
     .name = "gc",
     .summary = "sums of gradients; any d-1 stragglers, whole messages",
     .cite = "Tandon et al. 2017, arXiv:1612.03301",
@@ -317,6 +316,7 @@ const kofn_scheme kf_gc = {
 };
 
 const kofn_scheme kf_cgc = {
+    .size = sizeof(kofn_scheme),
     .name = "cgc",
     .summary = "sums of gradients; any d-m stragglers, messages 1/m as long",
     .cite = "Ye, Abbe 2018, arXiv:1802.03475",
@@ -328,6 +328,7 @@ const kofn_scheme kf_cgc = {
 };
 
 const kofn_scheme kf_g_cgc = {
+    .size = sizeof(kofn_scheme),
     .name = "g-cgc",
     .summary = "cgc in groups of d; any d-m stragglers of each group",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",

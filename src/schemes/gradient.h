@@ -10,7 +10,7 @@
 #ifndef KF_GRADIENT_H
 #define KF_GRADIENT_H
 
-#include <kofn/scheme.h>
+#include "code/author.h"
 
 #include <math.h>
 

@@ -459,6 +459,7 @@ static kofn_status g_agc_layout(kofn_layout *L)
 }
 
 const kofn_scheme kf_agc = {
+    .size = sizeof(kofn_scheme),
     .name = "agc",
     .summary = "sums of gradients; messages grow with the stragglers there are",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
@@ -470,6 +471,7 @@ const kofn_scheme kf_agc = {
 };
 
 const kofn_scheme kf_g_agc = {
+    .size = sizeof(kofn_scheme),
     .name = "g-agc",
     .summary = "agc in groups of d; any d-1 stragglers of each group",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",

@@ -115,7 +115,7 @@ static kofn_status encode_part(const kf_dual *u, size_t j, double *N, double *X)
                 else
                     X[r * cols + r] = 1;
             }
-    return kofn_solve(w, N, cols, X);
+    return kf_solve(w, N, w, cols, X, cols);
 }
 
 /* Row (t, q, lane) of X_j. */
@@ -529,7 +529,7 @@ static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
 {
     size_t n = u->units * u->field;
     double *K = kofn_layout_table(p->rows, n), *I = kofn_layout_table(n, n);
-    double *z = kofn_layout_table(n + p->rows, 1);
+    double *z = kofn_layout_table(n + p->rows, 1), condition;
     kofn_status st = KOFN_NOMEM;
 
     if (K && I && z) {
@@ -538,7 +538,7 @@ static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
         for (size_t r = 0; r < p->rows; r++)
             for (size_t c = 0; c < n; c++)
                 K[r * n + c] = p->row[r * p->wide + p->seats + c];
-        st = kofn_pseudo(p->rows, n, K, n, I, V);
+        st = kf_pseudo(&(kf_equation){p->rows, n, K, n, I}, V, &condition);
         if (!st && !inverts(V, K, n, p->rows, z))
             st = too_few(u, count);
     }

@@ -38,7 +38,7 @@ static void dft_entry(size_t at, size_t n, double scale, size_t wide,
 {
     double c, s;
 
-    kofn_cossin(at, n, &c, &s);
+    kf_code_cossin(at, n, &c, &s);
     out[0] = out[wide + 1] = c * scale;
     out[1] = -s * scale;
     out[wide] = s * scale;
@@ -66,7 +66,7 @@ static kofn_status window_spread(size_t n, size_t d, size_t stride, double *N,
     for (size_t e = 0; e < w * w; e++)
         X[e] = e % (w + 1) == 0;
     dft_rows(n, d, stride, d, N);
-    st = kofn_solve(w, N, w, X);
+    st = kf_solve(w, N, w, w, X, w);
     *spread = 0;
     for (size_t e = 0; e < w * w; e++)
         *spread += X[e] * X[e];
@@ -146,14 +146,14 @@ static void orthonormal_columns(double *M, size_t rows, size_t cols)
 }
 
 /* Row `name` of Gaussian numbers of the field, as `field` rows. */
-static kofn_status random_row(size_t f, size_t name, size_t count,
-                              uint64_t seed, double *scratch, double *out)
+static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
+                       double *scratch, double *out)
 {
     size_t wide = count * f;
-    kofn_status st = kofn_basis_rows(KOFN_BASIS_GAUSS, name, 1, wide, 0, seed,
-                                     NULL, scratch);
+    kf_family gauss = {KOFN_BASIS_GAUSS, 1, wide, 0, seed, NULL};
 
-    for (size_t q = 0; q < count && !st; q++) {
+    kf_basis_rows(&gauss, name, scratch);
+    for (size_t q = 0; q < count; q++) {
         const double *x = scratch + q * f;
         double *at = out + q * f;
 
@@ -166,7 +166,6 @@ static kofn_status random_row(size_t f, size_t name, size_t count,
             at[wide + 1] = x[0];
         }
     }
-    return st;
 }
 
 static kofn_status random_rows(size_t f, size_t rows, size_t count,
@@ -176,7 +175,7 @@ static kofn_status random_rows(size_t f, size_t rows, size_t count,
     kofn_status st = scratch ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t r = 0; r < rows && !st; r++)
-        st = random_row(f, r, count, seed, scratch, out + r * f * count * f);
+        random_row(f, r, count, seed, scratch, out + r * f * count * f);
     kofn_free(scratch);
     return st;
 }

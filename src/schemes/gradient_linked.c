@@ -140,12 +140,11 @@ double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed)
     size_t wide = u->units + u->submessages * rest;
     double *V = kofn_layout_table(rows, wide);
 
-    for (size_t r = 0; r < rows && V; r++)
-        if (kofn_basis_rows(KOFN_BASIS_GAUSS, r, rows,
-                            u->units + (r / u->n + 1) * rest, 0, seed, NULL,
-                            V + r * wide)) {
-            kofn_free(V);
-            V = NULL;
-        }
+    for (size_t r = 0; r < rows && V; r++) {
+        size_t k = u->units + (r / u->n + 1) * rest;
+        kf_family gauss = {KOFN_BASIS_GAUSS, rows, k, 0, seed, NULL};
+
+        kf_basis_rows(&gauss, r, V + r * wide);
+    }
     return V;
 }

@@ -34,7 +34,7 @@ kofn_status kf_gradient_paper_null(size_t n, size_t d, const double *H,
 
     for (size_t i = 0; i < n && !st; i++) {
         window_of(H, s, n, i, P, b);
-        st = kofn_solve(s, P, 1, b);
+        st = kf_solve(s, P, s, 1, b, 1);
         E[i * n + i] = 1;
         for (size_t c = 0; c < s; c++)
             E[i * n + (i + 1 + c) % n] = b[c];
@@ -48,12 +48,13 @@ kofn_status kf_gradient_paper_cyclic(size_t n, size_t d, uint64_t seed,
                                      double *E)
 {
     double *H = kofn_layout_table(d, n);
+    kf_family gauss = {KOFN_BASIS_GAUSS, n, n - 1, 0, seed, NULL};
     kofn_status st = H ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t r = 0; r + 1 < d && !st; r++) {
         double *row = H + r * n;
 
-        st = kofn_basis_rows(KOFN_BASIS_GAUSS, r, n, n - 1, 0, seed, NULL, row);
+        kf_basis_rows(&gauss, r, row);
         for (size_t c = 0; c + 1 < n; c++)
             row[n - 1] -= row[c];
     }

@@ -148,6 +148,7 @@ static kofn_status bcc_decode(const kofn_layout *L, const uint32_t *seats,
 }
 
 const kofn_scheme kf_bcc = {
+    .size = sizeof(kofn_scheme),
     .name = "bcc",
     .summary = "sums of gradients; batches drawn at random, one answer of each",
     .cite = "Li et al. 2018, arXiv:1710.09990",
@@ -244,6 +245,7 @@ static kofn_status distr_bgd_decode(const kofn_layout *L, const uint32_t *seats,
 }
 
 const kofn_scheme kf_ignore = {
+    .size = sizeof(kofn_scheme),
     .name = "ignore",
     .summary = "sums of gradients; those who are missing are left out",
     .cite = "the baseline of Tandon et al. 2017, arXiv:1612.03301",
@@ -255,6 +257,7 @@ const kofn_scheme kf_ignore = {
 };
 
 const kofn_scheme kf_distr_bgd = {
+    .size = sizeof(kofn_scheme),
     .name = "distr-bgd",
     .summary = "sums of gradients; those who are missing count as last known",
     .cite = "Narayanamurthy et al. 2013, elastic distributed batch gradient "

@@ -228,6 +228,7 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
 }
 
 const kofn_scheme kf_grid = {
+    .size = sizeof(kofn_scheme),
     .name = "grid",
     .summary = "A B and B A by a grid of blocks, copied or with coded rows and "
                "columns",

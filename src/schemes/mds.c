@@ -21,6 +21,7 @@ static kofn_status layout(kofn_layout *L)
 }
 
 const kofn_scheme kf_mds = {
+    .size = sizeof(kofn_scheme),
     .name = "mds",
     .summary = "any k of n answers; stragglers are not waited for",
     .cite = "Lee et al. 2018, arXiv:1512.02673",

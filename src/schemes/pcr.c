@@ -161,14 +161,13 @@ static kofn_status settle_angles(kofn_layout *L)
 /* ---- the line ------------------------------------------------------------ */
 
 /* Chebyshev's i-th point of n, neighbours spread. */
-static kofn_status spread_point(size_t i, size_t n, double *x)
+static double spread_point(size_t i, size_t n)
 {
+    kf_family points = {KOFN_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
     double row[2] = {0};
-    kofn_status st =
-        kofn_basis_rows(KOFN_BASIS_MONOMIAL, i, n, 2, 0, 0, NULL, row);
 
-    *x = row[1];
-    return st;
+    kf_basis_rows(&points, i, row);
+    return row[1];
 }
 
 /* Chebyshev's points of an odd multiple of c are those of c and others. */
@@ -181,37 +180,30 @@ static size_t line_points(const kofn_layout *L)
 
 static bool is_node(size_t c, double x)
 {
-    for (size_t i = 0; i < c; i++) {
-        double node;
-
-        if (spread_point(i, c, &node) == KOFN_OK && fabs(x - node) < 1e-10)
+    for (size_t i = 0; i < c; i++)
+        if (fabs(x - spread_point(i, c)) < 1e-10)
             return true;
-    }
     return false;
 }
 
 /* The point of a seat: the first c at the nodes and the others elsewhere, or
  * all drawn in a little so that none is a node. */
-static kofn_status point(const kofn_layout *L, size_t seat, double *x)
+static double point(const kofn_layout *L, size_t seat)
 {
     size_t c = blocks(L), n = line_points(L), others = 0;
-    kofn_status st = KOFN_OK;
+    double x = 0;
 
     if (systematic(L) && seat < c)
-        return spread_point(seat, c, x);
-    if (!systematic(L)) {
-        st = spread_point(seat, n, x);
-        *x *= 0.999;
-        return st;
-    }
-    *x = 0;
-    for (size_t i = 0; i < n && !st; i++) {
-        st = spread_point(i, n, x);
-        others += !is_node(c, *x);
+        return spread_point(seat, c);
+    if (!systematic(L))
+        return spread_point(seat, n) * 0.999;
+    for (size_t i = 0; i < n; i++) {
+        x = spread_point(i, n);
+        others += !is_node(c, x);
         if (others == seat - c + 1)
             break;
     }
-    return st;
+    return x;
 }
 
 /* Lagrange's polynomials at x; at a node they are 1 and 0 without rounding. */
@@ -221,7 +213,7 @@ static kofn_status lagrange(size_t c, double x, double *row)
     kofn_status st = node ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < c && !st; i++)
-        st = spread_point(i, c, &node[i]);
+        node[i] = spread_point(i, c);
     for (size_t i = 0; i < c && !st; i++) {
         row[i] = 1;
         for (size_t q = 0; q < c; q++)
@@ -246,27 +238,17 @@ static void add_chebyshev(size_t K, double x, double *row)
     }
 }
 
-static kofn_status line_wants(const kofn_layout *L, double *W)
+static void line_wants(const kofn_layout *L, double *W)
 {
-    kofn_status st = KOFN_OK;
-
-    for (size_t i = 0; i < blocks(L) && !st; i++) {
-        double x;
-
-        st = spread_point(i, blocks(L), &x);
-        add_chebyshev(L->symbols, x, W);
-    }
-    return st;
+    for (size_t i = 0; i < blocks(L); i++)
+        add_chebyshev(L->symbols, spread_point(i, blocks(L)), W);
 }
 
 static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
                              double *G)
 {
-    double x;
-    kofn_status st = point(L, seat, &x);
+    double x = point(L, seat);
 
-    if (st)
-        return st;
     add_chebyshev(L->symbols, x, G);
     return lagrange(blocks(L), x, E0);
 }
@@ -393,7 +375,7 @@ static kofn_status layout(kofn_layout *L)
     if (kofn_arg(L, "basis") == CIRCLE)
         circle_wants(L, L->W);
     else
-        return line_wants(L, L->W);
+        line_wants(L, L->W);
     return KOFN_OK;
 }
 
@@ -428,6 +410,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
 }
 
 const kofn_scheme kf_pcr = {
+    .size = sizeof(kofn_scheme),
     .name = "pcr",
     .summary = "A' A x, the gradient of least squares; any 2 ceil(n/r) - 1",
     .cite = "Li et al. 2018, arXiv:1805.09934",

@@ -80,7 +80,7 @@ static cplx root(size_t up, size_t down, size_t at, size_t n)
     size_t whole = 2 * n, half = (up % whole + whole - down % whole) % whole;
     cplx z;
 
-    kofn_cossin((uint64_t)half * at % whole, whole, &z.re, &z.im);
+    kf_code_cossin((uint64_t)half * at % whole, whole, &z.re, &z.im);
     return z;
 }
 
@@ -90,8 +90,8 @@ static cplx root_power(size_t e, size_t at, size_t n)
     size_t whole = 4 * n;
     cplx z;
 
-    kofn_cossin((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, &z.re,
-                &z.im);
+    kf_code_cossin((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, &z.re,
+                   &z.im);
     return z;
 }
 
@@ -106,17 +106,19 @@ static double power(double x, size_t e)
 }
 
 /* The real point of a seat: Chebyshev's, spread, or seat + 1. */
-static kofn_status point_of(const kofn_layout *L, const kf_cut_shape *s,
-                            size_t seat, double *x)
+static double point_of(const kofn_layout *L, const kf_cut_shape *s, size_t seat)
 {
-    double row[2];
-    kofn_status st =
-        kofn_basis_rows(s->basis == KF_VANDERMONDE ? KOFN_BASIS_VANDERMONDE
+    kf_family points = {s->basis == KF_VANDERMONDE ? KOFN_BASIS_VANDERMONDE
                                                    : KOFN_BASIS_MONOMIAL,
-                        seat, s->points, 2, 0, L->seed, NULL, row);
+                        s->points,
+                        2,
+                        0,
+                        L->seed,
+                        NULL};
+    double row[2];
 
-    *x = row[1];
-    return st;
+    kf_basis_rows(&points, seat, row);
+    return row[1];
 }
 
 /* ---- exponents ----------------------------------------------------------- */
@@ -273,12 +275,11 @@ static void complex_seat(const kf_cut_shape *s, size_t seat, double *E0,
 
 /* ---- real points --------------------------------------------------------- */
 
-static kofn_status power_seat(const kofn_layout *L, const kf_cut_shape *s,
-                              size_t seat, double *E0, double *E1, double *G)
+static void power_seat(const kofn_layout *L, const kf_cut_shape *s, size_t seat,
+                       double *E0, double *E1, double *G)
 {
     grid A = grid_of_A(s), B = grid_of_input(s);
-    double x;
-    kofn_status st = point_of(L, s, seat, &x);
+    double x = point_of(L, s, seat);
 
     for (size_t j = 0; j < A.rows * A.cols; j++)
         E0[j] = power(x, exponent(&A, j % A.rows, j / A.rows));
@@ -286,26 +287,23 @@ static kofn_status power_seat(const kofn_layout *L, const kf_cut_shape *s,
         E1[j] = power(x, exponent(&B, j % B.rows, j / B.rows));
     for (size_t d = 0; s->sum > 1 && d < s->K; d++)
         G[d] = power(x, d);
-    return st;
 }
 
 /* Either the summed axis of both operands has the same orthonormal
  * polynomials, whose products integrate to 1 or 0, or nothing is summed and
  * the degrees of the products are all different. */
-static kofn_status chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
-                                  size_t seat, double *E0, double *E1,
-                                  double *G)
+static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
+                           size_t seat, double *E0, double *E1, double *G)
 {
-    kofn_status st = kofn_basis_rows(KOFN_BASIS_CHEBYSHEV, seat, L->seats, s->K,
-                                     0, L->seed, NULL, G);
+    kf_family series = {KOFN_BASIS_CHEBYSHEV, L->seats, s->K, 0, L->seed, NULL};
 
+    kf_basis_rows(&series, seat, G);
     for (size_t d = 1; d < s->K; d++)
         G[d] *= ROOT_TWO;
     for (size_t j = 0; j < s->m * s->n; j++)
         E0[j] = G[j];
     for (size_t j = 0; E1 && j < s->sum * s->p; j++)
         E1[j] = s->sum > 1 ? G[j] : G[j * s->kept];
-    return st;
 }
 
 /* ---- all ----------------------------------------------------------------- */
@@ -344,18 +342,16 @@ void kf_points_wants(const kf_cut_shape *s, double *W)
 kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
                            size_t seat, double *E0, double *E1, double *G)
 {
-    kofn_status st = KOFN_OK;
-
     switch (s->basis) {
     case KF_COMPLEX:
         complex_seat(s, seat, E0, E1, G);
         return KOFN_OK;
     case KF_CHEBYSHEV:
-        st = chebyshev_seat(L, s, seat, E0, E1, G);
+        chebyshev_seat(L, s, seat, E0, E1, G);
         break;
     case KF_MONOMIAL:
     case KF_VANDERMONDE:
-        st = power_seat(L, s, seat, E0, E1, G);
+        power_seat(L, s, seat, E0, E1, G);
         break;
     default:
         circle_seat(s, seat, E0, E1, G);
@@ -363,5 +359,5 @@ kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
     for (size_t f = 0; s->sum == 1 && f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++)
             G[kf_want(s, f, k)] = E0[f] * (E1 ? E1[k] : 1);
-    return st;
+    return KOFN_OK;
 }

@@ -342,21 +342,17 @@ static kofn_status layout(kofn_layout *L, const kind *k)
 /* B's coefficients: signs and sizes in (1/2, 1) from the same exact dyadic
  * numbers as quaternions are made of, four at a time.  One near 0 would take a
  * seat out of the game for all products with a column of B at once. */
-static kofn_status real_row(const kofn_layout *L, size_t seat, size_t p,
-                            double *row)
+static void real_row(const kofn_layout *L, size_t seat, size_t p, double *row)
 {
-    kofn_status st = KOFN_OK;
-
-    for (size_t b = 0; b < p && !st; b += 4) {
+    for (size_t b = 0; b < p; b += 4) {
         double q[16];
         uint64_t seed = kf_state64(L->seed, (uint64_t)(b / 4 + 1));
+        kf_family four = {KOFN_BASIS_QUATERNION, L->seats, 1, 0, seed, NULL};
 
-        st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, 1, 0, seed,
-                             NULL, q);
+        kf_basis_rows(&four, seat, q);
         for (size_t i = 0; i < 4 && b + i < p; i++)
             row[b + i] = (q[4 * i] + (q[4 * i] > 0 ? 1 : -1)) / 2;
     }
-    return st;
 }
 
 /* Product (i, k) is at seat i + m k: to lose several products of one row block
@@ -366,7 +362,6 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
                                        double *E0, double *E1, double *G)
 {
     size_t width = 4 * s->m;
-    kofn_status st = KOFN_OK;
 
     if (seat < s->K) {
         for (size_t l = 0; l < 4; l++)
@@ -374,13 +369,15 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
         if (E1)
             E1[seat / s->m] = 1;
     } else {
-        st = kofn_basis_rows(KOFN_BASIS_QUATERNION, seat, L->seats, s->m, 0,
-                             L->seed, NULL, E0);
-        if (E1 && !st)
-            st = real_row(L, seat, s->p, E1);
+        kf_family rows = {
+            KOFN_BASIS_QUATERNION, L->seats, s->m, 0, L->seed, NULL};
+
+        kf_basis_rows(&rows, seat, E0);
+        if (E1)
+            real_row(L, seat, s->p, E1);
     }
     kf_outer(4, width, s->p, E0, E1, G);
-    return st;
+    return KOFN_OK;
 }
 
 static kofn_status seat_of(const kofn_layout *L, const kind *k, size_t seat,
@@ -412,6 +409,7 @@ SCHEME(polydot)
 SCHEME(gpd)
 
 const kofn_scheme kf_polynomial = {
+    .size = sizeof(kofn_scheme),
     .name = "polynomial",
     .summary = "A B with rows of A and columns of B cut; any m p answers",
     .cite = "Yu et al. 2017, arXiv:1705.10464",
@@ -422,6 +420,7 @@ const kofn_scheme kf_polynomial = {
 };
 
 const kofn_scheme kf_matdot = {
+    .size = sizeof(kofn_scheme),
     .name = "matdot",
     .summary = "A B cut along the sum; fewest answers, 2n-1, each full size",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
@@ -432,6 +431,7 @@ const kofn_scheme kf_matdot = {
 };
 
 const kofn_scheme kf_polydot = {
+    .size = sizeof(kofn_scheme),
     .name = "polydot",
     .summary = "A B cut along all sides; any m p (2n-1) answers",
     .cite = "Dutta et al. 2018, arXiv:1801.10292",
@@ -442,6 +442,7 @@ const kofn_scheme kf_polydot = {
 };
 
 const kofn_scheme kf_gpd = {
+    .size = sizeof(kofn_scheme),
     .name = "gpd",
     .summary = "A B cut along all sides; any m n p + n - 1 answers",
     .cite = "Dutta et al. 2018, arXiv:1811.10751; Yu et al. 2018, "

@@ -4,7 +4,7 @@
 #ifndef KF_POLYNOMIAL_H
 #define KF_POLYNOMIAL_H
 
-#include <kofn/scheme.h>
+#include "code/author.h"
 
 /* The order of the choices of the parameter basis. */
 typedef enum kf_points {

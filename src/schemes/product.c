@@ -114,10 +114,11 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
                         double *G)
 {
     sizes s = sizes_of(L);
-    kofn_status st = kofn_basis_rows(KOFN_BASIS_QUATERNION, at % s.m2, s.m2,
-                                     s.m, 0, L->seed, NULL, E0);
+    kf_family rows = {KOFN_BASIS_QUATERNION, s.m2, s.m, 0, L->seed, NULL};
+    kofn_status st = KOFN_OK;
 
-    if (E1 && !st)
+    kf_basis_rows(&rows, at % s.m2, E0);
+    if (E1)
         st = kf_schemes_systematic_row(s.p2, s.p, L->seed, L->state, at / s.m2,
                                        E1);
     kf_outer(4, 4 * s.m, s.p, E0, E1, G);
@@ -125,6 +126,7 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
 }
 
 const kofn_scheme kf_product = {
+    .size = sizeof(kofn_scheme),
     .name = "product",
     .summary = "A B, rows of A and columns of B each with a code of their own",
     .cite = "Lee et al. 2017",

@@ -60,6 +60,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
 }
 
 const kofn_scheme kf_replication = {
+    .size = sizeof(kofn_scheme),
     .name = "replication",
     .summary = "k row bands, each on n/k workers; the first answer counts",
     .cite = "the baseline of every paper",

@@ -481,6 +481,7 @@ static kofn_status idip_seat(const kofn_layout *L, size_t i, double *E0,
     "multiplication for straggler mitigation\""
 
 const kofn_scheme kf_dip = {
+    .size = sizeof(kofn_scheme),
     .name = "dip",
     .summary = "a stream of products; what is due is finished by any lambda",
     .cite = CITE,
@@ -492,6 +493,7 @@ const kofn_scheme kf_dip = {
 };
 
 const kofn_scheme kf_idip = {
+    .size = sizeof(kofn_scheme),
     .name = "idip",
     .summary = "a stream of products; in time in all patterns of a model",
     .cite = CITE,

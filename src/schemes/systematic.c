@@ -6,7 +6,7 @@
 kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
                                   void **state)
 {
-    return kofn_basis_prepare(KOFN_BASIS_HAAR, n, k, seed, state);
+    return kf_basis_prepare(KOFN_BASIS_HAAR, n, k, seed, state);
 }
 
 /* One parity: the sum.  Two: the parts stand at directions evenly spread over the
@@ -17,13 +17,16 @@ kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
 {
     size_t q = k % 2 ? k + 3 : k + 2;
 
-    if (i < k || n - k > 2)
-        return kofn_basis_rows(KOFN_BASIS_HAAR, i, n, k, 0, seed, state, row);
+    if (i < k || n - k > 2) {
+        kf_basis_rows(&(kf_family){KOFN_BASIS_HAAR, n, k, 0, seed, state}, i,
+                      row);
+        return KOFN_OK;
+    }
     for (size_t j = 0; j < k; j++) {
         size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
         double c, d;
 
-        kofn_cossin(t, 2 * q, &c, &d);
+        kf_code_cossin(t, 2 * q, &c, &d);
         row[j] = n - k == 1 ? sqrt(1 / (double)k)
                             : sqrt(2 / (double)k) * (i == k ? c : d);
     }

@@ -2,7 +2,7 @@
 #ifndef KF_SYSTEMATIC_H
 #define KF_SYSTEMATIC_H
 
-#include <kofn/scheme.h>
+#include "code/author.h"
 
 /* A code of any k of n, [I; P] with real coefficients: those that stand on one
  * side of a product while the other has a code of its own have to commute with

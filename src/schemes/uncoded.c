@@ -58,6 +58,7 @@ static kofn_status decode(const kofn_layout *L, const uint32_t *seats, size_t n,
 }
 
 const kofn_scheme kf_uncoded = {
+    .size = sizeof(kofn_scheme),
     .name = "uncoded",
     .summary = "each row band on one worker; all must answer",
     .cite = "the baseline of every paper",

@@ -13,7 +13,7 @@ static kofn_time now(const kf_exposed *x)
     return x->own ? kf_clock() : kf_cpu_time();
 }
 
-kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
                        kofn_time *took)
 {
     kofn_time began = now(x);

@@ -199,11 +199,9 @@ static kofn_status parse_all(reader *r, size_t workers, size_t rounds)
     return check_workers(r, workers);
 }
 
-kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
-                              const char *text, size_t length, const char *name,
-                              size_t workers, size_t rounds)
+static kofn_status parse(reader r, size_t workers, size_t rounds,
+                         kofn_happening **out, size_t *count)
 {
-    reader r = {.name = name, .at = text, .end = text + length};
     kofn_status st = parse_all(&r, workers, rounds);
 
     *count = 0;
@@ -216,6 +214,15 @@ kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
         *count = r.count;
     kf_free(r.list);
     return st;
+}
+
+kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
+                              const char *text, size_t length, size_t workers,
+                              size_t rounds)
+{
+    reader r = {.name = "events", .at = text, .end = text + length};
+
+    return parse(r, workers, rounds, out, count);
 }
 
 void kofn_events_free(kofn_happening *events)
@@ -250,7 +257,8 @@ kofn_status kofn_events_read(kofn_happening **out, size_t *count,
         st = kf_fail(KOFN_FORMAT, "%s: more than %zu bytes of events", path,
                      MAX_FILE);
     else
-        st = kofn_events_parse(out, count, text, n, path, workers, rounds);
+        st = parse((reader){.name = path, .at = text, .end = text + n}, workers,
+                   rounds, out, count);
     fclose(f);
     kf_free(text);
     return st;

@@ -156,27 +156,27 @@ void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
 /* ---- blocks -------------------------------------------------------------- */
 
 kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
-                              uint32_t *count, kofn_block *b, const kofn_msg *m)
+                              uint32_t *count, kf_block *b, const kf_msg *m)
 {
     kf_rng miss, flip;
     bool missed;
 
-    if (m->type != KOFN_MSG_UPDATE)
-        return kofn_block_change(b, m);
+    if (m->type != KF_MSG_UPDATE)
+        return kf_block_change(b, m);
     miss = kf_rng_stream(w->seed, KF_FOR_MISS, worker, ++*count);
     flip = kf_rng_stream(w->seed, KF_FOR_FLIP, worker, *count);
     missed = w->miss > 0 && kf_rng_uniform(&miss) < w->miss;
     if (missed)
         kf_block_miss(b, m);
     else
-        TRY(kofn_block_change(b, m));
+        TRY(kf_block_change(b, m));
     if (w->flip > 0 && kf_rng_uniform(&flip) < w->flip)
         return kf_block_flip(b, &flip);
     return KOFN_OK;
 }
 
 kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
-                            uint32_t *count, kofn_block *b)
+                            uint32_t *count, kf_block *b)
 {
     kf_rng r =
         kf_rng_stream(w->seed, KF_FOR_FLIP, worker, UINT32_MAX - (*count)++);

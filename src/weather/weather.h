@@ -18,14 +18,13 @@ bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
 double kf_weather_leave(const kofn_weather *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
 double kf_weather_gap(const kofn_weather *w, uint32_t i);
-/* What a worker does with its block (kofn_block_change); *count of the updates
+/* What a worker does with its block (kf_block_change); *count of the updates
  * that came to it: it may miss one, or a bit of its block may flip afterwards. */
 kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
-                              uint32_t *count, kofn_block *b,
-                              const kofn_msg *m);
+                              uint32_t *count, kf_block *b, const kf_msg *m);
 /* A bit flips, as an events file asks for; *count of those that did. */
 kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
-                            uint32_t *count, kofn_block *b);
+                            uint32_t *count, kf_block *b);
 /* Make a result wrong, the same way for the same (seed, worker, task). */
 void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
                         kofn_matrix *result);
@@ -49,8 +48,8 @@ typedef struct kf_exposed {
     void *ud;
     const struct kf_own *own; /* NULL: it multiplies with BLAS */
 } kf_exposed;
-/* kofn_work as this worker does it; *took is what it made of the time. */
-kofn_status kf_emulate(kf_exposed *x, const kofn_block *b, const kofn_msg *m,
+/* kf_work_do as this worker does it; *took is what it made of the time. */
+kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
                        kofn_time *took);
 
 #endif

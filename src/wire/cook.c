@@ -10,7 +10,7 @@ static kofn_status other_numbers(void)
 /* Parts that the rows name, or those of a sum. */
 static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
 {
-    const kofn_block *b = r->block;
+    const kf_block *b = r->block;
     bool *used = kf_zero(o->parts, sizeof *used);
     uint64_t digest;
 
@@ -32,7 +32,7 @@ static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
 /* The sub-blocks of all lanes that are not zero. */
 static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
 {
-    const kofn_block *b = r->block;
+    const kf_block *b = r->block;
     size_t inner = r->rows / b->lanes, n = 0;
     bool below = b->rows > r->part_rows;
 
@@ -77,8 +77,7 @@ static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
 
 /* Sections [0, n) as pieces of a block at the coordinator, put where they
  * go. */
-static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
-                                 size_t n)
+static kofn_status copy_sections(kf_recipe *r, const kf_block *whole, size_t n)
 {
     for (size_t section = 0; section < n; section++) {
         kf_bytes scratch = {0};
@@ -104,7 +103,7 @@ static kofn_status copy_sections(kf_recipe *r, const kofn_block *whole,
 
 static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
 {
-    kofn_block whole = *r->block;
+    kf_block whole = *r->block;
 
     TRY(check_digest(r, &(kf_operand){.parts = kf_ceil_div(S->rows, whole.rows),
                                       .sparse = S,
@@ -121,7 +120,7 @@ static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
 static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
 {
     kf_subset subset = *r->block->subset;
-    kofn_block whole = {.subset = &subset};
+    kf_block whole = {.subset = &subset};
     kofn_status st;
 
     TRY(check_digest(r, &(kf_operand){.parts = subset.of, .X = X}));
@@ -176,7 +175,7 @@ static size_t copy_of(const kofn_matrix *A, const kofn_sparse *S)
 kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
                            const kofn_sparse *S)
 {
-    kofn_block *b = r->block;
+    kf_block *b = r->block;
 
     if (!(b->A ? (const void *)S : (const void *)A) ||
         (b->subset && !b->subset->formula))

@@ -14,7 +14,7 @@ enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
 enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
 /* Of this operand's alone. */
-static size_t own_sections(const kofn_block *b)
+static size_t own_sections(const kf_block *b)
 {
     if (b->empty)
         return 0;
@@ -23,7 +23,7 @@ static size_t own_sections(const kofn_block *b)
     return b->A ? SPARSE_SECTIONS : b->lanes;
 }
 
-size_t kf_wire_sections(const kofn_block *b)
+size_t kf_wire_sections(const kf_block *b)
 {
     size_t n = 0;
 
@@ -33,7 +33,7 @@ size_t kf_wire_sections(const kofn_block *b)
 }
 
 /* The operand's that the section is of, whose number among its own is left. */
-static const kofn_block *block_of(const kofn_block *b, size_t *section)
+static const kf_block *block_of(const kf_block *b, size_t *section)
 {
     for (; *section >= own_sections(b); b = b->next)
         *section -= own_sections(b);
@@ -42,14 +42,13 @@ static const kofn_block *block_of(const kofn_block *b, size_t *section)
 
 /* Entries of the plain parts of a sparse block, of which the last may reach
  * beyond A. */
-static void part_entries(const kofn_block *b, size_t j, size_t *from,
-                         size_t *to)
+static void part_entries(const kf_block *b, size_t j, size_t *from, size_t *to)
 {
     *from = b->A->ptr[kf_min(b->first[j], b->A->rows)];
     *to = b->A->ptr[kf_min(b->first[j] + b->rows, b->A->rows)];
 }
 
-static size_t entries(const kofn_block *b)
+static size_t entries(const kf_block *b)
 {
     size_t sum = 0;
 
@@ -62,7 +61,7 @@ static size_t entries(const kofn_block *b)
     return sum;
 }
 
-void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
+void kf_wire_section(const kf_block *b, size_t section, size_t *units,
                      size_t *bytes)
 {
     b = block_of(b, &section);
@@ -97,7 +96,7 @@ static kofn_status room(kf_bytes *b, size_t bytes)
 /* ---- dense --------------------------------------------------------------- */
 
 /* Sub-block t of a coded lane, rows [lo, hi) of its parts. */
-static kofn_status mix_rows(const kofn_block *b, const kf_row *row, size_t lo,
+static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
                             size_t hi, kofn_matrix into)
 {
     const kf_resident *r = b->from;
@@ -123,7 +122,7 @@ static kofn_status mix_rows(const kofn_block *b, const kf_row *row, size_t lo,
 }
 
 /* Sub-blocks stand side by side, or one below the other (block.c). */
-static kofn_status mix_lane(const kofn_block *b, size_t lane, size_t lo,
+static kofn_status mix_lane(const kf_block *b, size_t lane, size_t lo,
                             size_t hi, void *p)
 {
     size_t inner = b->from->plan->layout.inner, rows = b->from->parts.rows;
@@ -146,7 +145,7 @@ static kofn_status mix_lane(const kofn_block *b, size_t lane, size_t lo,
     return KOFN_OK;
 }
 
-static kofn_status dense_piece(const kofn_block *b, size_t lane, size_t lo,
+static kofn_status dense_piece(const kf_block *b, size_t lane, size_t lo,
                                size_t hi, kf_bytes *scratch, const void **at)
 {
     const kofn_matrix *a = &b->lane[lane];
@@ -168,8 +167,7 @@ static kofn_status dense_piece(const kofn_block *b, size_t lane, size_t lo,
 /* ---- sparse -------------------------------------------------------------- */
 
 /* Ends of rows [lo, hi), counted in the entries of the block's own parts. */
-static void sparse_ends(const kofn_block *b, size_t lo, size_t hi,
-                        uint64_t *out)
+static void sparse_ends(const kf_block *b, size_t lo, size_t hi, uint64_t *out)
 {
     size_t before = 0;
 
@@ -188,7 +186,7 @@ static void sparse_ends(const kofn_block *b, size_t lo, size_t hi,
     }
 }
 
-static void sparse_entries(const kofn_block *b, size_t section, size_t lo,
+static void sparse_entries(const kf_block *b, size_t section, size_t lo,
                            size_t hi, unsigned char *out)
 {
     size_t size = section == COLUMNS ? sizeof(uint32_t) : sizeof(double);
@@ -242,7 +240,7 @@ static kofn_status subset_piece(const kf_subset *s, size_t section, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
+kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
                           size_t hi, kf_bytes *scratch, const void **at)
 {
     size_t units, bytes;
@@ -270,7 +268,7 @@ kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
 
 /* ---- at the worker ------------------------------------------------------- */
 
-void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
+void *kf_piece_into(const kf_block *b, size_t section, size_t lo)
 {
     b = block_of(b, &section);
     if (b->subset)
@@ -286,7 +284,7 @@ void *kf_piece_into(const kofn_block *b, size_t section, size_t lo)
 }
 
 /* Before anything is read by them: the ends ascend to what there is. */
-static kofn_status check_ends(const kofn_block *b)
+static kofn_status check_ends(const kf_block *b)
 {
     const kofn_sparse *a = b->A;
 
@@ -314,7 +312,7 @@ static kofn_status check_rows(const kf_subset *s)
     return kf_mat_check_finite(&y, "numbers of a sum");
 }
 
-static kofn_status check_block(const kofn_block *b)
+static kofn_status check_block(const kf_block *b)
 {
     if (b->subset)
         return check_rows(b->subset);
@@ -328,7 +326,7 @@ static kofn_status check_block(const kofn_block *b)
     return KOFN_OK;
 }
 
-kofn_status kf_pieces_check(const kofn_block *b)
+kofn_status kf_pieces_check(const kf_block *b)
 {
     for (; b; b = b->next)
         TRY(check_block(b));

@@ -47,7 +47,7 @@ static kofn_status put_number(kf_bytes *b, size_t x)
     return put(b, little, sizeof little);
 }
 
-static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
+static kofn_status write_dense(const kf_block *b, kf_bytes *out)
 {
     const kf_resident *r = b->from;
     const kofn_layout *L = &r->plan->layout;
@@ -74,14 +74,14 @@ static kofn_status write_dense(const kofn_block *b, kf_bytes *out)
 }
 
 /* Which of its lanes are not zero throughout. */
-static kofn_status write_empty(const kofn_block *b, kf_bytes *out)
+static kofn_status write_empty(const kf_block *b, kf_bytes *out)
 {
     for (size_t l = 0; l < b->lanes; l++)
         TRY(put_number(out, b->lane[l].rows > 0));
     return KOFN_OK;
 }
 
-static kofn_status write_sparse(const kofn_block *b, kf_bytes *out)
+static kofn_status write_sparse(const kf_block *b, kf_bytes *out)
 {
     size_t units, bytes;
 
@@ -94,7 +94,7 @@ static kofn_status write_sparse(const kofn_block *b, kf_bytes *out)
     return put(out, b->weight, b->lanes * b->used * sizeof *b->weight);
 }
 
-static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
+static kofn_status write_sum(const kf_block *b, kf_bytes *out)
 {
     const kf_subset *s = b->subset;
     size_t name = s->formula ? strlen(s->formula->name) : 0;
@@ -120,7 +120,7 @@ static kofn_status write_sum(const kofn_block *b, kf_bytes *out)
 }
 
 /* Parts of the operand that the block is made of, as far as there are such. */
-static void mark_used(const kofn_block *b, const kf_operand *o, bool *used)
+static void mark_used(const kf_block *b, const kf_operand *o, bool *used)
 {
     const kf_resident *r = b->from;
 
@@ -135,7 +135,7 @@ static void mark_used(const kofn_block *b, const kf_operand *o, bool *used)
                 true;
 }
 
-static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
+static kofn_status put_digest(const kf_block *b, kf_bytes *out)
 {
     const kf_resident *r = b->from;
     kf_operand o = {.digest = r->digest};
@@ -161,7 +161,7 @@ static kofn_status put_digest(const kofn_block *b, kf_bytes *out)
     return put_number(out, digest);
 }
 
-static kofn_status write_block(const kofn_block *b, const char *source,
+static kofn_status write_block(const kf_block *b, const char *source,
                                kf_bytes *out)
 {
     bool operand = !b->empty && (!b->subset || b->subset->formula);
@@ -189,7 +189,7 @@ static kofn_status write_block(const kofn_block *b, const char *source,
                        : write_dense(b, out);
 }
 
-kofn_status kf_recipe_write(const kofn_block *b, const char *source,
+kofn_status kf_recipe_write(const kf_block *b, const char *source,
                             kf_bytes *out)
 {
     const char *name = b->next ? NULL : source;
@@ -323,7 +323,7 @@ static bool zero_lane(const kf_recipe *r, const kf_row *row)
 }
 
 /* Memory for lanes of which `full` are not zero, one below the other. */
-static kofn_status make_lanes(reader *r, kofn_block *b, size_t full)
+static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
 {
     size_t units, bytes;
 
@@ -342,7 +342,7 @@ static kofn_status make_lanes(reader *r, kofn_block *b, size_t full)
 
 static kofn_status read_empty(reader *r, kf_recipe *out)
 {
-    kofn_block *b = out->block;
+    kf_block *b = out->block;
     size_t full = 0;
 
     if (!b->rows || !b->cols)
@@ -363,7 +363,7 @@ static kofn_status read_empty(reader *r, kf_recipe *out)
 
 static kofn_status read_dense(reader *r, kf_recipe *out)
 {
-    kofn_block *b = out->block;
+    kf_block *b = out->block;
     size_t inner, full = 0;
 
     out->A_rows = number(r, SIZE_MAX / 16);
@@ -399,7 +399,7 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
 
 static kofn_status read_sparse(reader *r, kf_recipe *out)
 {
-    kofn_block *b = out->block;
+    kf_block *b = out->block;
     size_t rows, ends, weights;
 
     out->A_rows = number(r, SIZE_MAX / 2);
@@ -465,7 +465,7 @@ static kofn_status find_function(reader *r, kf_subset *s,
 /* Room for the rows of its parts, which are known. */
 static kofn_status make_rows(reader *r, kf_recipe *out, kf_subset *s)
 {
-    const kofn_block *b = out->block;
+    const kf_block *b = out->block;
     size_t most, bytes;
 
     out->A_rows = s->points;
@@ -490,7 +490,7 @@ static kofn_status make_rows(reader *r, kf_recipe *out, kf_subset *s)
 static kofn_status read_sum(reader *r, kf_recipe *out,
                             const kofn_serve_options *opt)
 {
-    kofn_block *b = out->block;
+    kf_block *b = out->block;
     kf_subset *s = make(r, 1, sizeof *s, 0);
     size_t wide, mixes, values, answer;
 
@@ -544,7 +544,7 @@ static void read_source(reader *r, kf_recipe *out)
 static kofn_status read_block(reader *r, kf_recipe *out,
                               const kofn_serve_options *opt)
 {
-    kofn_block *b = out->block;
+    kf_block *b = out->block;
     size_t kind = number(r, KINDS - 1), strips;
 
     b->dtype = number(r, KOFN_F32) == KOFN_F32 ? KOFN_F32 : KOFN_F64;
@@ -573,7 +573,7 @@ static kofn_status read_one(reader *r, kf_recipe *out,
     atomic_init(&out->block->refs, 1);
     st = read_block(r, out, opt);
     if (st) {
-        kofn_block_drop(out->block);
+        kf_block_drop(out->block);
         kf_recipe_free(out);
         *out = (kf_recipe){0};
     }
@@ -581,7 +581,7 @@ static kofn_status read_one(reader *r, kf_recipe *out,
 }
 
 /* Blocks of further operands: only their numbers come. */
-static kofn_status read_others(reader *r, kofn_block *last,
+static kofn_status read_others(reader *r, kf_block *last,
                                const kofn_serve_options *opt)
 {
     kf_recipe next;
@@ -607,7 +607,7 @@ kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
     TRY(read_one(&r, out, opt));
     st = read_others(&r, out->block, opt);
     if (st) {
-        kofn_block_drop(out->block);
+        kf_block_drop(out->block);
         kf_recipe_free(out);
         *out = (kf_recipe){0};
         return st;

@@ -55,7 +55,7 @@ typedef enum kf_stage { /* which */
 typedef struct kf_head {
     kf_wire type;
     unsigned version;
-    kofn_how how;
+    kf_how how;
     kofn_dtype dtype;
     int status;
     uint32_t task, round, product, row;
@@ -97,19 +97,19 @@ void kf_bytes_free(kf_bytes *b);
 /* What a block is made of, for those who have the operand, and the shapes of
  * its sections, for those who do not.  `source` names the operand, or is
  * NULL.  Those of several operands follow one another, and have no names. */
-kofn_status kf_recipe_write(const kofn_block *b, const char *source,
+kofn_status kf_recipe_write(const kf_block *b, const char *source,
                             kf_bytes *out);
 
 /* A block in the making at a worker. */
 typedef struct kf_recipe {
-    kofn_block *block; /* its memory is there; its numbers come in pieces, but
+    kf_block *block;  /* its memory is there; its numbers come in pieces, but
                           for those of empty ones                        */
-    size_t spare;      /* memory that may still be spent                 */
-    size_t sections;   /* in which they come                              */
-    char source[256];  /* name of the operand; "" when it has none        */
-    uint64_t digest;   /* ... and of its parts that the block is made of  */
-    unsigned raised;   /* ... KF_RAISED_*: once lines of it are raised    */
-    size_t cooked;     /* sections that were made of it                   */
+    size_t spare;     /* memory that may still be spent                 */
+    size_t sections;  /* in which they come                              */
+    char source[256]; /* name of the operand; "" when it has none        */
+    uint64_t digest;  /* ... and of its parts that the block is made of  */
+    unsigned raised;  /* ... KF_RAISED_*: once lines of it are raised    */
+    size_t cooked;    /* sections that were made of it                   */
     size_t A_rows, A_cols;
     size_t grid_rows, grid_cols; /* how the operand is cut ...              */
     size_t part_rows, part_cols; /* ... and into parts of which size        */
@@ -151,17 +151,17 @@ uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
  * section a lane, of rows; a sparse one has three, the ends of its rows, the
  * columns and the values of its entries; an empty one has none.  Those of the
  * next operand follow. */
-size_t kf_wire_sections(const kofn_block *b);
+size_t kf_wire_sections(const kf_block *b);
 /* How many units there are, and bytes in each. */
-void kf_wire_section(const kofn_block *b, size_t section, size_t *units,
+void kf_wire_section(const kf_block *b, size_t section, size_t *units,
                      size_t *bytes);
 /* Units [lo, hi) at the coordinator: *at points to them, in place where they
  * lie in one piece, else in `scratch`, grown as needed. */
-kofn_status kf_piece_from(const kofn_block *b, size_t section, size_t lo,
+kofn_status kf_piece_from(const kf_block *b, size_t section, size_t lo,
                           size_t hi, kf_bytes *scratch, const void **at);
 /* Where units from `lo` on go at a worker. */
-void *kf_piece_into(const kofn_block *b, size_t section, size_t lo);
+void *kf_piece_into(const kf_block *b, size_t section, size_t lo);
 /* Everything has come: is it a block that can be computed with? */
-kofn_status kf_pieces_check(const kofn_block *b);
+kofn_status kf_pieces_check(const kf_block *b);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct posting {
     rig r;
     kf_resident resident;
     kf_code *code;
-    kofn_block *block;
+    kf_block *block;
 } posting;
 
 /* Seat 2 of the operand, and a task for it. */
@@ -46,11 +46,11 @@ static void post(posting *p, const rig_kind *k)
                           .cols = 1,
                           .out_cols = 1};
     if (k->op == KOFN_SUM) {
-        p->o.work.how = KOFN_HOW_SUBMESSAGE;
+        p->o.work.how = KF_HOW_SUBMESSAGE;
         p->o.work.rows = p->r.A.cols + 1;
         p->o.work.out_rows = p->block->subset->lanes * p->block->subset->span;
     } else {
-        p->o.work.how = KOFN_HOW_ROWS;
+        p->o.work.how = KF_HOW_ROWS;
         p->o.work.hi = p->block->rows;
         p->o.work.rows = p->block->cols;
         p->o.work.out_rows = p->block->lanes * p->block->rows;
@@ -59,7 +59,7 @@ static void post(posting *p, const rig_kind *k)
 
 static void unpost(posting *p)
 {
-    kofn_block_drop(p->block);
+    kf_block_drop(p->block);
     kf_code_free(p->code);
     kf_resident_free(&p->resident);
     rig_down(&p->r);
@@ -97,7 +97,7 @@ static void a_worker(void **state)
         static posting p;
 
         p = (posting){0};
-        kofn_set_alloc(NULL);
+        kofn_set_alloc(NULL, NULL);
         post(&p, &kinds[i]);
         both_ways(work, &p.o, KOFN_OK, 1);
         unpost(&p);
@@ -226,17 +226,16 @@ static void a_job(void **state)
 {
     static const rig_kind kind = {
         .spec = "mds:k=2", .workers = 4, .m = 40, .n = 9, .p = 1};
-    kofn_alloc once = {fail_once, NULL};
     rig r;
 
     (void)state;
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     rig_inputs(&r, &kind);
-    kofn_set_alloc(&once);
+    kofn_set_alloc(fail_once, NULL);
     every_allocation(rounds, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 5);
     every_allocation(stream, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
     every_allocation(changing, &r, false, KOFN_TOOFEW, often(1) > 1 ? 1 : 23);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     rig_down(&r);
 }
 

@@ -313,7 +313,7 @@ static void pieces_without_end(void **state)
     p = (const port *)c->port;
     for (uint64_t i = 0; p->workers < 4 || !p->worker[3]->block; i++)
         right_round(c, i);
-    all = 4 * kofn_block_bytes(p->worker[3]->block) + 1024 * PIECE_COST;
+    all = 4 * kf_block_bytes(p->worker[3]->block) + 1024 * PIECE_COST;
     for (uint64_t i = 0; p->worker[3]->served <= all; i++)
         right_round(c, i);
     for (uint64_t i = 0; i < 300; i++)

@@ -223,7 +223,7 @@ static void those_who_end_before_they_come(void **state)
     kofn_status st = KOFN_OK;
     size_t ended = 0;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
     fleet f;
 
     (void)state;
@@ -234,7 +234,7 @@ static void those_who_end_before_they_come(void **state)
     assert_ok(kofn_port_away(&port, loop_hub(&f.net), &o));
     fleet_add(&f);
     assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
-    assert_int_equal(m.type, KOFN_MSG_HELLO);
+    assert_int_equal(m.type, KF_MSG_HELLO);
     assert_int_equal(port->wait(port, KOFN_NEVER, KOFN_SECOND / 4, &m),
                      KOFN_AGAIN);
     for (ended = 1; st >= 0 && kf_clock() < end;)

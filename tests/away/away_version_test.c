@@ -43,7 +43,7 @@ static void a_worker_of_another_version(void **state)
     kofn_transport *hub, *spoke;
     kofn_packet k;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
     loop_net net;
     kf_head h;
 

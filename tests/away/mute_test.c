@@ -308,30 +308,30 @@ static void who_never_stores_is_given_up(void **state)
  * whether it has it, is the test's to say. */
 typedef struct stage {
     kofn_port base;
-    kofn_msg queue[64];
+    kf_msg queue[64];
     size_t first, count;
     kofn_time spent[N]; /* at its block */
     bool stores[N];
     unsigned given_up; /* a bit for each */
 } stage;
 
-static kofn_status stage_send(kofn_port *base, kofn_msg *m)
+static kofn_status stage_send(kofn_port *base, kf_msg *m)
 {
     stage *p = (stage *)base;
 
-    if (m->type == KOFN_MSG_STORE && p->stores[m->worker])
+    if (m->type == KF_MSG_STORE && p->stores[m->worker])
         p->queue[p->count++] =
-            (kofn_msg){.type = KOFN_MSG_STORED, .worker = m->worker};
-    if (m->type == KOFN_MSG_GIVE_UP)
+            (kf_msg){.type = KF_MSG_STORED, .worker = m->worker};
+    if (m->type == KF_MSG_GIVE_UP)
         p->given_up |= 1u << m->worker;
-    kofn_block_drop(m->block);
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->result);
+    kf_block_drop(m->block);
+    kf_parcel_drop(m->in);
+    kf_parcel_drop(m->result);
     return KOFN_OK;
 }
 
 static kofn_status stage_wait(kofn_port *base, kofn_time until,
-                              kofn_time atmost, kofn_msg *m)
+                              kofn_time atmost, kf_msg *m)
 {
     stage *p = (stage *)base;
 
@@ -377,7 +377,7 @@ static unsigned given_up(const kofn_time spent[N], unsigned stores)
                           .close = stage_close,
                           .storing = stage_storing};
     for (uint32_t i = 0; i < N; i++) {
-        p->queue[p->count++] = (kofn_msg){.type = KOFN_MSG_HELLO, .worker = i};
+        p->queue[p->count++] = (kf_msg){.type = KF_MSG_HELLO, .worker = i};
         p->spent[i] = spent[i];
         p->stores[i] = stores >> i & 1;
     }

@@ -479,23 +479,23 @@ static void one_that_is_cancelled(void **state)
 /* ---- how it is cut ------------------------------------------------------- */
 
 typedef struct cut {
-    kofn_how how;
+    kf_how how;
     size_t lanes, rows, cols; /* of the block */
     size_t in_rows, in_cols, lo, hi;
     size_t out_rows, out_cols;
 } cut;
 
 static const cut cuts[] = {
-    {KOFN_HOW_ROWS, 1, 150, 700, 700, 1, 3, 150, 147, 1},
-    {KOFN_HOW_ROWS, 1, 150, 700, 700, 30, 0, 149, 149, 30},
-    {KOFN_HOW_ROWS, 4, 90, 300, 300, 8, 5, 85, 320, 8},
-    {KOFN_HOW_LEFT_ROWS, 1, 600, 40, 1, 600, 0, 1, 1, 40},
-    {KOFN_HOW_LEFT_ROWS, 2, 600, 40, 90, 600, 2, 80, 156, 40},
-    {KOFN_HOW_INNER, 1, 90, 700, 700, 5, 100, 650, 90, 5},
-    {KOFN_HOW_INNER, 2, 90, 350, 700, 1, 100, 400, 90, 1},
-    {KOFN_HOW_LEFT_INNER, 1, 700, 30, 1, 700, 0, 700, 1, 30},
-    {KOFN_HOW_LEFT_INNER, 2, 350, 30, 70, 700, 300, 450, 70, 30},
-    {KOFN_HOW_GRAM, 1, 400, 90, 90, 1, 0, 400, 90, 1},
+    {KF_HOW_ROWS, 1, 150, 700, 700, 1, 3, 150, 147, 1},
+    {KF_HOW_ROWS, 1, 150, 700, 700, 30, 0, 149, 149, 30},
+    {KF_HOW_ROWS, 4, 90, 300, 300, 8, 5, 85, 320, 8},
+    {KF_HOW_LEFT_ROWS, 1, 600, 40, 1, 600, 0, 1, 1, 40},
+    {KF_HOW_LEFT_ROWS, 2, 600, 40, 90, 600, 2, 80, 156, 40},
+    {KF_HOW_INNER, 1, 90, 700, 700, 5, 100, 650, 90, 5},
+    {KF_HOW_INNER, 2, 90, 350, 700, 1, 100, 400, 90, 1},
+    {KF_HOW_LEFT_INNER, 1, 700, 30, 1, 700, 0, 700, 1, 30},
+    {KF_HOW_LEFT_INNER, 2, 350, 30, 70, 700, 300, 450, 70, 30},
+    {KF_HOW_GRAM, 1, 400, 90, 90, 1, 0, 400, 90, 1},
 };
 
 static double most_work, all_work;
@@ -533,11 +533,10 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     kofn_matrix in = random_matrix(c->in_rows, c->in_cols, dtype, 2);
     own o = {.by = 1, .before = is_not_much};
     kf_own way = {multiply, &o, 1, work};
-    kofn_msg m = {
-        .type = KOFN_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
+    kf_msg m = {.type = KF_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
     double most = (dtype == KOFN_F64 ? 1e-12 : 1e-3), size, *want, *got;
-    kofn_parcel *of;
-    kofn_block *b;
+    kf_parcel *of;
+    kf_block *b;
     size_t calls;
 
     most_work = work;
@@ -547,15 +546,15 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     assert_ok(kf_parcel_around(&m.in, &in, stays, NULL, NULL));
     assert_ok(kf_parcel_new(&m.result, c->out_rows, c->out_cols, dtype));
     assert_ok(kf_work_fits(b, &m, &m.in->m, &m.result->m));
-    assert_ok(kofn_work(b, &m, NULL, NULL));
+    assert_ok(kf_work_do(b, &m, NULL, NULL));
     want = as_doubles(&m.result->m);
     assert_ok(kf_work_with(b, &m, &way, NULL, NULL));
     got = as_doubles(&m.result->m);
     size = rig_norm(&block) * rig_norm(&in) *
-           (c->how == KOFN_HOW_GRAM ? rig_norm(&block) : 1);
+           (c->how == KF_HOW_GRAM ? rig_norm(&block) : 1);
     for (size_t i = 0; i < c->out_rows * c->out_cols; i++)
         assert_at_most(fabs(want[i] - got[i]), most * size);
-    assert_true(all_work >= kofn_work_size(b, &m));
+    assert_true(all_work >= kf_work_size(b, &m));
     calls = o.calls;
     for (size_t stop = 1; stop <= 2 && calls > 2; stop++) {
         size_t left = stop;
@@ -567,11 +566,11 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     forget(&o);
     kf_free(want);
     kf_free(got);
-    kofn_parcel_drop(m.in);
-    kofn_parcel_drop(m.result);
+    kf_parcel_drop(m.in);
+    kf_parcel_drop(m.result);
     kofn_free(m.why);
-    kofn_block_drop(b);
-    kofn_parcel_drop(of);
+    kf_block_drop(b);
+    kf_parcel_drop(of);
     kf_free(block.data);
     kf_free(in.data);
 }

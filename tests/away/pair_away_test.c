@@ -240,7 +240,7 @@ static void heads_that_lie(void **state)
                     continue;
                 *at[field] = odd[i];
             } else {
-                o.work.how = (kofn_how)(1 + i);
+                o.work.how = (kf_how)(1 + i);
             }
             o.bytes = (5 * 6 + 6 * 3) * 8;
             office_serve(&o, (size_t)1 << 20);

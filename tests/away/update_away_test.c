@@ -319,31 +319,31 @@ static void sluggard_close(kofn_transport *t, kofn_time linger)
     (void)t, (void)linger;
 }
 
-static void hear(kofn_port *port, kofn_msg_type type, uint32_t worker)
+static void hear(kofn_port *port, kf_msg_type type, uint32_t worker)
 {
-    kofn_msg m;
+    kf_msg m;
 
     assert_ok(port->wait(port, KOFN_NEVER, KOFN_SECOND, &m));
     assert_int_equal(m.type, type);
     assert_int_equal(m.worker, worker);
 }
 
-static kofn_block *some_block(void)
+static kf_block *some_block(void)
 {
-    kofn_parcel *p;
-    kofn_block *b;
+    kf_parcel *p;
+    kf_block *b;
 
     assert_ok(kf_parcel_new(&p, 4, 6, KOFN_F64));
     assert_ok(kf_block_around(&b, p, 1, 4, 6));
-    kofn_parcel_drop(p);
+    kf_parcel_drop(p);
     b->empty = b->changes = true;
     return b;
 }
 
 static void update(kofn_port *port, uint32_t worker, size_t rows)
 {
-    kofn_msg m = {
-        .type = KOFN_MSG_UPDATE, .worker = worker, .change = KOFN_CHANGE_INIT};
+    kf_msg m = {
+        .type = KF_MSG_UPDATE, .worker = worker, .change = KOFN_CHANGE_INIT};
 
     assert_ok(kf_parcel_new(&m.in, rows, 4, KOFN_F64));
     assert_ok(kf_parcel_new(&m.with, rows, 6, KOFN_F64));
@@ -358,7 +358,7 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
 {
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
     size_t n = 0;
 
     s->base = (kofn_transport){.name = "test",
@@ -367,8 +367,8 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
                                .forget = sluggard_forget,
                                .close = sluggard_close};
     assert_ok(kofn_port_away(&port, &s->base, &opt));
-    hear(port, KOFN_MSG_HELLO, 0);
-    m = (kofn_msg){.type = KOFN_MSG_STORE, .worker = 0, .block = some_block()};
+    hear(port, KF_MSG_HELLO, 0);
+    m = (kf_msg){.type = KF_MSG_STORE, .worker = 0, .block = some_block()};
     assert_ok(port->send(port, &m));
     assert_int_equal(s->stores, 1);
     while (n < most && s->updates == n) {
@@ -378,8 +378,8 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
             assert_int_equal(port->wait(port, 0, 0, &m), KOFN_AGAIN);
     }
     if (s->updates < n) {
-        hear(port, KOFN_MSG_BYE, 0);
-        hear(port, KOFN_MSG_HELLO, 1);
+        hear(port, KF_MSG_BYE, 0);
+        hear(port, KF_MSG_HELLO, 1);
         update(port, 0, rows); /* nobody is there */
         assert_int_equal(port->wait(port, 0, 0, &m), KOFN_AGAIN);
     }
@@ -446,7 +446,7 @@ typedef struct posting {
     rig r;
     kf_resident resident;
     kf_code *code;
-    kofn_block *block;
+    kf_block *block;
 } posting;
 
 static void post(posting *p)
@@ -466,7 +466,7 @@ static void post(posting *p)
 
 static void unpost(posting *p)
 {
-    kofn_block_drop(p->block);
+    kf_block_drop(p->block);
     kf_code_free(p->code);
     kf_resident_free(&p->resident);
     rig_down(&p->r);

@@ -32,8 +32,6 @@ static void *watching(void *ud, void *p, size_t want)
     return now + 64;
 }
 
-static const kofn_alloc watch = {watching, NULL};
-
 /* ---- heads --------------------------------------------------------------- */
 
 static kf_head random_head(uint64_t seed)
@@ -45,7 +43,7 @@ static kf_head random_head(uint64_t seed)
         any[i] = kf_rng_below(&r, UINT64_MAX);
     return (kf_head){.type = seed % 2 ? KF_WIRE_RESULT : KF_WIRE_PIECE,
                      .version = KF_WIRE_VERSION,
-                     .how = (kofn_how)(seed % 6),
+                     .how = (kf_how)(seed % 6),
                      .dtype = (kofn_dtype)(seed % 2),
                      .velocity = seed % 3 == 1,
                      .operand = (uint32_t)(any[13] % 65536),
@@ -165,7 +163,7 @@ static void place(const both *t, kf_resident *r)
     }
 }
 
-static double number_at(const kofn_block *b, size_t l, size_t i, size_t j)
+static double number_at(const kf_block *b, size_t l, size_t i, size_t j)
 {
     const kofn_matrix *a = &b->lane[l];
 
@@ -177,7 +175,7 @@ static double number_at(const kofn_block *b, size_t l, size_t i, size_t j)
 
 /* Sums of a few terms may be taken in another order when rows are made one
  * by one: of numbers up to 5, by coefficients that are not large. */
-static void same_lanes(const kofn_block *a, const kofn_block *b)
+static void same_lanes(const kf_block *a, const kf_block *b)
 {
     double most = a->dtype == KOFN_F64 ? 1e-14 : 1e-5;
 
@@ -196,7 +194,7 @@ static void same_lanes(const kofn_block *a, const kofn_block *b)
 }
 
 /* The plain parts that a sparse block mixes, as dense ones. */
-static void same_sparse(const kofn_block *a, const kofn_block *b)
+static void same_sparse(const kf_block *a, const kf_block *b)
 {
     size_t n = a->rows * a->cols;
 
@@ -204,7 +202,7 @@ static void same_sparse(const kofn_block *a, const kofn_block *b)
     assert_memory_equal(a->weight, b->weight,
                         a->lanes * a->used * sizeof(double));
     for (size_t k = 0; k < a->used; k++) {
-        const kofn_block *of[2] = {a, b};
+        const kf_block *of[2] = {a, b};
         double *x = numbers(2 * n, sizeof *x);
 
         for (size_t w = 0; w < 2; w++)
@@ -247,7 +245,7 @@ static void same_subsets(const kf_subset *a, const kf_subset *b)
     }
 }
 
-static void same_block(const kofn_block *a, const kofn_block *b)
+static void same_block(const kf_block *a, const kf_block *b)
 {
     if (a->subset)
         same_subsets(a->subset, b->subset);
@@ -258,7 +256,7 @@ static void same_block(const kofn_block *a, const kofn_block *b)
 }
 
 /* All that is missing, a few units at a time. */
-static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
+static void send_pieces(both *t, const kf_block *far, const kf_recipe *r,
                         size_t section)
 {
     for (; section < r->sections; section++) {
@@ -286,7 +284,7 @@ static void send_pieces(both *t, const kofn_block *far, const kf_recipe *r,
 static void done(kf_recipe *r)
 {
     kf_recipe_free(r);
-    kofn_block_drop(r->block);
+    kf_block_drop(r->block);
 }
 
 /* Whatever is wrong with it, no more than is allowed is ever allocated. */
@@ -325,7 +323,7 @@ static void refusals(const kf_bytes *recipe)
     free(copy);
 }
 
-static void count(const kofn_block *b, const kf_recipe *r, met *m)
+static void count(const kf_block *b, const kf_recipe *r, met *m)
 {
     size_t inner = r->rows ? r->rows / b->lanes : 1;
 
@@ -340,8 +338,8 @@ static void count(const kofn_block *b, const kf_recipe *r, met *m)
     }
 }
 
-static void travel(both *t, const kofn_block *near, const kofn_block *far,
-                   bool all, met *m)
+static void travel(both *t, const kf_block *near, const kf_block *far, bool all,
+                   met *m)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kf_bytes recipe = {0}, again = {0};
@@ -380,7 +378,7 @@ static void run_kind(const rig_kind *k, met *m)
 {
     both t = {.draw = kf_rng_stream(k->m, KF_FOR_DATA, 8, 8)};
     size_t seats[32];
-    kofn_block *near[32], *far[32];
+    kf_block *near[32], *far[32];
 
     rig_inputs(&t.r, k);
     t.y = random_matrix(t.r.A.rows, 1, KOFN_F64, 9);
@@ -394,8 +392,8 @@ static void run_kind(const rig_kind *k, met *m)
     assert_ok(kf_data_encode(&t.far, t.code, seats, k->workers, far));
     for (size_t i = 0; i < k->workers; i++) {
         travel(&t, near[i], far[i], i == 1, m);
-        kofn_block_drop(near[i]);
-        kofn_block_drop(far[i]);
+        kf_block_drop(near[i]);
+        kf_block_drop(far[i]);
     }
     kf_code_free(t.code);
     kf_resident_free(&t.near);
@@ -437,7 +435,7 @@ static void blocks_that_travel(void **state)
     met m = {0};
 
     (void)state;
-    kofn_set_alloc(&watch);
+    kofn_set_alloc(watching, NULL);
     for (size_t i = 0; (spec = spec_at(i, more, 3)); i++) {
         size_t served = 0;
 
@@ -467,7 +465,7 @@ static void blocks_that_travel(void **state)
             fail_msg("no block of %s was sent", spec);
     }
     assert_int_equal(held, 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     print_message(
         "lanes: %zu plain, %zu coded, %zu zero, %zu side by side, %zu "
         "below; %zu sparse, %zu sums\n",

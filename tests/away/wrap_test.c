@@ -110,7 +110,7 @@ static kofn_status read_it(const note *b)
     st = kf_recipe_read(&r, b->p, b->n, &o);
     if (st == KOFN_OK) {
         kf_recipe_free(&r);
-        kofn_block_drop(r.block);
+        kf_block_drop(r.block);
     }
     return st;
 }
@@ -159,16 +159,16 @@ static void tasks(void **state)
     kofn_matrix in = {NULL, 1, 1, 1, KOFN_F64};
     kofn_matrix out = {NULL, 16, 1, 1, KOFN_F64}; /* 17 (ALL / 17 + 1) */
     kf_subset subset = {.lanes = 17, .span = ALL / 17 + 1, .submessages = 1};
-    kofn_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
-    kofn_block left = {.lanes = 17, .rows = 1, .cols = 1};
-    kofn_block submessage = {.subset = &subset};
-    kofn_msg m = {.how = KOFN_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
+    kf_block zero = {.lanes = 17, .rows = ALL / 17 + 1, .cols = 1};
+    kf_block left = {.lanes = 17, .rows = 1, .cols = 1};
+    kf_block submessage = {.subset = &subset};
+    kf_msg m = {.how = KF_HOW_ROWS, .lo = 0, .hi = ALL / 17 + 1};
 
     (void)state;
     assert_int_equal(kf_work_fits(&zero, &m, &in, &out), KOFN_SHAPE);
-    m.how = KOFN_HOW_SUBMESSAGE;
+    m.how = KF_HOW_SUBMESSAGE;
     assert_int_equal(kf_work_fits(&submessage, &m, &in, &out), KOFN_SHAPE);
-    m.how = KOFN_HOW_LEFT_ROWS;
+    m.how = KF_HOW_LEFT_ROWS;
     in.rows = m.hi;
     assert_int_equal(kf_work_fits(&left, &m, &in, &out), KOFN_SHAPE);
     m.hi = 3;
@@ -197,30 +197,29 @@ static void *weigh(void *ud, void *p, size_t want)
  * for their mix does not grow with them. */
 static void many_lanes(void **state)
 {
-    const kofn_alloc weighing = {weigh, NULL};
     const size_t lanes = 60000, rows = 1000;
-    kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = rows};
+    kf_msg m = {.how = KF_HOW_GRAM, .hi = rows};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kf_recipe r;
     note b;
 
     (void)state;
-    kofn_set_alloc(&weighing);
+    kofn_set_alloc(weigh, NULL);
     sparse(&b, lanes, rows, 0);
     assert_ok(kf_recipe_read(&r, b.p, b.n, &o));
     assert_ok(kf_parcel_new(&m.in, 4, 1, KOFN_F64));
     assert_ok(kf_parcel_new(&m.result, 4, 1, KOFN_F64));
     memset(m.in->m.data, 0, 32);
     assert_ok(kf_work_fits(r.block, &m, &m.in->m, &m.result->m));
-    assert_ok(kofn_work(r.block, &m, NULL, NULL));
+    assert_ok(kf_work_do(r.block, &m, NULL, NULL));
     assert_at_most((double)peak, 32 << 20);
-    kofn_parcel_drop(m.in);
-    kofn_parcel_drop(m.result);
+    kf_parcel_drop(m.in);
+    kf_parcel_drop(m.result);
     kofn_free(m.why);
     kf_recipe_free(&r);
-    kofn_block_drop(r.block);
+    kf_block_drop(r.block);
     assert_int_equal(held, 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Half of a batch would begin before the first point. */
@@ -265,14 +264,14 @@ static void workers(void **state)
     refuses(&b, (kf_head){0});
     sum(&b, 17, 1, ALL / 17 + 1);
     refuses(&b, (kf_head){.type = KF_WIRE_WORK,
-                          .how = KOFN_HOW_SUBMESSAGE,
+                          .how = KF_HOW_SUBMESSAGE,
                           .rows = 4,
                           .cols = 1,
                           .out_rows = 16,
                           .out_cols = 1});
     zeros(&b, 17, ALL / 17 + 1);
     refuses(&b, (kf_head){.type = KF_WIRE_WORK,
-                          .how = KOFN_HOW_ROWS,
+                          .how = KF_HOW_ROWS,
                           .rows = 1,
                           .cols = 1,
                           .hi = ALL / 17 + 1,

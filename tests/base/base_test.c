@@ -146,6 +146,36 @@ static void reports_add_up(void **state)
     assert_int_equal(sum.liars, 0);
 }
 
+/* A struct of whoever was compiled before it grew, and after; and one that was not
+ * begun as it should be. */
+static void structs_of_other_sizes(void **state)
+{
+    typedef struct grown {
+        size_t size;
+        int a, b;
+        double c;
+    } grown;
+    struct {
+        grown now;
+        double later;
+    } longer = {{sizeof longer, 4, 5, 6}, 7};
+    grown all = {sizeof all, 1, 2, 3}, shorter = {offsetof(grown, b), 8, 9, 10},
+          none = {0};
+
+    (void)state;
+    assert_ok(kf_given(&all, sizeof all, NULL, "GROWN_INIT"));
+    assert_true(all.a == 1 && all.b == 2 && all.c == 3);
+    assert_ok(kf_given(&all, sizeof all, &shorter, "GROWN_INIT"));
+    assert_true(all.a == 8 && all.b == 2 && all.c == 3);
+    assert_int_equal(all.size, sizeof all);
+    assert_ok(kf_given(&all, sizeof all, &longer, "GROWN_INIT"));
+    assert_true(all.a == 4 && all.b == 5 && all.c == 6);
+    assert_int_equal(all.size, sizeof all);
+    assert_status(KOFN_INVAL, kf_given(&all, sizeof all, &none, "GROWN_INIT"));
+    assert_non_null(strstr(kofn_errmsg(), "GROWN_INIT"));
+    assert_true(all.a == 4);
+}
+
 TEST_FILE(base_test)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +186,7 @@ TEST_FILE(base_test)
         cmocka_unit_test(streams_are_independent_and_repeat),
         cmocka_unit_test(heap_orders_and_breaks_ties),
         cmocka_unit_test(reports_add_up),
+        cmocka_unit_test(structs_of_other_sizes),
     };
 
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -213,7 +213,7 @@ static bool read_back(rig *r, const uint32_t *set, size_t n)
     kofn_matrix block[8];
     kf_source source[8];
     kf_scratch scratch = {0};
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, r->reading, set, n, false);
 
     if (rank_with(r, set, n, SIZE_MAX) < r->plan->parts) {
@@ -446,7 +446,8 @@ static kofn_status decode_corners(const kofn_layout *L, const uint32_t *seats,
 static void sums_of_two_outer_products(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme corners = {.name = "corners",
+    static const kofn_scheme corners = {.size = sizeof(kofn_scheme),
+                                        .name = "corners",
                                         .ops = KOFN_MATMUL,
                                         .params = none,
                                         .layout = layout_of_corners,
@@ -456,7 +457,7 @@ static void sums_of_two_outer_products(void **state)
     kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
     kofn_plan *plan, *reader;
     kf_code *code, *reading;
-    kf_decoder *d;
+    kofn_decoder *d;
     double f[2], g[2];
 
     (void)state;
@@ -502,7 +503,8 @@ static kofn_status seat_of_pairs(const kofn_layout *L, size_t seat, double *E0,
 static void every_lane_counts(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme pairs = {.name = "pairs",
+    static const kofn_scheme pairs = {.size = sizeof(kofn_scheme),
+                                      .name = "pairs",
                                       .ops = KOFN_MATMUL,
                                       .params = none,
                                       .layout = layout_of_pairs,
@@ -546,7 +548,8 @@ static kofn_status seat_of_nothing(const kofn_layout *L, size_t seat,
 static void nothing_is_an_outer_product(void **state)
 {
     static const kofn_param none[] = {{0}};
-    static const kofn_scheme nothing = {.name = "nothing",
+    static const kofn_scheme nothing = {.size = sizeof(kofn_scheme),
+                                        .name = "nothing",
                                         .ops = KOFN_MATMUL,
                                         .params = none,
                                         .layout = layout_of_nothing,

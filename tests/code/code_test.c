@@ -61,7 +61,7 @@ static double *survivor_rows(rig *r, const uint32_t *set, size_t n)
 }
 
 /* wants x results, copies included. */
-static double *whole_decoder(const kf_decoder *d)
+static double *whole_decoder(const kofn_decoder *d)
 {
     double *F = numbers(d->wants * d->results);
     size_t row = 0;
@@ -147,7 +147,7 @@ static int plain_result(const double *G, size_t results, size_t wants, size_t w)
     return KF_MIXED;
 }
 
-static void copies_what_is_plain(const double *G, const kf_decoder *d)
+static void copies_what_is_plain(const double *G, const kofn_decoder *d)
 {
     for (size_t w = 0; w < d->wants; w++)
         assert_int_equal(d->copy[w], plain_result(G, d->results, d->wants, w));
@@ -157,7 +157,7 @@ static void check_exact_set(rig *r, const uint32_t *set, size_t count)
 {
     double *G = survivor_rows(r, set, count), *F, *W, cond;
     size_t n = r->wants;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     assert_ok(kf_decoder_new(&d, r->code, set, count, false));
     F = whole_decoder(d);
@@ -216,7 +216,7 @@ static void every_set_is_inverted(void **state)
 /* What least squares makes of more results than unknowns, by LAPACK.  Plain
  * symbols are taken as they are; the others solve G_QU x_U = y_Q - G_QK x_K
  * for the results Q that say something about them. */
-static double *least_squares_decoder(const rig *r, const kf_decoder *d,
+static double *least_squares_decoder(const rig *r, const kofn_decoder *d,
                                      const double *G)
 {
     size_t n = d->wants, m = d->results, rows = 0, cols = 0;
@@ -254,7 +254,7 @@ static double *least_squares_decoder(const rig *r, const kf_decoder *d,
 static void check_surplus_set(rig *r, const uint32_t *set, size_t count)
 {
     double *G = survivor_rows(r, set, count), *F, *W, cond;
-    kf_decoder *d;
+    kofn_decoder *d;
     size_t m = count * r->lanes;
 
     assert_ok(kf_decoder_new(&d, r->code, set, count, false));
@@ -299,7 +299,7 @@ static void too_few_is_said(void **state)
         rig_up(&r, spec, 8, KOFN_F64);
         first_set(set, 4);
         do {
-            kf_decoder *d;
+            kofn_decoder *d;
 
             assert_status(KOFN_TOOFEW,
                           kf_decoder_new(&d, r.code, set, 4, false));
@@ -323,7 +323,7 @@ static void partial_decoders(void **state)
     for (size_t n = 1; n <= 4; n++) {
         first_set(set, n);
         do {
-            kf_decoder *d;
+            kofn_decoder *d;
             size_t plain = 0;
 
             assert_ok(kf_decoder_new(&d, r.code, set, n, true));
@@ -355,7 +355,7 @@ static void check_prediction(size_t n, size_t k, size_t columns, double terms64,
     double c64 = 0x1p-53 * sqrt(576 + 0.8 * terms64);
     double c32 = 0x1p-24 * sqrt(6.5 + 0.8 * terms32);
     kofn_problem pb = {KOFN_MATVEC, 1000, columns, 1, KOFN_F64, false};
-    kf_decoder *d[2];
+    kofn_decoder *d[2];
     uint32_t set[300];
     rig r[2];
 
@@ -395,7 +395,7 @@ static void condition_is_lapacks(void **state)
 {
     static const uint32_t set[] = {0, 2, 3, 5, 7};
     double *G, *W, cond;
-    kf_decoder *d;
+    kofn_decoder *d;
     rig r;
 
     (void)state;
@@ -417,7 +417,7 @@ static void condition_is_lapacks(void **state)
 static void cache_knows_sets(void **state)
 {
     uint32_t set[5], copy[5];
-    const kf_decoder *first[56], *d;
+    const kofn_decoder *first[56], *d;
     kf_cache *cache;
     rig r;
 
@@ -455,7 +455,7 @@ static void cache_drops_the_least_recent(void **state)
 {
     static const uint32_t sets[4][5] = {
         {0, 1, 5, 6, 7}, {0, 2, 5, 6, 7}, {1, 2, 5, 6, 7}, {3, 4, 5, 6, 7}};
-    const kf_decoder *d[4], *e;
+    const kofn_decoder *d[4], *e;
     double *kept = NULL;
     kf_cache *cache;
     rig r;
@@ -488,7 +488,7 @@ static void cache_drops_the_least_recent(void **state)
 static void cache_survives_no_budget(void **state)
 {
     static const uint32_t set[5] = {0, 1, 5, 6, 7};
-    const kf_decoder *d;
+    const kofn_decoder *d;
     kf_cache *cache;
     long before;
     rig r;
@@ -513,7 +513,7 @@ static void cache_survives_no_budget(void **state)
 static void cache_keeps_what_is_in_use(void **state)
 {
     static const uint32_t sets[2][5] = {{0, 1, 5, 6, 7}, {0, 2, 5, 6, 7}};
-    const kf_decoder *d, *e;
+    const kofn_decoder *d, *e;
     kf_cache *cache;
     long empty;
     rig r;
@@ -540,6 +540,7 @@ static void cache_keeps_what_is_in_use(void **state)
 /* ---- a scheme of one's own: figure 1 of the paper ------------------------ */
 
 static const kofn_scheme fig1_scheme = {
+    .size = sizeof(kofn_scheme),
     .name = "fig1",
     .ops = KOFN_MATVEC | KOFN_MATMUL,
     .params = fig1_no_params,
@@ -555,7 +556,7 @@ static void figure_1_decodes(void **state)
                                     {0.0, 1.5, -0.6666666666666666},
                                     {-0.0, -0.5, 0.3333333333333333}};
     static const uint32_t set[] = {0, 4, 5};
-    kf_decoder *d;
+    kofn_decoder *d;
     double *F;
     rig r = {0};
 
@@ -642,6 +643,24 @@ static void singular_sets_are_refused(void **state)
     kf_free(y);
 }
 
+static void schemes_say_how_long_they_are(void **state)
+{
+    kofn_scheme old = fig1_scheme;
+    kofn_plan *plan;
+
+    (void)state;
+    old.size = offsetof(kofn_scheme, decode); /* has no such hook */
+    old.decode = (kofn_status(*)(const kofn_layout *, const uint32_t *, size_t,
+                                 double *))(uintptr_t)1;
+    assert_ok(kofn_plan_new_for(&plan, &matvec, &old, NULL, 6, 1));
+    assert_null(plan->scheme->decode);
+    kofn_plan_free(plan);
+    old.size = 0;
+    assert_status(KOFN_INVAL,
+                  kofn_plan_new_for(&plan, &matvec, &old, NULL, 6, 1));
+    assert_non_null(strstr(kofn_errmsg(), "sizeof(kofn_scheme)"));
+}
+
 TEST_FILE(code_test)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +677,7 @@ TEST_FILE(code_test)
         cmocka_unit_test(figure_1_decodes),
         cmocka_unit_test(figure_1_multiplies),
         cmocka_unit_test(singular_sets_are_refused),
+        cmocka_unit_test(schemes_say_how_long_they_are),
     };
 
     return cmocka_run_group_tests_name("code", tests, setup, NULL);

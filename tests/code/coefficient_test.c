@@ -5,12 +5,12 @@
 static double *basis_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
                           uint64_t seed)
 {
-    size_t lanes = kofn_basis_lanes(b);
+    size_t lanes = kf_basis_lanes(b);
     double *rows = numbers(lanes * lanes * k);
     void *table;
 
-    assert_ok(kofn_basis_prepare(b, n, k, seed, &table));
-    assert_ok(kofn_basis_rows(b, i, n, k, w, seed, table, rows));
+    assert_ok(kf_basis_prepare(b, n, k, seed, &table));
+    kf_basis_rows(&(kf_family){b, n, k, w, seed, table}, i, rows);
     kofn_free(table);
     return rows;
 }
@@ -70,14 +70,14 @@ static void open_rows_do_not_depend_on_n(void **state)
 
     (void)state;
     for (size_t o = 0; o < 3; o++) {
-        size_t lanes = kofn_basis_lanes(open[o]), size = lanes * lanes * 9;
+        size_t lanes = kf_basis_lanes(open[o]), size = lanes * lanes * 9;
         double *a = basis_rows(open[o], 70, 12, 9, 0, 1);
         double *b = basis_rows(open[o], 70, 500, 9, 0, 1);
         double *wide = basis_rows(open[o], 70, 500, 20, 0, 1);
         double *other = basis_rows(open[o], 71, 12, 9, 0, 1);
         double *reseeded = basis_rows(open[o], 70, 12, 9, 0, 2);
 
-        assert_true(kofn_basis_open(open[o]));
+        assert_true(kf_basis_open(open[o]));
         assert_memory_equal(a, b, size * sizeof *a);
         for (size_t l = 0; l < lanes; l++)
             for (size_t j = 0; j < 9 * lanes; j++) {
@@ -103,7 +103,7 @@ static void systematic_rows_are_units(void **state)
     (void)state;
     for (size_t b = 0; b < 4; b++)
         for (size_t i = 0; i < 5; i++) {
-            size_t lanes = kofn_basis_lanes(plain[b]), width = 5 * lanes;
+            size_t lanes = kf_basis_lanes(plain[b]), width = 5 * lanes;
             double *r = basis_rows(plain[b], i, 9, 5, 0, 1);
 
             for (size_t l = 0; l < lanes; l++)
@@ -232,17 +232,17 @@ static void cosines(void **state)
     for (uint64_t q = 0; q < 8; q++) {
         static const double at[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
 
-        kofn_cossin(q * 25, 100, &c, &s);
+        kf_code_cossin(q * 25, 100, &c, &s);
         assert_true(c == at[q % 4][0] && s == at[q % 4][1]);
     }
     for (uint64_t den = 1; den < 300; den += 7)
         for (uint64_t num = 0; num < den; num++) {
             long double a = 2 * acosl(-1) * (long double)num / (long double)den;
 
-            kofn_cossin(num, den, &c, &s);
+            kf_code_cossin(num, den, &c, &s);
             assert_at_most((double)fabsl(c - cosl(a)), 2 * U);
             assert_at_most((double)fabsl(s - sinl(a)), 2 * U);
-            kofn_cossin(num + 1000000 * den, den, &d, &t);
+            kf_code_cossin(num + 1000000 * den, den, &d, &t);
             assert_true(c == d && s == t);
         }
 }
@@ -260,7 +260,7 @@ static void light_rows_have_their_support(void **state)
             for (size_t i = 0; i < shapes[c][0] + 2; i++) {
                 kofn_basis b = real ? KOFN_BASIS_GAUSS : KOFN_BASIS_QUATERNION;
                 size_t n = shapes[c][0], k = shapes[c][1], w = shapes[c][2];
-                size_t lanes = kofn_basis_lanes(b), from = i * k / n;
+                size_t lanes = kf_basis_lanes(b), from = i * k / n;
                 double *r = basis_rows(b, i, n, k, w, 8);
 
                 for (size_t j = 0; j < k * lanes; j++) {

@@ -2,7 +2,7 @@
  * water level of unequal speeds. */
 #include "code_rig.h"
 
-#include <kofn/core.h>
+#include "core/core.h"
 
 /* A core that is asked for rounds and answered by hand. */
 typedef struct floor {
@@ -43,7 +43,8 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
                      const char *deal)
 {
     /* one task an arc, and no matter how noisy */
-    kofn_core_options opt = {.pieces = 1, .tolerance = 1e300};
+    kofn_core_options opt = {
+        .size = sizeof opt, .pieces = 1, .tolerance = 1e300};
     kofn_problem pb = {KOFN_MATVEC, span * k, 7, 1, KOFN_F64, false};
     char spec[80];
 
@@ -52,7 +53,7 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
              deal);
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 1));
     assert_int_equal(f->plan->span, span);
-    assert_ok(kofn_core_new(&f->core, f->plan, &opt));
+    assert_ok(kf_core_new(&f->core, f->plan, &opt));
     join_all(f, n);
 }
 
@@ -323,14 +324,14 @@ static void pieces_of_a_share(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        kofn_core_options opt = {.tolerance = 1e300};
+        kofn_core_options opt = {.size = sizeof opt, .tolerance = 1e300};
         floor_t f = {0};
         char spec[40];
         size_t came = 0;
 
         snprintf(spec, sizeof spec, "mds:k=2,basis=%s", all[i].spec);
         assert_ok(kofn_plan_new(&f.plan, &all[i].pb, spec, 3, 1));
-        assert_ok(kofn_core_new(&f.core, f.plan, &opt));
+        assert_ok(kf_core_new(&f.core, f.plan, &opt));
         join_all(&f, 3);
         begin(&f);
         for (size_t k = 0; k < f.works; k++)

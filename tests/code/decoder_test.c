@@ -172,6 +172,7 @@ static kofn_status sum_seat(const kofn_layout *L, size_t seat, double *E0,
 }
 
 static const kofn_scheme sums = {
+    .size = sizeof(kofn_scheme),
     .name = "sums",
     .summary = "a sum of row blocks, two of them a seat",
     .cite = "-",
@@ -195,7 +196,7 @@ static void fewer_results_than_symbols(void **state)
     for (uint32_t bits = 0; bits < 64; bits++) {
         uint32_t other = 0;
         size_t n = 0;
-        kf_decoder *d;
+        kofn_decoder *d;
         bool have;
 
         for (uint32_t i = 0; i < 6; i++)
@@ -253,7 +254,7 @@ static void broken_promises(void **state)
     kofn_scheme twins = sums;
     kofn_plan *p;
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     (void)state;
     twins.layout = twin_layout;
@@ -304,7 +305,7 @@ static void twins_do_not_average(void **state)
     assert_ok(kf_code_new(&code, p));
     for (size_t n = 1; n <= 9; n++) {
         uint32_t set[9];
-        kf_decoder *d;
+        kofn_decoder *d;
 
         first_set(set, n);
         assert_ok(kf_decoder_new(&d, code, set, n, false));
@@ -354,7 +355,7 @@ static void plain_wants_are_copied(void **state)
     kofn_scheme some = sums;
     kofn_plan *p;
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     (void)state;
     some.layout = some_layout;
@@ -389,7 +390,7 @@ static void empty_rows(void **state)
     kofn_scheme some = sums;
     kofn_plan *p;
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     (void)state;
     some.layout = some_layout;

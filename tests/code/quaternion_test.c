@@ -154,9 +154,9 @@ static void products_of_blocks(void **state)
 /* ---- decoders ------------------------------------------------------------ */
 
 /* The same, made with nothing known of blocks. */
-static kf_decoder *by_numbers(kf_code *c, const uint32_t *seats, size_t n)
+static kofn_decoder *by_numbers(kf_code *c, const uint32_t *seats, size_t n)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     bool was[16];
 
     for (size_t i = 0; i < n; i++) {
@@ -172,7 +172,7 @@ static kf_decoder *by_numbers(kf_code *c, const uint32_t *seats, size_t n)
 /* Both invert what is no worse than `condition`, and polish it. */
 static void same_decoders(kf_code *c, const uint32_t *seats, size_t n)
 {
-    kf_decoder *d, *e;
+    kofn_decoder *d, *e;
     double top = 0;
 
     assert_ok(kf_decoder_new(&d, c, seats, n, false));

@@ -7,7 +7,8 @@
  * strips are asked for again? */
 static void lose_one(kofn_in_flight mode, size_t pieces, uint32_t gone)
 {
-    kofn_core_options opt = {.in_flight = mode, .pieces = (unsigned)pieces};
+    kofn_core_options opt = {
+        .size = sizeof opt, .in_flight = mode, .pieces = (unsigned)pieces};
     size_t before, again = 0, missing = 0, open;
     body b;
 
@@ -91,7 +92,7 @@ static void whoever_fails_is_not_asked_again(void **state)
     (void)state;
     for (size_t s = 0; s < 4; s++)
         for (unsigned pieces = 1; pieces < 4; pieces += 2) {
-            kofn_core_options opt = {.pieces = pieces};
+            kofn_core_options opt = {.size = sizeof opt, .pieces = pieces};
             body b;
 
             fleet_open(&b, specs[s], 4, 8, &opt);
@@ -159,7 +160,8 @@ static void reserves_are_called(void **state)
 
 static void pause_and_patience(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .patience = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .patience = 1000};
     body b;
 
     (void)state;
@@ -167,22 +169,22 @@ static void pause_and_patience(void **state)
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 50;
     say(&b, KOFN_EV_LEFT, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     say(&b, KOFN_EV_LEFT, 1);
-    assert_int_equal(kofn_core_alarm(b.core), 1050);
+    assert_int_equal(kf_core_alarm(b.core), 1050);
     b.now = 500; /* a second loss does not start the clock anew */
     say(&b, KOFN_EV_LEFT, 2);
-    assert_int_equal(kofn_core_alarm(b.core), 1050);
+    assert_int_equal(kf_core_alarm(b.core), 1050);
     say(&b, KOFN_EV_ALARM, 0); /* rings too early: nothing happens */
     assert_true(b.running);
     for (int i = 0; i < 2; i++)
         join_and_store(&b);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
     say(&b, KOFN_EV_BEGIN, 0);
     say(&b, KOFN_EV_LEFT, 3);
-    b.now = kofn_core_alarm(b.core);
+    b.now = kf_core_alarm(b.core);
     assert_int_equal(b.now, 1500);
     say(&b, KOFN_EV_ALARM, 0);
     assert_int_equal(b.ended, KOFN_LATE);
@@ -193,7 +195,8 @@ static void pause_and_patience(void **state)
 /* Whoever pauses for ever is not made impatient by the alarm for stragglers. */
 static void lateness_is_not_impatience(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .late = 2};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .late = 2};
     body b;
 
     (void)state;
@@ -206,7 +209,7 @@ static void lateness_is_not_impatience(void **state)
         answer_worker(&b, w);
     }
     assert_true(b.running);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     b.now += 1000000;
     say(&b, KOFN_EV_ALARM, 0);
     assert_true(b.running);
@@ -219,7 +222,8 @@ static void lateness_is_not_impatience(void **state)
 /* Waiting cannot help when every seat that can exist has answered. */
 static void pausing_does_not_heal_instability(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
     body b;
 
     (void)state;
@@ -235,18 +239,19 @@ static void pausing_does_not_heal_instability(void **state)
  * answered is refused. */
 static void what_is_needed_is_counted_in_workers(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
-    kofn_core_view v;
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .tolerance = 1e-17};
+    kf_core_view v;
     body b;
 
     (void)state;
     fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.needed, 0);
     answer_all(&b);
     assert_true(b.running);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.live, 4);
     assert_int_equal(v.needed, 5);
     body_close(&b);
@@ -257,7 +262,8 @@ static void degrade(void **state)
 {
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
-        kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
         body b;
 
@@ -296,7 +302,8 @@ static void degraded_rounds_give_all_there_is(void **state)
 
     (void)state;
     for (int mode = 0; mode < 3; mode++) {
-        kofn_core_options opt = {.below = KOFN_BELOW_DEGRADE,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .below = KOFN_BELOW_DEGRADE,
                                  .in_flight = (kofn_in_flight)mode};
         kofn_event ev;
         kofn_action work[200];
@@ -304,7 +311,7 @@ static void degraded_rounds_give_all_there_is(void **state)
         kofn_core *c;
         kofn_action a;
 
-        assert_ok(kofn_core_new(&c, p, &opt));
+        assert_ok(kf_core_new(&c, p, &opt));
         for (uint32_t w = 0; w < 6; w++) {
             ev = (kofn_event){.type = w % 2 ? KOFN_EV_STORED : KOFN_EV_JOINED,
                               .worker = w / 2};

@@ -6,7 +6,7 @@
 
 static void others_are_asked_for_what_is_late(void **state)
 {
-    kofn_core_options opt = {.late = 3};
+    kofn_core_options opt = {.size = sizeof opt, .late = 3};
     body b;
 
     (void)state;
@@ -14,9 +14,9 @@ static void others_are_asked_for_what_is_late(void **state)
     say(&b, KOFN_EV_BEGIN, 0);
     b.now = 100;
     answer_worker(&b, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER);
     answer_worker(&b, 1); /* half are ready: three times as long, then */
-    assert_int_equal(kofn_core_alarm(b.core), 300);
+    assert_int_equal(kf_core_alarm(b.core), 300);
     answer_worker(&b, 2);
     size_t before = b.errands;
     b.now = 299;
@@ -27,7 +27,7 @@ static void others_are_asked_for_what_is_late(void **state)
     /* worker 3 owes half a block: each strip of it is asked for once more */
     assert_int_equal(asked_of_all(&b, before), 8);
     assert_int_equal(asked(&b, 3, before), 0);
-    assert_int_equal(kofn_core_alarm(b.core), 600);
+    assert_int_equal(kf_core_alarm(b.core), 600);
     /* the straggler may still be the first */
     answer_worker(&b, 3);
     assert_int_equal(b.ended, KOFN_OK);
@@ -37,7 +37,7 @@ static void others_are_asked_for_what_is_late(void **state)
 /* Alarms come to an end although time stands still. */
 static void alarms_move_on(void **state)
 {
-    kofn_core_options opt = {.late = 1};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1};
     body b;
 
     (void)state;
@@ -46,9 +46,9 @@ static void alarms_move_on(void **state)
     for (uint32_t w = 0; w < 2; w++)
         answer_worker(&b, w); /* in no time */
     for (int i = 0; i < 50; i++) {
-        b.now = kofn_core_alarm(b.core);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
-        assert_true(kofn_core_alarm(b.core) > b.now);
+        assert_true(kf_core_alarm(b.core) > b.now);
     }
     assert_true(b.now > 1000000);
     answer_all(&b);
@@ -60,7 +60,7 @@ static void alarms_move_on(void **state)
  * three live workers are enough for a code that needs three. */
 static void the_late_are_a_last_resort(void **state)
 {
-    kofn_core_options opt = {.late = 2, .pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .late = 2, .pieces = 1};
     body b;
 
     (void)state;
@@ -82,7 +82,7 @@ static void the_late_are_a_last_resort(void **state)
  * takes twice as long as half of them. */
 static void who_waits_for_a_core_is_not_late(void **state)
 {
-    kofn_core_options opt = {.late = 1.5};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1.5};
     body b;
 
     (void)state;
@@ -91,7 +91,7 @@ static void who_waits_for_a_core_is_not_late(void **state)
     size_t dealt = b.errands;
     for (uint32_t w = 0; w < 8 && b.running; w++) {
         b.now = 100 * (1 + w);
-        if (kofn_core_alarm(b.core) <= b.now)
+        if (kf_core_alarm(b.core) <= b.now)
             say(&b, KOFN_EV_ALARM, 0);
         answer_worker(&b, w);
     }
@@ -103,7 +103,7 @@ static void who_waits_for_a_core_is_not_late(void **state)
 /* Shares of one strip and of two: who has two is not late at 1.9 times. */
 static void a_larger_share_takes_longer(void **state)
 {
-    kofn_core_options opt = {.late = 1.5};
+    kofn_core_options opt = {.size = sizeof opt, .late = 1.5};
     body b;
 
     (void)state;
@@ -113,7 +113,7 @@ static void a_larger_share_takes_longer(void **state)
     for (int turn = 1; turn < 3 && b.running; turn++)
         for (uint32_t w = 0; w < 4 && b.running; w++) {
             b.now = turn == 1 ? 100 : 190;
-            if (kofn_core_alarm(b.core) <= b.now)
+            if (kf_core_alarm(b.core) <= b.now)
                 say(&b, KOFN_EV_ALARM, 0);
             large += turn == 1 && asked(&b, w, 0) == 2;
             if (asked(&b, w, 0) == (size_t)turn)
@@ -130,7 +130,7 @@ static void a_larger_share_takes_longer(void **state)
 static void haste_follows_experience(void **state)
 {
     static const kofn_time slack[] = {500, 250, 125, 125, 125, 250, 500, 250};
-    kofn_core_options opt = {.late = 2};
+    kofn_core_options opt = {.size = sizeof opt, .late = 2};
     body b;
 
     (void)state;
@@ -142,8 +142,8 @@ static void haste_follows_experience(void **state)
         b.now += 500;
         for (uint32_t w = 0; w < 3; w++)
             answer_worker(&b, w);
-        assert_int_equal(kofn_core_alarm(b.core) - b.now, slack[round]);
-        b.now = kofn_core_alarm(b.core);
+        assert_int_equal(kf_core_alarm(b.core) - b.now, slack[round]);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
         answer_worker(&b, in_vain ? 3 : 0);
         for (uint32_t w = 1; w < 3 && b.running; w++)
@@ -158,7 +158,8 @@ static void haste_follows_experience(void **state)
  * that many rounds it is tried again. */
 static void small_shares_are_dealt_generously(void **state)
 {
-    kofn_core_options opt = {.late = 1.5, .late_least = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .late = 1.5, .late_least = 1000};
     size_t generous = 0, frugal = 0;
     body b;
 
@@ -171,8 +172,8 @@ static void small_shares_are_dealt_generously(void **state)
         for (uint32_t w = 0; w < 3 && b.running; w++)
             answer_worker(&b, w);
         if (b.running) { /* 3 owes something */
-            assert_true(kofn_core_alarm(b.core) - b.now <= 1000);
-            b.now = kofn_core_alarm(b.core);
+            assert_true(kf_core_alarm(b.core) - b.now <= 1000);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
             for (uint32_t w = 0; w < 3 && b.running; w++)
                 answer_worker(&b, w);
@@ -197,7 +198,7 @@ static void small_shares_are_dealt_generously(void **state)
         for (uint32_t w = 0; w < 3 && b.running; w++)
             answer_worker(&b, w);
         if (b.running) {
-            b.now = kofn_core_alarm(b.core);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
             for (uint32_t w = 0; w < 3 && b.running; w++)
                 answer_worker(&b, w);
@@ -210,7 +211,8 @@ static void small_shares_are_dealt_generously(void **state)
 
 /* ---- (g) who answers nothing --------------------------------------------- */
 
-static const kofn_core_options leasing = {.late = 1.5, .lease = 1000};
+static const kofn_core_options leasing = {
+    .size = sizeof leasing, .late = 1.5, .lease = 1000};
 
 /* Who needs everybody gives up a worker that is there and mute, and names it. */
 static void the_mute_are_given_up_and_named(void **state)
@@ -220,24 +222,24 @@ static void the_mute_are_given_up_and_named(void **state)
     (void)state;
     fleet_open(&b, "uncoded", 4, 8, &leasing);
     say(&b, KOFN_EV_BEGIN, 0);
-    assert_true(kofn_core_alarm(b.core) == KOFN_NEVER); /* nothing is known */
+    assert_true(kf_core_alarm(b.core) == KOFN_NEVER); /* nothing is known */
     b.now = 10;
     for (uint32_t w = 0; w < 4; w++)
         if (w != 2)
             answer_worker(&b, w);
     for (int i = 0; i < 50 && b.running; i++) {
-        assert_true(kofn_core_alarm(b.core) != KOFN_NEVER);
+        assert_true(kf_core_alarm(b.core) != KOFN_NEVER);
         assert_true(b.now < 1000);
-        b.now = kofn_core_alarm(b.core);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_false(b.running);
     assert_in_range(b.now, 1000, 1010);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "worker 2"));
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     say(&b, KOFN_EV_LEFT, 2); /* it stays named */
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
     body_close(&b);
 }
 
@@ -255,7 +257,7 @@ static void all_the_mute_are_counted(void **state)
         for (uint32_t w = mute; w < 6; w++)
             answer_worker(&b, w);
         for (int i = 0; i < 100 && b.running; i++) {
-            b.now = kofn_core_alarm(b.core);
+            b.now = kf_core_alarm(b.core);
             say(&b, KOFN_EV_ALARM, 0);
         }
         assert_int_equal(b.ended, KOFN_TOOFEW);
@@ -271,7 +273,8 @@ static void all_the_mute_are_counted(void **state)
 /* Its seat is for the next who comes. */
 static void others_take_the_seats_of_the_mute(void **state)
 {
-    kofn_core_options opt = {.below = KOFN_BELOW_PAUSE, .lease = 1000};
+    kofn_core_options opt = {
+        .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .lease = 1000};
     body b;
 
     (void)state;
@@ -280,9 +283,9 @@ static void others_take_the_seats_of_the_mute(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     answer_worker(&b, 1);
-    while (kofn_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
-        assert_true(kofn_core_alarm(b.core) <= 2000);
-        b.now = kofn_core_alarm(b.core);
+    while (kf_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
+        assert_true(kf_core_alarm(b.core) <= 2000);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_int_equal(b.man[join_and_store(&b)].seat, 2);
@@ -295,7 +298,7 @@ static void others_take_the_seats_of_the_mute(void **state)
  * and nobody is given up while nobody has answered. */
 static void long_work_is_no_silence(void **state)
 {
-    kofn_core_options opt = {.lease = 1000};
+    kofn_core_options opt = {.size = sizeof opt, .lease = 1000};
     body b;
 
     (void)state;
@@ -316,7 +319,7 @@ static void long_work_is_no_silence(void **state)
 /* The shortest lease there is counts as one. */
 static void a_lease_of_a_nanosecond(void **state)
 {
-    kofn_core_options opt = {.lease = 1};
+    kofn_core_options opt = {.size = sizeof opt, .lease = 1};
     body b;
 
     (void)state;
@@ -325,8 +328,8 @@ static void a_lease_of_a_nanosecond(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     for (int i = 0; i < 100 && b.running; i++) {
-        assert_true(kofn_core_alarm(b.core) != KOFN_NEVER);
-        b.now = kofn_core_alarm(b.core);
+        assert_true(kf_core_alarm(b.core) != KOFN_NEVER);
+        b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
     }
     assert_int_equal(b.ended, KOFN_TOOFEW);

@@ -82,7 +82,8 @@ static void liars_among_products(void **state)
     for (uint64_t seed = 0; seed < 90; seed++) {
         size_t f = seed % (sizeof fleet / sizeof *fleet);
         kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 79, 0);
-        kofn_core_options opt = {.open = OPEN,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .open = OPEN,
                                  .errors = seed / 3 % 2
                                                ? KOFN_ERRORS_PROBABILISTIC
                                                : KOFN_ERRORS_ADVERSARIAL,
@@ -129,7 +130,8 @@ static void products_do_not_disturb_each_other(void **state)
     for (uint64_t seed = 0; seed < 240; seed++) {
         size_t f = seed % (sizeof fleet / sizeof *fleet);
         kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 78, 0);
-        kofn_core_options opt = {.open = OPEN,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .open = OPEN,
                                  .in_flight = seed / 6 % 2
                                                   ? KOFN_IN_FLIGHT_KEEP
                                                   : KOFN_IN_FLIGHT_LEDGER,
@@ -188,6 +190,7 @@ static void one_is_cancelled_after_any_event(void **state)
             for (size_t nth = 0; nth < OPEN; nth++) {
                 kf_rng r = kf_rng_stream(f, KF_FOR_DATA, 80, 0);
                 kofn_core_options opt = {
+                    .size = sizeof opt,
                     .open = OPEN,
                     .errors = fleet[f].liars ? KOFN_ERRORS_PROBABILISTIC
                                              : KOFN_ERRORS_NONE,
@@ -222,8 +225,8 @@ static void one_is_cancelled_after_any_event(void **state)
 /* One that is over, or that never was, cannot be. */
 static void what_cannot_be_cancelled(void **state)
 {
-    kofn_core_options opt = {.open = 2};
-    kofn_core_view v;
+    kofn_core_options opt = {.size = sizeof opt, .open = 2};
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -234,7 +237,7 @@ static void what_cannot_be_cancelled(void **state)
     for (uint32_t p = 0; p < 4; p++)
         if (p != 2)
             tell(&b, (kofn_event){.type = KOFN_EV_CANCEL, .product = p});
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.dropped, 3);
     assert_true(b.product[2].open);
     begin(&b, 0); /* there is room for it */
@@ -245,18 +248,18 @@ static void what_cannot_be_cancelled(void **state)
 /* One more than may be open is refused, and so is a number that was given. */
 static void as_many_as_may_be_open(void **state)
 {
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
     for (unsigned open = 0; open < 3; open++) {
-        kofn_core_options opt = {.open = open};
+        kofn_core_options opt = {.size = sizeof opt, .open = open};
         size_t may = open ? open : 1;
 
         body_open(&b, "mds:k=2,basis=gauss", 3, 4, 0, &opt);
         for (uint32_t p = 1; p <= may; p++)
             begin(&b, 0);
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         assert_int_equal(v.round, may);
         assert_int_equal(v.dropped, 0);
         tell(&b,
@@ -267,7 +270,7 @@ static void as_many_as_may_be_open(void **state)
         tell(&b, (kofn_event){.type = KOFN_EV_BEGIN, .product = 9, .use = 1});
         tell(&b, (kofn_event){
                      .type = KOFN_EV_BEGIN, .product = 9, .use = KOFN_USES});
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         assert_int_equal(v.dropped, 4);
         body_close(&b);
     }
@@ -290,7 +293,8 @@ static void answer_of(body *b, uint32_t product, uint32_t worker, kofn_time now)
 /* What a product takes a worker counts from when it is done with older ones. */
 static void a_product_that_waited_is_not_slow(void **state)
 {
-    kofn_core_options opt = {.open = 2, .late = 2, .pieces = 1};
+    kofn_core_options opt = {
+        .size = sizeof opt, .open = 2, .late = 2, .pieces = 1};
     body b;
 
     (void)state;
@@ -302,14 +306,15 @@ static void a_product_that_waited_is_not_slow(void **state)
     assert_false(b.product[1].open);
     answer_of(&b, 2, 0, 20);
     answer_of(&b, 2, 1, 20); /* half of them, in 10 each: as long again */
-    assert_int_equal(kofn_core_alarm(b.core), 30);
+    assert_int_equal(kf_core_alarm(b.core), 30);
     body_close(&b);
 }
 
 /* Whoever was at what is not wanted any more is not mute because of it. */
 static void a_cancelled_task_is_no_silence(void **state)
 {
-    kofn_core_options opt = {.open = 2, .lease = 100, .pieces = 1};
+    kofn_core_options opt = {
+        .size = sizeof opt, .open = 2, .lease = 100, .pieces = 1};
     body b;
 
     (void)state;
@@ -323,11 +328,11 @@ static void a_cancelled_task_is_no_silence(void **state)
     assert_false(b.product[2].open); /* and worker 0 is to leave it */
     b.now = 101;
     tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
-    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_LIVE);
-    assert_int_equal(kofn_core_alarm(b.core), 190);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_LIVE);
+    assert_int_equal(kf_core_alarm(b.core), 190);
     b.now = 190;
     tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
-    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_MUTE);
     body_close(&b);
 }
 

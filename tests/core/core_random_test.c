@@ -98,7 +98,7 @@ static void send_some(body *b, kf_rng *r, kofn_event_type type, int from,
 
 static void ring(body *b, kf_rng *r)
 {
-    kofn_time alarm = kofn_core_alarm(b->core);
+    kofn_time alarm = kf_core_alarm(b->core);
 
     if (alarm != KOFN_NEVER && alarm > b->now && kf_rng_below(r, 3))
         b->now = alarm;
@@ -172,7 +172,7 @@ static void calm_down(body *b, kf_rng *r)
             answer_some(b, r, KOFN_EV_RESULT);
         else if (some_man(b, r, STORING, STORING) != UINT32_MAX)
             send_some(b, r, KOFN_EV_STORED, STORING, STORING);
-        else if (kofn_core_alarm(b->core) != KOFN_NEVER)
+        else if (kf_core_alarm(b->core) != KOFN_NEVER)
             ring(b, r);
         else if (some_man(b, r, LEAVING, LEAVING) != UINT32_MAX)
             send_some(b, r, KOFN_EV_LEFT, LEAVING, LEAVING);
@@ -248,7 +248,7 @@ static void send_again(const body *b)
     kofn_core *c;
     kofn_action a;
 
-    assert_ok(kofn_core_new(&c, b->plan, &b->opt));
+    assert_ok(kf_core_new(&c, b->plan, &b->opt));
     for (size_t i = 0; i < b->events; i++) {
         assert_ok(kofn_core_step(c, &b->event[i]));
         while (kofn_core_next(c, &a))
@@ -265,6 +265,7 @@ static kofn_core_options random_options(kf_rng *r)
     static const unsigned pieces[] = {0, 1, 2, 7};
     static const double tolerances[] = {0, 0, 0, 3e-15, 2e-14};
     kofn_core_options o = {
+        .size = sizeof o,
         .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
         .below = (kofn_below)kf_rng_below(r, 3),
         .patience = kf_rng_below(r, 2) ? 0 : 2000,

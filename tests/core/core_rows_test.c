@@ -27,7 +27,7 @@ static void have_answered(body *b, uint32_t worker, uint32_t row)
 /* A fresh row that nobody has a seat for is as good as any. */
 static void a_worker_answers_a_fresh_row(void **state)
 {
-    kofn_core_options opt = {.pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
     body b;
 
     (void)state;
@@ -47,7 +47,7 @@ static void a_worker_answers_a_fresh_row(void **state)
 /* A row that two have answered counts once, and another is asked for. */
 static void a_row_counts_once(void **state)
 {
-    kofn_core_options opt = {.pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
     body b;
 
     (void)state;
@@ -70,7 +70,7 @@ static void a_row_counts_once(void **state)
 /* Whoever has another's row in hand and goes is replaced. */
 static void a_borrowed_row_is_asked_for_again(void **state)
 {
-    kofn_core_options opt = {.pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
     body b;
 
     (void)state;

@@ -6,7 +6,7 @@
 
 static void a_normal_life(void **state)
 {
-    kofn_core_options opt = {.pieces = 1};
+    kofn_core_options opt = {.size = sizeof opt, .pieces = 1};
     body b;
 
     (void)state;
@@ -44,7 +44,7 @@ static void undrained_actions_are_refused(void **state)
     kofn_action a;
 
     (void)state;
-    assert_ok(kofn_core_new(&c, p, NULL));
+    assert_ok(kf_core_new(&c, p, NULL));
     assert_ok(kofn_core_step(c, &ev));
     assert_status(KOFN_STATE, kofn_core_step(c, &ev));
     assert_true(kofn_core_next(c, &a));
@@ -63,7 +63,7 @@ static void undrained_actions_are_refused(void **state)
 /* Stale, foreign, duplicate and senseless events change nothing and count. */
 static void what_does_not_fit_is_dropped(void **state)
 {
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -102,11 +102,11 @@ static void what_does_not_fit_is_dropped(void **state)
     for (size_t i = 0; i < n; i++)
         tell(&b, wild[i]);
     assert_true(b.digest == before);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.dropped, n);
     answer(&b, 0, KOFN_EV_RESULT);
     answer(&b, 0, KOFN_EV_RESULT); /* once is enough */
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.dropped, n + 1);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
@@ -117,7 +117,7 @@ static void what_does_not_fit_is_dropped(void **state)
 static void some_strips_only(void **state)
 {
     static const size_t bad[][2] = {{3, 3}, {4, 2}, {0, 10}, {9, 10}};
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -131,7 +131,7 @@ static void some_strips_only(void **state)
 
         assert_ok(kofn_core_step(b.core, &ev));
         assert_false(kofn_core_next(b.core, &a));
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         assert_int_equal(v.dropped, i + 1);
         assert_false(v.running);
     }
@@ -145,7 +145,7 @@ static void some_strips_only(void **state)
             for (size_t i = 0; i < b.errands; i++)
                 strips += b.errand[i].hi - b.errand[i].lo;
             assert_int_equal(strips, 2 * (hi - lo));
-            kofn_core_look(b.core, &v);
+            kf_core_look(b.core, &v);
             assert_true(v.done == 0);
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
@@ -159,14 +159,15 @@ static void a_round_without_workers(void **state)
 
     (void)state;
     for (int below = 0; below < 3; below++) {
-        kofn_core_options opt = {.below = (kofn_below)below, .patience = 10};
+        kofn_core_options opt = {
+            .size = sizeof opt, .below = (kofn_below)below, .patience = 10};
         body b;
 
         body_open(&b, p, &opt);
         say(&b, KOFN_EV_BEGIN, 0);
         if (below == KOFN_BELOW_PAUSE) {
             assert_true(b.running);
-            b.now = kofn_core_alarm(b.core);
+            b.now = kf_core_alarm(b.core);
             assert_int_equal(b.now, 10);
             say(&b, KOFN_EV_ALARM, 0);
         }
@@ -183,7 +184,7 @@ static void a_round_without_workers(void **state)
 
 static double predicted_error(kofn_plan *p, const uint32_t *seats, size_t n)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     kf_code *code;
     double e;
 
@@ -229,7 +230,8 @@ static void one_more_for_accuracy(void **state)
     }
     assert_true(six > 4 * seven && seven > 1.2 * eight);
     for (int i = 0; i < 3; i++) {
-        kofn_core_options opt = {.pieces = 1,
+        kofn_core_options opt = {.size = sizeof opt,
+                                 .pieces = 1,
                                  .tolerance = i == 0   ? 1.01 * seven
                                               : i == 1 ? eight * 1.01
                                                        : eight / 2};
@@ -276,13 +278,13 @@ static void seats_are_reused_lowest_first(void **state)
 
 static void without_a_seat_one_stands_by(void **state)
 {
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
     fleet_open(&b, "mds:k=2,basis=harmonic", 3, 6, NULL);
     uint32_t a = join(&b), c = join(&b), d = join(&b);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.standby, 3);
     say(&b, KOFN_EV_STORED, a); /* it has nothing to store */
     assert_int_equal(b.man[a].state, STANDBY);
@@ -348,17 +350,17 @@ static void many_find_their_seats(void **state)
         kofn_plan *p = make_plan(spec[i], N, 2);
         kofn_core *c;
 
-        assert_ok(kofn_core_new(&c, p, NULL));
+        assert_ok(kf_core_new(&c, p, NULL));
         for (size_t w = 0; w < N; w++)
             tell_alone(c, KOFN_EV_JOINED, w);
-        assert_int_equal(kofn_core_storing(c), N);
+        assert_int_equal(kf_core_storing(c), N);
         assert_in_range(c->fleet.looked, 0, 4 * N);
         c->fleet.looked = 0;
         for (size_t w = N; w-- > 0;) /* a seat is left, and found at once */
             tell_alone(c, KOFN_EV_LEFT, w);
         for (size_t w = N; w < 2 * N; w++)
             tell_alone(c, KOFN_EV_JOINED, w);
-        assert_int_equal(kofn_core_storing(c), N);
+        assert_int_equal(kf_core_storing(c), N);
         for (size_t s = 0; s < N; s++)
             assert_int_equal(c->fleet.seat[s], N + s);
         assert_in_range(c->fleet.looked, 0, 4 * N);

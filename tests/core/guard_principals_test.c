@@ -5,10 +5,10 @@
 /* Liars are whole principals, as many as the coordinator says may lie. */
 static size_t choose_principals(body *b, size_t principals, kf_rng *r)
 {
-    kofn_core_view v;
+    kf_core_view v;
     size_t t;
 
-    kofn_core_look(b->core, &v);
+    kf_core_look(b->core, &v);
     assert_true(v.liars >= 1);
     t = v.liars < principals ? v.liars : principals;
     for (size_t i = 0; i < b->workers; i++)
@@ -109,7 +109,7 @@ static void many_seats_for_one(void **state)
  * any two keys have at most three, and any three may have four. */
 static void small_shares_are_counted_after_large_ones(void **state)
 {
-    kofn_core_view v;
+    kf_core_view v;
     body b;
 
     (void)state;
@@ -118,7 +118,7 @@ static void small_shares_are_counted_after_large_ones(void **state)
         b.principal[i] = i < 2 ? 1 : i;
     begin_anew(&b);
     begin(&b);
-    kofn_core_look(b.core, &v);
+    kf_core_look(b.core, &v);
     assert_int_equal(v.liars, 2);
     down(&b);
 }
@@ -137,21 +137,21 @@ static void seats_are_limited(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         bool more = i == 2 || i == 3;
 
-        assert_int_equal(kofn_core_worker(b.core, i),
+        assert_int_equal(kf_core_worker(b.core, i),
                          more ? KOFN_WORKER_STANDBY : KOFN_WORKER_LIVE);
-        assert_int_equal(kofn_core_crowded(b.core, i), more);
+        assert_int_equal(kf_core_crowded(b.core, i), more);
     }
     /* the other's seat is not for it, but its own is */
     say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 4});
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_STANDBY);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_STANDBY);
     say(&b, (kofn_event){.type = KOFN_EV_LEFT, .worker = 0});
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_STORING);
-    assert_int_equal(kofn_core_worker(b.core, 3), KOFN_WORKER_STANDBY);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_STORING);
+    assert_int_equal(kf_core_worker(b.core, 3), KOFN_WORKER_STANDBY);
     join(&b, 6, 0); /* who answers for itself is nobody's */
     join(&b, 7, 0);
     join(&b, 8, 0);
     for (uint32_t i = 6; i < 9; i++)
-        assert_int_equal(kofn_core_worker(b.core, i), KOFN_WORKER_LIVE);
+        assert_int_equal(kf_core_worker(b.core, i), KOFN_WORKER_LIVE);
     down(&b);
 }
 
@@ -168,8 +168,8 @@ static void principals_are_quarantined(void **state)
     for (uint32_t i = 0; i < 8; i++)
         b.principal[i] = i + 1;
     begin_anew(&b);
-    for (; kofn_core_worker(b.core, now) != KOFN_WORKER_QUARANTINED; next++) {
-        assert_int_equal(kofn_core_worker(b.core, now), KOFN_WORKER_LIVE);
+    for (; kf_core_worker(b.core, now) != KOFN_WORKER_QUARANTINED; next++) {
+        assert_int_equal(kf_core_worker(b.core, now), KOFN_WORKER_LIVE);
         assert_true(next < MOST - 4);
         b.liar[now] = true;
         begin(&b);
@@ -193,7 +193,7 @@ static void principals_are_quarantined(void **state)
     b.core->fleet.principal[1].blame.level = 1e9;
     begin(&b);
     assert_int_equal(b.core->fleet.seat[0], next);
-    assert_int_equal(kofn_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_MUTE);
     b.gone[0] = true;
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
@@ -201,7 +201,7 @@ static void principals_are_quarantined(void **state)
     say(&b, (kofn_event){.type = KOFN_EV_JOINED,
                          .worker = next + 2,
                          .principal = UINT32_MAX});
-    assert_int_equal(kofn_core_worker(b.core, next + 2), KOFN_WORKER_UNKNOWN);
+    assert_int_equal(kf_core_worker(b.core, next + 2), KOFN_WORKER_UNKNOWN);
     down(&b);
 }
 

@@ -273,16 +273,16 @@ static void liars_are_quarantined(void **state)
         begin(&b);
         for (size_t i = 0; i < b.tasks; i++)
             asked |= b.task[i].worker == 2;
-        assert_true(asked == (kofn_core_worker(b.core, 2) == KOFN_WORKER_LIVE));
+        assert_true(asked == (kf_core_worker(b.core, 2) == KOFN_WORKER_LIVE));
         finish(&b, &r);
         assert_int_equal(b.ended, KOFN_OK);
         for (uint32_t i = 0; i < 8; i++)
             assert_true(i == 2 ||
-                        kofn_core_worker(b.core, i) == KOFN_WORKER_LIVE);
+                        kf_core_worker(b.core, i) == KOFN_WORKER_LIVE);
         assert_true(rounds < 40);
     }
     assert_true(rounds > 5);
-    assert_int_equal(kofn_core_worker(b.core, 2), KOFN_WORKER_QUARANTINED);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_QUARANTINED);
     /* its seat is for the next that comes, and it may leave or answer as it
      * will */
     say(&b, (kofn_event){.type = KOFN_EV_JOINED, .worker = 8});
@@ -339,7 +339,7 @@ static void chance_is_forgiven(void **state)
         finish(&b, &r);
         assert_true(b.ended == KOFN_OK || b.ended == KOFN_CORRUPT);
         for (uint32_t i = 0; i < 8; i++)
-            assert_int_equal(kofn_core_worker(b.core, i), KOFN_WORKER_LIVE);
+            assert_int_equal(kf_core_worker(b.core, i), KOFN_WORKER_LIVE);
     }
     for (uint32_t i = 0; i < 8; i++)
         named_rounds += b.core->fleet.located[i];
@@ -355,7 +355,7 @@ static void names_serve_later_rounds(void **state)
     for (uint32_t trial = 0; trial < 60; trial++) {
         kf_rng r = kf_rng_stream(16, KF_FOR_SAMPLE, trial, 0);
         size_t liars = 1 + trial / 2 % 4;
-        kofn_core_view v;
+        kf_core_view v;
         body b;
 
         up(&b, trial % 2 ? "elastic:k=4" : "mds:k=4", 9,
@@ -372,7 +372,7 @@ static void names_serve_later_rounds(void **state)
             finish(&b, &r);
             assert_int_equal(b.ended, KOFN_OK);
         }
-        kofn_core_look(b.core, &v);
+        kf_core_look(b.core, &v);
         for (size_t i = 0; i < v.workers; i++)
             assert_true(v.located[i] <= 1);
         down(&b);
@@ -490,18 +490,18 @@ static void never_enough_to_tell(void **state)
 static void refusals(void **state)
 {
     kofn_problem pb = {KOFN_MATVEC, 40, 10, 1, KOFN_F64, false};
-    kofn_core_options o = {.errors = KOFN_ERRORS_DETECT};
+    kofn_core_options o = {.size = sizeof o, .errors = KOFN_ERRORS_DETECT};
     kofn_plan *plan;
     kofn_core *core;
 
     (void)state;
     assert_ok(kofn_plan_new(&plan, &pb, "mds:k=5", 5, 1));
-    assert_status(KOFN_INVAL, kofn_core_new(&core, plan, &o));
+    assert_status(KOFN_INVAL, kf_core_new(&core, plan, &o));
     assert_non_null(strstr(kofn_errmsg(), "at least 6 workers"));
     kofn_plan_free(plan);
     assert_ok(kofn_plan_new(&plan, &pb, "mds:k=4", 5, 1));
     o.below = KOFN_BELOW_DEGRADE;
-    assert_status(KOFN_UNSUITED, kofn_core_new(&core, plan, &o));
+    assert_status(KOFN_UNSUITED, kf_core_new(&core, plan, &o));
     kofn_plan_free(plan);
 }
 

@@ -94,7 +94,7 @@ static void patience_is_that_of_mu(void **state)
     begin_round(&s, true);
     s.now += UNIT;
     comes(0, 1);
-    assert_int_equal(kofn_core_alarm(s.core), 8 * UNIT + UNIT / 4);
+    assert_int_equal(kf_core_alarm(s.core), 8 * UNIT + UNIT / 4);
     s.now = 8 * UNIT + UNIT / 4 - 1;
     tell(&s, (kofn_event){.type = KOFN_EV_ALARM});
     assert_true(s.running);
@@ -117,18 +117,18 @@ static void patience_is_from_the_first(void **state)
     begin_round(&s, true);
     s.now += UNIT / 2;
     over(KOFN_EV_FAILED, 3, 1);
-    assert_true(kofn_core_alarm(s.core) == KOFN_NEVER);
+    assert_true(kf_core_alarm(s.core) == KOFN_NEVER);
     s.now += UNIT / 2;
     comes(0, 1);
     s.now += UNIT / 8;
     comes(1, 1);
-    assert_int_equal(kofn_core_alarm(s.core), UNIT + UNIT / 4);
+    assert_int_equal(kf_core_alarm(s.core), UNIT + UNIT / 4);
     down(plan);
 
     up("dip:m=2,p=2,T=1,lambda=1", 2, &plan);
     begin_round(&s, true);
     comes(0, 1);
-    assert_int_equal(kofn_core_alarm(s.core), s.began + 1);
+    assert_int_equal(kf_core_alarm(s.core), s.began + 1);
     down(plan);
 }
 
@@ -150,7 +150,7 @@ static void who_is_done_at_once_is_not_marked(void **state)
         comes(1, 1);
         comes(2, 1);
         assert_true(s.running);
-        assert_int_equal(kofn_core_alarm(s.core), s.now);
+        assert_int_equal(kf_core_alarm(s.core), s.now);
         if (all)
             comes(3, 1);
         else
@@ -202,7 +202,7 @@ static void what_is_over_is_done_by_all(void **state)
     s.now += UNIT;
     comes(0, 1);
     assert_false(s.running);
-    kofn_core_round(s.core, &r);
+    kf_core_round(s.core, &r);
     for (size_t w = 0; w < 2; w++) {
         assert_int_equal(r.mark[w], 0);
         assert_int_equal(r.times[w], 2 * UNIT);

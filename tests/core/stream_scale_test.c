@@ -172,9 +172,8 @@ TEST_FILE(stream_scale_test)
         cmocka_unit_test(memory_is_that_of_open_products),
         cmocka_unit_test(many_workers_and_products),
     };
-    kofn_alloc a = {weighed, NULL};
 
     rig_begin();
-    kofn_set_alloc(&a);
+    kofn_set_alloc(weighed, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,7 +218,7 @@ static void dip_runs_as_in_the_trace(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         kofn_plan *plan = stream_plan(traces[i].spec, 4);
-        kofn_core_options o = {.mu = 0};
+        kofn_core_options o = {.size = sizeof o, .mu = 0};
 
         stage_open(&s, plan, &o);
         play(&s, 5, slow, 8, 5);

@@ -11,19 +11,19 @@ typedef struct held {
     rig r;
     kf_code *code;
     kf_resident resident[2];
-    kofn_block *block;
-    kofn_parcel *U, *V;
+    kf_block *block;
+    kf_parcel *U, *V;
 } held;
 
 static void update(const held *h, uint32_t operand)
 {
-    const kofn_msg m = {.type = KOFN_MSG_UPDATE,
-                        .operand = operand,
-                        .in = h->U,
-                        .with = h->V,
-                        .change = {.size = sizeof(kofn_change), .step = 1}};
+    const kf_msg m = {.type = KF_MSG_UPDATE,
+                      .operand = operand,
+                      .in = h->U,
+                      .with = h->V,
+                      .change = {.size = sizeof(kofn_change), .step = 1}};
 
-    assert_ok(kofn_block_change(h->block, &m));
+    assert_ok(kf_block_change(h->block, &m));
 }
 
 static void up(held *h)
@@ -35,7 +35,7 @@ static void up(held *h)
     rig_inputs(&h->r, &k);
     assert_ok(kf_code_new(&h->code, h->r.plan));
     for (size_t o = 2; o-- > 0;) {
-        kofn_block *b;
+        kf_block *b;
 
         assert_ok(kf_resident_dense(&h->resident[o], h->r.plan, &h->r.A));
         assert_ok(kf_data_encode(&h->resident[o], h->code, &seat, 1, &b));
@@ -54,9 +54,9 @@ static void up(held *h)
 
 static void down(held *h)
 {
-    kofn_parcel_drop(h->U);
-    kofn_parcel_drop(h->V);
-    kofn_block_drop(h->block);
+    kf_parcel_drop(h->U);
+    kf_parcel_drop(h->V);
+    kf_block_drop(h->block);
     for (size_t o = 0; o < 2; o++)
         kf_resident_free(&h->resident[o]);
     kf_code_free(h->code);
@@ -72,8 +72,8 @@ static void misses_count(void **state)
     (void)state;
     up(&h);
     for (uint32_t operand = 0; operand < 4; operand++)
-        kf_block_miss(h.block, &(kofn_msg){.operand = operand});
-    kf_block_miss(h.block, &(kofn_msg){.operand = 1});
+        kf_block_miss(h.block, &(kf_msg){.operand = operand});
+    kf_block_miss(h.block, &(kf_msg){.operand = 1});
     assert_int_equal(h.block->updates, 2);
     assert_int_equal(h.block->next->updates, 3);
     down(&h);
@@ -105,23 +105,23 @@ static void pieces_must_fit(void **state)
     for (size_t p = 0; p < sizeof piece / sizeof *piece; p++) {
         kofn_matrix lane = {x, piece[p].rows, piece[p].cols, piece[p].cols,
                             KOFN_F64};
-        kofn_block with = {.lanes = 1,
-                           .rows = piece[p].rows,
-                           .cols = piece[p].cols,
-                           .dtype = KOFN_F64,
-                           .lane = &lane};
-        kofn_msg m = {.type = KOFN_MSG_PIECE,
-                      .operand = piece[p].operand,
-                      .block = &with,
-                      .lo = piece[p].lo,
-                      .hi = piece[p].hi};
-        kofn_block *to = piece[p].operand == 1 ? h.block->next : h.block;
+        kf_block with = {.lanes = 1,
+                         .rows = piece[p].rows,
+                         .cols = piece[p].cols,
+                         .dtype = KOFN_F64,
+                         .lane = &lane};
+        kf_msg m = {.type = KF_MSG_PIECE,
+                    .operand = piece[p].operand,
+                    .block = &with,
+                    .lo = piece[p].lo,
+                    .hi = piece[p].hi};
+        kf_block *to = piece[p].operand == 1 ? h.block->next : h.block;
         double was[6 * 5];
 
         memcpy(was, to->lane[0].data, sizeof was);
         if (piece[p].st == KOFN_OK)
             memcpy(was + 5 * piece[p].lo, x, piece[p].rows * 5 * sizeof *was);
-        assert_status(piece[p].st, kofn_block_change(h.block, &m));
+        assert_status(piece[p].st, kf_block_change(h.block, &m));
         if (piece[p].st)
             assert_non_null(strstr(kofn_errmsg(), "does not fit the block"));
         assert_memory_equal(was, to->lane[0].data, sizeof was);

@@ -290,7 +290,7 @@ static void memory_runs_out(void **state)
     const uint32_t seat[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     kf_source source[9];
     kofn_status st = KOFN_NOMEM;
-    kf_decoder *d;
+    kofn_decoder *d;
     uint32_t bad[9];
     kf_found found = {.bad = bad};
     kf_check c;

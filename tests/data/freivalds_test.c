@@ -583,7 +583,7 @@ static void every_allocation_may_fail(void **state)
     assert_true(n > 15);
     kofn_findings_free(f);
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     drop_trial(&t);
 }
 
@@ -612,7 +612,6 @@ static void *weigh(void *ud, void *p, size_t want)
 /* Of operands that are mapped, and larger than memory, a strip is held. */
 static void a_strip_is_in_memory(void **state)
 {
-    static const kofn_alloc scales = {weigh, NULL};
     kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 12, 0);
     kofn_findings *f = NULL;
     trial t;
@@ -621,11 +620,11 @@ static void a_strip_is_in_memory(void **state)
     make_trial(&t, 100000, 20, 20, KOFN_F64, NORMAL, &rng);
     multiply_by(&t, BY_BLAS);
     put(&t.C, 99999, 19, 3);
-    kofn_set_alloc(&scales);
+    kofn_set_alloc(weigh, NULL);
     assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
     assert_int_equal(f->entries, 1);
     kofn_findings_free(f);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     assert_int_equal(held, 0);
     assert_true(most_held < 100000 * 20 * 8 / 3);
     drop_trial(&t);

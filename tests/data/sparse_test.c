@@ -160,7 +160,7 @@ static void liars_are_named(void **state)
 }
 
 /* Lane l of a sparse block, mixed after all. */
-static kofn_matrix lane_of(const kofn_block *b, const kofn_matrix *A, size_t l)
+static kofn_matrix lane_of(const kf_block *b, const kofn_matrix *A, size_t l)
 {
     kofn_matrix lane = {numbers(b->rows * b->cols, sizeof(double)), b->rows,
                         b->cols, b->cols, KOFN_F64};
@@ -184,12 +184,12 @@ static void lanes_from_the_left(void **state)
                   .op = KOFN_MATMUL,
                   .sparse = true};
     kf_resident resident;
-    kofn_block *block;
+    kf_block *block;
     kf_code *code;
-    kofn_parcel *in, *result;
+    kf_parcel *in, *result;
     size_t seat = 4, strips = 3;
     kofn_matrix x;
-    kofn_msg m;
+    kf_msg m;
     rig r;
 
     (void)state;
@@ -202,14 +202,14 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
     assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
     memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
-    m = (kofn_msg){.row = (uint32_t)seat,
-                   .how = KOFN_HOW_LEFT_ROWS,
-                   .lo = 1,
-                   .hi = 1 + strips,
-                   .in = in,
-                   .result = result};
+    m = (kf_msg){.row = (uint32_t)seat,
+                 .how = KF_HOW_LEFT_ROWS,
+                 .lo = 1,
+                 .hi = 1 + strips,
+                 .in = in,
+                 .result = result};
     assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
-    assert_ok(kofn_work(block, &m, NULL, NULL));
+    assert_ok(kf_work_do(block, &m, NULL, NULL));
     for (size_t l = 0; l < 4; l++) {
         kofn_matrix lane = lane_of(block, &r.A, l);
         double *want = plain_product(&x, &lane);
@@ -221,9 +221,9 @@ static void lanes_from_the_left(void **state)
         kf_free(lane.data);
     }
     kf_free(x.data);
-    kofn_parcel_drop(in);
-    kofn_parcel_drop(result);
-    kofn_block_drop(block);
+    kf_parcel_drop(in);
+    kf_parcel_drop(result);
+    kf_block_drop(block);
     kf_code_free(code);
     kf_resident_free(&resident);
     rig_down(&r);
@@ -242,12 +242,12 @@ static void work_is_counted_and_stopped(void **state)
     static const struct {
         const char *spec;
         kofn_op op;
-        kofn_how how;
+        kf_how how;
         size_t workers, rows, p;
-    } work[] = {{"pcr:r=1", KOFN_GRAM, KOFN_HOW_GRAM, 1, 600000, 1},
-                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KOFN_HOW_LEFT_INNER,
-                 1, 600000, 3},
-                {"gpd:m=1,n=1,p=1", KOFN_LEFT, KOFN_HOW_LEFT_ROWS, 1, 6000, 3}};
+    } work[] = {{"pcr:r=1", KOFN_GRAM, KF_HOW_GRAM, 1, 600000, 1},
+                {"elastic:k=1,basis=chebyshev", KOFN_LEFT, KF_HOW_LEFT_INNER, 1,
+                 600000, 3},
+                {"gpd:m=1,n=1,p=1", KOFN_LEFT, KF_HOW_LEFT_ROWS, 1, 6000, 3}};
 
     (void)state;
     for (size_t c = 0; c < sizeof work / sizeof *work; c++) {
@@ -259,12 +259,12 @@ static void work_is_counted_and_stopped(void **state)
                       .op = work[c].op,
                       .sparse = true};
         kf_resident resident;
-        kofn_block *block;
+        kf_block *block;
         kf_code *code;
-        kofn_parcel *in, *result;
+        kf_parcel *in, *result;
         double entries;
         size_t seat = 0;
-        kofn_msg m;
+        kf_msg m;
         rig r;
 
         rig_inputs(&r, &k);
@@ -276,18 +276,18 @@ static void work_is_counted_and_stopped(void **state)
         assert_ok(kf_parcel_new(&in, r.x.rows, r.x.cols, KOFN_F64));
         assert_ok(kf_parcel_new(&result, r.y.rows, r.y.cols, KOFN_F64));
         memcpy(in->m.data, r.x.data, r.x.rows * r.x.cols * sizeof(double));
-        m = (kofn_msg){
+        m = (kf_msg){
             .how = work[c].how, .hi = r.plan->span, .in = in, .result = result};
         assert_ok(kf_work_fits(block, &m, &in->m, &result->m));
-        assert_true(kofn_work_size(block, &m) ==
+        assert_true(kf_work_size(block, &m) ==
                     (work[c].op == KOFN_GRAM ? 2 : 3) * entries);
-        assert_int_equal(kofn_work(block, &m, always, NULL), KOFN_AGAIN);
-        assert_ok(kofn_work(block, &m, NULL, NULL));
+        assert_int_equal(kf_work_do(block, &m, always, NULL), KOFN_AGAIN);
+        assert_ok(kf_work_do(block, &m, NULL, NULL));
         memcpy(r.y.data, result->m.data, r.y.rows * r.y.cols * sizeof(double));
         assert_at_most(rig_error(&r), 1e-12);
-        kofn_parcel_drop(in);
-        kofn_parcel_drop(result);
-        kofn_block_drop(block);
+        kf_parcel_drop(in);
+        kf_parcel_drop(result);
+        kf_block_drop(block);
         kf_code_free(code);
         kf_resident_free(&resident);
         rig_down(&r);

@@ -85,7 +85,7 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
     uint32_t seed = (uint32_t)(s->rows * 31 + s->depth * 7 + s->cols);
     size_t size = type == KOFN_F64 ? 8 : 4, span = s->hi - s->lo;
     kofn_matrix lane[4], in, out;
-    kofn_block b = {.lanes = s->lanes, .dtype = type, .lane = lane};
+    kf_block b = {.lanes = s->lanes, .dtype = type, .lane = lane};
     kf_work w = {.in = &in, .out = &out, .lo = s->lo, .hi = s->hi};
     kofn_status st;
 
@@ -145,7 +145,7 @@ static void lanes_of_zeros(void **state)
     kofn_matrix lane[2] = {filled(9, 40, 40, KOFN_F64, &seed), {0}};
     kofn_matrix in = filled(40, 80, 80, KOFN_F64, &seed);
     kofn_matrix out = filled(18, 80, 80, KOFN_F64, &seed);
-    kofn_block b = {.lanes = 2, .rows = 9, .cols = 40, .lane = lane};
+    kf_block b = {.lanes = 2, .rows = 9, .cols = 40, .lane = lane};
     kf_work w = {.in = &in, .out = &out, .lo = 0, .hi = 9};
 
     (void)state;
@@ -167,7 +167,7 @@ static void sums_stop_too(void **state)
     kofn_matrix lane = filled(rows, cols, cols, KOFN_F64, &seed);
     kofn_matrix in = filled(p, rows, rows, KOFN_F64, &seed);
     kofn_matrix out = filled(p, cols, cols, KOFN_F64, &seed);
-    kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &lane};
+    kf_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &lane};
 
     (void)state;
     b.dtype = KOFN_F64;
@@ -204,7 +204,7 @@ static void grams(void **state)
     kofn_matrix A = filled(rows, cols, cols + 1, KOFN_F64, &seed);
     kofn_matrix x = filled(cols, 1, 1, KOFN_F64, &seed);
     kofn_matrix y = filled(cols, 1, 1, KOFN_F64, &seed);
-    kofn_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
+    kf_block b = {.lanes = 1, .rows = rows, .cols = cols, .lane = &A};
     patience all = {0, SIZE_MAX};
     kf_work w = {.in = &x, .out = &y, .stopped = impatient, .ud = &all};
     long double size = 0;

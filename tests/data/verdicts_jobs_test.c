@@ -10,7 +10,7 @@
 
 #include "code/code.h"
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 #define INNER 61
 #define MOST_ROWS 90
@@ -31,16 +31,16 @@ typedef struct crooked {
 } crooked;
 
 /* Entry e of a result of these strips, among those of the whole block. */
-static size_t place(const crooked *c, const kofn_msg *m, size_t e)
+static size_t place(const crooked *c, const kf_msg *m, size_t e)
 {
-    size_t cols = kofn_parcel_matrix(m->result)->cols, strips = m->hi - m->lo;
+    size_t cols = kf_parcel_matrix(m->result)->cols, strips = m->hi - m->lo;
     size_t row = e / cols, at = row / strips * c->span + m->lo + row % strips;
 
     assert_true(at < c->lanes * c->span);
     return at * cols + e % cols;
 }
 
-static double other_number(crooked *c, const kofn_msg *m, size_t e, double y)
+static double other_number(crooked *c, const kf_msg *m, size_t e, double y)
 {
     size_t at = place(c, m, e), now = m->round % 2;
 
@@ -62,9 +62,9 @@ static double other_number(crooked *c, const kofn_msg *m, size_t e, double y)
     }
 }
 
-static void remember(crooked *c, const kofn_msg *m)
+static void remember(crooked *c, const kf_msg *m)
 {
-    kofn_matrix *y = kofn_parcel_matrix(m->result);
+    kofn_matrix *y = kf_parcel_matrix(m->result);
     double *x = as_doubles(y);
 
     for (size_t e = 0; e < y->rows * y->cols; e++)
@@ -72,9 +72,9 @@ static void remember(crooked *c, const kofn_msg *m)
     kf_free(x);
 }
 
-static void send_other(crooked *c, const kofn_msg *m)
+static void send_other(crooked *c, const kf_msg *m)
 {
-    kofn_matrix *y = kofn_parcel_matrix(m->result);
+    kofn_matrix *y = kf_parcel_matrix(m->result);
     size_t n = y->rows * y->cols, one = kf_rng_below(&c->r, n);
     bool wide = y->dtype == KOFN_F64;
     trial t = {.wide = wide, .r = c->r};
@@ -97,12 +97,12 @@ static void send_other(crooked *c, const kofn_msg *m)
 }
 
 static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     crooked *c = (crooked *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
-    if (st || m->type != KOFN_MSG_RESULT)
+    if (st || m->type != KF_MSG_RESULT)
         return st;
     remember(c, m);
     if (c->liar[m->worker])

@@ -132,9 +132,9 @@ static inline void forge_task(const forged *f, draw *d, kf_head *h)
 {
     uint64_t strips = f->sum ? f->span : f->rows, wide;
 
-    h->how = f->sum ? KOFN_HOW_SUBMESSAGE : (kofn_how)next(d, 8);
-    if (h->how > KOFN_HOW_READ)
-        h->how = KOFN_HOW_ROWS;
+    h->how = f->sum ? KF_HOW_SUBMESSAGE : (kf_how)next(d, 8);
+    if (h->how > KF_HOW_READ)
+        h->how = KF_HOW_ROWS;
     h->dtype = next(d, 8) == 1 ? KOFN_F32 + KOFN_F64 - f->dtype : f->dtype;
     h->row = next(d, 3);
     h->lo = size_of(d, 0);

@@ -177,42 +177,42 @@ static void crowd_close(kofn_transport *t, kofn_time linger)
 
 /* ---- a job --------------------------------------------------------------- */
 
-static kofn_block *small_block(void)
+static kf_block *small_block(void)
 {
-    kofn_parcel *p;
-    kofn_block *b;
+    kf_parcel *p;
+    kf_block *b;
 
     MUST(kf_parcel_new(&p, 4, 6, KOFN_F64) == KOFN_OK);
     memset(p->m.data, 0, 4 * 6 * 8);
     MUST(kf_block_around(&b, p, 1, 4, 6) == KOFN_OK);
-    kofn_parcel_drop(p);
+    kf_parcel_drop(p);
     return b;
 }
 
 static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
 {
-    kofn_block *b = samples()[worker % BLOCKS].block;
-    kofn_msg m = {.type = type,
-                  .worker = worker,
-                  .product = 1,
-                  .task = task,
-                  .row = task % 3,
-                  .round = 1};
+    kf_block *b = samples()[worker % BLOCKS].block;
+    kf_msg m = {.type = type,
+                .worker = worker,
+                .product = 1,
+                .task = task,
+                .row = task % 3,
+                .round = 1};
 
-    if (type == KOFN_MSG_STORE)
-        m.block = kofn_block_keep(b);
-    if (type == KOFN_MSG_WORK) {
-        m.how = b->subset ? KOFN_HOW_SUBMESSAGE : KOFN_HOW_ROWS;
+    if (type == KF_MSG_STORE)
+        m.block = kf_block_keep(b);
+    if (type == KF_MSG_WORK) {
+        m.how = b->subset ? KF_HOW_SUBMESSAGE : KF_HOW_ROWS;
         m.hi = 4;
         if (task % 3 == 2) { /* it brings its block */
-            m.how = KOFN_HOW_ROWS;
+            m.how = KF_HOW_ROWS;
             m.block = small_block();
         }
         MUST(kf_parcel_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
         memset(m.in->m.data, 0, 48);
         MUST(kf_parcel_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
     }
-    if (type == KOFN_MSG_UPDATE) { /* of a size that soon is too much */
+    if (type == KF_MSG_UPDATE) { /* of a size that soon is too much */
         size_t rows = task % 4 == 0 ? 2000 : 1;
 
         m.operand = task % 5 == 4;
@@ -222,31 +222,31 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
         memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
         memset(m.with->m.data, 0, kf_parcel_bytes(m.with));
     }
-    if (type == KOFN_MSG_PIECE && task % 2) {
+    if (type == KF_MSG_PIECE && task % 2) {
         m.block = small_block();
         m.hi = 4;
     }
     MUST(port->send(port, &m) == KOFN_OK);
 }
 
-static void hear(crowd *c, kofn_port *port, kofn_msg *m)
+static void hear(crowd *c, kofn_port *port, kf_msg *m)
 {
-    MUST(m->type <= KOFN_MSG_FAILED && m->worker < 9999 && m->took >= 0);
-    if (m->type == KOFN_MSG_HELLO)
-        give(port, m->worker, KOFN_MSG_STORE, 0);
-    if (m->type == KOFN_MSG_RESULT) {
+    MUST(m->type <= KF_MSG_FAILED && m->worker < 9999 && m->took >= 0);
+    if (m->type == KF_MSG_HELLO)
+        give(port, m->worker, KF_MSG_STORE, 0);
+    if (m->type == KF_MSG_RESULT) {
         MUST(m->result && m->result->m.rows == 4 && m->result->m.cols == 1 &&
              m->result->m.dtype == KOFN_F64 && m->task < TASKS);
         c->results++;
     }
-    MUST(m->type != KOFN_MSG_FAILED || m->status < 0);
+    MUST(m->type != KF_MSG_FAILED || m->status < 0);
     MUST(!m->why || strlen(m->why) <= KF_WORDS);
     for (const char *s = m->why; s && *s; s++)
         MUST((*s >= ' ' && *s <= '~') || *s == '\n');
-    kofn_parcel_drop(m->in);
-    kofn_parcel_drop(m->result);
+    kf_parcel_drop(m->in);
+    kf_parcel_drop(m->result);
     kofn_free(m->why);
-    kofn_block_drop(m->block);
+    kf_block_drop(m->block);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -261,7 +261,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                .d = {data, size}};
     kofn_away_options opt = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
     size_t before, given = 0;
 
     watch_memory();
@@ -280,13 +280,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (st == KOFN_OK)
             hear(&c, port, &m);
         else if (given < TASKS && next(&c.d, 2) == 0)
-            give(port, next(&c.d, PEERS), KOFN_MSG_WORK, (uint32_t)given++);
+            give(port, next(&c.d, PEERS), KF_MSG_WORK, (uint32_t)given++);
         else if (next(&c.d, 4) == 0)
             give(port, next(&c.d, 2 * PEERS),
-                 next(&c.d, 4) ? KOFN_MSG_UPDATE : KOFN_MSG_PIECE,
-                 next(&c.d, 256));
+                 next(&c.d, 4) ? KF_MSG_UPDATE : KF_MSG_PIECE, next(&c.d, 256));
         else if (next(&c.d, 16) == 0)
-            give(port, next(&c.d, PEERS), KOFN_MSG_CANCEL, next(&c.d, TASKS));
+            give(port, next(&c.d, PEERS), KF_MSG_CANCEL, next(&c.d, TASKS));
     }
     MUST(c.results <= given);
     port->close(port);

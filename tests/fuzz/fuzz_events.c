@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kofn_happening *list;
     size_t count, joins = 0;
     kofn_status st = kofn_events_parse(&list, &count, (const char *)data, size,
-                                       "fuzz", WORKERS, ROUNDS);
+                                       WORKERS, ROUNDS);
 
     must(st == KOFN_OK || st == KOFN_FORMAT || st == KOFN_NOMEM);
     must(st == KOFN_OK || *kofn_errmsg());

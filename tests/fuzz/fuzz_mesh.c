@@ -36,7 +36,8 @@ static void run(street *s, const kofn_plan *plan)
     const kofn_operand operand = {.dense = &A};
     /* bits of a number that is drawn for something else, too */
     unsigned more = s->d.left ? s->d.data[0] / 2 : 0;
-    const kofn_program program = {.stage = stage,
+    const kofn_program program = {.size = sizeof program,
+                                  .stage = stage,
                                   .stages = more / 4 % 4 == 3 ? 2 : 1,
                                   .operand = &operand,
                                   .operands = 1,

@@ -29,12 +29,12 @@ static unsigned next(reader *r, unsigned below)
     return x % below;
 }
 
-static kofn_mark mark(reader *r, const kofn_node *n, const kofn_mark *seen)
+static kofn_mark mark(reader *r, const kf_node *n, const kofn_mark *seen)
 {
     kofn_node_view v;
     unsigned how = next(r, 8);
 
-    kofn_node_look(n, &v);
+    kf_node_look(n, &v);
     if (how < 4)
         return v.at;
     if (how < 6)
@@ -43,11 +43,11 @@ static kofn_mark mark(reader *r, const kofn_node *n, const kofn_mark *seen)
 }
 
 /* Through bytes and back; false: it was damaged, and that was found out. */
-static bool travel(reader *r, kofn_note *note, void **room)
+static bool travel(reader *r, kf_note *note, void **room)
 {
     unsigned char head[KF_NOTE_HEAD], *body;
     size_t bytes = kf_note_bytes(note), at = next(r, 255);
-    kofn_note back;
+    kf_note back;
     bool whole;
 
     *room = NULL;
@@ -80,46 +80,46 @@ static bool travel(reader *r, kofn_note *note, void **room)
     return true;
 }
 
-static void drain(kofn_node *n)
+static void drain(kf_node *n)
 {
-    for (kofn_node_action a; kofn_node_next(n, &a);) {
-        MUST(a.type == KOFN_NODE_SEND || a.type == KOFN_NODE_TAKE);
-        MUST(a.note.type >= KOFN_NOTE_BEAT && a.note.type <= KOFN_NOTE_PRINT);
-        if (a.note.type == KOFN_NOTE_PIECE)
+    for (kf_node_action a; kf_node_next(n, &a);) {
+        MUST(a.type == KF_NODE_SEND || a.type == KF_NODE_TAKE);
+        MUST(a.note.type >= KF_NOTE_BEAT && a.note.type <= KF_NOTE_PRINT);
+        if (a.note.type == KF_NOTE_PIECE)
             MUST(a.note.group < GROUPS);
-        if (a.note.type == KOFN_NOTE_EPOCH && a.note.epoch.number)
+        if (a.note.type == KF_NOTE_EPOCH && a.note.epoch.number)
             MUST(a.note.members && a.note.member);
     }
 }
 
 /* What it wants done must make sense; and it is done. */
-static void work(kofn_node *n, kofn_time now, bool final)
+static void work(kf_node *n, kofn_time now, bool final)
 {
-    kofn_task t;
+    kf_node_task t;
 
-    kofn_node_work(n, &t);
-    if (t.type == KOFN_TASK_NONE)
+    kf_node_work(n, &t);
+    if (t.type == KF_NODE_TASK_NONE)
         return;
-    MUST(t.group < GROUPS || t.type == KOFN_TASK_ENCODE);
-    MUST(t.type != KOFN_TASK_DECODE || t.decoder);
-    MUST(t.type == KOFN_TASK_ENCODE || t.type == KOFN_TASK_UPDATE ||
-         t.type == KOFN_TASK_ALONE || kofn_node_wanted(n, &t));
-    MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_DONE,
-                                              .now = now,
-                                              .task = &t,
-                                              .final = final}) == KOFN_OK);
+    MUST(t.group < GROUPS || t.type == KF_NODE_TASK_ENCODE);
+    MUST(t.type != KF_NODE_TASK_DECODE || t.decoder);
+    MUST(t.type == KF_NODE_TASK_ENCODE || t.type == KF_NODE_TASK_UPDATE ||
+         t.type == KF_NODE_TASK_ALONE || kf_node_wanted(n, &t));
+    MUST(kf_node_step(n, &(kf_node_event){.type = KF_NODE_DONE,
+                                          .now = now,
+                                          .task = &t,
+                                          .final = final}) == KOFN_OK);
     drain(n);
 }
 
-static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
+static void hear(reader *r, kf_node *n, kofn_time now, kofn_mark *seen)
 {
-    kofn_member member[4];
+    kf_member member[4];
     uint32_t list[16];
-    kofn_note note = {.type = (kofn_note_type)(1 + next(r, KOFN_NOTE_BLOCK)),
-                      .from = next(r, 6),
-                      .epoch = {next(r, 8), next(r, 6)},
-                      .member = member,
-                      .list = list};
+    kf_note note = {.type = (kf_note_type)(1 + next(r, KF_NOTE_BLOCK)),
+                    .from = next(r, 6),
+                    .epoch = {next(r, 8), next(r, 6)},
+                    .member = member,
+                    .list = list};
     void *room;
 
     note.at = mark(r, n, seen);
@@ -129,59 +129,58 @@ static void hear(reader *r, kofn_node *n, kofn_time now, kofn_mark *seen)
     note.idle = next(r, 2);
     note.group = next(r, GROUPS + 1);
     note.seat = next(r, 8) ? next(r, 6) : KOFN_NO_SEAT;
-    if (note.type == KOFN_NOTE_EPOCH)
+    if (note.type == KF_NOTE_EPOCH)
         note.members = next(r, 5);
     for (size_t i = 0; i < note.members; i++)
         member[i] =
-            (kofn_member){next(r, 6), (uint32_t)i + next(r, 2), next(r, 2)};
-    if (note.type == KOFN_NOTE_DECIDE)
+            (kf_member){next(r, 6), (uint32_t)i + next(r, 2), next(r, 2)};
+    if (note.type == KF_NOTE_DECIDE)
         note.listed = next(r, 17);
     for (size_t i = 0; i < note.listed; i++)
         list[i] = next(r, 5);
     *seen = note.at;
     if (!travel(r, &note, &room))
         return;
-    MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
-                                              .now = now,
-                                              .note = &note,
-                                              .principal = next(r, 3)}) ==
-         KOFN_OK);
+    MUST(kf_node_step(n, &(kf_node_event){.type = KF_NODE_NOTE,
+                                          .now = now,
+                                          .note = &note,
+                                          .principal = next(r, 3)}) == KOFN_OK);
     drain(n);
     kf_free(room);
 }
 
 static void run(reader *r, const kofn_plan *plan)
 {
-    static const kofn_node_event_type went[] = {KOFN_NODE_WENT, KOFN_NODE_LIAR};
-    kofn_node_options o = {.incarnation = 1 + next(r, 5),
-                           .job = JOB,
-                           .nodes = 3,
-                           .groups = GROUPS,
-                           .wish = next(r, 2) ? 0 : KOFN_NO_SEAT,
-                           .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
-                                                  : KOFN_DECODE_DISTRIBUTED};
+    static const kf_node_event_type went[] = {KF_NODE_WENT, KF_NODE_LIAR};
+    kf_node_options o = {.incarnation = 1 + next(r, 5),
+                         .job = JOB,
+                         .nodes = 3,
+                         .groups = GROUPS,
+                         .wish = next(r, 2) ? 0 : KOFN_NO_SEAT,
+                         .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
+                                                : KOFN_DECODE_DISTRIBUTED};
     kofn_stage stage = {.plan = plan};
     kofn_mark seen = {0, JOB};
     kofn_time now = 0;
     uint64_t t = 0;
-    kofn_node *n;
+    kf_node *n;
 
-    MUST(kofn_node_new(&n, &stage, 1, &o, 0) == KOFN_OK);
+    MUST(kf_node_new(&n, &stage, 1, &o, 0) == KOFN_OK);
     while (r->left) {
         kofn_node_view v;
 
         now += next(r, 64) == 0 ? KOFN_SECOND : 1000000 * next(r, 60);
         switch (next(r, 8)) {
         case 0:
-            MUST(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_TICK,
-                                                      .now = now}) == KOFN_OK);
+            MUST(kf_node_step(n, &(kf_node_event){.type = KF_NODE_TICK,
+                                                  .now = now}) == KOFN_OK);
             break;
         case 1:
-            MUST(kofn_node_step(n, &(kofn_node_event){
-                                       .type = went[next(r, 2)],
-                                       .now = now,
-                                       .incarnation = next(r, 6),
-                                       .principal = next(r, 3)}) == KOFN_OK);
+            MUST(kf_node_step(n, &(kf_node_event){.type = went[next(r, 2)],
+                                                  .now = now,
+                                                  .incarnation = next(r, 6),
+                                                  .principal = next(r, 3)}) ==
+                 KOFN_OK);
             break;
         case 2:
         case 3:
@@ -191,11 +190,11 @@ static void run(reader *r, const kofn_plan *plan)
             hear(r, n, now, &seen);
         }
         drain(n);
-        kofn_node_look(n, &v);
+        kf_node_look(n, &v);
         MUST(v.at.t >= t && v.live >= 1);
         t = v.at.t;
     }
-    kofn_node_free(n);
+    kf_node_free(n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MEMORY ((size_t)64 << 10)
 
 /* Ends of rows that ascend to what there is, most often. */
-static void fill_ends(const kofn_block *b, draw *d)
+static void fill_ends(const kf_block *b, draw *d)
 {
     size_t end = 0, *to = kf_piece_into(b, 0, 0);
 
@@ -20,7 +20,7 @@ static void fill_ends(const kofn_block *b, draw *d)
         to[next(d, 256) % b->A->rows] = size_of(d, 1);
 }
 
-static void fill_columns(const kofn_block *b, draw *d)
+static void fill_columns(const kf_block *b, draw *d)
 {
     uint32_t *to = kf_piece_into(b, 1, 0);
 
@@ -33,7 +33,7 @@ static void fill_columns(const kofn_block *b, draw *d)
 /* Every byte that may come has its place. */
 static void fill(const kf_recipe *r, draw *d)
 {
-    const kofn_block *b = r->block;
+    const kf_block *b = r->block;
 
     for (size_t s = 0; s < r->sections; s++) {
         size_t units, bytes;
@@ -79,19 +79,19 @@ static void cook(kf_recipe *r)
 }
 
 /* What fits must do so without wrapping round; what is small is computed. */
-static void work(const kofn_block *b, const kf_head *h)
+static void work(const kf_block *b, const kf_head *h)
 {
     __extension__ typedef unsigned __int128 wide;
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
-    kofn_msg m = {
+    kf_msg m = {
         .how = h->how, .lo = h->lo, .hi = h->hi, .row = h->row, .product = 1};
 
     if (kf_work_fits(b, &m, &in, &out))
         return;
     if (b->subset)
         MUST((wide)b->subset->lanes * b->subset->span == out.rows);
-    else if (m.how <= KOFN_HOW_LEFT_ROWS || m.how == KOFN_HOW_READ)
+    else if (m.how <= KF_HOW_LEFT_ROWS || m.how == KF_HOW_READ)
         MUST(m.lo < m.hi && (wide)b->lanes * (m.hi - m.lo) == out.rows);
     most = held + ((size_t)64 << 20); /* scratch */
     if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)
@@ -99,9 +99,9 @@ static void work(const kofn_block *b, const kf_head *h)
     MUST(kf_parcel_new(&m.in, in.rows, in.cols, in.dtype) == KOFN_OK);
     MUST(kf_parcel_new(&m.result, out.rows, out.cols, out.dtype) == KOFN_OK);
     memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
-    kofn_work(b, &m, NULL, NULL);
-    kofn_parcel_drop(m.in);
-    kofn_parcel_drop(m.result);
+    kf_work_do(b, &m, NULL, NULL);
+    kf_parcel_drop(m.in);
+    kf_parcel_drop(m.result);
 }
 
 static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
@@ -123,7 +123,7 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
         if (task && kf_pieces_check(r.block) == KOFN_OK)
             work(r.block, task);
         kf_recipe_free(&r);
-        kofn_block_drop(r.block);
+        kf_block_drop(r.block);
     }
     most = SIZE_MAX;
     MUST(held == before);

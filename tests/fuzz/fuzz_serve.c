@@ -68,7 +68,7 @@ static size_t recipe(head_office *o, kf_head *h)
 /* What was asked for. */
 static size_t right_piece(head_office *o, kf_head *h)
 {
-    const kofn_block *b = o->block->block;
+    const kf_block *b = o->block->block;
     kf_bytes made = {0};
     size_t units, bytes;
     const void *at;
@@ -106,7 +106,7 @@ static size_t piece(head_office *o, kf_head *h)
 /* A task that the block is for. */
 static void right_work(const sample *s, kf_head *h)
 {
-    const kofn_block *b = s->block;
+    const kf_block *b = s->block;
     const kf_subset *sum = b->subset;
     const kf_kernel *k = kf_kernel_for(s->plan);
 
@@ -136,7 +136,7 @@ static size_t numbers_of(head_office *o, const kf_head *h, size_t n)
 static size_t pair(head_office *o, kf_head *h)
 {
     h->block = 0;
-    h->how = KOFN_HOW_ROWS;
+    h->how = KF_HOW_ROWS;
     h->dtype = next(&o->d, 2) ? KOFN_F64 : KOFN_F32;
     h->lo = 0;
     h->hi = h->out_rows = 1 + next(&o->d, 12);
@@ -155,7 +155,7 @@ static size_t pair(head_office *o, kf_head *h)
         h->hi = h->out_rows = h->cols = h->out_cols = 255;
         return numbers_of(o, h, 510);
     case 4:
-        h->how = (kofn_how)next(&o->d, 6);
+        h->how = (kf_how)next(&o->d, 6);
         h->lo = size_of(&o->d, h->lo);
         h->out_cols = size_of(&o->d, h->out_cols);
         break;
@@ -187,7 +187,7 @@ static size_t work(head_office *o, kf_head *h)
     if (o->block)
         right_work(o->block, h);
     if (next(&o->d, 2)) {
-        h->how = (kofn_how)next(&o->d, KOFN_HOW_READ + 1);
+        h->how = (kf_how)next(&o->d, KF_HOW_READ + 1);
         h->dtype = next(&o->d, 8) ? KOFN_F64 : KOFN_F32;
         h->lo = size_of(&o->d, h->lo);
         h->hi = size_of(&o->d, h->hi);
@@ -205,7 +205,7 @@ static size_t work(head_office *o, kf_head *h)
 /* A change of the block, or strips of it, that fit it or nearly so. */
 static size_t change(head_office *o, kf_head *h)
 {
-    const kofn_block *b = o->block ? o->block->block : NULL;
+    const kf_block *b = o->block ? o->block->block : NULL;
     const kofn_change c = {sizeof c, 0.5, 0, next(&o->d, 2) ? 0.5 : 0, false};
     bool all = next(&o->d, 2);
     size_t n;

@@ -39,7 +39,7 @@ static void make_training(void)
 
 /* What was asked for: blocks of the iterate where the node is or an iterate
  * that is some steps ahead; else who is a member, and where all stand. */
-static void be_honest(street *s, kofn_peer peer, kofn_note *n)
+static void be_honest(street *s, kofn_peer peer, kf_note *n)
 {
     const kf_changing *c = &s->host->changing;
     uint64_t each = 2 * LAYERS - 1, turn = c->turn;
@@ -47,8 +47,8 @@ static void be_honest(street *s, kofn_peer peer, kofn_note *n)
 
     n->from = 2 + peer;
     n->seat = peer;
-    if (s->asked == KOFN_NOTE_READ && !ahead) {
-        n->type = KOFN_NOTE_BLOCK;
+    if (s->asked == KF_NOTE_READ && !ahead) {
+        n->type = KF_NOTE_BLOCK;
         n->group = next(&s->d, LAYERS);
         n->at =
             (kofn_mark){turn * each, c->line[turn % s->host->program.recalls]};
@@ -57,9 +57,9 @@ static void be_honest(street *s, kofn_peer peer, kofn_note *n)
     n->epoch = (kofn_epoch){1, 2};
     n->at = (kofn_mark){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
     n->final = false;
-    n->type = s->asked == KOFN_NOTE_ASK ? KOFN_NOTE_VECTOR
-              : next(&s->d, 2)          ? KOFN_NOTE_EPOCH
-                                        : KOFN_NOTE_BEAT;
+    n->type = s->asked == KF_NOTE_ASK ? KF_NOTE_VECTOR
+              : next(&s->d, 2)        ? KF_NOTE_EPOCH
+                                      : KF_NOTE_BEAT;
 }
 
 static void run(street *s)

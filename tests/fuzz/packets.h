@@ -17,7 +17,7 @@ typedef struct sample {
     kofn_plan *plan;
     kf_resident resident;
     kf_code *code;
-    kofn_block *block;
+    kf_block *block;
     kf_bytes recipe;
 } sample;
 
@@ -74,13 +74,13 @@ static inline void fair_task(kf_head *h, uint64_t lanes, uint64_t rows,
 {
     uint64_t strips = lanes * (h->hi - h->lo);
     const uint64_t size[][4] = {
-        [KOFN_HOW_ROWS] = {cols, wide, strips, wide},
-        [KOFN_HOW_LEFT_ROWS] = {h->hi, rows, strips, cols},
-        [KOFN_HOW_INNER] = {lanes * cols, wide, rows, wide},
-        [KOFN_HOW_LEFT_INNER] = {wide, lanes * rows, wide, cols},
-        [KOFN_HOW_GRAM] = {cols, 1, cols, 1},
-        [KOFN_HOW_SUBMESSAGE] = {cols, wide, strips, 1},
-        [KOFN_HOW_READ] = {1, 1, strips, cols}};
+        [KF_HOW_ROWS] = {cols, wide, strips, wide},
+        [KF_HOW_LEFT_ROWS] = {h->hi, rows, strips, cols},
+        [KF_HOW_INNER] = {lanes * cols, wide, rows, wide},
+        [KF_HOW_LEFT_INNER] = {wide, lanes * rows, wide, cols},
+        [KF_HOW_GRAM] = {cols, 1, cols, 1},
+        [KF_HOW_SUBMESSAGE] = {cols, wide, strips, 1},
+        [KF_HOW_READ] = {1, 1, strips, cols}};
 
     h->rows = size[h->how][0];
     h->cols = size[h->how][1];

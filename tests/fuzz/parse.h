@@ -25,7 +25,7 @@ static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
          a->rows * a->cols <= 2 * swell * size);
     MUST((uintptr_t)a->data % width == 0);
     MUST(kofn_file_dims(f) == 2 || (kofn_file_dims(f) == 1 && a->cols == 1));
-    if (kofn_file_mapped(f)) {
+    if (kf_file_mapped(f)) {
         const uint8_t *p = a->data;
         MUST(p > data && p + a->rows * a->cols * width == data + size);
     }

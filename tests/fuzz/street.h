@@ -22,8 +22,8 @@ typedef struct street {
     kofn_epoch epoch;
     size_t out; /* bodies that were not given back */
     /* Makes it what an honest node would say now, if there is such a thing. */
-    void (*honest)(struct street *s, kofn_peer peer, kofn_note *n);
-    kofn_note_type asked; /* last: for an iterate or for blocks */
+    void (*honest)(struct street *s, kofn_peer peer, kf_note *n);
+    kf_note_type asked; /* last: for an iterate or for blocks */
 } street;
 
 static kofn_time street_clock(void *ud)
@@ -40,7 +40,7 @@ static kofn_status street_send(kofn_transport *t, kofn_peer peer,
     street *s = (street *)t;
     const void *data = body ? body->data : NULL;
     size_t bytes = body ? body->bytes : 0;
-    kofn_note note;
+    kf_note note;
 
     (void)urgent;
     MUST(peer < PEERS && kf_note_whole(head, data, bytes));
@@ -48,7 +48,7 @@ static kofn_status street_send(kofn_transport *t, kofn_peer peer,
         MUST(kf_note_read(&note, head, head_bytes, s->host->job) == KOFN_OK);
         s->seen = note.at;
         s->epoch = note.epoch;
-        if (note.type == KOFN_NOTE_ASK || note.type == KOFN_NOTE_READ)
+        if (note.type == KF_NOTE_ASK || note.type == KF_NOTE_READ)
             s->asked = note.type;
     }
     if (s->d.left && s->d.data[0] % 16 == 9)
@@ -70,19 +70,19 @@ static kofn_mark some_mark(street *s)
     return m;
 }
 
-static kofn_note some_note(street *s)
+static kf_note some_note(street *s)
 {
     draw *d = &s->d;
-    kofn_note n = {.type = (kofn_note_type)(1 + next(d, KOFN_NOTE_BYE)),
-                   .from = 2 + next(d, PEERS),
-                   .epoch = s->epoch,
-                   .at = some_mark(s),
-                   .coded = size_of(d, 7),
-                   .decoded = size_of(d, 7),
-                   .final = next(d, 16) == 0,
-                   .idle = next(d, 2),
-                   .group = (uint32_t)size_of(d, next(d, 4)),
-                   .seat = next(d, 4) ? next(d, 5) : KOFN_NO_SEAT};
+    kf_note n = {.type = (kf_note_type)(1 + next(d, KF_NOTE_BYE)),
+                 .from = 2 + next(d, PEERS),
+                 .epoch = s->epoch,
+                 .at = some_mark(s),
+                 .coded = size_of(d, 7),
+                 .decoded = size_of(d, 7),
+                 .final = next(d, 16) == 0,
+                 .idle = next(d, 2),
+                 .group = (uint32_t)size_of(d, next(d, 4)),
+                 .seat = next(d, 4) ? next(d, 5) : KOFN_NO_SEAT};
 
     if (next(d, 8) == 0)
         n.from = size_of(d, n.from);
@@ -91,45 +91,45 @@ static kofn_note some_note(street *s)
             (kofn_epoch){size_of(d, n.epoch.number + 1), 2 + next(d, PEERS)};
     if (next(d, 32) == 0)
         n.seat = (uint32_t)size_of(d, 3);
-    if (n.type == KOFN_NOTE_BYE && next(d, 2))
-        n.type = KOFN_NOTE_PRINT;
+    if (n.type == KF_NOTE_BYE && next(d, 2))
+        n.type = KF_NOTE_PRINT;
     if (d->left && d->data[0] % 16 == 5) /* of blocks; no more is drawn */
-        n.type = d->data[0] < 128 ? KOFN_NOTE_READ : KOFN_NOTE_BLOCK;
+        n.type = d->data[0] < 128 ? KF_NOTE_READ : KF_NOTE_BLOCK;
     return n;
 }
 
 /* As many bytes as such a note should have, or others. */
-static size_t length_of(street *s, const kofn_note *n)
+static size_t length_of(street *s, const kf_note *n)
 {
     size_t lo, strips, bytes = 0;
 
-    if (n->type == KOFN_NOTE_VECTOR)
+    if (n->type == KF_NOTE_VECTOR)
         bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
                 sizeof(double);
-    if (n->type == KOFN_NOTE_BLOCK)
+    if (n->type == KF_NOTE_BLOCK)
         bytes = kf_lent_bytes(s->host, n->group) * (1 + next(&s->d, 2));
-    if (n->type == KOFN_NOTE_PIECE && n->group < s->host->on->groups) {
+    if (n->type == KF_NOTE_PIECE && n->group < s->host->on->groups) {
         strips = kf_host_strips(s->host->on, n->group, &lo);
         bytes = kf_host_piece_bytes(s->host->on, strips, n->seat);
     }
-    if (n->type == KOFN_NOTE_EPOCH)
+    if (n->type == KF_NOTE_EPOCH)
         bytes = KF_NOTE_MEMBER * next(&s->d, 6);
-    if (n->type == KOFN_NOTE_DECIDE)
+    if (n->type == KF_NOTE_DECIDE)
         bytes = 4 * next(&s->d, 12);
     return next(&s->d, 16) ? bytes : next(&s->d, 255);
 }
 
 /* Members and lists are small numbers, most often; so are vectors. */
-static void fill(street *s, const kofn_note *n, uint8_t *body, size_t bytes)
+static void fill(street *s, const kf_note *n, uint8_t *body, size_t bytes)
 {
     memset(body, 0, bytes);
-    if (n->type == KOFN_NOTE_EPOCH)
+    if (n->type == KF_NOTE_EPOCH)
         for (size_t i = 0; i + KF_NOTE_MEMBER <= bytes; i += KF_NOTE_MEMBER) {
             body[i] = (uint8_t)(1 + next(&s->d, PEERS + 1));
             body[i + 8] = (uint8_t)next(&s->d, 5);
             body[i + 12] = (uint8_t)next(&s->d, 2);
         }
-    else if (n->type == KOFN_NOTE_DECIDE)
+    else if (n->type == KF_NOTE_DECIDE)
         for (size_t i = 0; i + 4 <= bytes; i += 4)
             body[i] = (uint8_t)next(&s->d, 5);
     for (unsigned i = next(&s->d, 4); i > 2 && bytes; i--)
@@ -138,7 +138,7 @@ static void fill(street *s, const kofn_note *n, uint8_t *body, size_t bytes)
 
 static void deliver(street *s, kofn_packet *k, kofn_peer peer)
 {
-    kofn_note n = some_note(s);
+    kf_note n = some_note(s);
     uint8_t *body;
     size_t bytes;
 

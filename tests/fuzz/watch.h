@@ -55,9 +55,8 @@ static inline void *watching(void *ud, void *p, size_t want)
 
 static inline void watch_memory(void)
 {
-    static const kofn_alloc watch = {watching, NULL};
 
-    kofn_set_alloc(&watch);
+    kofn_set_alloc(watching, NULL);
 }
 
 #endif

@@ -43,7 +43,7 @@ static void packed_files_are_what_they_hold(void **state)
     reads_as("a.npy.gz", (char *)file, n, 2, 2, 3, want);
     write_file("a.npy.gz", file, n);
     assert_ok(kofn_file_open(&f, path_of("a.npy.gz")));
-    assert_false(kofn_file_mapped(f));
+    assert_false(kf_file_mapped(f));
     assert_true(at(kofn_file_dense(f), 1, 2) == 6);
     kofn_file_free(f);
     n = pack(file, sizeof file,
@@ -148,7 +148,6 @@ enum { BOMB = 40 << 20 };
 static void bomb(const char *name, const void *head, size_t n, int fill,
                  size_t most, const char *words)
 {
-    const kofn_alloc watch = {weigh, NULL};
     size_t room = BOMB / 100;
     unsigned char *plain = malloc(BOMB), *file = malloc(room);
 
@@ -159,10 +158,10 @@ static void bomb(const char *name, const void *head, size_t n, int fill,
     room = pack(file, room, plain, BOMB);
     level = 9;
     free(plain);
-    kofn_set_alloc(&watch);
+    kofn_set_alloc(weigh, NULL);
     peak = now = 0;
     refused(KOFN_FORMAT, name, file, room, words);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     if (peak > most)
         fail_msg("%s: %zu bytes were held", name, peak);
     free(file);
@@ -199,21 +198,20 @@ static void more_than_the_format_says(void **state)
 /* A header that lies does not make us ask for what it claims. */
 static void less_than_the_header_says(void **state)
 {
-    const kofn_alloc watch = {weigh, NULL};
     unsigned char plain[300000] = {0}, file[2000];
     size_t n;
 
     (void)state;
     npy(plain, 1, DICT("<f8", "False", "(1000000, 1000)"), 0, NULL, 0);
     n = pack(file, sizeof file, plain, sizeof plain);
-    kofn_set_alloc(&watch);
+    kofn_set_alloc(weigh, NULL);
     peak = now = 0;
     refused(KOFN_FORMAT, "a.npy.gz", file, n, "8000000000 bytes|cut off");
     assert_true(peak < 3 << 20);
     npy(plain, 1, DICT("<f8", "False", "(4000000000, 4000000000)"), 0, NULL, 0);
     n = pack(file, sizeof file, plain, sizeof plain);
     refused(KOFN_FORMAT, "a.npy.gz", file, n, "memory anywhere");
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Text that is long because there are many numbers is read as ever. */

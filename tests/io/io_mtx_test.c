@@ -220,7 +220,7 @@ static void sparse_round_trips(void **state)
         assert_ok(kofn_write_mtx(path_of("s.mtx"), &s));
         assert_ok(kofn_file_open(&f, path_of("s.mtx")));
         b = kofn_file_sparse(f);
-        assert_false(kofn_file_mapped(f));
+        assert_false(kf_file_mapped(f));
         assert_int_equal(b->rows, 3);
         assert_int_equal(b->cols, 4);
         assert_memory_equal(b->ptr, ptr, sizeof ptr);

@@ -23,7 +23,7 @@ static double binomial(size_t n, size_t k)
 /* Any `enough` seats decode everything, one fewer never do. */
 static void try_set(kf_code *code, const uint32_t *set, size_t k, bool enough)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, code, set, k, false);
 
     if (!enough) {
@@ -110,8 +110,8 @@ typedef struct harvest {
     kf_resident resident;
     kf_messages messages;
     size_t seats; /* of the plan, fresh ones included */
-    kofn_block **block;
-    kofn_parcel **parcel;
+    kf_block **block;
+    kf_parcel **parcel;
     kofn_matrix *result; /* what is in them */
 } harvest;
 
@@ -119,15 +119,15 @@ typedef struct harvest {
 static void harvest_one(harvest *h, size_t i)
 {
     const kf_kernel *k = kf_kernel_for(h->p);
-    kofn_msg m = {.how = k->how,
-                  .hi = h->p->span,
-                  .in = kf_messages_take(&h->messages, i)};
+    kf_msg m = {.how = k->how,
+                .hi = h->p->span,
+                .in = kf_messages_take(&h->messages, i)};
     size_t cols = k->left ? h->block[i]->cols : m.in->m.cols;
 
     assert_ok(kf_parcel_new(&m.result, h->p->layout.lanes * h->p->span, cols,
                             h->r.x.dtype));
-    assert_ok(kofn_work(h->block[i], &m, NULL, NULL));
-    kofn_parcel_drop(m.in);
+    assert_ok(kf_work_do(h->block[i], &m, NULL, NULL));
+    kf_parcel_drop(m.in);
     h->parcel[i] = m.result;
     h->result[i] = m.result->m;
 }
@@ -151,8 +151,8 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
                   : kf_resident_dense(&h->resident, p, &h->r.A));
     h->seats = L->groups * (L->seats + (L->max_seats > L->seats ? 2 : 0));
     seat = numbers(h->seats, sizeof *seat);
-    h->block = numbers(h->seats, sizeof(kofn_block *));
-    h->parcel = numbers(h->seats, sizeof(kofn_parcel *));
+    h->block = numbers(h->seats, sizeof(kf_block *));
+    h->parcel = numbers(h->seats, sizeof(kf_parcel *));
     h->result = numbers(h->seats, sizeof *h->result);
     for (size_t i = 0; i < h->seats; i++)
         seat[i] = i;
@@ -167,8 +167,8 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
 static void harvest_down(harvest *h)
 {
     for (size_t i = 0; i < h->seats; i++) {
-        kofn_block_drop(h->block[i]);
-        kofn_parcel_drop(h->parcel[i]);
+        kf_block_drop(h->block[i]);
+        kf_parcel_drop(h->parcel[i]);
     }
     kf_free(h->block);
     kf_free(h->parcel);
@@ -264,7 +264,7 @@ static void decode_is_the_product(harvest *h, size_t group, const uint32_t *set,
     size_t groups = h->p->layout.groups, from, to, cols = h->r.y.cols;
     kf_source source[64];
     kf_scratch scratch = {0};
-    kf_decoder *d;
+    kofn_decoder *d;
     double *y;
 
     check(kf_decoder_new(&d, h->code, set, k, false) == KOFN_OK);
@@ -385,7 +385,8 @@ static void deals_alike(const walk *w, const kofn_core_options *o,
  * speeds of all kinds. */
 static void deals_cover(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    kofn_core_options o = {.pieces = 1 + (unsigned)kf_rng_below(r, 4),
+    kofn_core_options o = {.size = sizeof o,
+                           .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .tolerance = 1e300};
     bool speeds = kf_rng_below(r, 2);
     uint32_t left[WALKERS];
@@ -423,7 +424,8 @@ static void deal(void **state)
 /* While `enough` of each group are there and answer in the end, rounds end. */
 static void rounds_end(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    kofn_core_options o = {.pieces = 1 + (unsigned)kf_rng_below(r, 4),
+    kofn_core_options o = {.size = sizeof o,
+                           .pieces = 1 + (unsigned)kf_rng_below(r, 4),
                            .in_flight = (kofn_in_flight)kf_rng_below(r, 3),
                            .tolerance = 1e300};
     walk w;

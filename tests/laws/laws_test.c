@@ -14,13 +14,13 @@
 typedef struct shuffled {
     kofn_port base;
     kf_rng r;
-    kofn_block *block[64];
-    kofn_msg *box;
+    kf_block *block[64];
+    kf_msg *box;
     size_t count, cap;
     kofn_time time;
 } shuffled;
 
-static kofn_status put(shuffled *s, kofn_msg m)
+static kofn_status put(shuffled *s, kf_msg m)
 {
     TRY(kf_grow(&s->box, &s->cap, s->count, sizeof *s->box));
     s->box[s->count++] = m;
@@ -28,9 +28,9 @@ static kofn_status put(shuffled *s, kofn_msg m)
 }
 
 /* The same from the same worker, or nonsense from another. */
-static kofn_status put_copy(shuffled *s, kofn_msg m, uint32_t worker)
+static kofn_status put_copy(shuffled *s, kf_msg m, uint32_t worker)
 {
-    kofn_parcel *p;
+    kf_parcel *p;
 
     TRY(kf_parcel_new(&p, m.result->m.rows, m.result->m.cols,
                       m.result->m.dtype));
@@ -45,22 +45,22 @@ static kofn_status put_copy(shuffled *s, kofn_msg m, uint32_t worker)
     return put(s, m);
 }
 
-static kofn_status shuffled_send(kofn_port *base, kofn_msg *m)
+static kofn_status shuffled_send(kofn_port *base, kf_msg *m)
 {
     shuffled *s = (shuffled *)base;
 
     switch (m->type) {
-    case KOFN_MSG_STORE:
+    case KF_MSG_STORE:
         s->block[m->worker] = m->block;
-        return put(s, (kofn_msg){.type = KOFN_MSG_STORED, .worker = m->worker});
-    case KOFN_MSG_WORK:
-        assert_ok(kofn_work(m->block ? m->block : s->block[m->worker], m, NULL,
-                            NULL));
-        kofn_parcel_drop(m->in);
-        kofn_block_drop(m->block);
+        return put(s, (kf_msg){.type = KF_MSG_STORED, .worker = m->worker});
+    case KF_MSG_WORK:
+        assert_ok(kf_work_do(m->block ? m->block : s->block[m->worker], m, NULL,
+                             NULL));
+        kf_parcel_drop(m->in);
+        kf_block_drop(m->block);
         m->in = NULL;
         m->block = NULL;
-        m->type = KOFN_MSG_RESULT;
+        m->type = KF_MSG_RESULT;
         if (kf_rng_below(&s->r, 8) == 0)
             TRY(put_copy(s, *m, m->worker));
         if (kf_rng_below(&s->r, 8) == 0)
@@ -72,7 +72,7 @@ static kofn_status shuffled_send(kofn_port *base, kofn_msg *m)
 }
 
 static kofn_status shuffled_wait(kofn_port *base, kofn_time until,
-                                 kofn_time atmost, kofn_msg *m)
+                                 kofn_time atmost, kf_msg *m)
 {
     shuffled *s = (shuffled *)base;
     size_t i;
@@ -99,9 +99,9 @@ static void shuffled_close(kofn_port *base)
     shuffled *s = (shuffled *)base;
 
     for (size_t i = 0; i < s->count; i++)
-        kofn_parcel_drop(s->box[i].result);
+        kf_parcel_drop(s->box[i].result);
     for (size_t i = 0; i < 64; i++)
-        kofn_block_drop(s->block[i]);
+        kf_block_drop(s->block[i]);
     kf_free(s->box);
     kf_free(s);
 }
@@ -120,7 +120,7 @@ static kofn_port *shuffled_new(size_t workers, uint64_t seed)
     s->r = kf_rng_stream(seed, KF_FOR_DATA, 4, 4);
     for (size_t i = 0; i < workers; i++)
         assert_ok(
-            put(s, (kofn_msg){.type = KOFN_MSG_HELLO, .worker = (uint32_t)i}));
+            put(s, (kf_msg){.type = KF_MSG_HELLO, .worker = (uint32_t)i}));
     return &s->base;
 }
 

@@ -92,9 +92,9 @@ typedef enum lie {
 /* Worker 2, as far as products go: what it stores is right, and so is what is
  * read of it. */
 static struct {
-    kofn_status (*send)(kofn_port *p, kofn_msg *m);
+    kofn_status (*send)(kofn_port *p, kf_msg *m);
     kofn_status (*wait)(kofn_port *p, kofn_time until, kofn_time atmost,
-                        kofn_msg *m);
+                        kf_msg *m);
     struct {
         uint32_t product, task;
     } asked[1 << 12];
@@ -130,10 +130,9 @@ static void spoil(const kofn_matrix *y)
     }
 }
 
-static kofn_status lying_send(kofn_port *p, kofn_msg *m)
+static kofn_status lying_send(kofn_port *p, kf_msg *m)
 {
-    if (m->type == KOFN_MSG_WORK && m->worker == LIAR &&
-        m->how != KOFN_HOW_READ) {
+    if (m->type == KF_MSG_WORK && m->worker == LIAR && m->how != KF_HOW_READ) {
         assert_true(liar.count < COUNT(liar.asked));
         liar.asked[liar.count].product = m->product;
         liar.asked[liar.count++].task = m->task;
@@ -142,11 +141,11 @@ static kofn_status lying_send(kofn_port *p, kofn_msg *m)
 }
 
 static kofn_status lying_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                              kofn_msg *m)
+                              kf_msg *m)
 {
     kofn_status st = liar.wait(p, until, atmost, m);
 
-    for (size_t i = 0; !st && m->type == KOFN_MSG_RESULT && i < liar.count; i++)
+    for (size_t i = 0; !st && m->type == KF_MSG_RESULT && i < liar.count; i++)
         if (m->worker == LIAR && liar.asked[i].product == m->product &&
             liar.asked[i].task == m->task)
             spoil(&m->result->m);

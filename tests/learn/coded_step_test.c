@@ -32,7 +32,7 @@ typedef struct least {
 static bool decodes(kf_code *code, uint32_t bits, size_t workers)
 {
     uint32_t seats[32];
-    kf_decoder *d;
+    kofn_decoder *d;
     size_t n = 0;
     kofn_status st;
 

@@ -540,12 +540,15 @@ static void shapes_are_checked(void **state)
 
     (void)state;
 #define SHAPE(n, w, ...)                                                       \
-    ((kofn_net_shape){.layers = n, .widths = w, __VA_ARGS__})
-    shape_refused(SHAPE(0, good, .size = 0), "0 layers");
-    shape_refused(SHAPE(17, good, .size = 0), "17 layers");
-    shape_refused(SHAPE(2, zero, .size = 0), "layer 1 is 0 wide");
-    shape_refused(SHAPE(2, most, .size = 0), "memory anywhere");
-    shape_refused(SHAPE(1, one, .size = 0), "two classes");
+    ((kofn_net_shape){.size = sizeof(kofn_net_shape),                          \
+                      .layers = n,                                             \
+                      .widths = w,                                             \
+                      __VA_ARGS__})
+    shape_refused(SHAPE(0, good, .sparsity = 0), "0 layers");
+    shape_refused(SHAPE(17, good, .sparsity = 0), "17 layers");
+    shape_refused(SHAPE(2, zero, .sparsity = 0), "layer 1 is 0 wide");
+    shape_refused(SHAPE(2, most, .sparsity = 0), "memory anywhere");
+    shape_refused(SHAPE(1, one, .sparsity = 0), "two classes");
     shape_refused(SHAPE(2, good, .activation = (kofn_activation)9),
                   "activation 9");
     shape_refused(SHAPE(2, good, .cost = (kofn_cost)9), "cost 9");

@@ -98,6 +98,7 @@ static kofn_status fig1_deal(const kofn_layout *L, const kofn_live *live,
 }
 
 static const kofn_scheme fig1_scheme = {
+    .size = sizeof(kofn_scheme),
     .name = "fig1",
     .ops = KOFN_MATVEC | KOFN_LEFT,
     .params = fig1_no_params,

@@ -275,7 +275,7 @@ static void every_allocation(void **state)
             }
             assert_true(st == KOFN_NOMEM || (what > 2 && st == KOFN_TOOFEW));
         }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     data_free(&d);
 }
 

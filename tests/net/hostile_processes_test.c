@@ -197,11 +197,10 @@ static void anything_at_any_time(void **state)
 TEST_FILE(hostile_processes_test)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(anything_at_any_time)};
-    const kofn_alloc weighed = {weigh, NULL};
     int failed;
 
     yard_open();
-    kofn_set_alloc(&weighed);
+    kofn_set_alloc(weigh, NULL);
     rig_begin();
     if (!mkdtemp(folder))
         return 1;

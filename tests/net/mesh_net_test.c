@@ -126,9 +126,9 @@ static void *live(void *ud)
                                  .give_up = LIMIT,
                                  .watch = wait_for_it,
                                  .watch_ud = h};
+    const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
 
-    h->status =
-        kofn_power_peers(h->t, h->plan, h->A, &h->v, h->it, &p, &h->res, NULL);
+    h->status = kofn_power_peers(&at, h->A, &h->v, h->it, &h->res);
     h->t->close(h->t, KOFN_SECOND);
     atomic_fetch_add(h->over, 1);
     return NULL;
@@ -168,11 +168,11 @@ static void face_up(hostile *e, face *f)
         reach(f->t, i);
 }
 
-static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
+static void say(hostile *e, face *f, kofn_peer to, kf_note n)
 {
     unsigned char head[KF_NOTE_HEAD];
     size_t room = (KOFN_SCALARS + ROWS) * sizeof(double);
-    size_t bytes = n.type == KOFN_NOTE_VECTOR ? room : kf_note_bytes(&n);
+    size_t bytes = n.type == KF_NOTE_VECTOR ? room : kf_note_bytes(&n);
     double *body = malloc(room);
     kofn_status st;
 
@@ -180,7 +180,7 @@ static void say(hostile *e, face *f, kofn_peer to, kofn_note n)
     n.from = f->incarnation;
     for (size_t i = 0; i < KOFN_SCALARS + ROWS; i++)
         body[i] = 666;
-    if (n.type != KOFN_NOTE_VECTOR && bytes)
+    if (n.type != KF_NOTE_VECTOR && bytes)
         kf_note_pack(&n, (unsigned char *)body);
     kf_note_write(head, &n, e->job, body, bytes);
     st =
@@ -196,31 +196,31 @@ static void harm_one(hostile *e, face *f, kofn_peer to)
 {
     size_t which = (size_t)(f - e->face);
     const kofn_epoch far = {(UINT64_C(1) << 19) + e->said, f->incarnation};
-    kofn_member only = {f->incarnation, 0, true};
+    kf_member only = {f->incarnation, 0, true};
     kofn_mark ahead = {e->at.t + 1 + e->said % 2, 7};
 
     if (e->harm == BYE && which < e->lives)
         f->incarnation = e->heard[which];
     say(e, f, to,
-        (kofn_note){.type = KOFN_NOTE_BEAT,
-                    .epoch = e->harm == EPOCHS ? far : (kofn_epoch){0, 0},
-                    .at = e->said % 3 ? e->at : ahead,
-                    .final = e->harm != EPOCHS,
-                    .seat = KOFN_NO_SEAT});
+        (kf_note){.type = KF_NOTE_BEAT,
+                  .epoch = e->harm == EPOCHS ? far : (kofn_epoch){0, 0},
+                  .at = e->said % 3 ? e->at : ahead,
+                  .final = e->harm != EPOCHS,
+                  .seat = KOFN_NO_SEAT});
     if (e->harm == BYE)
-        say(e, f, to, (kofn_note){.type = KOFN_NOTE_BYE, .at = e->at});
+        say(e, f, to, (kf_note){.type = KF_NOTE_BYE, .at = e->at});
     if (e->harm == EPOCHS)
         say(e, f, to,
-            (kofn_note){.type = KOFN_NOTE_EPOCH,
-                        .epoch = far,
-                        .at = e->at,
-                        .member = &only,
-                        .members = 1});
+            (kf_note){.type = KF_NOTE_EPOCH,
+                      .epoch = far,
+                      .at = e->at,
+                      .member = &only,
+                      .members = 1});
 }
 
 static void hear(hostile *e, face *f, const kofn_packet *p)
 {
-    kofn_note n;
+    kf_note n;
 
     memcpy(&e->job, p->head + 8, sizeof e->job);
     if (kf_note_read(&n, p->head, p->head_bytes, e->job))
@@ -232,11 +232,11 @@ static void hear(hostile *e, face *f, const kofn_packet *p)
             n.from = 0;
     if (n.from && e->lives < 16)
         e->heard[e->lives++] = n.from;
-    if (n.type == KOFN_NOTE_ASK)
+    if (n.type == KF_NOTE_ASK)
         say(e, f, p->peer,
-            (kofn_note){.type = n.coded ? KOFN_NOTE_PRINT : KOFN_NOTE_VECTOR,
-                        .at = e->at,
-                        .final = true});
+            (kf_note){.type = n.coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
+                      .at = e->at,
+                      .final = true});
 }
 
 static void face_turn(hostile *e, face *f)

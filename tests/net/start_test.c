@@ -86,14 +86,14 @@ static void nobody_of_a_crowd_is_sent_away(void **state)
                          .close = leave_open}};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
 
     (void)state;
     o.workers = MANY;
     assert_ok(kofn_port_away(&port, &l.base, &o));
     for (uint32_t i = 0; i < MANY; i++) {
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_SECOND, &m));
-        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_int_equal(m.type, KF_MSG_HELLO);
         assert_int_equal(m.worker, i);
     }
     assert_int_equal(l.forgotten, 0);

@@ -206,13 +206,13 @@ typedef struct slanted {
 } slanted;
 
 static kofn_status slanted_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     slanted *s = (slanted *)p;
     kofn_status st = s->port.sim->wait(s->port.sim, until, atmost, m);
-    kofn_matrix *y = st || m->type != KOFN_MSG_RESULT || m->worker != 2
+    kofn_matrix *y = st || m->type != KF_MSG_RESULT || m->worker != 2
                          ? NULL
-                         : kofn_parcel_matrix(m->result);
+                         : kf_parcel_matrix(m->result);
 
     for (size_t e = 0; y && e < y->rows * y->cols; e++)
         ((double *)y->data)[e] *= 1 + s->by;

@@ -65,8 +65,8 @@ static void prey_up(prey *h, size_t n, size_t k, uint64_t seed)
     h->W = kf_new(h->r * h->r, sizeof *h->W);
     assert_true(rows && h->P && h->H && h->M && h->W);
     for (size_t i = 0; i < h->r; i++) {
-        assert_ok(kofn_basis_rows(KOFN_BASIS_QUATERNION, k + i, n, k, 0, seed,
-                                  NULL, rows));
+        kf_basis_rows(&(kf_family){KOFN_BASIS_QUATERNION, n, k, 0, seed, NULL},
+                      k + i, rows);
         /* the first column of L(q) is q */
         for (size_t j = 0; j < k; j++)
             h->P[i * k + j] = (quat){rows[4 * j], rows[4 * k + 4 * j],
@@ -237,7 +237,7 @@ static void hunt(pair *p, size_t n, size_t k, size_t starts, size_t budget,
     prey_up(&h, n, k, 1);
     for (size_t s = 0; s < starts; s++) {
         uint32_t set[1000];
-        kf_decoder *d;
+        kofn_decoder *d;
         double noise;
 
         if (s % 2) {

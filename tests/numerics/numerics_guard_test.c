@@ -72,7 +72,7 @@ static double predicted_for(const kofn_plan *plan, const uint32_t *set,
                             size_t n)
 {
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
     double predicted = HUGE_VAL;
     kofn_status st;
 

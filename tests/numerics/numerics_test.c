@@ -215,7 +215,7 @@ static void joiners_are_as_good(void **state)
 
 static void try_light(fleet *f, const uint32_t *set, tally *t)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
 
     assert_ok(kf_decoder_new(&d, f->code, set, f->k, false));
     t->sets++;
@@ -298,7 +298,7 @@ static void long_light_codes(void **state)
 static void count_noise(kf_code *code, const uint32_t *set, size_t k,
                         double *worst)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
 
     *worst = fmax(*worst, kf_decoder_new(&d, code, set, k, false) ? HUGE_VAL
                                                                   : d->noise);

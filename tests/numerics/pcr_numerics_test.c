@@ -44,7 +44,7 @@ typedef struct tally {
 
 static void measure(const herd *h, const uint32_t *set, size_t k, tally *t)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, h->code, set, k, false);
 
     if (st || d->predicted > 1e-2) {
@@ -112,7 +112,7 @@ static double answers_needed(const herd *h, uint32_t trial, double tolerance,
 
     for (; k < h->n; k++) {
         size_t next = (size_t)kf_rng_below(&r, h->n);
-        kf_decoder *d;
+        kofn_decoder *d;
 
         while (in[next])
             next = (next + 1) % h->n;

@@ -57,7 +57,7 @@ static void pair_down(pair *p)
  * how little. */
 #define HOPELESS 1e-2
 
-static void count(tally *t, int type, double e, const kf_decoder *d)
+static void count(tally *t, int type, double e, const kofn_decoder *d)
 {
     if (d->predicted > HOPELESS)
         return;
@@ -74,7 +74,7 @@ static double try_set(pair *p, const uint32_t *set, size_t k, tally *t)
 
     t->sets++;
     for (int type = 0; type < 2; type++) {
-        kf_decoder *d;
+        kofn_decoder *d;
         kofn_status st = kf_decoder_new(&d, p->f[type].code, set, k, false);
 
         if (st == KOFN_TOOFEW && k < p->f[type].plan->layout.threshold) {
@@ -120,7 +120,7 @@ static void say(const char *what, const tally *t)
 static double noise_of(pair *p, const uint32_t *set, size_t k)
 {
     double noise = HUGE_VAL;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     assert_ok(kf_decoder_new(&d, p->f[0].code, set, k, false));
     noise = d->noise;
@@ -443,7 +443,7 @@ static void random_losses(const char *spec, size_t n, size_t left, double bound,
     for (size_t i = 0; i < trials; i++) {
         uint32_t set[MOST];
         kofn_status st;
-        kf_decoder *d;
+        kofn_decoder *d;
 
         random_set(&r, set, left, n);
         st = kf_decoder_new(&d, p.f[0].code, set, left, false);

@@ -4,7 +4,7 @@
 
 #include <float.h>
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 /* ---- as near as can be --------------------------------------------------- */
 
@@ -192,17 +192,16 @@ static void what_it_cannot_hold(void **state)
 
 /* ---- answers that are no numbers ----------------------------------------- */
 
-static kofn_status (*honest_wait)(kofn_port *, kofn_time, kofn_time,
-                                  kofn_msg *);
+static kofn_status (*honest_wait)(kofn_port *, kofn_time, kofn_time, kf_msg *);
 static double answered; /* by worker 1, in its first element */
 static bool lies;
 
 static kofn_status lying_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                              kofn_msg *m)
+                              kf_msg *m)
 {
     kofn_status st = honest_wait(p, until, atmost, m);
-    kofn_matrix *y = st == KOFN_OK && m->type == KOFN_MSG_RESULT
-                         ? kofn_parcel_matrix(m->result)
+    kofn_matrix *y = st == KOFN_OK && m->type == KF_MSG_RESULT
+                         ? kf_parcel_matrix(m->result)
                          : NULL;
 
     if (!y || m->worker != 1 || !lies)

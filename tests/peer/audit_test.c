@@ -52,10 +52,10 @@ static void up(bench *b, bool left)
 
 static void down(bench *b)
 {
-    kofn_parcel_drop(b->h.v);
-    kofn_parcel_drop(b->h.in);
-    kofn_parcel_drop(b->h.lowered);
-    kofn_parcel_drop(b->product.out);
+    kf_parcel_drop(b->h.v);
+    kf_parcel_drop(b->h.in);
+    kf_parcel_drop(b->h.lowered);
+    kf_parcel_drop(b->product.out);
     kf_messages_free(&b->h.messages);
     kofn_plan_free(b->plan);
     kf_free(b->A.data);

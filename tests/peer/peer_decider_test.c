@@ -43,7 +43,7 @@ static size_t draw_seats(sim *s, uint32_t *list, size_t count, size_t most)
 }
 
 /* For every group of the note. */
-static size_t list_lies(sim *s, const kofn_note *note, uint32_t *list)
+static size_t list_lies(sim *s, const kf_note *note, uint32_t *list)
 {
     liar *l = s->evil;
     size_t k = s->plan->layout.enough, n = 0;
@@ -74,7 +74,7 @@ static size_t list_lies(sim *s, const kofn_note *note, uint32_t *list)
 }
 
 /* The lists of its groups go round. */
-static size_t turn_lists(const kofn_note *note, uint32_t *list)
+static size_t turn_lists(const kf_note *note, uint32_t *list)
 {
     size_t first = 1 + (size_t)note->list[0], rest = note->listed - first;
 
@@ -84,7 +84,7 @@ static size_t turn_lists(const kofn_note *note, uint32_t *list)
 }
 
 /* It may tell of groups for which it has no pieces. */
-static void lie_of_pieces(sim *s, sim_packet *p, kofn_note *note)
+static void lie_of_pieces(sim *s, sim_packet *p, kf_note *note)
 {
     liar *l = s->evil;
     uint32_t list[LISTED];
@@ -109,7 +109,7 @@ static void lie_of_pieces(sim *s, sim_packet *p, kofn_note *note)
 
 /* ---- what came out ------------------------------------------------------- */
 
-static void lie_of_results(sim *s, sim_packet *p, const kofn_note *note)
+static void lie_of_results(sim *s, sim_packet *p, const kf_note *note)
 {
     liar *l = s->evil;
     double *body = (double *)(void *)p->body, was[64];
@@ -138,10 +138,9 @@ static void twist(sim *s, sim_packet *p)
 {
     liar *l = s->evil;
     bool result = sim_is_result(p->p.head);
-    kofn_note note;
+    kf_note note;
 
-    if (sim_draw(s) >= l->chance ||
-        (!result && p->p.head[6] != KOFN_NOTE_DECIDE))
+    if (sim_draw(s) >= l->chance || (!result && p->p.head[6] != KF_NOTE_DECIDE))
         return;
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes,
                            s->node[l->id].host->job));
@@ -183,7 +182,7 @@ static size_t try_lie(const char *spec, bool distributed, liar l, uint64_t seed)
         if (i != l.id) {
             kofn_node_view v;
 
-            kofn_node_look(s.node[i].host->node, &v);
+            kf_node_look(s.node[i].host->node, &v);
             assert_int_equal(v.at.t, s.steps);
         }
     sim_down(&s);

@@ -35,7 +35,7 @@ static void history(uint64_t seed, double *worst, uint64_t *adopted)
 
         if (!s.node[i].up)
             continue;
-        kofn_node_look(s.node[i].host->node, &v);
+        kf_node_look(s.node[i].host->node, &v);
         *adopted += v.adopted;
         assert_int_equal(v.at.t, s.steps);
     }
@@ -86,7 +86,7 @@ static void exits(void **state)
 /* Says that it leaves, and goes. */
 static void leave(sim *s, size_t id)
 {
-    const kofn_node_event bye = {.type = KOFN_NODE_LEAVE, .now = s->now};
+    const kf_node_event bye = {.type = KF_NODE_LEAVE, .now = s->now};
 
     assert_ok(kf_host_step(s->node[id].host, &bye));
     sim_stop(s, id);
@@ -122,7 +122,7 @@ static void leavers(void **state)
         for (size_t i = 2; i < 5; i++) {
             kofn_node_view v;
 
-            kofn_node_look(s.node[i].host->node, &v);
+            kf_node_look(s.node[i].host->node, &v);
             most = v.alone > most ? v.alone : most;
         }
         sim_down(&s);

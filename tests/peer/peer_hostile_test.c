@@ -66,7 +66,7 @@ static size_t run(const hostile *c, uint64_t seed, double *worst,
     for (size_t i = 0; i < c->honest; i++) {
         kofn_node_view v;
 
-        kofn_node_look(s.node[i].host->node, &v);
+        kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(v.at.t, s.steps);
         *named += v.liars;
     }
@@ -89,7 +89,7 @@ static void forged_notes(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < often(1); seed++)
-        for (unsigned type = KOFN_NOTE_BEAT; type <= KOFN_NOTE_PRINT; type++)
+        for (unsigned type = KF_NOTE_BEAT; type <= KF_NOTE_PRINT; type++)
             for (int d = 0; d < 2; d++) {
                 const hostile c = {.spec = "mds:k=2",
                                    .honest = 4,
@@ -116,9 +116,8 @@ static void who_takes_nothing(void **state)
                            .honest = 4,
                            .forgers = 1,
                            .confirm = 2,
-                           .kinds = kf_bit(KOFN_NOTE_ASK) |
-                                    kf_bit(KOFN_NOTE_WANT) |
-                                    kf_bit(KOFN_NOTE_BEAT),
+                           .kinds = kf_bit(KF_NOTE_ASK) | kf_bit(KF_NOTE_WANT) |
+                                    kf_bit(KF_NOTE_BEAT),
                            .pace = MS / 10,
                            .distributed = seed % 2,
                            .deaf = true};
@@ -156,8 +155,7 @@ static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
     (void)urgent;
     if (peer == ONE_PEER)
         return KOFN_AGAIN;
-    ((lane *)t)->vectors +=
-        ((const unsigned char *)head)[6] == KOFN_NOTE_VECTOR;
+    ((lane *)t)->vectors += ((const unsigned char *)head)[6] == KF_NOTE_VECTOR;
     kf_give_back(body);
     return KOFN_OK;
 }
@@ -198,10 +196,10 @@ static kf_host *one_node(lane *l, const sim *s)
 }
 
 /* `times` notes of a peer are heard. */
-static void hear_times(lane *l, kf_host *h, kofn_peer peer, kofn_note_type type,
+static void hear_times(lane *l, kf_host *h, kofn_peer peer, kf_note_type type,
                        size_t times)
 {
-    const kofn_note note = {.type = type, .from = 1000 + peer};
+    const kf_note note = {.type = type, .from = 1000 + peer};
 
     l->p = (kofn_packet){
         .what = KOFN_PACKET, .peer = peer, .head_bytes = KF_NOTE_HEAD};
@@ -234,17 +232,17 @@ static kf_route *lane_route(kf_host *h, kofn_peer peer)
 static bool agrees(kf_host *h, kofn_peer peer)
 {
     kf_route *r = lane_route(h, peer);
-    kofn_note ready;
-    kofn_parcel *body;
+    kf_note ready;
+    kf_parcel *body;
 
     assert_true(r->key != 0);
-    kf_claim_print(r, &(kofn_note){.type = KOFN_NOTE_PRINT,
-                                   .from = r->incarnation,
-                                   .at = {1, 1},
-                                   .coded = kf_claim_own(h, r->key)});
+    kf_claim_print(r, &(kf_note){.type = KF_NOTE_PRINT,
+                                 .from = r->incarnation,
+                                 .at = {1, 1},
+                                 .coded = kf_claim_own(h, r->key)});
     if (!kf_claim_ready(h, &ready, &body))
         return false;
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     return true;
 }
 
@@ -252,11 +250,11 @@ static bool agrees(kf_host *h, kofn_peer peer)
  * key no more than one; who has no key answers for himself. */
 static void one_key_confirms_once(void **state)
 {
-    const kofn_note ask = {.type = KOFN_NOTE_ASK, .from = 1};
-    const kofn_note vector = {
-        .type = KOFN_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
+    const kf_note ask = {.type = KF_NOTE_ASK, .from = 1};
+    const kf_note vector = {
+        .type = KF_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
 
-    kofn_parcel *body;
+    kf_parcel *body;
     lane l;
     sim s;
     kf_host *h;
@@ -267,14 +265,14 @@ static void one_key_confirms_once(void **state)
     h->confirm = 4;
     l.t.principal_of = lane_principal;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
-        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+        hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     assert_ok(kf_claim_ask(h, vector.from, &ask));
     assert_ok(kf_parcel_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
     memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
     memcpy((double *)body->m.data + KOFN_SCALARS, s.v0.data,
            s.v0.rows * sizeof(double));
     kf_claim_vector(h, lane_route(h, ANOTHER), &vector, body);
-    kofn_parcel_drop(body);
+    kf_parcel_drop(body);
     for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
         assert_false(agrees(h, peer));
     assert_true(agrees(h, ANOTHER + 5));
@@ -301,7 +299,7 @@ static void lives_of_a_key(void **state)
     h = one_node(&l, &s);
     l.t.principal_of = lane_one;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
-        hear_times(&l, h, peer, KOFN_NOTE_BEAT, 1);
+        hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     assert_int_equal(h->node->others, 8);
     assert_int_equal(h->foreign, 92);
     kf_host_free(h);
@@ -322,7 +320,7 @@ static void vectors_that_wait(void **state)
     h = one_node(&l, &s);
     before = held;
     for (uint64_t t = 1; t <= 600; t++) {
-        hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 2);
+        hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 2);
         l.now += MS;
         kf_host_advance(h, (kofn_mark){t, 1});
     }
@@ -346,11 +344,11 @@ static void bytes_that_wait(void **state)
     h = one_node(&l, &s);
     for (uint64_t t = 1; t <= 600; t++)
         assert_ok(kf_mail_to(h, ONE_PEER,
-                             &(kofn_note){.type = KOFN_NOTE_DECIDE,
-                                          .from = 1,
-                                          .at = {t, 1},
-                                          .list = list,
-                                          .listed = 4096}));
+                             &(kf_note){.type = KF_NOTE_DECIDE,
+                                        .from = 1,
+                                        .at = {t, 1},
+                                        .list = list,
+                                        .listed = 4096}));
     evil_weigh(h, ONE_PEER);
     assert_in_range(h->waits, 1, 16);
     kf_host_free(h);
@@ -368,7 +366,7 @@ static void vectors_that_are_sent(void **state)
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     h = one_node(&l, &s);
     for (int i = 0; i < 1000; i++) {
-        hear_times(&l, h, ANOTHER, KOFN_NOTE_ASK, 10);
+        hear_times(&l, h, ANOTHER, KF_NOTE_ASK, 10);
         l.now += MS;
     }
     assert_in_range(l.vectors, 10, 50);
@@ -390,30 +388,30 @@ static void floods(void **state)
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     h = one_node(&l, &s);
     for (uint64_t t = 1; t <= 2000; t++) {
-        hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 300);
+        hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 300);
         kf_host_advance(h, (kofn_mark){t, 1});
     }
     assert_int_equal(h->foreign, 0);
-    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 100000);
+    hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 100000);
     assert_in_range(h->foreign, 1, 99999);
     l.now += 20 * KOFN_SECOND;
     foreign = h->foreign;
-    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10000);
+    hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 10000);
     assert_int_equal(h->foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER], 0);
-    hear_times(&l, h, ONE_PEER, KOFN_NOTE_ASK, 1);
+    hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 1);
     assert_int_equal(h->waits, 1);
-    hear_times(&l, h, ONE_PEER, KOFN_NOTE_BEAT, 1000000);
+    hear_times(&l, h, ONE_PEER, KF_NOTE_BEAT, 1000000);
     assert_int_equal(l.forgotten[ONE_PEER], 1);
-    kofn_node_look(h->node, &v);
+    kf_node_look(h->node, &v);
     assert_int_equal(v.liars, 0); /* it did not lie */
     for (size_t i = 0; i < h->waits; i++)
         assert_int_not_equal(h->waiting[i].peer, ONE_PEER);
-    hear_times(&l, h, ANOTHER, KOFN_NOTE_ENOUGH, 10);
+    hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 10);
     assert_int_equal(l.forgotten[ANOTHER], 0);
     foreign = h->foreign;
     h->confirm = 1; /* who believes everybody bears everybody */
-    hear_times(&l, h, ANOTHER + 1, KOFN_NOTE_ENOUGH, 1000000);
+    hear_times(&l, h, ANOTHER + 1, KF_NOTE_ENOUGH, 1000000);
     assert_int_equal(h->foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER + 1], 0);
     kf_host_free(h);
@@ -435,8 +433,7 @@ static void one_is_not_believed(void **state)
                       .forgers = 1,
                       .pace = MS / 2,
                       .until = KOFN_SECOND,
-                      .kinds =
-                          kf_bit(KOFN_NOTE_BEAT) | kf_bit(KOFN_NOTE_VECTOR)};
+                      .kinds = kf_bit(KF_NOTE_BEAT) | kf_bit(KF_NOTE_VECTOR)};
             sim s;
 
             sim_up(&s, "mds:k=2", 4, 19, 12, seed);
@@ -449,7 +446,7 @@ static void one_is_not_believed(void **state)
             for (size_t i = 0; i < 4 && confirm == 2; i++) {
                 kofn_node_view v;
 
-                kofn_node_look(s.node[i].host->node, &v);
+                kf_node_look(s.node[i].host->node, &v);
                 assert_true(v.final && v.at.t == s.steps);
             }
             sim_down(&s);
@@ -468,15 +465,15 @@ static void who_comes_again(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < often(240); seed++) {
-        evil e = {.honest = 4,
-                  .forgers = 1,
-                  .pace = (kofn_time)(1 + seed % 4) * MS / 2,
-                  .until = KOFN_SECOND / 5,
-                  .kinds = kf_bit(KOFN_NOTE_BEAT) |
-                           (seed % 2 ? kf_bit(KOFN_NOTE_VECTOR) |
-                                           kf_bit(KOFN_NOTE_PRINT)
-                                     : 0),
-                  .hurry = true};
+        evil e = {
+            .honest = 4,
+            .forgers = 1,
+            .pace = (kofn_time)(1 + seed % 4) * MS / 2,
+            .until = KOFN_SECOND / 5,
+            .kinds =
+                kf_bit(KF_NOTE_BEAT) |
+                (seed % 2 ? kf_bit(KF_NOTE_VECTOR) | kf_bit(KF_NOTE_PRINT) : 0),
+            .hurry = true};
         sim s;
 
         sim_up(&s, "mds:k=2", 4, 19, 12, seed);
@@ -489,7 +486,7 @@ static void who_comes_again(void **state)
         for (size_t i = 0; i < 4; i++) {
             kofn_node_view v;
 
-            kofn_node_look(s.node[i].host->node, &v);
+            kf_node_look(s.node[i].host->node, &v);
             if (v.at.t != s.steps)
                 fail_msg("seed %llu: node %zu ended at iterate %llu",
                          (unsigned long long)seed, i,
@@ -570,9 +567,8 @@ TEST_FILE(peer_hostile_test)
         cmocka_unit_test(who_lies_is_named),
         cmocka_unit_test(histories),
     };
-    const kofn_alloc weighed = {weigh, NULL};
 
     rig_begin();
-    kofn_set_alloc(&weighed);
+    kofn_set_alloc(weigh, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void run_to_the_end(sim *s)
             kofn_node_view v;
 
             assert_ok(s->node[i].status);
-            kofn_node_look(s->node[i].host->node, &v);
+            kf_node_look(s->node[i].host->node, &v);
             assert_int_equal(v.alone + v.left_out, 0);
             all &= v.final;
         }
@@ -537,7 +537,8 @@ static void changing_up(sim *s, changing *c, const wide_kind *k, uint64_t seed)
             (kofn_stage){.plan = s->plan, .left = i == 1, .read = i == 2};
     s->own = c;
     s->opt.errors = k->errors;
-    s->program = (kofn_program){.stage = c->stage,
+    s->program = (kofn_program){.size = sizeof(kofn_program),
+                                .stage = c->stage,
                                 .stages = 3,
                                 .operand = &s->operand,
                                 .operands = 1,

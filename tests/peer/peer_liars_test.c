@@ -52,7 +52,7 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
 /* ---- on their way -------------------------------------------------------- */
 
 /* Seats of nobody, or too few to tell. */
-static size_t list_others(sim *s, const kofn_note *note, uint32_t *list)
+static size_t list_others(sim *s, const kf_note *note, uint32_t *list)
 {
     size_t at = 0, listed = note->listed;
 
@@ -74,7 +74,7 @@ static size_t list_others(sim *s, const kofn_note *note, uint32_t *list)
 }
 
 /* For each group the lowest three with its own: so few always agree. */
-static size_t list_few(size_t own, const kofn_note *note, uint32_t *list)
+static size_t list_few(size_t own, const kf_note *note, uint32_t *list)
 {
     size_t listed = 0;
 
@@ -87,7 +87,7 @@ static size_t list_few(size_t own, const kofn_note *note, uint32_t *list)
     return listed;
 }
 
-static void list_wrongly(sim *s, sim_packet *p, kofn_note *note)
+static void list_wrongly(sim *s, sim_packet *p, kf_note *note)
 {
     const fault *f = s->own;
     uint32_t list[512];
@@ -109,13 +109,13 @@ static void twist(sim *s, sim_packet *p)
 {
     fault *f = s->own;
     uint64_t job = s->node[p->from].host->job;
-    kofn_note note;
+    kf_note note;
 
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
-    if (f->deciders && note.type == KOFN_NOTE_DECIDE) {
+    if (f->deciders && note.type == KF_NOTE_DECIDE) {
         list_wrongly(s, p, &note);
         f->told++;
-    } else if (!f->deciders && note.type == KOFN_NOTE_PIECE && p->to % 2 &&
+    } else if (!f->deciders && note.type == KF_NOTE_PIECE && p->to % 2 &&
                lies(s, p->from, note.at.t)) {
         spoil_numbers(s, (double *)(void *)p->body,
                       p->p.body_bytes / sizeof(double));
@@ -168,7 +168,7 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
 
         if (s.node[i].turncoat) /* nobody hears it any more */
             continue;
-        kofn_node_look(s.node[i].host->node, &v);
+        kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(v.at.t, STEPS);
         assert_int_equal(v.failed, KOFN_OK);
         assert_int_equal(s.node[i].host->audit.remade, 0);
@@ -210,7 +210,7 @@ static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
     for (size_t i = 0; i < nodes; i++) {
         kofn_node_view v;
 
-        kofn_node_look(s.node[i].host->node, &v);
+        kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(s.node[i].status, KOFN_CORRUPT);
         assert_int_equal(v.at.t, f.first);
     }

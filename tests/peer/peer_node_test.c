@@ -5,64 +5,64 @@
 #include "peer/node.h"
 
 /* A node that beats every second, and does nothing else by itself for long. */
-static kofn_node *patient_node(const sim *s)
+static kf_node *patient_node(const sim *s)
 {
-    const kofn_node_options o = {.incarnation = 1,
-                                 .nodes = 4,
-                                 .confirm = 2,
-                                 .groups = 2,
-                                 .decoding = KOFN_DECODE_REPLICATED,
-                                 .wish = KOFN_NO_SEAT,
-                                 .beat = KOFN_SECOND,
-                                 .silence = 100000 * KOFN_SECOND,
-                                 .patience = 100000 * KOFN_SECOND};
-    kofn_node *n;
+    const kf_node_options o = {.incarnation = 1,
+                               .nodes = 4,
+                               .confirm = 2,
+                               .groups = 2,
+                               .decoding = KOFN_DECODE_REPLICATED,
+                               .wish = KOFN_NO_SEAT,
+                               .beat = KOFN_SECOND,
+                               .silence = 100000 * KOFN_SECOND,
+                               .patience = 100000 * KOFN_SECOND};
+    kf_node *n;
 
-    assert_ok(kofn_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
+    assert_ok(kf_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
     return n;
 }
 
 /* An incarnation whose key no other has tells something. */
-static void tells_node(kofn_node *n, kofn_incarnation from,
-                       const kofn_note *note, kofn_time now)
+static void tells_node(kf_node *n, kofn_incarnation from, const kf_note *note,
+                       kofn_time now)
 {
-    kofn_note said = *note;
-    kofn_node_action action;
+    kf_note said = *note;
+    kf_node_action action;
 
     said.from = from;
-    assert_ok(kofn_node_step(n, &(kofn_node_event){.type = KOFN_NODE_NOTE,
-                                                   .now = now,
-                                                   .incarnation = from,
-                                                   .note = &said,
-                                                   .principal = from}));
-    while (kofn_node_next(n, &action))
+    assert_ok(kf_node_step(n, &(kf_node_event){.type = KF_NODE_NOTE,
+                                               .now = now,
+                                               .incarnation = from,
+                                               .note = &said,
+                                               .principal = from}));
+    while (kf_node_next(n, &action))
         ;
 }
 
 /* It hears others, incarnations 101 to `last`, for the first time. */
-static void meets(kofn_node *n, kofn_incarnation last)
+static void meets(kf_node *n, kofn_incarnation last)
 {
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    const kf_note beat = {.type = KF_NOTE_BEAT, .seat = KOFN_NO_SEAT};
 
     for (kofn_incarnation who = 101; who <= last; who++)
         tells_node(n, who, &beat, 2 * KOFN_SECOND);
 }
 
 /* `from` tells of an epoch that `leader` proposed; is the node in it now? */
-static bool follows(kofn_node *n, kofn_incarnation from,
-                    kofn_incarnation leader, uint64_t number, kofn_time now)
+static bool follows(kf_node *n, kofn_incarnation from, kofn_incarnation leader,
+                    uint64_t number, kofn_time now)
 {
-    const kofn_member only = {leader, 0, true};
+    const kf_member only = {leader, 0, true};
     const kofn_epoch epoch = {number, leader};
     kofn_node_view v;
 
     tells_node(n, from,
-               &(kofn_note){.type = KOFN_NOTE_EPOCH,
-                            .epoch = epoch,
-                            .member = &only,
-                            .members = 1},
+               &(kf_note){.type = KF_NOTE_EPOCH,
+                          .epoch = epoch,
+                          .member = &only,
+                          .members = 1},
                now);
-    kofn_node_look(n, &v);
+    kf_node_look(n, &v);
     return kf_same_epoch(v.epoch, epoch);
 }
 
@@ -71,7 +71,7 @@ static bool follows(kofn_node *n, kofn_incarnation from,
 static void epochs_far_ahead(void **state)
 {
     const kofn_time now = 2 * KOFN_SECOND;
-    kofn_node *n;
+    kf_node *n;
     sim s;
 
     (void)state;
@@ -83,7 +83,7 @@ static void epochs_far_ahead(void **state)
     assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
     assert_false(follows(n, 103, 103, UINT64_MAX, now));
     assert_true(follows(n, 103, 103, 5 + (1 << 20), now));
-    kofn_node_free(n);
+    kf_node_free(n);
     sim_down(&s);
 }
 
@@ -93,7 +93,7 @@ static void who_leads_in_vain(void **state)
 {
     const kofn_time step = KOFN_SECOND / 20;
     kofn_time now = 2 * KOFN_SECOND, led = now, before = 0;
-    kofn_node *n;
+    kf_node *n;
     sim s;
 
     (void)state;
@@ -116,14 +116,14 @@ static void who_leads_in_vain(void **state)
     }
     /* another one is none the worse for it */
     assert_true(follows(n, 102, 102, 100, now));
-    kofn_node_free(n);
+    kf_node_free(n);
     sim_down(&s);
 }
 
 /* However many come, each with a key of its own. */
 static void incarnations_that_are_remembered(void **state)
 {
-    kofn_node *n;
+    kf_node *n;
     sim s;
 
     (void)state;
@@ -131,7 +131,7 @@ static void incarnations_that_are_remembered(void **state)
     n = patient_node(&s);
     meets(n, 2999);
     assert_int_equal(n->others, 1024);
-    kofn_node_free(n);
+    kf_node_free(n);
     sim_down(&s);
 }
 
@@ -139,15 +139,14 @@ static void incarnations_that_are_remembered(void **state)
  * not prompt decides nothing, wherever it sits. */
 static void prompt_members_decide(void **state)
 {
-    const kofn_member member[] = {{1, 0, false},   {101, 1, true},
-                                  {102, 2, false}, {103, 3, true},
-                                  {104, 4, true},  {105, 5, true}};
-    const kofn_note told = {.type = KOFN_NOTE_EPOCH,
-                            .epoch = {7, 104},
-                            .member = member,
-                            .members = sizeof member / sizeof *member};
+    const kf_member member[] = {{1, 0, false},  {101, 1, true}, {102, 2, false},
+                                {103, 3, true}, {104, 4, true}, {105, 5, true}};
+    const kf_note told = {.type = KF_NOTE_EPOCH,
+                          .epoch = {7, 104},
+                          .member = member,
+                          .members = sizeof member / sizeof *member};
     const kofn_time now = 2 * KOFN_SECOND;
-    kofn_node *n;
+    kf_node *n;
     sim s;
 
     (void)state;
@@ -160,7 +159,7 @@ static void prompt_members_decide(void **state)
     assert_int_equal(n->on->groups, 2);
     assert_int_equal(n->decider[0], 1);
     assert_int_equal(n->decider[1], 4);
-    kofn_node_free(n);
+    kf_node_free(n);
     sim_down(&s);
 }
 
@@ -168,17 +167,17 @@ static void prompt_members_decide(void **state)
  * it, then everybody is asked, and what does not come is done without. */
 static void evidence_is_not_waited_for_forever(void **state)
 {
-    const kofn_member member[] = {
+    const kf_member member[] = {
         {1, 0, true}, {101, 1, true}, {102, 2, true}, {103, 3, true}};
-    const kofn_note told = {.type = KOFN_NOTE_EPOCH,
-                            .epoch = {7, 101},
-                            .member = member,
-                            .members = sizeof member / sizeof *member};
+    const kf_note told = {.type = KF_NOTE_EPOCH,
+                          .epoch = {7, 101},
+                          .member = member,
+                          .members = sizeof member / sizeof *member};
     const kofn_time now = 2 * KOFN_SECOND;
 
     (void)state;
     for (int errors = 0; errors < 2; errors++) {
-        kofn_node *n;
+        kf_node *n;
         sim s;
 
         sim_up(&s, "mds:k=2", 4, 19, 2, 1);
@@ -208,7 +207,7 @@ static void evidence_is_not_waited_for_forever(void **state)
                                        : KOFN_NEVER);
         assert_int_equal(n->own, errors ? n->on->all : 0);
         assert_int_equal(n->cluster[0].judged, errors);
-        kofn_node_free(n);
+        kf_node_free(n);
         sim_down(&s);
     }
 }
@@ -221,7 +220,7 @@ static void a_newer_iterate_comes_first(void **state)
     (void)state;
     for (unsigned tries = 3; tries <= 4; tries++)
         for (int asked = 0; asked < 2; asked++) {
-            kofn_node *n;
+            kf_node *n;
             sim s;
 
             sim_up(&s, "mds:k=2", 4, 19, 2, 1);
@@ -234,7 +233,7 @@ static void a_newer_iterate_comes_first(void **state)
             n->tries = tries;
             assert_ok(kf_peer_tend_epoch(n));
             assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
-            kofn_node_free(n);
+            kf_node_free(n);
             sim_down(&s);
         }
 }
@@ -248,34 +247,34 @@ static void liars_are_counted_once(void **state)
         size_t liars;
     } lie[] = {{101, 7, 1}, {102, 7, 1}, {103, 8, 2}, {104, 7, 2},
                {105, 0, 3}, {106, 0, 4}}; /* nobody answers for these */
-    const kofn_note beat = {.type = KOFN_NOTE_BEAT, .seat = KOFN_NO_SEAT};
-    kofn_node *n;
+    const kf_note beat = {.type = KF_NOTE_BEAT, .seat = KOFN_NO_SEAT};
+    kf_node *n;
     sim s;
 
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     n = patient_node(&s);
     for (size_t i = 0; i < sizeof lie / sizeof *lie; i++) {
-        kofn_note note = beat;
-        kofn_node_event ev = {.type = KOFN_NODE_NOTE,
-                              .now = 2 * KOFN_SECOND,
-                              .incarnation = lie[i].who,
-                              .note = &note,
-                              .principal = lie[i].key};
-        kofn_node_action a;
+        kf_note note = beat;
+        kf_node_event ev = {.type = KF_NODE_NOTE,
+                            .now = 2 * KOFN_SECOND,
+                            .incarnation = lie[i].who,
+                            .note = &note,
+                            .principal = lie[i].key};
+        kf_node_action a;
         kofn_node_view v;
 
         note.from = lie[i].who;
         for (int told = 0; told < 2; told++) {
-            assert_ok(kofn_node_step(n, &ev));
-            while (kofn_node_next(n, &a))
+            assert_ok(kf_node_step(n, &ev));
+            while (kf_node_next(n, &a))
                 ;
-            ev.type = KOFN_NODE_LIAR;
+            ev.type = KF_NODE_LIAR;
         }
-        kofn_node_look(n, &v);
+        kf_node_look(n, &v);
         assert_int_equal(v.liars, lie[i].liars);
     }
-    kofn_node_free(n);
+    kf_node_free(n);
     sim_down(&s);
 }
 

@@ -260,7 +260,8 @@ static void tear_down(fixture *f)
 
 static kofn_program program_of(fixture *f)
 {
-    return (kofn_program){.stage = f->stage,
+    return (kofn_program){.size = sizeof(kofn_program),
+                          .stage = f->stage,
                           .stages = f->w->moves,
                           .operand = f->operand,
                           .operands = f->w->matrices,
@@ -334,7 +335,7 @@ static void fair(void **state)
             for (size_t n = 0; n < w->nodes; n++) {
                 kofn_node_view v;
 
-                kofn_node_look(s.node[n].host->node, &v);
+                kf_node_look(s.node[n].host->node, &v);
                 assert_int_equal(v.at.t, 13);
                 /* coded products did it, not each by itself */
                 assert_int_equal(v.alone, 0);
@@ -418,12 +419,12 @@ static size_t lies, found;
 static void spoil(sim *s, sim_packet *p)
 {
     uint64_t job;
-    kofn_note note;
+    kf_note note;
     double *body = (double *)(void *)p->body;
 
     memcpy(&job, p->p.head + 8, sizeof job);
     if (kf_note_read(&note, p->p.head, p->p.head_bytes, job) ||
-        note.type != KOFN_NOTE_PIECE || note.seat == KOFN_NO_SEAT ||
+        note.type != KF_NOTE_PIECE || note.seat == KOFN_NO_SEAT ||
         note.at.t % ((const fixture *)s->own)->w->moves !=
             (uintptr_t)s->inject_ud)
         return;

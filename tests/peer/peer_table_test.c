@@ -27,8 +27,11 @@ static void three_up(three *x)
                                        "mds:k=2"};
     static const size_t rows[] = {6, 30000, 6};
     const kofn_peer_options o = {.size = sizeof o, .seat = KOFN_NO_SEAT};
-    kofn_program program = {
-        .stage = x->stage, .stages = 3, .operand = x->operand, .operands = 3};
+    kofn_program program = {.size = sizeof program,
+                            .stage = x->stage,
+                            .stages = 3,
+                            .operand = x->operand,
+                            .operands = 3};
 
     *x = (three){.v = random_matrix(6, 1, KOFN_F64, 1)};
     for (uint32_t i = 0; i < 3; i++) {
@@ -69,7 +72,7 @@ static void what_all_stages_need(void **state)
 static void decoders_are_trimmed(void **state)
 {
     static const uint32_t seats[] = {0, 1, 3};
-    const kf_decoder *d;
+    const kofn_decoder *d;
     three x;
 
     (void)state;
@@ -92,7 +95,7 @@ static void decoders_are_trimmed(void **state)
     }
     three_down(&x);
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 TEST_FILE(peer_table_test)

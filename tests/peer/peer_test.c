@@ -81,7 +81,7 @@ static uint64_t t_of(const sim *s, size_t i)
 {
     kofn_node_view v;
 
-    kofn_node_look(s->node[i].host->node, &v);
+    kf_node_look(s->node[i].host->node, &v);
     return v.at.t;
 }
 
@@ -187,7 +187,7 @@ static void stopped_until_all_have_gone(void **state)
                 sim_start(&s, i, true);
             do {
                 sim_run(&s, s.now + MS, NULL);
-                kofn_node_look(s.node[3].host->node, &v);
+                kf_node_look(s.node[3].host->node, &v);
             } while (v.at.t < 4);
             s.node[3].stopped = KOFN_NEVER / 2;
             if (late)
@@ -202,7 +202,7 @@ static void stopped_until_all_have_gone(void **state)
             s.node[3].stopped = 0;
             sim_wake(&s, 3, s.now);
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, "stopped", seed);
-            kofn_node_look(s.node[3].host->node, &v);
+            kf_node_look(s.node[3].host->node, &v);
             assert_int_equal(v.at.t, 12);
             assert_true(v.alone > 0);
             sim_down(&s);
@@ -237,44 +237,44 @@ static void refusals(void **state)
     kofn_problem narrow = {KOFN_MATVEC, 20, 20, 1, KOFN_F32, false};
     kofn_problem gram = {KOFN_GRAM, 20, 20, 1, KOFN_F64, false};
     kofn_stage stage = {.plan = NULL};
-    kofn_node_options o = {.incarnation = 1,
-                           .nodes = 3,
-                           .groups = 3,
-                           .wish = KOFN_NO_SEAT,
-                           .decoding = KOFN_DECODE_REPLICATED};
+    kf_node_options o = {.incarnation = 1,
+                         .nodes = 3,
+                         .groups = 3,
+                         .wish = KOFN_NO_SEAT,
+                         .decoding = KOFN_DECODE_REPLICATED};
     kofn_plan *p;
-    kofn_node *n;
+    kf_node *n;
 
     (void)state;
     assert_ok(kofn_plan_new(&p, &gram, "pcr", 6, 1));
     stage.plan = p;
-    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_UNSUITED, kf_node_new(&n, &stage, 1, &o, 0));
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &narrow, "mds:k=2", 3, 1));
     stage.plan = p;
-    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_UNSUITED, kf_node_new(&n, &stage, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "float32"));
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "elastic:k=2,groups=2", 4, 1));
     stage.plan = p;
-    assert_status(KOFN_UNSUITED, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_UNSUITED, kf_node_new(&n, &stage, 1, &o, 0));
     assert_null(n);
     kofn_plan_free(p);
     assert_ok(kofn_plan_new(&p, &pb, "mds:k=2", 3, 1));
     stage.plan = p;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 0, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 0, &o, 0));
     o.groups = 65;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "65"));
     o.groups = 3;
     o.incarnation = 0;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
     o.incarnation = 1;
     o.decoding = KOFN_DECODE_AUTO;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
     stage.left = true;
     o.decoding = KOFN_DECODE_REPLICATED;
-    assert_status(KOFN_INVAL, kofn_node_new(&n, &stage, 1, &o, 0));
+    assert_status(KOFN_INVAL, kf_node_new(&n, &stage, 1, &o, 0));
     assert_non_null(strstr(kofn_errmsg(), "kofn_plan_serve_left"));
     kofn_plan_free(p);
 }
@@ -328,7 +328,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     kofn_matrix v[D_NODES], piece[D_NODES],
         next = {numbers(D_ROWS, 8), D_ROWS, 1, 1, KOFN_F64};
     kf_rng r = kf_rng_stream(seed, KF_FOR_SAMPLE, 79, 0);
-    kofn_block *block[D_NODES];
+    kf_block *block[D_NODES];
     kofn_plan *plan;
     kf_resident res;
     kf_code *code;
@@ -362,7 +362,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
             assert_ok(
                 kf_data_compute(block[i], &v[i], 0, plan->span, &piece[i]));
         for (size_t i = 0; i < D_NODES; i++) {
-            const kf_decoder *d;
+            const kofn_decoder *d;
             kf_source source[D_K];
             double *x = v[i].data;
             bool final;
@@ -382,7 +382,7 @@ static double drift(const char *spec, bool same, uint64_t seed)
     for (size_t i = 1; i < D_NODES; i++)
         worst = fmax(worst, relative_error(v[i].data, v[0].data, D_ROWS));
     for (size_t i = 0; i < D_NODES; i++) {
-        kofn_block_drop(block[i]);
+        kf_block_drop(block[i]);
         kf_free(v[i].data);
         kf_free(piece[i].data);
     }

@@ -69,12 +69,13 @@ static void *live_life(void *ud)
                            .give_up = 60 * KOFN_SECOND,
                            .watch = life_watch,
                            .watch_ud = l};
+    kofn_peering at = {sizeof at, NULL, l->plan, &p, &l->end};
 
     l->status = kofn_mesh_join(l->mesh, &l->t);
     if (l->status)
         return NULL;
-    l->status =
-        kofn_power_peers(l->t, l->plan, l->A, &l->v, &o, &p, &l->res, &l->end);
+    at.transport = l->t;
+    l->status = kofn_power_peers(&at, l->A, &l->v, &o, &l->res);
     l->t->close(l->t, KOFN_SECOND);
     return NULL;
 }

@@ -26,13 +26,12 @@ static fault now;
 static bool lies(const sim *s, size_t id, uint64_t t)
 {
     const fixture *f = s->own;
-    kofn_course course = {f->program.stages, f->program.turns,
-                          f->program.after};
+    kf_course course = {f->program.stages, f->program.turns, f->program.after};
     uint64_t who = now.turn ? kf_bit(t % s->nodes) : now.liars;
 
     return t >= now.first && (!now.last || t <= now.last) && who & kf_bit(id) &&
            (now.stage == ALWAYS ||
-            kofn_course_stage(&course, t) == (size_t)now.stage);
+            kf_course_stage(&course, t) == (size_t)now.stage);
 }
 
 static void spoil_numbers(sim *s, double *x, size_t n)
@@ -57,7 +56,7 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
 
 /* ---- on their way -------------------------------------------------------- */
 
-static void list_others(sim *s, sim_packet *p, kofn_note *note)
+static void list_others(sim *s, sim_packet *p, kf_note *note)
 {
     uint32_t *list;
     void *room;
@@ -78,17 +77,17 @@ static void twist(sim *s, sim_packet *p)
     uint64_t job = s->node[p->from].host->job;
     double *x = (double *)(void *)p->body;
     size_t n = p->p.body_bytes / sizeof *x;
-    kofn_note note;
+    kf_note note;
 
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
-    if (now.deciders && note.type == KOFN_NOTE_DECIDE) {
+    if (now.deciders && note.type == KF_NOTE_DECIDE) {
         list_others(s, p, &note);
         now.told++;
-    } else if (now.lenders && note.type == KOFN_NOTE_BLOCK) {
+    } else if (now.lenders && note.type == KF_NOTE_BLOCK) {
         size_t skip = now.velocity ? n / 2 : 0;
 
         spoil_numbers(s, x + skip, n - skip);
-    } else if (now.some && note.type == KOFN_NOTE_PIECE && p->to % 2 &&
+    } else if (now.some && note.type == KF_NOTE_PIECE && p->to % 2 &&
                lies(s, p->from, note.at.t)) {
         spoil_numbers(s, x, n);
     } else {
@@ -139,7 +138,7 @@ static size_t end_well(sim *s, fixture *f)
         if (n->turncoat)
             continue;
         first = first ? first : n;
-        kofn_node_look(n->host->node, &v);
+        kf_node_look(n->host->node, &v);
         assert_int_equal(v.at.t, iterates(f));
         assert_int_equal(v.failed, KOFN_OK);
         assert_int_equal(v.alone, 0);
@@ -189,7 +188,7 @@ static void try_to_fail(const lesson *l, kofn_errors errors, fault what,
     for (size_t i = 0; i < l->nodes; i++) {
         kofn_node_view v;
 
-        kofn_node_look(s.node[i].host->node, &v);
+        kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(s.node[i].status, KOFN_CORRUPT);
         assert_int_equal(v.at.t, what.first);
     }
@@ -320,7 +319,7 @@ static void look_at_others(sim *s, size_t id)
 /* A bit that changes a number, of a block or what moves it. */
 static void flip(sim *s, size_t id, size_t operand, bool velocity)
 {
-    kofn_block *b = s->node[id].host->operand[operand].block;
+    kf_block *b = s->node[id].host->operand[operand].block;
     double *x = velocity ? b->velocity : b->lane[0].data;
     size_t i = kf_rng_below(&s->rng, b->rows * b->cols);
     uint64_t bits;

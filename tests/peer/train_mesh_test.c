@@ -52,7 +52,7 @@ static void fair(void **state)
                 const kf_host *h = s.node[n].host;
                 kofn_node_view v;
 
-                kofn_node_look(h->node, &v);
+                kf_node_look(h->node, &v);
                 assert_int_equal(v.at.t, iterates(&f));
                 assert_int_equal(v.alone, 0);
                 /* decoded of the same bytes by all */
@@ -106,7 +106,7 @@ static void count_lives(const sim *s)
 
         if (!s->node[i].host)
             continue;
-        kofn_node_look(s->node[i].host->node, &v);
+        kf_node_look(s->node[i].host->node, &v);
         adopted += v.adopted;
         healed += s->node[i].host->changing.healed;
     }
@@ -198,7 +198,7 @@ static void joins(void **state)
             run_until(&s, 9);
             sim_start(&s, who, seed % 2);
             sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
-            kofn_node_look(s.node[who].host->node, &v);
+            kf_node_look(s.node[who].host->node, &v);
             assert_int_equal(v.seat, who);
             assert_int_equal(s.node[who].host->seat, who);
             assert_int_equal(s.node[who].host->changing.healed, 1);
@@ -351,7 +351,7 @@ static double worst_of(const kofn_plan *p, size_t nodes)
     assert_ok(kf_code_new(&code, p));
     for (unsigned set = 0; set < 1u << nodes; set++) {
         uint32_t seat[SIM_NODES];
-        kf_decoder *d;
+        kofn_decoder *d;
         size_t n = 0;
 
         for (uint32_t i = 0; i < nodes; i++)

@@ -6,14 +6,14 @@
 
 #include "support.h"
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 typedef struct between {
     kofn_port base;
     kofn_port *sim;
 } between;
 
-static inline kofn_status between_send(kofn_port *p, kofn_msg *m)
+static inline kofn_status between_send(kofn_port *p, kf_msg *m)
 {
     kofn_port *sim = ((between *)p)->sim;
 
@@ -34,7 +34,7 @@ static inline void between_spend(kofn_port *p, kofn_time cpu)
     sim->spend(sim, cpu);
 }
 
-static inline bool between_coming(kofn_port *p, uint32_t worker, kofn_coming *c)
+static inline bool between_coming(kofn_port *p, uint32_t worker, kf_coming *c)
 {
     kofn_port *sim = ((between *)p)->sim;
 

@@ -411,12 +411,11 @@ static inline void tell(const tally *t)
 /* `only`: tests of that name, with * and ?; NULL: all. */
 static inline bool campaign_begin(const char *only)
 {
-    static const kofn_alloc weighed = {weigh, NULL};
 
     if (only)
         cmocka_set_test_filter(only);
     yard_open();
-    kofn_set_alloc(&weighed);
+    kofn_set_alloc(weigh, NULL);
     rig_begin();
     return mkdtemp(folder) != NULL;
 }

@@ -65,23 +65,22 @@ static inline void scales(fleet *f, const kf_resident *r, const kf_messages *m)
 static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
 {
     size_t groups = f->plan->layout.groups, seat[MOST_SEATS];
-    kofn_block *block[MOST_SEATS];
+    kf_block *block[MOST_SEATS];
 
     for (size_t i = 0; i < f->seats; i++)
         seat[i] = i * groups;
     assert_ok(kf_data_encode(r, f->code, seat, f->seats, block));
     assert_ok(kf_messages_encode(m, f->code, seat, f->seats));
     for (size_t i = 0; i < f->seats; i++) {
-        kofn_parcel *in = kf_messages_take(m, seat[i]);
+        kf_parcel *in = kf_messages_take(m, seat[i]);
         size_t rows = f->plan->layout.lanes * f->plan->span;
         size_t cols = is_left(f->k) ? block[i]->cols : in->m.cols;
 
-        kofn_parcel *to;
-        kofn_msg work = {.how =
-                             is_left(f->k) ? KOFN_HOW_LEFT_ROWS : KOFN_HOW_ROWS,
-                         .in = in,
-                         .lo = 0,
-                         .hi = f->plan->span};
+        kf_parcel *to;
+        kf_msg work = {.how = is_left(f->k) ? KF_HOW_LEFT_ROWS : KF_HOW_ROWS,
+                       .in = in,
+                       .lo = 0,
+                       .hi = f->plan->span};
 
         f->entries = rows * cols;
         f->result[i] = (kofn_matrix){numbers(f->entries, 8), rows, cols, cols,
@@ -90,12 +89,12 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
         f->sent[i].data = numbers(f->entries, 8);
         assert_ok(kf_parcel_new(&to, rows, cols, f->k->dtype));
         work.result = to;
-        assert_ok(kofn_work(block[i], &work, NULL, NULL));
+        assert_ok(kf_work_do(block[i], &work, NULL, NULL));
         memcpy(f->result[i].data, to->m.data,
                f->entries * kf_dtype_size(f->k->dtype));
-        kofn_parcel_drop(to);
-        kofn_parcel_drop(in);
-        kofn_block_drop(block[i]);
+        kf_parcel_drop(to);
+        kf_parcel_drop(in);
+        kf_block_drop(block[i]);
     }
 }
 
@@ -195,7 +194,7 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
                   .secret = secret,
                   .number = f->checks++};
     kf_found found;
-    kf_decoder *d;
+    kofn_decoder *d;
     double *H;
     verdict v;
 
@@ -274,7 +273,7 @@ static inline double stated_floor(const fleet *f, const uint32_t *seat,
     bool more = f->seats - f->enough - 1 > liars;
     uint32_t U[MOST_SEATS];
     double *H, *D, gain = 0;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     few = liars - kf_min(named, liars);
     few = kf_max(more ? kf_min(few, over) : few, 1);
@@ -359,7 +358,7 @@ static inline double decode_rest(fleet *f, const verdict *v)
     uint32_t seat[MOST_SEATS];
     size_t n = left_over(f, v, seat);
     double *x, error, predicted;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     for (size_t i = 0; i < n; i++)
         source[i] = (kf_source){&f->sent[seat[i]], 0, f->plan->span};

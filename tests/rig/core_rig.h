@@ -93,7 +93,7 @@ static inline void body_open(body *b, kofn_plan *plan,
     *b = (body){.plan = plan};
     if (opt)
         b->opt = *opt;
-    assert_ok(kofn_core_new(&b->core, plan, opt));
+    assert_ok(kf_core_new(&b->core, plan, opt));
     b->decoded = kf_zero(plan->layout.groups, plan->span);
     assert_non_null(b->decoded);
 }
@@ -275,7 +275,7 @@ static inline void take_give_up(body *b, const kofn_action *a)
 
 static inline void take_decode(body *b, const kofn_action *a)
 {
-    const kf_decoder *d = a->decoder;
+    const kofn_decoder *d = a->decoder;
 
     check(b, b->running && a->group < groups(b));
     check(b, b->from <= a->lo && a->lo < a->hi && a->hi <= b->to);
@@ -402,11 +402,11 @@ static inline size_t errands_out(const body *b)
 
 static inline void audit_view(const body *b)
 {
-    kofn_core_view v;
+    kf_core_view v;
     size_t rows[MEN] = {0}, awaited = 0;
     bool busy[MEN] = {false};
 
-    kofn_core_look(b->core, &v);
+    kf_core_look(b->core, &v);
     check(b, v.running == b->running);
     check(b, v.live == count_men(b, LIVE) + count_men(b, LEAVING));
     check(b, v.storing == count_men(b, STORING));
@@ -465,7 +465,7 @@ static inline void audit_waiting(const body *b)
         return;
     check(b, coming || b->opt.below == KOFN_BELOW_PAUSE);
     check(b, newest(b)->p.degraded || in_need(b));
-    check(b, (kofn_core_alarm(b->core) != KOFN_NEVER) ==
+    check(b, (kf_core_alarm(b->core) != KOFN_NEVER) ==
                  (b->opt.below == KOFN_BELOW_PAUSE && b->opt.patience > 0));
 }
 
@@ -484,7 +484,7 @@ static inline void audit(const body *b)
         room |= !full(b, g);
     check(b, !room || count_men(b, STANDBY) == 0);
     check(b, !b->running || newest(b)->p.unsettled == open_strips(b));
-    check(b, b->running || kofn_core_alarm(b->core) == KOFN_NEVER);
+    check(b, b->running || kf_core_alarm(b->core) == KOFN_NEVER);
 }
 
 /* ---- events -------------------------------------------------------------- */

@@ -10,10 +10,10 @@
 
 typedef struct watcher {
     kofn_port base, *inner;
-    kofn_block *block[WALKERS]; /* what each worker was given */
+    kf_block *block[WALKERS]; /* what each worker was given */
     uint64_t hash[WALKERS];
     size_t stores, results;
-    void (*seen)(void *ud, const kofn_msg *m); /* a result */
+    void (*seen)(void *ud, const kf_msg *m); /* a result */
     void *ud;
 } watcher;
 
@@ -30,7 +30,7 @@ static inline uint64_t hash_words(uint64_t h, const void *p, size_t n)
     return h;
 }
 
-static inline uint64_t hash_block(const kofn_block *b)
+static inline uint64_t hash_block(const kf_block *b)
 {
     uint64_t h = KF_FNV;
 
@@ -52,13 +52,13 @@ static inline void audit_blocks(const watcher *w)
             fail_msg("the block of worker %zu has changed", i);
 }
 
-static inline kofn_status watch_send(kofn_port *base, kofn_msg *m)
+static inline kofn_status watch_send(kofn_port *base, kf_msg *m)
 {
     watcher *w = (watcher *)base;
 
-    if (m->type == KOFN_MSG_STORE) {
+    if (m->type == KF_MSG_STORE) {
         assert_true(m->worker < WALKERS && !w->block[m->worker]);
-        w->block[m->worker] = kofn_block_keep(m->block);
+        w->block[m->worker] = kf_block_keep(m->block);
         w->hash[m->worker] = hash_block(m->block);
         w->stores++;
     }
@@ -66,12 +66,12 @@ static inline kofn_status watch_send(kofn_port *base, kofn_msg *m)
 }
 
 static inline kofn_status watch_wait(kofn_port *base, kofn_time until,
-                                     kofn_time atmost, kofn_msg *m)
+                                     kofn_time atmost, kf_msg *m)
 {
     watcher *w = (watcher *)base;
     kofn_status st = w->inner->wait(w->inner, until, atmost, m);
 
-    if (st == KOFN_OK && m->type == KOFN_MSG_RESULT) {
+    if (st == KOFN_OK && m->type == KF_MSG_RESULT) {
         w->results++;
         if (w->seen)
             w->seen(w->ud, m);
@@ -109,7 +109,7 @@ static inline void watch_close(kofn_port *base)
     audit_blocks(w);
     w->inner->close(w->inner);
     for (size_t i = 0; i < WALKERS; i++)
-        kofn_block_drop(w->block[i]);
+        kf_block_drop(w->block[i]);
     kf_free(w);
 }
 

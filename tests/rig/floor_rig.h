@@ -79,7 +79,7 @@ static inline double sets_of(size_t nodes, size_t few)
 }
 
 /* What a decoder makes of results divided by the weights of their seats. */
-static inline double *decoder_rows(kf_code *code, const kf_decoder *d)
+static inline double *decoder_rows(kf_code *code, const kofn_decoder *d)
 {
     double *D = kf_zero(d->wants * d->results, sizeof *D);
     size_t row = 0;

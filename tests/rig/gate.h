@@ -19,15 +19,15 @@ typedef struct gate {
     uint32_t joiner; /* who that was                                        */
 } gate;
 
-static inline kofn_status gate_remove(gate *g, uint32_t worker, kofn_msg *m)
+static inline kofn_status gate_remove(gate *g, uint32_t worker, kf_msg *m)
 {
-    *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = worker};
+    *m = (kf_msg){.type = KF_MSG_BYE, .worker = worker};
     return g->b.sim->remove(g->b.sim, worker);
 }
 
-static inline kofn_status gate_admit(gate *g, kofn_msg *m)
+static inline kofn_status gate_admit(gate *g, kf_msg *m)
 {
-    *m = (kofn_msg){.type = KOFN_MSG_HELLO};
+    *m = (kf_msg){.type = KF_MSG_HELLO};
     g->joins_at = GATE_NEVER;
     assert_ok(g->b.sim->admit(g->b.sim, &m->worker));
     g->joiner = m->worker;
@@ -35,7 +35,7 @@ static inline kofn_status gate_admit(gate *g, kofn_msg *m)
 }
 
 /* Something that is to happen now? */
-static inline bool gate_happens(gate *g, kofn_msg *m)
+static inline bool gate_happens(gate *g, kf_msg *m)
 {
     for (uint32_t w = 0; w < 32; w++)
         if (g->gone >> w & 1) {
@@ -56,7 +56,7 @@ static inline bool gate_happens(gate *g, kofn_msg *m)
 }
 
 static inline kofn_status gate_wait(kofn_port *p, kofn_time until,
-                                    kofn_time atmost, kofn_msg *m)
+                                    kofn_time atmost, kf_msg *m)
 {
     gate *g = (gate *)p;
     kofn_port *sim = g->b.sim;
@@ -68,12 +68,12 @@ static inline kofn_status gate_wait(kofn_port *p, kofn_time until,
 
         if (st)
             return st;
-        if (m->type != KOFN_MSG_RESULT || g->open >> m->worker & 1) {
+        if (m->type != KF_MSG_RESULT || g->open >> m->worker & 1) {
             g->come++;
             return KOFN_OK;
         }
-        kofn_parcel_drop(m->in);
-        kofn_parcel_drop(m->result);
+        kf_parcel_drop(m->in);
+        kf_parcel_drop(m->result);
         kofn_free(m->why);
     }
 }

@@ -16,11 +16,11 @@ typedef struct fleet {
     const kofn_layout *L;
     kf_code *code;
     kofn_dtype dtype;
-    size_t n, p;          /* seats; numbers in a vector */
-    void *part;           /* parts x p                  */
-    double *want;         /* their sum, added in double */
-    double size;          /* and its norm               */
-    kofn_parcel **answer; /* seat submessages + submessage          */
+    size_t n, p;        /* seats; numbers in a vector */
+    void *part;         /* parts x p                  */
+    double *want;       /* their sum, added in double */
+    double size;        /* and its norm               */
+    kf_parcel **answer; /* seat submessages + submessage          */
     kofn_matrix out;
     double noise, predicted; /* of the last answers that decoded */
     kf_scratch scratch;
@@ -67,25 +67,25 @@ static inline void make_parts(fleet *f, size_t parts)
 }
 
 /* All submessages of one seat. */
-static inline void answer_of(fleet *f, const kf_resident *r, kofn_parcel *in,
+static inline void answer_of(fleet *f, const kf_resident *r, kf_parcel *in,
                              size_t seat)
 {
-    kofn_block *block;
+    kf_block *block;
 
     assert_ok(kf_data_encode(r, f->code, &seat, 1, &block));
     for (size_t t = 0; t < f->L->submessages; t++) {
-        kofn_msg m = {.how = KOFN_HOW_SUBMESSAGE,
-                      .hi = f->plan->span,
-                      .product = 1,
-                      .row = (uint32_t)(seat * f->L->submessages + t),
-                      .in = in};
+        kf_msg m = {.how = KF_HOW_SUBMESSAGE,
+                    .hi = f->plan->span,
+                    .product = 1,
+                    .row = (uint32_t)(seat * f->L->submessages + t),
+                    .in = in};
 
         assert_ok(
             kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
-        assert_ok(kofn_work(block, &m, NULL, NULL));
+        assert_ok(kf_work_do(block, &m, NULL, NULL));
         f->answer[seat * f->L->submessages + t] = m.result;
     }
-    kofn_block_drop(block);
+    kf_block_drop(block);
 }
 
 static inline void fleet_plan(fleet *f, const char *spec, size_t n, size_t p,
@@ -103,11 +103,11 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
                             kofn_dtype dtype)
 {
     kf_resident r;
-    kofn_parcel *in;
+    kf_parcel *in;
 
     fleet_plan(f, spec, n, p, dtype);
     make_parts(f, f->plan->parts);
-    f->answer = numbers(n * f->L->submessages, sizeof(kofn_parcel *));
+    f->answer = numbers(n * f->L->submessages, sizeof(kf_parcel *));
     f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
     kf_resident_sum(&r, f->plan);
     r.f = stored_part;
@@ -116,14 +116,14 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
     memset(in->m.data, 0, kf_dtype_size(dtype));
     for (size_t i = 0; i < n; i++)
         answer_of(f, &r, in, i);
-    kofn_parcel_drop(in);
+    kf_parcel_drop(in);
     kf_resident_free(&r);
 }
 
 static inline void fleet_down(fleet *f)
 {
     for (size_t i = 0; f->answer && i < f->n * f->L->submessages; i++)
-        kofn_parcel_drop(f->answer[i]);
+        kf_parcel_drop(f->answer[i]);
     kf_free(f->answer);
     kf_free(f->part);
     kf_free(f->want);
@@ -137,7 +137,7 @@ static inline void fleet_down(fleet *f)
 static inline double fleet_error(fleet *f, const uint32_t *answers, size_t n)
 {
     kf_source *source = numbers(n, sizeof *source);
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, f->code, answers, n, false);
     double sum = 0;
 

@@ -196,19 +196,19 @@ static inline void join_all(body *b)
 static inline void begin_anew(body *b)
 {
     kofn_core_free(b->core);
-    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    assert_ok(kf_core_new(&b->core, b->plan, &b->opt));
     join_all(b);
 }
 
 static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
                          size_t workers, kofn_errors errors)
 {
-    *b = (body){.workers = workers};
+    *b = (body){.workers = workers, .opt = KOFN_CORE_OPTIONS_INIT};
     b->opt.errors = errors;
     b->opt.tolerance = 1e9;
     assert_ok(kofn_plan_new(&b->plan, pb, spec, workers, 1));
     b->k = b->plan->layout.enough;
-    assert_ok(kofn_core_new(&b->core, b->plan, &b->opt));
+    assert_ok(kf_core_new(&b->core, b->plan, &b->opt));
     join_all(b);
 }
 
@@ -263,10 +263,10 @@ static inline void finish(body *b, kf_rng *r)
 
 static inline size_t named(const body *b)
 {
-    kofn_core_view v;
+    kf_core_view v;
     size_t n = 0;
 
-    kofn_core_look(b->core, &v);
+    kf_core_look(b->core, &v);
     for (size_t i = 0; i < v.workers; i++) {
         n += v.located[i] > 0;
         assert_true(!v.located[i] || b->liar[i]); /* nobody is slandered */

@@ -53,7 +53,7 @@ static inline bool is_forger(const sim *s, size_t id)
 static inline void evil_hear(sim *s, const sim_packet *p)
 {
     evil *e = evil_of(s);
-    kofn_note n;
+    kf_note n;
 
     if (p->p.what != KOFN_PACKET || p->p.head_bytes != KF_NOTE_HEAD)
         return;
@@ -141,8 +141,8 @@ static inline kofn_epoch evil_epoch(sim *s, kofn_incarnation own)
 #define EVIL_LIST 64
 
 typedef struct evil_note {
-    kofn_note n;
-    kofn_member member[EVIL_LIST];
+    kf_note n;
+    kf_member member[EVIL_LIST];
     uint32_t list[EVIL_LIST];
 } evil_note;
 
@@ -151,9 +151,9 @@ static inline void evil_members(sim *s, evil_note *x, kofn_incarnation own)
     size_t count = 1 + kf_rng_below(&s->rng, 8);
 
     for (size_t i = 0; i < count; i++)
-        x->member[i] = (kofn_member){evil_incarnation(s, own),
-                                     (uint32_t)(i + kf_rng_below(&s->rng, 2)),
-                                     kf_rng_below(&s->rng, 2)};
+        x->member[i] = (kf_member){evil_incarnation(s, own),
+                                   (uint32_t)(i + kf_rng_below(&s->rng, 2)),
+                                   kf_rng_below(&s->rng, 2)};
     x->member[kf_rng_below(&s->rng, count)].incarnation = own;
     x->n.member = x->member;
     x->n.members = count;
@@ -180,9 +180,8 @@ static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
     const evil *e = evil_of(s);
 
     do
-        x->n = (kofn_note){
-            .type =
-                (kofn_note_type)(1 + kf_rng_below(&s->rng, KOFN_NOTE_PRINT))};
+        x->n = (kf_note){
+            .type = (kf_note_type)(1 + kf_rng_below(&s->rng, KF_NOTE_PRINT))};
     while (e->kinds && !(e->kinds & kf_bit(x->n.type)));
     x->n.from = evil_incarnation(s, own);
     x->n.epoch = evil_epoch(s, own);
@@ -194,24 +193,23 @@ static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
     x->n.group = (uint32_t)kf_rng_below(&s->rng, 8);
     x->n.seat = kf_rng_below(&s->rng, 4) ? (uint32_t)kf_rng_below(&s->rng, 8)
                                          : KOFN_NO_SEAT;
-    if (x->n.type == KOFN_NOTE_EPOCH)
+    if (x->n.type == KF_NOTE_EPOCH)
         evil_members(s, x, own);
-    if (x->n.type == KOFN_NOTE_DECIDE)
+    if (x->n.type == KF_NOTE_DECIDE)
         evil_list(s, x);
 }
 
 /* Of the right size, mostly. */
-static inline size_t evil_bytes(sim *s, const kofn_note *n)
+static inline size_t evil_bytes(sim *s, const kf_note *n)
 {
-    size_t rows = s->v0.rows,
-           groups = kofn_node_groups(&s->stage, s->opt.nodes);
+    size_t rows = s->v0.rows, groups = kf_node_groups(&s->stage, s->opt.nodes);
     size_t span = s->plan->span, strips;
 
     if (kf_rng_below(&s->rng, 20) == 0)
         return 8 * kf_rng_below(&s->rng, 64);
-    if (n->type == KOFN_NOTE_VECTOR)
+    if (n->type == KF_NOTE_VECTOR)
         return (rows + KOFN_SCALARS) * sizeof(double);
-    if (n->type != KOFN_NOTE_PIECE || n->group >= groups)
+    if (n->type != KF_NOTE_PIECE || n->group >= groups)
         return kf_note_bytes(n);
     strips = span / groups + (n->group < span % groups);
     return strips * sizeof(double) *
@@ -297,12 +295,12 @@ static inline void evil_twist(sim *s, sim_packet *p)
     double *body = (double *)(void *)p->body;
     size_t n = p->p.body_bytes / sizeof *body;
     static evil_note x;
-    kofn_note note;
+    kf_note note;
 
     if (sim_draw(s) >= e->change ||
         kf_note_read(&note, p->p.head, p->p.head_bytes, e->job))
         return;
-    if (note.type == KOFN_NOTE_PIECE || note.type == KOFN_NOTE_VECTOR) {
+    if (note.type == KF_NOTE_PIECE || note.type == KF_NOTE_VECTOR) {
         size_t i = kf_rng_below(&s->rng, n);
 
         if (kf_rng_below(&s->rng, 2))
@@ -310,9 +308,9 @@ static inline void evil_twist(sim *s, sim_packet *p)
         else
             body[i] = evil_value(s);
     } else {
-        kofn_note_type type = note.type;
+        kf_note_type type = note.type;
 
-        if (type == KOFN_NOTE_EPOCH || type == KOFN_NOTE_DECIDE)
+        if (type == KF_NOTE_EPOCH || type == KF_NOTE_DECIDE)
             return;
         evil_make(s, &x, note.from);
         note.at = kf_rng_below(&s->rng, 2) ? x.n.at : note.at;
@@ -343,7 +341,7 @@ static inline void evil_weigh(const kf_host *h, kofn_peer peer)
     for (size_t i = 0; i < h->waits; i++)
         if (h->waiting[i].peer == peer) {
             letters++;
-            vectors += h->waiting[i].head[6] == KOFN_NOTE_VECTOR;
+            vectors += h->waiting[i].head[6] == KF_NOTE_VECTOR;
             bytes += h->waiting[i].bytes;
         }
     assert_true(letters <= 512);
@@ -358,7 +356,7 @@ static inline void evil_check(sim *s)
     const evil *e = evil_of(s);
 
     for (size_t i = 0; i < e->honest; i++) {
-        kofn_node *n = s->node[i].host->node;
+        kf_node *n = s->node[i].host->node;
 
         assert_true(n->others <= KF_MOST_LIVES);
         assert_true(s->node[i].host->waits <= 4096);

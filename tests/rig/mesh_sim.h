@@ -181,7 +181,7 @@ static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
 /* A group's result, decoded: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
-    return head[6] == KOFN_NOTE_PIECE && head[76] == 0xff && head[79] == 0xff;
+    return head[6] == KF_NOTE_PIECE && head[76] == 0xff && head[79] == 0xff;
 }
 
 static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
@@ -376,7 +376,7 @@ static inline void sim_check(sim *s, sim_node *n)
     kofn_node_view view;
     double error = 0;
 
-    kofn_node_look(n->host->node, &view);
+    kf_node_look(n->host->node, &view);
     assert_int_equal(view.at.t, at.t);
     assert_true(view.at.line == at.line);
     if (at.t == n->seen.t && at.line == n->seen.line)
@@ -431,7 +431,7 @@ static inline void sim_turn(sim *s, size_t id)
     assert_null(kf_node_check(n->host->node));
     if (!n->turncoat)
         sim_check(s, n);
-    kofn_node_look(n->host->node, &view);
+    kf_node_look(n->host->node, &view);
     n->over |= view.over;
     if (view.over && s->exits) {
         for (size_t i = 0; i < s->nodes; i++)
@@ -441,12 +441,12 @@ static inline void sim_turn(sim *s, size_t id)
     if (worked) {
         double cost = (double)s->compute * (0.5 + sim_draw(s)) * n->slow;
 
-        if (n->host->task.type != KOFN_TASK_COMPUTE)
+        if (n->host->task.type != KF_NODE_TASK_COMPUTE)
             cost /= 4;
         n->busy = s->now + (kofn_time)cost;
         sim_wake(s, id, n->busy);
     } else {
-        sim_wake(s, id, kofn_node_alarm(n->host->node));
+        sim_wake(s, id, kf_node_alarm(n->host->node));
     }
     if (s->retries && n->host->waits)
         sim_wake(s, id, s->now + MS);
@@ -568,7 +568,8 @@ static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
     assert_ok(kofn_plan_new(&s->plan, &pb, spec, nodes, 3));
     s->stage = (kofn_stage){.plan = s->plan};
     s->operand = (kofn_operand){.dense = &s->A};
-    s->program = (kofn_program){.stage = &s->stage,
+    s->program = (kofn_program){.size = sizeof(kofn_program),
+                                .stage = &s->stage,
                                 .stages = 1,
                                 .operand = &s->operand,
                                 .operands = 1,
@@ -622,7 +623,7 @@ static inline void sim_print(const sim *s)
             fprintf(stderr, "  node %zu: down\n", i);
             continue;
         }
-        kofn_node_look(n->host->node, &v);
+        kf_node_look(n->host->node, &v);
         fprintf(stderr,
                 "  node %zu: t %llu line %04llx epoch %llu/%04llx seat %d "
                 "members %zu live %zu%s%s%s adopted %llu dropped %llu\n",
@@ -651,7 +652,7 @@ static inline void sim_finish(sim *s, kofn_time by,
                 if (s->node[i].status)
                     fail_msg("%s, seed %llu: node %zu: %s", what,
                              (unsigned long long)seed, i, kofn_errmsg());
-                kofn_node_look(s->node[i].host->node, &v);
+                kf_node_look(s->node[i].host->node, &v);
                 all &= v.final;
             }
         if (all)

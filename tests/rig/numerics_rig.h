@@ -131,7 +131,7 @@ static inline void compute_all(fleet *f, bool sparse)
 {
     size_t lanes = f->plan->layout.lanes;
     size_t *seat = kf_new(f->seats, sizeof *seat);
-    kofn_block **block = kf_new(f->seats, sizeof *block);
+    kf_block **block = kf_new(f->seats, sizeof *block);
     kf_resident resident;
     kofn_sparse A;
 
@@ -149,7 +149,7 @@ static inline void compute_all(fleet *f, bool sparse)
     for (size_t i = 0; i < f->seats; i++) {
         f->result[i] = matrix(lanes * SPAN, WIDTH, f->A.dtype);
         assert_ok(kf_data_compute(block[i], &f->x, 0, SPAN, &f->result[i]));
-        kofn_block_drop(block[i]);
+        kf_block_drop(block[i]);
     }
     kf_resident_free(&resident);
     kf_free(seat);
@@ -198,7 +198,7 @@ typedef struct error {
     double mean;         /* of that block, if it were as large as all are */
 } error;
 
-static inline error decode(fleet *f, const kf_decoder *d)
+static inline error decode(fleet *f, const kofn_decoder *d)
 {
     kf_source *source = kf_new(d->seats, sizeof *source);
     size_t entries = f->out.rows / f->k * WIDTH;
@@ -282,7 +282,7 @@ static inline double predicted32(double noise)
 
 /* The noise of the worst block by itself: the norms of the block's own rows of
  * D, with the rounding of each result as large as its row of E0. */
-static inline double block_noise(const fleet *f, const kf_decoder *d)
+static inline double block_noise(const fleet *f, const kofn_decoder *d)
 {
     size_t lanes = f->plan->layout.lanes, row = 0;
     double *weight = kf_new(d->results, sizeof *weight), worst = 1;
@@ -319,7 +319,7 @@ static inline double block_noise(const fleet *f, const kf_decoder *d)
  * what it predicts. */
 static inline void try_set(pair *p, const uint32_t *set, size_t n, tally *t)
 {
-    kf_decoder *d;
+    kofn_decoder *d;
     error p64, p32;
     double block;
 

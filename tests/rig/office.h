@@ -39,7 +39,7 @@ static inline office office_pair(void)
 {
     return (office){.pair = true,
                     .work = {.type = KF_WIRE_WORK,
-                             .how = KOFN_HOW_ROWS,
+                             .how = KF_HOW_ROWS,
                              .task = 1,
                              .row = 7,
                              .round = 1,
@@ -93,7 +93,7 @@ static inline size_t office_piece(office *o, kf_head *h)
 }
 
 /* It sends this block. */
-static inline void office_offer(office *o, const kofn_block *b)
+static inline void office_offer(office *o, const kf_block *b)
 {
     kf_bytes recipe = {0};
 

@@ -83,8 +83,8 @@ static inline double said(const body *b, uint32_t product, size_t group,
     const kf_row *g;
     double sum = 0;
 
-    assert_ok(kf_code_seat(kofn_core_code(b->core, b->product[product].use),
-                           row, &rows));
+    assert_ok(kf_code_seat(kf_core_code(b->core, b->product[product].use), row,
+                           &rows));
     g = &rows->G[lane];
     for (size_t i = 0; i < g->n; i++)
         sum += g->val[i] * symbol(product, group, strip, g->col[i]);
@@ -118,7 +118,7 @@ static inline const errand *find(const body *b, uint32_t product, uint32_t task)
 static inline void decode_strip(const body *b, const kofn_action *a,
                                 size_t strip)
 {
-    const kf_decoder *d = a->decoder;
+    const kofn_decoder *d = a->decoder;
     size_t lanes = d->results / d->seats, mixed = 0;
     double *result = kf_new(d->results, sizeof *result);
 
@@ -332,7 +332,7 @@ static inline void body_open(body *b, const char *spec, size_t workers,
     assert_ok(kofn_plan_new(&b->plan, &pb, spec, workers, 5));
     if (left)
         assert_ok(kofn_plan_serve_left(b->plan, left));
-    assert_ok(kofn_core_new(&b->core, b->plan, opt));
+    assert_ok(kf_core_new(&b->core, b->plan, opt));
     while (b->men < workers)
         join(b);
 }

@@ -51,27 +51,27 @@ static inline void ask_all(herd *h)
 {
     kf_resident res;
     size_t *seat = numbers(h->n, sizeof *seat);
-    kofn_block **block = numbers(h->n, sizeof(kofn_block *));
+    kf_block **block = numbers(h->n, sizeof(kf_block *));
 
     for (size_t i = 0; i < h->n; i++)
         seat[i] = i;
     assert_ok(kf_resident_dense(&res, h->plan, &h->A));
     assert_ok(kf_data_encode(&res, h->code, seat, h->n, block));
     for (size_t i = 0; i < h->n; i++) {
-        kofn_msg m = {.how = KOFN_HOW_GRAM, .hi = h->d};
+        kf_msg m = {.how = KF_HOW_GRAM, .hi = h->d};
         double *f;
 
         assert_ok(kf_parcel_new(&m.in, h->d, 1, h->A.dtype));
         assert_ok(kf_parcel_new(&m.result, h->d, 1, h->A.dtype));
         memcpy(m.in->m.data, h->x.data, h->d * kf_dtype_size(h->A.dtype));
-        assert_ok(kofn_work(block[i], &m, NULL, NULL));
+        assert_ok(kf_work_do(block[i], &m, NULL, NULL));
         f = as_doubles(&m.result->m);
         memcpy(h->f + i * h->d, f, h->d * sizeof *f);
         kf_free(f);
-        kofn_parcel_drop(m.in);
-        kofn_parcel_drop(m.result);
+        kf_parcel_drop(m.in);
+        kf_parcel_drop(m.result);
         kofn_free(m.why);
-        kofn_block_drop(block[i]);
+        kf_block_drop(block[i]);
     }
     kf_resident_free(&res);
     kf_free(block);
@@ -112,7 +112,7 @@ static inline void herd_down(herd *h)
 }
 
 /* ||sum a_j f_j - A' A x|| / ||A' A x|| */
-static inline double error_of(const herd *h, const kf_decoder *d)
+static inline double error_of(const herd *h, const kofn_decoder *d)
 {
     double *y = numbers(h->d, sizeof *y), e;
 

@@ -237,7 +237,7 @@ static inline void fleet_down(fleet *f)
 }
 
 /* Want w, decoded. */
-static inline void decoded(const fleet *f, const kf_decoder *d, size_t w,
+static inline void decoded(const fleet *f, const kofn_decoder *d, size_t w,
                            size_t row, double *out)
 {
     size_t size = f->s.rows * f->s.cols, lanes = f->L->lanes;
@@ -257,7 +257,7 @@ static inline void decoded(const fleet *f, const kf_decoder *d, size_t w,
 }
 
 /* ||got - exact||_F / ||exact||_F over all wants. */
-static inline double error_of(const fleet *f, const kf_decoder *d)
+static inline double error_of(const fleet *f, const kofn_decoder *d)
 {
     size_t size = f->s.rows * f->s.cols, row = 0;
     double *got = room(size, sizeof *got);

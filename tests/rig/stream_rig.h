@@ -148,7 +148,7 @@ static inline void take_end(stage *s, const kofn_action *a)
     kofn_stream_round r;
     size_t marked = 0;
 
-    kofn_core_round(s->core, &r);
+    kf_core_round(s->core, &r);
     hold(s, s->running && a->product == s->round && r.round == s->round);
     for (size_t i = 0; i < s->errands; i++)
         hold(s, s->errand[i].state != OUT);
@@ -288,11 +288,14 @@ static inline void stage_join(stage *s, uint32_t worker)
 static inline void stage_open(stage *s, kofn_plan *plan,
                               const kofn_core_options *opt)
 {
-    kofn_core_options o = opt ? *opt : (kofn_core_options){.mu = 0.25};
+    kofn_core_options o =
+        opt ? *opt
+            : (kofn_core_options){.size = sizeof(kofn_core_options),
+                                  .mu = 0.25};
 
     *s = (stage){.plan = plan, .P = plan->workers};
     o.open = KOFN_OPEN_MOST;
-    assert_ok(kofn_core_new(&s->core, plan, &o));
+    assert_ok(kf_core_new(&s->core, plan, &o));
     for (uint32_t w = 0; w < s->P; w++)
         stage_join(s, w);
 }
@@ -358,7 +361,7 @@ static inline bool has_work(const stage *s, size_t worker)
 /* The next alarm, if there is one by then. */
 static inline bool ring_once(stage *s, kofn_time until)
 {
-    kofn_time at = kofn_core_alarm(s->core);
+    kofn_time at = kf_core_alarm(s->core);
 
     if (!s->running || at > until)
         return false;

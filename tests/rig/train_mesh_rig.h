@@ -191,8 +191,7 @@ static size_t iterates(const fixture *f)
 static void make_reference(fixture *f)
 {
     size_t rows = f->v0.rows, L = f->l->layers, n = iterates(f);
-    kofn_course course = {f->program.stages, f->program.turns,
-                          f->program.after};
+    kf_course course = {f->program.stages, f->program.turns, f->program.after};
     double scalar[KOFN_SCALARS] = {0}, *M[MOST];
     bool final = false;
 
@@ -205,7 +204,7 @@ static void make_reference(fixture *f)
     }
     for (uint64_t t = 1; t <= n; t++) {
         const kofn_stage *s =
-            &f->program.stage[kofn_course_stage(&course, t - 1)];
+            &f->program.stage[kf_course_stage(&course, t - 1)];
         kofn_matrix v = {f->ref + t * rows, rows, 1, 1, KOFN_F64}, product;
 
         assert_false(final);
@@ -302,8 +301,7 @@ static kofn_status sim_change(void *ud, uint64_t turn, uint32_t operand,
         ->program.change(at_node(n), turn, operand, v, to);
 }
 
-static void compare_block(fixture *f, const kofn_block *b,
-                          const kofn_block *right)
+static void compare_block(fixture *f, const kf_block *b, const kf_block *right)
 {
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t i = 0; i < b->lane[l].rows; i++)
@@ -319,7 +317,7 @@ static void look_at_blocks(sim *s, size_t id)
 {
     fixture *f = s->own;
     const kf_host *h = s->node[id].host;
-    uint64_t turn = kofn_course_turn(&h->course, h->at.t);
+    uint64_t turn = kf_course_turn(&h->course, h->at.t);
     size_t seat = h->seat;
 
     if (h->seat == KOFN_NO_SEAT)
@@ -327,14 +325,14 @@ static void look_at_blocks(sim *s, size_t id)
     assert_true(h->changing.turn == turn);
     for (size_t l = 0; l < f->l->layers; l++) {
         const kofn_matrix *W = &f->W[turn * f->l->layers + l];
-        kofn_block *right;
+        kf_block *right;
         kf_resident r;
 
         assert_ok(kf_resident_dense(&r, f->plan[l], W));
         r.by = h->operand[l].resident.by;
         assert_ok(kf_data_encode(&r, h->operand[l].code, &seat, 1, &right));
         compare_block(f, h->operand[l].block, right);
-        kofn_block_drop(right);
+        kf_block_drop(right);
         kf_resident_free(&r);
     }
     assert_at_most(f->drift, 1e-11);

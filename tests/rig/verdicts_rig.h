@@ -336,9 +336,10 @@ static inline int by_number(const void *a, const void *b)
 }
 
 /* NULL: these do not decode. */
-static const kf_decoder *decoder(const fleet *f, const uint32_t *seat, size_t n)
+static const kofn_decoder *decoder(const fleet *f, const uint32_t *seat,
+                                   size_t n)
 {
-    const kf_decoder *d;
+    const kofn_decoder *d;
     kofn_status st;
 
     kf_cache_trim(f->cache);
@@ -405,7 +406,7 @@ static inline void ask(const trial *t, size_t n, verdict *v)
             : n - f->enough - (t->mode == ADVERSARIAL ? spare_answers(t) : 1);
     size_t rest, few, q;
     double *Y = kf_new(n * each, sizeof *Y), hidden = 0;
-    const kf_decoder *d;
+    const kofn_decoder *d;
     const double *H;
     kf_evidence e = {.nodes = n,
                      .lanes = f->lanes,
@@ -480,7 +481,7 @@ static inline void near_enough(const trial *t, const verdict *v)
 {
     const fleet *f = t->f;
     uint32_t seat[MOST_NODES];
-    const kf_decoder *d;
+    const kofn_decoder *d;
     size_t n, m = t->columns;
 
     left_over(v, seat, &n);

@@ -101,7 +101,7 @@ static inline void walk_up(walk *w, const kofn_plan *p,
                            const kofn_core_options *o)
 {
     *w = (walk){.plan = p};
-    assert_ok(kofn_core_new(&w->core, p, o));
+    assert_ok(kf_core_new(&w->core, p, o));
     while (w->workers < p->workers)
         walk_join(w);
 }

@@ -151,7 +151,7 @@ static void lives(bool sim, size_t step)
                                   .sim = sim,
                                   .weather = sim ? &weather : NULL}};
 
-            kofn_set_alloc(NULL);
+            kofn_set_alloc(NULL, NULL);
             rig_inputs(&s.r, &s.kind);
             s.beside = rig_beside(&s.r, 5);
             s.kind.spec = scheme->name;
@@ -186,7 +186,7 @@ static void watched(void **state)
     close(fd2);
     s.metrics = metrics;
     s.trace = trace;
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     rig_inputs(&s.r, &s.kind);
     both_ways(whole_life, &s, KOFN_TOOFEW, 3 * SLOWED);
     rig_down(&s.r);
@@ -238,8 +238,7 @@ static kofn_status parse_events(const void *ud)
     const char *text = ud;
     kofn_happening *list;
     size_t count;
-    kofn_status st =
-        kofn_events_parse(&list, &count, text, strlen(text), "text", 4, 9);
+    kofn_status st = kofn_events_parse(&list, &count, text, strlen(text), 4, 9);
 
     if (st)
         assert_null(list);
@@ -295,7 +294,7 @@ static void ranking_pages(void **state)
     kofn_sparse graph;
 
     (void)state;
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     graph = random_sparse(40, 40, 3, 9);
     for (size_t e = 0; e < graph.ptr[40]; e++)
         ((double *)(uintptr_t)graph.val)[e] = 1;

@@ -21,7 +21,7 @@ static void office_up(office *o, size_t workers, const kofn_weather *like)
     rig_kind k = {
         .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
     kofn_weather w = like ? *like : (kofn_weather){.spread = 0};
-    kofn_msg m;
+    kf_msg m;
 
     if (!w.whole) {
         w.clock = KOFN_CLOCK_MEASURED;
@@ -34,7 +34,7 @@ static void office_up(office *o, size_t workers, const kofn_weather *like)
     assert_ok(kofn_port_sim(&o->port, workers, &w));
     for (size_t i = 0; i < workers; i++) {
         assert_ok(o->port->wait(o->port, 0, 0, &m));
-        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_int_equal(m.type, KF_MSG_HELLO);
     }
 }
 
@@ -50,13 +50,13 @@ static void office_down(office *o)
 static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
 {
     const size_t seat = 1;
-    kofn_msg m = {.type = KOFN_MSG_WORK,
-                  .worker = worker,
-                  .product = 1,
-                  .task = task,
-                  .round = round,
-                  .how = KOFN_HOW_ROWS,
-                  .hi = 20};
+    kf_msg m = {.type = KF_MSG_WORK,
+                .worker = worker,
+                .product = 1,
+                .task = task,
+                .round = round,
+                .how = KF_HOW_ROWS,
+                .hi = 20};
 
     assert_ok(kf_data_encode(&o->resident, o->code, &seat, 1, &m.block));
     assert_ok(kf_parcel_new(&m.in, 5, 1, KOFN_F64));
@@ -72,7 +72,7 @@ static void give(office *o, uint32_t worker, uint32_t task)
 
 static void take_back(office *o, uint32_t worker, uint32_t task)
 {
-    kofn_msg m = {.type = KOFN_MSG_CANCEL, .worker = worker, .task = task};
+    kf_msg m = {.type = KF_MSG_CANCEL, .worker = worker, .task = task};
 
     assert_ok(o->port->send(o->port, &m));
 }
@@ -80,20 +80,20 @@ static void take_back(office *o, uint32_t worker, uint32_t task)
 /* The next message is the result of this task. */
 static void comes(office *o, uint32_t task)
 {
-    kofn_msg m;
+    kf_msg m;
 
     assert_ok(o->port->wait(o->port, KOFN_NEVER, 0, &m));
-    assert_int_equal(m.type, KOFN_MSG_RESULT);
+    assert_int_equal(m.type, KF_MSG_RESULT);
     assert_int_equal(m.task, task);
-    kofn_parcel_drop(m.in);
-    kofn_parcel_drop(m.result);
+    kf_parcel_drop(m.in);
+    kf_parcel_drop(m.result);
     kofn_free(m.why);
-    kofn_block_drop(m.block);
+    kf_block_drop(m.block);
 }
 
 static void nothing_comes(office *o)
 {
-    kofn_msg m;
+    kf_msg m;
 
     assert_status(KOFN_LATE, o->port->wait(o->port, KOFN_NEVER, 0, &m));
 }
@@ -174,7 +174,7 @@ static void removed_with_its_mail(void **state)
     give(&o, 1, 9);
     office_down(&o); /* with mail that nobody read */
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Those that go of themselves have sent what they had done before. */
@@ -182,7 +182,7 @@ static void gone_after_its_answer(void **state)
 {
     kofn_weather w = {.leave = 1e-3};
     office o;
-    kofn_msg m;
+    kf_msg m;
     double stays;
 
     (void)state;
@@ -197,7 +197,7 @@ static void gone_after_its_answer(void **state)
     take_back(&o, 0, 7); /* the port looks where its workers are */
     comes(&o, 1);
     assert_ok(o.port->wait(o.port, KOFN_NEVER, 0, &m));
-    assert_int_equal(m.type, KOFN_MSG_BYE);
+    assert_int_equal(m.type, KF_MSG_BYE);
     nothing_comes(&o);
     office_down(&o);
 }
@@ -238,7 +238,7 @@ static void held_and_taken_back(void **state)
     double x[] = {4};
     kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
     kofn_weather w = {.pattern = &a, .whole = true};
-    kofn_msg m;
+    kf_msg m;
     office o;
 
     (void)state;
@@ -259,7 +259,7 @@ static void held_and_taken_back(void **state)
     nothing_comes(&o);
     office_down(&o);
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 TEST_FILE(busy_test)

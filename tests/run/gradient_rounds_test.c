@@ -269,7 +269,7 @@ static void sets_are_refused(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
         uint32_t answer[60];
-        kf_decoder *d;
+        kofn_decoder *d;
         fleet f;
         size_t n = 0;
 

@@ -2,7 +2,7 @@
  * of any of them on the blocks that were handed out once. */
 #include "operands_rig.h"
 
-#include <kofn/core.h>
+#include "core/core.h"
 
 #include <stdio.h>
 

@@ -154,21 +154,21 @@ typedef struct counting {
 } counting;
 
 /* Once: what is cancelled may come all the same. */
-static void over(counting *c, const kofn_msg *m)
+static void over(counting *c, const kf_msg *m)
 {
     c->in_hand[m->worker] -= c->out[m->task];
     c->out[m->task] = false;
 }
 
-static kofn_status counting_send(kofn_port *base, kofn_msg *m)
+static kofn_status counting_send(kofn_port *base, kf_msg *m)
 {
     counting *c = (counting *)base;
 
-    if (m->type == KOFN_MSG_WORK) {
+    if (m->type == KF_MSG_WORK) {
         c->out[m->task] = true;
         c->product = m->product;
         c->most = kf_max(c->most, ++c->in_hand[m->worker]);
-    } else if (m->type == KOFN_MSG_CANCEL) {
+    } else if (m->type == KF_MSG_CANCEL) {
         assert_true(c->out[m->task]); /* else it was not sent for */
         over(c, m);
     }
@@ -176,12 +176,12 @@ static kofn_status counting_send(kofn_port *base, kofn_msg *m)
 }
 
 static kofn_status counting_wait(kofn_port *base, kofn_time until,
-                                 kofn_time atmost, kofn_msg *m)
+                                 kofn_time atmost, kf_msg *m)
 {
     counting *c = (counting *)base;
     kofn_status st = c->to->wait(c->to, until, atmost, m);
 
-    if (!st && m->type == KOFN_MSG_RESULT)
+    if (!st && m->type == KF_MSG_RESULT)
         over(c, m);
     return st;
 }
@@ -192,13 +192,13 @@ static kofn_time counting_now(kofn_port *base)
 }
 
 /* Of the last bit of it worker 0 sends nothing for as long as it is asked. */
-static bool counting_coming(kofn_port *base, uint32_t worker, kofn_coming *c)
+static bool counting_coming(kofn_port *base, uint32_t worker, kf_coming *c)
 {
     const counting *x = (const counting *)base;
 
     if (worker > 0)
         return x->to->coming(x->to, worker, c);
-    *c = (kofn_coming){x->product, 0.999, x->stopped};
+    *c = (kf_coming){x->product, 0.999, x->stopped};
     return true;
 }
 
@@ -345,9 +345,9 @@ static void parts_are_computed_once(void **state)
 
 /* ---- the simulated link -------------------------------------------------- */
 
-static kofn_msg next_of(kofn_port *port, kofn_msg_type type)
+static kf_msg next_of(kofn_port *port, kf_msg_type type)
 {
-    kofn_msg m = {0};
+    kf_msg m = {0};
 
     assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
     assert_int_equal(m.type, type);
@@ -360,11 +360,11 @@ static kofn_msg next_of(kofn_port *port, kofn_msg_type type)
 static void cancelled_before_it_is_sent(void **state)
 {
     kofn_weather w = {.bandwidth = 8e3, .work = 1e-9};
-    kofn_parcel *in;
-    kofn_block *block;
+    kf_parcel *in;
+    kf_block *block;
     kf_resident r;
     kofn_port *port;
-    kofn_msg m;
+    kf_msg m;
     size_t seat = 0;
     kofn_time each, began;
     fleet f;
@@ -378,39 +378,39 @@ static void cancelled_before_it_is_sent(void **state)
     each = KOFN_SECOND / 1000 * NUMBERS / (kofn_time)f.L->submessages;
     assert_ok(kf_data_encode(&r, f.code, &seat, 1, &block));
     assert_ok(kofn_port_sim(&port, 1, &w));
-    next_of(port, KOFN_MSG_HELLO);
-    m = (kofn_msg){.type = KOFN_MSG_STORE, .block = block};
+    next_of(port, KF_MSG_HELLO);
+    m = (kf_msg){.type = KF_MSG_STORE, .block = block};
     assert_ok(port->send(port, &m));
-    next_of(port, KOFN_MSG_STORED);
+    next_of(port, KF_MSG_STORED);
     began = port->now(port) + KOFN_SECOND / 1000; /* for the input */
     assert_ok(kf_parcel_new(&in, 1, 1, KOFN_F64));
     memset(in->m.data, 0, 8);
     for (uint32_t t = 0; t < 3; t++) {
-        m = (kofn_msg){.type = KOFN_MSG_WORK,
-                       .product = 1,
-                       .round = 1,
-                       .task = t,
-                       .row = t,
-                       .how = KOFN_HOW_SUBMESSAGE,
-                       .hi = f.plan->span,
-                       .in = kofn_parcel_keep(in)};
+        m = (kf_msg){.type = KF_MSG_WORK,
+                     .product = 1,
+                     .round = 1,
+                     .task = t,
+                     .row = t,
+                     .how = KF_HOW_SUBMESSAGE,
+                     .hi = f.plan->span,
+                     .in = kf_parcel_keep(in)};
         assert_ok(
             kf_parcel_new(&m.result, f.L->lanes * f.plan->span, 1, KOFN_F64));
         assert_ok(port->send(port, &m));
     }
     for (uint32_t t = 0; t < 2; t++) {
-        kofn_msg came = next_of(port, KOFN_MSG_RESULT);
+        kf_msg came = next_of(port, KF_MSG_RESULT);
         kofn_time sent = port->now(port) - began;
 
         assert_int_equal(came.task, t);
         assert_at_most(fabs((double)(sent - each * (kofn_time)(t + 1))), 1000);
-        kofn_parcel_drop(came.result);
-        m = (kofn_msg){.type = KOFN_MSG_CANCEL, .task = 2};
+        kf_parcel_drop(came.result);
+        m = (kf_msg){.type = KF_MSG_CANCEL, .task = 2};
         assert_ok(port->send(port, &m));
     }
     assert_status(KOFN_LATE, port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
     kofn_port_close(port);
-    kofn_parcel_drop(in);
+    kf_parcel_drop(in);
     kf_resident_free(&r);
     fleet_down(&f);
 }

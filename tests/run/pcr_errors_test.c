@@ -9,8 +9,8 @@
 
 #include "code/code.h"
 
+#include "data/port.h"
 #include <float.h>
-#include <kofn/port.h>
 
 #define MOST 24 /* workers */
 #define ROWS 70
@@ -215,16 +215,16 @@ static void send_other(crooked *c, way w, kofn_matrix *y)
 }
 
 static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     crooked *c = (crooked *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
-    if (st || m->type != KOFN_MSG_RESULT)
+    if (st || m->type != KF_MSG_RESULT)
         return st;
     if (c->liar[m->worker])
         send_other(c, m->worker + 1 == c->enormous ? ENORMOUS : c->way,
-                   kofn_parcel_matrix(m->result));
+                   kf_parcel_matrix(m->result));
     return KOFN_OK;
 }
 

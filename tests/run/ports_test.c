@@ -30,7 +30,7 @@ static void ports_close_unused(void **state)
         kofn_port_close(NULL);
         assert_int_equal(allocated(), before);
     }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* BLAS is set to one thread while a port is open, and only then. */
@@ -79,7 +79,7 @@ static void failed_jobs_close_their_port(void **state)
             kofn_plan_free(p);
             assert_int_equal(allocated(), before);
         }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* The answer of row 4 of the code, part by part. */
@@ -110,13 +110,13 @@ static void a_task_may_bring_its_block(void **state)
     (void)state;
     for (int sim = 0; sim < 2; sim++) {
         kf_resident resident = {0};
-        kofn_msg m, work = {.type = KOFN_MSG_WORK,
-                            .product = 7,
-                            .task = 9,
-                            .row = 4,
-                            .round = 1,
-                            .how = KOFN_HOW_ROWS,
-                            .hi = 20};
+        kf_msg m, work = {.type = KF_MSG_WORK,
+                          .product = 7,
+                          .task = 9,
+                          .row = 4,
+                          .round = 1,
+                          .how = KF_HOW_ROWS,
+                          .hi = 20};
         double want[20];
         kofn_port *port;
         kf_code *code;
@@ -133,18 +133,18 @@ static void a_task_may_bring_its_block(void **state)
         assert_ok(kf_parcel_new(&work.result, 20, 1, KOFN_F64));
         assert_ok(new_port(&port, sim, 1, NULL));
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
-        assert_int_equal(m.type, KOFN_MSG_HELLO);
+        assert_int_equal(m.type, KF_MSG_HELLO);
         assert_ok(port->send(port, &work));
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
-        assert_int_equal(m.type, KOFN_MSG_RESULT);
+        assert_int_equal(m.type, KF_MSG_RESULT);
         assert_true(m.product == 7 && m.task == 9 && m.row == 4);
         for (size_t i = 0; i < 20; i++)
             assert_true(fabs(((double *)m.result->m.data)[i] - want[i]) <=
                         1e-12);
-        kofn_parcel_drop(m.in);
-        kofn_parcel_drop(m.result);
+        kf_parcel_drop(m.in);
+        kf_parcel_drop(m.result);
         kofn_free(m.why);
-        kofn_block_drop(m.block);
+        kf_block_drop(m.block);
         kofn_port_close(port);
         kf_resident_free(&resident);
         kf_code_free(code);
@@ -231,7 +231,7 @@ static void the_gone_hold_no_memory(void **state)
     }
     assert_int_equal(allocated(), before);
     rig_down(&r);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* Results wander in after their round while joiners are still storing: they
@@ -269,7 +269,7 @@ static void latecomers_between_rounds(void **state)
     assert_true(late > 0);
     rig_down(&r);
     assert_int_equal(allocated(), before);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -468,7 +468,7 @@ static void closed_in_the_middle(void **state)
         rig_down(&r);
         assert_int_equal(allocated(), before);
     }
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* A round in many small helpings is the same round. */

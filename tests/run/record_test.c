@@ -76,7 +76,7 @@ static void who_never_answers(void **state)
         rig_down(&r);
     }
     assert_int_equal(allocated(), 0);
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
 }
 
 /* ---- recorded, and again ------------------------------------------------- */

@@ -43,18 +43,18 @@ typedef struct crooked {
 } crooked;
 
 static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     crooked *c = (crooked *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
 
-    if (st || m->type != KOFN_MSG_RESULT)
+    if (st || m->type != KF_MSG_RESULT)
         return st;
     if (m->worker + 1 == c->liar)
-        ((double *)kofn_parcel_matrix(m->result)->data)[0] += c->by;
+        ((double *)kf_parcel_matrix(m->result)->data)[0] += c->by;
     if (m->worker + 1 == c->leaver) {
-        kofn_parcel_drop(m->result);
-        *m = (kofn_msg){.type = KOFN_MSG_BYE, .worker = m->worker};
+        kf_parcel_drop(m->result);
+        *m = (kf_msg){.type = KF_MSG_BYE, .worker = m->worker};
         c->leaver = 0;
     }
     return KOFN_OK;

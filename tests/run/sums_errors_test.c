@@ -8,8 +8,8 @@
 
 #include "code/code.h"
 
+#include "data/port.h"
 #include <float.h>
-#include <kofn/port.h>
 
 #define MOST 24   /* workers    */
 #define LENGTH 60 /* of vectors */
@@ -159,15 +159,15 @@ static void send_other(crooked *c, way w, kofn_matrix *y)
 }
 
 static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     crooked *c = (crooked *)p;
     kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
     kofn_matrix *y;
 
-    if (st || m->type != KOFN_MSG_RESULT)
+    if (st || m->type != KF_MSG_RESULT)
         return st;
-    y = kofn_parcel_matrix(m->result);
+    y = kf_parcel_matrix(m->result);
     c->longest = kf_max(c->longest, m->row % c->submessages + 1);
     if (c->liar[m->worker] && !(c->honest >> m->row % c->submessages & 1))
         send_other(c, m->worker + 1 == c->enormous ? ENORMOUS : c->way, y);

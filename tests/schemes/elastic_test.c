@@ -65,7 +65,7 @@ static void one_loss_opens_L_groups(void **state)
     for (size_t n = 2; n <= 9; n++)
         for (size_t L = 1; L < n; L++) {
             char spec[40];
-            kofn_core_options o = {.pieces = 1};
+            kofn_core_options o = {.size = sizeof o, .pieces = 1};
             size_t span = 5 * n;
             kofn_plan *p;
             walk w;
@@ -162,7 +162,7 @@ static void rows_are_well_conditioned(void **state)
         for (size_t t = 0; t < 400; t++) {
             uint32_t set[16];
             size_t n = 0, at = t % most;
-            kf_decoder *d;
+            kofn_decoder *d;
 
             for (uint32_t s = 0; s < most; s++) /* windows, then any set */
                 if (t < most ? (s + most - at) % most < L
@@ -191,14 +191,14 @@ typedef struct fig1_seen {
     bool came[6][3];
 } fig1_seen;
 
-static void fig1_result(void *ud, const kofn_msg *m)
+static void fig1_result(void *ud, const kf_msg *m)
 {
     fig1_seen *seen = ud;
 
     for (size_t s = m->lo; s < m->hi; s++) {
         seen->came[m->worker][s] = true;
         seen->value[m->worker][s] =
-            ((const double *)kofn_parcel_matrix(m->result)->data)[s - m->lo];
+            ((const double *)kf_parcel_matrix(m->result)->data)[s - m->lo];
     }
 }
 
@@ -213,7 +213,8 @@ static void figure_1_worked(void **state)
     static const int users[3][3] = {{0, 2, 5}, {0, 2, 4}, {2, 4, 5}};
     static const kofn_happening events[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
                                             {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
-    kofn_scheme scheme = {.name = "fig1",
+    kofn_scheme scheme = {.size = sizeof(kofn_scheme),
+                          .name = "fig1",
                           .summary = "figure 1 of the paper",
                           .ops = KOFN_MATVEC,
                           .params = fig1_params,
@@ -346,7 +347,7 @@ static void unequal_speeds_example(void **state)
 {
     static const double speed[5] = {1, 1, 4, 2, 8};
     static const size_t rows[5] = {6, 5, 22, 11, 22};
-    kofn_core_options o = {.pieces = 1};
+    kofn_core_options o = {.size = sizeof o, .pieces = 1};
     kofn_plan *p = core_plan("elastic:k=3,basis=gauss,deal=speed", 5, 66);
     bool used[22][5] = {{false}};
     walk w;

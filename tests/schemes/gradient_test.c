@@ -262,7 +262,7 @@ static void any_progress(void **state)
 
 /* Every output of the two is D times the sources, added in double, up to one
  * rounding. */
-static void compare_factor(const kf_decoder *d, size_t len, kofn_dtype dtype)
+static void compare_factor(const kofn_decoder *d, size_t len, kofn_dtype dtype)
 {
     size_t size = kf_dtype_size(dtype);
     char *from = numbers(d->results * len, size);
@@ -327,7 +327,7 @@ static void products_are_the_decoder(void **state)
         for (kofn_dtype dtype = KOFN_F64; dtype <= KOFN_F32; dtype++) {
             uint32_t answers[400];
             bool out[40] = {false};
-            kf_decoder *d;
+            kofn_decoder *d;
             fleet f;
 
             for (size_t k = 0; k < t[i].out; k++)
@@ -352,7 +352,7 @@ static void groups_read_what_they_need(void **state)
     const size_t n = 16, d = 4, lam = 12;
     bool out[40] = {true}; /* of the first group */
     uint32_t answers[400];
-    kf_decoder *dec;
+    kofn_decoder *dec;
     size_t lanes;
     fleet f;
 

@@ -87,7 +87,7 @@ static void every_set(const char *spec, sizes s, size_t workers)
         for (unsigned mask = 1; mask < 1u << workers; mask++) {
             uint32_t set[12];
             size_t n = members(mask, set);
-            kf_decoder *d;
+            kofn_decoder *d;
             kofn_status st = kf_decoder_new(&d, code, set, n, false);
 
             if (decodes(&s, left, set, n)) {

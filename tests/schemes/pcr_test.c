@@ -59,7 +59,7 @@ static void try_set(const herd *h, const uint32_t *set, size_t k)
 {
     bool can =
         k >= h->L->threshold || (k >= h->L->enough && determined(h, set, k));
-    kf_decoder *d;
+    kofn_decoder *d;
     kofn_status st = kf_decoder_new(&d, h->code, set, k, false);
 
     if (st != (can ? KOFN_OK : KOFN_TOOFEW))
@@ -137,7 +137,7 @@ static void plain_blocks_add_up(void **state)
         for (size_t b = 0; b < 2; b++) {
             size_t n = sizes[i][0], c = blocks_of(n, sizes[i][1]);
             uint32_t set[100], held[100] = {0};
-            kf_decoder *d;
+            kofn_decoder *d;
             char spec[80];
             herd h;
 
@@ -172,7 +172,7 @@ static void even_sets_are_enough(void **state)
     for (size_t q = 4; q <= 5; q++)
         for (size_t at = 0; at < 40 / q; at++) {
             uint32_t set[5];
-            kf_decoder *d;
+            kofn_decoder *d;
 
             for (size_t k = 0; k < q; k++)
                 set[k] = (uint32_t)(at + k * (40 / q));
@@ -195,7 +195,7 @@ static void weights_have_minimum_norm(void **state)
 {
     kf_rng r = kf_rng_stream(4, KF_FOR_SAMPLE, 0, 0);
     uint32_t set[40];
-    kf_decoder *d;
+    kofn_decoder *d;
     herd h;
 
     (void)state;
@@ -260,6 +260,7 @@ static kofn_status example_seat(const kofn_layout *L, size_t i, double *E0,
 }
 
 static const kofn_scheme example = {
+    .size = sizeof(kofn_scheme),
     .name = "example",
     .ops = KOFN_GRAM,
     .params = no_params,
@@ -307,7 +308,7 @@ static void the_papers_example(void **state)
     assert_at_most(relative_error(h.f, f[0], 18), 1e-14);
     assert_at_most(relative_error(h.want, want, 3), 1e-14);
     for (size_t i = 0; i < 3; i++) {
-        kf_decoder *d;
+        kofn_decoder *d;
 
         assert_ok(kf_decoder_new(&d, h.code, fact[i].set, 3, false));
         assert_at_most(relative_error(d->D, fact[i].a, 3), 1e-13);
@@ -315,7 +316,7 @@ static void the_papers_example(void **state)
     }
     for (unsigned s = 1; s < 64; s++) {
         size_t k = members(s, 6, set);
-        kf_decoder *d;
+        kofn_decoder *d;
 
         assert_int_equal(kf_decoder_new(&d, h.code, set, k, false),
                          k < 3 ? KOFN_TOOFEW : KOFN_OK);

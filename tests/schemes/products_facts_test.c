@@ -265,7 +265,7 @@ static void worked_example(void **state)
     double y[5][2];
     kofn_plan *plan;
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     (void)state;
     assert_ok(plan_of(&plan, KOFN_MATVEC, "gpd:m=2,n=2,basis=monomial", 7,

@@ -165,7 +165,7 @@ static void partial_answers(void **state)
     static const uint32_t set[] = {0, 2, 5, 7, 8};
     kofn_plan *p;
     kf_code *code;
-    kf_decoder *d;
+    kofn_decoder *d;
 
     (void)state;
     assert_ok(plan_of(&p, KOFN_MATMUL, "polynomial:m=3,p=2", 9, KOFN_F64, 1));

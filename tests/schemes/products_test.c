@@ -75,7 +75,7 @@ static size_t tried, lucky;
 static void try_enough(fleet *f, const uint32_t *set, size_t k)
 {
     uint32_t fewer[128];
-    kf_decoder *d;
+    kofn_decoder *d;
     bool clear;
     double e;
 
@@ -286,7 +286,7 @@ static void every_subset(const char *spec, size_t n, size_t K, size_t angles)
         size_t count = 0, points = 0;
         uint32_t set[16];
         uint32_t seen = 0;
-        kf_decoder *d;
+        kofn_decoder *d;
 
         for (uint32_t i = 0; i < n; i++)
             if (bits >> i & 1) {
@@ -407,7 +407,7 @@ static void every_pattern(size_t m, size_t m2, size_t p, size_t p2)
         size_t count = 0;
         uint32_t set[32];
         kofn_status st;
-        kf_decoder *d;
+        kofn_decoder *d;
 
         for (uint32_t i = 0; i < n; i++)
             if (bits >> i & 1)
@@ -451,7 +451,7 @@ static void product_codes(void **state)
 static void cached_parities(void **state)
 {
     uint32_t set[12];
-    const kf_decoder *d, *same;
+    const kofn_decoder *d, *same;
     const double *H, *again;
     size_t q, r;
     kofn_plan *p;

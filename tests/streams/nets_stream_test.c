@@ -352,7 +352,7 @@ static void memory_runs_out(void **state)
     digits d;
 
     (void)state;
-    kofn_set_alloc(NULL);
+    kofn_set_alloc(NULL, NULL);
     d = make_digits(8, 2, 2, 3);
     both_ways(few_networks, &d, KOFN_TOOFEW, SLOWED == 1 ? 1 : 11);
     digits_free(&d);

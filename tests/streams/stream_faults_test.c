@@ -173,8 +173,10 @@ static void a_liar_and_anything(void **state)
 
     (void)state;
     for (size_t i = 0; i < (sizeof specs / sizeof *specs - 1) * 2; i++) {
-        kofn_core_options o = {
-            .mu = 0.25, .errors = modes[i % 2], .quarantine = 100};
+        kofn_core_options o = {.size = sizeof o,
+                               .mu = 0.25,
+                               .errors = modes[i % 2],
+                               .quarantine = 100};
         kofn_plan *plan = stream_plan(specs[i / 2], 4);
         bool few = plan->layout.max_seats < SIZE_MAX;
         static stage s;
@@ -214,7 +216,8 @@ static void random_events(void **state)
     (void)state;
     for (size_t run = 0; run < runs; run++) {
         kf_rng r = kf_rng_stream(run, KF_FOR_DATA, 1, 2);
-        kofn_core_options o = {.mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
+        kofn_core_options o = {
+            .size = sizeof o, .mu = 0.25, .late = run / 9 % 2 ? 1.5 : 0};
         kofn_plan *plan = stream_plan(specs[run % 9], 3);
         static stage s;
 
@@ -299,7 +302,8 @@ static void nobody_is_left(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        kofn_core_options o = {.below = below[i], .patience = KOFN_SECOND};
+        kofn_core_options o = {
+            .size = sizeof o, .below = below[i], .patience = KOFN_SECOND};
         kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
         static stage s;
 
@@ -324,7 +328,8 @@ static void nobody_is_left(void **state)
 
 static void patience_runs_out(void **state)
 {
-    kofn_core_options o = {.below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
+    kofn_core_options o = {
+        .size = sizeof o, .below = KOFN_BELOW_PAUSE, .patience = KOFN_SECOND};
     kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 1);
     static stage s;
 
@@ -332,7 +337,7 @@ static void patience_runs_out(void **state)
     stage_open(&s, plan, &o);
     begin_round(&s, true);
     happens(&s, &(plot){LEAVE, 0, 0});
-    assert_int_equal(kofn_core_alarm(s.core), s.now + KOFN_SECOND);
+    assert_int_equal(kf_core_alarm(s.core), s.now + KOFN_SECOND);
     ring(&s, s.now + KOFN_SECOND);
     assert_int_equal(s.product[1].status, KOFN_LATE);
     stage_close(&s);
@@ -343,7 +348,7 @@ static void patience_runs_out(void **state)
  * without it. */
 static void who_hangs_is_given_up(void **state)
 {
-    kofn_core_options o = {.lease = KOFN_SECOND};
+    kofn_core_options o = {.size = sizeof o, .lease = KOFN_SECOND};
     kofn_plan *plan = stream_plan("uncoded", 3);
     kofn_action a;
     static stage s;
@@ -356,9 +361,9 @@ static void who_hangs_is_given_up(void **state)
     answer(&s, 0);
     answer(&s, 1);
     assert_true(s.running);
-    s.now = kofn_core_alarm(s.core); /* 1 + mu */
+    s.now = kf_core_alarm(s.core); /* 1 + mu */
     tell(&s, (kofn_event){.type = KOFN_EV_ALARM});
-    s.now = kofn_core_alarm(s.core);
+    s.now = kf_core_alarm(s.core);
     assert_true(s.now >= KOFN_SECOND);
     assert_ok(kofn_core_step(
         s.core, &(kofn_event){.type = KOFN_EV_ALARM, .now = s.now}));
@@ -399,7 +404,7 @@ static void nonsense_is_dropped(void **state)
         {.type = KOFN_EV_LEFT, .worker = 6},
     };
     kofn_plan *plan = stream_plan("dip:m=2,p=2,T=0", 2);
-    kofn_core_view v;
+    kf_core_view v;
     static stage s;
 
     (void)state;
@@ -408,13 +413,13 @@ static void nonsense_is_dropped(void **state)
     play_round(&s, 0, 5);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tell(&s, wrong[i]);
-        kofn_core_look(s.core, &v);
+        kf_core_look(s.core, &v);
         assert_int_equal(v.dropped, i + 1);
     }
     begin_round(&s, true);
     tell(&s, (kofn_event){
                  .type = KOFN_EV_BEGIN, .product = 3, .m = 1, .n = 1, .p = 1});
-    kofn_core_look(s.core, &v);
+    kf_core_look(s.core, &v);
     assert_int_equal(v.dropped, sizeof wrong / sizeof *wrong + 1);
     play_round(&s, 0, 5);
     check_deadlines(&s);

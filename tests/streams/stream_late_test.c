@@ -7,7 +7,8 @@
 
 #define NEVER_ENDING 1000000 /* as many times as long as others */
 
-static const kofn_core_options impatient = {.mu = 0.25, .late = 1.5};
+static const kofn_core_options impatient = {
+    .size = sizeof impatient, .mu = 0.25, .late = 1.5};
 
 static stage s;
 
@@ -258,7 +259,7 @@ static void whoever_comes_back_is_as_others(void **state)
     comes(task_of(has_work(&s, 2) ? 2 : idle));
     check_deadlines(&s);
     assert_false(s.running);
-    kofn_core_round(s.core, &r);
+    kf_core_round(s.core, &r);
     assert_true(r.times[idle] != KOFN_NEVER && r.times[2] != KOFN_NEVER);
     down(plan);
 }

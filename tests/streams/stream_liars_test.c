@@ -10,7 +10,7 @@
 
 #include "code/code.h"
 
-#include <kofn/port.h>
+#include "data/port.h"
 
 #include <string.h>
 
@@ -90,16 +90,16 @@ static void remember(said *s, const double *x, size_t n)
 }
 
 static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
-                                kofn_msg *m)
+                                kf_msg *m)
 {
     crooked *c = (crooked *)p;
     kofn_status st = c->inner->wait(c->inner, until, atmost, m);
     kofn_matrix *y;
     double *honest;
 
-    if (st || m->type != KOFN_MSG_RESULT)
+    if (st || m->type != KF_MSG_RESULT)
         return st;
-    y = kofn_parcel_matrix(m->result);
+    y = kf_parcel_matrix(m->result);
     assert_int_equal(y->ld, y->cols);
     honest = as_doubles(y);
     if (c->liar[m->worker] && kf_rng_uniform(&c->r) < c->often)
@@ -109,7 +109,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     return KOFN_OK;
 }
 
-static kofn_status crooked_send(kofn_port *p, kofn_msg *m)
+static kofn_status crooked_send(kofn_port *p, kf_msg *m)
 {
     kofn_port *inner = ((crooked *)p)->inner;
 

@@ -1,0 +1,61 @@
+/* core.h -- the coordinator's other side: what the loop that drives it asks besides
+ * what <kofn/core.h> shows. */
+#ifndef KF_CORE_H
+#define KF_CORE_H
+
+#include <kofn/core.h>
+
+#include "code/code.h"
+
+/* For one operand.  Borrows the plan. */
+kofn_status kf_core_new(kofn_core **out, const kofn_plan *plan,
+                        const kofn_core_options *opt);
+/* When to send KOFN_EV_ALARM unless something else happens before. */
+kofn_time kf_core_alarm(const kofn_core *c);
+/* The plan for a use; NULL: it is not served. */
+const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use);
+/* The rows of the code of a use, which it shares with whoever encodes. */
+kf_code *kf_core_code(kofn_core *c, uint32_t use);
+/* Its decoders, for those who answer KOFN_DO_CHECK. */
+kf_cache *kf_core_cache(kofn_core *c, uint32_t use);
+
+/* Workers on a seat who were located and are not forgiven yet: what they answer is not
+ * to be believed where nothing is compared. */
+size_t kf_core_suspects(const kofn_core *c);
+
+/* `rows`, `done` and `corrupt` are of the product that began last. */
+typedef struct kf_core_view {
+    unsigned round; /* the number of that product */
+    bool running;
+    size_t needed; /* a starved one: live workers that it waits for; else 0 */
+    size_t live, storing, standby; /* workers */
+    size_t liars;   /* principals that may lie together and make no wrong answer
+                     pass, whatever they know; with errors */
+    size_t awaited; /* workers with a task in hand */
+    double done;    /* share of its strips that has come */
+    size_t dropped; /* events that did not fit, since the beginning */
+    const size_t *rows;      /* per worker: strips it was asked for          */
+    const unsigned *located; /* per worker: products it was located in */
+    size_t corrupt;          /* results found wrong                          */
+    size_t workers;          /* length of rows */
+} kf_core_view;
+kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker);
+/* The seat of a worker that is storing, live or leaving; SIZE_MAX: it is none of
+ * these. */
+size_t kf_core_seat(const kofn_core *c, uint32_t worker);
+/* Does it stand by because its principal has all the seats it may have? */
+bool kf_core_crowded(const kofn_core *c, uint32_t worker);
+/* What a look says of `live` and `storing`, without the cost of one. */
+size_t kf_core_live(const kofn_core *c);
+size_t kf_core_storing(const kofn_core *c);
+size_t kf_core_known(const kofn_core *c); /* who ever came */
+/* Looks at all groups and cells. */
+void kf_core_look(const kofn_core *c, kf_core_view *v);
+/* The same with what is of a product of that one: it is open, or none has begun
+ * since it was. */
+void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v);
+/* The round of a stream that ended in the last step; its load and times are not
+ * known here. */
+void kf_core_round(const kofn_core *c, kofn_stream_round *out);
+
+#endif
