@@ -1,6 +1,6 @@
 /* agc_link.c -- what gradient codes send over links, counted on the wire.
  *
- *     agc_link work ADDRESS [WEATHER]
+ *     agc_link work ADDRESS [FAULTS]
  *     agc_link coordinate ADDRESS SCHEME ROUNDS DEVICE
  *
  * The coordinator sums vectors of 600,000 float32 numbers of eight workers and
@@ -64,16 +64,16 @@ static double received(const char *device)
     return bytes;
 }
 
-static void work(const char *address, const char *weather)
+static void work(const char *address, const char *faults)
 {
-    kofn_weather w = {0};
+    kofn_faults w = {0};
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
     kofn_net_options plain = KOFN_NET_OPTIONS_INIT;
     kofn_transport *t = NULL;
 
     plain.insecure = true;
-    check(kofn_weather_parse(&w, weather), weather);
-    opt.weather = &w;
+    check(kofn_faults_parse(&w, faults), faults);
+    opt.faults = &w;
     opt.f = part;
     opt.patience = 20 * KOFN_SECOND;
     check(kofn_net_connect(&t, address, &plain), address);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     } else if (argc == 6 && !strcmp(argv[1], "coordinate")) {
         coordinate(argv[2], argv[3], strtoul(argv[4], NULL, 10), argv[5]);
     } else {
-        fprintf(stderr, "usage: agc_link work ADDRESS [WEATHER] | "
+        fprintf(stderr, "usage: agc_link work ADDRESS [FAULTS] | "
                         "coordinate ADDRESS SCHEME ROUNDS DEVICE\n");
         return 2;
     }

@@ -127,12 +127,12 @@ static double compute(fleet *f, size_t lo, size_t hi)
     double t = cpu_now();
 
     for (size_t i = lo; i < hi; i++) {
-        kf_parcel *in = kf_messages_take(&f->messages, i);
+        kf_buffer *in = kf_messages_take(&f->messages, i);
 
         check(kf_data_compute(f->block[i], &in->m, 0, f->plan->span,
                               &f->result[i]),
               "compute");
-        kf_parcel_drop(in);
+        kf_buffer_drop(in);
     }
     return cpu_now() - t;
 }

@@ -65,7 +65,7 @@ typedef struct fleet {
     kofn_matrix A, B, C;
     double *want;
     kf_block *block[SEATS];
-    kf_parcel *result[SEATS];
+    kf_buffer *result[SEATS];
 } fleet;
 
 static double *product(const kofn_matrix *a, const kofn_matrix *b)
@@ -91,11 +91,11 @@ static void work(fleet *f)
                     .hi = f->plan->span,
                     .in = kf_messages_take(&f->messages, i)};
 
-        check(kf_parcel_new(&m.result, f->plan->layout.lanes * f->plan->span,
+        check(kf_buffer_new(&m.result, f->plan->layout.lanes * f->plan->span,
                             m.in->m.cols, KOFN_F64),
               f->spec);
         check(kf_work_do(f->block[i], &m, NULL, NULL), f->spec);
-        kf_parcel_drop(m.in);
+        kf_buffer_drop(m.in);
         f->result[i] = m.result;
     }
 }
@@ -127,7 +127,7 @@ static void fleet_down(fleet *f)
 {
     for (size_t i = 0; i < f->workers; i++) {
         kf_block_drop(f->block[i]);
-        kf_parcel_drop(f->result[i]);
+        kf_buffer_drop(f->result[i]);
     }
     kf_messages_free(&f->messages);
     kf_resident_free(&f->resident);

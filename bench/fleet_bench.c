@@ -1,4 +1,4 @@
-/* fleet_bench.c -- whole products A B by every scheme, under the same weather.
+/* fleet_bench.c -- whole products A B by every scheme, under the same faults.
  *
  *     fleet_bench [ROUNDS]
  *
@@ -82,7 +82,7 @@ typedef struct fleet {
     int right, wrong, refused;
 } fleet;
 
-static void fleet_up(fleet *f, const entry *e, const kofn_weather *weather,
+static void fleet_up(fleet *f, const entry *e, const kofn_faults *faults,
                      kofn_options *o)
 {
     kofn_problem pb = {KOFN_MATMUL, ROWS, INNER, COLS, KOFN_F64, false};
@@ -92,7 +92,7 @@ static void fleet_up(fleet *f, const entry *e, const kofn_weather *weather,
     *f = (fleet){.spec = e->spec};
     o->late = e->late > 0 ? e->late : -1; /* never */
     check(kofn_plan_new(&f->plan, &pb, e->spec, e->workers, 1), e->spec);
-    check(kofn_port_sim(&port, e->workers, weather), e->spec);
+    check(kofn_port_sim(&port, e->workers, faults), e->spec);
     check(kofn_open(&f->job, f->plan, port, o), e->spec);
     check(kofn_place(f->job, &a), e->spec);
 }
@@ -194,21 +194,21 @@ static void put(double ratio, const series *s)
         printf(" %8s", "refused");
 }
 
-static void note(double ratio, const series *s, const char *weather,
+static void note(double ratio, const series *s, const char *faults,
                  const char *scheme, size_t workers)
 {
     if (s->right == s->n)
-        figure(ratio, "", "less", "%s, %s of %zu", weather, scheme, workers);
+        figure(ratio, "", "less", "%s, %s of %zu", faults, scheme, workers);
 }
 
-/* ---- kinds of weather ---------------------------------------------------- */
+/* ---- kinds of faults ------------------------------------------------ */
 
 /* No faults, then worker 1 at a fifth of its speed. */
 static void fair_and_slow(const entry *e, series *fair, series *slow)
 {
-    const kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
-    kofn_happening slows = {(unsigned)rounds + WARM + 1, 0, KOFN_HAPPENING_SLOW,
-                            1, 5};
+    const kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    kofn_fault_event slows = {(unsigned)rounds + WARM + 1, 0,
+                              KOFN_FAULT_EVENT_SLOW, 1, 5};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 
@@ -223,7 +223,7 @@ static void fair_and_slow(const entry *e, series *fair, series *slow)
 
 static void stragglers(const entry *e, series *s)
 {
-    const kofn_weather w = {
+    const kofn_faults w = {
         .clock = KOFN_CLOCK_MEASURED, .straggle = 0.1, .factor = 5, .seed = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
@@ -238,10 +238,10 @@ static void stragglers(const entry *e, series *s)
  * who are never dismissed for them. */
 static void liars(const entry *e, series *watched, series *lied)
 {
-    const kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    const kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
     unsigned from = (unsigned)rounds + WARM + 1;
-    kofn_happening lies[] = {{from, 0, KOFN_HAPPENING_CORRUPT, 1, 0},
-                             {from, 0, KOFN_HAPPENING_CORRUPT, 2, 0}};
+    kofn_fault_event lies[] = {{from, 0, KOFN_FAULT_EVENT_CORRUPT, 1, 0},
+                               {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 
@@ -322,7 +322,7 @@ static void table(void)
 
 int main(int argc, char **argv)
 {
-    const kofn_weather fine = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    const kofn_faults fine = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
     kofn_options o = KOFN_OPTIONS_INIT;
     double typical;
 

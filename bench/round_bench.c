@@ -31,7 +31,7 @@ typedef struct rig {
 } rig;
 
 static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n,
-                   const kofn_weather *sim, unsigned pieces)
+                   const kofn_faults *sim, unsigned pieces)
 {
     kofn_problem pb = {KOFN_MATVEC, m, n, 1, KOFN_F64, false};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -135,7 +135,7 @@ static void against_hand_over(int workers)
 
 static void falls_as_one_over_n(size_t k)
 {
-    kofn_weather measured = {.clock = KOFN_CLOCK_MEASURED};
+    kofn_faults measured = {.clock = KOFN_CLOCK_MEASURED};
     double at_k = 0;
 
     for (size_t n = k; n <= 2 * k; n++) {
@@ -166,7 +166,7 @@ static void falls_as_one_over_n(size_t k)
 
 static void a_thousand(const char *spec, double straggle)
 {
-    kofn_weather w = {.straggle = straggle, .seed = 1};
+    kofn_faults w = {.straggle = straggle, .seed = 1};
     struct rusage use;
     double t = now();
     rig r;

@@ -234,11 +234,11 @@ typedef struct seat {
     kf_msg m;
 } seat;
 
-static kf_parcel *parcel(size_t rows, size_t cols)
+static kf_buffer *buffer(size_t rows, size_t cols)
 {
-    kf_parcel *p;
+    kf_buffer *p;
 
-    check(kf_parcel_new(&p, rows, cols, KOFN_F64), "memory");
+    check(kf_buffer_new(&p, rows, cols, KOFN_F64), "memory");
     for (size_t i = 0; i < rows * cols; i++)
         ((double *)p->m.data)[i] = (double)(i % 101) * 1e-3;
     return p;
@@ -257,15 +257,15 @@ static void seat_up(seat *s, const char *spec)
     check(kf_data_encode(&s->resident, s->code, &last, 1, &s->block), "encode");
     s->m = (kf_msg){.type = KF_MSG_UPDATE,
                     .change = change,
-                    .in = parcel(batch, s->block->lanes * s->block->rows),
-                    .with = parcel(batch, s->block->cols)};
+                    .in = buffer(batch, s->block->lanes * s->block->rows),
+                    .with = buffer(batch, s->block->cols)};
     check(kf_block_change(s->block, &s->m), "update"); /* it is its own now */
 }
 
 static void seat_down(seat *s)
 {
-    kf_parcel_drop(s->m.in);
-    kf_parcel_drop(s->m.with);
+    kf_buffer_drop(s->m.in);
+    kf_buffer_drop(s->m.with);
     kf_block_drop(s->block);
     kf_resident_free(&s->resident);
     kf_code_free(s->code);
@@ -330,27 +330,27 @@ static void copying(uint64_t bytes, double *took, double *cpu)
 #define MANY 3
 #define FEW 8
 
-static void say(kofn_happening *h, size_t *n, unsigned step, double fraction,
-                kofn_happening_kind kind, uint32_t worker)
+static void say(kofn_fault_event *h, size_t *n, unsigned step, double fraction,
+                kofn_fault_event_kind kind, uint32_t worker)
 {
-    h[(*n)++] = (kofn_happening){step, fraction, kind, worker, 0};
+    h[(*n)++] = (kofn_fault_event){step, fraction, kind, worker, 0};
 }
 
 /* In every fourth step, when half of a product has come, a worker leaves, and
  * before the next another comes.  Or so many leave before the step before it that
  * the rest are too few for a product, and enough to tell the weights, and as many
  * come. */
-static size_t happen(kofn_happening *h, size_t many)
+static size_t happen(kofn_fault_event *h, size_t many)
 {
     size_t n = 0;
     uint32_t next = 0;
 
     for (unsigned r = 1; r <= (unsigned)reps; r++) {
         for (size_t i = 0; i < many; i++)
-            say(h, &n, EVERY * r, many > 1 ? 0 : 0.5, KOFN_HAPPENING_LEAVE,
+            say(h, &n, EVERY * r, many > 1 ? 0 : 0.5, KOFN_FAULT_EVENT_LEAVE,
                 next++);
         for (size_t i = 0; i < many; i++)
-            say(h, &n, EVERY * r + (many == 1), 0, KOFN_HAPPENING_JOIN, 0);
+            say(h, &n, EVERY * r + (many == 1), 0, KOFN_FAULT_EVENT_JOIN, 0);
     }
     return n;
 }
@@ -364,7 +364,7 @@ typedef struct course_of_events {
 static void run_events(const school *s, const char *spec, size_t many,
                        course_of_events *e)
 {
-    kofn_happening *h = need((size_t)reps * 2 * many * sizeof *h);
+    kofn_fault_event *h = need((size_t)reps * 2 * many * sizeof *h);
     double took[EVERY * MOST], cpu[EVERY * MOST], moved[EVERY * MOST];
     kofn_options opt = KOFN_OPTIONS_INIT;
     course c;

@@ -37,9 +37,9 @@ int main(void)
     kofn_matrix in = {w, COLS, 1, 1, KOFN_F64};
     kofn_matrix out = {y, ROWS, 1, 1, KOFN_F64};
     kofn_problem pb = {KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false};
-    kofn_happening lies[] = {
-        {.round = 1, .kind = KOFN_HAPPENING_CORRUPT, .worker = 3},
-        {.round = 1, .kind = KOFN_HAPPENING_CORRUPT, .worker = 7},
+    kofn_fault_event lies[] = {
+        {.round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 3},
+        {.round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 7},
     };
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_plan *plan = NULL;

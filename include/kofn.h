@@ -4,7 +4,7 @@
  * of which some are slow, lost or wrong.
  *
  * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports and their weather, job, report; and, in kofn/learn.h,
+ * matrices, plan, ports and their fault model, job, report; and, in kofn/learn.h,
  * what is made of rounds: iterations, regression.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
@@ -181,48 +181,49 @@ KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
 KOFN_API void kofn_plan_free(kofn_plan *plan);
 
-/* ---- events and weather: what goes wrong --------------------------------- */
+/* ---- events and fault model: what goes wrong ----------------------------- */
 
-typedef enum kofn_happening_kind {
-    KOFN_HAPPENING_LEAVE = 1, /* worker vanishes                              */
-    KOFN_HAPPENING_JOIN,      /* a new worker, numbered after all before it   */
-    KOFN_HAPPENING_SLOW,      /* worker takes `factor` times as long          */
-    KOFN_HAPPENING_NORMAL,    /* worker is neither slow nor corrupt any more  */
-    KOFN_HAPPENING_CORRUPT,   /* worker's results are silently wrong          */
-    KOFN_HAPPENING_FLIP       /* a bit of what the worker stores is another   */
-} kofn_happening_kind;
+typedef enum kofn_fault_event_kind {
+    KOFN_FAULT_EVENT_LEAVE =
+        1,                    /* worker vanishes                              */
+    KOFN_FAULT_EVENT_JOIN,    /* a new worker, numbered after all before it   */
+    KOFN_FAULT_EVENT_SLOW,    /* worker takes `factor` times as long          */
+    KOFN_FAULT_EVENT_NORMAL,  /* worker is neither slow nor corrupt any more  */
+    KOFN_FAULT_EVENT_CORRUPT, /* worker's results are silently wrong          */
+    KOFN_FAULT_EVENT_FLIP     /* a bit of what the worker stores is another   */
+} kofn_fault_event_kind;
 
-typedef struct kofn_happening {
+typedef struct kofn_fault_event {
     unsigned round;  /* 1 is the first */
     double fraction; /* 0: before the round; else after this share of its
                         strips has arrived */
-    kofn_happening_kind kind;
+    kofn_fault_event_kind kind;
     uint32_t worker; /* not for JOIN */
     double factor;   /* SLOW */
-} kofn_happening;
+} kofn_fault_event;
 
 /* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
  * normal W | corrupt W | flip W` a line, # comments.  Checks workers and rounds against
  * `workers` at the start and `rounds` in all; kofn_step says what is counted.
  * *out is freed with kofn_events_free. */
-KOFN_API kofn_status kofn_events_read(kofn_happening **out, size_t *count,
+KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
 /* The same from text, which messages call "events". */
-KOFN_API kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
+KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                                        const char *text, size_t length,
                                        size_t workers, size_t rounds);
-KOFN_API void kofn_events_free(kofn_happening *events);
+KOFN_API void kofn_events_free(kofn_fault_event *events);
 
 typedef enum kofn_clock {
-    KOFN_CLOCK_MODELLED, /* simulator: a task takes what the weather says */
+    KOFN_CLOCK_MODELLED, /* simulator: a task takes what the fault model says */
     KOFN_CLOCK_MEASURED  /* simulator: a task takes the processor time it
                             really took, as if each worker had a machine  */
 } kofn_clock;
 
-/* Zero is fair weather throughout, and every draw comes from a stream named
+/* Zero is no fault at all, and every draw comes from a stream named
  * by (seed, purpose, worker, round): a seed repeats a run. */
-typedef struct kofn_weather {
+typedef struct kofn_faults {
     double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
     double straggle; /* chance that a worker straggles in a round           */
     double burst;    /* ... which is drawn anew in one of so many rounds, and
@@ -248,14 +249,14 @@ typedef struct kofn_weather {
     /* Chances that, with an update of an operand (kofn_update), a bit of what a
      * worker stores flips; that the worker misses it. */
     double flip, miss;
-} kofn_weather;
+} kofn_faults;
 
 /* "key=value,..." with the field names above (clock=modelled|measured), onto
  * what *w holds. */
-KOFN_API kofn_status kofn_weather_parse(kofn_weather *w, const char *text);
+KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
 
 /* Who is slow in which round: rounds x workers factors for
- * kofn_weather.pattern, 1 or `factor`.  `text` is one of
+ * kofn_faults.pattern, 1 or `factor`.  `text` is one of
  *
  *     iid:p=P                  each by itself, anew in every round
  *     fritchman:a=A,b=B,M=M    each by itself: good, with chance A the first
@@ -279,13 +280,13 @@ KOFN_API kofn_status kofn_pattern_new(kofn_matrix *out, const char *text,
 
 typedef struct kofn_port kofn_port;
 
-/* Threads of this process.  weather may be NULL; it is injected for real:
+/* Threads of this process.  `faults` may be NULL; they are injected for real:
  * sleeps, vanishing threads, flipped results. */
 KOFN_API kofn_status kofn_port_threads(kofn_port **out, size_t workers,
-                                       const kofn_weather *weather);
+                                       const kofn_faults *faults);
 /* A deterministic simulator with a clock of its own; results are real. */
 KOFN_API kofn_status kofn_port_sim(kofn_port **out, size_t workers,
-                                   const kofn_weather *weather);
+                                   const kofn_faults *faults);
 /* Only for a port that was never given to kofn_open. */
 KOFN_API void kofn_port_close(kofn_port *port);
 
@@ -336,7 +337,7 @@ typedef struct kofn_options {
                            others                                          */
     unsigned pieces;    /* results a worker's share is sent in; 0: 4, fewer
                            where a product of matrices has few rows       */
-    const kofn_happening *events; /* borrowed until kofn_close             */
+    const kofn_fault_event *events; /* borrowed until kofn_close             */
     size_t event_count;
     const char *journal; /* file to record the run in, or NULL             */
     kofn_errors errors;
@@ -383,8 +384,8 @@ typedef enum kofn_worker_state {
     KOFN_WORKER_LEAVING,     /* has given notice                              */
     KOFN_WORKER_GONE,        /* will not come again under this number         */
     KOFN_WORKER_QUARANTINED, /* was located as corrupt too often              */
-    KOFN_WORKER_MUTE,        /* given up, for it left tasks unanswered        */
-    KOFN_WORKER_STATES       /* so many there are                             */
+    KOFN_WORKER_UNRESPONSIVE, /* given up, for it left tasks unanswered        */
+    KOFN_WORKER_STATES /* so many there are                             */
 } kofn_worker_state;
 
 /* One product, or all since kofn_open for kofn_job_totals.  What is of no product

@@ -46,7 +46,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   coded_faults_test coded_lies_test coded_step_test regress_facts_test
   train_liars_test train_keep_test alloc_test alloc_update_test
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
-  campaign_test mute_test laws_net_test stream_faults_test stream_late_test pace_test
+  campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
   peer_histories_test)
 # What starts threads.
@@ -123,7 +123,7 @@ endfunction()
 # What takes longest begins first, else all others may wait for it; `make check`
 # leaves it out.
 set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
-  sums_errors_test peer_hostile_test regress_test mute_test train_.*_test campaign_test
+  sums_errors_test peer_hostile_test regress_test unresponsive_test train_.*_test campaign_test
   mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test
   put_net_test seats_test command_allocations
   papers_bench cli_stream_away cli_train_masterless cli_checkpoint cli_regress coded_faults_test

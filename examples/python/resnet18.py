@@ -169,10 +169,10 @@ def play(name, recorded, late, c, clock="modelled"):
     """Rounds of one code: seconds of each, bytes, seconds of decoding, error."""
     seconds, decoding, error = [], [], 0.0
     # A multiply-add, such as those that mix gradients, as good as costs nothing.
-    weather = f"bandwidth={c['bandwidth']:.9g},clock={clock},work=1e-6"
+    faults = f"bandwidth={c['bandwidth']:.9g},clock={clock},work=1e-6"
     with kofn.Sum(recorded, recorded.length, inputs=1,
                   scheme=CODES[name], workers=N, where="sim", dtype=np.float32,
-                  work=N * c["part"] * 1e15, weather=weather, late=-1,
+                  work=N * c["part"] * 1e15, faults=faults, late=-1,
                   events=list(events(name, late, c))) as total:
         for t in range(len(late)):
             k = t % len(recorded.values)

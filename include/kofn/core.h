@@ -24,25 +24,25 @@ extern "C" {
 #endif
 
 typedef enum kofn_event_type {
-    KOFN_EV_JOINED = 1, /* worker is here                                 */
-    KOFN_EV_STORED,     /* worker holds the block of its seat             */
-    KOFN_EV_LEAVING,    /* worker will go: give it nothing more           */
-    KOFN_EV_LEFT,       /* worker is gone                                 */
-    KOFN_EV_BEGIN,      /* product, use: it is wanted.  STREAM: product, m, n,
+    KOFN_EV_JOINED = 1,   /* worker is here                                 */
+    KOFN_EV_STORED,       /* worker holds the block of its seat             */
+    KOFN_EV_LEAVING,      /* worker will go: give it nothing more           */
+    KOFN_EV_LEFT,         /* worker is gone                                 */
+    KOFN_EV_BEGIN,        /* product, use: it is wanted.  STREAM: product, m, n,
                            p; a round begins, with none if product is 0   */
-    KOFN_EV_RESULT,     /* worker, product, task, row: its answer is here */
-    KOFN_EV_FAILED,     /* likewise: the worker could not compute it      */
-    KOFN_EV_ALARM,      /* time has passed: who is late, owes an answer for
+    KOFN_EV_RESULT,       /* worker, product, task, row: its answer is here */
+    KOFN_EV_FAILED,       /* likewise: the worker could not compute it      */
+    KOFN_EV_ALARM,        /* time has passed: who is late, owes an answer for
                            too long or is waited for in vain?  At any time */
-    KOFN_EV_VERDICT,    /* product, task, status, bad: what a check found */
-    KOFN_EV_MOVED,      /* worker, principal: who answers for it, before it
+    KOFN_EV_VERDICT,      /* product, task, status, bad: what a check found */
+    KOFN_EV_MOVED,        /* worker, principal: who answers for it, before it
                            has stored a block                             */
-    KOFN_EV_MUTE,       /* worker answers nothing: it is given up         */
-    KOFN_EV_CANCEL,     /* product: it is not wanted any more, and over,
+    KOFN_EV_UNRESPONSIVE, /* worker answers nothing: it is given up         */
+    KOFN_EV_CANCEL,       /* product: it is not wanted any more, and over,
                            delivered with KOFN_AGAIN                      */
-    KOFN_EV_VOID,       /* worker: its block is wrong; it is to store another,
+    KOFN_EV_VOID,         /* worker: its block is wrong; it is to store another,
                            on its seat, before it does anything           */
-    KOFN_EV_JUDGED      /* worker: its block was wrong, which counts against
+    KOFN_EV_JUDGED        /* worker: its block was wrong, which counts against
                            it as a product does                           */
 } kofn_event_type;
 
@@ -88,7 +88,7 @@ typedef enum kofn_action_type {
                           do these results agree; answer with
                           KOFN_EV_VERDICT of the same numbers before anything
                           else                                            */
-    KOFN_DO_GIVE_UP,   /* worker: it answers nothing; have no more of it  */
+    KOFN_DO_EVICT,     /* worker: it answers nothing; have no more of it  */
     KOFN_DO_END        /* STREAM: the round with the number `product` is over;
                           lo: tasks of its longest list; hi: marked workers */
 } kofn_action_type;

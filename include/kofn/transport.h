@@ -187,12 +187,12 @@ typedef struct kofn_serve_options {
     kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S);
     void (*operand_done)(void *ud);
-    size_t memory;      /* bytes that a block may take, and as many again
+    size_t memory;             /* bytes that a block may take, and as many again
                            that tasks which bring theirs may; 0: no limit */
-    kofn_time patience; /* give up when there is no coordinator for so
+    kofn_time patience;        /* give up when there is no coordinator for so
                               long; 0: never                             */
-    kofn_time grace;    /* after KOFN_LEAVE_SOON at most so long       */
-    const kofn_weather *weather; /* NULL: fair                           */
+    kofn_time grace;           /* after KOFN_LEAVE_SOON at most so long       */
+    const kofn_faults *faults; /* NULL: fair                           */
     /* Asked every millisecond or so, three times a second while there is nothing
      * to do, and when a signal has come; told what happens in words (NULL
      * otherwise). */

@@ -155,7 +155,7 @@ static size_t count_live(const bool *live)
 
 /* The run of kofn as events: three rounds an iteration, none while fewer
  * machines are live than are needed.  The number of events. */
-static size_t events_of(const trace *t, kofn_happening *out)
+static size_t events_of(const trace *t, kofn_fault_event *out)
 {
     uint32_t name[MACHINES], next = MACHINES;
     bool live[MACHINES];
@@ -172,13 +172,13 @@ static size_t events_of(const trace *t, kofn_happening *out)
         for (size_t s = 0; s < MACHINES; s++)
             if (!live[s] && t->live[it][s]) {
                 out[count++] =
-                    (kofn_happening){round, 0, KOFN_HAPPENING_JOIN, 0, 0};
+                    (kofn_fault_event){round, 0, KOFN_FAULT_EVENT_JOIN, 0, 0};
                 name[s] = next++;
             }
         for (size_t s = 0; s < MACHINES; s++)
             if (live[s] && !t->live[it][s])
-                out[count++] = (kofn_happening){round, 0, KOFN_HAPPENING_LEAVE,
-                                                name[s], 0};
+                out[count++] = (kofn_fault_event){
+                    round, 0, KOFN_FAULT_EVENT_LEAVE, name[s], 0};
         memcpy(live, t->live[it], sizeof live);
         round += 3;
     }
@@ -435,7 +435,7 @@ static kofn_status descend(const planted *p, descent_kind kind, const trace *t,
 static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
                                  descent_result *out)
 {
-    kofn_happening events[2 * MACHINES * DESCENT_ITERATIONS];
+    kofn_fault_event events[2 * MACHINES * DESCENT_ITERATIONS];
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_matrix A = as_matrix(p->X, p->m, p->d);
     kofn_report all = {0};

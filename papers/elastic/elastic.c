@@ -27,7 +27,7 @@ void transposed_product(const double *X, size_t rows, size_t cols,
 
 kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
                        uint64_t seed, const kofn_options *opt,
-                       const kofn_weather *weather)
+                       const kofn_faults *faults)
 {
     kofn_problem pb = {KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false};
     kofn_options published = opt ? *opt : (kofn_options)KOFN_OPTIONS_INIT;
@@ -42,7 +42,7 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
     if (!st)
         st = kofn_plan_serve_left(f->plan, 1);
     if (!st)
-        st = kofn_port_sim(&port, n, weather);
+        st = kofn_port_sim(&port, n, faults);
     if (!st)
         st = kofn_open(&f->job, f->plan, port, &published);
     return st ? st : kofn_place(f->job, A);
@@ -97,7 +97,7 @@ enum { WORK, CODE, WHOLE, FIGURES };
 typedef struct setting {
     size_t k, n, gone;
     fleet fleet;
-    kofn_happening leave[20];
+    kofn_fault_event leave[20];
     size_t live, rows; /* rows: of the busiest worker */
 } setting;
 
@@ -164,7 +164,7 @@ static kofn_status bench_new(bench *b, uint64_t seed)
 
 static kofn_status set_up(bench *b)
 {
-    const kofn_weather weather = {.clock = KOFN_CLOCK_MEASURED};
+    const kofn_faults faults = {.clock = KOFN_CLOCK_MEASURED};
     kofn_matrix A = as_matrix(b->A, b->rows, b->cols);
     kofn_status st = KOFN_OK;
 
@@ -173,12 +173,12 @@ static kofn_status set_up(bench *b)
         kofn_options opt = KOFN_OPTIONS_INIT;
 
         for (size_t i = 0; i < t->gone; i++) /* every other one */
-            t->leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE,
-                                           (uint32_t)(2 * i), 0};
+            t->leave[i] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE,
+                                             (uint32_t)(2 * i), 0};
         opt.events = t->leave;
         opt.event_count = t->gone;
         opt.pieces = 1;
-        st = fleet_open(&t->fleet, &A, t->k, t->n, 1, &opt, &weather);
+        st = fleet_open(&t->fleet, &A, t->k, t->n, 1, &opt, &faults);
     }
     return st;
 }

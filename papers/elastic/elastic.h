@@ -10,11 +10,11 @@ typedef struct fleet {
     kofn_plan *plan;
     kofn_job *job;
 } fleet;
-/* seed: of the code.  opt and weather may be NULL.  Ended with fleet_close,
+/* seed: of the code.  opt and faults may be NULL.  Ended with fleet_close,
  * also after a failure. */
 kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
                        uint64_t seed, const kofn_options *opt,
-                       const kofn_weather *weather);
+                       const kofn_faults *faults);
 void fleet_close(fleet *f);
 
 /* g = X' z */

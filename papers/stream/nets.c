@@ -77,7 +77,7 @@ static kofn_status train(training *t, const kofn_matrix *pattern, double mu,
                                  .verify = true,
                                  .watch = watch,
                                  .watch_ud = t};
-    const kofn_weather weather = {
+    const kofn_faults faults = {
         .clock = KOFN_CLOCK_MODELLED, .pattern = pattern, .whole = true};
     const kofn_problem pb = {KOFN_STREAM, o.batch,  IMAGES_PIXELS + 1,
                              NETS_HIDDEN, KOFN_F64, false};
@@ -85,7 +85,7 @@ static kofn_status train(training *t, const kofn_matrix *pattern, double mu,
     kofn_status st = kofn_nets_new(nets, t->net, NETS, &t->p->X, &t->p->y, &o);
 
     if (!st)
-        st = kofn_port_sim(&port, 4, &weather);
+        st = kofn_port_sim(&port, 4, &faults);
     if (!st)
         st = stream_job_open(&t->job, &pb, spec, mu, port);
     return st ? st : kofn_nets_train(*nets, t->job.job);

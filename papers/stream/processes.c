@@ -33,13 +33,13 @@ int processes_serve(const char *address, const char *file)
     kofn_net_options net = {
         .size = sizeof net, .body_max = (size_t)1 << 40, .silence = SILENCE};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    kofn_weather weather = {.seed = 1};
+    kofn_faults faults = {.seed = 1};
     kofn_transport *t;
     kofn_matrix pattern = {.data = NULL};
     kofn_status st = kofn_pattern_new(&pattern, file, 1, 1, 5, 1);
 
-    weather.pattern = &pattern;
-    o.weather = &weather;
+    faults.pattern = &pattern;
+    o.faults = &faults;
     o.staged = true;
     if (!st)
         st = kofn_net_connect(&t, address, &net);
@@ -111,7 +111,7 @@ static kofn_status make_folder(crew *c)
 }
 
 kofn_status processes_open(void *ud, const kofn_problem *pb,
-                           const kofn_weather *weather, kofn_port **out)
+                           const kofn_faults *faults, kofn_port **out)
 {
     kofn_net_options net = {.size = sizeof net, .silence = SILENCE};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
@@ -126,7 +126,7 @@ kofn_status processes_open(void *ud, const kofn_problem *pb,
     away.ended = count_ended;
     away.ud = &ours;
     if (!st)
-        st = kofn_write(ours.pattern, weather->pattern, 2);
+        st = kofn_write(ours.pattern, faults->pattern, 2);
     if (!st)
         st = kofn_net_listen(&t, ours.address, &net);
     if (!st)

@@ -184,12 +184,12 @@ static kofn_status run_scheme(const workload *w, size_t k,
 {
     const kofn_problem pb = {KOFN_STREAM, w->size,  w->size,
                              w->size,     KOFN_F64, false};
-    const kofn_weather weather = {.pattern = slowed};
+    const kofn_faults faults = {.pattern = slowed};
     bool once = schemes[k].rules.kind == RHAT_ONCE;
     struct rates_row *row = &out->row[k];
     stream_job s;
     kofn_port *workers;
-    kofn_status st = port->open(port->ud, &pb, &weather, &workers);
+    kofn_status st = port->open(port->ud, &pb, &faults, &workers);
 
     if (st)
         return st;

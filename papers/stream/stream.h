@@ -86,7 +86,7 @@ typedef struct worst_load {
 } worst_load;
 kofn_status stream_worst_load(size_t seeds, uint64_t seed, worst_load *out);
 
-/* ---- streams that are computed: rates.c, nets.c --------------------------- */
+/* ---- streams that are computed: rates.c, nets.c -------------------------- */
 
 /* A job whose plan is for a stream. */
 typedef struct stream_job {
@@ -123,7 +123,7 @@ typedef struct rates_result {
 /* Where the workers are. */
 typedef struct rates_port {
     kofn_status (*open)(void *ud, const kofn_problem *pb,
-                        const kofn_weather *weather, kofn_port **out);
+                        const kofn_faults *faults, kofn_port **out);
     void (*close)(void *ud); /* when its job was closed; or NULL */
     void *ud;
 } rates_port;

@@ -20,7 +20,7 @@ int processes_serve(const char *address, const char *pattern);
 
 /* As rates_port has them. */
 kofn_status processes_open(void *ud, const kofn_problem *pb,
-                           const kofn_weather *weather, kofn_port **out);
+                           const kofn_faults *faults, kofn_port **out);
 void processes_close(void *ud);
 
 #endif

@@ -7,11 +7,11 @@
 #define SIZE 2000
 
 static kofn_status threads_open(void *ud, const kofn_problem *pb,
-                                const kofn_weather *weather, kofn_port **out)
+                                const kofn_faults *faults, kofn_port **out)
 {
     (void)ud;
     (void)pb;
-    return kofn_port_threads(out, 4, weather);
+    return kofn_port_threads(out, 4, faults);
 }
 
 static json_t *rates_json(const char *port, const rates_result *r)

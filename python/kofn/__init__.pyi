@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Path = Union[str, os.PathLike[str]]
-Weather = Union[str, Mapping[str, Any]]
+Faults = Union[str, Mapping[str, Any]]
 Events = Union[str, Sequence[str]]
 Shape2 = tuple[int, int]
 Array = NDArray[Any]
@@ -217,7 +217,7 @@ def plan_info(scheme: str, workers: int, shape: Shape2, *, columns: int = ...,
               seed: int = ...) -> dict[str, Any]: ...
 def serve(address: str, f: Optional[Callable[[int, int, Array], ArrayLike]] = ...,
           keys: Optional[Path] = ..., insecure: bool = ...,
-          patience: Optional[float] = ..., weather_words: Optional[Weather] = ...,
+          patience: Optional[float] = ..., faults_words: Optional[Faults] = ...,
           multiply: Optional[Callable[[Any, Any], Any]] = ...,
           keep: Optional[Callable[[Array], Any]] = ...,
           tls_ca: Optional[Path] = ..., tls_cert: Optional[Path] = ...,

@@ -12,14 +12,14 @@ from ._lib import Invalid, SECOND, check, ffi, lib, new
 GRACE = 10
 
 
-def weather(words):
-    """A kofn_weather from "straggle=0.1,delay=0.05", a dict, or NULL."""
+def faults(words):
+    """A kofn_faults from "straggle=0.1,delay=0.05", a dict, or NULL."""
     if not words:
         return ffi.NULL
     if isinstance(words, dict):
         words = ",".join(f"{k}={v}" for k, v in words.items())
-    w = ffi.new("kofn_weather *")
-    check(lib.kofn_weather_parse(w, words.encode()))
+    w = ffi.new("kofn_faults *")
+    check(lib.kofn_faults_parse(w, words.encode()))
     return w
 
 
@@ -86,7 +86,7 @@ class Port:
 
     parent = None  # of a process that is a worker: who began it
 
-    def __init__(self, where, workers, weather_words, keys, serve, joiners=0):
+    def __init__(self, where, workers, faults_words, keys, serve, joiners=0):
         self.where = where
         self.news = []
         self.children = []
@@ -94,11 +94,11 @@ class Port:
         self.lost = 0
         self.folder = None
         self.keep = []
-        self.weather = weather(weather_words)
+        self.faults = faults(faults_words)
         if where == "threads":
-            self.port = new(lib.kofn_port_threads, workers, self.weather)
+            self.port = new(lib.kofn_port_threads, workers, self.faults)
         elif where == "sim":
-            self.port = new(lib.kofn_port_sim, workers, self.weather)
+            self.port = new(lib.kofn_port_sim, workers, self.faults)
         elif where == "processes":
             self._processes(workers, joiners, serve)
         elif "://" in where:
@@ -211,7 +211,7 @@ class Port:
 
 
 def serve(address, f=None, keys=None, insecure=False, patience=None,
-          weather_words=None, multiply=None, keep=None, tls_ca=None,
+          faults_words=None, multiply=None, keep=None, tls_ca=None,
           tls_cert=None, tls_key=None):
     """A worker's whole life at that address.
 
@@ -240,10 +240,10 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     of a function that is being computed, at its end.
     """
     life(address, f, Keys(keys, insecure, tls_ca, tls_cert, tls_key), patience,
-         weather_words, multiply, keep)
+         faults_words, multiply, keep)
 
 
-def life(address, f=None, keys=Keys(), patience=None, weather_words=None,
+def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
          multiply=None, keep=None, staged=False):
     """serve(); `staged` ones let events slow down and spoil them."""
     if keep is not None and multiply is None:
@@ -255,8 +255,8 @@ def life(address, f=None, keys=Keys(), patience=None, weather_words=None,
     o = ffi.new("kofn_serve_options *")
     o.size = ffi.sizeof("kofn_serve_options")
     o.formulas = lib.kofn_formulas
-    sky = weather(weather_words)
-    o.weather = sky
+    sky = faults(faults_words)
+    o.faults = sky
     handle = None
     if f is not None:
         handle = ffi.new_handle(f)

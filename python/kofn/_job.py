@@ -100,7 +100,7 @@ class Job:
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, errors=None, audit=1, quarantine=3, below=None,
-                 tolerance=0.0, late=None, weather=None, events=None, keys=None,
+                 tolerance=0.0, late=None, faults=None, events=None, keys=None,
                  insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
                  journal=None, metrics=None, trace=None, record=None, mu=None,
                  plans=None, turn=None):
@@ -133,7 +133,7 @@ class Job:
                             {"journal": journal, "metrics": metrics,
                              "trace": trace, "record": record})
         joiners = self._events(opt, events, workers)
-        fleet = Port(where, workers, weather,
+        fleet = Port(where, workers, faults,
                      Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
                      joiners)
         self._handles["fleet"] = self.fleet = fleet
@@ -179,12 +179,12 @@ class Job:
             return 0
         text = events if isinstance(events, str) else "\n".join(events)
         data = text.encode()
-        out, count = ffi.new("kofn_happening **"), ffi.new("size_t *")
+        out, count = ffi.new("kofn_fault_event **"), ffi.new("size_t *")
         check(lib.kofn_events_parse(out, count, data, len(data),
                                     workers, 2**31))
         self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
         o.events, o.event_count = out[0], count[0]
-        return sum(out[0][i].kind == lib.KOFN_HAPPENING_JOIN
+        return sum(out[0][i].kind == lib.KOFN_FAULT_EVENT_JOIN
                    for i in range(count[0]))
 
     def borrow(self, *things):

@@ -25,7 +25,7 @@ class Matrix:
              A is then not multiplied from the left.
     multiply, keep
              as of kofn.serve: how "processes" multiply dense blocks.
-    below, tolerance, late, weather, events, keys, insecure, tls_ca, tls_cert,
+    below, tolerance, late, faults, events, keys, insecure, tls_ca, tls_cert,
     tls_key, journal, metrics, trace, seed: as the options of the kofn command.
 
     Raises kofn.TooFewWorkers, kofn.Corrupt, kofn.Unstable, ... with what was

@@ -42,7 +42,7 @@ class Network(Estimator):
                with the workers, coded; with options={"errors": "probabilistic"}
                liars are left out and, every `scrub` steps, wrong blocks mended.
     step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
-    options    of kofn.Matrix: errors, audit, weather, events, keys, ...
+    options    of kofn.Matrix: errors, audit, faults, events, keys, ...
     masterless True: on `workers` nodes among equals, threads of this process, or
                the address of this one (docs/masterless.md); scheme is then gpd,
                polydot, matdot, polynomial or grid, and options are errors,

@@ -60,7 +60,7 @@ class Stream:
              product alone: polynomial, matdot, polydot, gpd, uncoded.
     mu       whoever takes more than 1 + mu times as long as the first is not
              waited for, where the scheme allows that.
-    where, workers, errors, weather, events, keys, ...: as of kofn.Matrix.
+    where, workers, errors, faults, events, keys, ...: as of kofn.Matrix.
 
     A product may take `delay` rounds more than its own, in which others are
     under way: keep delay + 2 of them open, as `products` does.

@@ -153,7 +153,7 @@ class Training:
     scheme    agc:d=3 sends short messages when few are late; docs/gradients.md
     where     "processes" of this machine, an address, or "threads", which compute
               one at a time
-    options   as of kofn.Sum: errors, audit, weather, events, ...
+    options   as of kofn.Sum: errors, audit, faults, events, ...
 
     A layer that looks across samples, as BatchNorm does, sees those of a part;
     what it keeps is the mean over parts of what they make of it.

@@ -239,7 +239,7 @@ def test_ctrl_c_stops_a_round_promptly():
     # a machine with much else to do may need a longer round to interrupt
     for delay in (1, 5, 25):
         with kofn.Matrix(X, scheme="uncoded", workers=3,
-                         weather=f"straggle=1,delay={delay}") as M:
+                         faults=f"straggle=1,delay={delay}") as M:
             main = threading.main_thread().ident
             timer = threading.Timer(0.2, signal.pthread_kill,
                                     (main, signal.SIGINT))

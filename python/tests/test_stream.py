@@ -42,7 +42,7 @@ def test_products_in_order(scheme, dtype):
 def test_put_and_asked_for_in_any_order(where):
     given = list(pairs(7))
     with kofn.Stream((8, 6, 5), where, scheme=SCHEMES[0], workers=4, below="pause",
-                     weather="straggle=0.3,delay=0.002") as s:
+                     faults="straggle=0.3,delay=0.002") as s:
         assert s.delay == 3
         put = [s.put(X, Y) for X, Y in given]
         for p, (X, Y) in reversed(list(zip(put, given))):
@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_and_the_product_can_be_had():
     # a machine with much else to do may need a longer round to interrupt
     for delay in (1, 5, 25):
         with kofn.Stream((8, 6, 5), scheme="uncoded", workers=3,
-                         weather=f"straggle=1,delay={delay}") as s:
+                         faults=f"straggle=1,delay={delay}") as s:
             p = s.put(X, Y)
             timer = threading.Timer(0.2, signal.pthread_kill,
                                     (threading.main_thread().ident, signal.SIGINT))

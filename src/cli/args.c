@@ -207,10 +207,10 @@ static bool has_mesh(const cli_transport *t)
     return t->mesh || (t->here && !t->simulated);
 }
 
-int cli_read_weather(cli_args *a, const cli_option *o, const char *text)
+int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 {
     (void)o;
-    return kofn_weather_parse(&a->weather, text)
+    return kofn_faults_parse(&a->faults, text)
                ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
                : 0;
 }

@@ -37,7 +37,7 @@ typedef struct cli_args {
     char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
     bool scheme_given, workers_given, optimizer_given;
-    kofn_weather weather;
+    kofn_faults faults;
     kofn_options job;
     uint64_t seed;
     double damping, tol;
@@ -60,7 +60,7 @@ typedef struct cli_args {
     bool cost_given, last_given;
     double unit;    /* 0: the largest magnitude of X, if that is above 1 */
     unsigned every; /* steps between checkpoints; 0: an epoch's          */
-    const char *weather_text; /* as it was given */
+    const char *faults_text;  /* as it was given */
     const char *pattern_text; /* likewise */
     kofn_matrix pattern;      /* made of it */
     double factor;            /* gen pattern */
@@ -138,7 +138,7 @@ extern const cli_command cli_commands[]; /* ends with a NULL name */
 
 /* Checks of options in the table: 0, or the exit code after a message. */
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
-int cli_read_weather(cli_args *a, const cli_option *o, const char *text);
+int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
 int cli_check_late(cli_args *a, const cli_option *o, const char *text);
 int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* What is not said. */
@@ -243,7 +243,7 @@ CLI_COMMANDS(CLI_DECLARE)
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 
-/* Of --pattern, into the weather; 0, or the exit code after a message. */
+/* Of --pattern, into the fault model; 0, or the exit code after a message. */
 int cli_make_pattern(cli_args *a);
 int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers);
 
@@ -336,7 +336,7 @@ typedef struct session {
     kofn_plan *plan[KOFN_NET_MOST]; /* of each operand */
     size_t operands;
     kofn_job *job;
-    kofn_happening *events;
+    kofn_fault_event *events;
     checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
@@ -359,7 +359,7 @@ typedef struct session {
     uint64_t moved;             /* bytes, until then                        */
     size_t expected_rounds, block_rows;
     size_t events_left; /* of the file, to be shown yet */
-    const kofn_happening *next_event;
+    const kofn_fault_event *next_event;
     unsigned shown; /* rounds */
     size_t width, joiners;
 } session;
@@ -426,7 +426,7 @@ void points_undo(const points *p, const double *w, double *out);
 double points_spread(const points *p);
 void points_free(points *p);
 
-/* ---- --history (history.c) ------------------------------------------------- */
+/* ---- --history (history.c) ----------------------------------------------- */
 
 typedef struct history {
     FILE *f;
@@ -444,7 +444,7 @@ void history_keep(history *h);
 /* `code`, or what has gone wrong with it if that is 0. */
 int history_close(history *h, int code);
 
-/* ---- networks in folders (model.c) ----------------------------------------- */
+/* ---- networks in folders (model.c) --------------------------------------- */
 
 typedef struct model {
     kofn_net *net;
@@ -487,7 +487,7 @@ typedef struct cli_nodes {
     size_t here;  /* that ever were in this process */
     cli_node *node;
     kofn_mesh *mesh; /* of threads */
-    kofn_happening *events;
+    kofn_fault_event *events;
     size_t event_count;
     atomic_size_t due; /* joins before this one have been made */
     /* For whoever opened it to say: */
@@ -525,7 +525,7 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
                    kofn_matrix *v);
 
 /* A training, of which a node of the mesh makes its own. */
-typedef struct cli_lesson {
+typedef struct cli_train_run {
     const kofn_net_shape *shape;
     const kofn_matrix *X, *y;
     const kofn_train_options *options;
@@ -536,9 +536,9 @@ typedef struct cli_lesson {
     /* They are there: judge, check and write them.  The exit code. */
     int (*conclude)(void *ud, unsigned steps);
     void *ud;
-} cli_lesson;
+} cli_train_run;
 /* The exit code. */
-int masterless_train(const cli_args *a, const cli_lesson *l);
+int masterless_train(const cli_args *a, const cli_train_run *l);
 
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct lesson {
+typedef struct train_run {
     input file[4];      /* X, y and the held-out ones                 */
     kofn_matrix own[2]; /* both X, divided by the model's unit        */
     kofn_matrix X, y, test_X, test_y;
@@ -22,12 +22,12 @@ typedef struct lesson {
     unsigned every;
     bool verifying; /* without workers */
     bool coded;     /* weights live with the workers, and not points */
-} lesson;
+} train_run;
 
 /* ---- inputs -------------------------------------------------------------- */
 
 /* "64-32-10" */
-static int read_layers(lesson *t, const char *text)
+static int read_layers(train_run *t, const char *text)
 {
     size_t n = 0;
     const char *at = text;
@@ -59,7 +59,7 @@ static int read_layers(lesson *t, const char *text)
 }
 
 /* Of the table, and what goes without saying. */
-static int read_shape(lesson *t, const cli_args *a)
+static int read_shape(train_run *t, const cli_args *a)
 {
     t->shape = a->net;
     t->shape.size = sizeof t->shape;
@@ -84,8 +84,9 @@ static int read_shape(lesson *t, const cli_args *a)
 }
 
 /* Labels, or numbers to be met, a row for each point. */
-static int load_targets(lesson *t, input *in, kofn_matrix *y, const char *path,
-                        const kofn_matrix *X, const char *X_path)
+static int load_targets(train_run *t, input *in, kofn_matrix *y,
+                        const char *path, const kofn_matrix *X,
+                        const char *X_path)
 {
     bool wide = t->shape.cost == KOFN_COST_SQUARES;
     int code;
@@ -98,7 +99,7 @@ static int load_targets(lesson *t, input *in, kofn_matrix *y, const char *path,
     return code;
 }
 
-static int load_points(lesson *t, const cli_args *a)
+static int load_points(train_run *t, const cli_args *a)
 {
     int code = input_matrix(&t->file[0], &t->X, a->operand[0]);
 
@@ -114,7 +115,7 @@ static int load_points(lesson *t, const cli_args *a)
     return code;
 }
 
-static int load_test(lesson *t, const cli_args *a)
+static int load_test(train_run *t, const cli_args *a)
 {
     int code = input_matrix(&t->file[2], &t->test_X, a->test_X);
 
@@ -127,7 +128,7 @@ static int load_test(lesson *t, const cli_args *a)
     return code;
 }
 
-static void release(lesson *t)
+static void release(train_run *t)
 {
     kofn_training_free(t->training);
     model_free(&t->model);
@@ -140,7 +141,8 @@ static void release(lesson *t)
 
 /* ---- steps --------------------------------------------------------------- */
 
-static void keep(lesson *t, const kofn_train_step *now, const kofn_report *rep)
+static void keep(train_run *t, const kofn_train_step *now,
+                 const kofn_report *rep)
 {
     session *s = t->session;
     double seconds = (double)rep->took * 1e-9;
@@ -167,7 +169,7 @@ static void keep(lesson *t, const kofn_train_step *now, const kofn_report *rep)
                       cli_number(now->test_accuracy), "seconds", seconds));
 }
 
-static void save(lesson *t, unsigned step, const kofn_train_step *now,
+static void save(train_run *t, unsigned step, const kofn_train_step *now,
                  const double *state)
 {
     size_t n = kofn_training_size(t->training);
@@ -184,7 +186,7 @@ static void save(lesson *t, unsigned step, const kofn_train_step *now,
 }
 
 /* After a step that is to be kept, or the last there will be. */
-static void save_step(lesson *t, const kofn_train_step *now)
+static void save_step(train_run *t, const kofn_train_step *now)
 {
     const double *state;
 
@@ -200,7 +202,7 @@ static void save_step(lesson *t, const kofn_train_step *now)
 
 /* A signal in the middle of a step: what the one before made, unless that is with
  * the workers, who have something else to do. */
-static void save_before(lesson *t, const kofn_train_step *now)
+static void save_before(train_run *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;
 
@@ -210,7 +212,7 @@ static void save_before(lesson *t, const kofn_train_step *now)
 
 static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 {
-    lesson *t = ud;
+    train_run *t = ud;
 
     if (t->verifying)
         return cli_caught();
@@ -226,7 +228,7 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 }
 
 /* Go on after the step that the checkpoint is of. */
-static int resume(lesson *t)
+static int resume(train_run *t)
 {
     const checkpoint *c = t->session->checkpoint;
     size_t n = kofn_training_size(t->training);
@@ -268,7 +270,7 @@ static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
     return 0;
 }
 
-static kofn_train_options options(lesson *t, const cli_args *a)
+static kofn_train_options options(train_run *t, const cli_args *a)
 {
     kofn_train_options o = a->train;
 
@@ -284,13 +286,13 @@ static kofn_train_options options(lesson *t, const cli_args *a)
     return o;
 }
 
-static const kofn_matrix *targets(const lesson *t)
+static const kofn_matrix *targets(const train_run *t)
 {
     return t->shape.autoencoder ? NULL : &t->y;
 }
 
 /* The same steps from the same weights without workers. */
-static int verify(lesson *t, const cli_args *a)
+static int verify(train_run *t, const cli_args *a)
 {
     kofn_train_options o = options(t, a);
     size_t n = kofn_training_size(t->training);
@@ -320,7 +322,7 @@ static int verify(lesson *t, const cli_args *a)
 }
 
 /* Of all points, and of those held out, with the weights that there are. */
-static int judge(lesson *t)
+static int judge(train_run *t)
 {
     session *s = t->session;
     kofn_score all = {0}, test = {NAN, NAN};
@@ -350,7 +352,7 @@ static int judge(lesson *t)
     return 0;
 }
 
-static int conclude(lesson *t, const cli_args *a, kofn_status st)
+static int conclude(train_run *t, const cli_args *a, kofn_status st)
 {
     int code;
 
@@ -369,7 +371,7 @@ static int conclude(lesson *t, const cli_args *a, kofn_status st)
     return code;
 }
 
-static int train(lesson *t, const cli_args *a)
+static int train(train_run *t, const cli_args *a)
 {
     kofn_train_result res = {0};
     kofn_status st =
@@ -395,7 +397,7 @@ static int train(lesson *t, const cli_args *a)
 
 /* ---- the run ------------------------------------------------------------- */
 
-static int prepare(lesson *t, const cli_args *a)
+static int prepare(train_run *t, const cli_args *a)
 {
     kofn_train_options o;
     kofn_status st;
@@ -418,7 +420,7 @@ static int prepare(lesson *t, const cli_args *a)
 }
 
 /* Steps of an epoch, and of all of them. */
-static size_t count_steps(const lesson *t, const cli_args *a, size_t *each)
+static size_t count_steps(const train_run *t, const cli_args *a, size_t *each)
 {
     size_t batch = a->train.batch ? a->train.batch : 64;
 
@@ -438,7 +440,7 @@ static bool is_coded(const char *spec, const kofn_problem *sum)
     return s && !(s->ops & (unsigned)sum->op);
 }
 
-static int open_session(lesson *t, cli_args *a)
+static int open_session(train_run *t, cli_args *a)
 {
     size_t each, steps = count_steps(t, a, &each);
     kofn_problem pb = kofn_training_problem(t->training);
@@ -466,7 +468,7 @@ static int open_session(lesson *t, cli_args *a)
 
 static int conclude_mesh(void *ud, unsigned steps)
 {
-    lesson *t = ud;
+    train_run *t = ud;
     const cli_args *a = t->session->args;
     int code;
 
@@ -478,21 +480,21 @@ static int conclude_mesh(void *ud, unsigned steps)
     return code ? code : model_write(a->output, &t->model);
 }
 
-static int train_mesh(lesson *t, const cli_args *a)
+static int train_mesh(train_run *t, const cli_args *a)
 {
     kofn_train_options o = options(t, a);
     size_t each, steps = count_steps(t, a, &each);
-    const cli_lesson l = {.shape = &t->shape,
-                          .X = &t->X,
-                          .y = targets(t),
-                          .options = &o,
-                          .steps = steps,
-                          .every = a->every ? a->every : each,
-                          .training = t->training,
-                          .net = t->model.net,
-                          .session = t->session,
-                          .conclude = conclude_mesh,
-                          .ud = t};
+    const cli_train_run l = {.shape = &t->shape,
+                             .X = &t->X,
+                             .y = targets(t),
+                             .options = &o,
+                             .steps = steps,
+                             .every = a->every ? a->every : each,
+                             .training = t->training,
+                             .net = t->model.net,
+                             .session = t->session,
+                             .conclude = conclude_mesh,
+                             .ud = t};
     int code;
 
     t->session->args = a;
@@ -509,7 +511,7 @@ static int train_mesh(lesson *t, const cli_args *a)
 int cmd_train(cli_args *a)
 {
     session s = {0};
-    lesson t = {.session = &s};
+    train_run t = {.session = &s};
     int code = prepare(&t, a);
 
     if (!code && a->masterless)

@@ -81,7 +81,7 @@ static int serve(const cli_args *a, kofn_transport *t, bool net)
     o.memory = a->memory;
     o.patience = a->job.patience;
     o.grace = (kofn_time)(a->grace * 1e9);
-    o.weather = &a->weather;
+    o.faults = &a->faults;
     o.watch = watch;
     o.ud = &l;
     o.staged = a->staged;

@@ -188,7 +188,7 @@ static void man_list(FILE *f, const char *const *pair)
         fprintf(f, ".TP\n.B %s\n%s\n", pair[0], pair[1]);
 }
 
-static const char *const weather_keys[] = {
+static const char *const faults_keys[] = {
     "spread",
     "worker speeds are drawn from 1\\-spread to 1+spread",
     "straggle",
@@ -352,10 +352,10 @@ void cli_manual(FILE *f)
         "many rounds one takes: 3.5 is in the first of them that gets so far. Workers "
         "count "
         "from 0; joiners are numbered on.\n"
-        ".SH WEATHER\nThe keys of \\-\\-weather; all are 0 unless it says "
+        ".SH FAULTS\nThe keys of \\-\\-faults; all are 0 unless it says "
         "otherwise.\n",
         f);
-    man_list(f, weather_keys);
+    man_list(f, faults_keys);
     fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; of a "
           "failure before there were workers there are status, command "
           "and error only.\n",

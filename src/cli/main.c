@@ -88,7 +88,7 @@ static int run(const cli_command *c, int argc, char **argv)
         cli_help_command(stdout, c);
         return EXIT_EXACT;
     }
-    a.weather.seed = a.seed;
+    a.faults.seed = a.seed;
     code = cli_make_pattern(&a);
     if (!code)
         code = carry_out(&a);

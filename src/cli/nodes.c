@@ -30,7 +30,7 @@ static int check_errors(const cli_args *a)
 
 static int check_options(const cli_args *a)
 {
-    const kofn_weather *w = &a->weather;
+    const kofn_faults *w = &a->faults;
     const char *what = a->job.journal      ? "journal"
                        : a->job.metrics    ? "metrics"
                        : a->job.trace      ? "trace"
@@ -43,7 +43,7 @@ static int check_options(const cli_args *a)
                        : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
                                w->join > 0 || w->corrupt > 0 || w->flip > 0 ||
                                w->miss > 0
-                           ? "weather"
+                           ? "faults"
                        : a->job.below == KOFN_BELOW_DEGRADE ? "below degrade"
                                                             : NULL;
 
@@ -71,9 +71,9 @@ static int read_events(cli_nodes *m, size_t rounds)
     if (st)
         return cli_fail_input(st);
     for (size_t i = 0; i < m->event_count; i++)
-        if (m->events[i].kind != KOFN_HAPPENING_LEAVE &&
-            m->events[i].kind != KOFN_HAPPENING_JOIN &&
-            (m->events[i].kind != KOFN_HAPPENING_CORRUPT ||
+        if (m->events[i].kind != KOFN_FAULT_EVENT_LEAVE &&
+            m->events[i].kind != KOFN_FAULT_EVENT_JOIN &&
+            (m->events[i].kind != KOFN_FAULT_EVENT_CORRUPT ||
              m->a->job.errors == KOFN_ERRORS_NONE))
             return cli_say(EXIT_USAGE,
                            "%s: on a mesh of threads nodes can "
@@ -167,20 +167,20 @@ static bool happen(const cli_node *n, uint64_t round)
     bool go = false;
 
     for (size_t i = 0; i < m->event_count; i++) {
-        const kofn_happening *e = &m->events[i];
+        const kofn_fault_event *e = &m->events[i];
         size_t expected = i;
 
         if (e->round > round)
             break;
-        if (e->kind == KOFN_HAPPENING_CORRUPT) {
+        if (e->kind == KOFN_FAULT_EVENT_CORRUPT) {
             atomic_compare_exchange_strong(&m->due, &expected, i + 1);
-        } else if (e->kind == KOFN_HAPPENING_LEAVE) {
+        } else if (e->kind == KOFN_FAULT_EVENT_LEAVE) {
             go |= e->worker == n->number;
             atomic_compare_exchange_strong(&m->due, &expected, i + 1);
         } else if (atomic_compare_exchange_strong(&m->due, &expected, i + 1)) {
             (void)start(m, number, KOFN_NO_SEAT); /* it may as well not come */
         }
-        number += e->kind == KOFN_HAPPENING_JOIN;
+        number += e->kind == KOFN_FAULT_EVENT_JOIN;
     }
     return go;
 }
@@ -204,9 +204,9 @@ static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
     double *x = piece->data;
 
     for (size_t i = 0; i < m->event_count; i++) {
-        const kofn_happening *e = &m->events[i];
+        const kofn_fault_event *e = &m->events[i];
 
-        if (e->kind != KOFN_HAPPENING_CORRUPT || e->worker != n->number ||
+        if (e->kind != KOFN_FAULT_EVENT_CORRUPT || e->worker != n->number ||
             e->round > t / m->each + 1)
             continue;
         for (size_t k = 0; k < piece->rows * piece->cols; k++)

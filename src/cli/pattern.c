@@ -29,7 +29,7 @@ static size_t rounds_of(const cli_args *a)
 
 int cli_make_pattern(cli_args *a)
 {
-    double factor = a->weather.factor > 0 ? a->weather.factor : 5;
+    double factor = a->faults.factor > 0 ? a->faults.factor : 5;
     bool alone = a->command->bit & IN_WORKER;
     int code;
 
@@ -40,13 +40,13 @@ int cli_make_pattern(cli_args *a)
                        "--pattern %s: one worker does not know of the others; "
                        "make a file for all of them: kofn gen pattern",
                        a->pattern_text);
-    if (a->weather.straggle > 0)
-        return cli_say(EXIT_USAGE, "--pattern and --weather straggle both say "
+    if (a->faults.straggle > 0)
+        return cli_say(EXIT_USAGE, "--pattern and --faults straggle both say "
                                    "who is slow; give one of them");
     code = make(a, a->pattern_text, alone ? 1 : a->workers, rounds_of(a),
                 factor > 1 ? factor : 5, &a->pattern);
     if (!code)
-        a->weather.pattern = &a->pattern;
+        a->faults.pattern = &a->pattern;
     return code;
 }
 

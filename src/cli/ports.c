@@ -45,9 +45,9 @@ static void become_worker(const family *f)
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", f->folder.path);
-    if (f->args->weather_text) {
-        argv[n++] = "--weather";
-        argv[n++] = f->args->weather_text;
+    if (f->args->faults_text) {
+        argv[n++] = "--faults";
+        argv[n++] = f->args->faults_text;
     }
     if (f->args->pattern_text) {
         argv[n++] = "--pattern";
@@ -322,7 +322,7 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
 static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
                         kofn_port **out)
 {
-    kofn_status st = kofn_port_threads(out, a->workers, &a->weather);
+    kofn_status st = kofn_port_threads(out, a->workers, &a->faults);
 
     (void)pb;
     (void)job;
@@ -332,7 +332,7 @@ static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
 static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
                     kofn_port **out)
 {
-    kofn_status st = kofn_port_sim(out, a->workers, &a->weather);
+    kofn_status st = kofn_port_sim(out, a->workers, &a->faults);
 
     (void)pb;
     (void)job;
@@ -437,13 +437,13 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
 {
     const cli_transport *t = cli_transport_of(a->port);
 
-    if ((a->weather_text || a->pattern_text) && !t->ours)
+    if ((a->faults_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
                        "--%s with --port %s: give it to the "
                        "workers",
-                       a->weather_text ? "weather" : "pattern", a->port);
-    if (a->weather.join > 0 && t->ours && !t->here)
-        return cli_say(EXIT_USAGE, "--weather join is for threads and sim; let "
+                       a->faults_text ? "faults" : "pattern", a->port);
+    if (a->faults.join > 0 && t->ours && !t->here)
+        return cli_say(EXIT_USAGE, "--faults join is for threads and sim; let "
                                    "processes join by an events file");
     return t->open(a, pb, job, out);
 }

@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* In the order of their numbers, from 1. */
-#define EVENTS                                                                 \
-    "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|mute|" \
+#define EVENTS                                                                         \
+    "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|unresponsive|" \
     "cancel|void|judged"
 
 typedef struct player {

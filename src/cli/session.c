@@ -272,20 +272,20 @@ static json_t *liars(const session *s, const kofn_report *t, bool names)
 }
 
 /* Workers that were given up, for they answered nothing. */
-static json_t *mute(const kofn_report *t)
+static json_t *unresponsive(const kofn_report *t)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_MUTE)
+        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
             json_array_append_new(list, json_integer((json_int_t)i));
     return list;
 }
 
-static void report_mute(const kofn_report *t)
+static void report_unresponsive(const kofn_report *t)
 {
     for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_MUTE)
+        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
             fprintf(stderr,
                     "\nworker %zu was given up: it was there and "
                     "answered nothing",
@@ -350,7 +350,7 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("left", json_integer(t->left));
     PUT("sent_bytes", json_integer((json_int_t)t->sent));
     PUT("received_bytes", json_integer((json_int_t)t->received));
-    PUT("given_up", mute(t));
+    PUT("given_up", unresponsive(t));
     PUT("late", json_integer(t->late));
     PUT("dropped", json_integer(t->dropped));
     PUT("corrupted", liars(s, t, false));
@@ -385,8 +385,8 @@ static void report_json(const session *s, const kofn_report *t,
     checkpoint_report(s->checkpoint, o);
     PUT("port", json_string(a->port));
     PUT("clock", json_string(!cli_transport_of(a->port)->simulated ? "real"
-                             : a->weather.clock                    ? "measured"
-                                                : "modelled"));
+                             : a->faults.clock                     ? "measured"
+                                               : "modelled"));
     PUT("seed", json_integer((json_int_t)a->seed));
     cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
@@ -463,7 +463,7 @@ static void report_text(const session *s, const kofn_report *t,
                 s->row_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(s, t, info);
-    report_mute(t);
+    report_unresponsive(t);
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)

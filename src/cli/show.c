@@ -16,7 +16,8 @@ static void put_share(FILE *f, const session *s, size_t rows,
 
     if (rows == 0)
         fputc(state == KOFN_WORKER_GONE ? (bars ? ' ' : '-')
-              : state == KOFN_WORKER_QUARANTINED || state == KOFN_WORKER_MUTE
+              : state == KOFN_WORKER_QUARANTINED ||
+                      state == KOFN_WORKER_UNRESPONSIVE
                   ? 'x'
                   : '.',
               f);
@@ -26,25 +27,25 @@ static void put_share(FILE *f, const session *s, size_t rows,
         fputc('0' + (eighths > 8 ? 8 : eighths), f);
 }
 
-static void put_event(FILE *f, const kofn_happening *h, size_t joiner)
+static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
 {
     switch (h->kind) {
-    case KOFN_HAPPENING_LEAVE:
+    case KOFN_FAULT_EVENT_LEAVE:
         fprintf(f, "  worker %u vanishes", h->worker);
         break;
-    case KOFN_HAPPENING_JOIN:
+    case KOFN_FAULT_EVENT_JOIN:
         fprintf(f, "  worker %zu arrives", joiner);
         break;
-    case KOFN_HAPPENING_SLOW:
+    case KOFN_FAULT_EVENT_SLOW:
         fprintf(f, "  worker %u slows down %g times", h->worker, h->factor);
         break;
-    case KOFN_HAPPENING_NORMAL:
+    case KOFN_FAULT_EVENT_NORMAL:
         fprintf(f, "  worker %u is itself again", h->worker);
         break;
-    case KOFN_HAPPENING_CORRUPT:
+    case KOFN_FAULT_EVENT_CORRUPT:
         fprintf(f, "  worker %u begins to lie", h->worker);
         break;
-    case KOFN_HAPPENING_FLIP:
+    case KOFN_FAULT_EVENT_FLIP:
         fprintf(f, "  a bit of worker %u's block flips", h->worker);
         break;
     }
@@ -85,7 +86,7 @@ void show_round(session *s, const kofn_report *rep, double change)
     if (change >= 0)
         fprintf(f, "  %9.2e", change);
     while (s->events_left && s->next_event->round <= round) {
-        if (s->next_event->kind == KOFN_HAPPENING_JOIN)
+        if (s->next_event->kind == KOFN_FAULT_EVENT_JOIN)
             s->joiners++;
         put_event(f, s->next_event, s->args->workers + s->joiners - 1);
         s->next_event++;

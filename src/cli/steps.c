@@ -54,7 +54,7 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
                                      [KOFN_EV_LEAVING] = "will go",
                                      [KOFN_EV_LEFT] = "left",
                                      [KOFN_EV_MOVED] = "has another principal",
-                                     [KOFN_EV_MUTE] = "answers nothing",
+                                     [KOFN_EV_UNRESPONSIVE] = "answers nothing",
                                      [KOFN_EV_VOID] = "stores another block",
                                      [KOFN_EV_JUDGED] = "was judged"};
 
@@ -123,7 +123,7 @@ void show_action(FILE *to, const kofn_action *a)
         fprintf(to, "deliver product %u: %s, predicted relative error %.1e",
                 a->product, kofn_strerror(a->status), a->predicted);
         break;
-    case KOFN_DO_GIVE_UP:
+    case KOFN_DO_EVICT:
         fprintf(to, "give up worker %u", a->worker);
         break;
     case KOFN_DO_END:

@@ -188,13 +188,13 @@ const cli_option cli_options[] = {
      IN_ITERATE, CLI_SIZE, 1, 4096, AT(confirm), 0, NULL},
     {'e', "events", "FILE", "who leaves, joins, slows down or lies, and when",
      IN_JOB, CLI_TEXT, 0, 0, AT(events), 0, NULL},
-    {'w', "weather", "key=value,...",
+    {'w', "faults", "key=value,...",
      "what goes wrong by chance: spread, straggle, burst, factor, delay, leave, join, "
      "corrupt, flip, miss; simulator: clock=modelled|measured, work, latency, bandwidth, whole",
-     IN_JOB | IN_WORKER, CLI_TEXT, 0, 0, AT(weather_text), 0, cli_read_weather},
+     IN_JOB | IN_WORKER, CLI_TEXT, 0, 0, AT(faults_text), 0, cli_read_faults},
     {0, "pattern", "MODEL:key=value,...|FILE",
      "who is slow in which round: iid:p, fritchman:a,b,M, arbitrary:N,W,style or "
-     "bursty:B,W,eps,style (factor of --weather times as long), or what --record "
+     "bursty:B,W,eps,style (factor of --faults times as long), or what --record "
      "or kofn gen pattern wrote; worker: such a file",
      IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
     {0, "record", "FILE",
@@ -246,7 +246,7 @@ const cli_option cli_options[] = {
      "with float32 name more liars than half of the answers beyond the "
      "threshold, at the risk of naming the wrong ones",
      IN_RUN, CLI_FLAG, 0, 0, AT(job.beyond), 0, NULL},
-    {0, "seed", "S", "of coefficients, weather and generated data (1)",
+    {0, "seed", "S", "of coefficients, faults and generated data (1)",
      IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0, AT(seed), 0,
      NULL},
     {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,

@@ -15,7 +15,7 @@ typedef struct share {
 
 typedef struct run {
     const cli_args *a;
-    const cli_lesson *lesson;
+    const cli_train_run *train_run;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
     share *share; /* of each node */
@@ -30,7 +30,7 @@ static kofn_status live(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p)
 {
     run *r = n->all->ud;
-    const cli_lesson *l = r->lesson;
+    const cli_train_run *l = r->train_run;
     share *own = &r->share[n->number];
     kofn_training *training = NULL;
     kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
@@ -84,7 +84,7 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
 static void report_json(const run *r, const kofn_plan_info *info)
 {
     const kofn_node_view *end = &r->best->end;
-    const session *s = r->lesson->session;
+    const session *s = r->train_run->session;
     json_t *o = json_object();
 
 #define PUT(key, value) json_object_set_new(o, key, value)
@@ -136,14 +136,15 @@ static void report_text(const run *r, const kofn_plan_info *info)
                 (unsigned long long)r->best->end.liars);
     nodes_say_wrong(r->best);
     if (r->a->verify)
-        fprintf(stderr, "  relative error %.2g", r->lesson->session->rel_error);
+        fprintf(stderr, "  relative error %.2g",
+                r->train_run->session->rel_error);
     fputc('\n', stderr);
     cli_report_blas(r->a);
 }
 
 static int conclude(run *r)
 {
-    const cli_lesson *l = r->lesson;
+    const cli_train_run *l = r->train_run;
     kofn_plan_info info;
     int code;
 
@@ -175,7 +176,7 @@ static int check_options(const cli_args *a)
 }
 
 /* Of the vector, and of a node's blocks. */
-static size_t largest(const cli_lesson *l)
+static size_t largest(const cli_train_run *l)
 {
     size_t batch = l->options->batch ? l->options->batch : 64, numbers = 0;
 
@@ -195,7 +196,7 @@ static int prepare(run *r, size_t steps)
         code = nodes_open(m, a, steps);
     if (code)
         return code;
-    st = kofn_training_plans(r->lesson->training,
+    st = kofn_training_plans(r->train_run->training,
                              a->scheme_given ? a->scheme : "gpd", a->workers,
                              a->seed, r->plan);
     if (st)
@@ -205,18 +206,18 @@ static int prepare(run *r, size_t steps)
                       ? KOFN_DECODE_REPLICATED
                       : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
     m->confirm = 1;
-    m->each = 2 * r->lesson->shape->layers - 1;
-    m->every = r->lesson->every;
-    m->bytes = largest(r->lesson);
+    m->each = 2 * r->train_run->shape->layers - 1;
+    m->every = r->train_run->every;
+    m->bytes = largest(r->train_run);
     m->live = live;
     m->ud = r;
     r->share = calloc(m->here, sizeof *r->share);
     return r->share ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
-int masterless_train(const cli_args *a, const cli_lesson *l)
+int masterless_train(const cli_args *a, const cli_train_run *l)
 {
-    run r = {.a = a, .lesson = l, .nodes = {.a = a}};
+    run r = {.a = a, .train_run = l, .nodes = {.a = a}};
     int code = prepare(&r, l->steps);
 
     if (!code) {

@@ -116,13 +116,13 @@ kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out);
 
 /* From strip `lo` on there is nothing in the parts of operands that this seat's
  * results are made of: they are zero, whatever the input. */
-bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
-                       size_t lo);
+bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,
+                            size_t group, size_t lo);
 /* Fewer than half of the products of parts are there at all; of A' A x, whose
  * answers are products of parts with each other, not all. */
-bool kf_code_is_thin(const kofn_plan *p, size_t group);
+bool kf_code_is_sparse_part(const kofn_plan *p, size_t group);
 /* No seat is: no part is empty. */
-bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo);
+bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo);
 
 /* ---- decoding ------------------------------------------------------------ */
 

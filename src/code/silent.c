@@ -55,7 +55,7 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
-bool kf_code_is_thin(const kofn_plan *p, size_t group)
+bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
     size_t blocks = 0, inputs = 0;
 
@@ -71,7 +71,7 @@ bool kf_code_is_thin(const kofn_plan *p, size_t group)
     return 2 * blocks * inputs < p->parts * p->parts1;
 }
 
-bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo)
+bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo)
 {
     if (p->op->factors == 0)
         return true;
@@ -84,8 +84,8 @@ bool kf_code_all_speak(const kofn_plan *p, size_t group, size_t lo)
     return true;
 }
 
-bool kf_code_is_silent(const kofn_plan *p, const kf_seat *seat, size_t group,
-                       size_t lo)
+bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,
+                            size_t group, size_t lo)
 {
     size_t inner = p->layout.inner;
 

@@ -61,13 +61,13 @@ typedef struct state {
     const kf_evidence *e;
     size_t nodes, lanes;
     kf_syndromes base, work, trial;
-    const double *Y;      /* wild rows are zero                      */
-    double *tame;         /* where they had to be made so            */
-    double alarm;         /* of this attempt                         */
-    double *allowance;    /* per column: alarm, and rounding         */
-    uint8_t *wild, *held; /* per node; who is suspended              */
+    const double *Y;   /* out of range rows are zero                      */
+    double *tame;      /* where they had to be made so            */
+    double alarm;      /* of this attempt                         */
+    double *allowance; /* per column: alarm, and rounding         */
+    uint8_t *out_of_range, *held; /* per node; who is suspended              */
     uint8_t *accused, *certain;
-    size_t wilds;
+    size_t out_of_range_count;
     kf_spectrum spectrum;
     kf_spectrum whole; /* of all, if q is theirs                  */
     kf_proof proof;
@@ -90,10 +90,10 @@ static kofn_status set_up(state *s, const kf_evidence *e)
                  .alarm = e->alarm,
                  .budget = GUESSING};
     s->allowance = kf_new(e->columns, sizeof *s->allowance);
-    s->wild = kf_zero(e->nodes, 1);
+    s->out_of_range = kf_zero(e->nodes, 1);
     s->held = kf_zero(e->nodes, 1);
     TRY(kf_syndromes_new(&s->base, e, s->allowance));
-    return s->allowance && s->wild && s->held ? KOFN_OK : KOFN_NOMEM;
+    return s->allowance && s->out_of_range && s->held ? KOFN_OK : KOFN_NOMEM;
 }
 
 /* What only a disagreement needs. */
@@ -133,7 +133,7 @@ static void tear_down(state *s)
     kf_proof_free(&s->proof);
     kf_free(s->tame);
     kf_free(s->allowance);
-    kf_free(s->wild);
+    kf_free(s->out_of_range);
     kf_free(s->held);
     kf_free(s->accused);
     kf_free(s->certain);
@@ -146,7 +146,7 @@ static void tear_down(state *s)
 
 /* What is not a number, or larger than any honest result can be, needs no
  * algebra; and it would drown all else. */
-static kofn_status find_wild(state *s)
+static kofn_status find_out_of_range(state *s)
 {
     size_t each = s->lanes * s->e->columns;
 
@@ -156,18 +156,18 @@ static kofn_status find_wild(state *s)
 
         for (size_t i = 0; i < each; i++)
             odd += !(fabs(y[i]) <= s->e->bound && fabs(y[i]) <= DBL_MAX);
-        s->wild[n] = odd > 0;
-        s->wilds += s->wild[n];
+        s->out_of_range[n] = odd > 0;
+        s->out_of_range_count += s->out_of_range[n];
     }
     s->Y = s->e->Y;
-    if (s->wilds == 0)
+    if (s->out_of_range_count == 0)
         return KOFN_OK;
     s->tame = kf_new(s->nodes * each, sizeof *s->tame);
     if (!s->tame)
         return KOFN_NOMEM;
     memcpy(s->tame, s->e->Y, s->nodes * each * sizeof *s->tame);
     for (size_t n = 0; n < s->nodes; n++)
-        if (s->wild[n])
+        if (s->out_of_range[n])
             memset(s->tame + n * each, 0, each * sizeof *s->tame);
     s->Y = s->tame;
     return KOFN_OK;
@@ -179,7 +179,7 @@ static kofn_status fill_base(state *s)
 
     TRY(kf_syndromes_fill(t, s->e->H, s->Y));
     for (size_t n = 0; n < s->nodes; n++)
-        if (s->wild[n])
+        if (s->out_of_range[n])
             kf_syndromes_strike(t, n);
     for (size_t c = 0; c < s->e->columns; c++)
         s->allowance[c] = s->e->alarm + ROUNDING * kf_code_view(t, t->rows + c);
@@ -197,7 +197,7 @@ static double loudest_allowance(const state *s)
 
 static bool agree(const kf_syndromes *t)
 {
-    return kf_code_loudness(t) <= 1;
+    return kf_code_syndrome_norm(t) <= 1;
 }
 
 /* Nodes that can be struck with a parity left to say that the rest agree. */
@@ -208,7 +208,7 @@ static size_t room(const kf_syndromes *t)
 
 static bool struck(const state *s, size_t node)
 {
-    return s->wild[node] || s->held[node];
+    return s->out_of_range[node] || s->held[node];
 }
 
 /* ---- those who stand out ------------------------------------------------- */
@@ -275,7 +275,7 @@ static double choose(size_t n, size_t k)
  * or copies, a few more explain anything that is wrong in one. */
 static size_t independent(const state *s, const kf_syndromes *t)
 {
-    size_t struck = s->wilds;
+    size_t struck = s->out_of_range_count;
 
     for (size_t i = 0; i < s->nodes; i++)
         struck += s->held[i] && t == &s->work;
@@ -329,7 +329,7 @@ static bool explain_column(state *s, const kf_syndromes *t, size_t c)
     size_t alive = 0, n, news = 0;
 
     for (uint32_t i = 0; i < s->nodes; i++)
-        if (!s->wild[i] && (!s->held[i] || t == &s->base))
+        if (!s->out_of_range[i] && (!s->held[i] || t == &s->base))
             s->pick[alive++] = i;
     n = guess(s, t, c, alive);
     for (size_t i = 0; i < n; i++) {
@@ -354,7 +354,7 @@ static bool suspend_by_columns(state *s)
         size_t c = s->e->columns;
 
         for (size_t k = 0; k < s->e->columns; k++) {
-            double x = kf_code_column_loudness(&s->work, k);
+            double x = kf_code_column_syndrome_norm(&s->work, k);
 
             if (x > loudest && x < below) {
                 loudest = x;
@@ -429,7 +429,7 @@ static void strike_held(state *s, kf_syndromes *t, size_t but)
 
 /* Let back in who makes no difference, the weakest first; how many stay.
  * power[] is then how much difference they make. */
-static size_t acquit(state *s)
+static size_t clear_innocent(state *s)
 {
     size_t n = 0;
 
@@ -439,7 +439,7 @@ static size_t acquit(state *s)
         if (!s->held[node])
             continue;
         strike_held(s, &s->trial, node);
-        s->power[node] = kf_code_loudness(&s->trial);
+        s->power[node] = kf_code_syndrome_norm(&s->trial);
         s->held[node] = s->power[node] > 1;
         n += s->held[node];
     }
@@ -496,24 +496,27 @@ static double unexplained(state *s)
  * as there are no more of them than are held or may do as they like.  The
  * others who are held are only left out, for which there must be results
  * enough: those left have to show the lies of all liars who are not located. */
-static kofn_status convict(state *s, size_t most, size_t *count)
+static kofn_status confirm_liars(state *s, size_t most, size_t *count)
 {
     kf_spectrum *p = &s->spectrum;
-    size_t n = acquit(s), m, liars, over = s->e->over - s->wilds;
-    size_t promised = s->e->promised - kf_min(s->e->promised, s->wilds);
+    size_t n = clear_innocent(s), m, liars,
+           over = s->e->over - s->out_of_range_count;
+    size_t promised =
+        s->e->promised - kf_min(s->e->promised, s->out_of_range_count);
     double apart;
 
     *count = 0;
     memset(s->certain, 0, s->nodes);
     if (n == 0)
         return KOFN_OK;
-    if (s->wilds + n > most)
+    if (s->out_of_range_count + n > most)
         return KOFN_CORRUPT;
     list_held(s);
     s->proof.conspire = s->e->liars;
     s->proof.strict = s->e->promised <= s->e->liars;
     s->proof.budget = s->proof.strict ? PROVING : TRYING;
-    liars = kf_max(s->wilds + n, s->e->liars) - s->wilds;
+    liars =
+        kf_max(s->out_of_range_count + n, s->e->liars) - s->out_of_range_count;
     kf_spectrum_rotate(p, &s->base, s->e, s->Y, &m);
     apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
@@ -535,10 +538,11 @@ static kofn_status convict(state *s, size_t most, size_t *count)
 
 /* What lies come to in a column of parities that passed: no more than what is left
  * of it, this loud, and the rounding of the others (math/errors.md 5.1). */
-static double unseen(const state *s, const kf_syndromes *t, double loudness)
+static double unseen(const state *s, const kf_syndromes *t,
+                     double syndrome_norm)
 {
     return kf_code_unseen(loudest_allowance(s), t->q) *
-           (loudness + s->e->alarm / s->alarm);
+           (syndrome_norm + s->e->alarm / s->alarm);
 }
 
 /* Liars who are more than half of the results over, and agree on something,
@@ -556,9 +560,9 @@ static kofn_status hear_accused(state *s)
         return KOFN_OK;
     for (size_t n = 0; n < s->nodes; n++) {
         s->accused[n] = s->held[n];
-        if (!s->held[n] && !s->wild[n])
+        if (!s->held[n] && !s->out_of_range[n])
             kf_syndromes_strike(&s->base, n);
-        s->wild[n] |= !s->held[n];
+        s->out_of_range[n] |= !s->held[n];
         s->held[n] = 0;
     }
     s->whole.q = 0; /* that of all is another */
@@ -571,7 +575,7 @@ static kofn_status attempt(state *s, size_t most, size_t *liars)
 {
     memset(s->held, 0, s->nodes);
     TRY(suspend(s));
-    return convict(s, most, liars);
+    return confirm_liars(s, most, liars);
 }
 
 /* Lies hardly above the alarm may show and not give their workers away.  Rather
@@ -592,7 +596,7 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *level)
     if (st)
         return st;
     strike_held(s, &s->trial, s->nodes);
-    *level = unseen(s, &s->trial, kf_code_loudness(&s->trial));
+    *level = unseen(s, &s->trial, kf_code_syndrome_norm(&s->trial));
     return hear_accused(s);
 }
 
@@ -600,23 +604,23 @@ static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
                            double *level)
 {
     size_t liars = 0;
-    double loudness;
+    double syndrome_norm;
 
-    TRY(find_wild(s));
+    TRY(find_out_of_range(s));
     for (size_t n = 0; n < s->nodes; n++)
-        bad[n] = s->wild[n] ? KF_LOCATED : KF_HONEST;
-    *count = s->wilds;
-    if (s->wilds > most)
+        bad[n] = s->out_of_range[n] ? KF_LOCATED : KF_HONEST;
+    *count = s->out_of_range_count;
+    if (s->out_of_range_count > most)
         return KOFN_CORRUPT;
     TRY(fill_base(s));
     if (s->base.q == 0)
-        return s->wilds ? KOFN_CORRUPT : KOFN_OK;
-    loudness = kf_code_loudness(&s->base);
-    if (loudness <= 1) {
-        *level = unseen(s, &s->base, loudness);
+        return s->out_of_range_count ? KOFN_CORRUPT : KOFN_OK;
+    syndrome_norm = kf_code_syndrome_norm(&s->base);
+    if (syndrome_norm <= 1) {
+        *level = unseen(s, &s->base, syndrome_norm);
         return KOFN_OK;
     }
-    if (s->wilds == most)
+    if (s->out_of_range_count == most)
         return KOFN_CORRUPT;
     TRY(search(s, most, &liars, level));
     *count += liars;

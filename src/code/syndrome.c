@@ -137,7 +137,7 @@ static double column_limit(const kf_syndromes *t)
     return sqrt((double)t->q) + KF_TAIL;
 }
 
-double kf_code_loudness(const kf_syndromes *t)
+double kf_code_syndrome_norm(const kf_syndromes *t)
 {
     double top = 0, all = 0;
 
@@ -150,7 +150,7 @@ double kf_code_loudness(const kf_syndromes *t)
                 sqrt(all) / (sqrt((double)(t->q * t->columns)) + KF_TAIL));
 }
 
-double kf_code_column_loudness(const kf_syndromes *t, size_t c)
+double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c)
 {
     kf_code_get_column(t, t->rows + c, t->v);
     return sqrt(kf_code_dot(t->v, t->v, t->q)) / t->allowance[c] /

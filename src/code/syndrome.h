@@ -40,8 +40,8 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node);
 /* How loudly results disagree: their largest column of syndromes, or all of
  * them together, in units of what honest rounding may come to; 1 is what
  * honest results never reach. */
-double kf_code_loudness(const kf_syndromes *t);
-double kf_code_column_loudness(const kf_syndromes *t, size_t c);
+double kf_code_syndrome_norm(const kf_syndromes *t);
+double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c);
 /* The sum of squares over columns of the same. */
 double kf_code_misfit(const kf_syndromes *t);
 /* Norm of column j of [H | S]. */

@@ -115,7 +115,7 @@ static kofn_status verdict(kofn_core *c, const kofn_event *ev)
     kf_round *r = kf_core_find_round(c, ev->product);
 
     if (r)
-        return kf_core_hear(c, r, ev);
+        return kf_core_apply_verdict(c, r, ev);
     c->dropped++;
     return KOFN_OK;
 }
@@ -140,8 +140,8 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
         return kf_core_leaving(c, ev->worker);
     case KOFN_EV_LEFT:
         return kf_core_left(c, ev->worker, KOFN_WORKER_GONE);
-    case KOFN_EV_MUTE:
-        return kf_core_left(c, ev->worker, KOFN_WORKER_MUTE);
+    case KOFN_EV_UNRESPONSIVE:
+        return kf_core_left(c, ev->worker, KOFN_WORKER_UNRESPONSIVE);
     case KOFN_EV_BEGIN:
         return (c->stream.on ? kf_stream_begin : begin)(c, ev);
     case KOFN_EV_CANCEL:
@@ -157,7 +157,7 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_VERDICT:
         return verdict(c, ev);
     case KOFN_EV_VOID:
-        return kf_core_void(c, ev->worker);
+        return kf_core_invalidate_block(c, ev->worker);
     case KOFN_EV_JUDGED:
         return kf_core_judged(c, ev->worker);
     }
@@ -372,7 +372,7 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     c = kf_zero(1, sizeof *c);
     if (!c)
         return KOFN_NOMEM;
-    c->haste = 1;
+    c->hedge_factor = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
     c->opt = all;
     if (c->opt.open == 0)

@@ -144,7 +144,7 @@ bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
     return true;
 }
 
-kofn_status kf_fleet_sit(kf_fleet *f, uint32_t worker, size_t seat)
+kofn_status kf_fleet_assign_seat(kf_fleet *f, uint32_t worker, size_t seat)
 {
     while (f->seats <= seat) {
         TRY(kf_grow(&f->seat, &f->seat_cap, f->seats, sizeof *f->seat));
@@ -156,7 +156,7 @@ kofn_status kf_fleet_sit(kf_fleet *f, uint32_t worker, size_t seat)
     return KOFN_OK;
 }
 
-void kf_fleet_rise(kf_fleet *f, uint32_t worker)
+void kf_fleet_release_seat(kf_fleet *f, uint32_t worker)
 {
     size_t seat = f->worker[worker].seat, group = seat % f->groups;
     kf_bench *b = &f->bench[group];

@@ -73,8 +73,8 @@ bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal);
  * one; seats that are `spent` are taken last.  False: there is none. */
 bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *ud, size_t seat),
                      const void *ud, size_t *seat);
-kofn_status kf_fleet_sit(kf_fleet *f, uint32_t worker, size_t seat);
-void kf_fleet_rise(kf_fleet *f, uint32_t worker);
+kofn_status kf_fleet_assign_seat(kf_fleet *f, uint32_t worker, size_t seat);
+void kf_fleet_release_seat(kf_fleet *f, uint32_t worker);
 /* One task more in hand, one less. */
 void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now);
 void kf_fleet_unask(kf_fleet *f, uint32_t worker);

@@ -112,42 +112,43 @@ static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
 /* ---- who says nothing ---------------------------------------------------- */
 
 /* What is zero from strip `lo` on, whatever was asked, agrees with everybody. */
-static kofn_status add_silent(const kf_product *p, size_t group, size_t lo,
-                              size_t row, size_t *silent)
+static kofn_status add_zero_result(const kf_product *p, size_t group, size_t lo,
+                                   size_t row, size_t *silent)
 {
     const kf_seat *seat;
 
     TRY(kf_code_seat(p->use->code, row, &seat));
-    *silent += kf_code_is_silent(p->use->plan, seat, group, lo);
+    *silent += kf_code_is_zero_result(p->use->plan, seat, group, lo);
     return KOFN_OK;
 }
 
-kofn_status kf_core_silent(const kf_product *p, size_t group,
-                           const kf_cell *cell, size_t *silent)
+kofn_status kf_core_zero_results(const kf_product *p, size_t group,
+                                 const kf_cell *cell, size_t *silent)
 {
     *silent = 0;
-    if (kf_code_all_speak(p->use->plan, group, cell->lo))
+    if (kf_code_has_no_zero_result(p->use->plan, group, cell->lo))
         return KOFN_OK;
     for (size_t i = 0; i < cell->count; i++)
-        TRY(add_silent(p, group, cell->lo, p->task[cell->have[i]].row, silent));
+        TRY(add_zero_result(p, group, cell->lo, p->task[cell->have[i]].row,
+                            silent));
     return KOFN_OK;
 }
 
 /* Of all seats of the group, or in a stream of the results that are checked. */
-static kofn_status silent_seats(const kofn_core *c, const kf_product *p,
-                                const kofn_action *check, const uint32_t *tasks,
-                                size_t *silent)
+static kofn_status zero_result_seats(const kofn_core *c, const kf_product *p,
+                                     const kofn_action *check,
+                                     const uint32_t *tasks, size_t *silent)
 {
     size_t group = check->group, lo = check->lo;
 
     *silent = 0;
-    if (kf_code_all_speak(p->use->plan, group, lo))
+    if (kf_code_has_no_zero_result(p->use->plan, group, lo))
         return KOFN_OK;
     for (size_t i = 0; c->stream.on && i < check->count; i++)
-        TRY(add_silent(p, group, lo, p->task[tasks[i]].row, silent));
+        TRY(add_zero_result(p, group, lo, p->task[tasks[i]].row, silent));
     for (size_t s = group; !c->stream.on && s < c->fleet.seats;
          s += c->fleet.groups)
-        TRY(add_silent(p, group, lo, kf_local(p->use->plan, s), silent));
+        TRY(add_zero_result(p, group, lo, kf_local(p->use->plan, s), silent));
     return KOFN_OK;
 }
 
@@ -163,7 +164,7 @@ static bool has_copies(const kf_product *p, size_t group)
 
     return L->enough == 1 || kf_product_surely(p) == 1 ||
            kf_product_surely(p) > kf_product_enough(p) ||
-           kf_code_is_thin(p->use->plan, group);
+           kf_code_is_sparse_part(p->use->plan, group);
 }
 
 static bool may_conspire(const kf_product *p, size_t group)
@@ -292,7 +293,7 @@ static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
     size_t spare = spare_of(c, r, group, tasks, n), seats, beyond;
     size_t known = kf_core_known_besides(c, r, group, tasks, n), silent;
 
-    TRY(silent_seats(c, &r->p, a, tasks, &silent));
+    TRY(zero_result_seats(c, &r->p, a, tasks, &silent));
     share_of_one(c, r, group, tasks, n, &seats);
     seats = kf_max(seats, kf_product_worth(&r->p, tasks, n));
     beyond = seats - kf_min(seats, kf_product_surely(&r->p));
@@ -338,7 +339,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
     return kf_act(c, ask);
 }
 
-/* ---- whose results do not count ------------------------------------------- */
+/* ---- whose results do not count ------------------------------------------ */
 
 bool kf_core_without_located(const kf_round *r, kf_cell *cell)
 {

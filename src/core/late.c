@@ -33,7 +33,7 @@ static kofn_time times(kofn_time t, double by)
     return product < 9e18 ? (kofn_time)product : KOFN_NEVER;
 }
 
-#define HASTE 0.25
+#define HEDGE_FACTOR 0.25
 
 /* ---- what is known ------------------------------------------------------- */
 
@@ -66,7 +66,8 @@ void kf_late_learn(kofn_core *c, const kf_round *r)
         return;
     for (size_t i = 0; i < r->p.tasks; i++)
         right |= r->p.task[i].state == KF_TASK_LATE;
-    c->haste = right ? fmax(c->haste / 2, HASTE) : fmin(c->haste * 2, 1);
+    c->hedge_factor = right ? fmax(c->hedge_factor / 2, HEDGE_FACTOR)
+                            : fmin(c->hedge_factor * 2, 1);
 }
 
 /* Work was dealt from the beginning. */
@@ -110,7 +111,8 @@ static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
     double share = largest(r, worker);
 
-    r->slack = times(r->pace, share - 1 + c->haste * (c->opt.late - 1) * share);
+    r->slack =
+        times(r->pace, share - 1 + c->hedge_factor * (c->opt.late - 1) * share);
     if (r->slack < c->opt.late_least)
         r->slack = c->opt.late_least;
 }
@@ -162,7 +164,7 @@ static void hedge(kofn_core *c, kf_round *r)
     kf_product_all_news(&r->p); /* cells may have enough without the late */
 }
 
-/* ---- mute ---------------------------------------------------------------- */
+/* ---- unresponsive -------------------------------------------------------- */
 
 kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace)
 {
@@ -173,8 +175,8 @@ kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace)
 }
 
 /* Nobody is given up before somebody has shown what the work takes. */
-kofn_status kf_late_give_up(kofn_core *c, const kf_round *r, kofn_time enough,
-                            kofn_time *next)
+kofn_status kf_late_evict(kofn_core *c, const kf_round *r, kofn_time enough,
+                          kofn_time *next)
 {
     *next = KOFN_NEVER;
     for (size_t i = 0; i < c->fleet.workers; i++) {
@@ -183,9 +185,9 @@ kofn_status kf_late_give_up(kofn_core *c, const kf_round *r, kofn_time enough,
         if ((r ? r->load[i].out : c->fleet.worker[i].out) == 0)
             continue;
         if (due <= c->now) {
-            TRY(kf_act(c, (kofn_action){.type = KOFN_DO_GIVE_UP,
+            TRY(kf_act(c, (kofn_action){.type = KOFN_DO_EVICT,
                                         .worker = (uint32_t)i}));
-            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_MUTE));
+            TRY(kf_core_release_seat(c, (uint32_t)i, KOFN_WORKER_UNRESPONSIVE));
         } else if (due < *next) {
             *next = due;
         }
@@ -213,10 +215,11 @@ kofn_status kf_late_rang(kofn_core *c, kf_round *r)
         return out_of_patience(c, r);
     if (c->now >= r->late_at)
         hedge(c, r);
-    TRY(kf_round_go_on(c, r)); /* whoever is asked now is not mute yet */
+    TRY(kf_round_go_on(c,
+                       r)); /* whoever is asked now is not unresponsive yet */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
-        TRY(kf_late_give_up(c, r, kf_late_lease(c, r->half, r->pace),
-                            &r->lease_at));
+        TRY(kf_late_evict(c, r, kf_late_lease(c, r->half, r->pace),
+                          &r->lease_at));
     kf_late_alarm(r);
     return KOFN_OK;
 }

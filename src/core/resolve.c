@@ -154,24 +154,25 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);
     size_t fewest = fewest_live(c, r);
-    char mute[100] = "";
+    char unresponsive[100] = "";
 
     if (c->mutes > 1)
-        snprintf(mute, sizeof mute,
+        snprintf(unresponsive, sizeof unresponsive,
                  "; worker %u and %u more were given up, for "
                  "they answered nothing",
-                 c->mute, c->mutes - 1);
+                 c->unresponsive, c->mutes - 1);
     else if (c->mutes)
-        snprintf(mute, sizeof mute,
+        snprintf(unresponsive, sizeof unresponsive,
                  "; worker %u was given up, for it answered "
                  "nothing",
-                 c->mute);
+                 c->unresponsive);
     kf_fail(KOFN_TOOFEW,
             "%zu worker%s left%s and the answers of %zu are "
             "needed%s%s; start more workers",
             fewest, fewest == 1 ? " is" : "s are",
             L->groups > 1 ? " for a group of the code" : "",
-            kf_workers_needed(&r->p), spare ? " to find errors" : "", mute);
+            kf_workers_needed(&r->p), spare ? " to find errors" : "",
+            unresponsive);
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 

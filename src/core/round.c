@@ -131,7 +131,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
     r->alarm = KOFN_NEVER;
     r->back = r->resolve = false;
     if (c->stream.on)
-        kf_stream_eased(c);
+        kf_stream_update_lists_done(c);
     return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
                                    .product = p->number,
                                    .status = st,

@@ -34,7 +34,7 @@ bool kf_core_crowded(const kofn_core *c, uint32_t worker)
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);
 }
 
-static kofn_status sit(kofn_core *c, uint32_t worker)
+static kofn_status assign_seat(kofn_core *c, uint32_t worker)
 {
     kf_fleet *f = &c->fleet;
     const kf_seat *rows;
@@ -50,13 +50,13 @@ static kofn_status sit(kofn_core *c, uint32_t worker)
         return KOFN_OK;
     }
     if (c->stream.on) { /* a seat is a place here: nothing is stored */
-        TRY(kf_fleet_sit(f, worker, seat));
+        TRY(kf_fleet_assign_seat(f, worker, seat));
         kf_fleet_set(f, worker, KOFN_WORKER_LIVE);
         return KOFN_OK;
     }
     for (size_t u = 0; u + KOFN_USES <= c->uses; u += KOFN_USES)
         TRY(kf_code_seat(c->use[u].code, seat / f->groups, &rows));
-    TRY(kf_fleet_sit(f, worker, seat));
+    TRY(kf_fleet_assign_seat(f, worker, seat));
     kf_fleet_set(f, worker, KOFN_WORKER_STORING);
     return kf_act(
         c,
@@ -82,7 +82,7 @@ kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal)
         return KOFN_OK;
     }
     TRY(know(c, worker, principal));
-    return sit(c, worker);
+    return assign_seat(c, worker);
 }
 
 kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal)
@@ -132,7 +132,7 @@ static kofn_status next_in_line(kofn_core *c)
         if (f->worker[i].state == KOFN_WORKER_STANDBY &&
             !kf_fleet_crowded(f, f->worker[i].principal) &&
             !kf_core_banned(c, (uint32_t)i))
-            return sit(c, (uint32_t)i);
+            return assign_seat(c, (uint32_t)i);
     return KOFN_OK;
 }
 
@@ -178,7 +178,7 @@ static kofn_status relieve(kofn_core *c, uint32_t worker, bool there)
     return KOFN_OK;
 }
 
-kofn_status kf_core_void(kofn_core *c, uint32_t worker)
+kofn_status kf_core_invalidate_block(kofn_core *c, uint32_t worker)
 {
     if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE || c->stream.on) {
         c->dropped++;
@@ -191,31 +191,31 @@ kofn_status kf_core_void(kofn_core *c, uint32_t worker)
                                    .seat = c->fleet.worker[worker].seat});
 }
 
-kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
-                           kofn_worker_state state)
+kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
+                                 kofn_worker_state state)
 {
     kofn_worker_state was = c->fleet.worker[worker].state;
 
     TRY(relieve(c, worker, false));
-    if (state == KOFN_WORKER_MUTE) {
+    if (state == KOFN_WORKER_UNRESPONSIVE) {
         c->mutes++;
-        c->mute = worker;
+        c->unresponsive = worker;
     }
     if (was != KOFN_WORKER_STANDBY && was != KOFN_WORKER_QUARANTINED)
-        kf_fleet_rise(&c->fleet, worker);
+        kf_fleet_release_seat(&c->fleet, worker);
     kf_fleet_set(&c->fleet, worker, state);
     return next_in_line(c);
 }
 
-/* Gone, or mute: whoever was given up stays so. */
+/* Gone, or unresponsive: whoever was given up stays so. */
 kofn_status kf_core_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
 {
     kofn_worker_state was = kf_fleet_state(&c->fleet, worker);
 
-    if (was == KOFN_WORKER_GONE || was == KOFN_WORKER_MUTE ||
+    if (was == KOFN_WORKER_GONE || was == KOFN_WORKER_UNRESPONSIVE ||
         was == KOFN_WORKER_UNKNOWN) {
         c->dropped++;
         return KOFN_OK;
     }
-    return kf_core_vacate(c, worker, state);
+    return kf_core_release_seat(c, worker, state);
 }

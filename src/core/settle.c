@@ -168,7 +168,7 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
     size_t silent = 0;
 
     if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
-        TRY(kf_core_silent(&r->p, u.group, cell, &silent));
+        TRY(kf_core_zero_results(&r->p, u.group, cell, &silent));
     *n = kf_product_enough(&r->p) + silent +
          kf_core_vouch(c, r, u.group, have, count);
     return KOFN_OK;

@@ -47,9 +47,10 @@ typedef struct kf_round {
     kofn_time starved, alarm;
     kofn_time began, pace; /* of this deal; what half of the workers took  */
     kofn_time slack;       /* after another is ready: nobody is late before */
-    kofn_time late_at, lease_at; /* when to look who is late; who is mute  */
-    size_t ready;                /* workers that have finished their share */
-    size_t busy;                 /* workers with tasks of it in hand       */
+    kofn_time late_at,
+        lease_at;      /* when to look who is late; who is unresponsive  */
+    size_t ready;      /* workers that have finished their share */
+    size_t busy;       /* workers with tasks of it in hand       */
     bool half, hedged; /* half of all have; others were asked as well      */
     kf_load *load;     /* per worker */
     size_t *rows;      /* per worker: strips it was asked for */
@@ -115,12 +116,13 @@ struct kofn_core {
     uint32_t next_task, next_check;
     kofn_time now;
     double
-        haste; /* in (0, 1]: how much of the time that the late are waited for,
+        hedge_factor; /* in (0, 1]: how much of the time that the late are waited for,
                      by experience */
     size_t generous;   /* rounds in which everybody is asked for everything */
     size_t generosity; /* ... and how many that were the last time          */
     unsigned mutes; /* workers given up since the last product was over ... */
-    uint32_t mute;  /* ... and the last of them                            */
+    uint32_t
+        unresponsive; /* ... and the last of them                            */
     size_t dropped;
 
     kofn_action *action;
@@ -182,7 +184,7 @@ kofn_status kf_core_add_round(kofn_core *c);
 kofn_status kf_stream_open(kofn_core *c);
 void kf_stream_close(kf_stream *s);
 /* Tasks were taken off lists: which are done now? */
-void kf_stream_eased(kofn_core *c);
+void kf_stream_update_lists_done(kofn_core *c);
 /* There are so many workers. */
 kofn_status kf_stream_know(kofn_core *c, size_t workers);
 kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev);
@@ -271,10 +273,10 @@ kofn_status kf_core_leaving(kofn_core *c, uint32_t worker);
 kofn_status kf_core_left(kofn_core *c, uint32_t worker,
                          kofn_worker_state state);
 /* It goes, or does no more; its seat is for others. */
-kofn_status kf_core_vacate(kofn_core *c, uint32_t worker,
-                           kofn_worker_state state);
+kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
+                                 kofn_worker_state state);
 /* It stays on its seat, and is to store another block. */
-kofn_status kf_core_void(kofn_core *c, uint32_t worker);
+kofn_status kf_core_invalidate_block(kofn_core *c, uint32_t worker);
 
 /* ---- deal.c -------------------------------------------------------------- */
 
@@ -323,8 +325,8 @@ size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
 size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
                              size_t group, const uint32_t *tasks, size_t n);
 /* Results of this cell that say nothing. */
-kofn_status kf_core_silent(const kf_product *p, size_t group,
-                           const kf_cell *cell, size_t *silent);
+kofn_status kf_core_zero_results(const kf_product *p, size_t group,
+                                 const kf_cell *cell, size_t *silent);
 /* Of the n tasks at the end of the pool. */
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                               const kofn_decoder *d, size_t n);
@@ -338,7 +340,8 @@ bool kf_core_banned(const kofn_core *c, uint32_t worker);
 
 /* ---- verdict.c ----------------------------------------------------------- */
 
-kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev);
+kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
+                                  const kofn_event *ev);
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
@@ -360,8 +363,8 @@ void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
 void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker);
 kofn_status kf_late_rang(kofn_core *c, kf_round *r);
 /* Give up those who have owed an answer for so long; *next: when to look again. */
-kofn_status kf_late_give_up(kofn_core *c, const kf_round *r, kofn_time enough,
-                            kofn_time *next);
+kofn_status kf_late_evict(kofn_core *c, const kf_round *r, kofn_time enough,
+                          kofn_time *next);
 /* How long an answer may be owed where others took `pace`, if that is known. */
 kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace);
 

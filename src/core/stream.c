@@ -182,7 +182,7 @@ static void look_who_is_late(kofn_core *c)
 /* ---- answers ------------------------------------------------------------- */
 
 /* A worker has less in hand than before: is its list done? */
-static void eased(kofn_core *c, uint32_t worker)
+static void update_list_done(kofn_core *c, uint32_t worker)
 {
     kf_stream *s = &c->stream;
     kf_todo *list = &s->list[worker];
@@ -203,10 +203,10 @@ static void eased(kofn_core *c, uint32_t worker)
     put_off(c);
 }
 
-void kf_stream_eased(kofn_core *c)
+void kf_stream_update_lists_done(kofn_core *c)
 {
     for (uint32_t w = 0; w < c->stream.known; w++)
-        eased(c, w);
+        update_list_done(c, w);
 }
 
 /* Its row has come: the same row is not to be repeated, nor had of others. */
@@ -225,7 +225,7 @@ static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
             (r->shared || r->p.task[i].worker == worker))
             TRY(kf_round_drop(c, r, i, true));
     if (r->shared)
-        kf_stream_eased(c);
+        kf_stream_update_lists_done(c);
     return KOFN_OK;
 }
 
@@ -258,7 +258,7 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
     r->load[ev->worker].came++;
     kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
     TRY(no_repeat(c, r, ev->worker, ev->row));
-    eased(c, ev->worker);
+    update_list_done(c, ev->worker);
     if (c->stream.first && c->stream.alarm_at == KOFN_NEVER)
         c->stream.alarm_at = c->now; /* what else has come is looked at first */
     return kf_product_came(&r->p, index);
@@ -267,7 +267,7 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
 kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     if (kf_round_fail(c, r, ev))
-        eased(c, ev->worker);
+        update_list_done(c, ev->worker);
     return KOFN_OK;
 }
 
@@ -280,15 +280,15 @@ kofn_status kf_stream_rang(kofn_core *c)
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
-        return kf_late_give_up(c, NULL, kf_late_lease(c, s->first, s->first),
-                               &s->lease_at);
+        return kf_late_evict(c, NULL, kf_late_lease(c, s->first, s->first),
+                             &s->lease_at);
     return KOFN_OK;
 }
 
 /* ---- products ------------------------------------------------------------ */
 
 /* What is due is short, and nobody can be asked for more. */
-static kofn_status deserted(kofn_core *c, kf_round *r)
+static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors != KOFN_ERRORS_NONE) {
         TRY(kf_resolve(c, r));
@@ -328,7 +328,7 @@ static bool try_without_late(const kofn_core *c, kf_product *p)
 }
 
 /* What is due has enough in hand, or there is nobody to ask. */
-static kofn_status see_to_it(kofn_core *c, kf_round *r)
+static kofn_status ensure_due(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
     bool all = true;
@@ -340,7 +340,7 @@ static kofn_status see_to_it(kofn_core *c, kf_round *r)
     if (!all && try_without_late(c, &r->p))
         return KOFN_OK;
     if (!all && cell->pending + cell->slow == 0)
-        return deserted(c, r);
+        return fail_no_workers(c, r);
     if (r->state == KF_ROUND_STARVED) {
         r->state = KF_ROUND_RUNNING;
         r->alarm = KOFN_NEVER;
@@ -457,7 +457,7 @@ static kofn_status go_on(kofn_core *c, kf_round *r)
         if (kf_is_open(r) && (kf_product_marked(&r->p) || !r->p.unsettled))
             TRY(settle(c, r));
         if (c->stream.running && kf_stream_due(c, r))
-            TRY(see_to_it(c, r));
+            TRY(ensure_due(c, r));
     } while (kf_is_open(r) && kf_product_marked(&r->p));
     r->resolve = false;
     return KOFN_OK;

@@ -84,7 +84,8 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
     return kf_max(worth, kf_product_surely(&r->p) + a->liars) + 1;
 }
 
-kofn_status kf_core_hear(kofn_core *c, kf_round *r, const kofn_event *ev)
+kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
+                                  const kofn_event *ev)
 {
     bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
     size_t index, n, wanted;
@@ -214,7 +215,7 @@ kofn_status kf_core_quarantine(kofn_core *c)
         if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
              state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
             kf_core_banned(c, (uint32_t)i))
-            TRY(kf_core_vacate(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
+            TRY(kf_core_release_seat(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
     }
     return KOFN_OK;
 }

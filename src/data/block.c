@@ -91,7 +91,7 @@ static void free_block(kf_block *b)
     kf_free(b->lane);
     kf_free(b->owned);
     kf_free(b->velocity);
-    kf_parcel_drop(b->of);
+    kf_buffer_drop(b->of);
     kf_free(b->first);
     kf_free(b->weight);
     kf_free((void *)(uintptr_t)b->own.ptr);
@@ -117,7 +117,7 @@ const kf_block *kf_block_of(const kf_block *b, uint32_t operand)
     return b;
 }
 
-kofn_status kf_block_around(kf_block **out, kf_parcel *of, size_t lanes,
+kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
                             size_t rows, size_t cols)
 {
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
@@ -139,7 +139,7 @@ kofn_status kf_block_around(kf_block **out, kf_parcel *of, size_t lanes,
     for (size_t l = 0; l < lanes; l++)
         b->lane[l] = (kofn_matrix){(char *)of->m.data + l * each, rows, cols,
                                    cols, b->dtype};
-    b->of = kf_parcel_keep(of);
+    b->of = kf_buffer_keep(of);
     *out = b;
     return KOFN_OK;
 }

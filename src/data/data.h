@@ -11,44 +11,44 @@
 #include "code/code.h"
 #include "mat/mat.h"
 
-/* ---- parcels (parcel.c) -------------------------------------------------- */
+/* ---- buffers (buffer.c) -------------------------------------------------- */
 
-struct kf_parcel {
+struct kf_buffer {
     atomic_uint refs;
     kofn_matrix m;
     size_t capacity; /* bytes; 0: they are another's                 */
-    kf_parcel *of;   /* ... parcel's, which this one keeps           */
+    kf_buffer *of;   /* ... buffer's, which this one keeps           */
     void (*release)(void *from, void *own); /* ... or a transport's  */
     void *from, *own;
 };
 
 /* rows x cols, contiguous, not initialised. */
-kofn_status kf_parcel_new(kf_parcel **out, size_t rows, size_t cols,
+kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
                           kofn_dtype dtype);
-/* A view of a part of another parcel. */
-kofn_status kf_parcel_view(kf_parcel **out, kf_parcel *of,
+/* A view of a part of another buffer. */
+kofn_status kf_buffer_view(kf_buffer **out, kf_buffer *of,
                            const kofn_matrix *part);
-size_t kf_parcel_bytes(const kf_parcel *p); /* of its numbers; NULL: 0 */
+size_t kf_buffer_bytes(const kf_buffer *p); /* of its numbers; NULL: 0 */
 /* Around numbers that `release(from, own)` gives back. */
-kofn_status kf_parcel_around(kf_parcel **out, const kofn_matrix *m,
+kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own);
-/* Give a parcel that nobody else holds another shape; false when too small. */
-bool kf_parcel_reshape(kf_parcel *p, size_t rows, size_t cols,
+/* Give a buffer that nobody else holds another shape; false when too small. */
+bool kf_buffer_reshape(kf_buffer *p, size_t rows, size_t cols,
                        kofn_dtype dtype);
 
-/* Parcels to be used again. */
+/* Buffers to be used again. */
 typedef struct kf_pool {
-    kf_parcel **parcel;
+    kf_buffer **buffer;
     size_t count, cap;
 } kf_pool;
 
 /* One that nobody else holds any more, or a new one. */
 kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
-                         kofn_dtype dtype, kf_parcel **out);
+                         kofn_dtype dtype, kf_buffer **out);
 /* Takes the reference over; NULL is nothing.  A view, or one that there is no
  * memory to remember, is dropped. */
-void kf_pool_give(kf_pool *pool, kf_parcel *p);
+void kf_pool_give(kf_pool *pool, kf_buffer *p);
 void kf_pool_free(kf_pool *pool);
 
 /* ---- mixtures (mix.c) ---------------------------------------------------- */
@@ -126,7 +126,7 @@ struct kf_block {
     size_t row;        /* the first of its group's code that it answers */
     kofn_matrix *lane; /* dense: one view a lane; rows == 0 for zeros */
     void *owned;       /* what the coded lanes among them live in     */
-    kf_parcel *of;     /* ... or in what they came with                */
+    kf_buffer *of;     /* ... or in what they came with                */
     bool changes;      /* all of them do, each below the other, and are no
                           more what A is encoded to                      */
     void *velocity;    /* likewise, while there is momentum              */
@@ -186,7 +186,7 @@ typedef struct kf_side {
     size_t lanes;             /* that a mixture is made for: 1 if for all */
     kofn_dtype dtype;
     double by;
-    kf_parcel *common; /* what the seats of the group have in common, or NULL */
+    kf_buffer *common; /* what the seats of the group have in common, or NULL */
 } kf_side;
 /* A part of A in this direction: a part of U or V has as many columns. */
 kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
@@ -198,7 +198,7 @@ void kf_side_choose(kf_side *s, size_t group);
  * its block; a reference of the caller's own.  col: scratch, a number for each of
  * them. */
 kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
-                         kf_parcel **out);
+                         kf_buffer **out);
 /* Blocks with nothing in them, for pieces of what others hold. */
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
@@ -206,9 +206,9 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
 /* That of an operand, of those that a seat stores; NULL: there is none. */
 const kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 
-/* A block whose lanes are the first rows x cols numbers of a parcel, which it
+/* A block whose lanes are the first rows x cols numbers of a buffer, which it
  * keeps, those behind them, and so on. */
-kofn_status kf_block_around(kf_block **out, kf_parcel *of, size_t lanes,
+kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
                             size_t rows, size_t cols);
 
 /* Does the work asked for, of an input and a result of these shapes, fit this
@@ -220,7 +220,7 @@ kofn_status kf_work_fits(const kf_block *b, const kf_msg *m,
 kofn_status kf_data_compute(const kf_block *b, const kofn_matrix *in, size_t lo,
                             size_t hi, kofn_matrix *out);
 
-/* ---- sums of a function (subset.c) ---------------------------------------- */
+/* ---- sums of a function (subset.c) --------------------------------------- */
 
 kofn_status kf_subset_new(kf_subset **out, const kf_resident *r, kf_code *code,
                           size_t seat);
@@ -321,9 +321,9 @@ void kf_raise_back(const kf_levels *held, const kf_levels *raised,
  * code.  Here rows have numbers in the plan, as seats have. */
 typedef struct kf_messages {
     const kofn_plan *plan;
-    kf_parcel *plain; /* the input itself         */
+    kf_buffer *plain; /* the input itself         */
     kf_parts parts;   /* as it is cut             */
-    kf_parcel **row;  /* message of each row, so far */
+    kf_buffer **row;  /* message of each row, so far */
     size_t rows;
     kf_pool pool;
     bool lent; /* `parts` are of what is another's ...        */
@@ -348,7 +348,7 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
 kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
                             size_t hi);
 /* What goes to whoever answers this row; a reference of the caller's own. */
-kf_parcel *kf_messages_take(const kf_messages *m, size_t row);
+kf_buffer *kf_messages_take(const kf_messages *m, size_t row);
 void kf_messages_free(kf_messages *m);
 
 /* ---- decoding (decode.c) ------------------------------------------------- */

@@ -82,8 +82,8 @@ void kf_messages_forget(kf_messages *m, size_t row)
 void kf_messages_free(kf_messages *m)
 {
     for (size_t i = 0; i < m->rows; i++)
-        kf_parcel_drop(m->row[i]);
-    kf_parcel_drop(m->plain);
+        kf_buffer_drop(m->row[i]);
+    kf_buffer_drop(m->plain);
     kf_parts_free(&m->parts);
     kf_free(m->row);
     kf_pool_free(&m->pool);
@@ -100,9 +100,9 @@ static kofn_status know_row(kf_messages *m, size_t row)
     return KOFN_OK;
 }
 
-kf_parcel *kf_messages_take(const kf_messages *m, size_t row)
+kf_buffer *kf_messages_take(const kf_messages *m, size_t row)
 {
-    return kf_parcel_keep(coded(m->plan) ? m->row[row] : m->plain);
+    return kf_buffer_keep(coded(m->plan) ? m->row[row] : m->plain);
 }
 
 /* ---- mixtures that depend on the row ------------------------------------- */
@@ -123,7 +123,7 @@ static bool plain_part(const kf_messages *m, const kf_row *row)
            at < from + in->rows * in->cols * kf_dtype_size(in->dtype);
 }
 
-/* Parcels for the rows that have none, and what is to be mixed into them. */
+/* Buffers for the rows that have none, and what is to be mixed into them. */
 static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
                            size_t n, kf_mixed *mixed, size_t *count)
 {
@@ -131,7 +131,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
 
     for (size_t i = 0; i < n; i++) {
         const kf_seat *s;
-        kf_parcel **p;
+        kf_buffer **p;
 
         TRY(know_row(m, row[i]));
         p = &m->row[row[i]];
@@ -139,7 +139,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
             continue;
         TRY(kf_code_seat(code, kf_local(m->plan, row[i]), &s));
         if (plain_part(m, &s->E1[0])) {
-            TRY(kf_parcel_view(p, m->plain, &m->parts.part[s->E1[0].col[0]]));
+            TRY(kf_buffer_view(p, m->plain, &m->parts.part[s->E1[0].col[0]]));
             continue;
         }
         TRY(kf_pool_take(&m->pool, inner * rows, m->parts.cols,

@@ -17,10 +17,10 @@ void kf_block_drop(kf_block *b);
 size_t kf_block_bytes(const kf_block *b);
 
 /* Matrices on their way: contiguous, counted references. */
-typedef struct kf_parcel kf_parcel;
-kf_parcel *kf_parcel_keep(kf_parcel *p);
-void kf_parcel_drop(kf_parcel *p);
-kofn_matrix *kf_parcel_matrix(kf_parcel *p);
+typedef struct kf_buffer kf_buffer;
+kf_buffer *kf_buffer_keep(kf_buffer *p);
+void kf_buffer_drop(kf_buffer *p);
+kofn_matrix *kf_buffer_matrix(kf_buffer *p);
 typedef enum kf_msg_type {
     /* worker to coordinator */
     KF_MSG_HELLO = 1, /* worker: here I am                       */
@@ -43,8 +43,8 @@ typedef enum kf_msg_type {
                         of its block, likewise; without a block: all of its
                         blocks are whole now, and stored                */
     /* about one that is there and answers nothing */
-    KF_MSG_MUTE,   /* to the coordinator: worker is given up, as if gone */
-    KF_MSG_GIVE_UP /* to the port: worker is given up; without a BYE     */
+    KF_MSG_UNRESPONSIVE, /* to the coordinator: worker is given up, as if gone */
+    KF_MSG_EVICT /* to the port: worker is given up; without a BYE     */
 } kf_msg_type;
 
 /* What a worker does with its block, whose lanes are matrices of one shape,
@@ -83,8 +83,8 @@ typedef struct kf_msg {
     kf_how how;
     kf_block *block; /* STORE; WORK: to compute with, and then to forget;
                           NULL: with the one that is stored                 */
-    kf_parcel *in, *result;
-    kf_parcel *with; /* UPDATE: mixtures of V; `in` has those of U */
+    kf_buffer *in, *result;
+    kf_buffer *with; /* UPDATE: mixtures of V; `in` has those of U */
     kofn_change change;
     bool velocity; /* PIECE, WORK that reads: of that, not of A */
     kofn_status status;

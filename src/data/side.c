@@ -20,7 +20,7 @@ kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
 
 void kf_side_free(kf_side *s)
 {
-    kf_parcel_drop(s->common);
+    kf_buffer_drop(s->common);
     kf_parts_free(&s->parts);
     kf_free((void *)(uintptr_t)s->part);
 }
@@ -29,13 +29,13 @@ void kf_side_choose(kf_side *s, size_t group)
 {
     for (size_t i = 0; i < s->cut; i++)
         s->part[i] = &s->parts.part[group * s->cut + i];
-    kf_parcel_drop(s->common);
+    kf_buffer_drop(s->common);
     s->common = NULL;
 }
 
 /* The mixtures with these factors, lanes x cut, side by side. */
 static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
-                       kf_parcel **out)
+                       kf_buffer **out)
 {
     size_t rows = s->parts.rows, cols = s->parts.cols;
     kf_mixed *mixed = kf_new(s->lanes, sizeof *mixed);
@@ -44,7 +44,7 @@ static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
 
     *out = NULL;
     if (mixed && row)
-        st = kf_parcel_new(out, rows, s->lanes * cols, s->dtype);
+        st = kf_buffer_new(out, rows, s->lanes * cols, s->dtype);
     for (size_t i = 0; i < s->cut; i++)
         col[i] = (uint32_t)i;
     for (size_t l = 0; !st && l < s->lanes; l++) {
@@ -61,19 +61,19 @@ static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
     kf_free(mixed);
     kf_free(row);
     if (st) {
-        kf_parcel_drop(*out);
+        kf_buffer_drop(*out);
         *out = NULL;
     }
     return st;
 }
 
 kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
-                         kf_parcel **out)
+                         kf_buffer **out)
 {
     if (s->cut > 1)
         return mix(s, factor, col, out);
     if (!s->common)
         TRY(mix(s, (const double[]){1}, col, &s->common));
-    *out = kf_parcel_keep(s->common);
+    *out = kf_buffer_keep(s->common);
     return KOFN_OK;
 }

@@ -55,8 +55,8 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat)
     st = kf_side_take(&s->v, s->g, s->col, &m.with);
     if (!st)
         st = kf_block_change(block, &m);
-    kf_parcel_drop(m.in);
-    kf_parcel_drop(m.with);
+    kf_buffer_drop(m.in);
+    kf_buffer_drop(m.with);
     return st;
 }
 

@@ -65,7 +65,7 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r)
 
 /* Block or velocity as it lies, into the rows of a body from there on. */
 kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
-                         kf_parcel *body)
+                         kf_buffer *body)
 {
     size_t rows = b->lanes * b->rows;
     kofn_matrix part = {kf_at(&body->m, at, 0), rows, b->cols, b->cols,
@@ -73,44 +73,44 @@ kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
     kf_msg m = {.hi = b->rows, .how = KF_HOW_READ, .velocity = velocity};
     kofn_status st;
 
-    TRY(kf_parcel_view(&m.result, body, &part));
+    TRY(kf_buffer_view(&m.result, body, &part));
     m.in = m.result; /* there is none, and it is not looked at */
     st = kf_work_do(b, &m, NULL, NULL);
-    kf_parcel_drop(m.result);
+    kf_buffer_drop(m.result);
     return st;
 }
 
 kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
-                         kf_parcel **body, size_t *bytes)
+                         kf_buffer **body, size_t *bytes)
 {
     const kf_block *b = h->operand[note->group].block;
     size_t halves = b->velocity ? 2 : 1;
     kofn_status st;
 
-    TRY(kf_parcel_new(body, halves * b->lanes * b->rows, b->cols, KOFN_F64));
+    TRY(kf_buffer_new(body, halves * b->lanes * b->rows, b->cols, KOFN_F64));
     st = kf_lent_read(b, false, 0, *body);
     if (!st && halves == 2)
         st = kf_lent_read(b, true, b->lanes * b->rows, *body);
-    *bytes = kf_parcel_bytes(*body);
+    *bytes = kf_buffer_bytes(*body);
     if (st)
-        kf_parcel_drop(*body);
+        kf_buffer_drop(*body);
     return st;
 }
 
 /* ---- a block of numbers -------------------------------------------------- */
 
-static kofn_status put_half(kf_block *b, bool velocity, kf_parcel *all)
+static kofn_status put_half(kf_block *b, bool velocity, kf_buffer *all)
 {
     size_t rows = b->lanes * b->rows, n = rows * b->cols;
     kofn_matrix part = {(double *)all->m.data + (velocity ? n : 0), n, 1, 1,
                         KOFN_F64};
     kf_msg m = {.type = KF_MSG_PIECE, .hi = b->rows, .velocity = velocity};
-    kf_parcel *half;
+    kf_buffer *half;
     kofn_status st;
 
-    TRY(kf_parcel_view(&half, all, &part));
+    TRY(kf_buffer_view(&half, all, &part));
     st = kf_block_around(&m.block, half, b->lanes, b->rows, b->cols);
-    kf_parcel_drop(half);
+    kf_buffer_drop(half);
     TRY(st);
     st = kf_block_change(b, &m);
     kf_block_drop(m.block);
@@ -118,7 +118,7 @@ static kofn_status put_half(kf_block *b, bool velocity, kf_parcel *all)
 }
 
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kf_parcel *all, bool velocity, kf_block **out)
+                          kf_buffer *all, bool velocity, kf_block **out)
 {
     size_t which = seat;
     kofn_status st;
@@ -157,7 +157,7 @@ static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
 }
 
 kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
-                         kf_parcel *body)
+                         kf_buffer *body)
 {
     kf_changing *c = &h->changing;
     uint64_t each = h->course.stages - h->course.after;
@@ -174,7 +174,7 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
         return KOFN_OK;
     }
     TRY(kf_lent_block(o, note->seat, body,
-                      kf_parcel_bytes(body) > kf_lent_bytes(h, note->group),
+                      kf_buffer_bytes(body) > kf_lent_bytes(h, note->group),
                       &b));
     st = place_for(c, note->group, note->seat, r->peer, &l);
     if (st) {
@@ -327,7 +327,7 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         m->seat[i] = m->lent[i]->seat;
 }
 
-static kofn_status mix_half(making *m, bool velocity, kf_parcel *all)
+static kofn_status mix_half(making *m, bool velocity, kf_buffer *all)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
     kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
@@ -370,17 +370,17 @@ static kofn_status mix_block(making *m, uint32_t seat, kf_block **out)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
     bool velocity = move(m);
-    kf_parcel *all;
+    kf_buffer *all;
     kofn_status st;
 
-    TRY(kf_parcel_new(&all, (velocity ? 2 : 1) * e.lanes * e.rows, e.cols,
+    TRY(kf_buffer_new(&all, (velocity ? 2 : 1) * e.lanes * e.rows, e.cols,
                       KOFN_F64));
     st = mix_half(m, false, all);
     if (!st && velocity)
         st = mix_half(m, true, all);
     if (!st)
         st = kf_lent_block(m->of, seat, all, velocity, out);
-    kf_parcel_drop(all);
+    kf_buffer_drop(all);
     return st;
 }
 

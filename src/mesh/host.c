@@ -26,7 +26,7 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-kf_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
+kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat)
 {
     for (size_t i = 0; i < p->count; i++)
         if (p->piece[i].seat == seat)
@@ -34,22 +34,22 @@ kf_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat)
     return NULL;
 }
 
-/* Takes the parcel. */
+/* Takes the buffer. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kf_parcel *data)
+                         kofn_peer from, kf_buffer *data)
 {
     kf_pieces *p = &h->now[group];
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < p->count; i++)
         if (p->piece[i].seat == seat) {
-            kf_parcel_drop(p->piece[i].data);
+            kf_buffer_drop(p->piece[i].data);
             p->piece[i] = (kf_piece){seat, from, data};
             return KOFN_OK;
         }
     st = kf_grow(&p->piece, &p->cap, p->count, sizeof *p->piece);
     if (st) {
-        kf_parcel_drop(data);
+        kf_buffer_drop(data);
         return st;
     }
     p->piece[p->count++] = (kf_piece){seat, from, data};
@@ -60,7 +60,7 @@ static void drop_pieces(kf_pieces *p)
 {
     for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
         for (size_t i = 0; i < p[g].count; i++)
-            kf_parcel_drop(p[g].piece[i].data);
+            kf_buffer_drop(p[g].piece[i].data);
         p[g].count = 0;
     }
 }
@@ -69,20 +69,20 @@ void kf_host_advance(kf_host *h, kofn_mark at)
 {
     kf_pieces *p = h->before;
 
-    kf_jury_advance(h);
+    kf_comparison_advance(h);
     h->before = h->now;
     h->before_at = h->at;
     h->now = p;
     h->at = at;
     h->on = kf_host_product(h, at.t);
     drop_pieces(h->now);
-    kf_parcel_drop(h->packed);
-    kf_parcel_drop(h->in);
-    kf_parcel_drop(h->lowered);
+    kf_buffer_drop(h->packed);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
     h->packed = h->in = h->lowered = NULL;
-    h->audit.noise = 0;
-    h->audit.odd = false;
-    kf_jury_forget(h);
+    h->freivalds.noise = 0;
+    h->freivalds.odd = false;
+    kf_comparison_forget(h);
 }
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static kofn_status tick(kf_host *h)
 
 static kofn_status look_up(kf_host *h, kofn_time atmost)
 {
-    TRY(kf_mail_hear(h, atmost));
+    TRY(kf_mail_receive(h, atmost));
     return tick(h);
 }
 
@@ -147,7 +147,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
 
 static kofn_status compute(kf_host *h, const kf_node_task *t)
 {
-    kf_parcel *out;
+    kf_buffer *out;
     kofn_status st;
 
     h->status = KOFN_OK;
@@ -155,7 +155,7 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
     if (h->status)
         st = h->status;
     if (st || !kf_node_wanted(h->node, t)) {
-        kf_parcel_drop(out);
+        kf_buffer_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
     if (h->opt.spoil)
@@ -169,9 +169,9 @@ static kofn_status keep_result(kf_host *h, size_t group)
 {
     const kf_mesh_product *on = h->on;
     size_t lo, strips = kf_host_strips(on, group, &lo);
-    kf_parcel *p;
+    kf_buffer *p;
 
-    TRY(kf_parcel_new(&p, on->plan->layout.wants * strips, on->width,
+    TRY(kf_buffer_new(&p, on->plan->layout.wants * strips, on->width,
                       KOFN_F64));
     kf_data_gather(on->plan, 0, lo, lo + strips, &on->out->m, p->m.data);
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
@@ -189,7 +189,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
     for (size_t i = 0; i < d->seats && !st; i++) {
-        kf_parcel *p = kf_host_piece(&h->now[t->group], d->seat[i]);
+        kf_buffer *p = kf_host_piece(&h->now[t->group], d->seat[i]);
 
         source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
         if (!p)
@@ -206,10 +206,10 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
             kf_data_restore(plan, d, (kf_band){0, lo, lo + strips}, &back, out);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
-        h->audit.odd = true;
+        h->freivalds.odd = true;
     else
         TRY(st);
-    h->audit.noise = fmax(h->audit.noise, d->predicted);
+    h->freivalds.noise = fmax(h->freivalds.noise, d->predicted);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
     return done(h, t, false);
@@ -219,10 +219,10 @@ static kofn_status check(kf_host *h, const kf_node_task *t)
 {
     kf_node_event ev = {.type = KF_NODE_DONE, .task = t};
 
-    TRY(kf_jury_check(h, t, &ev));
+    TRY(kf_comparison_check(h, t, &ev));
     ev.now = kf_host_now(h);
     TRY(kf_host_step(h, &ev));
-    return h->jury.ours ? kf_jury_appeal(h, t) : KOFN_OK;
+    return h->comparison.ours ? kf_comparison_appeal(h, t) : KOFN_OK;
 }
 
 static kofn_status update(kf_host *h, const kf_node_task *t)
@@ -230,10 +230,10 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     kofn_node_view view;
     bool final = false;
 
-    if (t->type == KF_NODE_TASK_ALONE)
-        TRY(kf_audit_make(h));
+    if (t->type == KF_NODE_TASK_SOLO)
+        TRY(kf_mesh_freivalds_make(h));
     else
-        TRY(kf_audit_next(h));
+        TRY(kf_mesh_freivalds_next(h));
     TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
                           h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
@@ -250,8 +250,8 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
         TRY(kf_changing_turn(h));
     else if (!final) /* who has kept the last would make one more of it */
         TRY(kf_keep_turn(h));
-    TRY(kf_claim_tell(h));
-    return kf_audit_tell(h);
+    TRY(kf_vector_quorum_tell(h));
+    return kf_mesh_freivalds_tell(h);
 }
 
 static kofn_status work(kf_host *h, bool *worked)
@@ -273,7 +273,7 @@ static kofn_status work(kf_host *h, bool *worked)
     case KF_NODE_TASK_DECODE:
         return decode(h, t);
     case KF_NODE_TASK_UPDATE:
-    case KF_NODE_TASK_ALONE:
+    case KF_NODE_TASK_SOLO:
         return update(h, t);
     case KF_NODE_TASK_NONE:
         break;
@@ -454,7 +454,7 @@ static kofn_status make_node(kf_host *h)
 static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
     TRY(kf_host_stages_new(h, v));
-    TRY(kf_parcel_new(&h->v, v->rows, 1, KOFN_F64));
+    TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = job_of(h);
     h->keeping.job = kept_job_of(h);
@@ -527,15 +527,15 @@ void kf_host_free(kf_host *h)
     if (!h)
         return;
     kf_mail_free(h);
-    kf_claim_drop(h);
-    kf_jury_free(h);
-    kf_parcel_drop(h->packed);
-    kf_parcel_drop(h->in);
-    kf_parcel_drop(h->lowered);
+    kf_vector_quorum_drop(h);
+    kf_comparison_free(h);
+    kf_buffer_drop(h->packed);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
     kf_messages_free(&h->messages);
     free_pieces(h->now);
     free_pieces(h->before);
-    kf_parcel_drop(h->v);
+    kf_buffer_drop(h->v);
     kf_node_free(h->node);
     kf_keep_close(h);
     kf_host_stages_free(h);
@@ -568,7 +568,7 @@ static kofn_status live(kf_host *h)
         if (h->waits && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;
         if (!worked && atmost > 0)
-            TRY(kf_mail_hear(h, atmost));
+            TRY(kf_mail_receive(h, atmost));
     }
 }
 

@@ -13,7 +13,7 @@
 typedef struct kf_piece {
     uint32_t seat;
     kofn_peer from; /* KF_OURS: made here */
-    kf_parcel *data;
+    kf_buffer *data;
 } kf_piece;
 
 typedef struct kf_pieces {
@@ -58,38 +58,38 @@ typedef struct kf_route {
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
-typedef struct kf_claim {
+typedef struct kf_vector_quorum {
     kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
     kf_route sender;        /* who sent it, as it was then              */
     kf_note note;
-    kf_parcel *body; /* NULL: none came */
+    kf_buffer *body; /* NULL: none came */
     uint64_t merged; /* the last that was like ours, and taken for that */
-} kf_claim;
+} kf_vector_quorum;
 
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
 
-#define KF_AUDITS 4 /* rows, all of which must be passed */
+#define KF_FREIVALDS_SUMS 4 /* rows, all of which must be passed */
 
 /* Secret rows times A, or for left products A times secret columns.  A wrong
- * product passes the check of audit.c only by chance for whoever does not know
+ * product passes the check of freivalds.c only by chance for whoever does not know
  * them. */
 typedef struct kf_secret {
-    double *row;   /* KF_AUDITS by row of A: +- 1/2 to 1 */
-    double *times; /* KF_AUDITS by column: row A         */
+    double *row;   /* KF_FREIVALDS_SUMS by row of A: +- 1/2 to 1 */
+    double *times; /* KF_FREIVALDS_SUMS by column: row A         */
     double *most;  /* of the first: |row| |A|            */
 } kf_secret;
 
 /* What is known against the product that is being made. */
-typedef struct kf_audit {
+typedef struct kf_mesh_freivalds {
     double noise;                  /* of what it is made of    */
     bool odd;                      /* some of it is not finite */
     kofn_peer liar[KF_MOST_LIARS]; /* found, and not told yet  */
     size_t liars;
     size_t remade; /* products so far that did not pass */
-} kf_audit;
+} kf_mesh_freivalds;
 
 /* Where errors are looked for in pieces. */
-typedef struct kf_jury {
+typedef struct kf_comparison {
     uint64_t secret; /* of the weights that they are compared with */
     uint32_t number; /* of the comparison                          */
     double *input;   /* what h->in is measured by, or NULL         */
@@ -97,7 +97,7 @@ typedef struct kf_jury {
     size_t cap;
     bool ours;      /* a piece of ours was wrong */
     kf_blame blame; /* of all who are not excluded */
-} kf_jury;
+} kf_comparison;
 
 /* A matrix, and the block of it that is here. */
 typedef struct kf_mesh_operand {
@@ -156,7 +156,7 @@ typedef struct kf_mesh_product {
     kf_mesh_operand *of;
     size_t groups, width; /* columns of a piece                 */
     kf_code *code;        /* what inputs that are cut are mixed with */
-    kf_parcel *out;       /* what is being made */
+    kf_buffer *out;       /* what is being made */
     kf_secret secret;
     double *norms; /* of A, as results are measured by: rows, or of left
                       products columns; NULL: not looked at yet, or A
@@ -168,7 +168,7 @@ typedef struct kf_waiting {
     kofn_peer peer;
     kf_note_type type;
     unsigned char head[KF_NOTE_HEAD];
-    kf_parcel *body; /* or NULL */
+    kf_buffer *body; /* or NULL */
     size_t bytes;
     bool urgent;
 } kf_waiting;
@@ -198,16 +198,16 @@ typedef struct kf_host {
     uint32_t seat; /* whose the blocks are  */
 
     kofn_mark at;       /* of v            */
-    kf_parcel *v;       /* rows x 1        */
-    kf_parcel *packed;  /* v as it is sent, or NULL */
-    kf_parcel *in;      /* what is made of v to be multiplied, or NULL ... */
-    kf_parcel *lowered; /* ... as it goes with blocks, whose lines are raised */
+    kf_buffer *v;       /* rows x 1        */
+    kf_buffer *packed;  /* v as it is sent, or NULL */
+    kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
+    kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     size_t largest;       /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
-    kf_claim claim;
-    kf_audit audit;
-    kf_jury jury;
+    kf_vector_quorum vector_quorum;
+    kf_mesh_freivalds freivalds;
+    kf_comparison comparison;
     double scalar[KOFN_SCALARS];
     kf_pieces *now, *before; /* by group        */
     kofn_mark before_at;
@@ -240,9 +240,9 @@ kofn_status kf_host_pass(kf_host *h, bool *worked);
 /* host.c */
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* NULL when it is not here. */
-kf_parcel *kf_host_piece(const kf_pieces *p, uint32_t seat);
+kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
-                         kofn_peer from, kf_parcel *data);
+                         kofn_peer from, kf_buffer *data);
 kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
@@ -266,7 +266,7 @@ kofn_status kf_host_input(kf_host *h);
  * group.  KOFN_AGAIN when it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
-                            kf_parcel **out);
+                            kf_buffer **out);
 
 /* change.c */
 kofn_status kf_changing_new(kf_host *h);
@@ -300,13 +300,13 @@ kofn_status kf_changing_settle(kf_host *h);
 bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand);
 /* A block, or its velocity, as it lies, into rows at, at + 1, ... of a body. */
 kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
-                         kf_parcel *body);
+                         kf_buffer *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
 /* A block of that seat with these numbers, and those of its velocity behind
  * them, if they are there. */
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kf_parcel *all, bool velocity, kf_block **out);
+                          kf_buffer *all, bool velocity, kf_block **out);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
 /* It asks for our blocks. */
@@ -314,9 +314,9 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r);
 /* Bytes of a block, without its velocity. */
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
 kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
-                         kf_parcel **body, size_t *bytes);
+                         kf_buffer **body, size_t *bytes);
 kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
-                         kf_parcel *body);
+                         kf_buffer *body);
 
 /* keep.c */
 /* Finds what was kept, if it is to go on with it, and begins at the last. */
@@ -325,14 +325,14 @@ void kf_keep_close(kf_host *h);
 /* A turn is over. */
 kofn_status kf_keep_turn(kf_host *h);
 /* It has that iterate on disk. */
-kofn_status kf_keep_hear(kf_host *h, kf_route *r, kofn_mark at);
+kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
 kofn_status kf_keep_load(kf_host *h, uint32_t seat);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
-kofn_status kf_mesh_vector_body(kf_host *h, kf_parcel **body, size_t *bytes);
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_parcel *body);
+kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);
@@ -346,59 +346,60 @@ size_t kf_mesh_norms_count(const kf_host *h);
 void kf_mesh_norms_pack(const kf_host *h, char *to);
 void kf_mesh_norms_take(kf_host *h, const char *from);
 
-/* witness.c */
+/* block_comparison.c */
 /* Do the blocks that are lent agree?  Those that are wrong are dropped.  KOFN_TOOFEW:
  * there must be more. */
 kofn_status kf_lent_compare(kf_host *h, uint32_t operand);
 
-/* audit.c */
+/* freivalds.c */
 kofn_status kf_secret_new(kf_mesh_product *p);
 void kf_secret_free(kf_secret *s);
 /* Is what was made the product?  Where it is not it is made so, and whoever
  * sent what made it wrong is to be told. */
-kofn_status kf_audit_next(kf_host *h);
+kofn_status kf_mesh_freivalds_next(kf_host *h);
 /* Makes it from A alone. */
-kofn_status kf_audit_make(kf_host *h);
+kofn_status kf_mesh_freivalds_make(kf_host *h);
 /* It is told when the iterate is made.  Who finds no room lies again. */
-void kf_audit_accuse(kf_audit *a, kofn_peer peer);
+void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer);
 /* Tells the coordinator, when the iterate is made. */
-kofn_status kf_audit_tell(kf_host *h);
+kofn_status kf_mesh_freivalds_tell(kf_host *h);
 /* Some of it was decoded by others. */
-void kf_audit_widen(kf_host *h);
+void kf_mesh_freivalds_widen(kf_host *h);
 
-/* jury.c */
+/* comparison.c */
 /* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
-kofn_status kf_jury_check(kf_host *h, const kf_node_task *t, kf_node_event *ev);
+kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
+                                kf_node_event *ev);
 /* Weights for a comparison, its own. */
-kofn_status kf_jury_weights(kf_host *h, struct kf_check *c);
+kofn_status kf_comparison_weights(kf_host *h, struct kf_check *c);
 /* It sent what is wrong. */
-void kf_jury_strike(kf_host *h, kofn_peer peer, uint32_t seat);
+void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* This iterate is over: who was compared in it was right, or wrong. */
-void kf_jury_advance(kf_host *h);
+void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
-kofn_status kf_jury_appeal(kf_host *h, const kf_node_task *t);
+kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
 /* The input is another one. */
-void kf_jury_forget(kf_host *h);
-void kf_jury_free(kf_host *h);
+void kf_comparison_forget(kf_host *h);
+void kf_comparison_free(kf_host *h);
 
-/* claim.c */
+/* vector_quorum.c */
 /* Our own fingerprint, as it travels. */
-uint64_t kf_claim_own(const kf_host *h, uint64_t key);
+uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key);
 /* `incarnation` was asked for its iterate: all others are for its
  * fingerprint. */
-kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
-                         const kf_note *ask);
+kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
+                                 const kf_note *ask);
 /* What comes of it.  Takes over the body of a VECTOR that was asked for. */
-void kf_claim_print(kf_route *r, const kf_note *note);
+void kf_vector_quorum_print(kf_route *r, const kf_note *note);
 /* It asked for fingerprints: of this iterate, and of some that follow. */
-void kf_claim_asked(kf_route *r, uint64_t key);
+void kf_vector_quorum_asked(kf_route *r, uint64_t key);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
-kofn_status kf_claim_tell(kf_host *h);
-void kf_claim_vector(kf_host *h, const kf_route *r, const kf_note *note,
-                     kf_parcel *body);
+kofn_status kf_vector_quorum_tell(kf_host *h);
+void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                             kf_buffer *body);
 /* Have enough others confirmed it?  Then it is handed over. */
-bool kf_claim_ready(kf_host *h, kf_note *note, kf_parcel **body);
-void kf_claim_drop(kf_host *h);
+bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
+void kf_vector_quorum_drop(kf_host *h);
 
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
@@ -408,7 +409,7 @@ kf_route *kf_mail_route(const kf_host *h, kofn_peer peer);
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
-kofn_status kf_mail_hear(kf_host *h, kofn_time atmost);
+kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
 void kf_mail_free(kf_host *h);

@@ -75,13 +75,13 @@ static kofn_status put(kf_out *o, uint64_t *sum, const void *bytes, size_t n)
 
 static kofn_status put_vector(kf_host *h, kf_out *o, uint64_t *sum)
 {
-    kf_parcel *body;
+    kf_buffer *body;
     size_t bytes;
     kofn_status st;
 
     TRY(kf_mesh_vector_body(h, &body, &bytes));
     st = put(o, sum, body->m.data, bytes);
-    kf_parcel_drop(body);
+    kf_buffer_drop(body);
     return st;
 }
 
@@ -89,7 +89,7 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
                              uint64_t *sum)
 {
     uint64_t bytes = 0;
-    kf_parcel *body;
+    kf_buffer *body;
     kofn_status st;
 
     if (kf_lent_bytes(h, operand) == 0) /* it does not change */
@@ -98,7 +98,7 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
     st = put(o, sum, &bytes, sizeof bytes);
     if (!st)
         st = put(o, sum, body->m.data, bytes);
-    kf_parcel_drop(body);
+    kf_buffer_drop(body);
     return st;
 }
 
@@ -245,7 +245,7 @@ kofn_status kf_keep_turn(kf_host *h)
     return keep_those_that_all_have(h);
 }
 
-kofn_status kf_keep_hear(kf_host *h, kf_route *r, kofn_mark at)
+kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at)
 {
     if (!h->opt.keep)
         return KOFN_OK;
@@ -263,7 +263,7 @@ static kofn_status damaged(const char *path)
                    path);
 }
 
-static kofn_status read_whole(const char *path, kf_parcel **out)
+static kofn_status read_whole(const char *path, kf_buffer **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     kofn_status st = KOFN_OK;
@@ -278,7 +278,7 @@ static kofn_status read_whole(const char *path, kf_parcel **out)
     else if (s.st_size < (off_t)(sizeof(head) + 8) || s.st_size % 8 != 0)
         st = damaged(path);
     if (!st)
-        st = kf_parcel_new(out, (size_t)s.st_size / 8, 1, KOFN_F64);
+        st = kf_buffer_new(out, (size_t)s.st_size / 8, 1, KOFN_F64);
     while (!st && have < (size_t)s.st_size) {
         ssize_t n =
             read(fd, (char *)(*out)->m.data + have, (size_t)s.st_size - have);
@@ -294,10 +294,10 @@ static kofn_status read_whole(const char *path, kf_parcel **out)
 }
 
 /* The next part; false: there is not so much. */
-static bool next_part(kf_parcel *all, size_t *at, size_t n, uint64_t *sum,
+static bool next_part(kf_buffer *all, size_t *at, size_t n, uint64_t *sum,
                       const void **part)
 {
-    size_t bytes = kf_parcel_bytes(all);
+    size_t bytes = kf_buffer_bytes(all);
 
     if (n > bytes || *at > bytes - n)
         return false;
@@ -312,7 +312,7 @@ typedef struct places {
     size_t vector, *block, *bytes;
 } places;
 
-static bool find_places(const kf_host *h, kf_parcel *all, const kf_kept *k,
+static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
                         places *p)
 {
     uint64_t sum = 0, bytes;
@@ -341,28 +341,28 @@ static bool find_places(const kf_host *h, kf_parcel *all, const kf_kept *k,
         if (bytes && !next_part(all, &at, bytes, &sum, &part))
             return false;
     }
-    return at + 8 == kf_parcel_bytes(all) &&
+    return at + 8 == kf_buffer_bytes(all) &&
            memcmp((char *)all->m.data + at, &sum, 8) == 0;
 }
 
-static kofn_status view_of(kf_parcel *all, size_t at, size_t bytes,
-                           kf_parcel **out)
+static kofn_status view_of(kf_buffer *all, size_t at, size_t bytes,
+                           kf_buffer **out)
 {
     kofn_matrix part = {(char *)all->m.data + at, bytes / 8, 1, 1, KOFN_F64};
 
-    return kf_parcel_view(out, all, &part);
+    return kf_buffer_view(out, all, &part);
 }
 
 /* Whole, and `take` is told where all lies in it. */
 static kofn_status with_file(kf_host *h, const kf_kept *k,
                              kofn_status (*take)(kf_host *h, const kf_kept *k,
-                                                 kf_parcel *all,
+                                                 kf_buffer *all,
                                                  const places *p))
 {
     size_t n = h->program.operands;
     places p = {.block = kf_zero(n, sizeof *p.block),
                 .bytes = kf_zero(n, sizeof *p.bytes)};
-    kf_parcel *all = NULL;
+    kf_buffer *all = NULL;
     char path[LONGEST];
     kofn_status st = p.block && p.bytes ? KOFN_OK : KOFN_NOMEM;
 
@@ -374,25 +374,25 @@ static kofn_status with_file(kf_host *h, const kf_kept *k,
         st = damaged(path);
     if (!st)
         st = take(h, k, all, &p);
-    kf_parcel_drop(all);
+    kf_buffer_drop(all);
     kf_free(p.block);
     kf_free(p.bytes);
     return st;
 }
 
-static kofn_status take_vector(kf_host *h, const kf_kept *k, kf_parcel *all,
+static kofn_status take_vector(kf_host *h, const kf_kept *k, kf_buffer *all,
                                const places *p)
 {
-    kf_parcel *body;
+    kf_buffer *body;
     kofn_status st;
 
     TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
     st = kf_mesh_vector_take(h, k->at, body);
-    kf_parcel_drop(body);
+    kf_buffer_drop(body);
     return st;
 }
 
-static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_parcel *all,
+static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
                                const places *p)
 {
     kofn_status st = KOFN_OK;
@@ -400,14 +400,14 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_parcel *all,
     for (uint32_t i = 0; i < h->program.operands && !st; i++) {
         kf_mesh_operand *o = &h->operand[i];
         kf_block *block = NULL;
-        kf_parcel *body;
+        kf_buffer *body;
 
         if (p->bytes[i] == 0)
             continue;
         TRY(view_of(all, p->block[i], p->bytes[i], &body));
         st = kf_lent_block(o, k->seat, body, p->bytes[i] > kf_lent_bytes(h, i),
                            &block);
-        kf_parcel_drop(body);
+        kf_buffer_drop(body);
         if (st)
             return st;
         kf_block_drop(o->block);

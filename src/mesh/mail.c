@@ -76,9 +76,9 @@ static bool speaks_for(const kf_host *h, kf_route *r,
 
 /* ---- out ----------------------------------------------------------------- */
 
-static void sent(void *parcel)
+static void sent(void *buffer)
 {
-    kf_parcel_drop(parcel);
+    kf_buffer_drop(buffer);
 }
 
 /* The body is kept while it is under way. */
@@ -87,13 +87,13 @@ static kofn_status try_send(kf_host *h, const kf_waiting *w)
     kofn_status st;
 
     if (w->body)
-        kf_parcel_keep(w->body);
+        kf_buffer_keep(w->body);
     st = h->t->send(h->t, w->peer, w->head, sizeof w->head,
                     &(kofn_lent){w->body ? w->body->m.data : NULL, w->bytes,
                                  w->body ? sent : NULL, w->body},
                     w->urgent);
     if (st == KOFN_AGAIN)
-        kf_parcel_drop(w->body);
+        kf_buffer_drop(w->body);
     return st;
 }
 
@@ -114,7 +114,7 @@ static void drop_waiting(kf_host *h, kofn_peer peer)
         if (h->waiting[i].peer != peer)
             h->waiting[kept++] = h->waiting[i];
         else
-            kf_parcel_drop(h->waiting[i].body);
+            kf_buffer_drop(h->waiting[i].body);
     h->waits = kept;
 }
 
@@ -129,7 +129,7 @@ static void send_waiting(kf_host *h)
         if (waits_for(h, w->peer, kept) || try_send(h, w) == KOFN_AGAIN)
             h->waiting[kept++] = *w;
         else
-            kf_parcel_drop(w->body);
+            kf_buffer_drop(w->body);
     }
     h->waits = kept;
 }
@@ -186,38 +186,38 @@ static kofn_status post(kf_host *h, kf_waiting w)
         st = find_place(h, &w, &place);
     else
         st = KOFN_OK;
-    kf_parcel_drop(place ? place->body : w.body);
+    kf_buffer_drop(place ? place->body : w.body);
     if (place)
         *place = w;
     return st;
 }
 
-static kofn_status bytes_body(const kf_note *note, kf_parcel **body,
+static kofn_status bytes_body(const kf_note *note, kf_buffer **body,
                               size_t *bytes)
 {
     *bytes = kf_note_bytes(note);
     if (*bytes == 0)
         return KOFN_OK;
-    TRY(kf_parcel_new(body, kf_ceil_div(*bytes, 8), 1, KOFN_F64));
+    TRY(kf_buffer_new(body, kf_ceil_div(*bytes, 8), 1, KOFN_F64));
     kf_note_pack(note, (*body)->m.data);
     return KOFN_OK;
 }
 
 /* NULL when it is not here any more. */
-static kf_parcel *piece_body(const kf_host *h, const kf_note *note)
+static kf_buffer *piece_body(const kf_host *h, const kf_note *note)
 {
     bool now = note->at.t == h->at.t && note->at.line == h->at.line;
     bool before =
         note->at.t == h->before_at.t && note->at.line == h->before_at.line;
-    kf_parcel *p;
+    kf_buffer *p;
 
     if (!now && !before)
         return NULL;
     p = kf_host_piece(&(now ? h->now : h->before)[note->group], note->seat);
-    return p ? kf_parcel_keep(p) : NULL;
+    return p ? kf_buffer_keep(p) : NULL;
 }
 
-static kofn_status body_of(kf_host *h, const kf_note *note, kf_parcel **body,
+static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
                            size_t *bytes)
 {
     *body = NULL;
@@ -231,7 +231,7 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_parcel **body,
     *body = piece_body(h, note);
     if (!*body)
         return KOFN_AGAIN;
-    *bytes = kf_parcel_bytes(*body);
+    *bytes = kf_buffer_bytes(*body);
     return KOFN_OK;
 }
 
@@ -266,7 +266,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT) /* `coded` was the key to make it with */
-        out.coded = kf_claim_own(h, note->coded);
+        out.coded = kf_vector_quorum_own(h, note->coded);
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
@@ -277,7 +277,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
     if (note->type == KF_NOTE_ASK)
-        TRY(kf_claim_ask(h, to, note));
+        TRY(kf_vector_quorum_ask(h, to, note));
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation == to && !h->route[i].over)
             TRY(kf_mail_to(h, h->route[i].peer, note));
@@ -351,10 +351,10 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
 }
 
 /* The whole body in memory of our own: it is checked before it counts. */
-static kofn_status fetch(kf_host *h, kofn_packet *p, kf_parcel **body)
+static kofn_status fetch(kf_host *h, kofn_packet *p, kf_buffer **body)
 {
     kofn_status st =
-        kf_parcel_new(body, kf_ceil_div(p->body_bytes, 8), 1, KOFN_F64);
+        kf_buffer_new(body, kf_ceil_div(p->body_bytes, 8), 1, KOFN_F64);
 
     if (st)
         return st;
@@ -363,7 +363,7 @@ static kofn_status fetch(kf_host *h, kofn_packet *p, kf_parcel **body)
     else
         st = h->t->fetch(h->t, p, (*body)->m.data);
     if (st || !kf_note_whole(p->head, (*body)->m.data, p->body_bytes)) {
-        kf_parcel_drop(*body);
+        kf_buffer_drop(*body);
         *body = NULL;
         return st ? st : KOFN_AGAIN;
     }
@@ -404,22 +404,22 @@ static void put_result(kf_host *h, size_t group, const double *from)
 }
 
 static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
-                        kf_parcel *body)
+                        kf_buffer *body)
 {
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_take(h, note->at, body);
-    (void)kf_parcel_reshape(body, body->m.rows / h->on->width, h->on->width,
+    (void)kf_buffer_reshape(body, body->m.rows / h->on->width, h->on->width,
                             KOFN_F64);
     if (note->seat == KOFN_NO_SEAT) {
         put_result(h, note->group, body->m.data);
-        kf_audit_widen(h);
+        kf_mesh_freivalds_widen(h);
     }
-    return kf_host_keep(h, note->group, note->seat, from, kf_parcel_keep(body));
+    return kf_host_keep(h, note->group, note->seat, from, kf_buffer_keep(body));
 }
 
 /* KOFN_AGAIN: it is dropped. */
 static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
-                               kf_parcel **body, void **room)
+                               kf_buffer **body, void **room)
 {
     size_t want;
 
@@ -439,8 +439,8 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
     return KOFN_OK;
 }
 
-static kofn_status hear_note(kf_host *h, const kf_route *from,
-                             const kf_note *note, kf_parcel *body)
+static kofn_status receive_note(kf_host *h, const kf_route *from,
+                                const kf_note *note, kf_buffer *body)
 {
     kofn_peer peer = from->peer;
     bool take;
@@ -450,26 +450,26 @@ static kofn_status hear_note(kf_host *h, const kf_route *from,
 }
 
 /* An iterate is handed over only when it is confirmed. */
-static kofn_status hear_claim(kf_host *h, kf_route *r, const kf_note *note,
-                              kf_parcel *body)
+static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
+                                      const kf_note *note, kf_buffer *body)
 {
     kf_note ready;
-    kf_parcel *its;
+    kf_buffer *its;
     kofn_status st;
 
     if (note->type == KF_NOTE_VECTOR)
-        kf_claim_vector(h, r, note, body);
+        kf_vector_quorum_vector(h, r, note, body);
     else
-        kf_claim_print(r, note);
-    if (!kf_claim_ready(h, &ready, &its))
+        kf_vector_quorum_print(r, note);
+    if (!kf_vector_quorum_ready(h, &ready, &its))
         return KOFN_OK;
-    st = hear_note(h, &h->claim.sender, &ready, its);
-    kf_parcel_drop(its);
+    st = receive_note(h, &h->vector_quorum.sender, &ready, its);
+    kf_buffer_drop(its);
     return st;
 }
 
-static kofn_status hear_from(kf_host *h, kofn_peer peer, const kf_note *note,
-                             kf_parcel *body)
+static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
+                                kf_buffer *body)
 {
     kf_route *r;
 
@@ -479,11 +479,11 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return KOFN_OK;
     }
     if (note->type == KF_NOTE_ASK && note->coded)
-        kf_claim_asked(r, note->coded);
+        kf_vector_quorum_asked(r, note->coded);
     switch (note->type) {
     case KF_NOTE_VECTOR:
     case KF_NOTE_PRINT:
-        return hear_claim(h, r, note, body);
+        return hear_vector_quorum(h, r, note, body);
     case KF_NOTE_BYE:
         return kf_mail_shun(h, peer, false);
     case KF_NOTE_READ:
@@ -491,9 +491,9 @@ static kofn_status hear_from(kf_host *h, kofn_peer peer, const kf_note *note,
     case KF_NOTE_BLOCK:
         return kf_lent_take(h, r, note, body);
     case KF_NOTE_KEPT:
-        return kf_keep_hear(h, r, note->at);
+        return kf_keep_receive(h, r, note->at);
     default:
-        return hear_note(h, r, note, body);
+        return receive_note(h, r, note, body);
     }
 }
 
@@ -528,10 +528,10 @@ static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
     return r->credit > -FLOOD ? KOFN_OK : part(h, r, true, KF_NODE_WENT);
 }
 
-static kofn_status hear_packet(kf_host *h, kofn_packet *p)
+static kofn_status receive_packet(kf_host *h, kofn_packet *p)
 {
     kf_note note;
-    kf_parcel *body = NULL;
+    kf_buffer *body = NULL;
     void *room = NULL;
     bool heard = false;
     kofn_status st = admit(h, p->peer, &heard);
@@ -544,9 +544,9 @@ static kofn_status hear_packet(kf_host *h, kofn_packet *p)
         h->foreign++;
         st = KOFN_OK;
     } else if (!st) {
-        st = hear_from(h, p->peer, &note, body);
+        st = receive_from(h, p->peer, &note, body);
     }
-    kf_parcel_drop(body);
+    kf_buffer_drop(body);
     kf_free(room);
     return st;
 }
@@ -609,7 +609,7 @@ static kofn_status lose_all(kf_host *h)
                       (unsigned long long)view.at.t);
 }
 
-kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
+kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
 {
     /* No more at a time than may be here: the alarm must be heard too. */
     for (size_t i = 0; i < 1024; i++) {
@@ -626,7 +626,7 @@ kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
         else if (p.what == KOFN_WENT)
             TRY(went(h, p.peer));
         else
-            TRY(hear_packet(h, &p));
+            TRY(receive_packet(h, &p));
     }
     send_waiting(h);
     return KOFN_OK;
@@ -635,7 +635,7 @@ kofn_status kf_mail_hear(kf_host *h, kofn_time atmost)
 void kf_mail_free(kf_host *h)
 {
     for (size_t i = 0; i < h->waits; i++)
-        kf_parcel_drop(h->waiting[i].body);
+        kf_buffer_drop(h->waiting[i].body);
     kf_free(h->waiting);
     kf_free(h->route);
 }

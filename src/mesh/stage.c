@@ -225,7 +225,7 @@ static kofn_status product_new(kf_host *h, size_t i)
     TRY(kf_code_new(&p->code, p->plan));
     if (h->program.change && !s->read)
         TRY(check_lines(p, i, s->left));
-    TRY(kf_parcel_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
+    TRY(kf_buffer_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
                       KOFN_F64));
     h->largest =
         kf_max(h->largest,
@@ -256,7 +256,7 @@ void kf_host_stages_free(kf_host *h)
     for (size_t i = 0; h->product && i < h->program.stages; i++) {
         kf_code_free(h->product[i].code);
         kofn_plan_free(h->product[i].reader);
-        kf_parcel_drop(h->product[i].out);
+        kf_buffer_drop(h->product[i].out);
         kf_secret_free(&h->product[i].secret);
         kf_free(h->product[i].norms);
     }
@@ -287,7 +287,7 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
 {
     kofn_matrix m = {h->v->m.data, rows, cols, cols, KOFN_F64};
 
-    return kf_parcel_view(&h->in, h->v, &m);
+    return kf_buffer_view(&h->in, h->v, &m);
 }
 
 /* Lines of the input's own are not raised: nodes whose vectors differ by rounding
@@ -298,11 +298,11 @@ static kofn_status lower_input(kf_host *h)
     const kofn_matrix *in = &h->in->m;
 
     if (!kf_raise_lowers(held, h->on->plan)) {
-        h->lowered = kf_parcel_keep(h->in);
+        h->lowered = kf_buffer_keep(h->in);
         return KOFN_OK;
     }
-    TRY(kf_parcel_new(&h->lowered, in->rows, in->cols, KOFN_F64));
-    memcpy(h->lowered->m.data, in->data, kf_parcel_bytes(h->in));
+    TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, KOFN_F64));
+    memcpy(h->lowered->m.data, in->data, kf_buffer_bytes(h->in));
     kf_raise_lower(held, h->on->plan, &h->lowered->m);
     return kf_mat_check_finite(&h->lowered->m,
                                "what is to be multiplied, with what the matrix "
@@ -316,7 +316,7 @@ static kofn_status make_input(kf_host *h)
 
     if (!h->program.input && !h->on->reader)
         return view_vector(h, rows, cols);
-    TRY(kf_parcel_new(&h->in, rows, cols, KOFN_F64));
+    TRY(kf_buffer_new(&h->in, rows, cols, KOFN_F64));
     if (h->on->reader)
         return KOFN_OK;
     TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
@@ -337,7 +337,7 @@ kofn_status kf_host_input(kf_host *h)
 }
 
 /* What goes with a seat; a reference of the caller's own. */
-static kofn_status message_for(kf_host *h, uint32_t seat, kf_parcel **out)
+static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
 {
     size_t row = seat;
 
@@ -346,14 +346,14 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kf_parcel **out)
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
     } else {
-        *out = kf_parcel_keep(h->lowered);
+        *out = kf_buffer_keep(h->lowered);
     }
     return KOFN_OK;
 }
 
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
-                            kf_parcel **out)
+                            kf_buffer **out)
 {
     const kf_mesh_product *p = h->on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
@@ -364,13 +364,13 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
     kofn_status st;
 
     TRY(message_for(h, seat, &m.in)); /* another iterate may come meanwhile */
-    st = kf_parcel_new(&m.result, strips * p->plan->layout.lanes, p->width,
+    st = kf_buffer_new(&m.result, strips * p->plan->layout.lanes, p->width,
                        KOFN_F64);
     if (!st)
         st = kf_work_do(block, &m, stopped, h);
-    kf_parcel_drop(m.in);
+    kf_buffer_drop(m.in);
     if (st) {
-        kf_parcel_drop(m.result);
+        kf_buffer_drop(m.result);
         m.result = NULL;
     }
     *out = m.result;

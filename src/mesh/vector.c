@@ -9,14 +9,14 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
 }
 
 /* One for all who ask. */
-kofn_status kf_mesh_vector_body(kf_host *h, kf_parcel **body, size_t *bytes)
+kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
     size_t rows = h->v->m.rows, recalls = h->program.recalls;
     char *to;
 
     *bytes = kf_mesh_vector_bytes(h);
     if (!h->packed) {
-        TRY(kf_parcel_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
+        TRY(kf_buffer_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
         to = h->packed->m.data;
         memcpy(to, h->scalar, sizeof h->scalar);
         to += sizeof h->scalar;
@@ -26,20 +26,20 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_parcel **body, size_t *bytes)
             memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
         kf_mesh_norms_pack(h, to + recalls * sizeof *h->changing.line);
     }
-    *body = kf_parcel_keep(h->packed);
+    *body = kf_buffer_keep(h->packed);
     return KOFN_OK;
 }
 
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_parcel *body)
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
 {
     kofn_matrix part = body->m;
-    kf_parcel *v;
+    kf_buffer *v;
 
     part.rows = h->v->m.rows;
     part.data = (char *)body->m.data + sizeof h->scalar;
-    TRY(kf_parcel_view(&v, body, &part));
+    TRY(kf_buffer_view(&v, body, &part));
     memcpy(h->scalar, body->m.data, sizeof h->scalar);
-    kf_parcel_drop(h->v);
+    kf_buffer_drop(h->v);
     h->v = v;
     kf_host_advance(h, at);
     return h->program.change

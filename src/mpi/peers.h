@@ -2,11 +2,11 @@
  *
  * A packet is a frame, which holds the head and a body that is short, and
  * else is followed by the body under a tag of its own, which is received
- * straight into the memory that it stays in.  Every peer has two lanes,
- * urgent and bulk, with one receive each for the next frame; a lane is read
+ * straight into the memory that it stays in.  Every peer has two channels,
+ * urgent and bulk, with one receive each for the next frame; a channel is read
  * in order, and on while bodies of it are on their way.
  *
- * MPI takes whatever is sent to somebody who does not listen.  So a lane
+ * MPI takes whatever is sent to somebody who does not listen.  So a channel
  * carries at most WINDOW packets that the other side has not taken, and every
  * frame says how many its sender has.
  */
@@ -15,12 +15,12 @@
 
 #include "requests.h"
 
-#define WINDOW 32      /* packets in a lane that are not taken yet      */
+#define WINDOW 32      /* packets in a channel that are not taken yet      */
 #define FRAME_MAX 4000 /* shorter than what any MPI asks before sending */
 #define FRAME_MAGIC 0x316d666bu /* "kfm1" */
 
-enum { URGENT, BULK, LANES };
-enum { TAG_LANE = 1, TAG_BODY = TAG_LANE + LANES };
+enum { URGENT, BULK, CHANNELS };
+enum { TAG_CHANNEL = 1, TAG_BODY = TAG_CHANNEL + CHANNELS };
 
 typedef enum kind {
     HELLO = 1, /* the head names the machine */
@@ -34,24 +34,24 @@ typedef enum kind {
 typedef struct frame {
     uint32_t magic;
     uint16_t kind, head_bytes;
-    uint32_t taken[LANES]; /* packets, by who sends this */
-    uint32_t body_tag;     /* 0: the body follows the head in this frame */
+    uint32_t taken[CHANNELS]; /* packets, by who sends this */
+    uint32_t body_tag;        /* 0: the body follows the head in this frame */
     uint32_t unused;
     uint64_t body_bytes;
 } frame;
 
 typedef struct transport transport;
 typedef struct peer peer;
-typedef struct lane lane;
+typedef struct channel channel;
 
 /* Something to be told, perhaps not whole yet. */
 typedef struct arrival {
     kf_mpi_op op; /* the body's parts */
     struct arrival *next;
     peer *peer;
-    lane *lane;      /* NULL: CAME, and WENT by silence */
-    size_t missing;  /* parts */
-    size_t received; /* bytes */
+    channel *channel; /* NULL: CAME, and WENT by silence */
+    size_t missing;   /* parts */
+    size_t received;  /* bytes */
     bool large, drop;
     kofn_packet p;
 } arrival;
@@ -60,7 +60,7 @@ typedef struct queue {
     arrival *first, *last;
 } queue;
 
-struct lane {
+struct channel {
     kf_mpi_op op; /* the next frame */
     peer *peer;
     int tag;
@@ -82,13 +82,13 @@ struct peer {
     bool live;       /* packets go to and fro */
     bool forgotten;  /* nothing of it is told any more */
     bool bye;        /* it has closed, and nothing more can come */
-    unsigned byes;   /* lanes that say so */
+    unsigned byes;   /* channels that say so */
     bool lost;       /* it is silent, or MPI failed */
     kofn_time heard; /* by the clock of t->listened */
     kofn_time spoken;
     kofn_time patience;
     uint32_t bodies;
-    lane lane[LANES];
+    channel channel[CHANNELS];
     char name[80];
 };
 
@@ -111,7 +111,7 @@ struct transport {
     bool closed, ended;
     size_t peers, live;
     peer *peer;
-    queue ready[LANES];
+    queue ready[CHANNELS];
     outgoing *outs;
     size_t moving; /* bodies apart from their frames, in and out */
     kofn_time listened, polled, beat, next_beat;
@@ -124,18 +124,18 @@ struct transport {
 
 /* A frame, and its body where that is not short.  On failure nothing was
  * sent, nor is `done` called. */
-kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
+kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
                         const kofn_lent *body);
 /* A frame without a packet, unless the peer is lost. */
-void kf_mpi_say(lane *l, kind k);
-/* The same in all lanes, so that it comes after whatever was sent. */
+void kf_mpi_say(channel *l, kind k);
+/* The same in all channels, so that it comes after whatever was sent. */
 void kf_mpi_say_last(peer *q, kind k);
 
 /* ---- receive.c ----------------------------------------------------------- */
 
-void kf_mpi_lane(lane *l, peer *q, int tag);
-/* Receive the lane's next frame, unless it owes us too much already. */
-void kf_mpi_listen(lane *l);
+void kf_mpi_channel(channel *l, peer *q, int tag);
+/* Receive the channel's next frame, unless it owes us too much already. */
+void kf_mpi_listen(channel *l);
 /* Have it told that the peer came. */
 kofn_status kf_mpi_came(peer *q);
 /* The next that is to be told and of interest. */

@@ -7,7 +7,7 @@
 
 #include "peers.h"
 
-#define LARGE_MAX 4 /* bodies that a lane has on their way or not told */
+#define LARGE_MAX 4 /* bodies that a channel has on their way or not told */
 
 static void append(queue *q, arrival *a)
 {
@@ -40,22 +40,22 @@ static void discard(arrival *a)
     t->host->drop(a);
 }
 
-/* A packet has left the lane: there is room for another. */
-static void taken(lane *l, const arrival *a)
+/* A packet has left the channel: there is room for another. */
+static void taken(channel *l, const arrival *a)
 {
     l->large -= a->large;
     if (a->p.what != KOFN_PACKET)
         return;
     l->taken++;
     if (l->taken - l->told >= WINDOW / 4)
-        kf_mpi_say(&l->peer->lane[URGENT], ALIVE);
+        kf_mpi_say(&l->peer->channel[URGENT], ALIVE);
     kf_mpi_listen(l);
 }
 
 static void tell(arrival *a)
 {
     peer *q = a->peer;
-    bool urgent = a->lane == &q->lane[URGENT];
+    bool urgent = a->channel == &q->channel[URGENT];
 
     if (a->p.what == KOFN_WENT) {
         q->live = false;
@@ -65,7 +65,7 @@ static void tell(arrival *a)
     append(&q->t->ready[urgent ? URGENT : BULK], a);
 }
 
-/* Is this of interest, or the end of one lane of several? */
+/* Is this of interest, or the end of one channel of several? */
 static bool to_be_told(arrival *a)
 {
     peer *q = a->peer;
@@ -74,12 +74,12 @@ static bool to_be_told(arrival *a)
         return false;
     if (a->p.what != KOFN_WENT)
         return true;
-    a->lane->over = true;
-    return q->lane[URGENT].over && q->lane[BULK].over;
+    a->channel->over = true;
+    return q->channel[URGENT].over && q->channel[BULK].over;
 }
 
-/* Tell what is whole at the lane's front. */
-static void advance(lane *l)
+/* Tell what is whole at the channel's front. */
+static void advance(channel *l)
 {
     while (l->queue.first && !l->queue.first->missing) {
         arrival *a = take_first(&l->queue);
@@ -93,14 +93,14 @@ static void advance(lane *l)
     }
 }
 
-static arrival *arrival_new(peer *q, lane *l, kofn_arrival what)
+static arrival *arrival_new(peer *q, channel *l, kofn_arrival what)
 {
     arrival *a = q->t->host->make(1, sizeof *a);
 
     if (!a)
         return NULL;
     a->peer = q;
-    a->lane = l;
+    a->channel = l;
     a->p.what = what;
     a->p.peer = (kofn_peer)(q - q->t->peer);
     return a;
@@ -123,8 +123,8 @@ void kf_mpi_lose(peer *q)
         q->live = false;
         q->t->live--;
     }
-    for (int l = 0; l < LANES; l++)
-        advance(&q->lane[l]);
+    for (int l = 0; l < CHANNELS; l++)
+        advance(&q->channel[l]);
 }
 
 void kf_mpi_lose_by(peer *q, kofn_status st)
@@ -137,7 +137,7 @@ void kf_mpi_lose_by(peer *q, kofn_status st)
 static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     arrival *a = (arrival *)op;
-    lane *l = a->lane;
+    channel *l = a->channel;
     peer *q = a->peer;
     transport *t = q->t;
 
@@ -170,7 +170,7 @@ static void make_room(arrival *a)
     }
 }
 
-static kofn_status receive_apart(lane *l, arrival *a, int tag)
+static kofn_status receive_apart(channel *l, arrival *a, int tag)
 {
     size_t parts = kf_mpi_parts(a->p.body_bytes);
 
@@ -187,7 +187,7 @@ static kofn_status receive_apart(lane *l, arrival *a, int tag)
                           &a->op);
 }
 
-static kofn_status packet_came(lane *l, const frame *f)
+static kofn_status packet_came(channel *l, const frame *f)
 {
     peer *q = l->peer;
     const unsigned char *head = l->in.bytes + sizeof *f;
@@ -223,20 +223,20 @@ static bool well_formed(const frame *f, size_t bytes)
     return f->body_bytes == bytes - with;
 }
 
-/* News may be older than what the other lane has brought. */
-static void acknowledge(lane *l, uint32_t by_now)
+/* News may be older than what the other channel has brought. */
+static void acknowledge(channel *l, uint32_t by_now)
 {
     if (by_now - l->acked <= l->sent - l->acked)
         l->acked = by_now;
 }
 
-static kofn_status understand(lane *l, const frame *f)
+static kofn_status understand(channel *l, const frame *f)
 {
     peer *q = l->peer;
     arrival *a;
 
-    for (int i = 0; i < LANES; i++)
-        acknowledge(&q->lane[i], f->taken[i]);
+    for (int i = 0; i < CHANNELS; i++)
+        acknowledge(&q->channel[i], f->taken[i]);
     switch (f->kind) {
     case HELLO:
         snprintf(q->name, sizeof q->name, "rank %d on %.*s", q->rank,
@@ -248,7 +248,7 @@ static kofn_status understand(lane *l, const frame *f)
     case BYE:
     case BROKEN:
         q->byes += f->kind != FORGOTTEN;
-        q->bye = q->byes >= LANES;
+        q->bye = q->byes >= CHANNELS;
         q->t->broken = q->t->broken || f->kind == BROKEN;
         a = arrival_new(q, l, KOFN_WENT);
         if (!a)
@@ -266,13 +266,13 @@ static kofn_status understand(lane *l, const frame *f)
 static void disown(peer *q)
 {
     q->bye = true;
-    for (int l = 0; l < LANES; l++)
-        kf_mpi_post(&q->lane[l], BROKEN, NULL, 0, NULL);
+    for (int l = 0; l < CHANNELS; l++)
+        kf_mpi_post(&q->channel[l], BROKEN, NULL, 0, NULL);
 }
 
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
-    lane *l = (lane *)op;
+    channel *l = (channel *)op;
     peer *q = l->peer;
     transport *t = q->t;
     kofn_status st;
@@ -297,12 +297,12 @@ static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
     kf_mpi_listen(l);
 }
 
-void kf_mpi_lane(lane *l, peer *q, int tag)
+void kf_mpi_channel(channel *l, peer *q, int tag)
 {
-    *l = (lane){.op.finish = frame_came, .peer = q, .tag = tag};
+    *l = (channel){.op.finish = frame_came, .peer = q, .tag = tag};
 }
 
-void kf_mpi_listen(lane *l)
+void kf_mpi_listen(channel *l)
 {
     peer *q = l->peer;
     kofn_status st;
@@ -331,14 +331,14 @@ kofn_status kf_mpi_came(peer *q)
 
 bool kf_mpi_next(transport *t, kofn_packet *p)
 {
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < CHANNELS; i++) {
         arrival *a;
 
         while ((a = take_first(&t->ready[i]))) {
             bool told = !a->peer->forgotten;
 
-            if (a->lane)
-                taken(a->lane, a);
+            if (a->channel)
+                taken(a->channel, a);
             if (told) {
                 *p = a->p;
                 t->host->drop(a);
@@ -355,6 +355,6 @@ void kf_mpi_hush(peer *q)
     q->forgotten = true;
     q->t->live -= q->live;
     q->live = false;
-    for (int l = 0; l < LANES; l++)
-        advance(&q->lane[l]);
+    for (int l = 0; l < CHANNELS; l++)
+        advance(&q->channel[l]);
 }

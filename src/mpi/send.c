@@ -36,8 +36,8 @@ static frame frame_of(peer *q, kind k, size_t head_bytes, size_t body_bytes)
                .head_bytes = (uint16_t)head_bytes,
                .body_bytes = body_bytes};
 
-    for (int l = 0; l < LANES; l++)
-        f.taken[l] = q->lane[l].told = q->lane[l].taken;
+    for (int l = 0; l < CHANNELS; l++)
+        f.taken[l] = q->channel[l].told = q->channel[l].taken;
     if (body_bytes > SHORT_BODY)
         f.body_tag =
             (uint32_t)TAG_BODY +
@@ -45,7 +45,7 @@ static frame frame_of(peer *q, kind k, size_t head_bytes, size_t body_bytes)
     return f;
 }
 
-kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
+kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
                         const kofn_lent *body)
 {
     peer *q = l->peer;
@@ -96,14 +96,14 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     return KOFN_OK;
 }
 
-void kf_mpi_say(lane *l, kind k)
+void kf_mpi_say(channel *l, kind k)
 {
     transport *t = l->peer->t;
     const char *machine = t->world.machine;
     kofn_status st;
 
     if (l->peer->lost || (k == ALIVE && t->closed))
-        return; /* a lane's last frame is its goodbye */
+        return; /* a channel's last frame is its goodbye */
     st = kf_mpi_post(l, k, machine, k == HELLO ? strlen(machine) : 0, NULL);
     if (st)
         kf_mpi_lose_by(l->peer, st);
@@ -111,6 +111,6 @@ void kf_mpi_say(lane *l, kind k)
 
 void kf_mpi_say_last(peer *q, kind k)
 {
-    for (int l = 0; l < LANES; l++)
-        kf_mpi_say(&q->lane[l], k);
+    for (int l = 0; l < CHANNELS; l++)
+        kf_mpi_say(&q->channel[l], k);
 }

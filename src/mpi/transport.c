@@ -36,7 +36,7 @@ static void beat(transport *t, kofn_time at)
         kofn_time silent = t->listened - q->heard;
 
         if (at - q->spoken >= t->beat && silent <= 3 * t->beat)
-            kf_mpi_say(&q->lane[URGENT], ALIVE);
+            kf_mpi_say(&q->channel[URGENT], ALIVE);
         if (silent > q->patience && (q->live || !q->bye))
             kf_mpi_lose(q);
     }
@@ -87,7 +87,7 @@ static kofn_status mpi_send(kofn_transport *base, kofn_peer id,
 {
     transport *t = (transport *)base;
     kofn_status st;
-    lane *l;
+    channel *l;
 
     if (id >= t->peers || !t->peer[id].live) {
         st = no_peer(t, id);
@@ -95,7 +95,7 @@ static kofn_status mpi_send(kofn_transport *base, kofn_peer id,
         st = t->host->fail(KOFN_INVAL, "a head of %zu bytes exceeds %d",
                            head_bytes, KOFN_HEAD_MAX);
     } else {
-        l = &t->peer[id].lane[urgent ? URGENT : BULK];
+        l = &t->peer[id].channel[urgent ? URGENT : BULK];
         if (l->sent - l->acked >= WINDOW)
             return KOFN_AGAIN;
         st = kf_mpi_post(l, PACKET, head, head_bytes, body);
@@ -264,8 +264,8 @@ static void peer_init(transport *t, size_t i, const kofn_mpi_options *opt)
         q->patience = opt->patience ? opt->patience : PATIENCE * silence;
     q->live = true;
     snprintf(q->name, sizeof q->name, "rank %d", q->rank);
-    for (int l = 0; l < LANES; l++)
-        kf_mpi_lane(&q->lane[l], q, TAG_LANE + l);
+    for (int l = 0; l < CHANNELS; l++)
+        kf_mpi_channel(&q->channel[l], q, TAG_CHANNEL + l);
 }
 
 /* A node of a mesh has a number among its peers, but is not one. */
@@ -284,9 +284,9 @@ static kofn_status greet(transport *t)
             continue;
         t->live++;
         TRY(kf_mpi_came(q));
-        for (int l = 0; l < LANES; l++)
-            kf_mpi_listen(&q->lane[l]);
-        kf_mpi_say(&q->lane[URGENT], HELLO);
+        for (int l = 0; l < CHANNELS; l++)
+            kf_mpi_listen(&q->channel[l]);
+        kf_mpi_say(&q->channel[URGENT], HELLO);
     }
     return t->failure;
 }

@@ -22,13 +22,13 @@
 
 #define KF_MILLI INT64_C(1000000)
 
-/* ---- on the wire ---------------------------------------------------------
+/* ---- on the wire ------------------------------------------------------------
  *
  * A connection carries frames: a header of 16 bytes, a head, and bytes of a body.
  *
  *     at  bytes
  *      0    1    what it is
- *      1    1    lane: 0, or 1 for what is urgent
+ *      1    1    channel: 0, or 1 for what is urgent
  *      2    2    bytes of the head
  *      4    4    bytes of the body in this frame
  *      8    8    PACKET, FILE: bytes of the body in all; CREDIT: what may be sent, in
@@ -36,8 +36,8 @@
  *
  * Numbers are little-endian.  Who connects says HELLO and is answered by WELCOME,
  * or by GO when it is not wanted; the head of these is a kf_greeting.  A PACKET
- * begins a packet, DATA goes on with its body; one packet of each lane is under
- * way at a time.  Each costs its body and KF_COST, and what is sent in a lane
+ * begins a packet, DATA goes on with its body; one packet of each channel is under
+ * way at a time.  Each costs its body and KF_COST, and what is sent in a channel
  * costs no more than the other end has given CREDIT for: at first its window, and
  * again what its owner has taken.  A body that is longer than the credit that is
  * left is announced by a PACKET with nothing of it, and follows when there is
@@ -69,12 +69,12 @@ typedef struct kf_greeting {
     char magic[8];
     unsigned char node[KF_NODE]; /* who says it; zero but in a mesh          */
     unsigned char silence[8];    /* after so many nanoseconds a peer is lost */
-    unsigned char window[8];     /* the first credit of the bulk lane        */
-    unsigned char urgent[8];     /* ... and of the urgent one                */
-    unsigned char takes[8];      /* KF_TAKES_FILES, or 0                     */
+    unsigned char window[8]; /* the first credit of the bulk channel        */
+    unsigned char urgent[8]; /* ... and of the urgent one                */
+    unsigned char takes[8];  /* KF_TAKES_FILES, or 0                     */
 } kf_greeting;
 
-enum { KF_BULK, KF_URGENT, KF_LANES };
+enum { KF_BULK, KF_URGENT, KF_CHANNELS };
 
 /* ---- packets ------------------------------------------------------------- */
 
@@ -129,8 +129,8 @@ typedef enum kf_link_state {
     KF_OVER      /* until libuv has let go of it   */
 } kf_link_state;
 
-/* What goes one way in one lane. */
-typedef struct kf_lane {
+/* What goes one way in one channel. */
+typedef struct kf_channel {
     kf_departure *first,
         **last;            /* to be sent ...                              */
     size_t queued;         /* ... what it costs                           */
@@ -141,7 +141,7 @@ typedef struct kf_lane {
     uint64_t special;      /* credit that a long body was given           */
     size_t window;
     bool asks; /* `coming` is longer than the window: is it wanted? */
-} kf_lane;
+} kf_channel;
 
 struct kf_transport;
 struct kf_dial;
@@ -180,22 +180,22 @@ struct kf_link {
     bool calm;                     /* a beat alone does not wake us  */
     kofn_time beat;                /* it is to hear of us that often */
     kofn_time until;               /* KF_PARTING: when it is ended   */
-    kf_lane lane[KF_LANES];
+    kf_channel channel[KF_CHANNELS];
 
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX]; /* of a frame that comes */
     size_t have;
     size_t left; /* bytes of a body that are still to come in this frame, ... */
-    int into;    /* ... and of which lane                                     */
+    int into; /* ... and of which channel                                     */
 
     unsigned char frame[KF_HEADER + KOFN_HEAD_MAX]; /* that is being sent */
     size_t frame_bytes, frame_at;
     const char *body; /* and its bytes of a body, of `sending` */
     size_t body_bytes;
-    int sending;          /* the lane, or -1 */
+    int sending;          /* the channel, or -1 */
     const kf_share *with; /* whose descriptor goes with the frame, or NULL */
     unsigned words;       /* to be said: bit 0 HELLO, 1 WELCOME, 2 GO, 3 BEAT */
     kf_arrival *farewell; /* in which it is told that it went */
-    unsigned skips;       /* lanes in which SKIP is to be said */
+    unsigned skips;       /* channels in which SKIP is to be said */
     bool deaf;            /* the other end has closed */
     bool mum;             /* nothing more is said     */
     bool forgotten;       /* ... or heard             */
@@ -234,12 +234,12 @@ typedef struct kf_dial {
 
 /* Connections that were ended, and why. */
 typedef struct kf_refused {
-    uint64_t strange; /* lost before they were peers            */
-    uint64_t full;    /* hardly any descriptors are left        */
-    uint64_t crowd;   /* too many strangers                     */
-    uint64_t flood;   /* what they sent was not what may come   */
-    uint64_t mute;    /* did not say who they are               */
-    uint64_t keyless; /* had no key that is listed              */
+    uint64_t strange;      /* lost before they were peers            */
+    uint64_t full;         /* hardly any descriptors are left        */
+    uint64_t crowd;        /* too many strangers                     */
+    uint64_t flood;        /* what they sent was not what may come   */
+    uint64_t unresponsive; /* did not say who they are               */
+    uint64_t keyless;      /* had no key that is listed              */
 } kf_refused;
 
 #define KF_SPARE 8 /* buffers that are kept for the next bodies */
@@ -274,7 +274,7 @@ typedef struct kf_transport {
     kofn_time patience; /* after so long without a word a peer is lost */
 
     kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
-    size_t asking;            /* lanes that ask */
+    size_t asking;            /* channels that ask */
     kf_departure
         *finished; /* whose `done` is to be called without the lock ... */
     kf_departure
@@ -355,8 +355,8 @@ void kf_link_unlist(kf_link *l);
 /* Writes as much as can be. */
 void kf_net_send_on(kf_link *l);
 void kf_net_send_word(kf_link *l, kf_word word);
-/* The first packet of a lane is done with. */
-void kf_net_send_finish(kf_transport *t, kf_lane *a);
+/* The first packet of a channel is done with. */
+void kf_net_send_finish(kf_transport *t, kf_channel *a);
 /* Nothing of a body that was lent is needed any more. */
 void kf_net_send_clear(kf_link *l);
 bool kf_net_send_idle(const kf_link *l);
@@ -396,9 +396,9 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
 bool kf_net_receive_tell(kf_link *l, kofn_arrival what);
 /* Asks whether announced bodies are wanted: on the owner's thread. */
 void kf_net_receive_ask(kf_transport *t);
-void kf_net_receive_answer(kf_link *l, int lane);
+void kf_net_receive_answer(kf_link *l, int channel);
 void kf_net_receive_release(kofn_transport *base, void *own);
-/* What is on its way from a peer in the bulk lane. */
+/* What is on its way from a peer in the bulk channel. */
 bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
                              kofn_arriving *a);
 void kf_net_receive_drop(kf_transport *t, const kf_link *from);
@@ -464,7 +464,7 @@ bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
                            char who[KF_NAME]);
 
-/* ---- place.c ----------------------------------------------------------- */
+/* ---- place.c ------------------------------------------------------------- */
 
 typedef struct kf_place {
     struct sockaddr_storage at;

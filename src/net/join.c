@@ -38,8 +38,8 @@ static void learn(kf_link *l, const kf_greeting *g)
 
     memcpy(l->node, g->node, KF_NODE);
     l->beat = silence / BEATS > LEAST ? silence / BEATS : LEAST;
-    l->lane[KF_BULK].may = kf_net_number(g->window, 8);
-    l->lane[KF_URGENT].may = kf_net_number(g->urgent, 8);
+    l->channel[KF_BULK].may = kf_net_number(g->window, 8);
+    l->channel[KF_URGENT].may = kf_net_number(g->urgent, 8);
     l->shares = l->local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
 }
 

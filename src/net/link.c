@@ -225,10 +225,10 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->local = !t->keys && l->unix_socket && kf_share_can();
     l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;
-    for (int i = 0; i < KF_LANES; i++) {
-        l->lane[i].last = &l->lane[i].first;
-        l->lane[i].window = i ? t->peer_bytes / 4 : t->peer_bytes;
-        l->lane[i].given = l->lane[i].window;
+    for (int i = 0; i < KF_CHANNELS; i++) {
+        l->channel[i].last = &l->channel[i].first;
+        l->channel[i].window = i ? t->peer_bytes / 4 : t->peer_bytes;
+        l->channel[i].given = l->channel[i].window;
     }
     l->after = t->links;
     if (t->links)

@@ -61,7 +61,7 @@ static void look_after(kf_link *l)
     case KF_HELD:
         if (now - l->since <= STRANGER_TIME)
             return;
-        t->refused.mute += !l->dial;
+        t->refused.unresponsive += !l->dial;
         kf_link_end(l);
         return;
     case KF_PEER:

@@ -74,7 +74,7 @@ static const char *words_of(kf_transport *t)
         snprintf(
             t->words, sizeof t->words,
             "%llu connections were refused: their keys are not on the list", n);
-    else if ((n = is.mute - t->known.mute))
+    else if ((n = is.unresponsive - t->known.unresponsive))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: they did not say who they are",
                  n);

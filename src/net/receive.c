@@ -110,7 +110,7 @@ static void taken(kf_arrival *in)
 
     if (!l || in->what != KOFN_PACKET)
         return;
-    l->lane[in->urgent].taken += cost(in);
+    l->channel[in->urgent].taken += cost(in);
     kf_net_send_on(l);
 }
 
@@ -167,7 +167,7 @@ bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
 
     pthread_mutex_lock(&t->lock);
     l = kf_link_of(t, peer);
-    in = l ? l->lane[KF_BULK].coming : NULL;
+    in = l ? l->channel[KF_BULK].coming : NULL;
     if (in) {
         *a = (kofn_arriving){.head_bytes = in->head_bytes,
                              .at = in->at,
@@ -209,11 +209,11 @@ void kf_net_receive_drop(kf_transport *t, const kf_link *from)
 
 void kf_net_receive_clear(kf_link *l)
 {
-    for (int i = 0; i < KF_LANES; i++) {
-        free_in(l->t, l->lane[i].coming);
-        l->lane[i].coming = NULL;
-        l->t->asking -= l->lane[i].asks;
-        l->lane[i].asks = false;
+    for (int i = 0; i < KF_CHANNELS; i++) {
+        free_in(l->t, l->channel[i].coming);
+        l->channel[i].coming = NULL;
+        l->t->asking -= l->channel[i].asks;
+        l->channel[i].asks = false;
     }
     strip(&l->t->line, l->t, l, false);
     strip(&l->t->urgent, l->t, l, false);
@@ -221,9 +221,9 @@ void kf_net_receive_clear(kf_link *l)
 
 /* ---- frames -------------------------------------------------------------- */
 
-static void arrived(kf_link *l, int lane)
+static void arrived(kf_link *l, int channel)
 {
-    kf_lane *a = &l->lane[lane];
+    kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
 
     a->coming = NULL;
@@ -231,7 +231,7 @@ static void arrived(kf_link *l, int lane)
         a->taken += cost(in);
         free_in(l->t, in);
     } else {
-        append(lane == KF_URGENT ? &l->t->urgent : &l->t->line, in);
+        append(channel == KF_URGENT ? &l->t->urgent : &l->t->line, in);
     }
 }
 
@@ -240,8 +240,8 @@ void kf_net_receive_ask(kf_transport *t)
 {
     for (kf_link *l = t->links, *after; t->asking && l; l = after) {
         after = l->after;
-        for (int i = 0; i < KF_LANES; i++) {
-            kf_lane *a = &l->lane[i];
+        for (int i = 0; i < KF_CHANNELS; i++) {
+            kf_channel *a = &l->channel[i];
 
             /* not before all else that came is taken */
             if (!a->asks || a->taken + KF_COST != a->got)
@@ -257,9 +257,9 @@ void kf_net_receive_ask(kf_transport *t)
 }
 
 /* Give credit for all of it, or have it skipped. */
-void kf_net_receive_answer(kf_link *l, int lane)
+void kf_net_receive_answer(kf_link *l, int channel)
 {
-    kf_lane *a = &l->lane[lane];
+    kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
 
     if (l->stage == KF_PEER && is_wanted(l->t, in)) {
@@ -268,14 +268,15 @@ void kf_net_receive_answer(kf_link *l, int lane)
         return;
     }
     in->skipped = true;
-    l->skips |= 1u << lane;
-    arrived(l, lane);
+    l->skips |= 1u << channel;
+    arrived(l, channel);
 }
 
 /* The body of an announced packet comes. */
-static bool make_room(kf_link *l, int lane)
+static bool make_room(kf_link *l, int channel)
 {
-    kf_arrival *in = l->lane[lane].coming, *large = new_in(l->t, in->bytes);
+    kf_arrival *in = l->channel[channel].coming,
+               *large = new_in(l->t, in->bytes);
 
     if (!large)
         return false;
@@ -291,13 +292,13 @@ static bool make_room(kf_link *l, int lane)
                           .since = in->since};
     memcpy(large->head, in->head, in->head_bytes);
     kf_free(in);
-    l->lane[lane].coming = large;
+    l->channel[channel].coming = large;
     return true;
 }
 
-static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
+static bool packet(kf_link *l, int channel, size_t piece, uint64_t bytes)
 {
-    kf_lane *a = &l->lane[lane];
+    kf_channel *a = &l->channel[channel];
     bool asks = bytes > a->window;
     kf_arrival *in;
 
@@ -311,7 +312,7 @@ static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
     in->from = l;
     in->what = KOFN_PACKET;
     in->peer = l->number;
-    in->urgent = lane == KF_URGENT;
+    in->urgent = channel == KF_URGENT;
     in->bytes = (size_t)bytes;
     in->head_bytes = kf_net_number(l->part + 2, 2);
     memcpy(in->head, l->part + KF_HEADER, in->head_bytes);
@@ -320,14 +321,14 @@ static bool packet(kf_link *l, int lane, size_t piece, uint64_t bytes)
     a->asks = asks;
     l->t->asking += asks;
     if (!bytes)
-        arrived(l, lane);
+        arrived(l, channel);
     return true;
 }
 
 /* The body of the packet under way, in a memory file. */
-static bool file(kf_link *l, int lane, uint64_t bytes)
+static bool file(kf_link *l, int channel, uint64_t bytes)
 {
-    kf_lane *a = &l->lane[lane];
+    kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
     int fd = l->passed;
 
@@ -340,25 +341,25 @@ static bool file(kf_link *l, int lane, uint64_t bytes)
     if (!in->body)
         return false;
     in->mapped = in->bytes;
-    arrived(l, lane);
+    arrived(l, channel);
     return true;
 }
 
-static bool skip(kf_link *l, int lane)
+static bool skip(kf_link *l, int channel)
 {
-    kf_departure *o = l->lane[lane].first;
+    kf_departure *o = l->channel[channel].first;
 
-    if (!o || !o->begun || o->at || !o->body.bytes || l->sending == lane)
+    if (!o || !o->begun || o->at || !o->body.bytes || l->sending == channel)
         return false;
-    kf_net_send_finish(l->t, &l->lane[lane]);
+    kf_net_send_finish(l->t, &l->channel[channel]);
     return true;
 }
 
-static bool credit(kf_link *l, int lane, uint64_t may)
+static bool credit(kf_link *l, int channel, uint64_t may)
 {
-    if (may < l->lane[lane].may)
+    if (may < l->channel[channel].may)
         return false;
-    l->lane[lane].may = may;
+    l->channel[channel].may = may;
     return true;
 }
 
@@ -376,33 +377,33 @@ static bool greeting(kf_link *l, kf_word word)
 static bool frame(kf_link *l)
 {
     kf_word word = (kf_word)l->part[0];
-    int lane = l->part[1];
+    int channel = l->part[1];
     size_t piece = kf_net_number(l->part + 4, 4);
     uint64_t number = kf_net_number(l->part + 8, 8);
-    kf_lane *a = &l->lane[lane & 1];
+    kf_channel *a = &l->channel[channel & 1];
 
-    if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+    if (channel > 1 || (piece && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
         return greeting(l, word);
     if (l->stage != KF_PEER && l->stage != KF_PARTING)
         return false;
     if (word == KF_CREDIT)
-        return credit(l, lane, number);
+        return credit(l, channel, number);
     if (word == KF_SKIP)
-        return skip(l, lane);
+        return skip(l, channel);
     if (word == KF_FILE)
-        return file(l, lane, number);
-    if (word == KF_PACKET && !packet(l, lane, piece, number))
+        return file(l, channel, number);
+    if (word == KF_PACKET && !packet(l, channel, piece, number))
         return false;
     if (word == KF_DATA && (!a->coming || a->asks || !piece ||
-                            (!a->coming->body && !make_room(l, lane))))
+                            (!a->coming->body && !make_room(l, channel))))
         return false;
     if (word != KF_PACKET && word != KF_DATA)
         return false;
     a->got += piece;
     l->left = piece;
-    l->into = lane;
+    l->into = channel;
     return !piece || (piece <= a->coming->bytes - a->coming->at &&
                       piece <= KF_PIECE && a->got <= a->given);
 }
@@ -418,7 +419,7 @@ static void refuse(kf_link *l)
 
 static void piece_came(kf_link *l, size_t n)
 {
-    kf_arrival *in = l->lane[l->into].coming;
+    kf_arrival *in = l->channel[l->into].coming;
 
     in->at += n;
     l->left -= n;
@@ -461,7 +462,7 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
         size_t m;
 
         if (l->left > 0) {
-            kf_arrival *in = l->lane[l->into].coming;
+            kf_arrival *in = l->channel[l->into].coming;
 
             m = kf_min(l->left, n);
             memcpy(in->body + in->at, p, m);
@@ -484,7 +485,7 @@ static size_t read_some(kf_link *l, bool *all)
 {
     kf_transport *t = l->t;
     kf_arrival *in =
-        l->left >= DIRECT && !l->forgotten ? l->lane[l->into].coming : NULL;
+        l->left >= DIRECT && !l->forgotten ? l->channel[l->into].coming : NULL;
     struct iovec part[2] = {{in ? in->body + in->at : NULL, in ? l->left : 0},
                             {t->stage, in ? LOOKAHEAD : sizeof t->stage}};
     size_t direct = part[0].iov_len, got;

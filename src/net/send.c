@@ -6,7 +6,7 @@
 
 #define TURN                                                                   \
     ((size_t)4 << 20) /* bytes of one connection before others have theirs */
-#define MANY 1000     /* packets that wait in a lane */
+#define MANY 1000     /* packets that wait in a channel */
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -40,12 +40,12 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 
 /* ---- frames -------------------------------------------------------------- */
 
-static void frame(kf_link *l, kf_word word, int lane, size_t piece,
+static void frame(kf_link *l, kf_word word, int channel, size_t piece,
                   uint64_t number)
 {
     memset(l->frame, 0, KF_HEADER);
     l->frame[0] = (unsigned char)word;
-    l->frame[1] = (unsigned char)lane;
+    l->frame[1] = (unsigned char)channel;
     kf_net_put_number(l->frame + 4, piece, 4);
     kf_net_put_number(l->frame + 8, number, 8);
     l->frame_bytes = KF_HEADER;
@@ -85,20 +85,20 @@ static bool next_word(kf_link *l)
 
 static bool next_skip(kf_link *l)
 {
-    int lane = l->skips & 1 ? KF_BULK : KF_URGENT;
+    int channel = l->skips & 1 ? KF_BULK : KF_URGENT;
 
     if (!l->skips)
         return false;
-    l->skips &= ~(1u << lane);
-    frame(l, KF_SKIP, lane, 0, 0);
+    l->skips &= ~(1u << channel);
+    frame(l, KF_SKIP, channel, 0, 0);
     return true;
 }
 
 /* The other end may send more: told when that is a good part of its window. */
 static bool next_credit(kf_link *l)
 {
-    for (int i = 0; i < KF_LANES; i++) {
-        kf_lane *a = &l->lane[i];
+    for (int i = 0; i < KF_CHANNELS; i++) {
+        kf_channel *a = &l->channel[i];
         uint64_t now = a->taken + a->window;
 
         if (now < a->given + a->window / 4)
@@ -114,21 +114,21 @@ static bool next_credit(kf_link *l)
 }
 
 /* All of a body that was announced. */
-static bool next_file(kf_link *l, int lane)
+static bool next_file(kf_link *l, int channel)
 {
-    kf_departure *o = l->lane[lane].first;
+    kf_departure *o = l->channel[channel].first;
 
-    frame(l, KF_FILE, lane, 0, o->body.bytes);
-    l->lane[lane].sent += o->body.bytes;
+    frame(l, KF_FILE, channel, 0, o->body.bytes);
+    l->channel[channel].sent += o->body.bytes;
     l->with = o->share;
-    l->sending = lane;
+    l->sending = channel;
     return true;
 }
 
-/* The next piece of what is first in the lane, as far as there is credit. */
-static bool next_piece(kf_link *l, int lane)
+/* The next piece of what is first in the channel, as far as there is credit. */
+static bool next_piece(kf_link *l, int channel)
 {
-    kf_lane *a = &l->lane[lane];
+    kf_channel *a = &l->channel[channel];
     kf_departure *o = a->first;
     uint64_t credit = a->may > a->sent ? a->may - a->sent : 0;
     size_t piece;
@@ -144,13 +144,13 @@ static bool next_piece(kf_link *l, int lane)
     fits = o->at > 0 || credit >= o->body.bytes;
     filed = o->at == 0 && fits && o->share && kf_share_filed(l->t, o->share);
     if (o->begun && filed)
-        return next_file(l, lane);
+        return next_file(l, channel);
     piece = kf_min(o->body.bytes - o->at, KF_PIECE);
     if (filed || !fits)
         piece = 0; /* it is announced, and goes when it fits */
     if (o->begun && piece == 0)
         return false;
-    frame(l, o->begun ? KF_DATA : KF_PACKET, lane, piece,
+    frame(l, o->begun ? KF_DATA : KF_PACKET, channel, piece,
           o->begun ? 0 : o->body.bytes);
     if (!o->begun) {
         frame_head(l, o->head, o->head_bytes);
@@ -158,7 +158,7 @@ static bool next_piece(kf_link *l, int lane)
     }
     a->sent += piece;
     l->body = o->body.data ? (const char *)o->body.data + o->at : NULL;
-    l->sending = lane;
+    l->sending = channel;
     o->begun = true;
     return true;
 }
@@ -175,7 +175,7 @@ static bool next_frame(kf_link *l)
 
 /* ---- what is done with --------------------------------------------------- */
 
-void kf_net_send_finish(kf_transport *t, kf_lane *a)
+void kf_net_send_finish(kf_transport *t, kf_channel *a)
 {
     kf_departure *o = a->first, **list;
 
@@ -191,11 +191,11 @@ void kf_net_send_finish(kf_transport *t, kf_lane *a)
 
 static void frame_sent(kf_link *l)
 {
-    kf_lane *a;
+    kf_channel *a;
 
     if (l->sending < 0)
         return;
-    a = &l->lane[l->sending];
+    a = &l->channel[l->sending];
     l->sending = -1;
     if (!a->first)
         return; /* it was forgotten meanwhile */
@@ -209,9 +209,9 @@ static void frame_sent(kf_link *l)
 
 void kf_net_send_clear(kf_link *l)
 {
-    for (int i = 0; i < KF_LANES; i++)
-        while (l->lane[i].first)
-            kf_net_send_finish(l->t, &l->lane[i]);
+    for (int i = 0; i < KF_CHANNELS; i++)
+        while (l->channel[i].first)
+            kf_net_send_finish(l->t, &l->channel[i]);
     l->sending = -1;
     if (l->with && l->frame_at == 0)
         l->frame_bytes = 0; /* the descriptor has not been sent */
@@ -221,7 +221,8 @@ void kf_net_send_clear(kf_link *l)
 bool kf_net_send_idle(const kf_link *l)
 {
     return l->frame_at == l->frame_bytes && l->body_bytes == 0 && !l->words &&
-           !l->bundle && !l->lane[KF_BULK].first && !l->lane[KF_URGENT].first;
+           !l->bundle && !l->channel[KF_BULK].first &&
+           !l->channel[KF_URGENT].first;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -317,7 +318,7 @@ void kf_net_send_word(kf_link *l, kf_word word)
 static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
                        bool urgent)
 {
-    kf_lane *a = &l->lane[urgent];
+    kf_channel *a = &l->channel[urgent];
 
     if (a->first && a->queued + o->body.bytes + KF_COST > a->window) {
         t->full = true;

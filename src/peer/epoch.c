@@ -116,20 +116,21 @@ static bool vouched(const kf_node *n, const kf_note *note)
  * and so is never refused. */
 static bool too_soon(kf_node *n, kf_other *leader)
 {
-    return leader && leader->vain &&
-           n->now - leader->led < kf_longer(n->opt.beat / 4, leader->vain);
+    return leader && leader->failed_terms &&
+           n->now - leader->led <
+               kf_longer(n->opt.beat / 4, leader->failed_terms);
 }
 
-void kf_peer_praise_leader(kf_node *n)
+void kf_peer_reset_leader_backoff(kf_node *n)
 {
     kf_other *leader = kf_peer_find(n, n->epoch.proposer);
 
-    n->vain = 0;
+    n->failed_terms = 0;
     if (leader)
-        leader->vain = 0;
+        leader->failed_terms = 0;
 }
 
-kofn_status kf_peer_hear_epoch(kf_node *n, kf_other *o, const kf_note *note)
+kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
 {
     kf_other *leader = kf_peer_find(n, note->epoch.proposer);
 
@@ -144,7 +145,7 @@ kofn_status kf_peer_hear_epoch(kf_node *n, kf_other *o, const kf_note *note)
         return KOFN_OK;
     }
     if (leader) {
-        leader->vain++;
+        leader->failed_terms++;
         leader->led = n->now;
     }
     while (n->member_cap < note->members)
@@ -271,7 +272,7 @@ static kofn_status propose(kf_node *n, bool stalled)
     n->member = m;
     n->member_cap = n->members + n->others + 1;
     n->members = count;
-    n->vain++;
+    n->failed_terms++;
     TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
@@ -396,7 +397,8 @@ static kofn_status lead(kf_node *n)
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
-        if (kf_due(n, n->proposed, kf_longer(n->opt.beat / 4, n->vain + 1)))
+        if (kf_due(n, n->proposed,
+                   kf_longer(n->opt.beat / 4, n->failed_terms + 1)))
             return propose(n, false);
         return KOFN_OK;
     }
@@ -412,7 +414,7 @@ static kofn_status lead(kf_node *n)
     return propose(n, true);
 }
 
-kofn_status kf_peer_tend_epoch(kf_node *n)
+kofn_status kf_peer_tick_epoch(kf_node *n)
 {
     /* An epoch with fewer members than the quorum could decide nothing; and a
      * node that has asked for a newer iterate waits for that first. */

@@ -61,7 +61,7 @@ static bool has_copies(const kf_node *n)
     const kofn_layout *L = &n->on->plan->layout;
 
     return L->enough == 1 || L->threshold > L->enough ||
-           kf_code_is_thin(n->on->plan, 0);
+           kf_code_is_sparse_part(n->on->plan, 0);
 }
 
 static bool may_conspire(const kf_node *n)
@@ -129,7 +129,7 @@ static void promise(const kf_node *n, const kf_cluster *c, kf_node_task *t)
         t->most = detect ? 0 : beyond - kf_min(beyond, vouch(n, c));
     t->liars = t->promised = detect ? s : kf_max(s, over / 2);
     if (!may_conspire(n) && !has_copies(n) &&
-        kf_code_all_speak(n->on->plan, 0, n->on->plan->span - 1))
+        kf_code_has_no_zero_result(n->on->plan, 0, n->on->plan->span - 1))
         t->promised = kf_max(t->promised, over - kf_min(over, 1));
     t->liars -= kf_min(t->liars, known);
     t->promised -= kf_min(t->promised, known);
@@ -350,7 +350,7 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
 
 /* ---- what time brings ---------------------------------------------------- */
 
-kofn_status kf_peer_tend_checks(kf_node *n)
+kofn_status kf_peer_tick_checks(kf_node *n)
 {
     kofn_time each;
     bool late;

@@ -109,7 +109,7 @@ kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
 
 kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
 {
-    kf_told told = n->told[1];
+    kf_decisions told = n->told[1];
 
     if (to.t == n->at.t + 1) {
         kofn_time took = n->now - n->began;
@@ -120,7 +120,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
     n->before_epoch = n->epoch;
     n->made_before = n->made;
     n->done_before = n->done;
-    kf_peer_praise_leader(n);
+    kf_peer_reset_leader_backoff(n);
     n->told[1] = n->told[0];
     n->told[0] = told;
     n->told[0].groups = 0;
@@ -131,7 +131,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
     n->asked = 0;
     n->tries = n->failed = n->repeats = 0;
     n->stalled = n->ahead = n->idled = KF_LONG_AGO;
-    n->lonely = false;
+    n->solo_pending = false;
     kf_peer_set_deciders(n); /* another stage has other groups */
     kf_peer_clear_iterate(n);
     if (!final)
@@ -180,26 +180,26 @@ static void lose(kf_other *o)
     o->asked_coded = o->asked_decoded = 0;
 }
 
-static kofn_status obey(kf_node *n, kf_other *o, const kf_note *note)
+static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
 {
     switch (note->type) {
     case KF_NOTE_BEAT:
         return hear_beat(n, o, note);
     case KF_NOTE_EPOCH:
-        return kf_peer_hear_epoch(n, o, note);
+        return kf_peer_receive_epoch(n, o, note);
     case KF_NOTE_DECIDE:
         if (note->at.t > n->at.t)
             place(o, note);
-        return kf_peer_hear_decide(n, note);
+        return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
         place(o, note);
-        return kf_peer_hear_want(n, o, note);
+        return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
         if (kf_same_mark(o->want, note->at))
             o->coded &= ~note->coded;
         return KOFN_OK;
     case KF_NOTE_PIECE:
-        return kf_peer_hear_piece(n, note);
+        return kf_peer_receive_piece(n, note);
     case KF_NOTE_ASK:
         place(o, note);
         return kf_peer_send(
@@ -210,7 +210,7 @@ static kofn_status obey(kf_node *n, kf_other *o, const kf_note *note)
                       .final = n->final});
     case KF_NOTE_VECTOR:
         place(o, note);
-        return kf_peer_hear_vector(n, o, note);
+        return kf_peer_receive_vector(n, o, note);
     case KF_NOTE_BYE:
         lose(o);
         return KOFN_OK;
@@ -226,7 +226,7 @@ static kofn_status obey(kf_node *n, kf_other *o, const kf_note *note)
     return KOFN_OK;
 }
 
-static kofn_status hear(kf_node *n, const kf_note *note, uint64_t principal)
+static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
 {
     kf_other *o;
     bool back;
@@ -252,7 +252,7 @@ static kofn_status hear(kf_node *n, const kf_note *note, uint64_t principal)
     }
     if (back) /* it was taken for lost when pieces were asked for */
         TRY(kf_peer_ask_pieces(n, false));
-    return obey(n, o, note);
+    return dispatch(n, o, note);
 }
 
 /* ---- work ---------------------------------------------------------------- */
@@ -286,8 +286,8 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
      * use */
     group = n->asked || n->seat != n->holds ? KF_NONE : kf_peer_next_group(n);
     if (group == KF_NONE) {
-        if (n->lonely)
-            out->type = KF_NODE_TASK_ALONE;
+        if (n->solo_pending)
+            out->type = KF_NODE_TASK_SOLO;
         return;
     }
     out->type = KF_NODE_TASK_COMPUTE;
@@ -338,7 +338,7 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
             return kf_peer_advance(n, kf_peer_child(n->epoch, n->at), final);
         }
         break;
-    case KF_NODE_TASK_ALONE:
+    case KF_NODE_TASK_SOLO:
         if (!now || n->final)
             break;
         n->alone++;
@@ -361,7 +361,7 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
  * that time, and nothing has been waited for in it.  Others may have ended meanwhile:
  * who is not heard again has, where matrices do not change, and the rest is made
  * alone. */
-static void forgive(kf_node *n, kofn_time away)
+static void refresh_liveness(kf_node *n, kofn_time away)
 {
     kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved, &n->idled};
 
@@ -405,7 +405,7 @@ static kofn_status check_quorum(kf_node *n)
 
 /* At once where too few are left because the others have the result.  A node
  * that is behind waits for less than one that is not, so that it catches up. */
-static kofn_time alone_after(const kf_node *n, bool deserted)
+static kofn_time solo_after(const kf_node *n, bool deserted)
 {
     kofn_time busy = 4 * (n->idled - n->began);
     kofn_time wait =
@@ -424,33 +424,33 @@ static kofn_time alone_after(const kf_node *n, bool deserted)
  * say that they are at ours help to make the next: hostile nodes can bring
  * that about, and so can a leader that goes, when it leaves the honest ones at
  * two iterates.  Then each goes on alone, until they are at one again. */
-static void despair(kf_node *n)
+static void consider_solo(kf_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
     if (n->opt.changes || n->failed_check ||
-        (n->opt.confirm < 2 && !deserted) || n->final || n->lonely ||
+        (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
         !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
     if (n->idled == KF_LONG_AGO)
         n->idled = n->now;
-    n->lonely = kf_due(n, n->idled, alone_after(n, deserted));
+    n->solo_pending = kf_due(n, n->idled, solo_after(n, deserted));
 }
 
-static kofn_status tend(kf_node *n)
+static kofn_status on_tick(kf_node *n)
 {
     n->alarm = KOFN_NEVER;
     TRY(check_quorum(n));
     TRY(kf_peer_catch_up(n));
-    TRY(kf_peer_tend_epoch(n));
+    TRY(kf_peer_tick_epoch(n));
     if (!n->final &&
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats))) {
         n->repeats++;
         TRY(kf_peer_ask_pieces(n, true));
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
     }
-    TRY(kf_peer_tend_checks(n));
-    despair(n);
+    TRY(kf_peer_tick_checks(n));
+    consider_solo(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_peer_beat_all(n));
         kf_due(n, n->beat_at, n->opt.beat);
@@ -493,7 +493,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         kofn_time away = ev->now - n->now;
 
         if (away > n->opt.silence / 2)
-            forgive(n, away);
+            refresh_liveness(n, away);
         n->now = ev->now;
     }
     if (ev->incarnation)
@@ -506,7 +506,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
             lose(who);
         break;
     case KF_NODE_NOTE:
-        TRY(hear(n, ev->note, principal));
+        TRY(receive(n, ev->note, principal));
         break;
     case KF_NODE_DONE:
         TRY(finished(n, ev));
@@ -525,7 +525,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         }
         break;
     }
-    TRY(tend(n));
+    TRY(on_tick(n));
     assert(!kf_node_check(n));
     return KOFN_OK;
 }

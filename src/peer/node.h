@@ -18,11 +18,11 @@ typedef struct kf_other {
     kofn_incarnation incarnation;
     uint64_t principal;
     bool twin;
-    kofn_time heard;  /* KF_LONG_AGO: lost, or it has left     */
-    kofn_epoch epoch; /* the highest that it said it is in     */
-    uint64_t roster;  /* ... and a digest of its members       */
-    unsigned vain;    /* epochs of its own without an iterate  */
-    kofn_time led;    /* when the last of them was entered     */
+    kofn_time heard;       /* KF_LONG_AGO: lost, or it has left     */
+    kofn_epoch epoch;      /* the highest that it said it is in     */
+    uint64_t roster;       /* ... and a digest of its members       */
+    unsigned failed_terms; /* epochs of its own without an iterate  */
+    kofn_time led;         /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
     bool ended; /* it went, and had the result */
@@ -67,13 +67,13 @@ typedef struct kf_cluster {
 } kf_cluster;
 
 /* What a leader decided of an iterate, as it is told. */
-typedef struct kf_told {
+typedef struct kf_decisions {
     kofn_mark at;
     kofn_epoch epoch;
     uint64_t groups;
     uint32_t *list;
     size_t listed, cap;
-} kf_told;
+} kf_decisions;
 
 struct kf_node {
     kf_node_options opt;
@@ -95,20 +95,20 @@ struct kf_node {
     uint32_t holds;   /* seat whose blocks are here     */
     uint32_t made_of; /* ... and of whose `made` are   */
     unsigned failed;  /* times that we took over since the last iterate ... */
-    unsigned vain;    /* ... and that we proposed at all               */
-    uint64_t agreed;  /* the farthest that enough others say they are */
+    unsigned failed_terms; /* ... and that we proposed at all               */
+    uint64_t agreed;       /* the farthest that enough others say they are */
 
     /* The iterate. */
     kofn_mark at, before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
-    bool lonely; /* the next is to be made alone */
-    bool behind; /* somebody says that he is ahead, on another way */
+    bool solo_pending; /* the next is to be made alone */
+    bool behind;       /* somebody says that he is ahead, on another way */
     uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
     uint64_t told_so_far;
     kf_cluster cluster[KF_MAX_GROUPS];
-    kf_told told[2];               /* of `at`, and of `before` */
+    kf_decisions told[2];          /* of `at`, and of `before` */
     size_t decider[KF_MAX_GROUPS]; /* rank that decides, or KF_NONE */
     uint64_t mine;                 /* groups that we decide          */
     uint64_t own;                  /* ... or check by ourselves      */
@@ -222,13 +222,14 @@ uint64_t kf_peer_common(const kf_node *n,
                         const void *of);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
-kofn_status kf_peer_hear_vector(kf_node *n, kf_other *o, const kf_note *note);
+kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o,
+                                   const kf_note *note);
 
 /* epoch.c */
-kofn_status kf_peer_tend_epoch(kf_node *n);
-kofn_status kf_peer_hear_epoch(kf_node *n, kf_other *o, const kf_note *note);
+kofn_status kf_peer_tick_epoch(kf_node *n);
+kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note);
 /* An iterate was made: whoever leads is good for something. */
-void kf_peer_praise_leader(kf_node *n);
+void kf_peer_reset_leader_backoff(kf_node *n);
 /* How long a node waits where nobody seems to be at work. */
 kofn_time kf_peer_patience(const kf_node *n);
 
@@ -238,17 +239,17 @@ void kf_peer_clear_decisions(kf_node *n);
 /* Ask the members for what is missing; `again`: also those asked before. */
 kofn_status kf_peer_ask_pieces(kf_node *n, bool again);
 kofn_status kf_peer_serve(kf_node *n, kf_other *o);
-kofn_status kf_peer_hear_want(kf_node *n, kf_other *o, const kf_note *note);
-kofn_status kf_peer_hear_piece(kf_node *n, const kf_note *note);
-kofn_status kf_peer_hear_decide(kf_node *n, const kf_note *note);
+kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note);
+kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note);
+kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note);
 kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
-kofn_status kf_peer_tell_one(kf_node *n, const kf_told *told,
+kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
                              kofn_incarnation to);
 /* What this node has decided of that iterate, if it leads. */
 kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at);
 /* Make what was decided ready to be told. */
-kofn_status kf_peer_compose(kf_node *n);
+kofn_status kf_peer_build_decision(kf_node *n);
 /* The group to compute next, or KF_NONE. */
 size_t kf_peer_next_group(const kf_node *n);
 bool kf_piece_wanted(const kf_node *n, size_t group);
@@ -284,7 +285,7 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
 void kf_peer_hide(kf_cluster *c);
 bool kf_peer_to_check(const kf_node *n, kf_node_task *out);
 kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev);
-kofn_status kf_peer_tend_checks(kf_node *n);
+kofn_status kf_peer_tick_checks(kf_node *n);
 /* Pieces disagreed, and those who could tell whose are wrong are gone. */
 kofn_status kf_peer_fail(kf_node *n, kofn_status st);
 

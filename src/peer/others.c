@@ -191,7 +191,7 @@ static bool agreed_on(const kf_node *n, kofn_mark at, bool final)
  * soon?  Only where as many say that they have it as must confirm it; a claim of
  * fewer does not stop us.  But who has nothing to do also asks the leader for an
  * iterate of our number under another mark: the host takes it if it agrees with
- * ours to rounding (like_ours in src/mesh/claim.c), and both go on together. */
+ * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on together. */
 static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
     kofn_mark child = kf_peer_child(n->epoch, n->at);
@@ -299,7 +299,7 @@ kofn_status kf_peer_catch_up(kf_node *n)
 
 /* An answer may come when the question is none any more, since this node has made an
  * iterate itself, and is one again with the next note: it would not be given twice. */
-kofn_status kf_peer_hear_vector(kf_node *n, kf_other *o, const kf_note *note)
+kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool newer = note->at.t > n->at.t ||
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&

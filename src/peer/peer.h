@@ -94,7 +94,7 @@ typedef struct kf_note {
     size_t listed;
 } kf_note;
 
-/* ---- the coordinator of one node ---------------------------------------- */
+/* ---- the coordinator of one node ----------------------------------------- */
 
 typedef struct kf_node_options {
     kofn_incarnation incarnation;
@@ -140,7 +140,7 @@ typedef enum kf_node_task_type {
     KF_NODE_TASK_CHECK,  /* do the pieces of the decoder's seats agree?       */
     KF_NODE_TASK_DECODE, /* `group` from the pieces of the decoder's seats    */
     KF_NODE_TASK_UPDATE, /* all groups are there: make the next iterate       */
-    KF_NODE_TASK_ALONE   /* make the next iterate from the matrix itself      */
+    KF_NODE_TASK_SOLO    /* make the next iterate from the matrix itself      */
 } kf_node_task_type;
 
 typedef struct kf_node_task {

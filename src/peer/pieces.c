@@ -304,7 +304,7 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
 /* Who comes to an iterate after the leader has decided something of it, as it may
  * where not all pieces are needed, was told too early, when it had to drop that.  Where
  * nodes may be hostile it is told again with its next beat. */
-kofn_status kf_peer_hear_want(kf_node *n, kf_other *o, const kf_note *note)
+kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
     bool fresh = !kf_same_mark(note->at, o->want);
@@ -394,9 +394,9 @@ static kofn_status hopeless(const kf_node *n, const kf_cluster *c)
                    c->count, n->opt.tolerance);
 }
 
-kofn_status kf_peer_compose(kf_node *n)
+kofn_status kf_peer_build_decision(kf_node *n)
 {
-    kf_told *t = &n->told[0];
+    kf_decisions *t = &n->told[0];
 
     t->at = n->at;
     t->epoch = n->epoch;
@@ -418,7 +418,7 @@ kofn_status kf_peer_compose(kf_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_peer_tell_one(kf_node *n, const kf_told *told,
+kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
                              kofn_incarnation to)
 {
     return kf_peer_send(n, to,
@@ -428,7 +428,7 @@ kofn_status kf_peer_tell_one(kf_node *n, const kf_told *told,
 kofn_status kf_peer_tell_now(kf_node *n)
 {
     n->told_so_far = n->decided;
-    TRY(kf_peer_compose(n));
+    TRY(kf_peer_build_decision(n));
     for (size_t i = 0; i < n->others; i++)
         if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
             TRY(kf_peer_tell_one(n, &n->told[0], n->other[i].incarnation));
@@ -513,7 +513,7 @@ static bool is_theirs(const kf_node *n, const kf_note *note)
     return has_seat(n, note->seat, note->from);
 }
 
-kofn_status kf_peer_hear_piece(kf_node *n, const kf_note *note)
+kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
 {
     kf_cluster *c;
 
@@ -561,7 +561,7 @@ static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
     return KOFN_OK;
 }
 
-kofn_status kf_peer_hear_decide(kf_node *n, const kf_note *note)
+kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
 {
     /* pieces may be of former members; a list much longer makes no sense */
     size_t at = 0, most = 2 * (n->members + n->on->plan->layout.enough);

@@ -63,7 +63,7 @@ void kf_away_news(port *p, const char *format, ...)
 static void forget_errands(worker *w)
 {
     for (size_t i = 0; i < w->errands; i++)
-        kf_parcel_drop(w->errand[i].result);
+        kf_buffer_drop(w->errand[i].result);
     w->errands = 0;
 }
 
@@ -111,7 +111,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
     return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
 }
 
-void kf_away_give_up(port *p, uint32_t id)
+void kf_away_evict(port *p, uint32_t id)
 {
     worker *w = p->worker[id];
     char words[100];
@@ -270,7 +270,7 @@ static void port_close(kofn_port *base)
         kf_free(p->worker[i]);
     }
     for (size_t i = 0; i < p->inputs; i++)
-        kf_parcel_drop(p->input[i].packed);
+        kf_buffer_drop(p->input[i].packed);
     if (p->t)
         p->t->close(p->t, KOFN_SECOND);
     kf_free(p->worker);

@@ -37,7 +37,7 @@ typedef struct kf_bucket {
 typedef struct errand {
     uint32_t product, task, row;
     size_t bytes;      /* of its result                           */
-    kf_parcel *result; /* the room for it; NULL: it was cancelled */
+    kf_buffer *result; /* the room for it; NULL: it was cancelled */
     kofn_time since;
 } errand;
 
@@ -85,9 +85,9 @@ typedef struct worker {
 
 /* An input of a product, as it is sent. */
 typedef struct input {
-    const kf_parcel *of;
+    const kf_buffer *of;
     uint32_t product;
-    kf_parcel *packed; /* contiguous */
+    kf_buffer *packed; /* contiguous */
     uint64_t id, sum;
 } input;
 
@@ -147,7 +147,7 @@ double kf_away_level(port *p, kf_bucket *b, double rate);
 /* Of fleeting workers of this principal, or of those who have none. */
 kf_bucket *kf_away_fleeting(port *p, uint32_t who);
 /* It is there and answers nothing: it is told that it is given up. */
-void kf_away_give_up(port *p, uint32_t id);
+void kf_away_evict(port *p, uint32_t id);
 
 /* ---- away_send.c --------------------------------------------------------- */
 
@@ -162,7 +162,7 @@ kofn_status kf_away_flush(port *p); /* what waits in outboxes */
 /* Blocks that have waited, once all are there who are to be at the start. */
 kofn_status kf_away_store(port *p);
 errand *kf_away_errand(worker *w, uint32_t task);
-kf_parcel *kf_away_end(worker *w, errand *e); /* the room for its result */
+kf_buffer *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
 /* Who is to be served next and has room on the way; NOBODY: nobody. */

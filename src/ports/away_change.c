@@ -26,7 +26,7 @@ static void put_rows(char **to, const kofn_matrix *from)
 }
 
 /* The change, U and V. */
-static kofn_status pack_update(const kf_msg *m, kf_parcel **out)
+static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
 {
     const kofn_matrix *U = &m->in->m, *V = &m->with->m;
     size_t numbers = KF_WIRE_CHANGE / kf_dtype_size(U->dtype), u, v;
@@ -35,7 +35,7 @@ static kofn_status pack_update(const kf_msg *m, kf_parcel **out)
     if (!kf_mul(U->rows, U->cols, &u) || !kf_mul(V->rows, V->cols, &v) ||
         !kf_add(u, v, &u) || !kf_add(u, numbers, &numbers))
         return kf_nomem(SIZE_MAX);
-    TRY(kf_parcel_new(out, 1, numbers, U->dtype));
+    TRY(kf_buffer_new(out, 1, numbers, U->dtype));
     to = (*out)->m.data;
     kf_wire_write_change(to, &m->change);
     to += KF_WIRE_CHANGE;
@@ -69,11 +69,11 @@ static kofn_status send_update(port *p, kf_msg *m)
                  .rows = m->in->m.rows,
                  .cols = m->in->m.cols,
                  .out_cols = m->with->m.cols};
-    kf_parcel *body;
+    kf_buffer *body;
 
     if (!b) /* it waits for blocks that would be those of before */
         return kf_away_renew(p, m->worker);
-    if (too_far_behind(w, kf_parcel_bytes(m->in) + kf_parcel_bytes(m->with))) {
+    if (too_far_behind(w, kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with))) {
         kf_away_news(p,
                      "worker %u is given new blocks: of its own it has %zu "
                      "updates still to do",
@@ -83,10 +83,10 @@ static kofn_status send_update(port *p, kf_msg *m)
     TRY(pack_update(m, &body));
     w->told++;
     h.updates = ++b->updates;
-    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     return kf_away_post(p, m->worker, &h,
-                        &(kofn_lent){body->m.data, kf_parcel_bytes(body),
-                                     kf_post_drop_parcel, body});
+                        &(kofn_lent){body->m.data, kf_buffer_bytes(body),
+                                     kf_post_drop_buffer, body});
 }
 
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
@@ -106,14 +106,14 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
 
 /* ---- what others hold ---------------------------------------------------- */
 
-static kofn_status pack_strips(const kf_block *b, kf_parcel **out)
+static kofn_status pack_strips(const kf_block *b, kf_buffer **out)
 {
     size_t rows;
     char *to;
 
     if (!kf_mul(b->lanes, b->rows, &rows))
         return kf_nomem(SIZE_MAX);
-    TRY(kf_parcel_new(out, rows, b->cols, b->dtype));
+    TRY(kf_buffer_new(out, rows, b->cols, b->dtype));
     to = (*out)->m.data;
     for (size_t l = 0; l < b->lanes; l++) {
         size_t bytes = b->rows * b->cols * kf_dtype_size(b->dtype);
@@ -140,7 +140,7 @@ static kofn_status send_strips(port *p, const kf_msg *m)
                  .velocity = m->velocity,
                  .lo = m->lo,
                  .hi = m->hi};
-    kf_parcel *body;
+    kf_buffer *body;
 
     if (!b)
         return KOFN_OK;
@@ -154,10 +154,10 @@ static kofn_status send_strips(port *p, const kf_msg *m)
     h.dtype = body->m.dtype;
     h.rows = body->m.rows;
     h.cols = body->m.cols;
-    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     return kf_away_post(p, m->worker, &h,
-                        &(kofn_lent){body->m.data, kf_parcel_bytes(body),
-                                     kf_post_drop_parcel, body});
+                        &(kofn_lent){body->m.data, kf_buffer_bytes(body),
+                                     kf_post_drop_buffer, body});
 }
 
 kofn_status kf_away_change(port *p, kf_msg *m)

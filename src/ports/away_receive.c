@@ -245,7 +245,7 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 
 /* The worker's answer to an errand, and why it failed. */
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
-                          kf_parcel *result, kofn_status status, char *why)
+                          kf_buffer *result, kofn_status status, char *why)
 {
     return kf_away_tell(
         p, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
@@ -261,7 +261,7 @@ static kofn_status answer(port *p, uint32_t id, const kf_head *h,
 }
 
 static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
-                                kofn_packet *k, kf_parcel *result)
+                                kofn_packet *k, kf_buffer *result)
 {
     char *why;
     kofn_status st = kf_post_take_words(p->t, k, h, &why);
@@ -271,7 +271,7 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
         return answer(p, id, h, result,
                       h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT,
                       why);
-    kf_parcel_drop(result);
+    kf_buffer_drop(result);
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
@@ -281,7 +281,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     worker *w = p->worker[id];
     errand *e = kf_away_errand(w, h->task);
     kf_head bounded = *h;
-    kf_parcel *result;
+    kf_buffer *result;
     bool as_asked;
     kofn_status st;
 
@@ -315,7 +315,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     st = kf_post_take_body(p->t, k, h, &result);
     if (st == KOFN_OK)
         return answer(p, id, h, result, KOFN_OK, NULL);
-    kf_parcel_drop(result);
+    kf_buffer_drop(result);
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 

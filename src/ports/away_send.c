@@ -89,7 +89,7 @@ static void copy_rows(const kofn_matrix *from, char **to)
 
 /* Only the strips of this task, lane after lane; strips beyond the last are
  * the first ones. */
-static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_parcel **out)
+static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_buffer **out)
 {
     const kofn_matrix *in = &m->in->m;
     bool left = kf_kernel_of(m->how)->left;
@@ -97,7 +97,7 @@ static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_parcel **out)
     size_t end = kf_min(m->hi, span);
     char *to;
 
-    TRY(kf_parcel_new(out, left ? in->rows * lanes : n * lanes,
+    TRY(kf_buffer_new(out, left ? in->rows * lanes : n * lanes,
                       left ? n : in->cols, in->dtype));
     to = (*out)->m.data;
     for (size_t l = 0; l < lanes; l++)
@@ -113,15 +113,15 @@ static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_parcel **out)
     return KOFN_OK;
 }
 
-static kofn_status pack(kf_parcel *in, kf_parcel **out)
+static kofn_status pack(kf_buffer *in, kf_buffer **out)
 {
     char *to;
 
     if (in->m.ld == in->m.cols) {
-        *out = kf_parcel_keep(in);
+        *out = kf_buffer_keep(in);
         return KOFN_OK;
     }
-    TRY(kf_parcel_new(out, in->m.rows, in->m.cols, in->m.dtype));
+    TRY(kf_buffer_new(out, in->m.rows, in->m.cols, in->m.dtype));
     to = (*out)->m.data;
     copy_rows(&in->m, &to);
     return KOFN_OK;
@@ -129,7 +129,7 @@ static kofn_status pack(kf_parcel *in, kf_parcel **out)
 
 /* Both operands of a task: its strips of the lanes of the block, one below the
  * other, and then the input. */
-static kofn_status pack_pair(const kf_msg *m, kf_parcel **out)
+static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
 {
     const kf_block *b = m->block;
     const kofn_matrix *in = &m->in->m;
@@ -143,7 +143,7 @@ static kofn_status pack_pair(const kf_msg *m, kf_parcel **out)
     if (!kf_mul(b->lanes * b->cols, strips, &first) ||
         !kf_mul(in->rows, in->cols, &second) || second > SIZE_MAX - first)
         return kf_nomem(SIZE_MAX);
-    TRY(kf_parcel_new(out, 1, first + second, in->dtype));
+    TRY(kf_buffer_new(out, 1, first + second, in->dtype));
     to = (*out)->m.data;
     for (size_t l = 0; l < b->lanes; l++) {
         kofn_matrix lane = b->lane[l];
@@ -172,7 +172,7 @@ static void forget_inputs(port *p, uint32_t oldest)
         return;
     for (size_t i = 0; i < p->inputs; i++)
         if (p->input[i].product < oldest)
-            kf_parcel_drop(p->input[i].packed);
+            kf_buffer_drop(p->input[i].packed);
         else
             p->input[kept++] = p->input[i];
     p->inputs = kept;
@@ -198,7 +198,7 @@ static kofn_status find_input(port *p, const kf_msg *m, const input **out)
     x->product = m->product;
     x->id = ++p->next_input;
     x->sum =
-        kf_wire_checksum(p->job, x->packed->m.data, kf_parcel_bytes(x->packed));
+        kf_wire_checksum(p->job, x->packed->m.data, kf_buffer_bytes(x->packed));
     p->inputs++;
     *out = x;
     return KOFN_OK;
@@ -235,7 +235,7 @@ static kofn_status post_work(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
     kf_head h = work_head(p, m);
-    kf_parcel *body = NULL;
+    kf_buffer *body = NULL;
     const kf_block *b;
     const input *x;
 
@@ -246,13 +246,13 @@ static kofn_status post_work(port *p, const kf_msg *m)
         h.hi = h.out_rows; /* the lanes have become one */
         TRY(pack_pair(m, &body));
         h.body_sum =
-            kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+            kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     } else if (kf_kernel_of(m->how)->inner) {
         h.input = ++p->next_input;
         b = kf_block_of(w->block, m->operand);
         TRY(pack_strips(m, b ? b->lanes : 1, &body));
         h.body_sum =
-            kf_wire_checksum(p->job, body->m.data, kf_parcel_bytes(body));
+            kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     } else {
         TRY(find_input(p, m, &x));
         h.input = x->id;
@@ -260,12 +260,12 @@ static kofn_status post_work(port *p, const kf_msg *m)
             w->known[1] = w->known[0];
             w->known[0] = x->id;
             h.body_sum = x->sum;
-            body = kf_parcel_keep(x->packed);
+            body = kf_buffer_keep(x->packed);
         }
     }
     return body ? kf_away_post(p, m->worker, &h,
-                               &(kofn_lent){body->m.data, kf_parcel_bytes(body),
-                                            kf_post_drop_parcel, body})
+                               &(kofn_lent){body->m.data, kf_buffer_bytes(body),
+                                            kf_post_drop_buffer, body})
                 : kf_away_post(p, m->worker, &h, NULL);
 }
 
@@ -279,7 +279,7 @@ static kofn_status send_work(port *p, kf_msg *m)
     if (!st) {
         w->errand[w->errands++] =
             (errand){m->product, m->task,
-                     m->row,     kf_parcel_bytes(m->result),
+                     m->row,     kf_buffer_bytes(m->result),
                      m->result,  kf_away_now(&p->base)};
         st = post_work(p, m);
         m->result = NULL;
@@ -337,16 +337,16 @@ static kofn_status send_block(port *p, kf_msg *m)
     worker *w = p->worker[m->worker];
     kf_head h = {
         .type = KF_WIRE_STORE, .row = (uint32_t)m->block->row, .job = p->job};
-    kf_bytes recipe = {0};
-    kofn_status st = kf_recipe_write(m->block, p->source, &recipe);
+    kf_bytes block_spec = {0};
+    kofn_status st = kf_block_spec_write(m->block, p->source, &block_spec);
 
-    h.block = st ? 0 : kf_wire_checksum(~p->job, recipe.p, recipe.n);
+    h.block = st ? 0 : kf_wire_checksum(~p->job, block_spec.p, block_spec.n);
     if (!st && !w->block)
         st = take_seat(p, m->worker, h.block);
     else if (!st && h.block == w->block_id) /* which it would keep */
-        h.block = kf_wire_checksum(p->job, recipe.p, recipe.n);
+        h.block = kf_wire_checksum(p->job, block_spec.p, block_spec.n);
     if (st) {
-        kf_bytes_free(&recipe);
+        kf_bytes_free(&block_spec);
         return st;
     }
     kf_block_drop(w->block);
@@ -361,9 +361,10 @@ static kofn_status send_block(port *p, kf_msg *m)
                               (double)KOFN_SECOND);
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
-    h.body_sum = kf_wire_checksum(p->job, recipe.p, recipe.n);
-    return kf_away_post(p, m->worker, &h,
-                        &(kofn_lent){recipe.p, recipe.n, kf_free, recipe.p});
+    h.body_sum = kf_wire_checksum(p->job, block_spec.p, block_spec.n);
+    return kf_away_post(
+        p, m->worker, &h,
+        &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
 }
 
 /* A job that is new has nobody who holds anything. */
@@ -408,9 +409,9 @@ errand *kf_away_errand(worker *w, uint32_t task)
 }
 
 /* The room for its result. */
-kf_parcel *kf_away_end(worker *w, errand *e)
+kf_buffer *kf_away_end(worker *w, errand *e)
 {
-    kf_parcel *result = e->result;
+    kf_buffer *result = e->result;
 
     *e = w->errand[--w->errands];
     return result;
@@ -440,8 +441,8 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
         forget_cancelled(w);
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
-    kf_away_give_up(p, id);
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_MUTE, .worker = id});
+    kf_away_evict(p, id);
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_UNRESPONSIVE, .worker = id});
 }
 
 /* Out of the outbox if it is still there, else after it, past everything. */
@@ -462,10 +463,10 @@ static kofn_status send_cancel(port *p, const kf_msg *m)
         } else if (lost && w->known[1] == lost) {
             w->known[1] = 0;
         }
-        kf_parcel_drop(kf_away_end(w, e));
+        kf_buffer_drop(kf_away_end(w, e));
         return KOFN_OK;
     }
-    kf_parcel_drop(e->result); /* that it was asked for is remembered */
+    kf_buffer_drop(e->result); /* that it was asked for is remembered */
     e->result = NULL;
     kf_head_write(head, &h); /* it only saves time: it may be lost */
     p->t->send(p->t, w->peer, head, sizeof head, NULL, true);
@@ -492,8 +493,8 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
         case KF_MSG_PIECE:
             st = kf_away_change(p, m);
             break;
-        case KF_MSG_GIVE_UP:
-            kf_away_give_up(p, m->worker);
+        case KF_MSG_EVICT:
+            kf_away_evict(p, m->worker);
             break;
         default:
             break;

@@ -19,9 +19,9 @@ static bool knows(kf_known *k, const kf_msg *m)
 double kf_known_bytes(kf_known *k, const kf_msg *m)
 {
     bool again = m->type == KF_MSG_WORK && !m->block && knows(k, m);
-    double bytes = (double)kf_parcel_bytes(m->with);
+    double bytes = (double)kf_buffer_bytes(m->with);
 
     if (m->block)
         bytes += (double)kf_block_bytes(m->block);
-    return again ? bytes : bytes + (double)kf_parcel_bytes(m->in);
+    return again ? bytes : bytes + (double)kf_buffer_bytes(m->in);
 }

@@ -6,7 +6,7 @@
 #include "data/port.h"
 
 typedef struct kf_known {
-    const kf_parcel *of[2];
+    const kf_buffer *of[2];
     uint32_t product[2];
 } kf_known;
 

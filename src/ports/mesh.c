@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/lent.h"
-#include "weather/weather.h"
+#include "faults/faults.h"
 
 #define MOST_QUEUED 65536
 

@@ -9,9 +9,9 @@
 static inline void kf_payload_drop(kf_msg *m)
 {
     kf_block_drop(m->block);
-    kf_parcel_drop(m->in);
-    kf_parcel_drop(m->with);
-    kf_parcel_drop(m->result);
+    kf_buffer_drop(m->in);
+    kf_buffer_drop(m->with);
+    kf_buffer_drop(m->result);
     kf_free(m->why);
     m->block = NULL;
     m->in = m->with = m->result = NULL;

@@ -14,9 +14,9 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
     return kf_grow(p, cap, *first + count, size);
 }
 
-void kf_post_drop_parcel(void *parcel)
+void kf_post_drop_buffer(void *buffer)
 {
-    kf_parcel_drop(parcel);
+    kf_buffer_drop(buffer);
 }
 
 kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
@@ -163,10 +163,10 @@ static void release_body(void *from, void *own)
     t->release(t, own);
 }
 
-static kofn_status take(kofn_transport *t, kofn_packet *k, kf_parcel **into)
+static kofn_status take(kofn_transport *t, kofn_packet *k, kf_buffer **into)
 {
     kofn_matrix m = (*into)->m;
-    kf_parcel *around;
+    kf_buffer *around;
 
     if (!k->body)
         return k->body_bytes ? t->fetch(t, k, m.data) : KOFN_OK;
@@ -175,24 +175,24 @@ static kofn_status take(kofn_transport *t, kofn_packet *k, kf_parcel **into)
         return KOFN_OK;
     }
     m.data = (void *)(uintptr_t)k->body;
-    TRY(kf_parcel_around(&around, &m, release_body, t, k->own));
+    TRY(kf_buffer_around(&around, &m, release_body, t, k->own));
     k->own = NULL;
-    kf_parcel_drop(*into);
+    kf_buffer_drop(*into);
     *into = around;
     return KOFN_OK;
 }
 
 kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, kf_parcel **into)
+                              const kf_head *h, kf_buffer **into)
 {
     size_t bytes = k->body_bytes;
     kofn_status st;
 
-    if (bytes != kf_parcel_bytes(*into))
+    if (bytes != kf_buffer_bytes(*into))
         st = kf_fail(KOFN_FORMAT,
                      "a packet's body has %zu bytes and should "
                      "have %zu",
-                     bytes, kf_parcel_bytes(*into));
+                     bytes, kf_buffer_bytes(*into));
     else
         st = take(t, k, into);
     if (k->own)

@@ -46,7 +46,7 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
  * its row i. */
 kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
                            size_t lo, size_t hi);
-void kf_post_drop_parcel(void *parcel);
+void kf_post_drop_buffer(void *buffer);
 /* The packet's body as words, in new memory: what cannot be printed is '?', newlines
  * stay.  NULL: there are none.  More than KF_WORDS are refused. */
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
@@ -54,6 +54,6 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
 /* The packet's body in *into, which has its shape: adopted where it lies well,
  * else copied or fetched.  The packet's body is given back in any case. */
 kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, kf_parcel **into);
+                              const kf_head *h, kf_buffer **into);
 
 #endif

@@ -115,11 +115,11 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
                  .row = m->row,
                  .status = st,
                  .took = (uint64_t)took};
-    kf_parcel *p = m->result;
+    kf_buffer *p = m->result;
 
     m->result = NULL;
     if (st) {
-        kf_parcel_drop(p);
+        kf_buffer_drop(p);
         if (st == KOFN_AGAIN)
             kf_serve_post(s, &h, NULL);
         else
@@ -129,10 +129,10 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     h.rows = p->m.rows;
     h.cols = p->m.cols;
     h.dtype = p->m.dtype;
-    h.body_sum = kf_wire_checksum(s->job, p->m.data, kf_parcel_bytes(p));
+    h.body_sum = kf_wire_checksum(s->job, p->m.data, kf_buffer_bytes(p));
     kf_serve_post(
         s, &h,
-        &(kofn_lent){p->m.data, kf_parcel_bytes(p), kf_post_drop_parcel, p});
+        &(kofn_lent){p->m.data, kf_buffer_bytes(p), kf_post_drop_buffer, p});
 }
 
 /* ---- losing the coordinator ---------------------------------------------- */
@@ -173,7 +173,7 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
 {
     TRY(kf_serve_can_do(s, h, m));
     TRY(kf_serve_operands(s, h, k, m));
-    TRY(kf_parcel_new(&m->result, h->out_rows, h->out_cols, h->dtype));
+    TRY(kf_buffer_new(&m->result, h->out_rows, h->out_cols, h->dtype));
     return kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
                         sizeof *s->errand);
 }
@@ -249,11 +249,11 @@ static void greet(server *s, const kf_head *h)
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
-    stay = kf_weather_leave(s->exposed.weather, h->task);
+    stay = kf_faults_leave(s->exposed.faults, h->task);
     if (stay < 9e9 && s->vanish == KOFN_NEVER)
-        s->vanish = kf_clock() + kf_weather_nanoseconds(stay);
-    if (s->block.recipe.block && s->block.recipe.block->subset)
-        s->block.recipe.block->subset->product = 0; /* they begin again */
+        s->vanish = kf_clock() + kf_faults_nanoseconds(stay);
+    if (s->block.block_spec.block && s->block.block_spec.block->subset)
+        s->block.block_spec.block->subset->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
     kf_serve_news(s, words);
 }
@@ -273,8 +273,8 @@ static void flip(server *s)
     if (!s->block.whole)
         return;
     s->version++;
-    kf_serve_fail(s, kf_weather_flip(s->exposed.weather, s->exposed.worker,
-                                     &s->flips, s->block.recipe.block));
+    kf_serve_fail(s, kf_faults_flip(s->exposed.faults, s->exposed.worker,
+                                    &s->flips, s->block.block_spec.block));
 }
 
 static void stage(server *s, const kf_head *h)
@@ -291,7 +291,7 @@ static void stage(server *s, const kf_head *h)
         s->t->dropped++;
 }
 
-static void obey(server *s, const kf_head *h, kofn_packet *k)
+static void dispatch(server *s, const kf_head *h, kofn_packet *k)
 {
     if (h->type == KF_WIRE_REFUSED)
         refused(s, k);
@@ -368,11 +368,11 @@ static void packet(server *s, kofn_packet *k)
         kf_serve_finish(s,
                         KOFN_UNSUITED); /* another kofn; the message says so */
     } else if (!st && takes_in_place(&h)) {
-        obey(s, &h, k);
+        dispatch(s, &h, k);
     } else if (!st) {
         st = fetch(s, k, &room);
         if (!st)
-            obey(s, &h, k);
+            dispatch(s, &h, k);
     }
     if (st && !s->over)
         kf_serve_hang_up(s);
@@ -481,7 +481,7 @@ static bool is_outlived(const server *s)
 static void sleep_for(void *ud, double seconds)
 {
     server *s = ud;
-    kofn_time until = kf_clock() + kf_weather_nanoseconds(seconds);
+    kofn_time until = kf_clock() + kf_faults_nanoseconds(seconds);
     bool never = seconds >= KF_FOR_EVER;
 
     while (!stopped(s) && kf_clock() < until && !(never && is_outlived(s))) {
@@ -496,9 +496,9 @@ static void sleep_for(void *ud, double seconds)
 static void work(server *s)
 {
     kf_msg m = s->errand[s->first].msg;
-    kf_block *b = kf_block_keep(m.block ? m.block : s->block.recipe.block);
-    kf_parcel *in = kf_parcel_keep(m.in);
-    kf_parcel *result = kf_parcel_keep(m.result);
+    kf_block *b = kf_block_keep(m.block ? m.block : s->block.block_spec.block);
+    kf_buffer *in = kf_buffer_keep(m.in);
+    kf_buffer *result = kf_buffer_keep(m.result);
     kofn_time took = 0;
     kofn_status st = KOFN_AGAIN;
 
@@ -509,20 +509,20 @@ static void work(server *s)
         s->first++;
         s->errands--;
         kf_block_drop(m.block);
-        kf_parcel_drop(m.in);
+        kf_buffer_drop(m.in);
         answer(s, &m, st, took); /* takes m.result over */
     } else if (b->subset) {
         b->subset->product = 0; /* of another job, perhaps */
     }
     kf_block_drop(b);
-    kf_parcel_drop(in);
-    kf_parcel_drop(result);
+    kf_buffer_drop(in);
+    kf_buffer_drop(result);
 }
 
 /* Is the block of a task what the coordinator takes it to be? */
 static bool is_now(const server *s, const errand *e)
 {
-    const kf_block *b = kf_block_of(s->block.recipe.block, e->msg.operand);
+    const kf_block *b = kf_block_of(s->block.block_spec.block, e->msg.operand);
 
     return e->msg.block || (b && b->updates == e->updates);
 }
@@ -597,7 +597,7 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
         t->close(t, 0);
         return st;
     }
-    s.exposed = (kf_exposed){.weather = s.opt.weather ? s.opt.weather : &s.fair,
+    s.exposed = (kf_exposed){.faults = s.opt.faults ? s.opt.faults : &s.fair,
                              .factor = 1,
                              .sleep_for = sleep_for,
                              .stopped = stopped};

@@ -7,13 +7,13 @@
 #include "post.h"
 
 #include "data/kernel.h"
-#include "weather/weather.h"
+#include "faults/faults.h"
 
 #define INPUTS 2 /* that tasks may refer to */
 
 typedef struct input {
     uint64_t id;
-    kf_parcel *parcel;
+    kf_buffer *buffer;
 } input;
 
 /* A task, and where its answer goes; or a change of a block. */
@@ -25,9 +25,10 @@ typedef struct errand {
 
 /* The block in the making, section by section. */
 typedef struct making {
-    kf_recipe recipe;
-    bool whole, changed; /* changed: it is not what its recipe says any more */
-    uint64_t done;       /* updates, of all operands */
+    kf_block_spec block_spec;
+    bool whole,
+        changed; /* changed: it is not what its block specification says any more */
+    uint64_t done;              /* updates, of all operands */
     size_t section, got, asked; /* units of this section */
     size_t ahead;               /* pieces on their way   */
     kofn_time last;             /* piece, or asking      */
@@ -49,9 +50,9 @@ typedef struct server {
     kf_exposed exposed;
     kf_own own;
     uint64_t version; /* of the blocks: how often they have become others */
-    kofn_weather fair;
+    kofn_faults fair;
     uint32_t updates, flips;   /* so far */
-    kofn_time vanish;          /* by the weather; KOFN_NEVER: it stays */
+    kofn_time vanish;          /* by the fault model; KOFN_NEVER: it stays */
     kofn_time looked, leaving; /* leaving: since when; 0: staying */
     bool over;
     kofn_status end;

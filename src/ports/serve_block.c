@@ -1,4 +1,4 @@
-/* serve_block.c -- a worker's block in the making: from its recipe and the
+/* serve_block.c -- a worker's block in the making: from its block specification and the
  * operand, or piece by piece from the coordinator. */
 #include "serve.h"
 
@@ -12,8 +12,8 @@
 void kf_serve_drop_block(server *s)
 {
     kf_serve_drop_tasks(s);
-    kf_recipe_free(&s->block.recipe);
-    kf_block_drop(s->block.recipe.block);
+    kf_block_spec_free(&s->block.block_spec);
+    kf_block_drop(s->block.block_spec.block);
     s->block = (making){0};
     s->block_id = 0;
 }
@@ -22,7 +22,7 @@ bool kf_serve_has_pieces(const server *s)
 {
     const making *b = &s->block;
 
-    return b->recipe.block && b->section == b->recipe.sections;
+    return b->block_spec.block && b->section == b->block_spec.sections;
 }
 
 void kf_serve_block_is_whole(server *s)
@@ -39,14 +39,15 @@ void kf_serve_ask(server *s)
     making *b = &s->block;
     size_t units, bytes;
 
-    while (!b->whole && b->section < b->recipe.sections && b->ahead < AHEAD) {
+    while (!b->whole && b->section < b->block_spec.sections &&
+           b->ahead < AHEAD) {
         kf_head h = {.type = KF_WIRE_NEED,
                      .job = s->job,
                      .block = s->block_id,
                      .which = b->section,
                      .lo = b->asked};
 
-        kf_wire_section(b->recipe.block, b->section, &units, &bytes);
+        kf_wire_section(b->block_spec.block, b->section, &units, &bytes);
         if (b->got == units) { /* sections may be empty */
             b->section++;
             b->got = b->asked = 0;
@@ -61,12 +62,12 @@ void kf_serve_ask(server *s)
         kf_serve_post(s, &h, NULL);
     }
     if (kf_serve_has_pieces(s) && !b->whole) {
-        kofn_status st = kf_pieces_check(b->recipe.block);
+        kofn_status st = kf_pieces_check(b->block_spec.block);
 
         if (st) {
             kf_serve_fail(s, st);
             kf_serve_drop_block(s);
-        } else if (kf_block_whole(b->recipe.block)) {
+        } else if (kf_block_whole(b->block_spec.block)) {
             kf_serve_block_is_whole(s);
         }
     }
@@ -81,18 +82,18 @@ static bool is_plain_name(const char *name)
 
 /* Make what can be made of the block from the operand, where this machine can
  * read it. */
-static void cook(server *s)
+static void build_block(server *s)
 {
     const kofn_matrix *A = NULL;
     const kofn_sparse *S = NULL;
-    kf_recipe *r = &s->block.recipe;
+    kf_block_spec *r = &s->block.block_spec;
     kofn_status st;
 
     if (!s->opt.operand || !is_plain_name(r->source))
         return;
     st = s->opt.operand(s->opt.ud, r->source, &A, &S);
     if (!st) {
-        st = kf_recipe_cook(r, A, S);
+        st = kf_block_spec_cook(r, A, S);
         s->opt.operand_done(s->opt.ud);
     }
     if (!st)
@@ -103,7 +104,7 @@ static void cook(server *s)
 /* Blocks of all operands do, from the row of their seat. */
 static void answers_from(server *s, uint32_t row)
 {
-    for (kf_block *b = s->block.recipe.block; b; b = b->next)
+    for (kf_block *b = s->block.block_spec.block; b; b = b->next)
         b->row = row;
 }
 
@@ -111,9 +112,9 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
 {
     kofn_status st;
 
-    if (h->block == s->block_id && s->block.recipe.block &&
+    if (h->block == s->block_id && s->block.block_spec.block &&
         !s->block.changed) { /* as before */
-        if (s->block.recipe.block->row != h->row)
+        if (s->block.block_spec.block->row != h->row)
             kf_serve_drop_tasks(s); /* of rows that it answered until now */
         answers_from(s, h->row);
         s->block.asked = s->block.got;
@@ -129,15 +130,16 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         return;
     }
     kf_serve_drop_block(s);
-    st = kf_recipe_read(&s->block.recipe, k->body, k->body_bytes, &s->opt);
+    st = kf_block_spec_read(&s->block.block_spec, k->body, k->body_bytes,
+                            &s->opt);
     if (st) { /* coming back would not help */
         kf_serve_refuse(s, st);
         return;
     }
     s->block_id = h->block;
-    s->block.changed = !kf_block_whole(s->block.recipe.block);
+    s->block.changed = !kf_block_whole(s->block.block_spec.block);
     answers_from(s, h->row);
-    cook(s);
+    build_block(s);
     kf_serve_ask(s);
 }
 
@@ -146,10 +148,10 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
     const making *b = &s->block;
     size_t units, bytes;
 
-    if (!b->recipe.block || b->whole || h->block != s->block_id ||
+    if (!b->block_spec.block || b->whole || h->block != s->block_id ||
         b->ahead == 0 || h->which != b->section)
         return false;
-    kf_wire_section(b->recipe.block, b->section, &units, &bytes);
+    kf_wire_section(b->block_spec.block, b->section, &units, &bytes);
     return h->lo == b->got && h->lo < h->hi && h->hi <= units &&
            body_bytes == (h->hi - h->lo) * bytes;
 }
@@ -159,7 +161,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     making *b = &s->block;
     bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
 
-    if (!b->recipe.block || b->whole || h->block != s->block_id ||
+    if (!b->block_spec.block || b->whole || h->block != s->block_id ||
         b->ahead == 0) {
         s->t->dropped++;
         return;
@@ -167,7 +169,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     b->ahead--;
     b->last = kf_clock();
     if (as_asked && kf_wire_check_body(h, k->body, k->body_bytes) == KOFN_OK) {
-        memcpy(kf_piece_into(b->recipe.block, b->section, h->lo), k->body,
+        memcpy(kf_piece_into(b->block_spec.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;
     } else {

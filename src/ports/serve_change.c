@@ -33,15 +33,15 @@ static const kf_block *block_of(const server *s, const kf_head *h)
 {
     if (h->block != s->block_id)
         return NULL;
-    return kf_block_of(s->block.recipe.block, h->operand);
+    return kf_block_of(s->block.block_spec.block, h->operand);
 }
 
 /* Memory that may be spent beside blocks and velocities. */
 static size_t spare(const server *s)
 {
-    size_t left = s->opt.memory ? s->block.recipe.spare : SIZE_MAX, bytes;
+    size_t left = s->opt.memory ? s->block.block_spec.spare : SIZE_MAX, bytes;
 
-    for (const kf_block *b = s->block.recipe.block; b; b = b->next)
+    for (const kf_block *b = s->block.block_spec.block; b; b = b->next)
         if (b->velocity && kf_block_velocity_bytes(b, &bytes))
             left -= kf_min(left, bytes);
     return left;
@@ -74,7 +74,7 @@ static kofn_status no_memory(size_t bytes, const char *what)
                    what, bytes);
 }
 
-static kofn_status take_update(const kf_head *h, kf_parcel *all, kf_msg *m)
+static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
 {
     size_t size = kf_dtype_size(h->dtype);
     char *at = all->m.data;
@@ -84,25 +84,25 @@ static kofn_status take_update(const kf_head *h, kf_parcel *all, kf_msg *m)
 
     m->type = KF_MSG_UPDATE;
     TRY(kf_wire_read_change(&m->change, at));
-    TRY(kf_parcel_view(&m->in, all, &U));
-    return kf_parcel_view(&m->with, all, &V);
+    TRY(kf_buffer_view(&m->in, all, &U));
+    return kf_buffer_view(&m->with, all, &V);
 }
 
 /* Its body is as long as it is to be. */
 static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
 {
     const kf_block *b = block_of(s, h);
-    kf_parcel *all;
+    kf_buffer *all;
     kofn_status st;
 
-    TRY(kf_parcel_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
+    TRY(kf_buffer_new(&all, 1, k->body_bytes / kf_dtype_size(h->dtype),
                       h->dtype));
     st = kf_post_take_body(s->t, k, h, &all);
     if (!st && h->type == KF_WIRE_UPDATE)
         st = take_update(h, all, m);
     else if (!st)
         st = kf_block_around(&m->block, all, b->lanes, h->hi - h->lo, b->cols);
-    kf_parcel_drop(all);
+    kf_buffer_drop(all);
     return st;
 }
 
@@ -207,7 +207,7 @@ static kofn_status is_in_order(const errand *e, const kf_block *b)
 void kf_serve_do_change(server *s)
 {
     errand e = s->errand[s->first];
-    kf_block *blocks = s->block.recipe.block;
+    kf_block *blocks = s->block.block_spec.block;
     const kf_block *b = kf_block_of(blocks, e.msg.operand);
     kofn_status st = is_in_order(&e, b);
 
@@ -222,8 +222,8 @@ void kf_serve_do_change(server *s)
         return;
     }
     if (!st)
-        st = kf_weather_change(s->exposed.weather, s->exposed.worker,
-                               &s->updates, blocks, &e.msg);
+        st = kf_faults_change(s->exposed.faults, s->exposed.worker, &s->updates,
+                              blocks, &e.msg);
     if (!st && e.msg.type == KF_MSG_UPDATE)
         say_changed(s);
     else if (!st && !e.msg.block)

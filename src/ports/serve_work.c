@@ -11,16 +11,16 @@
 void kf_serve_forget_inputs(server *s)
 {
     for (size_t i = 0; i < INPUTS; i++) {
-        kf_parcel_drop(s->input[i].parcel);
+        kf_buffer_drop(s->input[i].buffer);
         s->input[i] = (input){0};
     }
 }
 
-static void know(server *s, uint64_t id, kf_parcel *p)
+static void know(server *s, uint64_t id, kf_buffer *p)
 {
-    kf_parcel_drop(s->input[INPUTS - 1].parcel);
+    kf_buffer_drop(s->input[INPUTS - 1].buffer);
     memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
-    s->input[0] = (input){id, kf_parcel_keep(p)};
+    s->input[0] = (input){id, kf_buffer_keep(p)};
 }
 
 static void put_rows(const kofn_matrix *to, const char **from)
@@ -33,10 +33,10 @@ static void put_rows(const kofn_matrix *to, const char **from)
 
 /* Only the strips of the task have come: put them where they belong. */
 static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kf_parcel **in)
+                          kf_buffer **in)
 {
     bool left = kf_kernel_of(h->how)->left;
-    const kf_block *b = kf_block_of(s->block.recipe.block, h->operand);
+    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
     size_t lanes = b->lanes, end, bytes; /* that it is there is known */
     size_t span = (left ? h->cols : h->rows) / lanes;
     size_t wide = left ? h->rows : h->cols;
@@ -52,7 +52,7 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
     TRY(kf_wire_check_body(h, k->body, k->body_bytes));
-    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
     end = kf_min(h->hi, span);
     for (size_t l = 0; l < lanes; l++)
         for (size_t i = 0; i < (left ? h->rows : 1); i++) {
@@ -67,14 +67,14 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     return KOFN_OK;
 }
 
-static kofn_status known_input(server *s, const kf_head *h, kf_parcel **in)
+static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
 {
     for (size_t i = 0; i < INPUTS; i++) {
-        kf_parcel *p = s->input[i].parcel;
+        kf_buffer *p = s->input[i].buffer;
 
         if (p && s->input[i].id == h->input && p->m.rows == h->rows &&
             p->m.cols == h->cols && p->m.dtype == h->dtype) {
-            *in = kf_parcel_keep(p);
+            *in = kf_buffer_keep(p);
             return KOFN_OK;
         }
     }
@@ -82,7 +82,7 @@ static kofn_status known_input(server *s, const kf_head *h, kf_parcel **in)
 }
 
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
-                              kf_parcel **in)
+                              kf_buffer **in)
 {
     kofn_status st;
     size_t bytes;
@@ -96,10 +96,10 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
         bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
                        (size_t)h->rows, (size_t)h->cols, k->body_bytes);
-    TRY(kf_parcel_new(in, h->rows, h->cols, h->dtype));
+    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
     st = kf_post_take_body(s->t, k, h, in);
     if (st) {
-        kf_parcel_drop(*in);
+        kf_buffer_drop(*in);
         *in = NULL;
         return st;
     }
@@ -128,7 +128,7 @@ static kofn_status is_of_the_block(const server *s, const kf_head *h)
     if (!s->block.whole)
         return kf_fail(KOFN_STATE, "there is no block to work on");
     if (h->block != s->block_id ||
-        !kf_block_of(s->block.recipe.block, h->operand))
+        !kf_block_of(s->block.block_spec.block, h->operand))
         return kf_fail(KOFN_STATE,
                        "task %u is of another block than the one "
                        "that is here",
@@ -159,11 +159,11 @@ size_t kf_serve_carried(const server *s)
         if (m->block && !e->cancelled)
             sum += kf_block_bytes(m->block);
         if ((m->block && !e->cancelled && m->in) || m->with)
-            sum += kf_parcel_bytes(m->in);
+            sum += kf_buffer_bytes(m->in);
         if (m->block && !e->cancelled && m->result)
-            sum += kf_parcel_bytes(m->result);
+            sum += kf_buffer_bytes(m->result);
         if (m->with)
-            sum += kf_parcel_bytes(m->with) + KF_WIRE_CHANGE;
+            sum += kf_buffer_bytes(m->with) + KF_WIRE_CHANGE;
     }
     return sum;
 }
@@ -207,8 +207,8 @@ kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m)
     if (!h->block)
         return pair_fits(s, h, m, &in, &out);
     TRY(is_of_the_block(s, h));
-    return kf_work_fits(kf_block_of(s->block.recipe.block, h->operand), m, &in,
-                        &out);
+    return kf_work_fits(kf_block_of(s->block.block_spec.block, h->operand), m,
+                        &in, &out);
 }
 
 bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
@@ -232,23 +232,23 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
 {
     size_t bytes = 0, size = kf_dtype_size(h->dtype);
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
-    kf_parcel *both;
+    kf_buffer *both;
     kofn_status st;
 
     if (!pair_bytes(h, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT,
                        "the operands of task %u have %zu bytes, not %zu",
                        h->task, k->body_bytes, bytes);
-    TRY(kf_parcel_new(&both, 1, bytes / size, h->dtype));
+    TRY(kf_buffer_new(&both, 1, bytes / size, h->dtype));
     st = kf_post_take_body(s->t, k, h, &both);
     in.data = (char *)both->m.data + h->out_rows * h->rows * size;
     if (!st)
-        st = kf_parcel_view(&m->in, both, &in);
+        st = kf_buffer_view(&m->in, both, &in);
     if (!st)
         st = kf_block_around(&m->block, both, 1, h->out_rows, h->rows);
     if (!st)
         m->block->row = h->row;
-    kf_parcel_drop(both);
+    kf_buffer_drop(both);
     return st;
 }
 
@@ -261,9 +261,9 @@ kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
 void kf_serve_drop_task(kf_msg *m)
 {
     kf_block_drop(m->block);
-    kf_parcel_drop(m->in);
-    kf_parcel_drop(m->with);
-    kf_parcel_drop(m->result);
+    kf_buffer_drop(m->in);
+    kf_buffer_drop(m->with);
+    kf_buffer_drop(m->result);
     m->block = NULL;
     m->in = m->with = m->result = NULL;
 }

@@ -3,7 +3,7 @@
  * Time is an entry in a heap; equal times go in the order they were made.
  * What a worker sends goes over its link one after the other, and what is
  * cancelled before it began there is not sent.
- * On the modelled clock a task takes its multiply-adds at the weather's rate,
+ * On the modelled clock a task takes its multiply-adds at the fault model's rate,
  * so that a seed repeats a run to the byte; on the measured clock it is
  * computed at once and takes the processor time that took, as if every worker
  * had a machine of its own.  Results are real on both.
@@ -19,15 +19,15 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "weather/weather.h"
+#include "faults/faults.h"
 
 enum { SAY_HELLO, ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
 /* A message under way or in a worker's hands. */
-typedef struct parcel_slot {
+typedef struct buffer_slot {
     kf_msg m;
     bool used, cancelled;
-} parcel_slot;
+} buffer_slot;
 
 typedef struct worker {
     kf_block *block;
@@ -51,7 +51,7 @@ typedef struct worker {
 
 typedef struct port {
     kofn_port base;
-    kofn_weather weather;
+    kofn_faults faults;
     kofn_time clock; /* of the coordinator                    */
     kofn_time at;    /* of what happens now, or is told it    */
     kf_heap heap;
@@ -60,7 +60,7 @@ typedef struct port {
     kofn_status broken; /* told when it waits next */
     worker *worker;
     size_t workers, worker_cap;
-    parcel_slot *slot;
+    buffer_slot *slot;
     size_t slots, slot_cap;
     uint32_t *unused;
     size_t unused_count, unused_cap;
@@ -84,7 +84,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
         TRY(kf_grow(&p->unused, &p->unused_cap, p->slots, sizeof *p->unused));
         *id = (uint32_t)p->slots++;
     }
-    p->slot[*id] = (parcel_slot){.m = *m, .used = true};
+    p->slot[*id] = (buffer_slot){.m = *m, .used = true};
     return KOFN_OK;
 }
 
@@ -118,12 +118,12 @@ static kofn_status schedule(port *p, kofn_time after, uint32_t kind, uint32_t w,
 /* Seconds that so much takes of a link. */
 static double transfer(const port *p, double bytes)
 {
-    return p->weather.bandwidth > 0 ? bytes / p->weather.bandwidth : 0;
+    return p->faults.bandwidth > 0 ? bytes / p->faults.bandwidth : 0;
 }
 
 static kofn_time travel(const port *p, double bytes)
 {
-    return kf_weather_nanoseconds(p->weather.latency + transfer(p, bytes));
+    return kf_faults_nanoseconds(p->faults.latency + transfer(p, bytes));
 }
 
 /* ---- a worker's life ----------------------------------------------------- */
@@ -141,7 +141,7 @@ static kofn_status compute(const port *p, uint32_t id, kf_msg *m)
     kofn_status st;
 
     if (m->type != KF_MSG_WORK)
-        return kf_weather_change(&p->weather, id, &w->updates, w->block, m);
+        return kf_faults_change(&p->faults, id, &w->updates, w->block, m);
     st = b ? kf_work_do(b, m, NULL, NULL)
            : kf_fail(KOFN_STATE, "no block is stored");
     if (st < 0)
@@ -160,7 +160,7 @@ static double size_of(const worker *w, const kf_msg *m)
 static kofn_status take_up(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
-    parcel_slot *s;
+    buffer_slot *s;
     double seconds = 0;
 
     if (w->busy || w->queued == 0)
@@ -169,23 +169,23 @@ static kofn_status take_up(port *p, uint32_t id)
     memmove(w->queue, w->queue + 1, --w->queued * sizeof *w->queue);
     w->busy = true;
     s = &p->slot[w->slot];
-    if (p->weather.clock == KOFN_CLOCK_MEASURED) {
+    if (p->faults.clock == KOFN_CLOCK_MEASURED) {
         kofn_time before = kf_cpu_time();
 
         s->m.status = compute(p, id, &s->m);
         seconds = (double)(kf_cpu_time() - before) * 1e-9;
     } else if (block_of(w, &s->m)) {
-        double rate = p->weather.work > 0 ? p->weather.work : 1;
+        double rate = p->faults.work > 0 ? p->faults.work : 1;
 
         seconds = size_of(w, &s->m) * 1e-9 * rate;
     }
     seconds *= w->factor / w->speed;
     if (s->m.type == KF_MSG_WORK) { /* who never answers still hears */
-        seconds = kf_weather_stretch(&p->weather, id, s->m.round,
-                                     w->round != s->m.round, seconds);
+        seconds = kf_faults_stretch(&p->faults, id, s->m.round,
+                                    w->round != s->m.round, seconds);
         w->round = s->m.round;
     }
-    s->m.took = kf_weather_nanoseconds(seconds);
+    s->m.took = kf_faults_nanoseconds(seconds);
     return schedule(p, s->m.took, FINISH, id, w->slot);
 }
 
@@ -200,13 +200,13 @@ static kofn_status send_next(port *p, uint32_t id)
         return KOFN_OK;
     slot = w->line[0];
     memmove(w->line, w->line + 1, --w->lined * sizeof *w->line);
-    bytes = (double)kf_parcel_bytes(p->slot[slot].m.result);
+    bytes = (double)kf_buffer_bytes(p->slot[slot].m.result);
     w->sending = transfer(p, bytes) > 0;
     w->comes.product = p->slot[slot].m.product;
     w->comes.since = p->at + travel(p, 0);
     w->came = p->at + travel(p, bytes);
     TRY(schedule(p, travel(p, bytes), REPORT, id, slot));
-    return w->sending ? schedule(p, kf_weather_nanoseconds(transfer(p, bytes)),
+    return w->sending ? schedule(p, kf_faults_nanoseconds(transfer(p, bytes)),
                                  SENT, id, 0)
                       : KOFN_OK;
 }
@@ -257,7 +257,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out,
                           bool *ready)
 {
     worker *w = &p->worker[id];
-    parcel_slot *s = &p->slot[slot];
+    buffer_slot *s = &p->slot[slot];
 
     if (w->gone || s->cancelled) {
         drop_slot(p, slot);
@@ -277,7 +277,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out,
 
 static bool is_slow(const port *p, uint32_t id, unsigned round)
 {
-    return p->worker[id].factor > 1 || kf_weather_slow(&p->weather, id, round);
+    return p->worker[id].factor > 1 || kf_faults_slow(&p->faults, id, round);
 }
 
 /* What it had in hand is dropped when its time comes. */
@@ -316,7 +316,8 @@ static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out,
     if (st)
         stop(p, id);
     *ready = st || stored;
-    *out = (kf_msg){.type = st ? KF_MSG_MUTE : KF_MSG_STORED, .worker = id};
+    *out = (kf_msg){.type = st ? KF_MSG_UNRESPONSIVE : KF_MSG_STORED,
+                    .worker = id};
     TRY(take_up(p, id));
     return let_go(p, id);
 }
@@ -331,16 +332,15 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out,
         drop_slot(p, slot);
         return KOFN_OK;
     }
-    if (p->weather.clock == KOFN_CLOCK_MODELLED)
+    if (p->faults.clock == KOFN_CLOCK_MODELLED)
         m->status = compute(p, id, m);
     if (m->type != KF_MSG_WORK)
         return changed(p, id, slot, out, ready);
     m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
-    if (!m->status &&
-        (w->wrong || kf_weather_corrupts(&p->weather, id, m->task)))
-        kf_weather_corrupt(&p->weather, id, m->task, &m->result->m);
+    if (!m->status && (w->wrong || kf_faults_corrupts(&p->faults, id, m->task)))
+        kf_faults_corrupt(&p->faults, id, m->task, &m->result->m);
     w->busy = false;
-    if (p->weather.whole && is_slow(p, id, m->round)) {
+    if (p->faults.whole && is_slow(p, id, m->round)) {
         TRY(kf_grow(&w->held, &w->held_cap, w->helds, sizeof *w->held));
         w->held[w->helds++] = slot;
     } else {
@@ -357,9 +357,8 @@ static kofn_status start(port *p, uint32_t *id)
     TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
     *id = (uint32_t)p->workers;
     p->worker[p->workers++] =
-        (worker){.factor = 1, .speed = kf_weather_speed(&p->weather, *id)};
-    return schedule(p,
-                    kf_weather_nanoseconds(kf_weather_leave(&p->weather, *id)),
+        (worker){.factor = 1, .speed = kf_faults_speed(&p->faults, *id)};
+    return schedule(p, kf_faults_nanoseconds(kf_faults_leave(&p->faults, *id)),
                     LEAVE, *id, 0);
 }
 
@@ -385,7 +384,7 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
             return KOFN_OK;
         }
         *m = p->slot[e->task].m;
-        kf_parcel_drop(m->in);
+        kf_buffer_drop(m->in);
         m->in = NULL;
         free_slot(p, e->task);
         *ready = true;
@@ -404,7 +403,7 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
         *ready = true;
         TRY(start(p, &m->worker));
         return schedule(
-            p, kf_weather_nanoseconds(kf_weather_gap(&p->weather, ++p->joins)),
+            p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, ++p->joins)),
             JOIN, 0, 0);
     }
 }
@@ -495,7 +494,7 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
 
     catch_up(p);
     w = id < p->workers ? &p->worker[id] : NULL;
-    return w && w->block ? kf_weather_flip(&p->weather, id, &w->flips, w->block)
+    return w && w->block ? kf_faults_flip(&p->faults, id, &w->flips, w->block)
                          : KOFN_OK;
 }
 
@@ -561,7 +560,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
         kf_payload_drop(m);
         return KOFN_OK;
     }
-    if (m->type == KF_MSG_GIVE_UP)
+    if (m->type == KF_MSG_EVICT)
         return port_remove(base, m->worker);
     if (m->type == KF_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
@@ -623,7 +622,7 @@ static void port_spend(kofn_port *base, kofn_time cpu)
 {
     port *p = (port *)base;
 
-    if (p->weather.clock == KOFN_CLOCK_MEASURED)
+    if (p->faults.clock == KOFN_CLOCK_MEASURED)
         p->clock += cpu;
 }
 
@@ -658,12 +657,12 @@ static kofn_status populate(port *p, size_t workers)
         TRY(schedule(p, 0, SAY_HELLO, id, 0));
         TRY(start(p, &id));
     }
-    return schedule(p, kf_weather_nanoseconds(kf_weather_gap(&p->weather, 0)),
+    return schedule(p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0)),
                     JOIN, 0, 0);
 }
 
 kofn_status kofn_port_sim(kofn_port **out, size_t workers,
-                          const kofn_weather *weather)
+                          const kofn_faults *faults)
 {
     port *p = kf_zero(1, sizeof *p);
     kofn_status st;
@@ -685,8 +684,8 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           .corrupt = port_corrupt,
                           .flip = port_flip,
                           .coming = port_coming};
-    if (weather)
-        p->weather = *weather;
+    if (faults)
+        p->faults = *faults;
     p->blas_threads = kf_blas_single();
     st = populate(p, workers);
     if (st) {

@@ -2,7 +2,7 @@
  *
  * Every worker has a mailbox, the coordinator has one, and messages are
  * handed over by pointer.  Blocks that are plain parts of A are views of it:
- * nothing is copied.  The weather is real here: a slow worker sleeps, one
+ * nothing is copied.  The fault model is real here: a slow worker sleeps, one
  * that leaves ends its thread, a corrupt one changes its result.
  */
 #include <errno.h>
@@ -12,9 +12,10 @@
 #include "payload.h"
 
 #include "base/clock.h"
-#include "weather/weather.h"
+#include "faults/faults.h"
 
-#define MUTE (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
+#define UNRESPONSIVE                                                           \
+    (5 * KOFN_SECOND) /* at a task that nobody waits for any more */
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
@@ -113,7 +114,7 @@ typedef struct worker {
     mailbox box;
     kf_block *block;
     uint32_t updates, flipped; /* so far */
-    bool leaves;               /* of itself, by the weather, at `until` */
+    bool leaves;               /* of itself, by the fault model, at `until` */
     kofn_time until;
 
     /* Under the box's lock. */
@@ -128,7 +129,7 @@ typedef struct worker {
 
 struct port {
     kofn_port base;
-    kofn_weather weather;
+    kofn_faults faults;
     bool fair;
     int blas_threads; /* to be restored */
     kofn_time start;  /* of kf_clock */
@@ -179,7 +180,7 @@ static void sleep_for(void *ud, double seconds)
 {
     worker *w = ud;
     struct timespec until = at_time(
-        w->port, port_now(&w->port->base) + kf_weather_nanoseconds(seconds));
+        w->port, port_now(&w->port->base) + kf_faults_nanoseconds(seconds));
 
     pthread_mutex_lock(&w->box.lock);
     while (!stopped(w) && !w->dead &&
@@ -206,10 +207,10 @@ static void work(worker *w, kf_exposed *x, kf_msg *m)
         answer.type = KF_MSG_FAILED;
     if (answer.status < 0)
         answer.why = kf_strdup(kofn_errmsg());
-    kf_parcel_drop(m->in);
+    kf_buffer_drop(m->in);
     kf_block_drop(m->block);
     if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
-        kf_parcel_drop(m->result);
+        kf_buffer_drop(m->result);
     else
         report(w, answer);
 }
@@ -253,9 +254,9 @@ static void store(worker *w, const kf_msg *m)
 /* Who cannot has a block that nobody can use, and goes. */
 static void change(worker *w, kf_msg *m)
 {
-    if (kf_weather_change(&w->port->weather, w->id, &w->updates, w->block, m)) {
+    if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m)) {
         dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_MUTE});
+        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
     } else if (m->type == KF_MSG_PIECE && !m->block) {
         report(w, (kf_msg){.type = KF_MSG_STORED});
     }
@@ -267,17 +268,17 @@ static void flip(worker *w, unsigned times)
     kofn_status st = KOFN_OK;
 
     for (; times > 0 && w->block && !st; times--)
-        st = kf_weather_flip(&w->port->weather, w->id, &w->flipped, w->block);
+        st = kf_faults_flip(&w->port->faults, w->id, &w->flipped, w->block);
     if (st) { /* there is no memory to make it its own in */
         dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_MUTE});
+        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
     }
 }
 
 static void *live(void *ud)
 {
     worker *w = ud;
-    kf_exposed x = {.weather = &w->port->weather,
+    kf_exposed x = {.faults = &w->port->faults,
                     .worker = w->id,
                     .sleep_for = sleep_for,
                     .stopped = stopped,
@@ -318,10 +319,9 @@ static kofn_status start(port *p, uint32_t *id)
     w->factor = 1;
     atomic_init(&w->stop, false);
     mailbox_init(&w->box);
-    stay = kf_weather_leave(&p->weather, w->id);
+    stay = kf_faults_leave(&p->faults, w->id);
     w->leaves = stay < 9e9;
-    w->until =
-        w->leaves ? port_now(&p->base) + kf_weather_nanoseconds(stay) : 0;
+    w->until = w->leaves ? port_now(&p->base) + kf_faults_nanoseconds(stay) : 0;
     p->worker[p->workers++] = w;
     *id = w->id;
     error = pthread_create(&w->thread, NULL, live, w);
@@ -393,12 +393,12 @@ static kofn_status port_flip(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
-/* When the weather next does something. */
+/* When the fault model next does something. */
 static kofn_time next_change(const port *p)
 {
     kofn_time t = p->next_join;
 
-    if (p->weather.leave > 0)
+    if (p->faults.leave > 0)
         for (size_t i = 0; i < p->workers; i++)
             if (p->worker[i]->leaves && p->worker[i]->until < t)
                 t = p->worker[i]->until;
@@ -417,7 +417,7 @@ static kofn_status turn(port *p, kf_msg *m)
         }
     *m = (kf_msg){.type = KF_MSG_HELLO};
     p->next_join =
-        t + kf_weather_nanoseconds(kf_weather_gap(&p->weather, ++p->joins));
+        t + kf_faults_nanoseconds(kf_faults_gap(&p->faults, ++p->joins));
     return start(p, &m->worker);
 }
 
@@ -433,14 +433,14 @@ static bool left_long_ago(worker *w)
         return false;
     if (w->missed++ == 0)
         w->since = now;
-    return w->missed >= 64 && now - w->since >= MUTE;
+    return w->missed >= 64 && now - w->since >= UNRESPONSIVE;
 }
 
 /* Take a task out of the worker's box, or have it give up the one in hand. */
 static kofn_status cancel(worker *w, uint32_t task)
 {
     mailbox *b = &w->box;
-    bool mute;
+    bool unresponsive;
     size_t n;
 
     pthread_mutex_lock(&b->lock);
@@ -457,11 +457,11 @@ static kofn_status cancel(worker *w, uint32_t task)
         atomic_store(&w->stop, true);
         pthread_cond_signal(&b->filled); /* it may be asleep */
     }
-    mute = left_long_ago(w);
+    unresponsive = left_long_ago(w);
     pthread_mutex_unlock(&b->lock);
-    if (mute) {
+    if (unresponsive) {
         dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_MUTE});
+        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
     }
     return KOFN_OK;
 }
@@ -477,7 +477,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
-    if (m->type == KF_MSG_GIVE_UP)
+    if (m->type == KF_MSG_EVICT)
         return port_remove(base, m->worker);
     if (m->type == KF_MSG_CANCEL)
         return cancel(w, m->task);
@@ -543,7 +543,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         st = receive_until(p, next < until ? next : until, m);
         if (st == KOFN_OK && m->type == KF_MSG_HELLO) {
             p->unheard--;
-        } else if (st == KOFN_OK && m->type != KF_MSG_MUTE &&
+        } else if (st == KOFN_OK && m->type != KF_MSG_UNRESPONSIVE &&
                    from_the_dead(p, m)) {
             kf_payload_drop(m);
             continue;
@@ -575,7 +575,7 @@ static void port_close(kofn_port *base)
 }
 
 kofn_status kofn_port_threads(kofn_port **out, size_t workers,
-                              const kofn_weather *weather)
+                              const kofn_faults *faults)
 {
     port *p = kf_zero(1, sizeof *p);
     kofn_status st = KOFN_OK;
@@ -595,13 +595,13 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
                           .flip = port_flip};
-    if (weather)
-        p->weather = *weather;
-    p->fair = kf_weather_fair(&p->weather);
+    if (faults)
+        p->faults = *faults;
+    p->fair = kf_faults_fair(&p->faults);
     p->start = kf_clock();
     mailbox_init(&p->box);
     p->blas_threads = kf_blas_single();
-    p->next_join = kf_weather_nanoseconds(kf_weather_gap(&p->weather, 0));
+    p->next_join = kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0));
     for (size_t i = 0; i < workers && !st; i++) {
         st = start(p, &id);
         if (!st) {

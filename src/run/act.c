@@ -113,7 +113,7 @@ kofn_status kf_job_hand_out(kofn_job *j)
 /* Room for what comes of strips [lo, hi). */
 static kofn_status take_result(kofn_job *j, const product *p,
                                const kf_kernel *k, const kf_msg *m,
-                               kf_parcel **out)
+                               kf_buffer **out)
 {
     kf_extent block = kf_extent_of(p->use);
     kf_work w = {.in = &m->in->m, .lo = m->lo, .hi = m->hi};
@@ -143,14 +143,14 @@ static uint32_t oldest_running(const kofn_job *j)
 
 /* Bytes that go with it: a worker is sent an input once, however many tasks it has of
  * it. */
-static kofn_status count_input(product *p, uint32_t worker, const kf_parcel *in)
+static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 {
     while (p->feds <= worker) {
         TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
         p->fed[p->feds++] = NULL;
     }
     if (p->fed[worker] != in)
-        p->rep.sent += kf_parcel_bytes(in);
+        p->rep.sent += kf_buffer_bytes(in);
     p->fed[worker] = in;
     return KOFN_OK;
 }
@@ -180,7 +180,7 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
     if (!st)
         st = take_result(j, p, kernel, &m, &m.result);
     if (st) {
-        kf_parcel_drop(m.in);
+        kf_buffer_drop(m.in);
         kf_block_drop(m.block);
         return st;
     }
@@ -229,9 +229,9 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
     return s && kf_pace_cancel(j, s) ? KOFN_OK : j->port->send(j->port, &m);
 }
 
-static kofn_status do_give_up(kofn_job *j, const kofn_action *a)
+static kofn_status do_evict(kofn_job *j, const kofn_action *a)
 {
-    kf_msg m = {.type = KF_MSG_GIVE_UP, .worker = a->worker};
+    kf_msg m = {.type = KF_MSG_EVICT, .worker = a->worker};
 
     kf_job_lose(j, a->worker);
     j->rep.left++;
@@ -356,7 +356,7 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
     if (st)
         return st;
     kf_job_corrupt(j, p, a);
-    return kf_scrub_hear(j, p, a);
+    return kf_scrub_receive(j, p, a);
 }
 
 /* ---- the end of a product ------------------------------------------------ */
@@ -438,10 +438,10 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     return KOFN_OK;
 }
 
-static void keep_parcels(kofn_job *j, product *p)
+static void keep_buffers(kofn_job *j, product *p)
 {
     for (size_t i = 0; i < p->slots; i++) {
-        kf_parcel *came = p->slot[i].result;
+        kf_buffer *came = p->slot[i].result;
 
         p->rep.messages += came != NULL;
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
@@ -456,14 +456,14 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
     p->ended = st >= 0 && p->odd ? p->odd : st;
     p->rep.unchecked = p->as == KOFN_USE_PARTS;
     kf_run_tell_product(j, p, p->ended);
-    keep_parcels(j, p);
+    keep_buffers(j, p);
 }
 
 /* It was not coded, and somebody was missing, or answered what is no number: that
  * is for the code.  It begins again. */
 static void begin_again(kofn_job *j, product *p)
 {
-    keep_parcels(j, p);
+    keep_buffers(j, p);
     kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
@@ -547,7 +547,7 @@ static kofn_status act_on_product(kofn_job *j, product *p, const kofn_action *a)
     case KOFN_DO_CHECK:
         return do_check(j, p, a);
     case KOFN_DO_STORE:
-    case KOFN_DO_GIVE_UP:
+    case KOFN_DO_EVICT:
     case KOFN_DO_END:
         break;
     }
@@ -558,8 +558,8 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
 {
     if (a->type == KOFN_DO_STORE)
         return do_store(j, a);
-    if (a->type == KOFN_DO_GIVE_UP)
-        return do_give_up(j, a);
+    if (a->type == KOFN_DO_EVICT)
+        return do_evict(j, a);
     if (a->type == KOFN_DO_END) {
         kf_pair_end_round(j);
         return KOFN_OK;

@@ -36,10 +36,10 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
     TRY(kf_side_take(&t->u, t->f, t->col, &m.in));
     st = kf_side_take(&t->v, t->g, t->col, &m.with);
     if (st) {
-        kf_parcel_drop(m.in);
+        kf_buffer_drop(m.in);
         return st;
     }
-    j->rep.sent += kf_parcel_bytes(m.in) + kf_parcel_bytes(m.with);
+    j->rep.sent += kf_buffer_bytes(m.in) + kf_buffer_bytes(m.with);
     t->told = true;
     return j->port->send(j->port, &m);
 }

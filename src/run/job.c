@@ -6,7 +6,7 @@
 /* ---- life ---------------------------------------------------------------- */
 
 /* Bits flip where there are numbers that are stored. */
-static kofn_status check_flip(const kofn_job *j, const kofn_happening *h)
+static kofn_status check_flip(const kofn_job *j, const kofn_fault_event *h)
 {
     if (!j->port->flip)
         return kf_fail(KOFN_UNSUITED,
@@ -27,13 +27,13 @@ static kofn_status check_flip(const kofn_job *j, const kofn_happening *h)
 static kofn_status check_events(const kofn_job *j)
 {
     for (size_t i = 0; i < j->opt.event_count; i++) {
-        kofn_happening_kind kind = j->opt.events[i].kind;
-        bool can = kind == KOFN_HAPPENING_JOIN ? j->port->admit != NULL
-                   : kind == KOFN_HAPPENING_LEAVE
+        kofn_fault_event_kind kind = j->opt.events[i].kind;
+        bool can = kind == KOFN_FAULT_EVENT_JOIN ? j->port->admit != NULL
+                   : kind == KOFN_FAULT_EVENT_LEAVE
                        ? j->port->remove != NULL
                        : j->port->slow && j->port->corrupt;
 
-        if (kind == KOFN_HAPPENING_FLIP)
+        if (kind == KOFN_FAULT_EVENT_FLIP)
             TRY(check_flip(j, &j->opt.events[i]));
         else if (!can)
             return kf_fail(KOFN_UNSUITED,
@@ -41,7 +41,7 @@ static kofn_status check_events(const kofn_job *j)
                            "the events say: its workers come and go by "
                            "themselves; start or end one",
                            j->port->name,
-                           kind == KOFN_HAPPENING_JOIN ? "join" : "leave",
+                           kind == KOFN_FAULT_EVENT_JOIN ? "join" : "leave",
                            j->opt.events[i].round);
     }
     return KOFN_OK;

@@ -11,7 +11,7 @@
 
 /* A task of the product and, once it has come, its result. */
 typedef struct slot {
-    kf_parcel *result;
+    kf_buffer *result;
     uint32_t task, worker, row;
     size_t group, lo, hi;
     kofn_time sent, since, over, took; /* since: when its worker could begin;
@@ -59,7 +59,7 @@ typedef struct product {
     bool room;        /* no answer of an honest worker is infinite */
     slot *slot;       /* its tasks, in the order of their numbers  */
     size_t slots, slot_cap;
-    const kf_parcel **fed; /* per worker: the input it was given last */
+    const kf_buffer **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
     uint32_t first_task;
     size_t level; /* submessages that whoever is not late is sent for */
@@ -194,7 +194,7 @@ struct kofn_job {
     kf_guard guard;
     kofn_action *todo; /* of the step in hand */
     size_t todo_cap;
-    kf_pool spare; /* of parcels of results */
+    kf_pool spare; /* of buffers of results */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
@@ -383,7 +383,8 @@ kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
 
 /* scrub.c */
 /* Whoever was located by the check that was made last is asked again. */
-kofn_status kf_scrub_hear(kofn_job *j, const product *p, const kofn_action *a);
+kofn_status kf_scrub_receive(kofn_job *j, const product *p,
+                             const kofn_action *a);
 /* It has stored a block. */
 void kf_scrub_stored(kofn_job *j, uint32_t worker);
 /* One thing to do; *busy: something is being read, and nothing else is to begin. */

@@ -165,9 +165,9 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
 }
 
 static const char *const names[] = {
-    "",      "joined", "stored", "leaving", "left",
-    "begin", "result", "failed", "alarm",   "verdict",
-    "moved", "mute",   "cancel", "void",    "judged",
+    "",      "joined",       "stored", "leaving", "left",
+    "begin", "result",       "failed", "alarm",   "verdict",
+    "moved", "unresponsive", "cancel", "void",    "judged",
 };
 
 static void verdict(FILE *f, const kofn_event *ev)
@@ -196,7 +196,7 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
             names[ev->type]);
     if (ev->type <= KOFN_EV_LEFT || ev->type == KOFN_EV_RESULT ||
         ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_MOVED ||
-        ev->type == KOFN_EV_MUTE || ev->type == KOFN_EV_VOID ||
+        ev->type == KOFN_EV_UNRESPONSIVE || ev->type == KOFN_EV_VOID ||
         ev->type == KOFN_EV_JUDGED)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->principal)

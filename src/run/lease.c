@@ -49,8 +49,8 @@ void kf_lease_stored(kofn_job *j, uint32_t worker)
 
 static kofn_status give_up(kofn_job *j, uint32_t worker)
 {
-    kf_msg m = {.type = KF_MSG_GIVE_UP, .worker = worker};
-    kofn_event ev = {.type = KOFN_EV_MUTE, .worker = worker};
+    kf_msg m = {.type = KF_MSG_EVICT, .worker = worker};
+    kofn_event ev = {.type = KOFN_EV_UNRESPONSIVE, .worker = worker};
 
     j->rep.left++;
     TRY(j->port->send(j->port, &m));

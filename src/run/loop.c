@@ -56,7 +56,7 @@ static void file_result(kofn_job *j, kf_msg *m)
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
     if (m->type == KF_MSG_RESULT)
-        (p ? &p->rep : &j->rep)->received += kf_parcel_bytes(m->result);
+        (p ? &p->rep : &j->rep)->received += kf_buffer_bytes(m->result);
     if (m->type == KF_MSG_RESULT && s && s->worker == m->worker && !s->result)
         s->result = m->result;
     else
@@ -96,8 +96,8 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
         ev.type = KOFN_EV_LEAVING;
         break;
     case KF_MSG_BYE:
-    case KF_MSG_MUTE:
-        ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_MUTE;
+    case KF_MSG_UNRESPONSIVE:
+        ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE;
         j->rep.left++;
         break;
     case KF_MSG_RESULT:
@@ -110,13 +110,13 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     case KF_MSG_CANCEL:
     case KF_MSG_UPDATE:
     case KF_MSG_PIECE:
-    case KF_MSG_GIVE_UP:
+    case KF_MSG_EVICT:
         return kf_fail(KOFN_TRANSPORT,
                        "port %s delivered a message that only "
                        "workers receive",
                        j->port->name);
     }
-    kf_parcel_drop(m->in);
+    kf_buffer_drop(m->in);
     kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
@@ -192,38 +192,38 @@ kofn_status kf_job_poll(kofn_job *j)
 
 /* ---- events files -------------------------------------------------------- */
 
-static kofn_status happen(kofn_job *j, const kofn_happening *h)
+static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
 {
     kofn_port *p = j->port;
     uint32_t worker = h->worker;
 
     switch (h->kind) {
-    case KOFN_HAPPENING_LEAVE:
+    case KOFN_FAULT_EVENT_LEAVE:
         TRY(p->remove(p, worker));
         j->rep.left++;
         return tell(j, KOFN_EV_LEFT, worker);
-    case KOFN_HAPPENING_JOIN:
+    case KOFN_FAULT_EVENT_JOIN:
         TRY(p->admit(p, &worker));
         j->rep.joined++;
         return tell(j, KOFN_EV_JOINED, worker);
-    case KOFN_HAPPENING_SLOW:
+    case KOFN_FAULT_EVENT_SLOW:
         p->slow(p, worker, h->factor);
         break;
-    case KOFN_HAPPENING_NORMAL:
+    case KOFN_FAULT_EVENT_NORMAL:
         p->slow(p, worker, 1);
         p->corrupt(p, worker, false);
         break;
-    case KOFN_HAPPENING_CORRUPT:
+    case KOFN_FAULT_EVENT_CORRUPT:
         p->corrupt(p, worker, true);
         break;
-    case KOFN_HAPPENING_FLIP:
+    case KOFN_FAULT_EVENT_FLIP:
         return p->flip(p, worker);
     }
     return KOFN_OK;
 }
 
 /* Is this to happen once such a share of the product has come? */
-static bool is_time(const kofn_happening *h, const product *p, double done)
+static bool is_time(const kofn_fault_event *h, const product *p, double done)
 {
     return h->round < p->count || (h->round == p->count && h->fraction <= done);
 }
@@ -237,7 +237,7 @@ bool kf_job_is_due(const kofn_job *j, const product *p)
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 {
     while (j->next_event < j->opt.event_count) {
-        const kofn_happening *h = &j->opt.events[j->next_event];
+        const kofn_fault_event *h = &j->opt.events[j->next_event];
 
         if (!is_time(h, p, done))
             break;

@@ -94,7 +94,7 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
                  {KOFN_WORKER_LEAVING, "leaving"},
                  {KOFN_WORKER_QUARANTINED, "quarantined"},
                  {KOFN_WORKER_GONE, "gone"},
-                 {KOFN_WORKER_MUTE, "mute"}};
+                 {KOFN_WORKER_UNRESPONSIVE, "unresponsive"}};
     size_t count[KOFN_WORKER_STATES] = {0};
     kf_core_view v;
 

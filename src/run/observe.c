@@ -85,7 +85,7 @@ void kf_job_record(kofn_job *j, const kofn_event *ev)
         kf_run_tell_worker(j, KF_LEAVING, ev->worker);
         break;
     case KOFN_EV_LEFT:
-    case KOFN_EV_MUTE:
+    case KOFN_EV_UNRESPONSIVE:
         kf_job_lose(j, ev->worker);
         kf_run_tell_worker(j, KF_LEFT, ev->worker);
         break;

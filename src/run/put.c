@@ -59,7 +59,7 @@ static void tables_free(tables *t)
 static void product_free(product *p)
 {
     for (size_t i = 0; i < p->slots; i++)
-        kf_parcel_drop(p->slot[i].result);
+        kf_buffer_drop(p->slot[i].result);
     kf_pair_release(p);
     kf_free(p->block);
     kf_levels_free(&p->raised);

@@ -1,5 +1,5 @@
 /* record.c -- who was how slow in which round of a run, as a pattern that
- * kofn_weather can have again: the time of a worker's tasks of the round, from
+ * kofn_faults can have again: the time of a worker's tasks of the round, from
  * when the first was sent until the last had come, by that of who was first to
  * have done all of its own.
  *

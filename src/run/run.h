@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "data/data.h"
-#include "weather/weather.h"
+#include "faults/faults.h"
 
 /* ---- operands ------------------------------------------------------------ */
 

@@ -64,7 +64,8 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
     return ask_for(j, p->operand);
 }
 
-kofn_status kf_scrub_hear(kofn_job *j, const product *p, const kofn_action *a)
+kofn_status kf_scrub_receive(kofn_job *j, const product *p,
+                             const kofn_action *a)
 {
     const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
 

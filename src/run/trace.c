@@ -1,13 +1,13 @@
 /* trace.c -- a run as a drawing: the JSON of Chrome's trace viewer, which
  * Perfetto opens (docs/operate.md).
  *
- * A lane for the rounds (more where products overlap), one for the
+ * A track for the rounds (more where products overlap), one for the
  * coordinator's own work, and one a worker.  A worker does its tasks one after
  * the other, but is given several at a time: a task is drawn from when it was
  * sent, or the one before it was over, or its own work began where the worker
  * tells how long that took.
  *
- * In streams the lane for the rounds has those of the stream, products have lanes
+ * In streams the track for the rounds has those of the stream, products have tracks
  * of their own, and a task that was used is called by its product and has its
  * colour.
  *
@@ -21,21 +21,21 @@
 
 #include <inttypes.h>
 
-enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* lanes */
+enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* tracks */
 #define MORE_ROUNDS 1000000000              /* behind those of the workers */
 
-typedef struct lane {
+typedef struct track {
     kofn_time storing; /* since; < 0: no block is on its way    */
     bool named;
-} lane;
+} track;
 
 typedef struct trace {
     kf_observer base;
     kf_out out;
     bool stream;
-    kofn_time over[KOFN_OPEN_MOST + 1]; /* of each lane of rounds: the last */
-    size_t lanes;
-    lane *worker;
+    kofn_time over[KOFN_OPEN_MOST + 1]; /* of each track of rounds: the last */
+    size_t tracks;
+    track *worker;
     size_t workers, cap;
     bool more; /* than one entry: a comma is due */
     kofn_status failed;
@@ -115,7 +115,7 @@ static kofn_status slice(trace *x, uint64_t thread, const char *name,
     return when(x, "dur", to - from);
 }
 
-static kofn_status name_lane(trace *x, uint64_t thread, const char *name)
+static kofn_status name_track(trace *x, uint64_t thread, const char *name)
 {
     TRY(entry(x, 'M', thread));
     TRY(kf_out_text(&x->out,
@@ -129,20 +129,20 @@ static kofn_status name_lane(trace *x, uint64_t thread, const char *name)
                        thread);
 }
 
-static kofn_status lane_of(trace *x, uint32_t worker, lane **out)
+static kofn_status track_of(trace *x, uint32_t worker, track **out)
 {
     char name[32];
 
     while (x->workers <= worker) {
         TRY(kf_grow(&x->worker, &x->cap, x->workers, sizeof *x->worker));
-        x->worker[x->workers++] = (lane){.storing = -1};
+        x->worker[x->workers++] = (track){.storing = -1};
     }
     *out = &x->worker[worker];
     if ((*out)->named)
         return KOFN_OK;
     (*out)->named = true;
     snprintf(name, sizeof name, "worker %u", worker);
-    return name_lane(x, FIRST_WORKER + (uint64_t)worker, name);
+    return name_track(x, FIRST_WORKER + (uint64_t)worker, name);
 }
 
 /* ---- moments ------------------------------------------------------------- */
@@ -151,7 +151,7 @@ static kofn_status put_task(trace *x, const kf_moment *m)
 {
     const char *name = look[m->fate].name, *colour = look[m->fate].colour;
     char own[32];
-    lane *l;
+    track *l;
     kofn_time from = m->from;
 
     if (x->stream && m->fate == KF_FATE_USED) {
@@ -159,7 +159,7 @@ static kofn_status put_task(trace *x, const kf_moment *m)
         name = own;
         colour = colours[m->round % (sizeof colours / sizeof *colours)];
     }
-    TRY(lane_of(x, m->worker, &l));
+    TRY(track_of(x, m->worker, &l));
     if (m->took > 0 && m->to - m->took > from)
         from = m->to - m->took;
     from = from < m->to ? from : m->to;
@@ -175,20 +175,21 @@ static kofn_status put_task(trace *x, const kf_moment *m)
         m->sent, m->took);
 }
 
-/* Slices of one lane do not overlap: where products do, there are more. */
-static kofn_status lane_of_round(trace *x, const kf_moment *m, uint64_t *thread)
+/* Slices of one track do not overlap: where products do, there are more. */
+static kofn_status track_of_round(trace *x, const kf_moment *m,
+                                  uint64_t *thread)
 {
     size_t i = x->stream; /* the first one is of its rounds */
 
-    while (i < x->lanes && x->over[i] > m->from)
+    while (i < x->tracks && x->over[i] > m->from)
         i++;
     i = i < KOFN_OPEN_MOST ? i : KOFN_OPEN_MOST - 1;
     *thread = i ? MORE_ROUNDS + i : ROUNDS;
     x->over[i] = m->to;
-    if (i < x->lanes)
+    if (i < x->tracks)
         return KOFN_OK;
-    x->lanes = i + 1;
-    return i ? name_lane(x, *thread, x->stream ? "products" : "rounds")
+    x->tracks = i + 1;
+    return i ? name_track(x, *thread, x->stream ? "products" : "rounds")
              : KOFN_OK;
 }
 
@@ -197,7 +198,7 @@ static kofn_status put_round(trace *x, const kf_moment *m)
     char name[32];
     uint64_t thread;
 
-    TRY(lane_of_round(x, m, &thread));
+    TRY(track_of_round(x, m, &thread));
     snprintf(name, sizeof name, "%s %u", x->stream ? "product" : "round",
              m->round);
     TRY(slice(x, thread, name, m->from, m->to));
@@ -236,10 +237,10 @@ static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
 
 static kofn_status put_worker(trace *x, const kf_moment *m)
 {
-    lane *l;
+    track *l;
     kofn_time since;
 
-    TRY(lane_of(x, m->worker, &l));
+    TRY(track_of(x, m->worker, &l));
     since = l->storing;
     if (m->type == KF_JOINED)
         return put_instant(x, m, "joined");
@@ -324,8 +325,8 @@ static kofn_status begin(trace *x, const kofn_job *j)
     TRY(text(x, "\"},\n\"traceEvents\":[\n"));
     TRY(entry(x, 'M', 0));
     TRY(text(x, ",\"name\":\"process_name\",\"args\":{\"name\":\"kofn\"}}"));
-    TRY(name_lane(x, ROUNDS, "rounds"));
-    return name_lane(x, COORDINATOR, "coordinator");
+    TRY(name_track(x, ROUNDS, "rounds"));
+    return name_track(x, COORDINATOR, "coordinator");
 }
 
 kofn_status kf_trace_new(kf_observer **out, const kofn_job *j, const char *path)

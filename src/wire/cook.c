@@ -8,7 +8,7 @@ static kofn_status other_numbers(void)
 }
 
 /* Parts that the rows name, or those of a sum. */
-static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
+static kofn_status check_digest(const kf_block_spec *r, const kf_operand *o)
 {
     const kf_block *b = r->block;
     bool *used = kf_zero(o->parts, sizeof *used);
@@ -30,7 +30,7 @@ static kofn_status check_digest(const kf_recipe *r, const kf_operand *o)
 }
 
 /* The sub-blocks of all lanes that are not zero. */
-static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
+static size_t list_mixtures(const kf_block_spec *r, kf_mixed *jobs)
 {
     const kf_block *b = r->block;
     size_t inner = r->rows / b->lanes, n = 0;
@@ -51,7 +51,7 @@ static size_t list_mixtures(const kf_recipe *r, kf_mixed *jobs)
     return n;
 }
 
-static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
+static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
 {
     size_t parts = r->grid_rows * r->grid_cols;
     kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
@@ -77,7 +77,8 @@ static kofn_status cook_dense(kf_recipe *r, const kofn_matrix *A)
 
 /* Sections [0, n) as pieces of a block at the coordinator, put where they
  * go. */
-static kofn_status copy_sections(kf_recipe *r, const kf_block *whole, size_t n)
+static kofn_status copy_sections(kf_block_spec *r, const kf_block *whole,
+                                 size_t n)
 {
     for (size_t section = 0; section < n; section++) {
         kf_bytes scratch = {0};
@@ -101,7 +102,7 @@ static kofn_status copy_sections(kf_recipe *r, const kf_block *whole, size_t n)
     return KOFN_OK;
 }
 
-static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
+static kofn_status build_sparse(kf_block_spec *r, const kofn_sparse *S)
 {
     kf_block whole = *r->block;
 
@@ -117,7 +118,7 @@ static kofn_status cook_sparse(kf_recipe *r, const kofn_sparse *S)
 }
 
 /* Rows of X; the numbers that go with them still have to come. */
-static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
+static kofn_status build_rows(kf_block_spec *r, const kofn_matrix *X)
 {
     kf_subset subset = *r->block->subset;
     kf_block whole = {.subset = &subset};
@@ -132,7 +133,7 @@ static kofn_status cook_rows(kf_recipe *r, const kofn_matrix *X)
 }
 
 /* Of the same copy that the coordinator has made (src/data/raise.c). */
-static kofn_status cook_raised(kf_recipe *r, const kofn_matrix *A)
+static kofn_status build_raised(kf_block_spec *r, const kofn_matrix *A)
 {
     kf_levels levels;
     kofn_matrix raised = {NULL, 0, 0, 0, A->dtype};
@@ -142,13 +143,13 @@ static kofn_status cook_raised(kf_recipe *r, const kofn_matrix *A)
                      &levels));
     st = kf_level_copy(A, levels.row, levels.col, 1, &raised);
     if (!st)
-        st = cook_dense(r, &raised);
+        st = build_dense(r, &raised);
     kf_levels_free(&levels);
     kf_free(raised.data);
     return st;
 }
 
-static kofn_status cook_raised_sparse(kf_recipe *r, const kofn_sparse *S)
+static kofn_status build_raised_sparse(kf_block_spec *r, const kofn_sparse *S)
 {
     kofn_sparse raised = *S;
     kf_levels levels;
@@ -159,7 +160,7 @@ static kofn_status cook_raised_sparse(kf_recipe *r, const kofn_sparse *S)
     st = kf_level_values(S, levels.row, &val);
     raised.val = val;
     if (!st)
-        st = cook_sparse(r, &raised);
+        st = build_sparse(r, &raised);
     kf_levels_free(&levels);
     kf_free(val);
     return st;
@@ -172,15 +173,15 @@ static size_t copy_of(const kofn_matrix *A, const kofn_sparse *S)
              : S->ptr[S->rows] * sizeof *S->val;
 }
 
-kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
-                           const kofn_sparse *S)
+kofn_status kf_block_spec_cook(kf_block_spec *r, const kofn_matrix *A,
+                               const kofn_sparse *S)
 {
     kf_block *b = r->block;
 
     if (!(b->A ? (const void *)S : (const void *)A) ||
         (b->subset && !b->subset->formula))
         return kf_fail(KOFN_SHAPE, "the operand is not of the kind that the "
-                                   "recipe is for");
+                                   "block specification is for");
     if (b->A ? S->rows != r->A_rows || S->cols != r->A_cols
              : A->rows != r->A_rows || A->cols != r->A_cols ||
                    A->dtype != b->dtype)
@@ -196,8 +197,8 @@ kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
             "this worker may spend",
             copy_of(A, S), r->spare);
     if (r->raised && !b->subset)
-        return b->A ? cook_raised_sparse(r, S) : cook_raised(r, A);
-    return b->subset ? cook_rows(r, A)
-           : b->A    ? cook_sparse(r, S)
-                     : cook_dense(r, A);
+        return b->A ? build_raised_sparse(r, S) : build_raised(r, A);
+    return b->subset ? build_rows(r, A)
+           : b->A    ? build_sparse(r, S)
+                     : build_dense(r, A);
 }

@@ -30,7 +30,7 @@ typedef enum kf_wire {
     KF_WIRE_WELCOME = 32, /* task: the worker's number                      */
     KF_WIRE_REFUSED,      /* body: why, in words; do not come back          */
     KF_WIRE_STORE,        /* block, row: the first that it answers; body: its
-                             recipe, of each operand                        */
+                             block specification, of each operand                        */
     KF_WIRE_PIECE,        /* units [lo, hi) of section `which` of block     */
     KF_WIRE_WORK,         /* task, row; operands: block, input; body: the
                              input, unless it was sent before; where no block
@@ -85,7 +85,7 @@ uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n);
 void kf_wire_write_change(void *to, const kofn_change *c);
 kofn_status kf_wire_read_change(kofn_change *c, const void *from);
 
-/* ---- recipes (recipe.c) -------------------------------------------------- */
+/* ---- block specifications (block_spec.c) --------------------------------- */
 
 /* Growing bytes. */
 typedef struct kf_bytes {
@@ -97,11 +97,11 @@ void kf_bytes_free(kf_bytes *b);
 /* What a block is made of, for those who have the operand, and the shapes of
  * its sections, for those who do not.  `source` names the operand, or is
  * NULL.  Those of several operands follow one another, and have no names. */
-kofn_status kf_recipe_write(const kf_block *b, const char *source,
-                            kf_bytes *out);
+kofn_status kf_block_spec_write(const kf_block *b, const char *source,
+                                kf_bytes *out);
 
 /* A block in the making at a worker. */
-typedef struct kf_recipe {
+typedef struct kf_block_spec {
     kf_block *block;  /* its memory is there; its numbers come in pieces, but
                           for those of empty ones                        */
     size_t spare;     /* memory that may still be spent                 */
@@ -117,16 +117,16 @@ typedef struct kf_recipe {
     size_t rows;
     void *numbers; /* that `row` points to                            */
     size_t *first; /* sparse: row of the operand where each part begins */
-} kf_recipe;
+} kf_block_spec;
 /* Checks every number, and that the block's memory is at most what the options
  * allow before it is allocated.  Of them are the functions of sums, too. */
-kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
-                           const kofn_serve_options *opt);
-void kf_recipe_free(kf_recipe *r); /* not the block */
+kofn_status kf_block_spec_read(kf_block_spec *out, const void *bytes, size_t n,
+                               const kofn_serve_options *opt);
+void kf_block_spec_free(kf_block_spec *r); /* not the block */
 /* Make the first `cooked` sections of the block from the operand itself, if it
  * is the coordinator's to the last number: KOFN_SHAPE when it is not. */
-kofn_status kf_recipe_cook(kf_recipe *r, const kofn_matrix *A,
-                           const kofn_sparse *S);
+kofn_status kf_block_spec_cook(kf_block_spec *r, const kofn_matrix *A,
+                               const kofn_sparse *S);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 

@@ -160,7 +160,7 @@ static void only_the_rest_is_sent(void **state)
 /* ---- who never stores ---------------------------------------------------- */
 
 /* Somebody who says hello and then nothing. */
-static kofn_transport *mute_worker(fleet *f)
+static kofn_transport *unresponsive_worker(fleet *f)
 {
     const kf_head hello = {.type = KF_WIRE_HELLO};
     kofn_transport *spoke = loop_spoke(&f->net);
@@ -192,7 +192,7 @@ static void a_joiner_that_never_stores(void **state)
     assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 3, NULL), &o));
     assert_ok(rig_place(&r));
     assert_ok(rig_round(&r, NULL));
-    spoke = mute_worker(&f);
+    spoke = unresponsive_worker(&f);
     for (int round = 0; round < 4; round++) {
         rig_next(&r, (uint64_t)round);
         assert_ok(kofn_begin(r.job, &r.x, &r.y));
@@ -201,7 +201,7 @@ static void a_joiner_that_never_stores(void **state)
     }
     assert_int_equal(rep.workers, 4);
     assert_true(rep.states[3] == KOFN_WORKER_STORING ||
-                rep.states[3] == KOFN_WORKER_MUTE);
+                rep.states[3] == KOFN_WORKER_UNRESPONSIVE);
     assert_int_equal(rep.live, 3);
     spoke->close(spoke, 0);
     rig_down(&r);
@@ -276,7 +276,7 @@ static void operands_stay_as_they_are(void **state)
  * named. */
 static void operands_are_read(void **state)
 {
-    const kofn_happening lie = {1, 0, KOFN_HAPPENING_CORRUPT, 1, 0};
+    const kofn_fault_event lie = {1, 0, KOFN_FAULT_EVENT_CORRUPT, 1, 0};
     kofn_options opt = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "mds:k=3", .workers = 6, .m = 61, .n = 40, .p = 2};
     kofn_matrix A = random_matrix(61, 40, KOFN_F64, 9);

@@ -535,16 +535,16 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     kf_own way = {multiply, &o, 1, work};
     kf_msg m = {.type = KF_MSG_WORK, .how = c->how, .lo = c->lo, .hi = c->hi};
     double most = (dtype == KOFN_F64 ? 1e-12 : 1e-3), size, *want, *got;
-    kf_parcel *of;
+    kf_buffer *of;
     kf_block *b;
     size_t calls;
 
     most_work = work;
     all_work = 0;
-    assert_ok(kf_parcel_around(&of, &block, stays, NULL, NULL));
+    assert_ok(kf_buffer_around(&of, &block, stays, NULL, NULL));
     assert_ok(kf_block_around(&b, of, c->lanes, c->rows, c->cols));
-    assert_ok(kf_parcel_around(&m.in, &in, stays, NULL, NULL));
-    assert_ok(kf_parcel_new(&m.result, c->out_rows, c->out_cols, dtype));
+    assert_ok(kf_buffer_around(&m.in, &in, stays, NULL, NULL));
+    assert_ok(kf_buffer_new(&m.result, c->out_rows, c->out_cols, dtype));
     assert_ok(kf_work_fits(b, &m, &m.in->m, &m.result->m));
     assert_ok(kf_work_do(b, &m, NULL, NULL));
     want = as_doubles(&m.result->m);
@@ -566,11 +566,11 @@ static void cut_so(const cut *c, kofn_dtype dtype, double work)
     forget(&o);
     kf_free(want);
     kf_free(got);
-    kf_parcel_drop(m.in);
-    kf_parcel_drop(m.result);
+    kf_buffer_drop(m.in);
+    kf_buffer_drop(m.result);
     kofn_free(m.why);
     kf_block_drop(b);
-    kf_parcel_drop(of);
+    kf_buffer_drop(of);
     kf_free(block.data);
     kf_free(in.data);
 }

@@ -202,7 +202,7 @@ static void to_the_byte(void **state)
 static void what_waits_counts(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
-    const kofn_weather for_ever = {.straggle = 1, .delay = 1e12};
+    const kofn_faults for_ever = {.straggle = 1, .delay = 1e12};
     static office o;
 
     (void)state;
@@ -210,7 +210,7 @@ static void what_waits_counts(void **state)
         for (size_t less = 0; less < 2; less++) {
             o = office_pair();
             o.works = 4;
-            o.weather = &for_ever;
+            o.faults = &for_ever;
             assert_ok(office_serve(&o, room * bytes - less));
             assert_int_equal(o.failures, 4 - room + less);
             assert_int_equal(o.results, 0); /* it is dismissed before */

@@ -219,16 +219,16 @@ static void bad_lines(void **state)
 static void with_everybody_replaced(const char *spec, size_t way,
                                     double fraction)
 {
-    kofn_happening come[2 * STEPS];
+    kofn_fault_event come[2 * STEPS];
     kofn_options opt = patient();
     kofn_away_options how = KOFN_AWAY_OPTIONS_INIT;
     static away a;
 
     for (unsigned s = 0; s < STEPS; s++) {
         come[2 * s] =
-            (kofn_happening){2 + s, fraction, KOFN_HAPPENING_LEAVE, s, 0};
+            (kofn_fault_event){2 + s, fraction, KOFN_FAULT_EVENT_LEAVE, s, 0};
         come[2 * s + 1] =
-            (kofn_happening){2 + s, fraction, KOFN_HAPPENING_JOIN, 0, 0};
+            (kofn_fault_event){2 + s, fraction, KOFN_FAULT_EVENT_JOIN, 0, 0};
     }
     opt.events = come;
     opt.event_count = 2 * STEPS;
@@ -330,12 +330,12 @@ static void hear(kofn_port *port, kf_msg_type type, uint32_t worker)
 
 static kf_block *some_block(void)
 {
-    kf_parcel *p;
+    kf_buffer *p;
     kf_block *b;
 
-    assert_ok(kf_parcel_new(&p, 4, 6, KOFN_F64));
+    assert_ok(kf_buffer_new(&p, 4, 6, KOFN_F64));
     assert_ok(kf_block_around(&b, p, 1, 4, 6));
-    kf_parcel_drop(p);
+    kf_buffer_drop(p);
     b->empty = b->changes = true;
     return b;
 }
@@ -345,10 +345,10 @@ static void update(kofn_port *port, uint32_t worker, size_t rows)
     kf_msg m = {
         .type = KF_MSG_UPDATE, .worker = worker, .change = KOFN_CHANGE_INIT};
 
-    assert_ok(kf_parcel_new(&m.in, rows, 4, KOFN_F64));
-    assert_ok(kf_parcel_new(&m.with, rows, 6, KOFN_F64));
-    memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
-    memset(m.with->m.data, 0, kf_parcel_bytes(m.with));
+    assert_ok(kf_buffer_new(&m.in, rows, 4, KOFN_F64));
+    assert_ok(kf_buffer_new(&m.with, rows, 6, KOFN_F64));
+    memset(m.in->m.data, 0, kf_buffer_bytes(m.in));
+    memset(m.with->m.data, 0, kf_buffer_bytes(m.with));
     assert_ok(port->send(port, &m));
 }
 
@@ -407,10 +407,10 @@ static void who_falls_behind_is_healed(void **state)
 /* ---- blocks that are wrong ----------------------------------------------- */
 
 /* A bit of what a worker stores flips, and nobody there knows of it: it is handed
- * another block also where that is as it was placed, whose recipe it has. */
+ * another block also where that is as it was placed, whose block specification it has. */
 static void blocks_as_placed_are_mended(void **state)
 {
-    static const kofn_happening flip = {2, 0, KOFN_HAPPENING_FLIP, 2, 0};
+    static const kofn_fault_event flip = {2, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = patient();
     static away a;
     kofn_report r;
@@ -545,7 +545,7 @@ static void heads_that_lie(void **state)
     unpost(&p);
 }
 
-/* A block of 576 bytes and a recipe; an update of 464 beside it, and with a
+/* A block of 576 bytes and a block specification; an update of 464 beside it, and with a
  * momentum a velocity of 576. */
 static void memory_of_a_worker(void **state)
 {

@@ -1,4 +1,4 @@
-/* wire_test.c -- heads, recipes and pieces: what travels is what was meant,
+/* wire_test.c -- heads, block specifications and pieces: what travels is what was meant,
  * and what was not meant is refused before anything is allocated for it. */
 #include "rig.h"
 
@@ -256,7 +256,7 @@ static void same_block(const kf_block *a, const kf_block *b)
 }
 
 /* All that is missing, a few units at a time. */
-static void send_pieces(both *t, const kf_block *far, const kf_recipe *r,
+static void send_pieces(both *t, const kf_block *far, const kf_block_spec *r,
                         size_t section)
 {
     for (; section < r->sections; section++) {
@@ -281,49 +281,51 @@ static void send_pieces(both *t, const kf_block *far, const kf_recipe *r,
     assert_ok(kf_pieces_check(r->block));
 }
 
-static void done(kf_recipe *r)
+static void done(kf_block_spec *r)
 {
-    kf_recipe_free(r);
+    kf_block_spec_free(r);
     kf_block_drop(r->block);
 }
 
 /* Whatever is wrong with it, no more than is allowed is ever allocated. */
-static void refusals(const kf_bytes *recipe)
+static void refusals(const kf_bytes *block_spec)
 {
     static const uint64_t odd[] = {
         0, UINT64_MAX, 1ull << 63, 1ull << 60, 1ull << 40, 1ull << 31, 65535};
-    unsigned char *copy = malloc(recipe->n + 8);
+    unsigned char *copy = malloc(block_spec->n + 8);
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     size_t before;
-    kf_recipe r;
+    kf_block_spec r;
 
     assert_non_null(copy);
-    memcpy(copy, recipe->p, recipe->n);
-    memset(copy + recipe->n, 0, 8);
-    for (size_t n = 0; n < recipe->n; n += n < 200 ? 1 : 97)
-        assert_int_equal(kf_recipe_read(&r, copy, n, &o), KOFN_FORMAT);
-    assert_int_equal(kf_recipe_read(&r, copy, recipe->n + 8, &o), KOFN_FORMAT);
+    memcpy(copy, block_spec->p, block_spec->n);
+    memset(copy + block_spec->n, 0, 8);
+    for (size_t n = 0; n < block_spec->n; n += n < 200 ? 1 : 97)
+        assert_int_equal(kf_block_spec_read(&r, copy, n, &o), KOFN_FORMAT);
+    assert_int_equal(kf_block_spec_read(&r, copy, block_spec->n + 8, &o),
+                     KOFN_FORMAT);
     o.memory = 1;
-    assert_int_equal(kf_recipe_read(&r, copy, recipe->n, &o), KOFN_UNSUITED);
+    assert_int_equal(kf_block_spec_read(&r, copy, block_spec->n, &o),
+                     KOFN_UNSUITED);
     o.memory = (size_t)1 << 20;
-    for (size_t at = 0; at + 8 <= recipe->n && at < 400; at++)
+    for (size_t at = 0; at + 8 <= block_spec->n && at < 400; at++)
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
             kofn_status st;
 
             memcpy(copy + at, &odd[i], 8);
             peak = before = held;
-            st = kf_recipe_read(&r, copy, recipe->n, &o);
+            st = kf_block_spec_read(&r, copy, block_spec->n, &o);
             assert_true(peak <= before + o.memory + 4096);
             if (st == KOFN_OK)
                 done(&r);
             else
                 assert_true(st == KOFN_FORMAT || st == KOFN_UNSUITED);
-            memcpy(copy + at, recipe->p + at, 8);
+            memcpy(copy + at, block_spec->p + at, 8);
         }
     free(copy);
 }
 
-static void count(const kf_block *b, const kf_recipe *r, met *m)
+static void count(const kf_block *b, const kf_block_spec *r, met *m)
 {
     size_t inner = r->rows ? r->rows / b->lanes : 1;
 
@@ -342,35 +344,35 @@ static void travel(both *t, const kf_block *near, const kf_block *far, bool all,
                    met *m)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    kf_bytes recipe = {0}, again = {0};
-    kf_recipe r;
+    kf_bytes block_spec = {0}, again = {0};
+    kf_block_spec r;
     const kofn_matrix *A = t->r.sparse.ptr ? NULL : &t->r.A;
     kofn_matrix other = t->r.A;
 
-    assert_ok(kf_recipe_write(far, "A.npy", &recipe));
-    assert_ok(kf_recipe_write(far, "A.npy", &again));
-    assert_int_equal(recipe.n, again.n);
-    assert_memory_equal(recipe.p, again.p, recipe.n);
+    assert_ok(kf_block_spec_write(far, "A.npy", &block_spec));
+    assert_ok(kf_block_spec_write(far, "A.npy", &again));
+    assert_int_equal(block_spec.n, again.n);
+    assert_memory_equal(block_spec.p, again.p, block_spec.n);
 
-    assert_ok(kf_recipe_read(&r, recipe.p, recipe.n, &o));
+    assert_ok(kf_block_spec_read(&r, block_spec.p, block_spec.n, &o));
     assert_string_equal(r.source, "A.npy");
     count(far, &r, m);
     send_pieces(t, far, &r, 0);
     same_block(near, r.block);
     done(&r);
 
-    assert_ok(kf_recipe_read(&r, recipe.p, recipe.n, &o));
-    assert_ok(kf_recipe_cook(&r, A, A ? NULL : &t->r.sparse));
+    assert_ok(kf_block_spec_read(&r, block_spec.p, block_spec.n, &o));
+    assert_ok(kf_block_spec_cook(&r, A, A ? NULL : &t->r.sparse));
     assert_int_equal(r.cooked, near->subset ? 1 : r.sections);
     send_pieces(t, far, &r, r.cooked);
     same_block(near, r.block);
     other.rows--;
     if (A && other.rows)
-        assert_int_equal(kf_recipe_cook(&r, &other, NULL), KOFN_SHAPE);
+        assert_int_equal(kf_block_spec_cook(&r, &other, NULL), KOFN_SHAPE);
     done(&r);
     if (all)
-        refusals(&recipe);
-    kf_bytes_free(&recipe);
+        refusals(&block_spec);
+    kf_bytes_free(&block_spec);
     kf_bytes_free(&again);
 }
 

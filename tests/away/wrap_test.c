@@ -4,7 +4,7 @@
 
 #include <malloc.h>
 
-enum { DENSE, SPARSE, SUM, EMPTY }; /* as recipe.c has them */
+enum { DENSE, SPARSE, SUM, EMPTY }; /* as block_spec.c has them */
 
 #define ALL UINT64_MAX
 
@@ -98,24 +98,24 @@ static void sum(note *b, uint64_t lanes, uint64_t pieces, uint64_t span)
     number(b, 0); /* parts here */
 }
 
-/* ---- recipes ------------------------------------------------------------- */
+/* ---- block specifications ------------------------------------------------ */
 
 static kofn_status read_it(const note *b)
 {
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    kf_recipe r;
+    kf_block_spec r;
     kofn_status st;
 
     o.memory = (size_t)1 << 20;
-    st = kf_recipe_read(&r, b->p, b->n, &o);
+    st = kf_block_spec_read(&r, b->p, b->n, &o);
     if (st == KOFN_OK) {
-        kf_recipe_free(&r);
+        kf_block_spec_free(&r);
         kf_block_drop(r.block);
     }
     return st;
 }
 
-static void recipes(void **state)
+static void block_specs(void **state)
 {
     note b;
 
@@ -193,30 +193,30 @@ static void *weigh(void *ud, void *p, size_t want)
     return p;
 }
 
-/* A recipe of a few bytes whose lanes nothing is stored for: what a task takes
+/* A block specification of a few bytes whose lanes nothing is stored for: what a task takes
  * for their mix does not grow with them. */
 static void many_lanes(void **state)
 {
     const size_t lanes = 60000, rows = 1000;
     kf_msg m = {.how = KF_HOW_GRAM, .hi = rows};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    kf_recipe r;
+    kf_block_spec r;
     note b;
 
     (void)state;
     kofn_set_alloc(weigh, NULL);
     sparse(&b, lanes, rows, 0);
-    assert_ok(kf_recipe_read(&r, b.p, b.n, &o));
-    assert_ok(kf_parcel_new(&m.in, 4, 1, KOFN_F64));
-    assert_ok(kf_parcel_new(&m.result, 4, 1, KOFN_F64));
+    assert_ok(kf_block_spec_read(&r, b.p, b.n, &o));
+    assert_ok(kf_buffer_new(&m.in, 4, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&m.result, 4, 1, KOFN_F64));
     memset(m.in->m.data, 0, 32);
     assert_ok(kf_work_fits(r.block, &m, &m.in->m, &m.result->m));
     assert_ok(kf_work_do(r.block, &m, NULL, NULL));
     assert_at_most((double)peak, 32 << 20);
-    kf_parcel_drop(m.in);
-    kf_parcel_drop(m.result);
+    kf_buffer_drop(m.in);
+    kf_buffer_drop(m.result);
     kofn_free(m.why);
-    kf_recipe_free(&r);
+    kf_block_spec_free(&r);
     kf_block_drop(r.block);
     assert_int_equal(held, 0);
     kofn_set_alloc(NULL, NULL);
@@ -244,13 +244,13 @@ static void batches(void **state)
 
 /* ---- a worker ------------------------------------------------------------ */
 
-static void refuses(const note *recipe, kf_head work)
+static void refuses(const note *block_spec, kf_head work)
 {
     static office o;
 
     o = (office){.work = work};
-    memcpy(o.recipe, recipe->p, recipe->n);
-    o.recipe_bytes = recipe->n;
+    memcpy(o.block_spec, block_spec->p, block_spec->n);
+    o.block_spec_bytes = block_spec->n;
     assert_int_equal(office_serve(&o, (size_t)1 << 20), KOFN_FORMAT);
     assert_int_equal(o.results, 0);
 }
@@ -282,8 +282,8 @@ static void workers(void **state)
 TEST_FILE(wrap_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recipes),    cmocka_unit_test(tasks),
-        cmocka_unit_test(many_lanes), cmocka_unit_test(batches),
+        cmocka_unit_test(block_specs), cmocka_unit_test(tasks),
+        cmocka_unit_test(many_lanes),  cmocka_unit_test(batches),
         cmocka_unit_test(workers),
     };
 

@@ -55,7 +55,7 @@ works() { # works NAME ADDRESS [OPTION...]
     # all have to answer, so that what is wrong is seen
     coordinate -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 3 --verify --json
     for name in anna carl dora; do works $name "$at"; done
-    works bert head@"$at" --weather corrupt=1
+    works bert head@"$at" --faults corrupt=1
     wait "$coordinator"
     json 'o["corrupted_names"] == ["bert"] and o["rel_error"] < 1e-9' <out.json
 }

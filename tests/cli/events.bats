@@ -101,7 +101,7 @@ CASES
     refused nowhere.txt
 }
 
-@test "weather: the answer stays exact on both ports" {
+@test "faults: the answer stays exact on both ports" {
     inputs
     kofn matvec X.npy w.npy -s mds:k=5 -r 20 -w straggle=0.3,delay=0.002 \
         --verify --json | json "o['rel_error'] <= 1e-12 and o['late'] > 0"

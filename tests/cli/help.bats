@@ -69,8 +69,8 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     for bad in "--workers 0" "--workers -3" "--workers 1e3" "--workers 99999999" \
         "--rounds 0" "--rounds x" "--port carrier-pigeon" "--in-flight drop" \
         "--below panic" "--patience -1" "--late 0.5" "--pieces 0" \
-        "--max-error 2" "--seed -1" "--weather rain=1" "--weather straggle=2" \
-        "--weather clock=sundial" "--weather straggle"; do
+        "--max-error 2" "--seed -1" "--faults rain=1" "--faults straggle=2" \
+        "--faults clock=sundial" "--faults straggle"; do
         run kofn matvec X w $bad
         [ "$status" -eq 2 ] || { echo "$bad: $status"; return 1; }
         [[ "$output" == *"${bad%% *}"* ]] || { echo "$bad: $output"; return 1; }

@@ -37,7 +37,7 @@ works() { # works NAME [OPTION...]
     coordinate --keys keys -n 4 -s elastic:k=2 --late 0 --errors adversarial -r 5 --verify \
         --json --journal run.jsonl
     for name in anna carl dora; do works $name; done
-    works bert --weather corrupt=1
+    works bert --faults corrupt=1
     wait "$coordinator"
     json 'o["corrupted_names"] == ["bert"] and o["may_lie"] == 1 and o["rel_error"] < 1e-9' <out.json
     kofn replay run.jsonl

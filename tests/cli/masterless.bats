@@ -106,7 +106,7 @@ for i in 2, 3, 4, 5:
     run kofn pagerank G.mtx --masterless --journal j
     refused journal
     run kofn pagerank G.mtx --masterless -w straggle=0.1
-    refused weather
+    refused faults
     run kofn pagerank G.mtx --decode replicated
     refused decode
     run kofn pagerank G.mtx --masterless --reach tcp://127.0.0.1:1

@@ -111,7 +111,7 @@ assert r.shape[1] == 4 and (r.min(axis=1) == 1).all() and np.isinf(r).any()"
     kofn stream list.txt -n 4 -p sim -q --pattern r.csv
 }
 
-@test "the drawing has a lane for rounds, and a colour for each product" {
+@test "the drawing has a track for rounds, and a colour for each product" {
     inputs
     for port in sim threads; do
         kofn stream list.txt -n 4 -s idip:W=3,N=4 -p $port -q --trace t.json \
@@ -120,22 +120,22 @@ assert r.shape[1] == 4 and (r.min(axis=1) == 1).all() and np.isinf(r).any()"
         py "
 import json, collections
 e = json.load(open('t.json'))['traceEvents']
-lane = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
+track = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
 x = [i for i in e if i['ph'] == 'X']
 rounds = [i['name'] for i in x if i['tid'] == 0]
 assert rounds == [f'round {k + 1}' for k in range(len(rounds))], rounds
 assert len(rounds) >= 4
-assert sorted(i['name'] for i in x if lane[i['tid']] == 'products') == \
+assert sorted(i['name'] for i in x if track[i['tid']] == 'products') == \
     [f'product {k}' for k in (1, 2, 3, 4)]
 used = collections.defaultdict(set)
 for i in x:
     if i.get('cat') == 'work': used[i['name']].add(i['cname'])
 assert set(used) == {f'product {k}' for k in (1, 2, 3, 4)}, used
 assert len({min(c) for c in used.values()}) == 4 == sum(len(c) for c in used.values())
-for t in lane:
+for t in track:
     at = 0
     for i in sorted((i for i in x if i['tid'] == t), key=lambda i: i['ts']):
-        assert i['ts'] >= at - 1e-3, (lane[t], i)
+        assert i['ts'] >= at - 1e-3, (track[t], i)
         at = max(at, i['ts'] + i['dur'])"
     done
 }

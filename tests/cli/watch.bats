@@ -16,10 +16,10 @@ drawing() {
 t = json.load(open('t.json'))
 o = json.load(open('out.json'))
 e = t['traceEvents']
-lane = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
-assert lane[0] == 'rounds' and lane[1] == 'coordinator'
+track = {x['tid']: x['args']['name'] for x in e if x['name'] == 'thread_name'}
+assert track[0] == 'rounds' and track[1] == 'coordinator'
 x = [i for i in e if i['ph'] == 'X']
-assert all(i['dur'] >= 0 and i['ts'] >= 0 and i['tid'] in lane for i in x)
+assert all(i['dur'] >= 0 and i['ts'] >= 0 and i['tid'] in track for i in x)
 c = collections.Counter(i['name'] for i in x if 'task' in i.get('args', {}))
 tasks = sum(c.values())
 instant = collections.Counter(i['name'] for i in e if i['ph'] == 'i')
@@ -30,19 +30,19 @@ assert instant['joined'] == o['workers'] + o['joined']
 assert instant['left'] == o['left']
 assert c['wasted'] + c['cancelled'] == o['late'], (c, o['late'])
 assert c['wrong'] <= o['corrupt_results'], (c, o['corrupt_results'])
-assert {lane[i['tid']] for i in x if i['name'] == 'wrong'} == \
+assert {track[i['tid']] for i in x if i['name'] == 'wrong'} == \
     {f'worker {w}' for w in o['corrupted']}
-workers = [n for n in lane.values() if n.startswith('worker ')]
+workers = [n for n in track.values() if n.startswith('worker ')]
 assert len(workers) == o['workers'] + o['joined']
 own = collections.defaultdict(float)
 for i in x:
     if i['tid'] == 1: own[i['name']] += i['dur'] * 1e-6
 assert abs(own['encode'] + own['mix'] - o['encode_seconds']) < 1e-6
 assert abs(own['decode'] + own['check'] - o['decode_seconds']) < 1e-6
-for tid in lane:  # slices of a lane follow each other
+for tid in track:  # slices of a track follow each other
     at = 0
     for i in sorted((i for i in x if i['tid'] == tid), key=lambda i: i['ts']):
-        assert i['ts'] >= at - 1e-3, (lane[tid], i)
+        assert i['ts'] >= at - 1e-3, (track[tid], i)
         at = max(at, i['ts'] + i['dur'])
 colours = {i['name']: i['cname'] for i in x if 'cname' in i}
 assert len(set(colours.values())) == len(colours)

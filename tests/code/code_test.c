@@ -578,8 +578,8 @@ static void figure_1_decodes(void **state)
 static void figure_1_multiplies(void **state)
 {
     static const double Xw[9] = {-3, -13, -23, -33, -43, -53, -63, -73, -83};
-    kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                             {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
+    kofn_fault_event gone[] = {{1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+                               {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_problem pb = {KOFN_MATVEC, 9, 2, 1, KOFN_F64, false};
     double X[18], w[2] = {1, -2}, y[9];
@@ -615,9 +615,10 @@ static kofn_status twin_seat(const kofn_layout *L, size_t seat, double *E0,
 
 static void singular_sets_are_refused(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {1, 0, KOFN_HAPPENING_LEAVE, 2, 0},
-                                          {1, 0, KOFN_HAPPENING_LEAVE, 5, 0}};
+    static const kofn_fault_event gone[] = {
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 5, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_scheme twins = fig1_scheme;
     double *a = normals(120 * 7, 1), *x = normals(7, 2), *y = normals(120, 3);

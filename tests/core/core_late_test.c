@@ -127,7 +127,7 @@ static void a_larger_share_takes_longer(void **state)
 
 /* How long others are waited for after the last of them is ready: less, the
  * more often who was late answered nothing, and again more when it did. */
-static void haste_follows_experience(void **state)
+static void hedge_factor_follows_experience(void **state)
 {
     static const kofn_time slack[] = {500, 250, 125, 125, 125, 250, 500, 250};
     kofn_core_options opt = {.size = sizeof opt, .late = 2};
@@ -214,8 +214,8 @@ static void small_shares_are_dealt_generously(void **state)
 static const kofn_core_options leasing = {
     .size = sizeof leasing, .late = 1.5, .lease = 1000};
 
-/* Who needs everybody gives up a worker that is there and mute, and names it. */
-static void the_mute_are_given_up_and_named(void **state)
+/* Who needs everybody gives up a worker that is there and unresponsive, and names it. */
+static void the_unresponsive_are_given_up_and_named(void **state)
 {
     body b;
 
@@ -237,24 +237,24 @@ static void the_mute_are_given_up_and_named(void **state)
     assert_in_range(b.now, 1000, 1010);
     assert_int_equal(b.ended, KOFN_TOOFEW);
     assert_non_null(strstr(kofn_errmsg(), "worker 2"));
-    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_UNRESPONSIVE);
     say(&b, KOFN_EV_LEFT, 2); /* it stays named */
-    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 2), KOFN_WORKER_UNRESPONSIVE);
     body_close(&b);
 }
 
 /* Of several it is said how many there are besides the last. */
-static void all_the_mute_are_counted(void **state)
+static void all_the_unresponsive_are_counted(void **state)
 {
     (void)state;
-    for (uint32_t mute = 1; mute < 4; mute++) {
+    for (uint32_t unresponsive = 1; unresponsive < 4; unresponsive++) {
         char want[60];
         body b;
 
         fleet_open(&b, "uncoded", 6, 12, &leasing);
         say(&b, KOFN_EV_BEGIN, 0);
         b.now = 10;
-        for (uint32_t w = mute; w < 6; w++)
+        for (uint32_t w = unresponsive; w < 6; w++)
             answer_worker(&b, w);
         for (int i = 0; i < 100 && b.running; i++) {
             b.now = kf_core_alarm(b.core);
@@ -262,8 +262,9 @@ static void all_the_mute_are_counted(void **state)
         }
         assert_int_equal(b.ended, KOFN_TOOFEW);
         snprintf(want, sizeof want,
-                 mute > 1 ? "and %u more were given up" : "was given up",
-                 mute - 1);
+                 unresponsive > 1 ? "and %u more were given up"
+                                  : "was given up",
+                 unresponsive - 1);
         if (!strstr(kofn_errmsg(), want))
             fail_msg("\"%s\" is not in: %s", want, kofn_errmsg());
         body_close(&b);
@@ -271,7 +272,7 @@ static void all_the_mute_are_counted(void **state)
 }
 
 /* Its seat is for the next who comes. */
-static void others_take_the_seats_of_the_mute(void **state)
+static void others_take_the_seats_of_the_unresponsive(void **state)
 {
     kofn_core_options opt = {
         .size = sizeof opt, .below = KOFN_BELOW_PAUSE, .lease = 1000};
@@ -283,7 +284,7 @@ static void others_take_the_seats_of_the_mute(void **state)
     b.now = 10;
     answer_worker(&b, 0);
     answer_worker(&b, 1);
-    while (kf_core_worker(b.core, 2) != KOFN_WORKER_MUTE) {
+    while (kf_core_worker(b.core, 2) != KOFN_WORKER_UNRESPONSIVE) {
         assert_true(kf_core_alarm(b.core) <= 2000);
         b.now = kf_core_alarm(b.core);
         say(&b, KOFN_EV_ALARM, 0);
@@ -364,11 +365,11 @@ TEST_FILE(core_late_test)
         cmocka_unit_test(the_late_are_a_last_resort),
         cmocka_unit_test(who_waits_for_a_core_is_not_late),
         cmocka_unit_test(a_larger_share_takes_longer),
-        cmocka_unit_test(haste_follows_experience),
+        cmocka_unit_test(hedge_factor_follows_experience),
         cmocka_unit_test(small_shares_are_dealt_generously),
-        cmocka_unit_test(the_mute_are_given_up_and_named),
-        cmocka_unit_test(all_the_mute_are_counted),
-        cmocka_unit_test(others_take_the_seats_of_the_mute),
+        cmocka_unit_test(the_unresponsive_are_given_up_and_named),
+        cmocka_unit_test(all_the_unresponsive_are_counted),
+        cmocka_unit_test(others_take_the_seats_of_the_unresponsive),
         cmocka_unit_test(long_work_is_no_silence),
         cmocka_unit_test(a_lease_of_a_nanosecond),
         cmocka_unit_test(one_answer_is_not_the_rule),

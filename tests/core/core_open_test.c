@@ -15,7 +15,7 @@ static void something(body *b, kf_rng *r)
     } else if (x == 3 && b->men < MEN / 2) {
         join(b);
     } else if (x == 4 && b->men < MEN / 2 && !b->gone[w]) {
-        go(b, w, kf_rng_below(r, 3) ? KOFN_EV_LEFT : KOFN_EV_MUTE);
+        go(b, w, kf_rng_below(r, 3) ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE);
         join(b);
     } else if (x == 7) {
         b->failed[w] = true; /* it goes in the end, for others to come */
@@ -310,7 +310,7 @@ static void a_product_that_waited_is_not_slow(void **state)
     body_close(&b);
 }
 
-/* Whoever was at what is not wanted any more is not mute because of it. */
+/* Whoever was at what is not wanted any more is not unresponsive because of it. */
 static void a_cancelled_task_is_no_silence(void **state)
 {
     kofn_core_options opt = {
@@ -332,7 +332,7 @@ static void a_cancelled_task_is_no_silence(void **state)
     assert_int_equal(kf_core_alarm(b.core), 190);
     b.now = 190;
     tell(&b, (kofn_event){.type = KOFN_EV_ALARM});
-    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_UNRESPONSIVE);
     body_close(&b);
 }
 

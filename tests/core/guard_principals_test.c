@@ -186,14 +186,14 @@ static void principals_are_quarantined(void **state)
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);
     /* whoever was given up has no seat to lose: another has it */
-    say(&b, (kofn_event){.type = KOFN_EV_MUTE, .worker = 0});
+    say(&b, (kofn_event){.type = KOFN_EV_UNRESPONSIVE, .worker = 0});
     join(&b, next, 0);
     join(&b, next + 1, 0);
     assert_int_equal(b.core->fleet.seat[0], next);
     b.core->fleet.principal[1].blame.level = 1e9;
     begin(&b);
     assert_int_equal(b.core->fleet.seat[0], next);
-    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_MUTE);
+    assert_int_equal(kf_core_worker(b.core, 0), KOFN_WORKER_UNRESPONSIVE);
     b.gone[0] = true;
     finish(&b, &r);
     assert_int_equal(b.ended, KOFN_OK);

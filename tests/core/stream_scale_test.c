@@ -46,7 +46,7 @@ typedef struct flow {
 } flow;
 
 static void open_flow(flow *f, const char *spec, size_t workers,
-                      const kofn_weather *w)
+                      const kofn_faults *w)
 {
     kofn_problem pb = {KOFN_STREAM, f->m, f->n, f->p, KOFN_F64, false};
     kofn_port *port;
@@ -126,7 +126,7 @@ static void memory_is_that_of_open_products(void **state)
     static const char *const specs[] = {"dip:m=2,p=4,T=1", "idip:W=3,N=10",
                                         "polynomial:m=2,p=2",
                                         "dip:m=2,p=2,T=3"};
-    kofn_weather w = {.straggle = 0.2, .seed = 3};
+    kofn_faults w = {.straggle = 0.2, .seed = 3};
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
@@ -149,7 +149,7 @@ static void many_workers_and_products(void **state)
     bool whole = test_scale() >= 10;
     size_t workers = whole ? 1000 : 200,
            products = whole ? 1000 : kf_max(often(60), 20);
-    kofn_weather w = {.straggle = 0.1, .seed = 1};
+    kofn_faults w = {.straggle = 0.1, .seed = 1};
     flow f = {.m = 60, .n = 40, .p = 60};
     clock_t start = clock();
     double took;

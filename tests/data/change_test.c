@@ -12,7 +12,7 @@ typedef struct held {
     kf_code *code;
     kf_resident resident[2];
     kf_block *block;
-    kf_parcel *U, *V;
+    kf_buffer *U, *V;
 } held;
 
 static void update(const held *h, uint32_t operand)
@@ -42,8 +42,8 @@ static void up(held *h)
         b->next = o ? NULL : h->block;
         h->block = b;
     }
-    assert_ok(kf_parcel_new(&h->U, 1, h->block->rows, KOFN_F64));
-    assert_ok(kf_parcel_new(&h->V, 1, h->block->cols, KOFN_F64));
+    assert_ok(kf_buffer_new(&h->U, 1, h->block->rows, KOFN_F64));
+    assert_ok(kf_buffer_new(&h->V, 1, h->block->cols, KOFN_F64));
     for (size_t i = 0; i < h->U->m.cols; i++)
         *(double *)kf_at(&h->U->m, 0, i) = (double)i;
     for (size_t i = 0; i < h->V->m.cols; i++)
@@ -54,8 +54,8 @@ static void up(held *h)
 
 static void down(held *h)
 {
-    kf_parcel_drop(h->U);
-    kf_parcel_drop(h->V);
+    kf_buffer_drop(h->U);
+    kf_buffer_drop(h->V);
     kf_block_drop(h->block);
     for (size_t o = 0; o < 2; o++)
         kf_resident_free(&h->resident[o]);

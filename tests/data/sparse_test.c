@@ -64,12 +64,12 @@ static void every_port(void **state)
 /* All are live, then fewer; one joins and has a block made for it. */
 static void they_come_and_go(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-        {3, 0.5, KOFN_HAPPENING_LEAVE, 2, 0},
-        {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {5, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
-        {5, 0.4, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {5, 0.2, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {5, 0.4, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     kofn_options o = with_events(events, sizeof events / sizeof *events);
 
     (void)state;
@@ -134,7 +134,8 @@ static void both_products(void **state)
  * named, and the product is right. */
 static void liars_are_named(void **state)
 {
-    static const kofn_happening liar[] = {{1, 0, KOFN_HAPPENING_CORRUPT, 3, 0}};
+    static const kofn_fault_event liar[] = {
+        {1, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0}};
     kofn_options o = with_events(liar, 1);
     rig_kind k = {.spec = "gpd:m=2,n=1,p=2",
                   .workers = 12,
@@ -186,7 +187,7 @@ static void lanes_from_the_left(void **state)
     kf_resident resident;
     kf_block *block;
     kf_code *code;
-    kf_parcel *in, *result;
+    kf_buffer *in, *result;
     size_t seat = 4, strips = 3;
     kofn_matrix x;
     kf_msg m;
@@ -199,8 +200,8 @@ static void lanes_from_the_left(void **state)
     assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
     assert_int_equal(block->lanes, 4);
     x = random_matrix(5, block->rows, KOFN_F64, 3);
-    assert_ok(kf_parcel_new(&in, 5, block->rows, KOFN_F64));
-    assert_ok(kf_parcel_new(&result, 4 * strips, 31, KOFN_F64));
+    assert_ok(kf_buffer_new(&in, 5, block->rows, KOFN_F64));
+    assert_ok(kf_buffer_new(&result, 4 * strips, 31, KOFN_F64));
     memcpy(in->m.data, x.data, 5 * block->rows * sizeof(double));
     m = (kf_msg){.row = (uint32_t)seat,
                  .how = KF_HOW_LEFT_ROWS,
@@ -221,8 +222,8 @@ static void lanes_from_the_left(void **state)
         kf_free(lane.data);
     }
     kf_free(x.data);
-    kf_parcel_drop(in);
-    kf_parcel_drop(result);
+    kf_buffer_drop(in);
+    kf_buffer_drop(result);
     kf_block_drop(block);
     kf_code_free(code);
     kf_resident_free(&resident);
@@ -261,7 +262,7 @@ static void work_is_counted_and_stopped(void **state)
         kf_resident resident;
         kf_block *block;
         kf_code *code;
-        kf_parcel *in, *result;
+        kf_buffer *in, *result;
         double entries;
         size_t seat = 0;
         kf_msg m;
@@ -273,8 +274,8 @@ static void work_is_counted_and_stopped(void **state)
         assert_ok(kf_resident_sparse(&resident, r.plan, &r.sparse));
         assert_ok(kf_code_new(&code, r.plan));
         assert_ok(kf_data_encode(&resident, code, &seat, 1, &block));
-        assert_ok(kf_parcel_new(&in, r.x.rows, r.x.cols, KOFN_F64));
-        assert_ok(kf_parcel_new(&result, r.y.rows, r.y.cols, KOFN_F64));
+        assert_ok(kf_buffer_new(&in, r.x.rows, r.x.cols, KOFN_F64));
+        assert_ok(kf_buffer_new(&result, r.y.rows, r.y.cols, KOFN_F64));
         memcpy(in->m.data, r.x.data, r.x.rows * r.x.cols * sizeof(double));
         m = (kf_msg){
             .how = work[c].how, .hi = r.plan->span, .in = in, .result = result};
@@ -285,8 +286,8 @@ static void work_is_counted_and_stopped(void **state)
         assert_ok(kf_work_do(block, &m, NULL, NULL));
         memcpy(r.y.data, result->m.data, r.y.rows * r.y.cols * sizeof(double));
         assert_at_most(rig_error(&r), 1e-12);
-        kf_parcel_drop(in);
-        kf_parcel_drop(result);
+        kf_buffer_drop(in);
+        kf_buffer_drop(result);
         kf_block_drop(block);
         kf_code_free(code);
         kf_resident_free(&resident);

@@ -33,7 +33,7 @@ typedef struct crooked {
 /* Entry e of a result of these strips, among those of the whole block. */
 static size_t place(const crooked *c, const kf_msg *m, size_t e)
 {
-    size_t cols = kf_parcel_matrix(m->result)->cols, strips = m->hi - m->lo;
+    size_t cols = kf_buffer_matrix(m->result)->cols, strips = m->hi - m->lo;
     size_t row = e / cols, at = row / strips * c->span + m->lo + row % strips;
 
     assert_true(at < c->lanes * c->span);
@@ -64,7 +64,7 @@ static double other_number(crooked *c, const kf_msg *m, size_t e, double y)
 
 static void remember(crooked *c, const kf_msg *m)
 {
-    kofn_matrix *y = kf_parcel_matrix(m->result);
+    kofn_matrix *y = kf_buffer_matrix(m->result);
     double *x = as_doubles(y);
 
     for (size_t e = 0; e < y->rows * y->cols; e++)
@@ -74,7 +74,7 @@ static void remember(crooked *c, const kf_msg *m)
 
 static void send_other(crooked *c, const kf_msg *m)
 {
-    kofn_matrix *y = kf_parcel_matrix(m->result);
+    kofn_matrix *y = kf_buffer_matrix(m->result);
     size_t n = y->rows * y->cols, one = kf_rng_below(&c->r, n);
     bool wide = y->dtype == KOFN_F64;
     trial t = {.wide = wide, .r = c->r};
@@ -120,7 +120,7 @@ static void crooked_close(kofn_port *p)
     kf_free(c);
 }
 
-static crooked *crooked_port(size_t workers, const kofn_weather *w)
+static crooked *crooked_port(size_t workers, const kofn_faults *w)
 {
     crooked *c = numbers(1, sizeof *c);
 
@@ -139,8 +139,8 @@ typedef struct job {
     rig x;
     rig_kind kind;
     kofn_options opt;
-    kofn_weather weather;
-    kofn_happening happen[MOST_NODES];
+    kofn_faults faults;
+    kofn_fault_event happen[MOST_NODES];
     trial t; /* liars, way, mode */
     size_t rows, cols;
     size_t half, most; /* liars promised to be dealt with: whatever they do, and
@@ -231,7 +231,7 @@ static size_t results_that_tell(const kofn_plan *p)
 /* Those who lie: by events, or else on the way. */
 static kofn_port *port_of_liars(job *j)
 {
-    crooked *c = crooked_port(j->kind.workers, &j->weather);
+    crooked *c = crooked_port(j->kind.workers, &j->faults);
     trial *t = &j->t;
 
     for (size_t i = 0; i < t->liars; i++) {
@@ -258,10 +258,10 @@ static kofn_port *port_of_events(job *j)
     for (size_t i = 0; i < j->t.liars; i++) {
         j->t.lied[j->t.liar[i]] = true;
         j->happen[i] =
-            (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT, j->t.liar[i], 0};
+            (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, j->t.liar[i], 0};
     }
     j->opt.event_count = j->t.liars;
-    assert_ok(kofn_port_sim(&sim, j->kind.workers, &j->weather));
+    assert_ok(kofn_port_sim(&sim, j->kind.workers, &j->faults));
     return sim;
 }
 
@@ -284,7 +284,7 @@ static void open_job(job *j, size_t code, uint64_t seed)
     size_t n = codes[code].nodes;
     kofn_port *port;
 
-    j->weather = (kofn_weather){
+    j->faults = (kofn_faults){
         .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
     j->kind = (rig_kind){.spec = codes[code].spec,
                          .workers = n,
@@ -492,15 +492,15 @@ static void single_precision(const char *spec, size_t nodes)
         job j = {.by_events = true};
         uint64_t seed = s ? s : 391;
 
-        j.weather = (kofn_weather){.seed = seed};
-        j.happen[0] = (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT, 4, 0};
+        j.faults = (kofn_faults){.seed = seed};
+        j.happen[0] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, 4, 0};
         j.opt = with_events(j.happen, 1);
         j.opt.errors = KOFN_ERRORS_PROBABILISTIC;
         j.opt.quarantine = 1000000;
         j.t = (trial){.columns = 1, .liars = 1, .lied[4] = true};
         j.kind =
-            (rig_kind){spec, nodes, 72,       46,         1,     KOFN_MATVEC,
-                       true, false, KOFN_F32, &j.weather, &j.opt};
+            (rig_kind){spec, nodes, 72,       46,        1,     KOFN_MATVEC,
+                       true, false, KOFN_F32, &j.faults, &j.opt};
         rig_up(&j.x, &j.kind);
         for (uint32_t i = 0; i < 25; i++, rounds++) {
             kofn_report rep;

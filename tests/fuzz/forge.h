@@ -1,4 +1,4 @@
-/* forge.h -- recipes that a coordinator has made up: well formed, of sizes that
+/* forge.h -- block specifications that a coordinator has made up: well formed, of sizes that
  * fit each other or whose products wrap round. */
 #ifndef KF_FUZZ_FORGE_H
 #define KF_FUZZ_FORGE_H
@@ -99,7 +99,7 @@ static inline void forge_sum(forged *f, draw *d)
 
 static inline void forge(forged *f, draw *d)
 {
-    enum { DENSE, SPARSE, SUM, EMPTY }; /* as recipe.c has them */
+    enum { DENSE, SPARSE, SUM, EMPTY }; /* as block_spec.c has them */
     unsigned kind = next(d, 4);
     uint64_t used = next(d, 64), narrow = next(d, 2);
 

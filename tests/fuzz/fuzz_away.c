@@ -179,13 +179,13 @@ static void crowd_close(kofn_transport *t, kofn_time linger)
 
 static kf_block *small_block(void)
 {
-    kf_parcel *p;
+    kf_buffer *p;
     kf_block *b;
 
-    MUST(kf_parcel_new(&p, 4, 6, KOFN_F64) == KOFN_OK);
+    MUST(kf_buffer_new(&p, 4, 6, KOFN_F64) == KOFN_OK);
     memset(p->m.data, 0, 4 * 6 * 8);
     MUST(kf_block_around(&b, p, 1, 4, 6) == KOFN_OK);
-    kf_parcel_drop(p);
+    kf_buffer_drop(p);
     return b;
 }
 
@@ -208,19 +208,19 @@ static void give(kofn_port *port, uint32_t worker, unsigned type, uint32_t task)
             m.how = KF_HOW_ROWS;
             m.block = small_block();
         }
-        MUST(kf_parcel_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
+        MUST(kf_buffer_new(&m.in, 6, 1, KOFN_F64) == KOFN_OK);
         memset(m.in->m.data, 0, 48);
-        MUST(kf_parcel_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
+        MUST(kf_buffer_new(&m.result, 4, 1, KOFN_F64) == KOFN_OK);
     }
     if (type == KF_MSG_UPDATE) { /* of a size that soon is too much */
         size_t rows = task % 4 == 0 ? 2000 : 1;
 
         m.operand = task % 5 == 4;
         m.change = (kofn_change)KOFN_CHANGE_INIT;
-        MUST(kf_parcel_new(&m.in, rows, 6, KOFN_F64) == KOFN_OK);
-        MUST(kf_parcel_new(&m.with, rows, 4, KOFN_F64) == KOFN_OK);
-        memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
-        memset(m.with->m.data, 0, kf_parcel_bytes(m.with));
+        MUST(kf_buffer_new(&m.in, rows, 6, KOFN_F64) == KOFN_OK);
+        MUST(kf_buffer_new(&m.with, rows, 4, KOFN_F64) == KOFN_OK);
+        memset(m.in->m.data, 0, kf_buffer_bytes(m.in));
+        memset(m.with->m.data, 0, kf_buffer_bytes(m.with));
     }
     if (type == KF_MSG_PIECE && task % 2) {
         m.block = small_block();
@@ -243,8 +243,8 @@ static void hear(crowd *c, kofn_port *port, kf_msg *m)
     MUST(!m->why || strlen(m->why) <= KF_WORDS);
     for (const char *s = m->why; s && *s; s++)
         MUST((*s >= ' ' && *s <= '~') || *s == '\n');
-    kf_parcel_drop(m->in);
-    kf_parcel_drop(m->result);
+    kf_buffer_drop(m->in);
+    kf_buffer_drop(m->result);
     kofn_free(m->why);
     kf_block_drop(m->block);
 }

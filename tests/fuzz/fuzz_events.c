@@ -17,7 +17,7 @@ static void must(bool rule)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    kofn_happening *list;
+    kofn_fault_event *list;
     size_t count, joins = 0;
     kofn_status st = kofn_events_parse(&list, &count, (const char *)data, size,
                                        WORKERS, ROUNDS);
@@ -25,15 +25,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(st == KOFN_OK || st == KOFN_FORMAT || st == KOFN_NOMEM);
     must(st == KOFN_OK || *kofn_errmsg());
     for (size_t i = 0; i < count; i++) {
-        const kofn_happening *h = &list[i];
+        const kofn_fault_event *h = &list[i];
 
         must(h->round >= 1 && h->round <= ROUNDS);
         must(h->fraction >= 0 && h->fraction < 1);
         must(i == 0 || h[-1].round < h->round ||
              (h[-1].round == h->round && h[-1].fraction <= h->fraction));
-        joins += h->kind == KOFN_HAPPENING_JOIN;
-        must(h->kind == KOFN_HAPPENING_JOIN || h->worker < WORKERS + joins);
-        must(h->kind != KOFN_HAPPENING_SLOW ||
+        joins += h->kind == KOFN_FAULT_EVENT_JOIN;
+        must(h->kind == KOFN_FAULT_EVENT_JOIN || h->worker < WORKERS + joins);
+        must(h->kind != KOFN_FAULT_EVENT_SLOW ||
              (h->factor > 0 && h->factor <= 1e6));
     }
     kofn_events_free(list);

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define BUDGET ((size_t)1 << 20) /* bytes that are sent for one input */
 #define HELD_MOST ((size_t)4 << 20)
 
-/* ---- keys, made once ------------------------------------------------------ */
+/* ---- keys, made once ----------------------------------------------------- */
 
 static char ring[] = "/tmp/kofn-fuzz-XXXXXX", anna[40];
 static SSL_CTX *client, *server;
@@ -71,7 +71,7 @@ static void make_ring(void)
     server = context(ring, "coordinator");
 }
 
-/* ---- memory: threads of transports ask for it, too ------------------------ */
+/* ---- memory: threads of transports ask for it, too ----------------------- */
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
@@ -85,7 +85,7 @@ static void *in_turn(void *ud, void *p, size_t want)
     return q;
 }
 
-/* ---- both ends ------------------------------------------------------------ */
+/* ---- both ends ----------------------------------------------------------- */
 
 typedef struct party {
     draw d;
@@ -198,7 +198,7 @@ static void flush(party *p)
     pump(p);
 }
 
-/* ---- frames --------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------- */
 
 static void add(party *p, const void *bytes, size_t n)
 {
@@ -209,7 +209,7 @@ static void add(party *p, const void *bytes, size_t n)
 }
 
 typedef struct put_frame {
-    int word, lane;
+    int word, channel;
     size_t head;
     uint64_t piece, number;
 } put_frame;
@@ -219,7 +219,7 @@ static void add_frame(party *p, put_frame f)
 {
     static unsigned char body[KF_PIECE + 8];
     unsigned char h[KF_HEADER + KOFN_HEAD_MAX] = {(unsigned char)f.word,
-                                                  (unsigned char)f.lane};
+                                                  (unsigned char)f.channel};
     size_t n = (size_t)kf_min(f.piece, sizeof body);
     unsigned cut;
 
@@ -282,10 +282,10 @@ static uint64_t length(party *p, uint64_t limit)
     }
 }
 
-/* What is still to come of the lane's packet, or a bit more or less. */
-static uint64_t rest(party *p, int lane)
+/* What is still to come of the channel's packet, or a bit more or less. */
+static uint64_t rest(party *p, int channel)
 {
-    judged_lane *a = &p->j.lane[lane];
+    judged_channel *a = &p->j.channel[channel];
     uint64_t n = a->coming ? a->bytes - a->at : 1;
 
     switch (next(&p->d, 8)) {
@@ -299,16 +299,16 @@ static uint64_t rest(party *p, int lane)
 }
 
 /* A packet with all of its body, some of it or nothing. */
-static put_frame packet(party *p, int lane)
+static put_frame packet(party *p, int channel)
 {
     static const size_t limits[] = {1000, WINDOW / 4 - KF_COST,
                                     WINDOW - KF_COST, WINDOW, BODY_MOST};
     unsigned how = next(&p->d, 8);
-    put_frame f = {KF_PACKET, lane, next(&p->d, 4) ? 4 : 0, 0, 0};
+    put_frame f = {KF_PACKET, channel, next(&p->d, 4) ? 4 : 0, 0, 0};
 
     f.number = length(p, limits[next(&p->d, 5)]);
     f.piece = how < 4 ? f.number : how == 4 ? f.number / 2 : how == 5;
-    if (f.number > (lane ? WINDOW / 4 : WINDOW) && how < 7)
+    if (f.number > (channel ? WINDOW / 4 : WINDOW) && how < 7)
         f.piece = 0;
     if (how == 6)
         f.head = KOFN_HEAD_MAX - 1 + next(&p->d, 3);
@@ -333,10 +333,10 @@ static void transport_says(party *p, bool urgent)
 static void act(party *p)
 {
     static const char words[] = "HWGBPDCSF";
-    int lane = next(&p->d, 3) == 2;
-    judged_lane *a = &p->j.lane[lane];
+    int channel = next(&p->d, 3) == 2;
+    judged_channel *a = &p->j.channel[channel];
     unsigned char raw[64];
-    put_frame f = {KF_BEAT, lane, 0, 0, 0};
+    put_frame f = {KF_BEAT, channel, 0, 0, 0};
 
     switch (next(&p->d, 16)) {
     case 0:
@@ -344,7 +344,7 @@ static void act(party *p)
     case 2:
     case 3:
     case 4:
-        add_frame(p, packet(p, lane));
+        add_frame(p, packet(p, channel));
         flush(p);
         break;
     case 5:
@@ -352,7 +352,7 @@ static void act(party *p)
     case 7:
         f.word = KF_DATA;
         flush(p);
-        f.piece = rest(p, lane);
+        f.piece = rest(p, channel);
         add_frame(p, f);
         break;
     case 8:
@@ -382,14 +382,14 @@ static void act(party *p)
         greet(p);
         break;
     case 14:
-        transport_says(p, lane);
+        transport_says(p, channel);
         break;
     default:
         flush(p);
     }
 }
 
-/* ---- beginning and end ----------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------- */
 
 static kofn_net_options options(const party *p, bool coordinator)
 {
@@ -502,8 +502,8 @@ static void compare(const party *p)
     if (p->j.unsure)
         return;
     MUST(flood == p->j.foul && p->came == p->j.peer);
-    for (int i = 0; i < KF_LANES; i++)
-        MUST(p->j.lane[i].heard == p->j.lane[i].done);
+    for (int i = 0; i < KF_CHANNELS; i++)
+        MUST(p->j.channel[i].heard == p->j.channel[i].done);
 }
 
 /* Is an honest one served? */
@@ -542,8 +542,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.keys = next(&p.d, 8) == 7;
     p.j.dialled = p.dials;
     p.j.body_max = BODY_MOST;
-    for (int i = 0; i < KF_LANES; i++)
-        p.j.lane[i].window = p.j.lane[i].may = i ? WINDOW / 4 : WINDOW;
+    for (int i = 0; i < KF_CHANNELS; i++)
+        p.j.channel[i].window = p.j.channel[i].may = i ? WINDOW / 4 : WINDOW;
     begin(&p);
     if (next(&p.d, 8))
         greet(&p);

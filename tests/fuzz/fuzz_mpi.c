@@ -41,7 +41,7 @@ kofn_status kf_mpi_receive(int rank, int tag, void *into, size_t bytes,
     return KOFN_OK;
 }
 
-kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
+kofn_status kf_mpi_post(channel *l, kind k, const void *head, size_t head_bytes,
                         const kofn_lent *body)
 {
     (void)l, (void)k, (void)head, (void)head_bytes;
@@ -49,7 +49,7 @@ kofn_status kf_mpi_post(lane *l, kind k, const void *head, size_t head_bytes,
     return KOFN_OK;
 }
 
-void kf_mpi_say(lane *l, kind k)
+void kf_mpi_say(channel *l, kind k)
 {
     (void)l, (void)k;
 }
@@ -154,9 +154,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < RANKS; i++) {
         q[i] = (peer){.t = &t, .rank = i + 1, .live = true};
         MUST(kf_mpi_came(&q[i]) == KOFN_OK);
-        for (int l = 0; l < LANES; l++) {
-            kf_mpi_lane(&q[i].lane[l], &q[i], TAG_LANE + l);
-            kf_mpi_listen(&q[i].lane[l]);
+        for (int l = 0; l < CHANNELS; l++) {
+            kf_mpi_channel(&q[i].channel[l], &q[i], TAG_CHANNEL + l);
+            kf_mpi_listen(&q[i].channel[l]);
         }
     }
     while (d.left) {

@@ -103,7 +103,7 @@ static void work(kf_node *n, kofn_time now, bool final)
     MUST(t.group < GROUPS || t.type == KF_NODE_TASK_ENCODE);
     MUST(t.type != KF_NODE_TASK_DECODE || t.decoder);
     MUST(t.type == KF_NODE_TASK_ENCODE || t.type == KF_NODE_TASK_UPDATE ||
-         t.type == KF_NODE_TASK_ALONE || kf_node_wanted(n, &t));
+         t.type == KF_NODE_TASK_SOLO || kf_node_wanted(n, &t));
     MUST(kf_node_step(n, &(kf_node_event){.type = KF_NODE_DONE,
                                           .now = now,
                                           .task = &t,

@@ -46,23 +46,24 @@ static kofn_status office_send(kofn_transport *t, kofn_peer peer,
     return o->there && peer == o->life ? KOFN_OK : KOFN_TRANSPORT;
 }
 
-/* A recipe of which some bytes may be others. */
-static size_t recipe(head_office *o, kf_head *h)
+/* A block specification of which some bytes may be others. */
+static size_t block_spec(head_office *o, kf_head *h)
 {
     const sample *s = &samples()[next(&o->d, BLOCKS)];
     unsigned changes = next(&o->d, 8);
 
     o->block = s;
-    memcpy(o->body, s->recipe.p, s->recipe.n);
+    memcpy(o->body, s->block_spec.p, s->block_spec.n);
     for (unsigned i = 4; i < changes; i++) {
-        size_t at = (next(&o->d, 256) + 256 * next(&o->d, 4)) % s->recipe.n;
+        size_t at = (next(&o->d, 256) + 256 * next(&o->d, 4)) % s->block_spec.n;
 
         o->body[at] = (uint8_t)next(&o->d, 256);
     }
-    h->block = kf_wire_checksum(~o->job, o->body, s->recipe.n) + (changes == 3);
+    h->block =
+        kf_wire_checksum(~o->job, o->body, s->block_spec.n) + (changes == 3);
     o->block_id = h->block;
     h->row = next(&o->d, 3);
-    return s->recipe.n;
+    return s->block_spec.n;
 }
 
 /* What was asked for. */
@@ -281,7 +282,7 @@ static size_t compose(head_office *o, kf_head *h)
     h->job = o->job + (next(&o->d, 64) == 1);
     switch (h->type) {
     case KF_WIRE_STORE:
-        return recipe(o, h);
+        return block_spec(o, h);
     case KF_WIRE_PIECE:
         return piece(o, h);
     case KF_WIRE_WORK:

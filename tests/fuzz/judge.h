@@ -8,14 +8,14 @@
 
 #include "net/inside.h"
 
-#define JUDGED 4096 /* packets of a lane, at most */
+#define JUDGED 4096 /* packets of a channel, at most */
 
 typedef struct judged {
     size_t head_bytes;
     uint64_t bytes, sum; /* of the head and the body */
 } judged;
 
-typedef struct judged_lane {
+typedef struct judged_channel {
     bool coming, asks;
     uint64_t bytes, at;    /* of the packet that is coming                   */
     uint64_t got, whole;   /* what has been sent cost; the whole packets     */
@@ -24,7 +24,7 @@ typedef struct judged_lane {
     uint64_t allowed;      /* what the transport may send                    */
     judged packet[JUDGED]; /* in order, the last of them perhaps not whole   */
     size_t begun, done, heard;
-} judged_lane;
+} judged_channel;
 
 typedef struct judge {
     bool dialled;      /* the transport dialled: WELCOME and GO may come     */
@@ -37,8 +37,8 @@ typedef struct judge {
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
     size_t have;
     uint64_t left; /* of a body in this frame, ... */
-    int into;      /* ... and of which lane        */
-    judged_lane lane[KF_LANES];
+    int into;      /* ... and of which channel        */
+    judged_channel channel[KF_CHANNELS];
 } judge;
 
 static inline uint64_t judge_sum(uint64_t sum, const void *data, size_t n)
@@ -51,7 +51,7 @@ static inline uint64_t judge_sum(uint64_t sum, const void *data, size_t n)
 }
 
 /* Is there credit for what has been sent? */
-static inline bool judge_credit(judge *j, const judged_lane *a)
+static inline bool judge_credit(judge *j, const judged_channel *a)
 {
     if (a->got > kf_max(a->whole + a->window, a->special))
         return false;
@@ -59,14 +59,14 @@ static inline bool judge_credit(judge *j, const judged_lane *a)
     return true;
 }
 
-static inline void judge_whole(judged_lane *a)
+static inline void judge_whole(judged_channel *a)
 {
     a->coming = false;
     a->whole += KF_COST + a->bytes;
     a->done++;
 }
 
-static inline bool judge_packet(judge *j, judged_lane *a, uint64_t piece,
+static inline bool judge_packet(judge *j, judged_channel *a, uint64_t piece,
                                 uint64_t bytes)
 {
     size_t head = (size_t)kf_net_number(j->part + 2, 2);
@@ -89,7 +89,7 @@ static inline bool judge_packet(judge *j, judged_lane *a, uint64_t piece,
     return !(a->asks && piece);
 }
 
-static inline bool judge_piece(judge *j, judged_lane *a, uint64_t piece)
+static inline bool judge_piece(judge *j, judged_channel *a, uint64_t piece)
 {
     if (!a->coming || !piece || piece > KF_PIECE || piece > a->bytes - a->at)
         return false;
@@ -112,8 +112,8 @@ static inline bool judge_greeting(judge *j, int word)
     if (j->peer || word != (j->dialled ? KF_WELCOME : KF_HELLO))
         return false;
     j->peer = true;
-    for (int i = 0; i < KF_LANES; i++)
-        j->lane[i].allowed =
+    for (int i = 0; i < KF_CHANNELS; i++)
+        j->channel[i].allowed =
             kf_net_number(j->part + KF_HEADER +
                               (i ? offsetof(kf_greeting, urgent)
                                  : offsetof(kf_greeting, window)),
@@ -124,16 +124,16 @@ static inline bool judge_greeting(judge *j, int word)
 /* A header and its head are there: may they come now? */
 static inline bool judge_frame(judge *j)
 {
-    int word = j->part[0], lane = j->part[1];
+    int word = j->part[0], channel = j->part[1];
     uint64_t piece = kf_net_number(j->part + 4, 4);
     uint64_t number = kf_net_number(j->part + 8, 8);
-    judged_lane *a = &j->lane[lane & 1];
+    judged_channel *a = &j->channel[channel & 1];
 
-    if (lane > 1 || (piece && word != KF_PACKET && word != KF_DATA))
+    if (channel > 1 || (piece && word != KF_PACKET && word != KF_DATA))
         return false;
     if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
         return judge_greeting(j, word);
-    j->into = lane;
+    j->into = channel;
     switch (j->peer ? word : 0) {
     case KF_PACKET:
         return judge_packet(j, a, piece, number) &&
@@ -155,7 +155,7 @@ static inline bool judge_frame(judge *j)
 
 static inline size_t judge_body(judge *j, const unsigned char *p, size_t n)
 {
-    judged_lane *a = &j->lane[j->into];
+    judged_channel *a = &j->channel[j->into];
     size_t m = (size_t)kf_min(j->left, (uint64_t)n);
     judged *k = &a->packet[a->begun - 1];
 
@@ -191,15 +191,15 @@ static inline void judge_feed(judge *j, const unsigned char *p, size_t n)
     }
 }
 
-/* The transport has delivered a packet: it is the next one of a lane. */
+/* The transport has delivered a packet: it is the next one of a channel. */
 static inline void judge_heard(judge *j, const kofn_packet *k)
 {
     uint64_t sum = judge_sum(0, k->head, k->head_bytes);
 
     MUST(k->body_bytes == 0 || k->body);
     sum = judge_sum(sum, k->body, k->body_bytes);
-    for (int i = 0; i < KF_LANES; i++) {
-        judged_lane *a = &j->lane[i];
+    for (int i = 0; i < KF_CHANNELS; i++) {
+        judged_channel *a = &j->channel[i];
         const judged *is = &a->packet[a->heard];
 
         if (a->heard < a->done && is->head_bytes == k->head_bytes &&
@@ -211,29 +211,29 @@ static inline void judge_heard(judge *j, const kofn_packet *k)
     MUST(!"a packet that nobody has sent");
 }
 
-/* ---- what the transport says ---------------------------------------------- */
+/* ---- what the transport says --------------------------------------------- */
 
 typedef struct ear {
     unsigned char part[KF_HEADER + KOFN_HEAD_MAX];
     size_t have, left;
-    uint64_t got[KF_LANES];
+    uint64_t got[KF_CHANNELS];
 } ear;
 
 static inline void ear_frame(ear *e, judge *j)
 {
-    int word = e->part[0], lane = e->part[1];
+    int word = e->part[0], channel = e->part[1];
     size_t piece = (size_t)kf_net_number(e->part + 4, 4);
     uint64_t number = kf_net_number(e->part + 8, 8);
 
-    MUST(lane < KF_LANES && word && strchr("HWGPDCS", word));
+    MUST(channel < KF_CHANNELS && word && strchr("HWGPDCS", word));
     MUST(piece <= KF_PIECE);
     if (word == KF_CREDIT) {
-        MUST(number >= j->lane[lane].may);
-        j->lane[lane].may = number;
+        MUST(number >= j->channel[channel].may);
+        j->channel[channel].may = number;
     }
     if (word == KF_PACKET || word == KF_DATA) {
-        e->got[lane] += piece + (word == KF_PACKET ? KF_COST : 0);
-        MUST(e->got[lane] <= j->lane[lane].allowed);
+        e->got[channel] += piece + (word == KF_PACKET ? KF_COST : 0);
+        MUST(e->got[channel] <= j->channel[channel].allowed);
     } else {
         MUST(piece == 0);
     }

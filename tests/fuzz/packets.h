@@ -1,4 +1,4 @@
-/* packets.h -- what the targets of the wire share: blocks and their recipes. */
+/* packets.h -- what the targets of the wire share: blocks and their block specifications. */
 #ifndef KF_FUZZ_PACKETS_H
 #define KF_FUZZ_PACKETS_H
 
@@ -18,7 +18,7 @@ typedef struct sample {
     kf_resident resident;
     kf_code *code;
     kf_block *block;
-    kf_bytes recipe;
+    kf_bytes block_spec;
 } sample;
 
 static double numbers[64];
@@ -64,7 +64,7 @@ static inline void make_sample(sample *s, size_t which)
     if (which == 5)
         MUST(kf_data_empty_blocks(&s->resident, s->code, &seat, 1,
                                   &s->block->next) == KOFN_OK);
-    MUST(kf_recipe_write(s->block, "A.npy", &s->recipe) == KOFN_OK);
+    MUST(kf_block_spec_write(s->block, "A.npy", &s->block_spec) == KOFN_OK);
 }
 
 /* The input and the result of a task, whose `how` and strips are known, for a

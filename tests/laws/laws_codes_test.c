@@ -111,7 +111,7 @@ typedef struct harvest {
     kf_messages messages;
     size_t seats; /* of the plan, fresh ones included */
     kf_block **block;
-    kf_parcel **parcel;
+    kf_buffer **buffer;
     kofn_matrix *result; /* what is in them */
 } harvest;
 
@@ -124,11 +124,11 @@ static void harvest_one(harvest *h, size_t i)
                 .in = kf_messages_take(&h->messages, i)};
     size_t cols = k->left ? h->block[i]->cols : m.in->m.cols;
 
-    assert_ok(kf_parcel_new(&m.result, h->p->layout.lanes * h->p->span, cols,
+    assert_ok(kf_buffer_new(&m.result, h->p->layout.lanes * h->p->span, cols,
                             h->r.x.dtype));
     assert_ok(kf_work_do(h->block[i], &m, NULL, NULL));
-    kf_parcel_drop(m.in);
-    h->parcel[i] = m.result;
+    kf_buffer_drop(m.in);
+    h->buffer[i] = m.result;
     h->result[i] = m.result->m;
 }
 
@@ -152,7 +152,7 @@ static void harvest_up(harvest *h, const point *at, const kofn_plan *p)
     h->seats = L->groups * (L->seats + (L->max_seats > L->seats ? 2 : 0));
     seat = numbers(h->seats, sizeof *seat);
     h->block = numbers(h->seats, sizeof(kf_block *));
-    h->parcel = numbers(h->seats, sizeof(kf_parcel *));
+    h->buffer = numbers(h->seats, sizeof(kf_buffer *));
     h->result = numbers(h->seats, sizeof *h->result);
     for (size_t i = 0; i < h->seats; i++)
         seat[i] = i;
@@ -168,10 +168,10 @@ static void harvest_down(harvest *h)
 {
     for (size_t i = 0; i < h->seats; i++) {
         kf_block_drop(h->block[i]);
-        kf_parcel_drop(h->parcel[i]);
+        kf_buffer_drop(h->buffer[i]);
     }
     kf_free(h->block);
-    kf_free(h->parcel);
+    kf_free(h->buffer);
     kf_free(h->result);
     kf_messages_free(&h->messages);
     kf_resident_free(&h->resident);

@@ -3,13 +3,13 @@
  * enough. */
 #include "yard_port.h"
 
-#include "laws_weather.h"
+#include "laws_faults.h"
 
 static kofn_port *processes(const rig *x, const rig_kind *kind,
-                            const kofn_weather *weather)
+                            const kofn_faults *faults)
 {
     (void)x; /* each makes its own */
-    return yard_port(kind, weather);
+    return yard_port(kind, faults);
 }
 
 static const site yard = {.staged = true, .open = processes};
@@ -18,7 +18,7 @@ static const site yard = {.staged = true, .open = processes};
 
 /* Before the second round all leave but as many of each group as are enough; in
  * a stream one is. */
-static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
+static size_t leave_enough(const kofn_plan *p, kofn_fault_event *h, kf_rng *r)
 {
     const kofn_layout *L = &p->layout;
     size_t keep = kf_ceil_div(L->threshold, L->submessages), n = 0;
@@ -31,9 +31,9 @@ static size_t leave_enough(const kofn_plan *p, kofn_happening *h, kf_rng *r)
         for (size_t w = g, spare = left - keep; w < p->workers;
              w += L->groups, left--)
             if (kf_rng_below(r, left) < spare) {
-                h[n++] = (kofn_happening){.round = 2,
-                                          .kind = KOFN_HAPPENING_LEAVE,
-                                          .worker = (uint32_t)w};
+                h[n++] = (kofn_fault_event){.round = 2,
+                                            .kind = KOFN_FAULT_EVENT_LEAVE,
+                                            .worker = (uint32_t)w};
                 spare--;
             }
     }
@@ -44,9 +44,9 @@ static size_t rounds, right;
 
 static void any_survivors(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    const kofn_weather fair = {.seed = kf_rng_u64(r)};
+    const kofn_faults fair = {.seed = kf_rng_u64(r)};
     kofn_options o = KOFN_OPTIONS_INIT;
-    kofn_happening leave[64];
+    kofn_fault_event leave[64];
     rig_kind kind;
     rig x;
 
@@ -85,10 +85,10 @@ static void survivors(void **state)
 
 static void in_the_yard(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r, &yard);
+    any_faults(at, p, r, &yard);
 }
 
-static void weather_and_replay(void **state)
+static void faults_and_replay(void **state)
 {
     (void)state;
     over_the_grid(in_the_yard, 1, 3, 12);
@@ -99,7 +99,7 @@ TEST_FILE(laws_net_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survivors),
-        cmocka_unit_test(weather_and_replay),
+        cmocka_unit_test(faults_and_replay),
     };
     int failed;
 

@@ -2,7 +2,7 @@
  * parameters it declares: laws 4, 5 and 9.  Those of codes alone are in
  * laws_codes_test.c. */
 #include "fleet.h"
-#include "laws_weather.h"
+#include "laws_faults.h"
 
 #include "run/run.h"
 
@@ -30,9 +30,9 @@ static kofn_status put(shuffled *s, kf_msg m)
 /* The same from the same worker, or nonsense from another. */
 static kofn_status put_copy(shuffled *s, kf_msg m, uint32_t worker)
 {
-    kf_parcel *p;
+    kf_buffer *p;
 
-    TRY(kf_parcel_new(&p, m.result->m.rows, m.result->m.cols,
+    TRY(kf_buffer_new(&p, m.result->m.rows, m.result->m.cols,
                       m.result->m.dtype));
     if (worker == m.worker)
         memcpy(p->m.data, m.result->m.data,
@@ -56,7 +56,7 @@ static kofn_status shuffled_send(kofn_port *base, kf_msg *m)
     case KF_MSG_WORK:
         assert_ok(kf_work_do(m->block ? m->block : s->block[m->worker], m, NULL,
                              NULL));
-        kf_parcel_drop(m->in);
+        kf_buffer_drop(m->in);
         kf_block_drop(m->block);
         m->in = NULL;
         m->block = NULL;
@@ -99,7 +99,7 @@ static void shuffled_close(kofn_port *base)
     shuffled *s = (shuffled *)base;
 
     for (size_t i = 0; i < s->count; i++)
-        kf_parcel_drop(s->box[i].result);
+        kf_buffer_drop(s->box[i].result);
     for (size_t i = 0; i < 64; i++)
         kf_block_drop(s->block[i]);
     kf_free(s->box);
@@ -156,40 +156,40 @@ static void order(void **state)
     over_the_grid(order_does_not_matter, often(60), 3, 4);
 }
 
-/* ---- laws 5 and 9: weather and replay ------------------------------------ */
+/* ---- laws 5 and 9: fault model and replay -------------------------------- */
 
 static kofn_port *simulated(const rig *x, const rig_kind *kind,
-                            const kofn_weather *weather)
+                            const kofn_faults *faults)
 {
     kofn_port *port;
 
     (void)x;
-    assert_ok(kofn_port_sim(&port, kind->workers, weather));
+    assert_ok(kofn_port_sim(&port, kind->workers, faults));
     return port;
 }
 
 static kofn_port *threads(const rig *x, const rig_kind *kind,
-                          const kofn_weather *weather)
+                          const kofn_faults *faults)
 {
     kofn_port *port;
 
     (void)x;
-    assert_ok(kofn_port_threads(&port, kind->workers, weather));
+    assert_ok(kofn_port_threads(&port, kind->workers, faults));
     return port;
 }
 
-/* Workers behind packets: the weather is theirs. */
+/* Workers behind packets: the fault model is theirs. */
 static fleet packets;
 
 static kofn_port *behind(const rig *x, const rig_kind *kind,
-                         const kofn_weather *weather)
+                         const kofn_faults *faults)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
 
     fleet_init(&packets, NULL);
     packets.serve.f = rig_part;
     packets.serve.ctx = (void *)(uintptr_t)x;
-    packets.serve.weather = weather;
+    packets.serve.faults = faults;
     packets.serve.staged = true;
     o.start = fleet_start;
     o.kill = fleet_kill;
@@ -204,33 +204,33 @@ static void all_home(void)
 
 static void on_the_simulator(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r, &(site){.simulated = true, .open = simulated});
+    any_faults(at, p, r, &(site){.simulated = true, .open = simulated});
 }
 
 static void on_threads(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r, &(site){.open = threads});
+    any_faults(at, p, r, &(site){.open = threads});
 }
 
 static void behind_packets(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    any_weather(at, p, r,
-                &(site){.staged = true, .open = behind, .close = all_home});
+    any_faults(at, p, r,
+               &(site){.staged = true, .open = behind, .close = all_home});
 }
 
-static void weather_and_replay_simulated(void **state)
+static void faults_and_replay_simulated(void **state)
 {
     (void)state;
     over_the_grid(on_the_simulator, often(30), 3, 5);
 }
 
-static void weather_and_replay_on_threads(void **state)
+static void faults_and_replay_on_threads(void **state)
 {
     (void)state;
     over_the_grid(on_threads, often(12), 3, 9);
 }
 
-static void weather_and_replay_behind_packets(void **state)
+static void faults_and_replay_behind_packets(void **state)
 {
     (void)state;
     over_the_grid(behind_packets, often(1), 3, 10);
@@ -240,9 +240,9 @@ TEST_FILE(laws_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order),
-        cmocka_unit_test(weather_and_replay_simulated),
-        cmocka_unit_test(weather_and_replay_on_threads),
-        cmocka_unit_test(weather_and_replay_behind_packets),
+        cmocka_unit_test(faults_and_replay_simulated),
+        cmocka_unit_test(faults_and_replay_on_threads),
+        cmocka_unit_test(faults_and_replay_behind_packets),
     };
 
     if (argc > 1) /* only tests of that name, with asterisks */

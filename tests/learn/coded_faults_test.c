@@ -175,29 +175,29 @@ static void lesson_down(lesson *t)
 /* What goes wrong. */
 typedef struct fault {
     const char *name;
-    kofn_weather weather;
-    const kofn_happening *events;
+    kofn_faults faults;
+    const kofn_fault_event *events;
     size_t count, left, joined;
     bool lies;
     kofn_errors errors;
 } fault;
 
-#define SLOW KOFN_HAPPENING_SLOW
-#define LEAVE KOFN_HAPPENING_LEAVE
-#define JOIN KOFN_HAPPENING_JOIN
-#define CORRUPT KOFN_HAPPENING_CORRUPT
-#define NORMAL KOFN_HAPPENING_NORMAL
+#define SLOW KOFN_FAULT_EVENT_SLOW
+#define LEAVE KOFN_FAULT_EVENT_LEAVE
+#define JOIN KOFN_FAULT_EVENT_JOIN
+#define CORRUPT KOFN_FAULT_EVENT_CORRUPT
+#define NORMAL KOFN_FAULT_EVENT_NORMAL
 
-static const kofn_happening slow[] = {
+static const kofn_fault_event slow[] = {
     {2, 0, SLOW, 1, 30},    {3, 0.5, SLOW, 4, 30}, {6, 0, NORMAL, 1, 0},
     {8, 0.2, SLOW, 7, 100}, {9, 0, SLOW, 0, 100},
 };
-static const kofn_happening leave[] = {
+static const kofn_fault_event leave[] = {
     {2, 0.5, LEAVE, 3, 0},
     {9, 0, LEAVE, 0, 0},
 };
 /* In the end nobody is left who was there at the start. */
-static const kofn_happening exchange[] = {
+static const kofn_fault_event exchange[] = {
     {2, 0, LEAVE, 0, 0},    {2, 0.3, JOIN, 0, 0},  {4, 0.5, LEAVE, 1, 0},
     {4, 0.5, JOIN, 0, 0},   {6, 0.2, LEAVE, 2, 0}, {7, 0, JOIN, 0, 0},
     {9, 0.9, LEAVE, 3, 0},  {9, 0.9, JOIN, 0, 0},  {11, 0, LEAVE, 4, 0},
@@ -206,12 +206,12 @@ static const kofn_happening exchange[] = {
     {17, 0.1, JOIN, 0, 0},
 };
 /* From step 5 on worker 2 lies, and later somebody else. */
-static const kofn_happening lie[] = {
+static const kofn_fault_event lie[] = {
     {5, 0, CORRUPT, 2, 0},
     {12, 0.5, CORRUPT, 6, 0},
     {13, 0.5, NORMAL, 6, 0},
 };
-static const kofn_happening all[] = {
+static const kofn_fault_event all[] = {
     {2, 0, SLOW, 1, 30},   {3, 0.3, LEAVE, 0, 0}, {3, 0.5, JOIN, 0, 0},
     {5, 0, CORRUPT, 2, 0}, {8, 0.5, LEAVE, 4, 0}, {8, 0.7, JOIN, 0, 0},
     {12, 0, JOIN, 0, 0},   {15, 0, LEAVE, 5, 0},
@@ -221,11 +221,11 @@ static const kofn_happening all[] = {
 static const fault faults[] = {
     {.name = "none"},
     {.name = "stragglers",
-     .weather = {.spread = 0.3,
-                 .straggle = 0.2,
-                 .factor = 20,
-                 .latency = 1e-4,
-                 .seed = 5},
+     .faults = {.spread = 0.3,
+                .straggle = 0.2,
+                .factor = 20,
+                .latency = 1e-4,
+                .seed = 5},
      HAPPEN(slow)},
     {.name = "leaves", HAPPEN(leave), .left = 2},
     {.name = "leaves and joins", HAPPEN(exchange), .left = 8, .joined = 8},
@@ -237,11 +237,11 @@ static const fault lies[] = {
      .lies = true,
      .errors = KOFN_ERRORS_ADVERSARIAL},
     {.name = "wrong answers now and then",
-     .weather = {.corrupt = 0.01, .seed = 3},
+     .faults = {.corrupt = 0.01, .seed = 3},
      .lies = true,
      .errors = KOFN_ERRORS_PROBABILISTIC},
     {.name = "all together",
-     .weather = {.spread = 0.3, .straggle = 0.1, .factor = 10, .seed = 4},
+     .faults = {.spread = 0.3, .straggle = 0.1, .factor = 10, .seed = 4},
      HAPPEN(all),
      .left = 3,
      .joined = 3,
@@ -266,8 +266,8 @@ static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
     opt.quarantine = 1000;
     assert_ok(kofn_training_new(&train, net, &t->d.X, &t->d.y, &t->o));
     assert_ok(kofn_training_plans(train, spec, 8, 3, plan));
-    assert_ok(sim ? kofn_port_sim(&port, 8, &f->weather)
-                  : kofn_port_threads(&port, 8, &f->weather));
+    assert_ok(sim ? kofn_port_sim(&port, 8, &f->faults)
+                  : kofn_port_threads(&port, 8, &f->faults));
     assert_ok(kofn_open_all(&job, (const kofn_plan *const *)plan,
                             t->shape.layers, port, &opt));
     assert_ok(kofn_training_place_weights(train, job));
@@ -374,9 +374,9 @@ static void with_long_steps(void **state)
 static void nor_do_generations(void **state)
 {
     enum { COMES = 40 };
-    kofn_happening happen[2 * COMES];
+    kofn_fault_event happen[2 * COMES];
     fault f = {.name = "generations",
-               .weather = {.straggle = 0.5, .factor = 1.4},
+               .faults = {.straggle = 0.5, .factor = 1.4},
                .events = happen,
                .count = 2 * COMES,
                .left = COMES,
@@ -385,12 +385,12 @@ static void nor_do_generations(void **state)
 
     (void)state;
     for (unsigned i = 0; i < COMES; i++) {
-        happen[2 * i] = (kofn_happening){2 + 2 * i, 0, LEAVE, i, 0};
-        happen[2 * i + 1] = (kofn_happening){2 + 2 * i, 0, JOIN, 0, 0};
+        happen[2 * i] = (kofn_fault_event){2 + 2 * i, 0, LEAVE, i, 0};
+        happen[2 * i + 1] = (kofn_fault_event){2 + 2 * i, 0, JOIN, 0, 0};
     }
     t.o.epochs = 1 + 2 * (COMES + 1) / 7; /* of 7 steps */
     lesson_up(&t);
-    for (f.weather.seed = 1; f.weather.seed <= 3; f.weather.seed++)
+    for (f.faults.seed = 1; f.faults.seed <= 3; f.faults.seed++)
         under(&t, "gpd:m=2,n=2,p=1", true, &f);
     lesson_down(&t);
 }

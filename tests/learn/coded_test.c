@@ -11,7 +11,7 @@ static const size_t widths[] = {64, 17, 11, 10};
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_weather stormy = {
+static const kofn_faults stormy = {
     .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
 
 static kofn_net_shape shape_of_three(void)
@@ -48,8 +48,8 @@ static void course_up(course *k, const crew *c, kofn_net *net,
     *k = (course){.layers = net->shape.layers};
     assert_ok(kofn_training_new(&k->t, net, X, y, o));
     assert_ok(kofn_training_plans(k->t, c->spec, c->workers, 3, k->plan));
-    assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->weather)
-                     : kofn_port_threads(&port, c->workers, c->weather));
+    assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->faults)
+                     : kofn_port_threads(&port, c->workers, c->faults));
     assert_ok(kofn_open_all(&k->job, (const kofn_plan *const *)k->plan,
                             k->layers, port, c->opt));
 }
@@ -271,16 +271,17 @@ static void steps_that_are_too_long(void **state)
  * needed: five of the first eight go, and six answers are needed. */
 static void leaves_and_joins(void **state)
 {
-    static const kofn_happening all[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                         {3, 0.5, KOFN_HAPPENING_SLOW, 2, 10},
-                                         {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {5, 0.3, KOFN_HAPPENING_LEAVE, 0, 0},
-                                         {6, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {6, 0.6, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {8, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-                                         {9, 0, KOFN_HAPPENING_LEAVE, 5, 0},
-                                         {10, 0.9, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {12, 0, KOFN_HAPPENING_LEAVE, 7, 0}};
+    static const kofn_fault_event all[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_SLOW, 2, 10},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {5, 0.3, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {6, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {6, 0.6, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {8, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {9, 0, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {10, 0.9, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {12, 0, KOFN_FAULT_EVENT_LEAVE, 7, 0}};
     static const char *const specs[] = {"elastic:k=4", "gpd:m=2,n=2,p=1"};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = shape_of_three();
@@ -337,9 +338,10 @@ static int note(void *ud, const kofn_train_step *now, const kofn_report *rep)
  * steps made, which five still determine. */
 static void too_few_is_told(void **state)
 {
-    static const kofn_happening all[] = {{3, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                         {3, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-                                         {3, 0, KOFN_HAPPENING_LEAVE, 6, 0}};
+    static const kofn_fault_event all[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 6, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();
@@ -463,12 +465,13 @@ static void there_is_no_state_without_velocities(void **state)
  * those of the plain training, and who lies is done with. */
 static void blocks_that_are_wrong(void **state)
 {
-    static const kofn_happening all[] = {{2, 0, KOFN_HAPPENING_FLIP, 1, 0},
-                                         {3, 0.5, KOFN_HAPPENING_FLIP, 0, 0},
-                                         {4, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
-                                         {6, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-                                         {6, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {9, 0, KOFN_HAPPENING_FLIP, 6, 0}};
+    static const kofn_fault_event all[] = {
+        {2, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_FLIP, 0, 0},
+        {4, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
+        {6, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {6, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {9, 0, KOFN_FAULT_EVENT_FLIP, 6, 0}};
     static const char *const specs[] = {"gpd:m=2,n=1,p=1", "matdot:n=2",
                                         "polynomial:m=2,p=1,basis=circle"};
     digits d = make_digits(200, 8, 10, 1);
@@ -529,7 +532,8 @@ static void scrubs_are_refused(void **state)
  * the round is still under way. */
 static void stopped_within_a_round(void **state)
 {
-    static const kofn_happening slow[] = {{3, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    static const kofn_fault_event slow[] = {
+        {3, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = shape_of_three();
     kofn_train_options o = options();

@@ -149,7 +149,7 @@ static void fact_pagerank(void **state)
 
 /* Sixty joins and leaves over about as many rounds as there are iterations,
  * in the middle of rounds and between them. */
-static size_t make_trace(kofn_happening *h, size_t workers, size_t enough,
+static size_t make_trace(kofn_fault_event *h, size_t workers, size_t enough,
                          unsigned iterations)
 {
     kf_rng r = kf_rng_stream(8, KF_FOR_DATA, 8, 8);
@@ -160,10 +160,10 @@ static size_t make_trace(kofn_happening *h, size_t workers, size_t enough,
         uint32_t who = (uint32_t)kf_rng_below(&r, there);
         bool leave = live > enough && !gone[who] && kf_rng_below(&r, 3);
 
-        h[i] = (kofn_happening){
+        h[i] = (kofn_fault_event){
             .round = 1 + (unsigned)(i * (iterations - 1) / 60),
             .fraction = (double)(i % 5) * 0.2,
-            .kind = leave ? KOFN_HAPPENING_LEAVE : KOFN_HAPPENING_JOIN,
+            .kind = leave ? KOFN_FAULT_EVENT_LEAVE : KOFN_FAULT_EVENT_JOIN,
             .worker = who};
         if (leave) {
             gone[who] = true;
@@ -182,7 +182,7 @@ static size_t make_trace(kofn_happening *h, size_t workers, size_t enough,
 
 static void under_a_trace(const kofn_sparse *graph, size_t workers, size_t k)
 {
-    kofn_happening events[60];
+    kofn_fault_event events[60];
     kofn_options o = KOFN_OPTIONS_INIT;
     char spec[40];
     web w;
@@ -371,7 +371,7 @@ static void power_of_known_pairs(void **state)
         kofn_problem pb = {KOFN_MATVEC, N, N, 1, KOFN_F64, false};
         kofn_iterate_options o = {.size = sizeof o, .tolerance = 1e-12};
         kofn_iterate_result res, want;
-        kofn_happening events[60];
+        kofn_fault_event events[60];
         kofn_options opt = KOFN_OPTIONS_INIT;
 
         make_matrix(a, pair, tops[t]);
@@ -572,8 +572,9 @@ static void a_watch_sees_and_stops(void **state)
  * left, asleep, and four are needed. */
 static void a_watch_stops_within_a_round(void **state)
 {
-    static const kofn_happening events[] = {{3, 0, KOFN_HAPPENING_LEAVE, 0, 0},
-                                            {3, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
+    static const kofn_fault_event events[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
     kofn_iterate_options o = {.size = sizeof o, .watch = look};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -603,8 +604,9 @@ static void a_watch_stops_within_a_round(void **state)
 /* An iteration cannot go on with half a product. */
 static void degraded_products_do_not_serve(void **state)
 {
-    static const kofn_happening events[] = {{3, 0, KOFN_HAPPENING_LEAVE, 0, 0},
-                                            {3, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
+    static const kofn_fault_event events[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_iterate_result res;

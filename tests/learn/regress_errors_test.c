@@ -8,8 +8,8 @@ static const char *const spec[] = {"pcr:r=3", "pcr:r=3,systematic=1",
 #define SPECS (sizeof spec / sizeof *spec)
 #define WORKERS 9 /* of which any 5 decode */
 
-static const kofn_happening lies[] = {{2, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
-                                      {4, 0, KOFN_HAPPENING_CORRUPT, 7, 0}};
+static const kofn_fault_event lies[] = {{2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
+                                        {4, 0, KOFN_FAULT_EVENT_CORRUPT, 7, 0}};
 
 static const kofn_regress_options ridge = {.size = sizeof ridge,
                                            .ridge = 0.1,

@@ -113,8 +113,9 @@ static void fact_worked_gradient(void **state)
 {
     static const double want[] = {7.680342215831864, 11.202680229974703,
                                   -9.716197135456145};
-    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
+    static const kofn_fault_event gone[] = {
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
     kofn_problem pb = {KOFN_MATVEC, 12, 3, 1, KOFN_F64, false};
     kofn_options opt = KOFN_OPTIONS_INIT;

@@ -162,9 +162,10 @@ static void points_out_of_all_proportion(void **state)
 /* Too few workers are left in the third iteration: two steps were made. */
 static void too_few_workers(void **state)
 {
-    static const kofn_happening gone[] = {{3, 0, KOFN_HAPPENING_LEAVE, 0, 0},
-                                          {3, 0.3, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {3, 0.3, KOFN_HAPPENING_LEAVE, 2, 0}};
+    static const kofn_fault_event gone[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {3, 0.3, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0.3, KOFN_FAULT_EVENT_LEAVE, 2, 0}};
     data d = make_data(30, 4, KOFN_LOSS_SQUARES, 1);
     kofn_regress_options o = {.size = sizeof o, .step = 0.1};
     kofn_options opt = KOFN_OPTIONS_INIT;

@@ -9,16 +9,16 @@
 /* ---- coded and plain descents are the same ------------------------------- */
 
 /* Workers leave, as many as may, at random times. */
-static size_t make_trace(kofn_happening *e, size_t workers, size_t threshold,
+static size_t make_trace(kofn_fault_event *e, size_t workers, size_t threshold,
                          unsigned rounds, kf_rng *r)
 {
     size_t gone = workers - threshold, n = 0;
 
     for (size_t i = 0; i < gone; i++)
-        e[n++] = (kofn_happening){
+        e[n++] = (kofn_fault_event){
             1 + (unsigned)(rounds * i / gone) +
                 (unsigned)kf_rng_below(r, rounds / (unsigned)gone),
-            (double)kf_rng_below(r, 3) / 3, KOFN_HAPPENING_LEAVE,
+            (double)kf_rng_below(r, 3) / 3, KOFN_FAULT_EVENT_LEAVE,
             (uint32_t)(i * 2 % workers + i * 2 / workers), 0};
     return n;
 }
@@ -63,7 +63,7 @@ static kofn_op same_descent(const data *d, const char *spec, size_t workers,
     fleet k = {spec, workers, sim, sim ? &stormy : NULL, NULL};
     kf_rng r = kf_rng_stream(workers, KF_FOR_DATA, 30, 0);
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_happening events[64];
+    kofn_fault_event events[64];
     kofn_regress_result want;
     kofn_op op;
     size_t threshold = threshold_of(d, &o, &k, &op);
@@ -499,7 +499,8 @@ static int be_impatient(void *ud, const kofn_regress_step *now,
 static void stopped_within_a_round(void **state)
 {
     static const char *const specs[] = {"uncoded", "elastic:k=3"};
-    static const kofn_happening slow[] = {{3, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    static const kofn_fault_event slow[] = {
+        {3, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6}};
     data d = make_data(60, 6, KOFN_LOSS_SQUARES, 12);
     kofn_options opt = KOFN_OPTIONS_INIT;
 

@@ -8,7 +8,7 @@ static const size_t widths[] = {64, 16, 10};
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_weather stormy = {
+static const kofn_faults stormy = {
     .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
 
 static kofn_train_options options(void)
@@ -237,16 +237,17 @@ static void float32(void **state)
 /* Whoever leaves, and whoever comes, at any step and in the middle of it. */
 static void leaves_and_joins(void **state)
 {
-    static const kofn_happening all[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                         {3, 0.5, KOFN_HAPPENING_LEAVE, 4, 0},
-                                         {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {5, 0, KOFN_HAPPENING_SLOW, 2, 10},
-                                         {5, 0.3, KOFN_HAPPENING_LEAVE, 0, 0},
-                                         {6, 0, KOFN_HAPPENING_LEAVE, 9, 0},
-                                         {6, 0.9, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {7, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                         {8, 0, KOFN_HAPPENING_LEAVE, 6, 0}};
+    static const kofn_fault_event all[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {5, 0, KOFN_FAULT_EVENT_SLOW, 2, 10},
+        {5, 0.3, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {6, 0, KOFN_FAULT_EVENT_LEAVE, 9, 0},
+        {6, 0.9, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {7, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {8, 0, KOFN_FAULT_EVENT_LEAVE, 6, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = options();
@@ -273,10 +274,11 @@ static void leaves_and_joins(void **state)
 
 static void too_few_is_told(void **state)
 {
-    static const kofn_happening all[] = {{3, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                         {3, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-                                         {3, 0, KOFN_HAPPENING_LEAVE, 5, 0},
-                                         {3, 0, KOFN_HAPPENING_LEAVE, 6, 0}};
+    static const kofn_fault_event all[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 6, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = options();
@@ -320,7 +322,8 @@ static double moved(const kofn_net *net, const kofn_net_shape *shape)
  * part of eight is missing, and all the same loss and step are as with it. */
 static void what_is_left_out_is_made_up_for(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_SLOW, 3, 1e6}};
+    static const kofn_fault_event gone[] = {
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 3, 1e6}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = {.size = sizeof o, .step = 0.5, .batch = 400};
@@ -452,7 +455,8 @@ static void steps_that_are_too_long(void **state)
  * steps before made. */
 static void stopped_within_a_round(void **state)
 {
-    static const kofn_happening slow[] = {{3, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    static const kofn_fault_event slow[] = {
+        {3, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net_shape s = {.size = sizeof s, .layers = 2, .widths = widths};
     kofn_train_options o = options();

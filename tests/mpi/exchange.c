@@ -163,7 +163,7 @@ static bool send_next(unsigned to)
 
 /* ---- what comes ---------------------------------------------------------- */
 
-/* The next number from `from` that is to arrive in one of its lanes. */
+/* The next number from `from` that is to arrive in one of its channels. */
 static uint32_t next_number(uint32_t from, bool urgent)
 {
     uint32_t n = got[from][urgent];

@@ -78,7 +78,7 @@ static void visit(kofn_transport *t)
 
 typedef struct wrong {
     const char *what;
-    int word, lane;
+    int word, channel;
     size_t head, piece;
     uint64_t number;
     bool begun; /* a PACKET of 1000 bytes with 10 of them came before */
@@ -87,7 +87,7 @@ typedef struct wrong {
 static const wrong wrongs[] = {
     {"a word that is none", 'X', 0, 0, 0, 0, false},
     {"no word at all", 0, 0, 0, 0, 0, false},
-    {"a lane that is none", KF_PACKET, 2, 0, 0, 0, false},
+    {"a channel that is none", KF_PACKET, 2, 0, 0, 0, false},
     {"a head that is too long", KF_PACKET, 0, 257, 0, 0, false},
     {"more of a body than there is", KF_PACKET, 0, 4, 11, 10, false},
     {"a body that is too long", KF_PACKET, 0, 4, 0, LONGEST + 1, false},
@@ -125,8 +125,8 @@ static void say_wrong(caller *c, const wrong *w)
 {
     static const unsigned char head[KOFN_HEAD_MAX] = KF_MAGIC;
     const frame_of f = {
-        w->word, w->lane,  w->head > KOFN_HEAD_MAX ? NULL : head,
-        w->head, w->piece, w->number};
+        w->word, w->channel, w->head > KOFN_HEAD_MAX ? NULL : head,
+        w->head, w->piece,   w->number};
 
     if (w->begun) {
         caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
@@ -190,7 +190,7 @@ static void strangers_say_hello(void **state)
         }
         assert_false(has_links(t));
         assert_true(caller_is_ended(&c));
-        assert_int_equal(refused_by(t).mute, 0); /* it was at once */
+        assert_int_equal(refused_by(t).unresponsive, 0); /* it was at once */
         hang_up_caller(&c);
     }
     visit(t);
@@ -203,11 +203,11 @@ static void who_sends_more_than_it_may(void **state)
     static unsigned char piece[KF_PIECE];
     const kofn_net_options o = bounded_with(*state);
 
-    for (int lane = 0; lane < 2; lane++) {
-        const frame_of f = {KF_PACKET, lane, "x", 1, KF_PIECE, KF_PIECE};
+    for (int channel = 0; channel < 2; channel++) {
+        const frame_of f = {KF_PACKET, channel, "x", 1, KF_PIECE, KF_PIECE};
         kofn_transport *t = listener(addresses[0], &o);
         caller c = call(t, *state);
-        size_t fits = (lane ? MEGA : 4 * MEGA) / (KF_PIECE + KF_COST), n;
+        size_t fits = (channel ? MEGA : 4 * MEGA) / (KF_PIECE + KF_COST), n;
 
         assert_true(caller_greets(&c));
         came(t, NULL);
@@ -373,7 +373,7 @@ static void a_crowd_keeps_nobody_out(void **state)
 }
 
 /* After ten seconds, of which most are made up here. */
-static void the_mute_are_ended(void **state)
+static void the_unresponsive_are_ended(void **state)
 {
     kofn_transport *t = listener(addresses[0], &bounded);
     int fd = plain(kofn_net_endpoint(t));
@@ -388,7 +388,7 @@ static void the_mute_are_ended(void **state)
     while (has_links(t))
         assert_int_equal(t->wait(t, 10 * MILLI, &p), KOFN_AGAIN);
     assert_true(ends(fd));
-    assert_int_equal(refused_by(t).mute, 1);
+    assert_int_equal(refused_by(t).unresponsive, 1);
     close(fd);
     t->close(t, 0);
 }
@@ -584,7 +584,7 @@ static void diallers_bear_noise(void **state)
     t->close(t, 0);
 }
 
-/* ---- the same, inside TLS ------------------------------------------------- */
+/* ---- the same, inside TLS ------------------------------------------------ */
 
 static void wrong_frames_with_keys(void **state)
 {
@@ -621,7 +621,7 @@ TEST_FILE(net_hostile_test)
         cmocka_unit_test(ends_at_every_byte),
         cmocka_unit_test(slow_but_honest),
         cmocka_unit_test(a_crowd_keeps_nobody_out),
-        cmocka_unit_test(the_mute_are_ended),
+        cmocka_unit_test(the_unresponsive_are_ended),
         cmocka_unit_test(sockets_are_for_their_owner),
         cmocka_unit_test(more_than_there_are_descriptors),
         cmocka_unit_test(listeners_bear_noise),

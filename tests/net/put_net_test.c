@@ -4,7 +4,7 @@
 
 #include "put_rig.h"
 
-static const kofn_weather fair;
+static const kofn_faults fair;
 
 static void up(rig *r, const rig_kind *k)
 {

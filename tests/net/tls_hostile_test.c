@@ -325,7 +325,7 @@ static void a_thousand_strangers(void **state)
     for (int i = 0; i < MANY; i++)
         close(fd[i]);
     until(t, NULL, nobody_is_left);
-    assert_int_equal(refused_by(t).mute, 0); /* their end was noticed */
+    assert_int_equal(refused_by(t).unresponsive, 0); /* their end was noticed */
     t->close(t, 0);
     setrlimit(RLIMIT_NOFILE, &were);
 }
@@ -382,7 +382,7 @@ static void too_much_to_begin_with(void **state)
         assert_int_equal(send(fd, longs[i], sizeof longs[i], MSG_NOSIGNAL),
                          sizeof longs[i]);
         assert_true(ends(fd));
-        assert_int_equal(refused_by(t).mute, 0); /* it was at once */
+        assert_int_equal(refused_by(t).unresponsive, 0); /* it was at once */
         close(fd);
     }
     for (int i = 0; i < 2; i++) { /* ... changes of the cipher do not count */
@@ -446,7 +446,7 @@ static void noise_and_crowds(void **state)
     t->close(t, 0);
 }
 
-/* Who begins and does not go on is ended like the mute. */
+/* Who begins and does not go on is ended like the unresponsive. */
 static void ten_seconds_for_hands(void **state)
 {
     const kofn_net_options o = with(ring.dir);
@@ -464,7 +464,7 @@ static void ten_seconds_for_hands(void **state)
     inside(t)->awake += 11 * KOFN_SECOND;
     unlock(t);
     until(t, NULL, nobody_is_left);
-    assert_int_equal(refused_by(t).mute, 1);
+    assert_int_equal(refused_by(t).unresponsive, 1);
     close(fd);
     t->close(t, 0);
 }

@@ -168,8 +168,8 @@ static void every_row_is_exact(void **state)
  * in the answer. */
 static void a_liar_among_wide_rows(void **state)
 {
-    const kofn_happening lies = {
-        .round = 2, .kind = KOFN_HAPPENING_CORRUPT, .worker = 2};
+    const kofn_fault_event lies = {
+        .round = 2, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 2};
     kofn_options o = with_events(&lies, 1);
     rig_kind kind = {.spec = "mds:k=3",
                      .workers = 12,
@@ -212,7 +212,7 @@ static kofn_status slanted_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     kofn_status st = s->port.sim->wait(s->port.sim, until, atmost, m);
     kofn_matrix *y = st || m->type != KF_MSG_RESULT || m->worker != 2
                          ? NULL
-                         : kf_parcel_matrix(m->result);
+                         : kf_buffer_matrix(m->result);
 
     for (size_t e = 0; y && e < y->rows * y->cols; e++)
         ((double *)y->data)[e] *= 1 + s->by;

@@ -54,7 +54,7 @@ static double job_error(const job *j)
 
 /* Everybody who is not in the set leaves before the first round. */
 static size_t leave_all_but(const uint32_t *set, size_t count, size_t n,
-                            kofn_happening *event)
+                            kofn_fault_event *event)
 {
     size_t events = 0;
 
@@ -63,7 +63,7 @@ static size_t leave_all_but(const uint32_t *set, size_t count, size_t n,
             i++;
         else
             event[events++] =
-                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, w, 0};
+                (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, w, 0};
     }
     return events;
 }
@@ -104,7 +104,7 @@ static void nothing_wrong_was_written(const job *j)
 static bool guard_set(const char *spec, size_t n, const uint32_t *set,
                       size_t left)
 {
-    kofn_happening event[64];
+    kofn_fault_event event[64];
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_report rep;
     kofn_status st;
@@ -182,7 +182,7 @@ static void one_more_result_is_waited_for(void **state)
 
     (void)state;
     while (tried < effort(50)) {
-        kofn_happening event[N];
+        kofn_fault_event event[N];
         kofn_options opt = KOFN_OPTIONS_INIT;
         uint32_t order[N], set[N];
         double first, next;
@@ -196,8 +196,8 @@ static void one_more_result_is_waited_for(void **state)
             order[at] = i;
         }
         for (uint32_t i = 0; i < N; i++)
-            event[i] = (kofn_happening){1, 0, KOFN_HAPPENING_SLOW, order[i],
-                                        1 + 0.1 * i};
+            event[i] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_SLOW, order[i],
+                                          1 + 0.1 * i};
         opt.events = event;
         opt.event_count = N;
         opt.pieces = 1;
@@ -262,7 +262,7 @@ static void elastic_deals_once_more(void **state)
 static double elastic_round(const char *spec, const uint32_t *set, size_t left,
                             size_t workers, size_t m, size_t n, size_t p)
 {
-    kofn_happening event[16];
+    kofn_fault_event event[16];
     kofn_options opt = KOFN_OPTIONS_INIT;
     double off;
     job j;

@@ -201,7 +201,7 @@ static kofn_status lying_wait(kofn_port *p, kofn_time until, kofn_time atmost,
 {
     kofn_status st = honest_wait(p, until, atmost, m);
     kofn_matrix *y = st == KOFN_OK && m->type == KF_MSG_RESULT
-                         ? kf_parcel_matrix(m->result)
+                         ? kf_buffer_matrix(m->result)
                          : NULL;
 
     if (!y || m->worker != 1 || !lies)
@@ -273,7 +273,8 @@ static void a_worker_that_answers_no_numbers(void **state)
  * answer has come. */
 static void nothing_odd_is_remembered(void **state)
 {
-    static const kofn_happening gone[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0}};
+    static const kofn_fault_event gone[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_options o = with_events(gone, 1);
     rig_kind k = kind_of(&all_needed[11]);
     rig r;

@@ -45,8 +45,8 @@ abs(r['straight'] - r['printed'] - r['straight_diff']) < 1e-12 for r in o['rows'
 @test "closed forms: wrong values and words end with 2 and one line" {
     run papers
     refused aet agc-table rhat tolerance codes
-    run papers weather
-    refused weather aet agc-table
+    run papers faults
+    refused faults aet agc-table
     run papers aet twice
     refused aet twice
     run papers aet --d 21

@@ -34,8 +34,8 @@ static void up(bench *b, bool left)
                                    .of = &b->operand};
     b->h.product = b->h.on = &b->product;
     L = &b->product.plan->layout;
-    assert_ok(kf_parcel_new(&b->h.v, ROWS, 1, KOFN_F64));
-    assert_ok(kf_parcel_new(&b->product.out, left ? 1 : ROWS, left ? ROWS : 1,
+    assert_ok(kf_buffer_new(&b->h.v, ROWS, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&b->product.out, left ? 1 : ROWS, left ? ROWS : 1,
                             KOFN_F64));
     v = b->h.v->m.data;
     for (size_t i = 0; i < ROWS; i++)
@@ -52,10 +52,10 @@ static void up(bench *b, bool left)
 
 static void down(bench *b)
 {
-    kf_parcel_drop(b->h.v);
-    kf_parcel_drop(b->h.in);
-    kf_parcel_drop(b->h.lowered);
-    kf_parcel_drop(b->product.out);
+    kf_buffer_drop(b->h.v);
+    kf_buffer_drop(b->h.in);
+    kf_buffer_drop(b->h.lowered);
+    kf_buffer_drop(b->product.out);
     kf_messages_free(&b->h.messages);
     kofn_plan_free(b->plan);
     kf_free(b->A.data);
@@ -72,7 +72,7 @@ static bool believed(bench *b, double error)
     next[0] += error;
     next[1] -= error;
     assert_ok(kf_secret_new(&b->product));
-    assert_ok(kf_audit_next(&b->h));
+    assert_ok(kf_mesh_freivalds_next(&b->h));
     same = fabs(next[0] - b->exact[0]) >= error / 2;
     if (!same) /* it was made again, from A */
         assert_at_most(fabs(next[0] - b->exact[0]), b->unseen);
@@ -93,7 +93,7 @@ static void rounding_is_believed(void **state)
             memcpy(next, b.exact, sizeof b.exact);
             assert_ok(kf_secret_new(&b.product));
             next[i % ROWS] += 0x1p-50 * b.exact[i % ROWS];
-            assert_ok(kf_audit_next(&b.h));
+            assert_ok(kf_mesh_freivalds_next(&b.h));
             assert_true(next[i % ROWS] != b.exact[i % ROWS]); /* left alone */
             kf_secret_free(&b.product.secret);
         }
@@ -159,7 +159,7 @@ static void small_rows_are_audited(void **state)
             wrong = next[i] + 1e3 * unseen;
             next[i] = wrong;
             assert_ok(kf_secret_new(&b.product));
-            assert_ok(kf_audit_next(&b.h));
+            assert_ok(kf_mesh_freivalds_next(&b.h));
             assert_true(next[i] != wrong);
             assert_at_most(fabs(next[i] - b.exact[i]), unseen);
             kf_secret_free(&b.product.secret);

@@ -134,36 +134,37 @@ static void who_takes_nothing(void **state)
 
 /* A way over which one note comes again and again, so many times; ONE_PEER
  * takes nothing. */
-typedef struct lane {
+typedef struct channel {
     kofn_transport t;
     kofn_packet p;
     size_t left, forgotten[16], vectors;
     kofn_time now;
-} lane;
+} channel;
 
-static kofn_time lane_clock(void *ud)
+static kofn_time channel_clock(void *ud)
 {
-    return ((lane *)ud)->now;
+    return ((channel *)ud)->now;
 }
 
-static kofn_status lane_send(kofn_transport *t, kofn_peer peer,
-                             const void *head, size_t head_bytes,
-                             const kofn_lent *body, bool urgent)
+static kofn_status channel_send(kofn_transport *t, kofn_peer peer,
+                                const void *head, size_t head_bytes,
+                                const kofn_lent *body, bool urgent)
 {
     (void)head_bytes;
     (void)body;
     (void)urgent;
     if (peer == ONE_PEER)
         return KOFN_AGAIN;
-    ((lane *)t)->vectors += ((const unsigned char *)head)[6] == KF_NOTE_VECTOR;
+    ((channel *)t)->vectors +=
+        ((const unsigned char *)head)[6] == KF_NOTE_VECTOR;
     kf_give_back(body);
     return KOFN_OK;
 }
 
-static kofn_status lane_wait(kofn_transport *t, kofn_time atmost,
-                             kofn_packet *p)
+static kofn_status channel_wait(kofn_transport *t, kofn_time atmost,
+                                kofn_packet *p)
 {
-    lane *l = (lane *)t;
+    channel *l = (channel *)t;
 
     (void)atmost;
     if (l->left == 0)
@@ -173,31 +174,31 @@ static kofn_status lane_wait(kofn_transport *t, kofn_time atmost,
     return KOFN_OK;
 }
 
-static void lane_forget(kofn_transport *t, kofn_peer peer)
+static void channel_forget(kofn_transport *t, kofn_peer peer)
 {
-    ((lane *)t)->forgotten[peer]++;
+    ((channel *)t)->forgotten[peer]++;
 }
 
-static kf_host *one_node(lane *l, const sim *s)
+static kf_host *one_node(channel *l, const sim *s)
 {
     kofn_peer_options o = s->opt;
     kf_host *h;
 
     o.incarnation = 1;
     o.confirm = 2;
-    *l = (lane){.t = {.name = "lane",
-                      .send = lane_send,
-                      .wait = lane_wait,
-                      .forget = lane_forget},
-                .now = KOFN_SECOND};
+    *l = (channel){.t = {.name = "channel",
+                         .send = channel_send,
+                         .wait = channel_wait,
+                         .forget = channel_forget},
+                   .now = KOFN_SECOND};
     assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0,
-                          (kf_timer){lane_clock, l}));
+                          (kf_timer){channel_clock, l}));
     return h;
 }
 
 /* `times` notes of a peer are heard. */
-static void hear_times(lane *l, kf_host *h, kofn_peer peer, kf_note_type type,
-                       size_t times)
+static void hear_times(channel *l, kf_host *h, kofn_peer peer,
+                       kf_note_type type, size_t times)
 {
     const kf_note note = {.type = type, .from = 1000 + peer};
 
@@ -205,11 +206,11 @@ static void hear_times(lane *l, kf_host *h, kofn_peer peer, kf_note_type type,
         .what = KOFN_PACKET, .peer = peer, .head_bytes = KF_NOTE_HEAD};
     kf_note_write(l->p.head, &note, h->job, NULL, 0);
     for (l->left = times; l->left > 0;)
-        assert_ok(kf_mail_hear(h, 0));
+        assert_ok(kf_mail_receive(h, 0));
 }
 
 /* Two of one key, two of another, and two without. */
-static const char *lane_principal(kofn_transport *t, kofn_peer peer)
+static const char *channel_principal(kofn_transport *t, kofn_peer peer)
 {
     static const char *const name[] = {"one", "one", "another", "another"};
 
@@ -217,7 +218,7 @@ static const char *lane_principal(kofn_transport *t, kofn_peer peer)
     return peer - ANOTHER < 4 ? name[peer - ANOTHER] : NULL;
 }
 
-static kf_route *lane_route(kf_host *h, kofn_peer peer)
+static kf_route *channel_route(kf_host *h, kofn_peer peer)
 {
     size_t i = 0;
 
@@ -231,18 +232,19 @@ static kf_route *lane_route(kf_host *h, kofn_peer peer)
  * does that do? */
 static bool agrees(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = lane_route(h, peer);
+    kf_route *r = channel_route(h, peer);
     kf_note ready;
-    kf_parcel *body;
+    kf_buffer *body;
 
     assert_true(r->key != 0);
-    kf_claim_print(r, &(kf_note){.type = KF_NOTE_PRINT,
-                                 .from = r->incarnation,
-                                 .at = {1, 1},
-                                 .coded = kf_claim_own(h, r->key)});
-    if (!kf_claim_ready(h, &ready, &body))
+    kf_vector_quorum_print(
+        r, &(kf_note){.type = KF_NOTE_PRINT,
+                      .from = r->incarnation,
+                      .at = {1, 1},
+                      .coded = kf_vector_quorum_own(h, r->key)});
+    if (!kf_vector_quorum_ready(h, &ready, &body))
         return false;
-    kf_parcel_drop(body);
+    kf_buffer_drop(body);
     return true;
 }
 
@@ -254,8 +256,8 @@ static void one_key_confirms_once(void **state)
     const kf_note vector = {
         .type = KF_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
 
-    kf_parcel *body;
-    lane l;
+    kf_buffer *body;
+    channel l;
     sim s;
     kf_host *h;
 
@@ -263,16 +265,16 @@ static void one_key_confirms_once(void **state)
     sim_up(&s, "mds:k=2", 8, 19, 2, 1);
     h = one_node(&l, &s);
     h->confirm = 4;
-    l.t.principal_of = lane_principal;
+    l.t.principal_of = channel_principal;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
-    assert_ok(kf_claim_ask(h, vector.from, &ask));
-    assert_ok(kf_parcel_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
+    assert_ok(kf_vector_quorum_ask(h, vector.from, &ask));
+    assert_ok(kf_buffer_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
     memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
     memcpy((double *)body->m.data + KOFN_SCALARS, s.v0.data,
            s.v0.rows * sizeof(double));
-    kf_claim_vector(h, lane_route(h, ANOTHER), &vector, body);
-    kf_parcel_drop(body);
+    kf_vector_quorum_vector(h, channel_route(h, ANOTHER), &vector, body);
+    kf_buffer_drop(body);
     for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
         assert_false(agrees(h, peer));
     assert_true(agrees(h, ANOTHER + 5));
@@ -280,7 +282,7 @@ static void one_key_confirms_once(void **state)
     sim_down(&s);
 }
 
-static const char *lane_one(kofn_transport *t, kofn_peer peer)
+static const char *channel_one(kofn_transport *t, kofn_peer peer)
 {
     (void)t;
     (void)peer;
@@ -290,14 +292,14 @@ static const char *lane_one(kofn_transport *t, kofn_peer peer)
 /* Of one key not more than a few are heard. */
 static void lives_of_a_key(void **state)
 {
-    lane l;
+    channel l;
     sim s;
     kf_host *h;
 
     (void)state;
     sim_up(&s, "mds:k=2", 4, 19, 2, 1);
     h = one_node(&l, &s);
-    l.t.principal_of = lane_one;
+    l.t.principal_of = channel_one;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     assert_int_equal(h->node->others, 8);
@@ -310,7 +312,7 @@ static void lives_of_a_key(void **state)
  * wait for one who takes nothing do not add up. */
 static void vectors_that_wait(void **state)
 {
-    lane l;
+    channel l;
     sim s;
     kf_host *h;
     size_t before;
@@ -335,7 +337,7 @@ static void vectors_that_wait(void **state)
 static void bytes_that_wait(void **state)
 {
     static uint32_t list[4096];
-    lane l;
+    channel l;
     sim s;
     kf_host *h;
 
@@ -358,7 +360,7 @@ static void bytes_that_wait(void **state)
 /* Who asks for the same vector all the time has it sent now and then. */
 static void vectors_that_are_sent(void **state)
 {
-    lane l;
+    channel l;
     sim s;
     kf_host *h;
 
@@ -380,7 +382,7 @@ static void floods(void **state)
 {
     kofn_node_view v;
     uint64_t foreign;
-    lane l;
+    channel l;
     sim s;
     kf_host *h;
 

@@ -75,8 +75,8 @@ static kofn_status product_output(void *ud, uint64_t t, kofn_matrix *product,
 {
     const kf_host *h = ((sim_node *)ud)->host;
 
-    assert_int_equal(h->audit.remade, 0);
-    predicted = fmax(predicted, h->audit.noise);
+    assert_int_equal(h->freivalds.remade, 0);
+    predicted = fmax(predicted, h->freivalds.noise);
     memcpy(v->data, product->data, v->rows * sizeof(double));
     scalar[0] = (double)t;
     *final = true;
@@ -216,8 +216,8 @@ static kofn_status own_output(void *ud, uint64_t t, kofn_matrix *product,
 {
     const kf_host *h = ((sim_node *)ud)->host;
 
-    remade += h->audit.remade;
-    predicted = fmax(predicted, h->audit.noise);
+    remade += h->freivalds.remade;
+    predicted = fmax(predicted, h->freivalds.noise);
     memcpy(v->data, product->data, v->rows * sizeof(double));
     scalar[0] = (double)t;
     *final = true;
@@ -501,7 +501,7 @@ static kofn_status change_output(void *ud, uint64_t t, kofn_matrix *product,
     *final = t > 2 * TURNS;
     error = *final ? error_of_reading(c, product->data)
                    : error_of(c, t, product->data);
-    c->most = fmax(c->most, error / allowed(h->audit.noise, turns));
+    c->most = fmax(c->most, error / allowed(h->freivalds.noise, turns));
     c->made++;
     memcpy((double *)v->data + (*final  ? 2 * N
                                 : t % 2 ? 0

@@ -89,7 +89,7 @@ static void epochs_far_ahead(void **state)
 
 /* Each time it is longer until it is followed again, and at last 256 times as
  * long as at first. */
-static void who_leads_in_vain(void **state)
+static void who_leads_in_failed_terms(void **state)
 {
     const kofn_time step = KOFN_SECOND / 20;
     kofn_time now = 2 * KOFN_SECOND, led = now, before = 0;
@@ -196,12 +196,12 @@ static void evidence_is_not_waited_for_forever(void **state)
             c->shown = 1;
         }
         n->now = n->began + 24 * kf_peer_patience(n) - 1;
-        assert_ok(kf_peer_tend_checks(n));
+        assert_ok(kf_peer_tick_checks(n));
         assert_int_equal(n->own, 0);
         assert_false(n->cluster[0].judged);
         n->now++;
         n->alarm = KOFN_NEVER;
-        assert_ok(kf_peer_tend_checks(n));
+        assert_ok(kf_peer_tick_checks(n));
         assert_int_equal(n->alarm, errors
                                        ? n->began + 32 * kf_peer_patience(n) + 1
                                        : KOFN_NEVER);
@@ -231,7 +231,7 @@ static void a_newer_iterate_comes_first(void **state)
             n->opt.nodes = 4;
             n->asked = asked ? 101 : 0;
             n->tries = tries;
-            assert_ok(kf_peer_tend_epoch(n));
+            assert_ok(kf_peer_tick_epoch(n));
             assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
             kf_node_free(n);
             sim_down(&s);
@@ -282,7 +282,7 @@ TEST_FILE(peer_node_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_far_ahead),
-        cmocka_unit_test(who_leads_in_vain),
+        cmocka_unit_test(who_leads_in_failed_terms),
         cmocka_unit_test(incarnations_that_are_remembered),
         cmocka_unit_test(prompt_members_decide),
         cmocka_unit_test(evidence_is_not_waited_for_forever),

@@ -69,7 +69,7 @@ static void owing(void **state)
 
         sim_up(&s, "mds:k=3", 5, 19, 20, seed);
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
-        s.mute = 1 + seed % 5;
+        s.unresponsive = 1 + seed % 5;
         for (size_t n = 0; n < 5; n++)
             sim_start(&s, n, true);
         sim_finish(&s, 10 * KOFN_SECOND, NULL, "owing", seed);

@@ -43,7 +43,7 @@ static inline bool between_coming(kofn_port *p, uint32_t worker, kf_coming *c)
 
 /* `wait` and `close` are the caller's. */
 static inline void between_open(between *b, size_t workers,
-                                const kofn_weather *w)
+                                const kofn_faults *w)
 {
     assert_ok(kofn_port_sim(&b->sim, workers, w));
     b->base = *b->sim;

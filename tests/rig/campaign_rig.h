@@ -117,7 +117,7 @@ typedef struct run {
     bool quiet;     /* nothing more happens */
     kofn_time deaf; /* only the port notices silence, of so long; 0: both do */
     kofn_options opt;
-    kofn_happening happen[4];
+    kofn_fault_event happen[4];
     kofn_time until;             /* nothing else happens before */
     bool (*more)(struct run *r); /* further faults, or NULL ... */
     void (*tend)(bool all);      /* ... and what ends them in time */
@@ -250,13 +250,13 @@ static inline void lies(run *r)
         return;
     r->opt.errors = (kofn_errors)(1 + kf_rng_below(&r->r, 3));
     if (kf_rng_below(&r->r, 2))
-        r->life.weather.corrupt = 0.03;
+        r->life.faults.corrupt = 0.03;
     else
         for (size_t i = 0; i < 2; i++)
-            r->happen[r->opt.event_count++] = (kofn_happening){
+            r->happen[r->opt.event_count++] = (kofn_fault_event){
                 .round = 1 + (unsigned)i,
                 .fraction = 0.5,
-                .kind = i ? KOFN_HAPPENING_NORMAL : KOFN_HAPPENING_CORRUPT,
+                .kind = i ? KOFN_FAULT_EVENT_NORMAL : KOFN_FAULT_EVENT_CORRUPT,
                 .worker = (uint32_t)kf_rng_below(&r->r, 2)};
     r->needed += 2;
 }
@@ -271,11 +271,11 @@ static inline void begin(run *r, uint64_t seed)
     dimensions(&k, &r->r);
     rig_inputs(&r->x, &k);
     r->life = (yard_life){.kind = k,
-                          .weather = {.seed = seed, .straggle = 0.7},
+                          .faults = {.seed = seed, .straggle = 0.7},
                           .patience = 3 * KOFN_SECOND,
                           .silence = SILENCE,
                           .staged = true};
-    r->life.weather.delay = 0.002 * (double)(1 + kf_rng_below(&r->r, 10));
+    r->life.faults.delay = 0.002 * (double)(1 + kf_rng_below(&r->r, 10));
     r->life.kind.spec = NULL;
     r->opt = (kofn_options)KOFN_OPTIONS_INIT;
     r->opt.below = KOFN_BELOW_PAUSE;

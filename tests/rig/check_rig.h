@@ -72,11 +72,11 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
     assert_ok(kf_data_encode(r, f->code, seat, f->seats, block));
     assert_ok(kf_messages_encode(m, f->code, seat, f->seats));
     for (size_t i = 0; i < f->seats; i++) {
-        kf_parcel *in = kf_messages_take(m, seat[i]);
+        kf_buffer *in = kf_messages_take(m, seat[i]);
         size_t rows = f->plan->layout.lanes * f->plan->span;
         size_t cols = is_left(f->k) ? block[i]->cols : in->m.cols;
 
-        kf_parcel *to;
+        kf_buffer *to;
         kf_msg work = {.how = is_left(f->k) ? KF_HOW_LEFT_ROWS : KF_HOW_ROWS,
                        .in = in,
                        .lo = 0,
@@ -87,13 +87,13 @@ static inline void compute(fleet *f, const kf_resident *r, kf_messages *m)
                                      f->k->dtype};
         f->sent[i] = f->result[i];
         f->sent[i].data = numbers(f->entries, 8);
-        assert_ok(kf_parcel_new(&to, rows, cols, f->k->dtype));
+        assert_ok(kf_buffer_new(&to, rows, cols, f->k->dtype));
         work.result = to;
         assert_ok(kf_work_do(block[i], &work, NULL, NULL));
         memcpy(f->result[i].data, to->m.data,
                f->entries * kf_dtype_size(f->k->dtype));
-        kf_parcel_drop(to);
-        kf_parcel_drop(in);
+        kf_buffer_drop(to);
+        kf_buffer_drop(in);
         kf_block_drop(block[i]);
     }
 }

@@ -357,7 +357,7 @@ static inline void take(body *b, const kofn_action *a)
     case KOFN_DO_DELIVER:
         take_deliver(b, a);
         break;
-    case KOFN_DO_GIVE_UP:
+    case KOFN_DO_EVICT:
         take_give_up(b, a);
         break;
     case KOFN_DO_END:
@@ -556,7 +556,7 @@ static inline void note(body *b, const kofn_event *ev)
         m->state = LEAVING;
     } else if (ev->type == KOFN_EV_VOID && m->state == LIVE) {
         note_void(b, m, ev->worker);
-    } else if ((ev->type == KOFN_EV_LEFT || ev->type == KOFN_EV_MUTE) &&
+    } else if ((ev->type == KOFN_EV_LEFT || ev->type == KOFN_EV_UNRESPONSIVE) &&
                m->state > ABSENT && m->state < GONE) {
         note_left(b, m, ev->worker);
     }

@@ -114,12 +114,12 @@ static inline void watch_close(kofn_port *base)
 }
 
 static inline watcher *watch_port(bool sim, size_t workers,
-                                  const kofn_weather *weather)
+                                  const kofn_faults *faults)
 {
     watcher *w = numbers(1, sizeof *w);
 
-    assert_ok(sim ? kofn_port_sim(&w->inner, workers, weather)
-                  : kofn_port_threads(&w->inner, workers, weather));
+    assert_ok(sim ? kofn_port_sim(&w->inner, workers, faults)
+                  : kofn_port_threads(&w->inner, workers, faults));
     w->base = (kofn_port){.name = "watched",
                           .simulated = w->inner->simulated,
                           .workers = w->inner->workers,
@@ -137,7 +137,7 @@ static inline watcher *rig_watch(rig *r, const rig_kind *k)
     watcher *w;
 
     rig_inputs(r, k);
-    w = watch_port(k->sim, k->workers, k->weather);
+    w = watch_port(k->sim, k->workers, k->faults);
     assert_ok(kofn_open(&r->job, r->plan, &w->base, k->opt));
     assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
                         : kofn_place(r->job, &r->A));

@@ -25,7 +25,7 @@ typedef struct member {
     kofn_transport *t;
     atomic_int leave; /* kofn_leave */
     kofn_status ended;
-    kofn_weather weather;
+    kofn_faults faults;
     char news[256]; /* the last */
     atomic_size_t stored;
     atomic_uint number; /* of the worker that it is, or was */

@@ -72,8 +72,8 @@ static inline kofn_status gate_wait(kofn_port *p, kofn_time until,
             g->come++;
             return KOFN_OK;
         }
-        kf_parcel_drop(m->in);
-        kf_parcel_drop(m->result);
+        kf_buffer_drop(m->in);
+        kf_buffer_drop(m->result);
         kofn_free(m->why);
     }
 }

@@ -20,7 +20,7 @@ typedef struct fleet {
     void *part;         /* parts x p                  */
     double *want;       /* their sum, added in double */
     double size;        /* and its norm               */
-    kf_parcel **answer; /* seat submessages + submessage          */
+    kf_buffer **answer; /* seat submessages + submessage          */
     kofn_matrix out;
     double noise, predicted; /* of the last answers that decoded */
     kf_scratch scratch;
@@ -67,7 +67,7 @@ static inline void make_parts(fleet *f, size_t parts)
 }
 
 /* All submessages of one seat. */
-static inline void answer_of(fleet *f, const kf_resident *r, kf_parcel *in,
+static inline void answer_of(fleet *f, const kf_resident *r, kf_buffer *in,
                              size_t seat)
 {
     kf_block *block;
@@ -81,7 +81,7 @@ static inline void answer_of(fleet *f, const kf_resident *r, kf_parcel *in,
                     .in = in};
 
         assert_ok(
-            kf_parcel_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
+            kf_buffer_new(&m.result, f->L->lanes * f->plan->span, 1, f->dtype));
         assert_ok(kf_work_do(block, &m, NULL, NULL));
         f->answer[seat * f->L->submessages + t] = m.result;
     }
@@ -103,27 +103,27 @@ static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t p,
                             kofn_dtype dtype)
 {
     kf_resident r;
-    kf_parcel *in;
+    kf_buffer *in;
 
     fleet_plan(f, spec, n, p, dtype);
     make_parts(f, f->plan->parts);
-    f->answer = numbers(n * f->L->submessages, sizeof(kf_parcel *));
+    f->answer = numbers(n * f->L->submessages, sizeof(kf_buffer *));
     f->out = (kofn_matrix){numbers(p, kf_dtype_size(dtype)), p, 1, 1, dtype};
     kf_resident_sum(&r, f->plan);
     r.f = stored_part;
     r.ctx = f;
-    assert_ok(kf_parcel_new(&in, 1, 1, dtype));
+    assert_ok(kf_buffer_new(&in, 1, 1, dtype));
     memset(in->m.data, 0, kf_dtype_size(dtype));
     for (size_t i = 0; i < n; i++)
         answer_of(f, &r, in, i);
-    kf_parcel_drop(in);
+    kf_buffer_drop(in);
     kf_resident_free(&r);
 }
 
 static inline void fleet_down(fleet *f)
 {
     for (size_t i = 0; f->answer && i < f->n * f->L->submessages; i++)
-        kf_parcel_drop(f->answer[i]);
+        kf_buffer_drop(f->answer[i]);
     kf_free(f->answer);
     kf_free(f->part);
     kf_free(f->want);

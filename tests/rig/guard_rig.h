@@ -122,7 +122,7 @@ static inline void take(body *b, const kofn_action *a)
         break;
     case KOFN_DO_STORE:
     case KOFN_DO_MIX:
-    case KOFN_DO_GIVE_UP:
+    case KOFN_DO_EVICT:
     case KOFN_DO_END:
         break;
     }

@@ -80,9 +80,9 @@ typedef struct sim {
     bool
         retries; /* what a way does not take is tried again soon, as `live` does */
     kofn_time compute;
-    size_t hasty;     /* 1 + a node that finds one iterate less enough, or 0 */
-    size_t mute;      /* 1 + a node whose results are lost, or 0 */
-    size_t delivered; /* packets so far                    */
+    size_t hasty; /* 1 + a node that finds one iterate less enough, or 0 */
+    size_t unresponsive; /* 1 + a node whose results are lost, or 0 */
+    size_t delivered;    /* packets so far                    */
     void (*look)(struct sim *s, size_t id); /* at a node with a new iterate, or
                                                NULL */
     void (*inject)(struct sim *s); /* before each of them, or NULL      */
@@ -199,7 +199,7 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     to = n->who[peer];
     if (s->node[to].deaf || sim_draw(s) < 0.002)
         return KOFN_AGAIN;
-    if (s->mute == n->id + 1 && sim_is_result(head)) {
+    if (s->unresponsive == n->id + 1 && sim_is_result(head)) {
         kf_give_back(body);
         return KOFN_OK;
     }

@@ -189,7 +189,7 @@ static inline int plain(const char *address)
 }
 
 typedef struct frame_of {
-    int word, lane;
+    int word, channel;
     const void *head; /* NULL: none is sent, also where it is said to be long */
     size_t head_bytes, piece;
     uint64_t number;
@@ -200,7 +200,7 @@ static inline size_t lay_out(unsigned char out[KF_HEADER + KOFN_HEAD_MAX],
                              const frame_of *f)
 {
     out[0] = (unsigned char)f->word;
-    out[1] = (unsigned char)f->lane;
+    out[1] = (unsigned char)f->channel;
     kf_net_put_number(out + 2, f->head_bytes, 2);
     kf_net_put_number(out + 4, f->piece, 4);
     kf_net_put_number(out + 8, f->number, 8);
@@ -210,10 +210,10 @@ static inline size_t lay_out(unsigned char out[KF_HEADER + KOFN_HEAD_MAX],
 }
 
 /* Header and head of a frame; the body is put behind it. */
-static inline bool put_frame(int fd, int word, int lane, const void *head,
+static inline bool put_frame(int fd, int word, int channel, const void *head,
                              size_t head_bytes, size_t piece, uint64_t number)
 {
-    const frame_of f = {word, lane, head, head_bytes, piece, number};
+    const frame_of f = {word, channel, head, head_bytes, piece, number};
     unsigned char bytes[KF_HEADER + KOFN_HEAD_MAX];
     size_t n = lay_out(bytes, &f);
 

@@ -13,18 +13,18 @@
 
 typedef struct office {
     kofn_transport base;
-    unsigned char recipe[4096];
-    size_t recipe_bytes;
+    unsigned char block_spec[4096];
+    size_t block_spec_bytes;
     struct {
         unsigned char p[4096];
         size_t unit; /* bytes; 0: not what is asked for, but 64 KiB of 'A' */
     } section[4];
     kf_head work; /* the task, or all 0: none */
     size_t works; /* so many such tasks, one behind the other; 0: one */
-    const kofn_weather *weather; /* of the worker, or NULL */
-    bool pair;                   /* it brings its block, and none is stored; */
-    size_t bytes;                /* so many in all; 0: as many as it says   */
-    kf_head asked[16];           /* pieces that were not sent yet */
+    const kofn_faults *faults; /* of the worker, or NULL */
+    bool pair;                 /* it brings its block, and none is stored; */
+    size_t bytes;              /* so many in all; 0: as many as it says   */
+    kf_head asked[16];         /* pieces that were not sent yet */
     size_t first, asks;
     unsigned char body[OFFICE_BODY];
     int said;
@@ -95,13 +95,13 @@ static inline size_t office_piece(office *o, kf_head *h)
 /* It sends this block. */
 static inline void office_offer(office *o, const kf_block *b)
 {
-    kf_bytes recipe = {0};
+    kf_bytes block_spec = {0};
 
-    assert_ok(kf_recipe_write(b, NULL, &recipe));
-    assert_true(recipe.n <= sizeof o->recipe);
-    memcpy(o->recipe, recipe.p, recipe.n);
-    o->recipe_bytes = recipe.n;
-    kf_bytes_free(&recipe);
+    assert_ok(kf_block_spec_write(b, NULL, &block_spec));
+    assert_true(block_spec.n <= sizeof o->block_spec);
+    memcpy(o->block_spec, block_spec.p, block_spec.n);
+    o->block_spec_bytes = block_spec.n;
+    kf_bytes_free(&block_spec);
     for (size_t s = 0; s < kf_wire_sections(b); s++) {
         kf_bytes made = {0};
         size_t units, bytes;
@@ -130,10 +130,10 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->said == 2) {
         o->said++;
         h->type = KF_WIRE_STORE;
-        memcpy(o->body, o->recipe, o->recipe_bytes);
-        h->block = kf_wire_checksum(~h->job, o->body, o->recipe_bytes);
+        memcpy(o->body, o->block_spec, o->block_spec_bytes);
+        h->block = kf_wire_checksum(~h->job, o->body, o->block_spec_bytes);
         h->row = o->work.row;
-        return o->recipe_bytes;
+        return o->block_spec_bytes;
     }
     if (o->first < o->asks)
         return office_piece(o, h);
@@ -147,7 +147,8 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->change)
         kf_wire_write_change(o->body, o->change);
     if (!o->pair)
-        h->block = kf_wire_checksum(~(uint64_t)5, o->recipe, o->recipe_bytes);
+        h->block =
+            kf_wire_checksum(~(uint64_t)5, o->block_spec, o->block_spec_bytes);
     if (o->bytes)
         return o->bytes;
     if (o->pair)
@@ -216,7 +217,7 @@ static inline kofn_status office_serve(office *o, size_t memory)
     o->given = o->first = o->asks = o->results = o->failures = 0;
     o->changed = 0;
     opt.memory = memory;
-    opt.weather = o->weather;
+    opt.faults = o->faults;
     return kofn_serve(&o->base, &opt);
 }
 

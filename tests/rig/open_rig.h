@@ -187,7 +187,7 @@ static inline void take(body *b, const kofn_action *a)
 
     if (a->type == KOFN_DO_STORE)
         b->storing[a->worker] = true;
-    if (a->type == KOFN_DO_STORE || a->type == KOFN_DO_GIVE_UP)
+    if (a->type == KOFN_DO_STORE || a->type == KOFN_DO_EVICT)
         return;
     assert_in_range(a->product, 1, b->products);
     assert_true(p->open);

@@ -18,7 +18,7 @@ typedef struct held {
     bool threads, one_sided; /* one_sided: no left products */
     kofn_port *port;         /* NULL: threads or simulated   */
     kofn_dtype dtype;
-    const kofn_weather *weather;
+    const kofn_faults *faults;
     kofn_plan *plan[OPERANDS];
     kofn_matrix A[OPERANDS];  /* what was placed ...           */
     kofn_matrix is[OPERANDS]; /* ... and what it has become    */
@@ -31,7 +31,7 @@ typedef struct held {
 
 static inline int held_by_round(const void *a, const void *b)
 {
-    const kofn_happening *x = a, *y = b;
+    const kofn_fault_event *x = a, *y = b;
     double p = x->round + x->fraction, q = y->round + y->fraction;
 
     return p < q ? -1 : p > q ? 1 : (int)x->worker - (int)y->worker;
@@ -67,8 +67,8 @@ static inline void held_open(held *h, const kofn_options *opt)
         plans[o] = h->plan[o];
     port = h->port;
     if (!port)
-        assert_ok(h->threads ? kofn_port_threads(&port, h->workers, h->weather)
-                             : kofn_port_sim(&port, h->workers, h->weather));
+        assert_ok(h->threads ? kofn_port_threads(&port, h->workers, h->faults)
+                             : kofn_port_sim(&port, h->workers, h->faults));
     assert_ok(
         kofn_open_all(&h->job, plans, OPERANDS, port, opt ? opt : &exact));
 }

@@ -61,15 +61,15 @@ static inline void ask_all(herd *h)
         kf_msg m = {.how = KF_HOW_GRAM, .hi = h->d};
         double *f;
 
-        assert_ok(kf_parcel_new(&m.in, h->d, 1, h->A.dtype));
-        assert_ok(kf_parcel_new(&m.result, h->d, 1, h->A.dtype));
+        assert_ok(kf_buffer_new(&m.in, h->d, 1, h->A.dtype));
+        assert_ok(kf_buffer_new(&m.result, h->d, 1, h->A.dtype));
         memcpy(m.in->m.data, h->x.data, h->d * kf_dtype_size(h->A.dtype));
         assert_ok(kf_work_do(block[i], &m, NULL, NULL));
         f = as_doubles(&m.result->m);
         memcpy(h->f + i * h->d, f, h->d * sizeof *f);
         kf_free(f);
-        kf_parcel_drop(m.in);
-        kf_parcel_drop(m.result);
+        kf_buffer_drop(m.in);
+        kf_buffer_drop(m.result);
         kofn_free(m.why);
         kf_block_drop(block[i]);
     }

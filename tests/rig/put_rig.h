@@ -106,13 +106,13 @@ static inline void fly(const rig *r, uint32_t products, size_t most,
 /* A straggler, two who go and one who comes, and a liar. */
 static inline rig_kind troubled(kofn_options *o)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_SLOW, 1, 8},
-        {3, 0.3, KOFN_HAPPENING_CORRUPT, 2, 0},
-        {6, 0.4, KOFN_HAPPENING_LEAVE, 5, 0},
-        {9, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {14, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
-        {16, 0, KOFN_HAPPENING_NORMAL, 1, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_SLOW, 1, 8},
+        {3, 0.3, KOFN_FAULT_EVENT_CORRUPT, 2, 0},
+        {6, 0.4, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {9, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {14, 0.2, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {16, 0, KOFN_FAULT_EVENT_NORMAL, 1, 0}};
 
     *o = with_events(events, sizeof events / sizeof *events);
     o->errors = KOFN_ERRORS_PROBABILISTIC;

@@ -9,7 +9,7 @@
 #include <lapacke.h>
 
 /* Seconds of a task are modelled, so that some straggle in each round. */
-static const kofn_weather stormy = {
+static const kofn_faults stormy = {
     .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
 
 /* ---- data ---------------------------------------------------------------- */
@@ -74,7 +74,7 @@ typedef struct fleet {
     const char *spec;
     size_t workers;
     bool sim;
-    const kofn_weather *weather;
+    const kofn_faults *faults;
     const kofn_options *opt;
 } fleet;
 
@@ -93,8 +93,8 @@ static inline kofn_status fit_up(fit *f, const data *d,
     assert_ok(kofn_plan_new(&f->plan, &f->pb, k->spec, k->workers, 3));
     if (f->pb.op == KOFN_MATVEC)
         assert_ok(kofn_plan_serve_left(f->plan, 1));
-    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
-                     : kofn_port_threads(&port, k->workers, k->weather));
+    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->faults)
+                     : kofn_port_threads(&port, k->workers, k->faults));
     assert_ok(kofn_open(&f->job, f->plan, port, k->opt));
     assert_ok(kofn_regression_place(f->r, f->job, f->pb.op));
     return KOFN_OK;

@@ -133,19 +133,19 @@ typedef struct rig {
     kofn_op op;
 } rig;
 
-/* What a rig is made of; zero means: dense, float64, fair weather, defaults. */
+/* What a rig is made of; zero means: dense, float64, no faults, defaults. */
 typedef struct rig_kind {
     const char *spec;
     size_t workers, m, n, p;
     kofn_op op; /* 0: MATVEC or MATMUL, by p */
     bool sim, sparse;
     kofn_dtype dtype;
-    const kofn_weather *weather;
+    const kofn_faults *faults;
     const kofn_options *opt;
 } rig_kind;
 
 /* The defaults, and this happens. */
-static inline kofn_options with_events(const kofn_happening *events,
+static inline kofn_options with_events(const kofn_fault_event *events,
                                        size_t count)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -235,8 +235,8 @@ static inline void rig_open(rig *r, const rig_kind *k)
 {
     kofn_port *port;
 
-    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->weather)
-                     : kofn_port_threads(&port, k->workers, k->weather));
+    assert_ok(k->sim ? kofn_port_sim(&port, k->workers, k->faults)
+                     : kofn_port_threads(&port, k->workers, k->faults));
     assert_ok(kofn_open(&r->job, r->plan, port, k->opt));
     assert_ok(rig_place(r));
 }

@@ -265,7 +265,7 @@ static inline void tell(stage *s, kofn_event ev)
         case KOFN_DO_CHECK:
             take_check(s, &a);
             break;
-        case KOFN_DO_GIVE_UP:
+        case KOFN_DO_EVICT:
             take_give_up(s, &a);
             break;
         default:

@@ -81,7 +81,7 @@ typedef struct crew {
     const char *spec;
     size_t workers;
     bool sim;
-    const kofn_weather *weather;
+    const kofn_faults *faults;
     const kofn_options *opt;
 } crew;
 
@@ -101,8 +101,8 @@ static inline kofn_status train_with(const crew *c, kofn_net *net,
     assert_ok(kofn_training_new(&t, net, X, y, o));
     pb = kofn_training_problem(t);
     assert_ok(kofn_plan_new(&plan, &pb, c->spec, c->workers, 3));
-    assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->weather)
-                     : kofn_port_threads(&port, c->workers, c->weather));
+    assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->faults)
+                     : kofn_port_threads(&port, c->workers, c->faults));
     assert_ok(kofn_open(&job, plan, port, c->opt));
     assert_ok(kofn_training_place(t, job));
     st = kofn_train(t, res);

@@ -125,37 +125,39 @@ static inline void train(held *h, twin *t, unsigned step, size_t way,
         change(h, t, o, &ways[way], 10 * step + o);
 }
 
-/* ---- who leaves and joins as operands change ------------------------------ */
+/* ---- who leaves and joins as operands change ----------------------------- */
 
 #define STEPS 12
 
 /* With every step a worker leaves, an old one as long as there is one, and
  * another joins: in the end nobody is there who was given what was placed. */
-static inline size_t replace_all(kofn_happening *h, unsigned from,
+static inline size_t replace_all(kofn_fault_event *h, unsigned from,
                                  double fraction)
 {
     size_t n = 0;
 
     for (unsigned s = 0; s < STEPS; s++) {
+        h[n++] = (kofn_fault_event){from + s, fraction, KOFN_FAULT_EVENT_LEAVE,
+                                    s, 0};
         h[n++] =
-            (kofn_happening){from + s, fraction, KOFN_HAPPENING_LEAVE, s, 0};
-        h[n++] =
-            (kofn_happening){from + s, fraction, KOFN_HAPPENING_JOIN, 0, 0};
+            (kofn_fault_event){from + s, fraction, KOFN_FAULT_EVENT_JOIN, 0, 0};
     }
     return n;
 }
 
 /* So many leave and join at once: products wait for blocks that are made of what
  * the others hold, who are too few for a product. */
-static inline size_t replace_some(kofn_happening *h, unsigned step,
+static inline size_t replace_some(kofn_fault_event *h, unsigned step,
                                   double fraction, uint32_t some)
 {
     size_t n = 0;
 
     for (uint32_t i = 0; i < some; i++)
-        h[n++] = (kofn_happening){step, fraction, KOFN_HAPPENING_LEAVE, i, 0};
+        h[n++] =
+            (kofn_fault_event){step, fraction, KOFN_FAULT_EVENT_LEAVE, i, 0};
     for (uint32_t i = 0; i < some; i++)
-        h[n++] = (kofn_happening){step, fraction, KOFN_HAPPENING_JOIN, 0, 0};
+        h[n++] =
+            (kofn_fault_event){step, fraction, KOFN_FAULT_EVENT_JOIN, 0, 0};
     return n;
 }
 

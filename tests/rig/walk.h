@@ -61,7 +61,7 @@ static inline void walk_act(walk *w, const kofn_action *a)
         break;
     case KOFN_DO_MIX:
     case KOFN_DO_CHECK:
-    case KOFN_DO_GIVE_UP:
+    case KOFN_DO_EVICT:
     case KOFN_DO_END:
         break;
     }

@@ -29,7 +29,7 @@
 typedef struct yard_life {
     char address[108];
     rig_kind kind; /* whose function it knows, for sums; spec is not used */
-    kofn_weather weather;
+    kofn_faults faults;
     kofn_time patience, silence; /* silence: of its transport */
     bool staged;
     pid_t net;        /* whose network it lives in; 0: ours */
@@ -119,7 +119,7 @@ static inline int yard_live(const yard_life *life)
     }
     o.f = rig_part;
     o.ctx = &r;
-    o.weather = &life->weather;
+    o.faults = &life->faults;
     o.patience = life->patience;
     o.staged = life->staged;
     st = kofn_serve(t, &o);

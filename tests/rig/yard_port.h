@@ -35,9 +35,9 @@ static inline int yard_kill(void *ud, uint64_t process)
 }
 
 /* An address of its own each time: who has lost a coordinator looks for
- * another where it was, and has the weather and the numbers of then. */
+ * another where it was, and has the fault model and the numbers of then. */
 static inline kofn_port *yard_port(const rig_kind *kind,
-                                   const kofn_weather *weather)
+                                   const kofn_faults *faults)
 {
     kofn_net_options z = {
         .size = sizeof z, .silence = 30 * KOFN_SECOND, .insecure = true};
@@ -51,7 +51,7 @@ static inline kofn_port *yard_port(const rig_kind *kind,
     o.start = yard_start_now;
     o.kill = yard_kill;
     yard_now = (yard_life){.kind = *kind,
-                           .weather = *weather,
+                           .faults = *faults,
                            .patience = 3 * KOFN_SECOND,
                            .silence = z.silence, /* who is killed is missed at
                                                     once all the same */

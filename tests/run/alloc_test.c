@@ -10,11 +10,15 @@
 /* ---- rounds
  * ------------------------------------------------------------------------- */
 
-static const kofn_happening events[] = {
-    {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0},  {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
-    {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},  {1, 0.3, KOFN_HAPPENING_LEAVE, 1, 0},
-    {1, 0.4, KOFN_HAPPENING_JOIN, 0, 0},  {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
-    {2, 0.5, KOFN_HAPPENING_LEAVE, 0, 0}, {3, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
+static const kofn_fault_event events[] = {
+    {1, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {1, 0.3, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+    {1, 0.4, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {2, 0.5, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+    {3, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0},
 };
 
 typedef struct setting {
@@ -102,8 +106,8 @@ static kofn_status whole_life(const void *ud)
     o.event_count = s->losses ? 5 : 3;
     o.pieces = 3;
     if (!st)
-        st = k->sim ? kofn_port_sim(&port, k->workers, k->weather)
-                    : kofn_port_threads(&port, k->workers, k->weather);
+        st = k->sim ? kofn_port_sim(&port, k->workers, k->faults)
+                    : kofn_port_threads(&port, k->workers, k->faults);
     if (!st)
         st = kofn_open(&job, plan, port, &o);
     if (!st)
@@ -133,7 +137,7 @@ static bool can_lose(const rig_kind *k, bool *losses)
 
 static void lives(bool sim, size_t step)
 {
-    static const kofn_weather weather = {.spread = 0.3, .latency = 1e-6};
+    static const kofn_faults faults = {.spread = 0.3, .latency = 1e-6};
     const kofn_scheme *scheme;
     char path[] = "alloc_test.XXXXXX";
     int fd = mkstemp(path);
@@ -149,7 +153,7 @@ static void lives(bool sim, size_t step)
                                   .dtype = type == 1 ? KOFN_F32 : KOFN_F64,
                                   .sparse = type == 2,
                                   .sim = sim,
-                                  .weather = sim ? &weather : NULL}};
+                                  .faults = sim ? &faults : NULL}};
 
             kofn_set_alloc(NULL, NULL);
             rig_inputs(&s.r, &s.kind);
@@ -236,7 +240,7 @@ static void describing_a_plan(void **state)
 static kofn_status parse_events(const void *ud)
 {
     const char *text = ud;
-    kofn_happening *list;
+    kofn_fault_event *list;
     size_t count;
     kofn_status st = kofn_events_parse(&list, &count, text, strlen(text), 4, 9);
 

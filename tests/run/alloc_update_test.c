@@ -9,15 +9,15 @@
 #define BATCH 3
 #define OPERANDS 2
 
-static const kofn_happening events[] = {
-    {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-    {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
-    {3, 0.5, KOFN_HAPPENING_LEAVE, 2, 0},
-    {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+static const kofn_fault_event events[] = {
+    {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+    {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+    {3, 0.5, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+    {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
 };
-static const kofn_happening flips[] = {
-    {2, 0, KOFN_HAPPENING_FLIP, 1, 0},
-    {3, 0.5, KOFN_HAPPENING_FLIP, 2, 0},
+static const kofn_fault_event flips[] = {
+    {2, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
+    {3, 0.5, KOFN_FAULT_EVENT_FLIP, 2, 0},
 };
 
 typedef struct setting {

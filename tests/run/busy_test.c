@@ -16,11 +16,11 @@ typedef struct office {
     rig r;
 } office;
 
-static void office_up(office *o, size_t workers, const kofn_weather *like)
+static void office_up(office *o, size_t workers, const kofn_faults *like)
 {
     rig_kind k = {
         .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
-    kofn_weather w = like ? *like : (kofn_weather){.spread = 0};
+    kofn_faults w = like ? *like : (kofn_faults){.spread = 0};
     kf_msg m;
 
     if (!w.whole) {
@@ -59,9 +59,9 @@ static void give_in(office *o, uint32_t worker, uint32_t task, unsigned round)
                 .hi = 20};
 
     assert_ok(kf_data_encode(&o->resident, o->code, &seat, 1, &m.block));
-    assert_ok(kf_parcel_new(&m.in, 5, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&m.in, 5, 1, KOFN_F64));
     memcpy(m.in->m.data, o->r.x.data, 5 * sizeof(double));
-    assert_ok(kf_parcel_new(&m.result, 20, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&m.result, 20, 1, KOFN_F64));
     assert_ok(o->port->send(o->port, &m));
 }
 
@@ -85,8 +85,8 @@ static void comes(office *o, uint32_t task)
     assert_ok(o->port->wait(o->port, KOFN_NEVER, 0, &m));
     assert_int_equal(m.type, KF_MSG_RESULT);
     assert_int_equal(m.task, task);
-    kf_parcel_drop(m.in);
-    kf_parcel_drop(m.result);
+    kf_buffer_drop(m.in);
+    kf_buffer_drop(m.result);
     kofn_free(m.why);
     kf_block_drop(m.block);
 }
@@ -180,7 +180,7 @@ static void removed_with_its_mail(void **state)
 /* Those that go of themselves have sent what they had done before. */
 static void gone_after_its_answer(void **state)
 {
-    kofn_weather w = {.leave = 1e-3};
+    kofn_faults w = {.leave = 1e-3};
     office o;
     kf_msg m;
     double stays;
@@ -214,7 +214,7 @@ static void slow_lists_come_whole(void **state)
 {
     double x[] = {4, 1, 1, 1};
     kofn_matrix a = {x, 2, 2, 2, KOFN_F64};
-    kofn_weather w = {.pattern = &a, .whole = true};
+    kofn_faults w = {.pattern = &a, .whole = true};
     office o;
 
     (void)state;
@@ -237,7 +237,7 @@ static void held_and_taken_back(void **state)
 {
     double x[] = {4};
     kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
-    kofn_weather w = {.pattern = &a, .whole = true};
+    kofn_faults w = {.pattern = &a, .whole = true};
     kf_msg m;
     office o;
 

@@ -15,7 +15,7 @@ typedef struct sent {
 static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
                           size_t stride)
 {
-    kofn_happening leave[32];
+    kofn_fault_event leave[32];
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = spec,
                   .workers = n,
@@ -33,7 +33,7 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
     for (uint32_t i = 0; i < n; i++)
         if (i % stride < gone)
             leave[o.event_count++] =
-                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
+                (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, i, 0};
     rig_up(&x, &k);
     s.st = rig_round(&x, &rep);
     s.scalars = rep.scalars;
@@ -151,7 +151,7 @@ static void threads_send_between_the_bounds(void **state)
 
     (void)state;
     for (size_t s = 0; s < 3; s++) {
-        kofn_happening leave[3];
+        kofn_fault_event leave[3];
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind k = {.spec = "agc:d=3",
                       .workers = n,
@@ -165,7 +165,7 @@ static void threads_send_between_the_bounds(void **state)
         o.events = leave;
         for (uint32_t i = 0; i < s; i++)
             leave[o.event_count++] =
-                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, 2 * i, 0};
+                (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, 2 * i, 0};
         rig_up(&x, &k);
         for (uint64_t round = 0; round < 10; round++) {
             kofn_report rep;
@@ -186,7 +186,7 @@ static void short_vectors(void **state)
     static const char *const spec[] = {"agc:d=4", "agc:d=3,form=staircase",
                                        "agc:d=4,lam=10,form=decoupled",
                                        "cgc:d=5,m=2"};
-    const kofn_happening lie = {1, 0, KOFN_HAPPENING_CORRUPT, 2, 1};
+    const kofn_fault_event lie = {1, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 1};
     kofn_options o = with_events(&lie, 1);
 
     (void)state;
@@ -299,7 +299,7 @@ static void rounds_are_refused(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
-        kofn_happening events[12];
+        kofn_fault_event events[12];
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind kind = {.spec = spec[k],
                          .workers = 4,
@@ -313,9 +313,9 @@ static void rounds_are_refused(void **state)
 
         o.events = events;
         for (uint32_t i = 0; i < 4; i++)
-            events[i] = (kofn_happening){2, 0, KOFN_HAPPENING_LEAVE, i, 0};
+            events[i] = (kofn_fault_event){2, 0, KOFN_FAULT_EVENT_LEAVE, i, 0};
         for (uint32_t i = 4; i < 8; i++)
-            events[i] = (kofn_happening){3, 0, KOFN_HAPPENING_JOIN, 0, 0};
+            events[i] = (kofn_fault_event){3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0};
         o.event_count = 8;
         rig_up(&x, &kind);
         for (int round = 1; round <= 3; round++) {

@@ -14,7 +14,7 @@ static const char *const checked[] = {
 #define CHECKED (sizeof checked / sizeof *checked)
 
 /* A job that looks for errors, and its twin; to be taken down by the caller. */
-static kofn_options watchful(const kofn_happening *events, size_t count)
+static kofn_options watchful(const kofn_fault_event *events, size_t count)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
 
@@ -68,7 +68,7 @@ static void is_mended(held *h, twin *t, size_t way, unsigned step,
 
 static void scrubbed(held h, size_t way, unsigned first)
 {
-    const kofn_happening flip = {4, 0, KOFN_HAPPENING_FLIP, 2, 0};
+    const kofn_fault_event flip = {4, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = watchful(&flip, 1);
     kofn_matrix in;
     kofn_report r;
@@ -117,7 +117,7 @@ static void a_scrub_finds_them(void **state)
 static void velocities_are_compared(void **state)
 {
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
-    kofn_happening flip = {3, 0, KOFN_HAPPENING_FLIP, 2, 0};
+    kofn_fault_event flip = {3, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     size_t shown = 0;
 
     (void)state;
@@ -156,8 +156,9 @@ static void velocities_are_compared(void **state)
  * products wait until they are there. */
 static void products_wait_for_them(void **state)
 {
-    static const kofn_happening flips[] = {{4, 0, KOFN_HAPPENING_FLIP, 1, 0},
-                                           {4, 0, KOFN_HAPPENING_FLIP, 2, 0}};
+    static const kofn_fault_event flips[] = {
+        {4, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
+        {4, 0, KOFN_FAULT_EVENT_FLIP, 2, 0}};
 
     (void)state;
     for (int threads = 0; threads < 2; threads++) {
@@ -186,9 +187,10 @@ static void products_wait_for_them(void **state)
 
 static void flips_are_mended(void **state)
 {
-    static const kofn_happening flips[] = {{3, 0, KOFN_HAPPENING_FLIP, 1, 0},
-                                           {5, 0.5, KOFN_HAPPENING_FLIP, 4, 0},
-                                           {7, 0, KOFN_HAPPENING_FLIP, 0, 0}};
+    static const kofn_fault_event flips[] = {
+        {3, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
+        {5, 0.5, KOFN_FAULT_EVENT_FLIP, 4, 0},
+        {7, 0, KOFN_FAULT_EVENT_FLIP, 0, 0}};
 
     (void)state;
     for (size_t s = 0; s < CHECKED; s++)
@@ -229,8 +231,8 @@ static void flips_are_mended(void **state)
  * one in a hundred answers is wrong, and so may be both to what its block is. */
 static void who_errs_once_is_asked_again(void **state)
 {
-    static const kofn_weather odd = {.corrupt = 0.01, .seed = 4};
-    held h = {.spec = checked[0], .workers = 8, .weather = &odd};
+    static const kofn_faults odd = {.corrupt = 0.01, .seed = 4};
+    held h = {.spec = checked[0], .workers = 8, .faults = &odd};
     kofn_options opt = watchful(NULL, 0);
     kofn_report all;
     twin t;
@@ -252,14 +254,14 @@ static void who_errs_once_is_asked_again(void **state)
 /* Updates that are missed, bits that flip: what comes out is right all along. */
 static void blocks_fail_by_chance(void **state)
 {
-    static const kofn_weather bad = {.flip = 0.01, .miss = 0.01, .seed = 4};
+    static const kofn_faults bad = {.flip = 0.01, .miss = 0.01, .seed = 4};
 
     (void)state;
     for (int threads = 0; threads < 2; threads++) {
         held h = {.spec = "gpd:m=2,n=1,p=1",
                   .workers = 9,
                   .threads = threads,
-                  .weather = &bad};
+                  .faults = &bad};
         kofn_options opt = watchful(NULL, 0);
         twin t;
 
@@ -282,7 +284,7 @@ static void blocks_fail_by_chance(void **state)
 /* Who lies on, however often it has another block, is done with. */
 static void who_lies_again_is_done_with(void **state)
 {
-    static const kofn_happening lie = {4, 0, KOFN_HAPPENING_CORRUPT, 2, 0};
+    static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
 
     (void)state;
     for (size_t s = 0; s < CHECKED; s++)
@@ -397,8 +399,9 @@ static void velocities_are_read(void **state)
  * wrong when blocks are made of others'. */
 static void large_velocities_are_right(void **state)
 {
-    static const kofn_happening come[] = {{3, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {3, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event come[] = {
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     kofn_change c = {sizeof c, 1e-12, 0, 0.9, false};
     kofn_options opt = watchful(come, 2);
     held h = {.spec = checked[0], .workers = 8};
@@ -436,8 +439,9 @@ static void large_velocities_are_right(void **state)
 
 static void journals_of_it_replay(void **state)
 {
-    static const kofn_happening all[] = {{3, 0, KOFN_HAPPENING_FLIP, 1, 0},
-                                         {5, 0, KOFN_HAPPENING_CORRUPT, 4, 0}};
+    static const kofn_fault_event all[] = {
+        {3, 0, KOFN_FAULT_EVENT_FLIP, 1, 0},
+        {5, 0, KOFN_FAULT_EVENT_CORRUPT, 4, 0}};
     held h = {.spec = checked[0], .workers = 8, .threads = true};
     char path[] = "/tmp/kofn-heal-XXXXXX";
     int fd = mkstemp(path);
@@ -463,8 +467,8 @@ static void journals_of_it_replay(void **state)
 
 static void refusals(void **state)
 {
-    static const kofn_happening go[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                        {2, 0, KOFN_HAPPENING_LEAVE, 2, 0}};
+    static const kofn_fault_event go[] = {{2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+                                          {2, 0, KOFN_FAULT_EVENT_LEAVE, 2, 0}};
     held h = {.spec = checked[0], .workers = 8};
     kofn_options opt = watchful(NULL, 0);
     kofn_report r;

@@ -129,11 +129,11 @@ static void strided_views(void **state)
 
 static void reports(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-        {2, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0.5, KOFN_HAPPENING_LEAVE, 0, 0},
-        {5, 0, KOFN_HAPPENING_NORMAL, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {2, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {5, 0, KOFN_FAULT_EVENT_NORMAL, 0, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
@@ -194,9 +194,10 @@ static void reports(void **state)
 /* Wants that are lost are NaN from end to end, all others are exact. */
 static void degraded_answers(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                            {2, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-                                            {2, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=4,basis=gauss_sys",
                   .workers = 6,
@@ -234,11 +235,11 @@ static void degraded_answers(void **state)
 /* Pausing for joiners; patience by the port's clock. */
 static void pausing(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
-        {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
-        {2, 0.2, KOFN_HAPPENING_LEAVE, 2, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {2, 0.2, KOFN_FAULT_EVENT_LEAVE, 2, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 4,
@@ -273,12 +274,12 @@ static void pausing(void **state)
  * where what has come is kept; the others have not answered. */
 static void pausing_for_whole_answers(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 3, 0},
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 2, 0},
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
-        {1, 0.2, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.2, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 3, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     static const char *const whole[] = {"gc:d=3", "cgc:d=3"};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.workers = 6,
@@ -392,9 +393,9 @@ static void wrong_matrices(void **state)
 /* When the port is at its wits' end the job is broken, and says so. */
 static void broken_jobs(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.1, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.1, KOFN_HAPPENING_LEAVE, 1, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0.1, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.1, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 3,

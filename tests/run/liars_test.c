@@ -53,7 +53,7 @@ static size_t named(const kofn_report *rep, const bool *liar)
     return n;
 }
 
-static size_t choose(bool *liar, size_t n, size_t t, kofn_happening *h,
+static size_t choose(bool *liar, size_t n, size_t t, kofn_fault_event *h,
                      kf_rng *r)
 {
     for (size_t i = 0; i < n; i++)
@@ -66,8 +66,8 @@ static size_t choose(bool *liar, size_t n, size_t t, kofn_happening *h,
     }
     for (size_t i = 0, j = 0; i < n; i++)
         if (liar[i])
-            h[j++] =
-                (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT, (uint32_t)i, 0};
+            h[j++] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT,
+                                        (uint32_t)i, 0};
     return t;
 }
 
@@ -85,7 +85,7 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
     for (uint32_t trial = 0; trial < often(6); trial++) {
         kf_rng r = kf_rng_stream(21, KF_FOR_SAMPLE, trial, (uint32_t)limit);
         kofn_options o = KOFN_OPTIONS_INIT;
-        kofn_happening h[16];
+        kofn_fault_event h[16];
         bool liar[16];
         rig x;
 
@@ -151,7 +151,7 @@ static void beyond_the_limit(void **state)
             kf_rng r = kf_rng_stream(22, KF_FOR_SAMPLE, trial, (uint32_t)i);
             kofn_options o = KOFN_OPTIONS_INIT;
             size_t t = k->spare + 2 + trial % 2;
-            kofn_happening h[16];
+            kofn_fault_event h[16];
             bool liar[16];
             kofn_report rep;
             kofn_status st;
@@ -178,7 +178,7 @@ static void detect_says_so(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kofn_options o = KOFN_OPTIONS_INIT;
-        kofn_weather w = {.corrupt = 1, .seed = 5};
+        kofn_faults w = {.corrupt = 1, .seed = 5};
         rig_kind what = {.workers = kinds[i].workers,
                          .m = 100,
                          .n = 61,
@@ -186,7 +186,7 @@ static void detect_says_so(void **state)
                          .spec = kinds[i].spec,
                          .sim = true,
                          .op = kinds[i].op,
-                         .weather = &w,
+                         .faults = &w,
                          .opt = &o};
         rig x;
 
@@ -224,7 +224,7 @@ static void the_honest_are_believed(void **state)
 
 static void quarantine(void **state)
 {
-    kofn_happening h = {1, 0, KOFN_HAPPENING_CORRUPT, 3, 0};
+    kofn_fault_event h = {1, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig x;
 

@@ -43,13 +43,13 @@ static void every_survivor_set(void **state)
         for (unsigned set = 1; set < 1u << 6; set++) {
             held h = {.spec = s ? "gpd:m=2,n=1,p=1" : "elastic:k=3",
                       .workers = 6};
-            kofn_happening gone[6];
+            kofn_fault_event gone[6];
             kofn_options opt = KOFN_OPTIONS_INIT;
 
             for (uint32_t i = 0; i < h.workers; i++)
                 if (!(set >> i & 1))
-                    gone[opt.event_count++] = (kofn_happening){
-                        2 + i % 2, i % 2 * 0.5, KOFN_HAPPENING_LEAVE, i, 0};
+                    gone[opt.event_count++] = (kofn_fault_event){
+                        2 + i % 2, i % 2 * 0.5, KOFN_FAULT_EVENT_LEAVE, i, 0};
             if (h.workers - opt.event_count < 3)
                 continue;
             qsort(gone, opt.event_count, sizeof *gone, held_by_round);
@@ -64,10 +64,13 @@ static void every_survivor_set(void **state)
 /* Who joins stores a block of each operand. */
 static void joiners_have_all(void **state)
 {
-    static const kofn_happening come[] = {
-        {2, 0, KOFN_HAPPENING_LEAVE, 0, 0}, {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-        {2, 0, KOFN_HAPPENING_JOIN, 0, 0},  {2, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0, KOFN_HAPPENING_LEAVE, 2, 0}, {3, 0, KOFN_HAPPENING_LEAVE, 3, 0},
+    static const kofn_fault_event come[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {3, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0},
     };
 
     (void)state;
@@ -86,8 +89,8 @@ static void joiners_have_all(void **state)
 
 static void wrong_answers_are_found(void **state)
 {
-    static const kofn_happening lie[] = {
-        {1, 0, KOFN_HAPPENING_CORRUPT, 2, 0},
+    static const kofn_fault_event lie[] = {
+        {1, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0},
     };
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 7};
     kofn_options opt = KOFN_OPTIONS_INIT;
@@ -109,10 +112,10 @@ static void wrong_answers_are_found(void **state)
 /* Workers come, go and lie: what the coordinator made of it can be had again. */
 static void journals_replay(void **state)
 {
-    static const kofn_happening come[] = {
-        {2, 0, KOFN_HAPPENING_CORRUPT, 2, 0},
-        {3, 0.5, KOFN_HAPPENING_LEAVE, 0, 0},
-        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
+    static const kofn_fault_event come[] = {
+        {2, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
     };
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 7, .threads = true};
     char path[] = "/tmp/kofn-operands-XXXXXX";

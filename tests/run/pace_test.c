@@ -25,9 +25,9 @@ static outcome outcome_of(const trial *l)
 {
     double slow[WORKERS];
     kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
-    kofn_weather w = {
+    kofn_faults w = {
         .latency = l->latency, .bandwidth = 8 * NUMBERS, .pattern = &pattern};
-    kofn_happening leave[WORKERS];
+    kofn_fault_event leave[WORKERS];
     kofn_options o = with_events(leave, l->gone);
     rig_kind k = {.spec = l->spec,
                   .workers = WORKERS,
@@ -36,7 +36,7 @@ static outcome outcome_of(const trial *l)
                   .p = 1,
                   .op = KOFN_SUM,
                   .sim = true,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
     kofn_report rep = {0};
     kofn_progress all;
@@ -44,7 +44,7 @@ static outcome outcome_of(const trial *l)
 
     for (uint32_t i = 0; i < WORKERS; i++) {
         slow[i] = i < l->late ? HUGE_VAL : i ? 1 + l->uneven / i : 1;
-        leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, i, 0};
+        leave[i] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, i, 0};
     }
     rig_up(&x, &k);
     for (uint64_t round = 1; round <= ROUNDS; round++) {
@@ -250,7 +250,7 @@ static void who_stopped_sending_is_late(void **state)
 {
     double slow[WORKERS] = {HUGE_VAL, 1, 1, 1, 1, 1, 1, 1};
     kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
-    kofn_weather w = {.bandwidth = 8 * NUMBERS, .pattern = &pattern};
+    kofn_faults w = {.bandwidth = 8 * NUMBERS, .pattern = &pattern};
     counting c = {.base = {.name = "counting",
                            .workers = WORKERS,
                            .send = counting_send,
@@ -305,7 +305,7 @@ static kofn_status count_part(void *ctx, size_t part, size_t parts,
  * a worker that waits for its turn has the next one to do. */
 static void parts_are_computed_once(void **state)
 {
-    kofn_weather w = {.latency = 3, .bandwidth = 8 * NUMBERS, .spread = 0.5};
+    kofn_faults w = {.latency = 3, .bandwidth = 8 * NUMBERS, .spread = 0.5};
     rig_kind k = {.spec = "agc:d=3",
                   .workers = WORKERS,
                   .m = 2 * WORKERS + 1,
@@ -313,7 +313,7 @@ static void parts_are_computed_once(void **state)
                   .p = 1,
                   .op = KOFN_SUM,
                   .sim = true,
-                  .weather = &w};
+                  .faults = &w};
     enum { PRODUCTS = 4 };
     rig x, one[PRODUCTS];
     often_asked o = {.r = &x};
@@ -359,8 +359,8 @@ static kf_msg next_of(kofn_port *port, kf_msg_type type)
  * of the link, and no work. */
 static void cancelled_before_it_is_sent(void **state)
 {
-    kofn_weather w = {.bandwidth = 8e3, .work = 1e-9};
-    kf_parcel *in;
+    kofn_faults w = {.bandwidth = 8e3, .work = 1e-9};
+    kf_buffer *in;
     kf_block *block;
     kf_resident r;
     kofn_port *port;
@@ -383,7 +383,7 @@ static void cancelled_before_it_is_sent(void **state)
     assert_ok(port->send(port, &m));
     next_of(port, KF_MSG_STORED);
     began = port->now(port) + KOFN_SECOND / 1000; /* for the input */
-    assert_ok(kf_parcel_new(&in, 1, 1, KOFN_F64));
+    assert_ok(kf_buffer_new(&in, 1, 1, KOFN_F64));
     memset(in->m.data, 0, 8);
     for (uint32_t t = 0; t < 3; t++) {
         m = (kf_msg){.type = KF_MSG_WORK,
@@ -393,9 +393,9 @@ static void cancelled_before_it_is_sent(void **state)
                      .row = t,
                      .how = KF_HOW_SUBMESSAGE,
                      .hi = f.plan->span,
-                     .in = kf_parcel_keep(in)};
+                     .in = kf_buffer_keep(in)};
         assert_ok(
-            kf_parcel_new(&m.result, f.L->lanes * f.plan->span, 1, KOFN_F64));
+            kf_buffer_new(&m.result, f.L->lanes * f.plan->span, 1, KOFN_F64));
         assert_ok(port->send(port, &m));
     }
     for (uint32_t t = 0; t < 2; t++) {
@@ -404,13 +404,13 @@ static void cancelled_before_it_is_sent(void **state)
 
         assert_int_equal(came.task, t);
         assert_at_most(fabs((double)(sent - each * (kofn_time)(t + 1))), 1000);
-        kf_parcel_drop(came.result);
+        kf_buffer_drop(came.result);
         m = (kf_msg){.type = KF_MSG_CANCEL, .task = 2};
         assert_ok(port->send(port, &m));
     }
     assert_status(KOFN_LATE, port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
     kofn_port_close(port);
-    kf_parcel_drop(in);
+    kf_buffer_drop(in);
     kf_resident_free(&r);
     fleet_down(&f);
 }

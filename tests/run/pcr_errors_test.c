@@ -224,7 +224,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
         return st;
     if (c->liar[m->worker])
         send_other(c, m->worker + 1 == c->enormous ? ENORMOUS : c->way,
-                   kf_parcel_matrix(m->result));
+                   kf_buffer_matrix(m->result));
     return KOFN_OK;
 }
 
@@ -257,8 +257,7 @@ static const struct {
 
 static void open_job(job *j, uint64_t seed)
 {
-    kofn_weather w = {
-        .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
+    kofn_faults w = {.seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
     kofn_options o = KOFN_OPTIONS_INIT;
 
     j->c = numbers(1, sizeof *j->c);

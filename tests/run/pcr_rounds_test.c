@@ -15,7 +15,7 @@ static void it_receives_K_answers(void **state)
                 {"pcr:r=2,basis=lagrange", 9, 9},
                 {"pcr:r=2,layout=paper", 7, 7},
                 {"pcr:r=5", 5, 1}};
-    const kofn_weather weather = {.straggle = 0.3, .spread = 0.3, .seed = 4};
+    const kofn_faults faults = {.straggle = 0.3, .spread = 0.3, .seed = 4};
 
     (void)state;
     for (size_t c = 0; c < sizeof code / sizeof *code; c++)
@@ -27,7 +27,7 @@ static void it_receives_K_answers(void **state)
                           .p = 1,
                           .op = KOFN_GRAM,
                           .sim = sim,
-                          .weather = sim ? &weather : NULL};
+                          .faults = sim ? &faults : NULL};
             kofn_report rep;
             rig r;
 
@@ -47,10 +47,11 @@ static void it_receives_K_answers(void **state)
  * where 7 are needed in general. */
 static void the_plain_ones_suffice(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {1, 0, KOFN_HAPPENING_LEAVE, 3, 0},
-                                          {2, 0.3, KOFN_HAPPENING_LEAVE, 5, 0},
-                                          {4, 0, KOFN_HAPPENING_LEAVE, 2, 0}};
+    static const kofn_fault_event gone[] = {
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0},
+        {2, 0.3, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {4, 0, KOFN_FAULT_EVENT_LEAVE, 2, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -134,8 +135,9 @@ static void refusals(void **state)
 /* Fewer than K: an error, the output as it was, and no answer after. */
 static void too_few_write_nothing(void **state)
 {
-    static const kofn_happening gone[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                          {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
+    static const kofn_fault_event gone[] = {
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "pcr:r=2",
                   .workers = 6,

@@ -10,7 +10,7 @@
 /* ---- both ---------------------------------------------------------------- */
 
 static kofn_status new_port(kofn_port **out, bool sim, size_t workers,
-                            const kofn_weather *w)
+                            const kofn_faults *w)
 {
     return sim ? kofn_port_sim(out, workers, w)
                : kofn_port_threads(out, workers, w);
@@ -128,9 +128,9 @@ static void a_task_may_bring_its_block(void **state)
         assert_int_equal(r.plan->span, 20);
         answer_of_row(&r, code, want);
         assert_ok(kf_data_encode(&resident, code, &seat, 1, &work.block));
-        assert_ok(kf_parcel_new(&work.in, 5, 1, KOFN_F64));
+        assert_ok(kf_buffer_new(&work.in, 5, 1, KOFN_F64));
         memcpy(work.in->m.data, r.x.data, 5 * sizeof(double));
-        assert_ok(kf_parcel_new(&work.result, 20, 1, KOFN_F64));
+        assert_ok(kf_buffer_new(&work.result, 20, 1, KOFN_F64));
         assert_ok(new_port(&port, sim, 1, NULL));
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
         assert_int_equal(m.type, KF_MSG_HELLO);
@@ -141,8 +141,8 @@ static void a_task_may_bring_its_block(void **state)
         for (size_t i = 0; i < 20; i++)
             assert_true(fabs(((double *)m.result->m.data)[i] - want[i]) <=
                         1e-12);
-        kf_parcel_drop(m.in);
-        kf_parcel_drop(m.result);
+        kf_buffer_drop(m.in);
+        kf_buffer_drop(m.result);
         kofn_free(m.why);
         kf_block_drop(m.block);
         kofn_port_close(port);
@@ -176,15 +176,15 @@ static void all_leave_at_once(void **state)
     (void)state;
     for (int sim = 0; sim < 2; sim++)
         for (uint64_t seed = 0; seed < 40; seed++) {
-            kofn_weather w = {.leave = 1e3 * (double)(1 + seed * seed * seed),
-                              .seed = seed};
+            kofn_faults w = {.leave = 1e3 * (double)(1 + seed * seed * seed),
+                             .seed = seed};
             rig_kind k = {.spec = "elastic:k=2",
                           .workers = 6,
                           .m = 40,
                           .n = 5,
                           .p = 1,
                           .sim = sim,
-                          .weather = &w};
+                          .faults = &w};
             kofn_report rep;
             kofn_status st;
             rig r;
@@ -204,7 +204,7 @@ static void all_leave_at_once(void **state)
  * there once. */
 static void the_gone_hold_no_memory(void **state)
 {
-    kofn_happening events[120] = {{0}};
+    kofn_fault_event events[120] = {{0}};
     kofn_options o = with_events(events, 120);
     rig_kind k = {.spec = "elastic:k=2,basis=gauss",
                   .workers = 4,
@@ -218,9 +218,10 @@ static void the_gone_hold_no_memory(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 60; i++) {
-        events[2 * i] = (kofn_happening){i + 2, 0, KOFN_HAPPENING_JOIN, 0, 0};
+        events[2 * i] =
+            (kofn_fault_event){i + 2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0};
         events[2 * i + 1] =
-            (kofn_happening){i + 2, 0, KOFN_HAPPENING_LEAVE, i, 0};
+            (kofn_fault_event){i + 2, 0, KOFN_FAULT_EVENT_LEAVE, i, 0};
     }
     count_allocations();
     rig_up(&r, &k);
@@ -238,10 +239,11 @@ static void the_gone_hold_no_memory(void **state)
  * belong to nobody. */
 static void latecomers_between_rounds(void **state)
 {
-    static const kofn_happening events[] = {{2, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                            {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                            {4, 0, KOFN_HAPPENING_JOIN, 0, 0}};
-    kofn_weather w = {.spread = 0.5, .latency = 1e-6, .seed = 2};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
+    kofn_faults w = {.spread = 0.5, .latency = 1e-6, .seed = 2};
     kofn_options o = with_events(events, 3);
     rig_kind k = {.spec = "mds:k=2",
                   .workers = 5,
@@ -249,7 +251,7 @@ static void latecomers_between_rounds(void **state)
                   .n = 9,
                   .p = 1,
                   .sim = true,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
     unsigned late = 0;
     long before;
@@ -346,11 +348,11 @@ static void cancelled_while_computing(void **state)
  * for it, at the end of a round or at the end of all. */
 static void cancelled_while_dawdling(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6},
-        {4, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
-        {6, 0, KOFN_HAPPENING_NORMAL, 2, 0},
-        {6, 0.3, KOFN_HAPPENING_LEAVE, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 1e6},
+        {4, 0, KOFN_FAULT_EVENT_SLOW, 0, 1e6},
+        {6, 0, KOFN_FAULT_EVENT_NORMAL, 2, 0},
+        {6, 0.3, KOFN_FAULT_EVENT_LEAVE, 0, 0}};
     kofn_options o = with_events(events, 4);
     rig_kind k = {
         .spec = "mds:k=2", .workers = 4, .m = 800, .n = 100, .p = 1, .opt = &o};
@@ -368,8 +370,8 @@ static void cancelled_while_dawdling(void **state)
 /* Lateness is noticed and others do the work. */
 static void hedged_while_dawdling(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_SLOW, 1, 1e6}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6}};
     kofn_options o = with_events(events, 1);
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
@@ -395,18 +397,18 @@ static void hedged_while_dawdling(void **state)
 /* Everybody comes and goes in the middle of everything. */
 static void turmoil(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.02, KOFN_HAPPENING_JOIN, 0, 0},
-        {1, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
-        {2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-        {2, 0.2, KOFN_HAPPENING_LEAVE, 2, 0},
-        {2, 0.2, KOFN_HAPPENING_JOIN, 0, 0},
-        {2, 0.9, KOFN_HAPPENING_LEAVE, 5, 0},
-        {3, 0.001, KOFN_HAPPENING_LEAVE, 3, 0},
-        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0.999, KOFN_HAPPENING_LEAVE, 6, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.02, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {1, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {2, 0.2, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {2, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {2, 0.9, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {3, 0.001, KOFN_FAULT_EVENT_LEAVE, 3, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0.999, KOFN_FAULT_EVENT_LEAVE, 6, 0}};
     static const char *const specs[] = {"elastic:k=3", "mds:k=3",
                                         "elastic:k=3,deal=speed"};
 
@@ -435,10 +437,10 @@ static void turmoil(void **state)
 /* Closed with tasks in everybody's hands: no leak, no hang. */
 static void closed_in_the_middle(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0, KOFN_HAPPENING_SLOW, 0, 1e6},
-        {1, 0, KOFN_HAPPENING_SLOW, 1, 1e6},
-        {1, 0, KOFN_HAPPENING_SLOW, 2, 1e6}};
+    static const kofn_fault_event events[] = {
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 0, 1e6},
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 1, 1e6},
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 1e6}};
 
     (void)state;
     count_allocations();
@@ -517,14 +519,14 @@ static bool delivered_wrong(rig *r)
 
 static void corruption_is_not_noticed(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_CORRUPT, 3, 0},
-        {3, 0, KOFN_HAPPENING_NORMAL, 3, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_CORRUPT, 3, 0},
+        {3, 0, KOFN_FAULT_EVENT_NORMAL, 3, 0}};
 
     (void)state;
     for (int sim = 0; sim < 2; sim++)
         for (int f32 = 0; f32 < 2; f32++) {
-            kofn_weather all = {.corrupt = 1};
+            kofn_faults all = {.corrupt = 1};
             kofn_options o = with_events(events, 2);
             rig_kind k = {.spec = "uncoded",
                           .workers = 4,
@@ -552,7 +554,7 @@ static void corruption_is_not_noticed(void **state)
                 rig_next(&r, 5);
             }
             rig_down(&r);
-            k.weather = &all;
+            k.faults = &all;
             k.opt = NULL;
             for (all.seed = 1; all.seed <= 60; all.seed++) {
                 rig_up(&r, &k);
@@ -563,16 +565,16 @@ static void corruption_is_not_noticed(void **state)
         }
 }
 
-/* Stragglers by the weather sleep for real, and results are right. */
-static void real_weather(void **state)
+/* Stragglers by the fault model sleep for real, and results are right. */
+static void real_faults(void **state)
 {
-    kofn_weather w = {.spread = 0.5, .straggle = 0.3, .delay = 2e-3, .seed = 4};
+    kofn_faults w = {.spread = 0.5, .straggle = 0.3, .delay = 2e-3, .seed = 4};
     rig_kind k = {.spec = "mds:k=3",
                   .workers = 6,
                   .m = 300,
                   .n = 50,
                   .p = 1,
-                  .weather = &w};
+                  .faults = &w};
     rig r;
 
     (void)state;
@@ -582,7 +584,7 @@ static void real_weather(void **state)
         assert_at_most(rig_error(&r), 1e-12);
     }
     rig_down(&r);
-    w = (kofn_weather){.leave = 30, .join = 200, .seed = 5};
+    w = (kofn_faults){.leave = 30, .join = 200, .seed = 5};
     k.spec = "elastic:k=2";
     rig_up(&r, &k);
     for (int round = 0; round < 60; round++) {
@@ -595,9 +597,9 @@ static void real_weather(void **state)
     rig_down(&r);
 }
 
-static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
+static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
-    return kf_weather_stretch(w, worker, round, true, 1) > 1;
+    return kf_faults_stretch(w, worker, round, true, 1) > 1;
 }
 
 /* As many rounds straggle in bursts as without; how often that changes is 2 p
@@ -610,7 +612,7 @@ static void bursts(void **state)
 
     (void)state;
     for (int b = 0; b < 3; b++) {
-        kofn_weather w = {.straggle = 0.2, .burst = length[b], .seed = 3};
+        kofn_faults w = {.straggle = 0.2, .burst = length[b], .seed = 3};
         double share = 0, changes = 0, each = b == 2 ? 0.032 : 0.32;
 
         for (uint32_t i = 0; i < 100; i++)
@@ -646,7 +648,7 @@ TEST_FILE(ports_test)
         cmocka_unit_test(closed_in_the_middle),
         cmocka_unit_test(pumped_in_helpings),
         cmocka_unit_test(corruption_is_not_noticed),
-        cmocka_unit_test(real_weather),
+        cmocka_unit_test(real_faults),
         cmocka_unit_test(bursts),
     };
 

@@ -17,17 +17,17 @@ static kofn_port *port_at(int site, rig *r, const rig_kind *k)
     kofn_port *port;
 
     if (site == SIMULATOR) {
-        assert_ok(kofn_port_sim(&port, k->workers, k->weather));
+        assert_ok(kofn_port_sim(&port, k->workers, k->faults));
         return port;
     }
     if (site == THREADS) {
-        assert_ok(kofn_port_threads(&port, k->workers, k->weather));
+        assert_ok(kofn_port_threads(&port, k->workers, k->faults));
         return port;
     }
     fleet_init(&packets, NULL);
     packets.serve.f = rig_part;
     packets.serve.ctx = r;
-    packets.serve.weather = k->weather;
+    packets.serve.faults = k->faults;
     packets.serve.staged = true;
     o.start = fleet_start;
     o.kill = fleet_kill;
@@ -263,7 +263,7 @@ static void rounds_among_products(void **state)
  * over.  The simulator's time is its own. */
 static void products_overlap_in_order(void **state)
 {
-    kofn_weather w = {.work = 1, .latency = 1e-3};
+    kofn_faults w = {.work = 1, .latency = 1e-3};
     rig_kind k = small;
     kofn_time alone, together;
     kofn_report rep;
@@ -271,7 +271,7 @@ static void products_overlap_in_order(void **state)
     rig r;
 
     (void)state;
-    k.weather = &w;
+    k.faults = &w;
     rig_up(&r, &k);
     for (int i = 0; i < 8; i++)
         assert_ok(rig_round(&r, &rep));
@@ -434,12 +434,12 @@ static void any_status_of_a_function_fails(void **state)
  * once there are enough again. */
 static void too_few_for_all(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.1, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.1, KOFN_HAPPENING_LEAVE, 1, 0},
-        {1, 0.1, KOFN_HAPPENING_LEAVE, 2, 0},
-        {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {4, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0.1, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.1, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0.1, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     kofn_options o = with_events(events, 5);
     rig_kind k = small;
     flight f = {.open = 0};

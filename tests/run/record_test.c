@@ -18,14 +18,14 @@ static void simulated(void **state)
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_matrix a = {x, 3, 4, 4, KOFN_F64}, single = {y, 3, 4, 4, KOFN_F32};
     const double longest[] = {7, 1, 2.5};
-    kofn_weather w = {.pattern = &a};
+    kofn_faults w = {.pattern = &a};
     rig_kind k = {.spec = "uncoded",
                   .workers = 4,
                   .m = 240,
                   .n = 10,
                   .p = 1,
                   .sim = true,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
 
     (void)state;
@@ -51,7 +51,7 @@ static void who_never_answers(void **state)
 {
     double x[] = {1, HUGE_VAL, 1, 1};
     kofn_matrix a = {x, 1, 4, 4, KOFN_F64};
-    kofn_weather w = {.pattern = &a};
+    kofn_faults w = {.pattern = &a};
     kofn_options o = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -64,7 +64,7 @@ static void who_never_answers(void **state)
                       .n = 10,
                       .p = 1,
                       .sim = sim,
-                      .weather = &w,
+                      .faults = &w,
                       .opt = &o};
         rig r;
 
@@ -85,7 +85,7 @@ static kofn_matrix recorded(const rig_kind *like, size_t rounds,
                             const kofn_matrix *by)
 {
     static const char path[] = "record_test_record.npy";
-    kofn_weather w = {.pattern = by};
+    kofn_faults w = {.pattern = by};
     kofn_options o = like->opt ? *like->opt : (kofn_options)KOFN_OPTIONS_INIT;
     rig_kind k = *like;
     kofn_matrix a;
@@ -94,7 +94,7 @@ static kofn_matrix recorded(const rig_kind *like, size_t rounds,
     o.record = path;
     o.late = -1;
     k.opt = &o;
-    k.weather = &w;
+    k.faults = &w;
     rig_up(&r, &k);
     for (size_t t = 0; t < rounds; t++)
         assert_ok(rig_round(&r, NULL));
@@ -142,8 +142,9 @@ static void recorded_and_replayed(void **state)
  * had again. */
 static void recorded_without_the_slow(void **state)
 {
-    static const kofn_happening events[] = {{9, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                            {9, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {9, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {9, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     kofn_matrix a = pattern("arbitrary:N=2,W=1,style=max", 5, 20, 5), b, c;
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "mds:k=3",
@@ -194,7 +195,7 @@ static kofn_matrix recorded_stream(const kofn_matrix *by, uint8_t *marks)
     enum { COUNT = 12 };
     static const char path[] = "record_test_stream.npy";
     kofn_problem pb = {KOFN_STREAM, 24, 20, 36, KOFN_F64, false};
-    kofn_weather w = {.pattern = by, .whole = true};
+    kofn_faults w = {.pattern = by, .whole = true};
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_matrix X[COUNT], Y[COUNT], out[COUNT], a;
     kofn_plan *plan;

@@ -53,7 +53,7 @@ static void equal_workers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (size_t p = 1; p < 4; p += 2) {
-            kofn_weather w = {.work = 2.5};
+            kofn_faults w = {.work = 2.5};
             rig_kind k = {.spec = all[i].spec,
                           .workers = all[i].workers,
                           .m = 480,
@@ -62,7 +62,7 @@ static void equal_workers(void **state)
             kofn_time macs = all[i].rows * 10 * (kofn_time)p, took[3];
 
             assert_int_equal(simulate_one(&k), macs);
-            k.weather = &w;
+            k.faults = &w;
             simulate(&k, 3, took);
             for (int round = 0; round < 3; round++)
                 assert_int_equal(took[round], macs * 5 / 2);
@@ -92,8 +92,9 @@ static void sparse_workers(void **state)
 /* One straggler: who needs everybody waits for it, a code does not. */
 static void one_straggler(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0, KOFN_HAPPENING_SLOW, 2, 7}, {2, 0, KOFN_HAPPENING_NORMAL, 2, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 7},
+        {2, 0, KOFN_FAULT_EVENT_NORMAL, 2, 0}};
     kofn_options o = with_events(events, 2);
     rig_kind k = {
         .spec = "uncoded", .workers = 6, .m = 480, .n = 10, .p = 1, .opt = &o};
@@ -121,20 +122,20 @@ static void one_straggler(void **state)
     assert_int_equal(took[1], 800);
 }
 
-/* By the weather: who straggles takes `factor` times as long, or `delay`
+/* By the fault model: who straggles takes `factor` times as long, or `delay`
  * longer, once in the round whatever the pieces. */
-static void stragglers_of_the_weather(void **state)
+static void stragglers_of_the_faults(void **state)
 {
     (void)state;
     for (unsigned pieces = 1; pieces < 6; pieces++) {
-        kofn_weather w = {.straggle = 1};
+        kofn_faults w = {.straggle = 1};
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind k = {.spec = "uncoded",
                       .workers = 4,
                       .m = 240,
                       .n = 10,
                       .p = 1,
-                      .weather = &w,
+                      .faults = &w,
                       .opt = &o};
 
         o.pieces = pieces;
@@ -149,7 +150,7 @@ static void stragglers_of_the_weather(void **state)
 /* Some straggle and some do not, as the named streams say. */
 static void chance_is_named(void **state)
 {
-    kofn_weather w = {.straggle = 0.4, .factor = 10, .spread = 0.3};
+    kofn_faults w = {.straggle = 0.4, .factor = 10, .spread = 0.3};
 
     (void)state;
     for (w.seed = 0; w.seed < 10; w.seed++) {
@@ -159,7 +160,7 @@ static void chance_is_named(void **state)
                       .m = 500,
                       .n = 10,
                       .p = 1,
-                      .weather = &w,
+                      .faults = &w,
                       .opt = &o};
         kofn_time took[6];
 
@@ -184,14 +185,14 @@ static void chance_is_named(void **state)
 /* latency + input / bandwidth + work + latency + result / bandwidth */
 static void messages_take_time(void **state)
 {
-    kofn_weather w = {.latency = 2e-6, .bandwidth = 1e9};
+    kofn_faults w = {.latency = 2e-6, .bandwidth = 1e9};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "uncoded",
                   .workers = 4,
                   .m = 80,
                   .n = 50,
                   .p = 1,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
 
     (void)state;
@@ -199,7 +200,7 @@ static void messages_take_time(void **state)
     assert_int_equal(simulate_one(&k), 2000 + 50 * 8 + 20 * 50 + 2000 + 20 * 8);
     w.bandwidth = 0;
     assert_int_equal(simulate_one(&k), 2000 + 20 * 50 + 2000);
-    w = (kofn_weather){.bandwidth = 1e9};
+    w = (kofn_faults){.bandwidth = 1e9};
     assert_int_equal(simulate_one(&k), 50 * 8 + 20 * 50 + 20 * 8);
     k.dtype = KOFN_F32;
     assert_int_equal(simulate_one(&k), 50 * 4 + 20 * 50 + 20 * 4);
@@ -211,17 +212,17 @@ static void messages_take_time(void **state)
  * compute 40 rows of 50 each and send 320 bytes. */
 static void cancelled_on_the_way(void **state)
 {
-    static const kofn_happening events[] = {
-        {1, 0.01, KOFN_HAPPENING_LEAVE, 0, 0},
-        {1, 0.01, KOFN_HAPPENING_LEAVE, 1, 0}};
-    kofn_weather w = {.bandwidth = 1e8};
+    static const kofn_fault_event events[] = {
+        {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
+    kofn_faults w = {.bandwidth = 1e8};
     kofn_options o = with_events(events, 2);
     rig_kind k = {.spec = "elastic:k=2,basis=gauss",
                   .workers = 4,
                   .m = 80,
                   .n = 50,
                   .p = 1,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
 
     (void)state;
@@ -233,14 +234,14 @@ static void cancelled_on_the_way(void **state)
 /* Tasks of no duration at all do not keep the clock from going on. */
 static void no_work_at_all(void **state)
 {
-    kofn_weather w = {.work = 1e-9};
+    kofn_faults w = {.work = 1e-9};
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
                   .m = 64,
                   .n = 3,
                   .p = 1,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
 
     (void)state;
@@ -251,13 +252,13 @@ static void no_work_at_all(void **state)
 /* On the measured clock there is no closed form, but an order: it moves. */
 static void measured_clock(void **state)
 {
-    kofn_weather w = {.clock = KOFN_CLOCK_MEASURED, .spread = 0.2};
+    kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .spread = 0.2};
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 5,
                   .m = 600,
                   .n = 200,
                   .p = 2,
-                  .weather = &w,
+                  .faults = &w,
                   .sim = true};
     rig r;
 
@@ -278,17 +279,17 @@ static void measured_clock(void **state)
 
 static char *journal_of(uint64_t seed, kofn_time *took)
 {
-    static const kofn_happening events[] = {
-        {2, 0.4, KOFN_HAPPENING_LEAVE, 1, 0},
-        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {4, 0.5, KOFN_HAPPENING_SLOW, 3, 4}};
-    kofn_weather w = {.spread = 0.4,
-                      .straggle = 0.3,
-                      .leave = 3e3,
-                      .join = 2e4,
-                      .latency = 1e-6,
-                      .bandwidth = 1e9,
-                      .seed = seed};
+    static const kofn_fault_event events[] = {
+        {2, 0.4, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {4, 0.5, KOFN_FAULT_EVENT_SLOW, 3, 4}};
+    kofn_faults w = {.spread = 0.4,
+                     .straggle = 0.3,
+                     .leave = 3e3,
+                     .join = 2e4,
+                     .latency = 1e-6,
+                     .bandwidth = 1e9,
+                     .seed = seed};
     kofn_options o = with_events(events, 3);
     rig_kind k = {.spec = "elastic:k=3,deal=speed",
                   .workers = 7,
@@ -296,7 +297,7 @@ static char *journal_of(uint64_t seed, kofn_time *took)
                   .n = 30,
                   .p = 1,
                   .sim = true,
-                  .weather = &w,
+                  .faults = &w,
                   .opt = &o};
     char path[] = "simulator_test.XXXXXX", *text = numbers(1 << 18, 1);
     int fd = mkstemp(path);
@@ -348,7 +349,7 @@ TEST_FILE(simulator_test)
         cmocka_unit_test(equal_workers),
         cmocka_unit_test(sparse_workers),
         cmocka_unit_test(one_straggler),
-        cmocka_unit_test(stragglers_of_the_weather),
+        cmocka_unit_test(stragglers_of_the_faults),
         cmocka_unit_test(chance_is_named),
         cmocka_unit_test(messages_take_time),
         cmocka_unit_test(cancelled_on_the_way),

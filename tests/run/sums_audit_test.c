@@ -51,9 +51,9 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
     if (st || m->type != KF_MSG_RESULT)
         return st;
     if (m->worker + 1 == c->liar)
-        ((double *)kf_parcel_matrix(m->result)->data)[0] += c->by;
+        ((double *)kf_buffer_matrix(m->result)->data)[0] += c->by;
     if (m->worker + 1 == c->leaver) {
-        kf_parcel_drop(m->result);
+        kf_buffer_drop(m->result);
         *m = (kf_msg){.type = KF_MSG_BYE, .worker = m->worker};
         c->leaver = 0;
     }
@@ -94,7 +94,7 @@ static void job_up_slow(job *j, const char *spec, size_t workers,
                         kofn_options o, const kofn_matrix *pattern)
 {
     kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, KOFN_F64, false};
-    kofn_weather w = {.seed = 1, .pattern = pattern};
+    kofn_faults w = {.seed = 1, .pattern = pattern};
 
     *j = (job){.x = 1};
     j->c = numbers(1, sizeof *j->c);

@@ -167,7 +167,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
 
     if (st || m->type != KF_MSG_RESULT)
         return st;
-    y = kf_parcel_matrix(m->result);
+    y = kf_buffer_matrix(m->result);
     c->longest = kf_max(c->longest, m->row % c->submessages + 1);
     if (c->liar[m->worker] && !(c->honest >> m->row % c->submessages & 1))
         send_other(c, m->worker + 1 == c->enormous ? ENORMOUS : c->way, y);
@@ -229,7 +229,7 @@ typedef struct job {
 } job;
 
 static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
-                      uint64_t seed, kofn_weather w)
+                      uint64_t seed, kofn_faults w)
 {
     kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, dtype, false};
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -256,7 +256,7 @@ static void job_up(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
                    uint64_t seed)
 {
     job_up_in(j, code, dtype, errors, seed,
-              (kofn_weather){
+              (kofn_faults){
                   .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3});
 }
 
@@ -348,7 +348,7 @@ static void messages_are_short(void **state)
             job *j = numbers(1, sizeof *j);
             kofn_report rep;
 
-            job_up_in(j, code, KOFN_F64, errors, 1, (kofn_weather){.seed = 1});
+            job_up_in(j, code, KOFN_F64, errors, 1, (kofn_faults){.seed = 1});
             lam = j->c->submessages;
             if (lam > 1) {
                 assert_ok(job_round(j, NORMAL, k, &rep));

@@ -17,7 +17,7 @@ static const char *const checked[] = {
  * over when it lies with another block (heal_test.c). */
 static void liars_are_named(void **state)
 {
-    static const kofn_happening lie = {4, 0, KOFN_HAPPENING_CORRUPT, 2, 0};
+    static const kofn_fault_event lie = {4, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
 
     (void)state;
     for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
@@ -52,22 +52,22 @@ static void liars_are_named(void **state)
     }
 }
 
-static kofn_happening at_step(unsigned step, kofn_happening_kind kind,
-                              uint32_t worker)
+static kofn_fault_event at_step(unsigned step, kofn_fault_event_kind kind,
+                                uint32_t worker)
 {
-    return (kofn_happening){step, 0, kind, worker, 0};
+    return (kofn_fault_event){step, 0, kind, worker, 0};
 }
 
 /* Who lies while blocks are made for joiners of what he holds spoils none: he is
  * named, and when he has gone, all that is left is right. */
 static void liars_spoil_no_block(void **state)
 {
-    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 2),
-                                   at_step(4, KOFN_HAPPENING_LEAVE, 0),
-                                   at_step(4, KOFN_HAPPENING_JOIN, 0),
-                                   at_step(5, KOFN_HAPPENING_LEAVE, 1),
-                                   at_step(5, KOFN_HAPPENING_JOIN, 0),
-                                   at_step(10, KOFN_HAPPENING_LEAVE, 2)};
+    const kofn_fault_event come[] = {at_step(3, KOFN_FAULT_EVENT_CORRUPT, 2),
+                                     at_step(4, KOFN_FAULT_EVENT_LEAVE, 0),
+                                     at_step(4, KOFN_FAULT_EVENT_JOIN, 0),
+                                     at_step(5, KOFN_FAULT_EVENT_LEAVE, 1),
+                                     at_step(5, KOFN_FAULT_EVENT_JOIN, 0),
+                                     at_step(10, KOFN_FAULT_EVENT_LEAVE, 2)};
 
     (void)state;
     for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
@@ -101,11 +101,11 @@ static void liars_spoil_no_block(void **state)
 /* Where there are more of them than can be told nobody gets a block of them. */
 static void too_many_liars(void **state)
 {
-    const kofn_happening come[] = {at_step(3, KOFN_HAPPENING_CORRUPT, 0),
-                                   at_step(3, KOFN_HAPPENING_CORRUPT, 1),
-                                   at_step(3, KOFN_HAPPENING_CORRUPT, 2),
-                                   at_step(3, KOFN_HAPPENING_LEAVE, 4),
-                                   at_step(3, KOFN_HAPPENING_JOIN, 0)};
+    const kofn_fault_event come[] = {at_step(3, KOFN_FAULT_EVENT_CORRUPT, 0),
+                                     at_step(3, KOFN_FAULT_EVENT_CORRUPT, 1),
+                                     at_step(3, KOFN_FAULT_EVENT_CORRUPT, 2),
+                                     at_step(3, KOFN_FAULT_EVENT_LEAVE, 4),
+                                     at_step(3, KOFN_FAULT_EVENT_JOIN, 0)};
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 5};
     kofn_options opt = KOFN_OPTIONS_INIT;
     twin t;
@@ -133,13 +133,13 @@ static void no_numbers(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_happening come[12];
+    kofn_fault_event come[12];
     size_t n = 0;
     twin t;
 
     (void)state;
     for (uint32_t w = 4; w < 8; w++)
-        come[n++] = at_step(3, KOFN_HAPPENING_CORRUPT, w);
+        come[n++] = at_step(3, KOFN_FAULT_EVENT_CORRUPT, w);
     n += replace_some(come + n, 3, 0, 4);
     opt.below = KOFN_BELOW_PAUSE;
     opt.late = -1;
@@ -162,7 +162,7 @@ static void no_numbers(void **state)
 static void fast_operands(void **state)
 {
     const kofn_change c = {sizeof c, 1e-10, 0, 0.9, false};
-    kofn_happening come[2 * STEPS];
+    kofn_fault_event come[2 * STEPS];
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 8};
     kofn_options opt = KOFN_OPTIONS_INIT;
     twin t;

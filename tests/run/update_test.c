@@ -124,7 +124,7 @@ static void what_is_sent_is_counted(void **state)
 static void with_everybody_replaced(held h, size_t way, double fraction,
                                     double most)
 {
-    kofn_happening come[2 * STEPS];
+    kofn_fault_event come[2 * STEPS];
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_report all;
     twin t;
@@ -167,11 +167,11 @@ static void on_threads_too(void **state)
  * that it is of. */
 static void changes_are_not_overtaken(void **state)
 {
-    const kofn_weather slow = {.latency = 1, .bandwidth = 1000, .seed = 1};
+    const kofn_faults slow = {.latency = 1, .bandwidth = 1000, .seed = 1};
 
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)
-        with_everybody_replaced((held){.spec = specs[s], .weather = &slow},
+        with_everybody_replaced((held){.spec = specs[s], .faults = &slow},
                                 s % WAYS, 0.5, 1e-8);
 }
 
@@ -183,7 +183,7 @@ static void starved_products_go_on(void **state)
             held h = {
                 .spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = threads};
             kofn_options opt = KOFN_OPTIONS_INIT;
-            kofn_happening come[8];
+            kofn_fault_event come[8];
             twin t;
 
             opt.below = KOFN_BELOW_PAUSE;
@@ -206,14 +206,15 @@ static bool cancelled_after(size_t moments)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_happening come[8];
+    kofn_fault_event come[8];
     kofn_status st = KOFN_AGAIN;
     uint32_t number;
     twin t;
 
     replace_some(come, 3, 0, 3);
     for (uint32_t i = 0; i < 2; i++)
-        come[6 + i] = (kofn_happening){8, 0, KOFN_HAPPENING_LEAVE, 3 + i, 0};
+        come[6 + i] =
+            (kofn_fault_event){8, 0, KOFN_FAULT_EVENT_LEAVE, 3 + i, 0};
     opt.below = KOFN_BELOW_PAUSE;
     opt.late = -1;
     opt.events = come;
@@ -256,7 +257,7 @@ static void what_is_lost_is_said(void **state)
     for (size_t threads = 0; threads < 2; threads++) {
         held h = {.spec = "elastic:k=3", .workers = 5, .threads = threads};
         kofn_options opt = KOFN_OPTIONS_INIT;
-        kofn_happening come[8];
+        kofn_fault_event come[8];
         twin t;
 
         opt.below = KOFN_BELOW_PAUSE;
@@ -278,7 +279,7 @@ static void what_is_lost_is_said(void **state)
 static void journals_of_it_replay(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = true};
-    kofn_happening come[2 * STEPS];
+    kofn_fault_event come[2 * STEPS];
     char path[] = "/tmp/kofn-update-XXXXXX";
     int fd = mkstemp(path);
     kofn_options opt = KOFN_OPTIONS_INIT;

@@ -52,14 +52,14 @@ static void define_gradient(const data *d, kofn_loss loss, double ridge,
     }
 }
 
-static size_t missing(unsigned set, size_t n, kofn_happening *gone)
+static size_t missing(unsigned set, size_t n, kofn_fault_event *gone)
 {
     size_t left = 0;
 
     for (size_t i = 0; i < n; i++)
         if (!(set >> i & 1))
-            gone[left++] =
-                (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, (uint32_t)i, 0};
+            gone[left++] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE,
+                                              (uint32_t)i, 0};
     return left;
 }
 
@@ -99,7 +99,7 @@ static void gradients_of_every_live_set(void **state)
         for (size_t c = 0; c < sizeof code / sizeof *code; c++)
             for (unsigned set = 0; set < 1u << code[c].n; set++) {
                 kofn_options opt = KOFN_OPTIONS_INIT;
-                kofn_happening gone[8];
+                kofn_fault_event gone[8];
                 char spec[40];
                 fleet k = {spec, code[c].n, true, NULL, &opt};
 
@@ -167,7 +167,7 @@ static void sums_are_answered_once(void **state)
 
 /* Somebody leaves or comes at any share of each second round on the average,
  * never fewer than k being left. */
-static size_t make_changes(kofn_happening *e, size_t workers, size_t k,
+static size_t make_changes(kofn_fault_event *e, size_t workers, size_t k,
                            kf_rng *r)
 {
     size_t live = workers, there = workers, gone = 0, n = 0;
@@ -177,10 +177,10 @@ static size_t make_changes(kofn_happening *e, size_t workers, size_t k,
 
         if (kf_rng_below(r, 2))
             continue;
-        e[n++] =
-            (kofn_happening){round, kf_rng_uniform(r),
-                             leave ? KOFN_HAPPENING_LEAVE : KOFN_HAPPENING_JOIN,
-                             leave ? (uint32_t)gone : 0, 0};
+        e[n++] = (kofn_fault_event){round, kf_rng_uniform(r),
+                                    leave ? KOFN_FAULT_EVENT_LEAVE
+                                          : KOFN_FAULT_EVENT_JOIN,
+                                    leave ? (uint32_t)gone : 0, 0};
         gone += leave;
         there += !leave;
         live = there - gone;
@@ -203,7 +203,7 @@ static void changes_within_gradients(void **state)
     for (uint32_t trial = 0; trial < often(60); trial++) {
         kf_rng r = kf_rng_stream(41, KF_FOR_DATA, trial, 0);
         kofn_options opt = KOFN_OPTIONS_INIT;
-        kofn_happening events[2 * STEPS];
+        kofn_fault_event events[2 * STEPS];
         size_t k = 1 + (size_t)kf_rng_below(&r, 5);
         char spec[60];
 
@@ -326,15 +326,15 @@ static void wrong_matrices_are_harmless(void **state)
 /* In round 2 too few are left, in round 3 somebody has come. */
 static void too_few_and_then_enough(void **state)
 {
-    static const kofn_happening events[] = {
-        {2, 0, KOFN_HAPPENING_LEAVE, 0, 0},
-        {2, 0.2, KOFN_HAPPENING_LEAVE, 1, 0},
-        {2, 0, KOFN_HAPPENING_LEAVE, 4, 0},
-        {2, 0, KOFN_HAPPENING_LEAVE, 5, 0},
-        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0, KOFN_HAPPENING_JOIN, 0, 0},
-        {3, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    static const kofn_fault_event events[] = {
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+        {2, 0.2, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+        {2, 0, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+        {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
 
     (void)state;

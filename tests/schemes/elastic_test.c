@@ -198,7 +198,7 @@ static void fig1_result(void *ud, const kf_msg *m)
     for (size_t s = m->lo; s < m->hi; s++) {
         seen->came[m->worker][s] = true;
         seen->value[m->worker][s] =
-            ((const double *)kf_parcel_matrix(m->result)->data)[s - m->lo];
+            ((const double *)kf_buffer_matrix(m->result)->data)[s - m->lo];
     }
 }
 
@@ -211,8 +211,9 @@ static void figure_1_worked(void **state)
                                        {-258, -318, -378}, {-702, -842, -982}};
     /* groups 1, 2, 3 are strips 0, 1, 2; group 0 is empty (cuts 0 0 1 2 3) */
     static const int users[3][3] = {{0, 2, 5}, {0, 2, 4}, {2, 4, 5}};
-    static const kofn_happening events[] = {{1, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                            {1, 0, KOFN_HAPPENING_LEAVE, 3, 0}};
+    static const kofn_fault_event events[] = {
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+        {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_scheme scheme = {.size = sizeof(kofn_scheme),
                           .name = "fig1",
                           .summary = "figure 1 of the paper",
@@ -402,7 +403,7 @@ static void shares_follow_the_speeds(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        kofn_weather weather = {.spread = 0.7, .seed = seed};
+        kofn_faults faults = {.spread = 0.7, .seed = seed};
         kofn_options o = {.size = sizeof o,
                           .late = -1}; /* the slow are waited for */
         rig_kind k = {.opt = &o,
@@ -412,13 +413,13 @@ static void shares_follow_the_speeds(void **state)
                       .n = 10,
                       .p = 1,
                       .sim = true,
-                      .weather = &weather};
+                      .faults = &faults};
         double v[9], slowest = 0, strip = 10; /* nanoseconds */
         kofn_report rep;
         rig r;
 
         for (uint32_t i = 0; i < n; i++)
-            v[i] = kf_weather_speed(&weather, i);
+            v[i] = kf_faults_speed(&faults, i);
         rig_up(&r, &k);
         assert_ok(rig_round(&r, &rep));
         for (size_t i = 0; i < n; i++)

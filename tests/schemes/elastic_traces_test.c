@@ -7,7 +7,7 @@
 
 static int by_time(const void *a, const void *b)
 {
-    const kofn_happening *x = a, *y = b;
+    const kofn_fault_event *x = a, *y = b;
 
     return x->round != y->round
                ? (x->round > y->round ? 1 : -1)
@@ -16,15 +16,15 @@ static int by_time(const void *a, const void *b)
 
 /* Sixty events over the rounds, most of them in the middle of one.  At least L
  * are live at any time, and sometimes more than P. */
-static kofn_happening *make_trace(size_t P, size_t L, uint64_t seed)
+static kofn_fault_event *make_trace(size_t P, size_t L, uint64_t seed)
 {
-    kofn_happening *h = numbers(EVENTS, sizeof *h);
+    kofn_fault_event *h = numbers(EVENTS, sizeof *h);
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, 60, 0);
     bool gone[WALKERS] = {false};
     size_t there = P, live = P, most = P;
 
     for (size_t i = 0; i < EVENTS; i++)
-        h[i] = (kofn_happening){
+        h[i] = (kofn_fault_event){
             .round = 1 + (unsigned)(i * ROUNDS / EVENTS),
             .fraction = kf_rng_below(&r, 3) ? kf_rng_uniform(&r) : 0};
     qsort(h, EVENTS, sizeof *h, by_time);
@@ -32,11 +32,11 @@ static kofn_happening *make_trace(size_t P, size_t L, uint64_t seed)
         uint32_t who = (uint32_t)kf_rng_below(&r, there);
 
         if (live <= L || gone[who] || kf_rng_below(&r, 5) == 0) {
-            h[i].kind = KOFN_HAPPENING_JOIN;
+            h[i].kind = KOFN_FAULT_EVENT_JOIN;
             there++;
             live++;
         } else {
-            h[i].kind = KOFN_HAPPENING_LEAVE;
+            h[i].kind = KOFN_FAULT_EVENT_LEAVE;
             h[i].worker = who;
             gone[who] = true;
             live--;
@@ -48,7 +48,7 @@ static kofn_happening *make_trace(size_t P, size_t L, uint64_t seed)
 }
 
 /* One trace; `outputs` takes what all rounds gave. */
-static void run_trace(const rig_kind *kind, const kofn_happening *events,
+static void run_trace(const rig_kind *kind, const kofn_fault_event *events,
                       kofn_in_flight mode, double *outputs)
 {
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -80,7 +80,7 @@ static void traces(bool sim, bool sparse, uint64_t seed)
 {
     for (size_t i = 0; i < SIZES; i++) {
         size_t P = sizes[i].P, L = sizes[i].L, m = 211; /* a prime */
-        kofn_happening *h = make_trace(P, L, seed + i);
+        kofn_fault_event *h = make_trace(P, L, seed + i);
         double *y[3];
         char spec[80];
         rig_kind k = {.spec = spec,

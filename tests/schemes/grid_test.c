@@ -141,7 +141,7 @@ static void who_is_idle(void **state)
             assert_ok(kf_code_seat(code, i, &seat));
             assert_int_equal(seat->E1[0].n, !idle);
             assert_int_equal(seat->G[0].n > 0, !idle);
-            assert_int_equal(kf_code_is_silent(plan, seat, 0, 0), idle);
+            assert_int_equal(kf_code_is_zero_result(plan, seat, 0, 0), idle);
         }
         kf_code_free(code);
         kofn_plan_free(plan);
@@ -220,13 +220,13 @@ static void products_of(const char *spec, size_t workers, const uint32_t *gone,
     kofn_matrix AB = {got, ROWS, INPUT, INPUT, KOFN_F64};
     kofn_matrix DA = {got, INPUT, COLS, COLS, KOFN_F64};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_happening leave[12];
+    kofn_fault_event leave[12];
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
 
     for (size_t i = 0; i < lost; i++)
-        leave[i] = (kofn_happening){1, 0, KOFN_HAPPENING_LEAVE, gone[i], 0};
+        leave[i] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, gone[i], 0};
     opt.events = leave;
     opt.event_count = lost;
     assert_ok(plan_of(&plan, KOFN_MATMUL, spec, workers));

@@ -107,15 +107,15 @@ static void every_live_set(void **state)
         for (size_t w = 0; w < 2; w++)
             for (unsigned set = 0; set < 1u << code[c].n; set++) {
                 fixture f = {.m = 37, .n = 29, .p = 5, .q = 3};
-                kofn_happening gone[16];
+                kofn_fault_event gone[16];
                 kofn_options opt = KOFN_OPTIONS_INIT;
                 size_t left = 0;
                 char spec[64];
 
                 for (size_t i = 0; i < code[c].n; i++)
                     if (!(set >> i & 1))
-                        gone[left++] = (kofn_happening){
-                            1, 0, KOFN_HAPPENING_LEAVE, (uint32_t)i, 0};
+                        gone[left++] = (kofn_fault_event){
+                            1, 0, KOFN_FAULT_EVENT_LEAVE, (uint32_t)i, 0};
                 if (code[c].n - left < code[c].k)
                     continue;
                 opt.events = gone;
@@ -139,7 +139,7 @@ static void changes_inside_rounds(void **state)
     for (unsigned trial = 0; trial < 60; trial++) {
         fixture f = {.m = 53, .n = 41, .p = 1 + trial % 4, .q = 1 + trial % 3};
         kf_rng r = kf_rng_stream(3, KF_FOR_SAMPLE, trial, 0);
-        kofn_happening what[12];
+        kofn_fault_event what[12];
         kofn_options opt = KOFN_OPTIONS_INIT;
         size_t n = 0, live = 8;
         char spec[64];
@@ -149,14 +149,14 @@ static void changes_inside_rounds(void **state)
             bool leave = live > 4 && kf_rng_below(&r, 3) > 0;
 
             /* workers leave in the order of their numbers */
-            what[n] = (kofn_happening){
+            what[n] = (kofn_fault_event){
                 round, share,
-                leave ? KOFN_HAPPENING_LEAVE : KOFN_HAPPENING_JOIN, 0, 0};
+                leave ? KOFN_FAULT_EVENT_LEAVE : KOFN_FAULT_EVENT_JOIN, 0, 0};
             if (leave) {
                 uint32_t next = 0;
 
                 for (size_t i = 0; i < n; i++)
-                    next += what[i].kind == KOFN_HAPPENING_LEAVE;
+                    next += what[i].kind == KOFN_FAULT_EVENT_LEAVE;
                 what[n].worker = next;
             }
             live += leave ? (size_t)-1 : 1;
@@ -213,11 +213,11 @@ static void some_strips_only(void **state)
     for (unsigned trial = 0; trial < 48; trial++) {
         fixture f = {.m = 203, .n = 31, .p = 1 + trial % 2, .q = 1 + trial % 3};
         kf_rng r = kf_rng_stream(5, KF_FOR_SAMPLE, trial, 0);
-        kofn_happening what[] = {{2, 0.4, KOFN_HAPPENING_LEAVE, 1, 0},
-                                 {3, 0.5, KOFN_HAPPENING_JOIN, 0, 0},
-                                 {4, 0.3, KOFN_HAPPENING_LEAVE, 5, 0},
-                                 {5, 0.6, KOFN_HAPPENING_LEAVE, 2, 0},
-                                 {6, 0.2, KOFN_HAPPENING_JOIN, 0, 0}};
+        kofn_fault_event what[] = {{2, 0.4, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+                                   {3, 0.5, KOFN_FAULT_EVENT_JOIN, 0, 0},
+                                   {4, 0.3, KOFN_FAULT_EVENT_LEAVE, 5, 0},
+                                   {5, 0.6, KOFN_FAULT_EVENT_LEAVE, 2, 0},
+                                   {6, 0.2, KOFN_FAULT_EVENT_JOIN, 0, 0}};
         kofn_options opt = KOFN_OPTIONS_INIT;
         double *d;
         size_t S;
@@ -315,8 +315,8 @@ static void refusals(void **state)
 /* A worker that stands still is done without when others are enough. */
 static void stragglers_are_left_out(void **state)
 {
-    kofn_weather w = {.work = 1, .straggle = 0};
-    kofn_happening slow = {1, 0, KOFN_HAPPENING_SLOW, 2, 1e5};
+    kofn_faults w = {.work = 1, .straggle = 0};
+    kofn_fault_event slow = {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 1e5};
     fixture f = {.m = 60, .n = 48, .p = 6, .q = 2};
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_report rep;

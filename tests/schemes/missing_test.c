@@ -68,10 +68,10 @@ static size_t sum_of(const double *w)
 /* Whoever has left is not in the sum until somebody takes its seat. */
 static void left_out_until_replaced(void **state)
 {
-    static kofn_happening h[] = {{2, 0, KOFN_HAPPENING_LEAVE, 1, 0},
-                                 {2, 0.4, KOFN_HAPPENING_LEAVE, 4, 0},
-                                 {4, 0, KOFN_HAPPENING_JOIN, 0, 0},
-                                 {5, 0, KOFN_HAPPENING_JOIN, 0, 0}};
+    static kofn_fault_event h[] = {{2, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
+                                   {2, 0.4, KOFN_FAULT_EVENT_LEAVE, 4, 0},
+                                   {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+                                   {5, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
     static const char *const spec[] = {"ignore", "ignore:scale=none"};
     static const bool gone[ROUNDS][PARTS] = {
         [2] = {0, 1, 0, 0, 1}, [3] = {0, 1, 0, 0, 1}, [4] = {0, 0, 0, 0, 1}};
@@ -115,14 +115,14 @@ static void left_out_until_replaced(void **state)
 /* The first so many; and with `late` those who are not much slower. */
 static void slow_ones_are_left_out(void **state)
 {
-    static kofn_happening h[] = {{2, 0, KOFN_HAPPENING_SLOW, 3, 1e5},
-                                 {3, 0, KOFN_HAPPENING_NORMAL, 3, 0}};
+    static kofn_fault_event h[] = {{2, 0, KOFN_FAULT_EVENT_SLOW, 3, 1e5},
+                                   {3, 0, KOFN_FAULT_EVENT_NORMAL, 3, 0}};
     static const char *const spec[] = {"ignore:wait=4,scale=none",
                                        "ignore:scale=none", "distr-bgd"};
 
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
-        kofn_weather even = {.seed = 1, .latency = 1e-6};
+        kofn_faults even = {.seed = 1, .latency = 1e-6};
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind k = {.spec = spec[kind],
                       .workers = WORKERS,
@@ -131,7 +131,7 @@ static void slow_ones_are_left_out(void **state)
                       .p = 1,
                       .op = KOFN_SUM,
                       .sim = true,
-                      .weather = &even,
+                      .faults = &even,
                       .opt = &o};
         rig x;
 
@@ -173,7 +173,7 @@ static void remembered(void **state)
     (void)state;
     for (uint32_t trial = 0; trial < often(8); trial++) {
         kf_rng r = kf_rng_stream(3, KF_FOR_SAMPLE, trial, 0);
-        kofn_happening h[ROUNDS];
+        kofn_fault_event h[ROUNDS];
         kofn_options o = KOFN_OPTIONS_INIT;
         double known[PARTS][LENGTH] = {{0}};
         unsigned since[PARTS] = {0};
@@ -190,8 +190,8 @@ static void remembered(void **state)
                 live += !gone[i];
             if (!join && (gone[who] || live < 2))
                 continue;
-            h[o.event_count++] = (kofn_happening){
-                round, 0, join ? KOFN_HAPPENING_JOIN : KOFN_HAPPENING_LEAVE,
+            h[o.event_count++] = (kofn_fault_event){
+                round, 0, join ? KOFN_FAULT_EVENT_JOIN : KOFN_FAULT_EVENT_LEAVE,
                 who, 0};
             gone[who] |= !join;
             there += join;
@@ -231,13 +231,13 @@ static void nobody_is_nothing(void **state)
 
     (void)state;
     for (size_t k = 0; k < 3; k++) {
-        kofn_happening h[WORKERS];
+        kofn_fault_event h[WORKERS];
         kofn_options o = KOFN_OPTIONS_INIT;
         kofn_report rep;
         rig x;
 
         for (uint32_t i = 0; i < WORKERS; i++)
-            h[i] = (kofn_happening){2, 0, KOFN_HAPPENING_LEAVE, i, 0};
+            h[i] = (kofn_fault_event){2, 0, KOFN_FAULT_EVENT_LEAVE, i, 0};
         o.events = h;
         o.event_count = k == 2 ? WORKERS - 1 : WORKERS; /* one is too few */
         up(&x, spec[k], true, KOFN_F64, &o);
@@ -275,7 +275,7 @@ static void exact_sums_say_so(void **state)
 #define ITERATIONS 25
 
 /* When regress_failing has its machines fail, the workers leave. */
-static size_t failures_as_events(const failures *f, kofn_happening *h)
+static size_t failures_as_events(const failures *f, kofn_fault_event *h)
 {
     bool gone[MACHINES] = {false};
     size_t n = 0;
@@ -287,7 +287,7 @@ static size_t failures_as_events(const failures *f, kofn_happening *h)
             if (gone[p] || kf_rng_uniform(&r) >= f->probability)
                 continue;
             gone[p] = true;
-            h[n++] = (kofn_happening){t, 0, KOFN_HAPPENING_LEAVE, p, 0};
+            h[n++] = (kofn_fault_event){t, 0, KOFN_FAULT_EVENT_LEAVE, p, 0};
         }
     return n;
 }
@@ -313,7 +313,7 @@ static void workers_fail_as_machines_do(void **state)
         kofn_matrix wa = {a, 7, 1, 1, KOFN_F64}, wb = {b, 7, 1, 1, KOFN_F64};
         kofn_matrix l = {labels, POINTS, 1, 1, KOFN_F64};
         kofn_regress_result ra, rb;
-        kofn_happening h[MACHINES];
+        kofn_fault_event h[MACHINES];
         kofn_options jo = KOFN_OPTIONS_INIT;
         kofn_regression *r;
         kofn_problem pb;

@@ -68,7 +68,7 @@ static kofn_nets_options options(class *c)
 }
 
 static void begin(class *c, const kofn_net_shape *s, const kofn_nets_options *o,
-                  const char *spec, bool sim, const kofn_weather *weather)
+                  const char *spec, bool sim, const kofn_faults *faults)
 {
     kofn_problem pb = {KOFN_STREAM, BATCH, 65, 24, s->dtype, false};
     kofn_port *port;
@@ -78,8 +78,8 @@ static void begin(class *c, const kofn_net_shape *s, const kofn_nets_options *o,
         c->net[i] = make_net(s);
     assert_ok(kofn_nets_new(&c->nets, c->net, NETS, &c->d.X, &c->d.y, o));
     assert_ok(kofn_plan_new(&c->plan, &pb, spec, 4, 7));
-    assert_ok(sim ? kofn_port_sim(&port, 4, weather)
-                  : kofn_port_threads(&port, 4, weather));
+    assert_ok(sim ? kofn_port_sim(&port, 4, faults)
+                  : kofn_port_threads(&port, 4, faults));
     assert_ok(kofn_open(&c->job, c->plan, port, NULL));
 }
 
@@ -117,13 +117,13 @@ static void assert_trained(const class *c, size_t i, const kofn_net_shape *s)
     kofn_net_free(plain);
 }
 
-static void train_five(const char *spec, bool sim, const kofn_weather *weather)
+static void train_five(const char *spec, bool sim, const kofn_faults *faults)
 {
     kofn_net_shape s = shape();
     class c = {.products = 0};
     kofn_nets_options o = options(&c);
 
-    begin(&c, &s, &o, spec, sim, weather);
+    begin(&c, &s, &o, spec, sim, faults);
     assert_ok(kofn_nets_train(c.nets, c.job));
     assert_int_equal(c.products, NETS * ITERATIONS * 8);
     assert_int_equal(c.over, NETS * ITERATIONS);
@@ -139,7 +139,7 @@ static void five_networks(void **state)
     static const char *const specs[] = {"dip:m=2,p=3,T=3,lambda=1",
                                         "polynomial:m=2,p=1", "uncoded",
                                         "idip:m=2,p=3,N=10,W=4"};
-    static const kofn_weather slow = {
+    static const kofn_faults slow = {
         .straggle = 0.3, .factor = 5, .clock = KOFN_CLOCK_MODELLED, .seed = 3};
 
     (void)state;

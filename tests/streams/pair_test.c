@@ -9,16 +9,15 @@
 
 static kofn_job *open_stream(kofn_plan **plan, const char *spec, size_t workers,
                              kofn_dtype dtype, bool sim,
-                             const kofn_weather *weather,
-                             const kofn_options *opt)
+                             const kofn_faults *faults, const kofn_options *opt)
 {
     kofn_problem pb = {KOFN_STREAM, 30, 20, 30, dtype, false};
     kofn_port *port;
     kofn_job *job;
 
     assert_ok(kofn_plan_new(plan, &pb, spec, workers, 7));
-    assert_ok(sim ? kofn_port_sim(&port, workers, weather)
-                  : kofn_port_threads(&port, workers, weather));
+    assert_ok(sim ? kofn_port_sim(&port, workers, faults)
+                  : kofn_port_threads(&port, workers, faults));
     assert_ok(kofn_open(&job, *plan, port, opt));
     return job;
 }
@@ -38,11 +37,11 @@ static const size_t shapes[COUNT][3] = {{30, 20, 30}, {31, 7, 29}, {1, 1, 1},
 /* Seven products of as many shapes, `ahead` of which are put before the first
  * is taken. */
 static void run_stream(const char *spec, size_t workers, kofn_dtype dtype,
-                       bool sim, const kofn_weather *weather,
+                       bool sim, const kofn_faults *faults,
                        const kofn_options *opt, size_t ahead)
 {
     kofn_plan *plan;
-    kofn_job *job = open_stream(&plan, spec, workers, dtype, sim, weather, opt);
+    kofn_job *job = open_stream(&plan, spec, workers, dtype, sim, faults, opt);
     kofn_plan_info info;
     pair a[COUNT];
 
@@ -97,7 +96,7 @@ static const char *const specs[] = {
 
 static void answers_are_those_of_blas(void **state)
 {
-    kofn_weather slow = {.straggle = 0.3, .seed = 4};
+    kofn_faults slow = {.straggle = 0.3, .seed = 4};
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
@@ -109,7 +108,7 @@ static void answers_are_those_of_blas(void **state)
 
 static void float32_has_its_own_error(void **state)
 {
-    kofn_weather slow = {.straggle = 0.3, .seed = 9};
+    kofn_faults slow = {.straggle = 0.3, .seed = 9};
     kofn_options o = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -120,7 +119,7 @@ static void float32_has_its_own_error(void **state)
 
 static void threads_compute_them_too(void **state)
 {
-    kofn_weather slow = {.straggle = 0.3, .factor = 2, .seed = 5};
+    kofn_faults slow = {.straggle = 0.3, .factor = 2, .seed = 5};
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
@@ -173,7 +172,7 @@ static void any_product_can_be_taken(void **state)
  * that are still at it have copies. */
 static void operands_are_the_callers_again(void **state)
 {
-    kofn_weather slow = {.straggle = 0.5, .factor = 3, .seed = 2};
+    kofn_faults slow = {.straggle = 0.5, .factor = 3, .seed = 2};
     kofn_plan *plan;
     kofn_job *job =
         open_stream(&plan, "dip:T=1", 4, KOFN_F64, false, &slow, NULL);
@@ -260,8 +259,8 @@ static void see(void *ud, const kofn_stream_round *r)
  * three tasks has three quarters of a product's work. */
 static void rounds_are_shown(void **state)
 {
-    const kofn_happening slow = {
-        .round = 1, .kind = KOFN_HAPPENING_SLOW, .worker = 2, .factor = 5};
+    const kofn_fault_event slow = {
+        .round = 1, .kind = KOFN_FAULT_EVENT_SLOW, .worker = 2, .factor = 5};
     kofn_options o = with_events(&slow, 1);
     kofn_plan *plan;
     kofn_job *job = open_stream(&plan, "dip:m=2,p=2,T=0,lambda=3", 4, KOFN_F64,
@@ -288,15 +287,15 @@ static void rounds_are_shown(void **state)
 
 static void workers_come_and_go(void **state)
 {
-    static const kofn_happening events[] = {
-        {.round = 2, .kind = KOFN_HAPPENING_LEAVE, .worker = 0},
+    static const kofn_fault_event events[] = {
+        {.round = 2, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 0},
         {.round = 3,
          .fraction = 0.3,
-         .kind = KOFN_HAPPENING_LEAVE,
+         .kind = KOFN_FAULT_EVENT_LEAVE,
          .worker = 1},
-        {.round = 4, .kind = KOFN_HAPPENING_JOIN},
-        {.round = 5, .kind = KOFN_HAPPENING_LEAVE, .worker = 2},
-        {.round = 6, .kind = KOFN_HAPPENING_LEAVE, .worker = 3},
+        {.round = 4, .kind = KOFN_FAULT_EVENT_JOIN},
+        {.round = 5, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 2},
+        {.round = 6, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 3},
     };
 
     (void)state;
@@ -310,9 +309,9 @@ static void workers_come_and_go(void **state)
 
 static void nobody_left_is_said(void **state)
 {
-    static const kofn_happening events[] = {
-        {.round = 2, .kind = KOFN_HAPPENING_LEAVE, .worker = 0},
-        {.round = 2, .kind = KOFN_HAPPENING_LEAVE, .worker = 1}};
+    static const kofn_fault_event events[] = {
+        {.round = 2, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 0},
+        {.round = 2, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 1}};
     kofn_options o = with_events(events, 2);
     kofn_plan *plan;
     kofn_job *job = open_stream(&plan, "dip:T=2", 2, KOFN_F64, true, NULL, &o);

@@ -369,7 +369,7 @@ static void who_hangs_is_given_up(void **state)
         s.core, &(kofn_event){.type = KOFN_EV_ALARM, .now = s.now}));
     drop_errands(&s, 2);
     while (kofn_core_next(s.core, &a)) {
-        if (a.type == KOFN_DO_GIVE_UP) {
+        if (a.type == KOFN_DO_EVICT) {
             assert_int_equal(a.worker, 2);
             s.here[2] = false;
             given_up = true;

@@ -99,7 +99,7 @@ static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
 
     if (st || m->type != KF_MSG_RESULT)
         return st;
-    y = kf_parcel_matrix(m->result);
+    y = kf_buffer_matrix(m->result);
     assert_int_equal(y->ld, y->cols);
     honest = as_doubles(y);
     if (c->liar[m->worker] && kf_rng_uniform(&c->r) < c->often)
@@ -237,7 +237,7 @@ static void within_floor(const run_of *x, const kofn_layout *L, const pair *a,
 
 static crooked *port_of(const run_of *x)
 {
-    kofn_weather w = {.seed = x->seed, .straggle = x->straggle, .factor = 3};
+    kofn_faults w = {.seed = x->seed, .straggle = x->straggle, .factor = 3};
     kf_rng r = kf_rng_stream(x->seed, KF_FOR_SAMPLE, 7, 7);
     uint32_t who[MEN];
     kofn_port *inner;
@@ -333,7 +333,7 @@ static void run_stream(run_of *x)
     kofn_plan_free(plan);
 }
 
-/* ---- one liar ------------------------------------------------- */
+/* ---- one liar ------------------------------------------------------------ */
 
 /* So many liars can be told from the others, whatever they do apart from each
  * other: one of four, two of six; of codes that have a row a worker and no more
@@ -464,8 +464,8 @@ static void see(void *ud, const kofn_stream_round *r)
  * products are right without it. */
 static void liars_are_left_out(void **state)
 {
-    const kofn_happening lies = {
-        .round = 1, .kind = KOFN_HAPPENING_CORRUPT, .worker = 2};
+    const kofn_fault_event lies = {
+        .round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 2};
     kofn_options o = with_events(&lies, 1);
     kofn_job *job;
     kofn_plan *plan;
@@ -518,10 +518,10 @@ static void what_cannot_be_compared_is_refused(void **state)
  * nobody to be compared with. */
 static void two_are_compared(void **state)
 {
-    static const kofn_happening events[] = {
-        {.round = 2, .kind = KOFN_HAPPENING_CORRUPT, .worker = 0},
-        {.round = 3, .kind = KOFN_HAPPENING_NORMAL, .worker = 0},
-        {.round = 4, .kind = KOFN_HAPPENING_LEAVE, .worker = 1}};
+    static const kofn_fault_event events[] = {
+        {.round = 2, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 0},
+        {.round = 3, .kind = KOFN_FAULT_EVENT_NORMAL, .worker = 0},
+        {.round = 4, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 1}};
     static const kofn_status want[] = {KOFN_OK, KOFN_CORRUPT, KOFN_OK,
                                        KOFN_TOOFEW};
     kofn_options o = with_events(events, 3);

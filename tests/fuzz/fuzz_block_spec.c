@@ -1,4 +1,4 @@
-/* fuzz_recipe.c -- recipes of blocks: those of the input, a good one of which
+/* fuzz_block_spec.c -- block specifications: those of the input, a good one of which
  * the input changes some bytes, and one that is made up; and a task for what is
  * taken.  fuzz-iterations: 400000 */
 #include "forge.h"
@@ -31,7 +31,7 @@ static void fill_columns(const kf_block *b, draw *d)
 }
 
 /* Every byte that may come has its place. */
-static void fill(const kf_recipe *r, draw *d)
+static void fill(const kf_block_spec *r, draw *d)
 {
     const kf_block *b = r->block;
 
@@ -66,7 +66,7 @@ static kofn_status ones(void *ctx, size_t part, size_t parts,
     return KOFN_OK;
 }
 
-static void cook(kf_recipe *r)
+static void cook(kf_block_spec *r)
 {
     static double zeros[4096];
     kofn_matrix A = {zeros, r->A_rows, r->A_cols, r->A_cols, r->block->dtype};
@@ -74,7 +74,7 @@ static void cook(kf_recipe *r)
 
     if (r->block->A || !A.rows || !A.cols || A.rows > 4096 / A.cols)
         return;
-    st = kf_recipe_cook(r, &A, NULL);
+    st = kf_block_spec_cook(r, &A, NULL);
     MUST(st == KOFN_OK || st == KOFN_SHAPE || st == KOFN_NOMEM);
 }
 
@@ -96,12 +96,12 @@ static void work(const kf_block *b, const kf_head *h)
     most = held + ((size_t)64 << 20); /* scratch */
     if (in.rows > 256 || in.cols > 256 || out.rows > 256 || out.cols > 256)
         return;
-    MUST(kf_parcel_new(&m.in, in.rows, in.cols, in.dtype) == KOFN_OK);
-    MUST(kf_parcel_new(&m.result, out.rows, out.cols, out.dtype) == KOFN_OK);
-    memset(m.in->m.data, 0, kf_parcel_bytes(m.in));
+    MUST(kf_buffer_new(&m.in, in.rows, in.cols, in.dtype) == KOFN_OK);
+    MUST(kf_buffer_new(&m.result, out.rows, out.cols, out.dtype) == KOFN_OK);
+    memset(m.in->m.data, 0, kf_buffer_bytes(m.in));
     kf_work_do(b, &m, NULL, NULL);
-    kf_parcel_drop(m.in);
-    kf_parcel_drop(m.result);
+    kf_buffer_drop(m.in);
+    kf_buffer_drop(m.result);
 }
 
 static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
@@ -109,12 +109,12 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     size_t before = held;
     kofn_status st;
-    kf_recipe r;
+    kf_block_spec r;
 
     o.memory = MEMORY;
     o.f = ones;
     most = held + MEMORY + 4096;
-    st = kf_recipe_read(&r, bytes, n, &o);
+    st = kf_block_spec_read(&r, bytes, n, &o);
     MUST(st == KOFN_OK || st == KOFN_FORMAT || st == KOFN_UNSUITED);
     if (st == KOFN_OK) {
         fill(&r, d);
@@ -122,7 +122,7 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
         cook(&r);
         if (task && kf_pieces_check(r.block) == KOFN_OK)
             work(r.block, task);
-        kf_recipe_free(&r);
+        kf_block_spec_free(&r);
         kf_block_drop(r.block);
     }
     most = SIZE_MAX;
@@ -144,15 +144,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read(f.p, f.n, &task, &d);
     d = (draw){data, size};
     s = &samples()[next(&d, BLOCKS)];
-    copy = malloc(s->recipe.n);
+    copy = malloc(s->block_spec.n);
     MUST(copy);
-    memcpy(copy, s->recipe.p, s->recipe.n);
+    memcpy(copy, s->block_spec.p, s->block_spec.n);
     while (d.left) {
-        size_t at = (next(&d, 256) + 256 * next(&d, 4)) % s->recipe.n;
+        size_t at = (next(&d, 256) + 256 * next(&d, 4)) % s->block_spec.n;
 
         copy[at] = (uint8_t)next(&d, 256);
     }
-    read(copy, s->recipe.n, NULL, &d);
+    read(copy, s->block_spec.n, NULL, &d);
     free(copy);
     return 0;
 }

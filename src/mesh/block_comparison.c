@@ -1,4 +1,4 @@
-/* witness.c -- blocks that others lend, where errors are looked for: do they agree?
+/* block_comparison.c -- blocks that others lend, where errors are looked for: do they agree?
  *
  * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is awaited
  * than determines the matrix, all that come are compared by the parities of the code,
@@ -19,7 +19,7 @@ typedef struct reading {
     kf_cache *cache;
     uint32_t *seat;
     kf_lent *lent; /* by seat; views */
-    kf_parcel **body;
+    kf_buffer **body;
     kf_source *source;
     uint32_t *bad;
     double *ones;
@@ -30,7 +30,7 @@ typedef struct reading {
 static void end(reading *r)
 {
     for (size_t i = 0; r->body && i < r->n; i++)
-        kf_parcel_drop(r->body[i]);
+        kf_buffer_drop(r->body[i]);
     kf_free(r->seat);
     kf_free(r->lent);
     kf_free(r->body);
@@ -71,7 +71,7 @@ static kofn_status begin(const kf_host *h, uint32_t operand, reading *r)
     r->cols = kf_extent_of(o->plan).cols;
     r->seat = kf_new(room, sizeof *r->seat);
     r->lent = kf_new(room, sizeof *r->lent);
-    r->body = kf_zero(room, sizeof(kf_parcel *));
+    r->body = kf_zero(room, sizeof(kf_buffer *));
     r->source = kf_new(room, sizeof *r->source);
     r->bad = kf_new(room, sizeof *r->bad);
     r->ones = kf_new(r->cols, sizeof *r->ones);
@@ -89,11 +89,11 @@ static kofn_status read_blocks(reading *r, bool velocity)
     for (size_t i = 0; i < r->n; i++) {
         const kf_block *b = r->lent[i].block;
 
-        kf_parcel_drop(r->body[i]);
+        kf_buffer_drop(r->body[i]);
         r->body[i] = NULL;
-        TRY(kf_parcel_new(&r->body[i], b->lanes * b->rows, b->cols, KOFN_F64));
+        TRY(kf_buffer_new(&r->body[i], b->lanes * b->rows, b->cols, KOFN_F64));
         if (velocity && !b->velocity)
-            memset(r->body[i]->m.data, 0, kf_parcel_bytes(r->body[i]));
+            memset(r->body[i]->m.data, 0, kf_buffer_bytes(r->body[i]));
         else
             TRY(kf_lent_read(b, velocity, 0, r->body[i]));
         r->source[i] = (kf_source){&r->body[i]->m, 0, b->rows};
@@ -128,7 +128,7 @@ static kofn_status compare(kf_host *h, const kf_mesh_operand *o, reading *r,
     kofn_status st;
 
     promise(h, r, &c);
-    TRY(kf_jury_weights(h, &c));
+    TRY(kf_comparison_weights(h, &c));
     TRY(read_blocks(r, velocity));
     TRY(kf_cache_parity(r->cache, d, &c.H, &c.q));
     TRY(kf_cache_hidden(r->cache, d, kf_check_few(&c, r->n, 0), &c.hidden));
@@ -169,7 +169,7 @@ static kofn_status judge(kf_host *h, uint32_t operand, reading *r,
         const kf_lent *l = &r->lent[found.bad[i]];
 
         if (i + found.doubted < found.count)
-            kf_jury_strike(h, l->from, l->seat);
+            kf_comparison_strike(h, l->from, l->seat);
         drop_lent(&h->changing, operand, l->seat);
     }
     if (st == KOFN_CORRUPT) /* nothing is to be had of these */

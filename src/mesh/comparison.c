@@ -1,4 +1,4 @@
-/* jury.c -- do the pieces of a group agree, and if not, whose are wrong?
+/* comparison.c -- do the pieces of a group agree, and if not, whose are wrong?
  *
  * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who is
  * wrong in more iterates than chance makes the others is not heard any more, as it
@@ -35,10 +35,10 @@ static kofn_status know_norms(kf_mesh_product *p)
 /* Nothing is multiplied where a matrix is read. */
 static kofn_status know_reading(kf_host *h)
 {
-    h->jury.input = kf_new(h->on->width, sizeof *h->jury.input);
-    for (size_t i = 0; h->jury.input && i < h->on->width; i++)
-        h->jury.input[i] = 1;
-    return h->jury.input ? KOFN_OK : KOFN_NOMEM;
+    h->comparison.input = kf_new(h->on->width, sizeof *h->comparison.input);
+    for (size_t i = 0; h->comparison.input && i < h->on->width; i++)
+        h->comparison.input[i] = 1;
+    return h->comparison.input ? KOFN_OK : KOFN_NOMEM;
 }
 
 static kofn_status know_input(kf_host *h)
@@ -47,7 +47,7 @@ static kofn_status know_input(kf_host *h)
     const kofn_matrix *part;
     size_t parts, rows, cols;
 
-    if (h->jury.input)
+    if (h->comparison.input)
         return KOFN_OK;
     if (h->on->reader)
         return know_reading(h);
@@ -56,24 +56,26 @@ static kofn_status know_input(kf_host *h)
     parts = cut ? h->messages.parts.count : 1;
     rows = cut ? h->messages.parts.rows : h->lowered->m.rows;
     cols = cut ? h->messages.parts.cols : h->lowered->m.cols;
-    h->jury.input = kf_new(left ? rows : cols, sizeof *h->jury.input);
-    if (!h->jury.input)
+    h->comparison.input =
+        kf_new(left ? rows : cols, sizeof *h->comparison.input);
+    if (!h->comparison.input)
         return KOFN_NOMEM;
-    return left
-               ? kf_data_scales_of_part_rows(part, parts, h->jury.input, rows)
-               : kf_data_scales_of_columns(part, parts, 1, h->jury.input, cols);
+    return left ? kf_data_scales_of_part_rows(part, parts, h->comparison.input,
+                                              rows)
+                : kf_data_scales_of_columns(part, parts, 1, h->comparison.input,
+                                            cols);
 }
 
-void kf_jury_forget(kf_host *h)
+void kf_comparison_forget(kf_host *h)
 {
-    kf_free(h->jury.input);
-    h->jury.input = NULL;
+    kf_free(h->comparison.input);
+    h->comparison.input = NULL;
 }
 
-void kf_jury_free(kf_host *h)
+void kf_comparison_free(kf_host *h)
 {
-    kf_jury_forget(h);
-    kf_free(h->jury.bad);
+    kf_comparison_forget(h);
+    kf_free(h->comparison.bad);
 }
 
 /* ---- a verdict ----------------------------------------------------------- */
@@ -82,7 +84,7 @@ static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
                                 size_t strips, kf_source *source)
 {
     for (size_t i = 0; i < t->decoder->seats; i++) {
-        kf_parcel *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
+        kf_buffer *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
 
         if (!p)
             return kf_fail(KOFN_STATE,
@@ -93,12 +95,12 @@ static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_jury_weights(kf_host *h, kf_check *c)
+kofn_status kf_comparison_weights(kf_host *h, kf_check *c)
 {
-    while (h->jury.secret == 0)
-        TRY(kf_host_random(&h->jury.secret, sizeof h->jury.secret));
-    c->secret = h->jury.secret;
-    c->number = h->jury.number++;
+    while (h->comparison.secret == 0)
+        TRY(kf_host_random(&h->comparison.secret, sizeof h->comparison.secret));
+    c->secret = h->comparison.secret;
+    c->number = h->comparison.number++;
     return KOFN_OK;
 }
 
@@ -114,7 +116,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
     cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
     TRY(know_input(h));
-    TRY(kf_jury_weights(h, c));
+    TRY(kf_comparison_weights(h, c));
     c->plan = h->on->plan;
     c->code = h->on->code;
     c->decoder = t->decoder;
@@ -123,8 +125,8 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     c->most = t->most;
     c->liars = t->liars;
     c->promised = t->promised;
-    c->row = left ? h->jury.input : rows;
-    c->col = left ? cols : h->jury.input;
+    c->row = left ? h->comparison.input : rows;
+    c->col = left ? cols : h->comparison.input;
     c->changes = h->changing.turn;
     return KOFN_OK;
 }
@@ -143,11 +145,11 @@ static kofn_status look(const kf_check *c, bool last, kf_found *found)
 
 /* ---- who it was ---------------------------------------------------------- */
 
-void kf_jury_strike(kf_host *h, kofn_peer peer, uint32_t seat)
+void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
     kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
 
-    h->jury.ours |= peer == KF_OURS;
+    h->comparison.ours |= peer == KF_OURS;
     if (!r)
         return;
     r->errs = true;
@@ -174,20 +176,20 @@ static bool judge_route(kf_host *h, kf_route *r)
     r->errs = r->right = false;
     if (kf_blame_suffices(&r->blame, h->opt.quarantine))
         return false; /* it was told already */
-    kf_blame_note(&r->blame, &h->jury.blame, wrong);
+    kf_blame_note(&r->blame, &h->comparison.blame, wrong);
     excluded = kf_blame_suffices(&r->blame, h->opt.quarantine);
     if (wrong)
         tell_who(h, r, excluded);
     if (excluded)
-        kf_blame_leave(&r->blame, &h->jury.blame);
+        kf_blame_leave(&r->blame, &h->comparison.blame);
     return excluded;
 }
 
-void kf_jury_advance(kf_host *h)
+void kf_comparison_advance(kf_host *h)
 {
     for (size_t i = 0; i < h->routes; i++)
         if (judge_route(h, &h->route[i]))
-            kf_audit_accuse(&h->audit, h->route[i].peer);
+            kf_mesh_freivalds_accuse(&h->freivalds, h->route[i].peer);
 }
 
 /* Is the piece of the i-th seat right, wrong for certain, or neither? */
@@ -201,7 +203,7 @@ static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
     while (k < found->count && found->bad[k] != i)
         k++;
     if (k + found->doubted < found->count)
-        kf_jury_strike(h, from, p->seat);
+        kf_comparison_strike(h, from, p->seat);
     else if (sure && k == found->count && r)
         r->right = true;
 }
@@ -233,24 +235,25 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
 }
 
-kofn_status kf_jury_check(kf_host *h, const kf_node_task *t, kf_node_event *ev)
+kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
+                                kf_node_event *ev)
 {
     size_t n = t->decoder->seats;
     kf_source *source = kf_new(n, sizeof *source);
     kf_found found = {.count = 0};
     kofn_status st = KOFN_OK;
 
-    while (h->jury.cap < n && !st)
-        st = kf_grow(&h->jury.bad, &h->jury.cap, h->jury.cap,
-                     sizeof *h->jury.bad);
-    found.bad = h->jury.bad;
+    while (h->comparison.cap < n && !st)
+        st = kf_grow(&h->comparison.bad, &h->comparison.cap, h->comparison.cap,
+                     sizeof *h->comparison.bad);
+    found.bad = h->comparison.bad;
     if (!source)
         st = KOFN_NOMEM;
     if (!st)
         st = judge(h, t, source, &found, &ev->verdict);
     kf_free(source);
     TRY(st);
-    h->jury.ours = false;
+    h->comparison.ours = false;
     if (ev->verdict == KOFN_OK || ev->verdict == KOFN_CORRUPT)
         judge_all(h, t, &found, ev->verdict == KOFN_OK);
     ev->bad = found.bad;
@@ -259,18 +262,18 @@ kofn_status kf_jury_check(kf_host *h, const kf_node_task *t, kf_node_event *ev)
     return KOFN_OK;
 }
 
-kofn_status kf_jury_appeal(kf_host *h, const kf_node_task *t)
+kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
 {
-    const kf_parcel *was = kf_host_piece(&h->now[t->group], h->seat);
-    kf_parcel *again;
+    const kf_buffer *was = kf_host_piece(&h->now[t->group], h->seat);
+    kf_buffer *again;
     bool same;
 
-    h->jury.ours = false;
+    h->comparison.ours = false;
     if (!h->program.change || h->seat == KOFN_NO_SEAT || !was)
         return KOFN_OK;
     TRY(kf_host_compute(h, h->on->of->block, h->seat, t->group, NULL, &again));
-    same = memcmp(was->m.data, again->m.data, kf_parcel_bytes(again)) == 0;
-    kf_parcel_drop(again);
+    same = memcmp(was->m.data, again->m.data, kf_buffer_bytes(again)) == 0;
+    kf_buffer_drop(again);
     if (!same) /* once */
         return KOFN_OK;
     h->changing.wrong++;

@@ -1,42 +1,42 @@
-/* weather.h -- what goes wrong, as drawn from a model, and workers under it. */
-#ifndef KF_WEATHER_H
-#define KF_WEATHER_H
+/* faults.h -- what goes wrong, as drawn from a model, and workers under it. */
+#ifndef KF_FAULTS_H
+#define KF_FAULTS_H
 
 #include "data/data.h"
 
-/* ---- weather (weather.c) ------------------------------------------------- */
+/* ---- fault model (faults.c) ---------------------------------------------- */
 
-double kf_weather_speed(const kofn_weather *w, uint32_t worker);
+double kf_faults_speed(const kofn_faults *w, uint32_t worker);
 /* Seconds that `seconds` of work become for this worker in this round.  A
  * delay comes once, with its first task. */
-double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
-                          unsigned round, bool first, double seconds);
+double kf_faults_stretch(const kofn_faults *w, uint32_t worker, unsigned round,
+                         bool first, double seconds);
 /* Does it take longer than usual in this round? */
-bool kf_weather_slow(const kofn_weather *w, uint32_t worker, unsigned round);
-bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task);
+bool kf_faults_slow(const kofn_faults *w, uint32_t worker, unsigned round);
+bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task);
 /* Seconds from its arrival to its departure; HUGE_VAL: stays. */
-double kf_weather_leave(const kofn_weather *w, uint32_t worker);
+double kf_faults_leave(const kofn_faults *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
-double kf_weather_gap(const kofn_weather *w, uint32_t i);
+double kf_faults_gap(const kofn_faults *w, uint32_t i);
 /* What a worker does with its block (kf_block_change); *count of the updates
  * that came to it: it may miss one, or a bit of its block may flip afterwards. */
-kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
-                              uint32_t *count, kf_block *b, const kf_msg *m);
+kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
+                             uint32_t *count, kf_block *b, const kf_msg *m);
 /* A bit flips, as an events file asks for; *count of those that did. */
-kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
-                            uint32_t *count, kf_block *b);
+kofn_status kf_faults_flip(const kofn_faults *w, uint32_t worker,
+                           uint32_t *count, kf_block *b);
 /* Make a result wrong, the same way for the same (seed, worker, task). */
-void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
-                        kofn_matrix *result);
-kofn_time kf_weather_nanoseconds(double seconds);
-bool kf_weather_fair(const kofn_weather *w);
+void kf_faults_corrupt(const kofn_faults *w, uint32_t worker, uint32_t task,
+                       kofn_matrix *result);
+kofn_time kf_faults_nanoseconds(double seconds);
+bool kf_faults_fair(const kofn_faults *w);
 
 /* Seconds: of a task that is never answered, which is left in the end. */
 #define KF_FOR_EVER 1e9
 
-/* A worker under the weather. */
+/* A worker under the fault model. */
 typedef struct kf_exposed {
-    const kofn_weather *weather;
+    const kofn_faults *faults;
     uint32_t worker;
     double factor; /* as staged by an events file */
     bool wrong;

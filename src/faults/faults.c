@@ -1,17 +1,17 @@
-/* weather.c -- what goes wrong, drawn from named streams.
+/* faults.c -- what goes wrong, drawn from named streams.
  *
  * Every draw depends on (seed, purpose, worker, round or task) alone, not on
  * what was drawn before: the same seed gives a worker the same fate whatever
  * the others do, on the simulator and on real threads.
  */
-#include "weather.h"
+#include "faults.h"
 
 #include "base/rng.h"
 
 #include <float.h>
 #include <stdlib.h>
 
-kofn_time kf_weather_nanoseconds(double seconds)
+kofn_time kf_faults_nanoseconds(double seconds)
 {
     double ns = seconds * 1e9;
 
@@ -20,13 +20,13 @@ kofn_time kf_weather_nanoseconds(double seconds)
     return ns < 9e18 ? (kofn_time)ns : KOFN_NEVER;
 }
 
-bool kf_weather_fair(const kofn_weather *w)
+bool kf_faults_fair(const kofn_faults *w)
 {
     return !(w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
              w->corrupt > 0 || w->flip > 0 || w->miss > 0 || w->pattern);
 }
 
-double kf_weather_speed(const kofn_weather *w, uint32_t worker)
+double kf_faults_speed(const kofn_faults *w, uint32_t worker)
 {
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_SPEED, worker, 0);
 
@@ -40,7 +40,7 @@ static double entry(const kofn_matrix *a, size_t i, size_t j)
 }
 
 /* In bursts: anew in one of so many rounds, and as the round before in others. */
-static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
+static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     for (;; round--) {
         kf_rng r = kf_rng_stream(w->seed, KF_FOR_STRAGGLE, worker, round);
@@ -52,7 +52,7 @@ static bool straggles(const kofn_weather *w, uint32_t worker, unsigned round)
 }
 
 /* Of a matrix that anybody may have made. */
-static double patterned(const kofn_weather *w, uint32_t worker, unsigned round)
+static double patterned(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     const kofn_matrix *a = w->pattern;
     double f;
@@ -63,14 +63,14 @@ static double patterned(const kofn_weather *w, uint32_t worker, unsigned round)
     return f > 0 ? f : 1;
 }
 
-bool kf_weather_slow(const kofn_weather *w, uint32_t worker, unsigned round)
+bool kf_faults_slow(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     return (w->straggle > 0 && straggles(w, worker, round)) ||
            patterned(w, worker, round) > 1;
 }
 
-double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
-                          unsigned round, bool first, double seconds)
+double kf_faults_stretch(const kofn_faults *w, uint32_t worker, unsigned round,
+                         bool first, double seconds)
 {
     double longer = patterned(w, worker, round);
 
@@ -84,21 +84,21 @@ double kf_weather_stretch(const kofn_weather *w, uint32_t worker,
     return seconds * (w->factor > 0 ? w->factor : 5);
 }
 
-bool kf_weather_corrupts(const kofn_weather *w, uint32_t worker, uint32_t task)
+bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task)
 {
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
 
     return w->corrupt > 0 && kf_rng_uniform(&r) < w->corrupt;
 }
 
-double kf_weather_leave(const kofn_weather *w, uint32_t worker)
+double kf_faults_leave(const kofn_faults *w, uint32_t worker)
 {
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_LEAVE, worker, 0);
 
     return w->leave > 0 ? kf_rng_exponential(&r) / w->leave : HUGE_VAL;
 }
 
-double kf_weather_gap(const kofn_weather *w, uint32_t i)
+double kf_faults_gap(const kofn_faults *w, uint32_t i)
 {
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_JOIN, i, 0);
 
@@ -134,8 +134,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
 
 /* Half of the time every number is wrong, else a single one: a bit of it has
  * flipped, or it is no number at all, or out of all proportion. */
-void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
-                        kofn_matrix *result)
+void kf_faults_corrupt(const kofn_faults *w, uint32_t worker, uint32_t task,
+                       kofn_matrix *result)
 {
     static const double wild[] = {(double)NAN, (double)INFINITY, -1e300, 1e30};
     kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
@@ -155,8 +155,8 @@ void kf_weather_corrupt(const kofn_weather *w, uint32_t worker, uint32_t task,
 
 /* ---- blocks -------------------------------------------------------------- */
 
-kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
-                              uint32_t *count, kf_block *b, const kf_msg *m)
+kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
+                             uint32_t *count, kf_block *b, const kf_msg *m)
 {
     kf_rng miss, flip;
     bool missed;
@@ -175,8 +175,8 @@ kofn_status kf_weather_change(const kofn_weather *w, uint32_t worker,
     return KOFN_OK;
 }
 
-kofn_status kf_weather_flip(const kofn_weather *w, uint32_t worker,
-                            uint32_t *count, kf_block *b)
+kofn_status kf_faults_flip(const kofn_faults *w, uint32_t worker,
+                           uint32_t *count, kf_block *b)
 {
     kf_rng r =
         kf_rng_stream(w->seed, KF_FOR_FLIP, worker, UINT32_MAX - (*count)++);
@@ -193,31 +193,31 @@ typedef struct field {
 } field;
 
 static const field fields[] = {
-    {"spread", offsetof(kofn_weather, spread), 0.999},
-    {"straggle", offsetof(kofn_weather, straggle), 1},
-    {"burst", offsetof(kofn_weather, burst), 1e4},
-    {"factor", offsetof(kofn_weather, factor), 1e6},
-    {"delay", offsetof(kofn_weather, delay), 1e6},
-    {"leave", offsetof(kofn_weather, leave), 1e9},
-    {"join", offsetof(kofn_weather, join), 1e9},
-    {"corrupt", offsetof(kofn_weather, corrupt), 1},
-    {"flip", offsetof(kofn_weather, flip), 1},
-    {"miss", offsetof(kofn_weather, miss), 1},
-    {"work", offsetof(kofn_weather, work), 1e6},
-    {"latency", offsetof(kofn_weather, latency), 1e6},
-    {"bandwidth", offsetof(kofn_weather, bandwidth), 1e18},
+    {"spread", offsetof(kofn_faults, spread), 0.999},
+    {"straggle", offsetof(kofn_faults, straggle), 1},
+    {"burst", offsetof(kofn_faults, burst), 1e4},
+    {"factor", offsetof(kofn_faults, factor), 1e6},
+    {"delay", offsetof(kofn_faults, delay), 1e6},
+    {"leave", offsetof(kofn_faults, leave), 1e9},
+    {"join", offsetof(kofn_faults, join), 1e9},
+    {"corrupt", offsetof(kofn_faults, corrupt), 1},
+    {"flip", offsetof(kofn_faults, flip), 1},
+    {"miss", offsetof(kofn_faults, miss), 1},
+    {"work", offsetof(kofn_faults, work), 1e6},
+    {"latency", offsetof(kofn_faults, latency), 1e6},
+    {"bandwidth", offsetof(kofn_faults, bandwidth), 1e18},
 };
 
-static kofn_status set_whole(kofn_weather *w, const char *value, size_t n)
+static kofn_status set_whole(kofn_faults *w, const char *value, size_t n)
 {
     if (n != 1 || (*value != '0' && *value != '1'))
-        return kf_fail(KOFN_INVAL, "weather: whole=%.*s is neither 0 nor 1",
+        return kf_fail(KOFN_INVAL, "faults: whole=%.*s is neither 0 nor 1",
                        (int)kf_min(n, 40), value);
     w->whole = *value == '1';
     return KOFN_OK;
 }
 
-static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
+static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
                              const char *value, size_t n)
 {
     char number[40], *end;
@@ -230,7 +230,7 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
             w->clock = KOFN_CLOCK_MEASURED;
         else
             return kf_fail(KOFN_INVAL,
-                           "weather: clock=%.*s is neither "
+                           "faults: clock=%.*s is neither "
                            "modelled nor measured",
                            (int)kf_min(n, 40), value);
         return KOFN_OK;
@@ -244,41 +244,41 @@ static kofn_status set_field(kofn_weather *w, const char *key, size_t k,
             continue;
         if (n == 0 || n >= sizeof number ||
             strspn(value, "+-0123456789.eE") < n)
-            return kf_fail(KOFN_INVAL, "weather: %s=%.*s is not a number",
+            return kf_fail(KOFN_INVAL, "faults: %s=%.*s is not a number",
                            f->name, (int)kf_min(n, 40), value);
         memcpy(number, value, n);
         number[n] = 0;
         x = strtod(number, &end);
         if (*end || !(x >= 0 && x <= f->max))
-            return kf_fail(KOFN_INVAL, "weather: %s=%s is outside 0..%g",
+            return kf_fail(KOFN_INVAL, "faults: %s=%s is outside 0..%g",
                            f->name, number, f->max);
         memcpy((char *)w + f->offset, &x, sizeof x);
         return KOFN_OK;
     }
     return kf_fail(
         KOFN_INVAL,
-        "weather has no \"%.*s\"; it takes spread, "
+        "faults has no \"%.*s\"; it takes spread, "
         "straggle, burst, factor, delay, leave, join, corrupt, flip, miss, "
         "clock, work, latency, bandwidth, whole",
         (int)kf_min(k, 40), key);
 }
 
-kofn_status kofn_weather_parse(kofn_weather *w, const char *text)
+kofn_status kofn_faults_parse(kofn_faults *w, const char *text)
 {
-    kofn_weather now = *w;
+    kofn_faults now = *w;
 
     while (*text) {
         size_t n = strcspn(text, ","), key = strcspn(text, "=,");
 
         if (key == n)
             return kf_fail(KOFN_INVAL,
-                           "weather: \"%.*s\" is not of the form "
+                           "faults: \"%.*s\" is not of the form "
                            "key=value",
                            (int)kf_min(n, 40), text);
         TRY(set_field(&now, text, key, text + key + 1, n - key - 1));
         text += n;
         if (*text == ',' && !*++text)
-            return kf_fail(KOFN_INVAL, "weather: a comma with nothing after");
+            return kf_fail(KOFN_INVAL, "faults: a comma with nothing after");
     }
     *w = now;
     return KOFN_OK;

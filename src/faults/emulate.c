@@ -1,6 +1,6 @@
-/* emulate.c -- a worker's work under the weather: slowed, delayed, made
+/* emulate.c -- a worker's work under the fault model: slowed, delayed, made
  * wrong. */
-#include "weather.h"
+#include "faults.h"
 
 #include "base/clock.h"
 #include "data/kernel.h"
@@ -24,21 +24,20 @@ kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
         return kf_fail(KOFN_STATE, "there is no block to work on");
     st = kf_work_with(b, m, x->own, x->stopped, x->ud);
     *took = now(x) - began;
-    if (!st && (x->factor != 1 || !kf_weather_fair(x->weather))) {
+    if (!st && (x->factor != 1 || !kf_faults_fair(x->faults))) {
         double real = (double)*took * 1e-9, wanted = real;
 
-        wanted *= x->factor / kf_weather_speed(x->weather, x->worker);
-        wanted = kf_weather_stretch(x->weather, x->worker, m->round,
-                                    x->round != m->round, wanted);
+        wanted *= x->factor / kf_faults_speed(x->faults, x->worker);
+        wanted = kf_faults_stretch(x->faults, x->worker, m->round,
+                                   x->round != m->round, wanted);
         x->round = m->round;
         if (wanted > real)
             x->sleep_for(x->ud, fmin(wanted - real, KF_FOR_EVER));
-        *took = kf_weather_nanoseconds(wanted);
+        *took = kf_faults_nanoseconds(wanted);
         if (wanted >= KF_FOR_EVER || x->stopped(x->ud))
             st = KOFN_AGAIN;
     }
-    if (!st &&
-        (x->wrong || kf_weather_corrupts(x->weather, x->worker, m->task)))
-        kf_weather_corrupt(x->weather, x->worker, m->task, &m->result->m);
+    if (!st && (x->wrong || kf_faults_corrupts(x->faults, x->worker, m->task)))
+        kf_faults_corrupt(x->faults, x->worker, m->task, &m->result->m);
     return st;
 }

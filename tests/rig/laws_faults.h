@@ -1,8 +1,8 @@
-/* laws_weather.h -- laws 5 and 9: whatever the weather, a round ends with the
+/* laws_faults.h -- laws 5 and 9: whatever the fault model, a round ends with the
  * right answer or a status that says why not, and its journal replays.  The
  * same wherever workers are. */
-#ifndef KF_TEST_LAWS_WEATHER_H
-#define KF_TEST_LAWS_WEATHER_H
+#ifndef KF_TEST_LAWS_FAULTS_H
+#define KF_TEST_LAWS_FAULTS_H
 
 #include "laws_rig.h"
 
@@ -10,30 +10,30 @@
 
 #include <unistd.h>
 
-#define HAPPENINGS 24
+#define FAULT_EVENTS 24
 #define ROUNDS 5
 
 /* Workers are only sent away while they are there. */
-static inline size_t random_happenings(kofn_happening *h, size_t workers,
-                                       kf_rng *r)
+static inline size_t random_fault_events(kofn_fault_event *h, size_t workers,
+                                         kf_rng *r)
 {
     static const double at[] = {0, 0.1, 0.25, 0.5, 0.75, 0.9, 1};
     bool gone[64] = {false};
     size_t n = 0, there = workers;
 
     for (unsigned round = 1; round <= ROUNDS; round++)
-        for (size_t f = 0; f < 7 && n < HAPPENINGS; f++) {
-            kofn_happening_kind kind =
-                (kofn_happening_kind)(1 + kf_rng_below(r, 4));
+        for (size_t f = 0; f < 7 && n < FAULT_EVENTS; f++) {
+            kofn_fault_event_kind kind =
+                (kofn_fault_event_kind)(1 + kf_rng_below(r, 4));
             uint32_t who = (uint32_t)kf_rng_below(r, there);
 
             if (kf_rng_below(r, 2) ||
-                (gone[who] && kind != KOFN_HAPPENING_JOIN))
+                (gone[who] && kind != KOFN_FAULT_EVENT_JOIN))
                 continue;
-            h[n++] = (kofn_happening){round, at[f], kind, who,
-                                      1 + (double)kf_rng_below(r, 9)};
-            gone[who] |= kind == KOFN_HAPPENING_LEAVE;
-            there += kind == KOFN_HAPPENING_JOIN;
+            h[n++] = (kofn_fault_event){round, at[f], kind, who,
+                                        1 + (double)kf_rng_below(r, 9)};
+            gone[who] |= kind == KOFN_FAULT_EVENT_LEAVE;
+            there += kind == KOFN_FAULT_EVENT_JOIN;
         }
     return n;
 }
@@ -42,17 +42,18 @@ static inline size_t random_happenings(kofn_happening *h, size_t workers,
  * closed, where there is something to do. */
 typedef struct site {
     bool simulated;
-    bool staged; /* joins are in the coordinator's hand, not in the weather's */
+    bool
+        staged; /* joins are in the coordinator's hand, not in the fault model's */
     kofn_port *(*open)(const rig *x, const rig_kind *kind,
-                       const kofn_weather *weather);
+                       const kofn_faults *faults);
     void (*close)(void);
 } site;
 
-static inline kofn_weather random_weather(const site *on, kf_rng *r)
+static inline kofn_faults random_faults(const site *on, kf_rng *r)
 {
     bool sim = on->simulated;
     double fast = sim ? 1e4 : 20; /* rounds last that much less */
-    kofn_weather w = {.seed = kf_rng_u64(r)};
+    kofn_faults w = {.seed = kf_rng_u64(r)};
 
     if (kf_rng_below(r, 2))
         w.spread = 0.5;
@@ -319,14 +320,14 @@ static inline unsigned one_by_one(rig *x, const promise *of)
     return over;
 }
 
-/* Whatever the weather, and however many products are open. */
-static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
-                               const site *on)
+/* Whatever the fault model, and however many products are open. */
+static inline void any_faults(const point *at, const kofn_plan *p, kf_rng *r,
+                              const site *on)
 {
-    kofn_happening events[HAPPENINGS + 1];
-    kofn_weather weather = random_weather(on, r);
+    kofn_fault_event events[FAULT_EVENTS + 1];
+    kofn_faults faults = random_faults(on, r);
     kofn_options o = random_options(p, r);
-    char path[] = "laws_weather.XXXXXX";
+    char path[] = "laws_faults.XXXXXX";
     int fd = mkstemp(path);
     size_t most = kf_rng_below(r, 2) ? 1 : 2 + kf_rng_below(r, 3);
     unsigned over;
@@ -342,13 +343,14 @@ static inline void any_weather(const point *at, const kofn_plan *p, kf_rng *r,
         of.corrupt = (liars)kf_rng_below(r, 3);
     if (of.corrupt == LIARS_ONE)
         events[o.event_count++] =
-            (kofn_happening){1, 0, KOFN_HAPPENING_CORRUPT,
-                             (uint32_t)kf_rng_below(r, at->workers), 0};
+            (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT,
+                               (uint32_t)kf_rng_below(r, at->workers), 0};
     if (of.corrupt == LIARS_MANY)
-        weather.corrupt = 0.1;
-    o.event_count += random_happenings(events + o.event_count, at->workers, r);
+        faults.corrupt = 0.1;
+    o.event_count +=
+        random_fault_events(events + o.event_count, at->workers, r);
     job_inputs(&x, at, &kind);
-    assert_ok(kofn_open(&x.job, p, on->open(&x, &kind, &weather), &o));
+    assert_ok(kofn_open(&x.job, p, on->open(&x, &kind, &faults), &o));
     check(rig_place(&x) == KOFN_OK);
     over = most > 1 ? several_open(&x, most, &of, r) : one_by_one(&x, &of);
     kofn_close(x.job);

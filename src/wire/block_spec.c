@@ -1,6 +1,6 @@
-/* recipe.c -- what a block is made of, as it travels.
+/* block_spec.c -- what a block is made of, as it travels.
  *
- * A worker gets the recipe first.  One that can read the operand itself makes
+ * A worker gets the block specification first.  One that can read the operand itself makes
  * its block from that, and only these coefficients have travelled; the others
  * ask for the block's numbers piece by piece.
  */
@@ -8,7 +8,7 @@
 
 enum { DENSE, SPARSE, SUM, EMPTY, KINDS };
 
-#define SOURCE_MOST (sizeof((kf_recipe *)0)->source - 1)
+#define SOURCE_MOST (sizeof((kf_block_spec *)0)->source - 1)
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -189,8 +189,8 @@ static kofn_status write_block(const kf_block *b, const char *source,
                        : write_dense(b, out);
 }
 
-kofn_status kf_recipe_write(const kf_block *b, const char *source,
-                            kf_bytes *out)
+kofn_status kf_block_spec_write(const kf_block *b, const char *source,
+                                kf_bytes *out)
 {
     const char *name = b->next ? NULL : source;
 
@@ -225,7 +225,7 @@ static void get(reader *r, void *into, size_t n)
     r->left -= n;
 }
 
-/* A number of at most `most`, or the recipe is broken. */
+/* A number of at most `most`, or the block specification is broken. */
 static size_t number(reader *r, size_t most)
 {
     unsigned char little[8];
@@ -257,7 +257,7 @@ static bool spend(reader *r, size_t bytes)
 }
 
 /* n things of `size` bytes, if they may be had and at least `each` bytes of
- * the recipe stand for one; each == 0: nothing stands for them. */
+ * the block specification stand for one; each == 0: nothing stands for them. */
 static void *make(reader *r, size_t n, size_t size, size_t each)
 {
     size_t bytes;
@@ -278,17 +278,18 @@ static kofn_status malformed(const reader *r)
                        "worker may spend; give it more memory, or have A cut "
                        "finer",
                        r->short_of);
-    return kf_fail(KOFN_FORMAT, "the recipe of a block makes no sense");
+    return kf_fail(KOFN_FORMAT,
+                   "the block specification of a block makes no sense");
 }
 
 /* Rows of coefficients over the grid. */
-static kofn_status read_rows(reader *r, kf_recipe *out, size_t n)
+static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
 {
     size_t grid = out->grid_rows * out->grid_cols, held = 0;
     uint32_t *col;
     double *val;
 
-    /* what is left of the recipe bounds the number of coefficients */
+    /* what is left of the block specification bounds the number of coefficients */
     out->row = make(r, n, sizeof *out->row, sizeof(uint64_t));
     out->numbers = make(r, r->left / 16 + 1, 12, 0);
     if (!out->row || !out->numbers)
@@ -313,7 +314,7 @@ static kofn_status read_rows(reader *r, kf_recipe *out, size_t n)
 }
 
 /* Parts beyond the operand's edge are zero, and so are lanes made of them. */
-static bool zero_lane(const kf_recipe *r, const kf_row *row)
+static bool zero_lane(const kf_block_spec *r, const kf_row *row)
 {
     for (size_t e = 0; e < row->n; e++)
         if (row->col[e] % r->grid_rows * r->part_rows < r->A_rows &&
@@ -340,7 +341,7 @@ static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
     return KOFN_OK;
 }
 
-static kofn_status read_empty(reader *r, kf_recipe *out)
+static kofn_status read_empty(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
     size_t full = 0;
@@ -361,7 +362,7 @@ static kofn_status read_empty(reader *r, kf_recipe *out)
     return r->broken ? malformed(r) : make_lanes(r, b, full);
 }
 
-static kofn_status read_dense(reader *r, kf_recipe *out)
+static kofn_status read_dense(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
     size_t inner, full = 0;
@@ -397,7 +398,7 @@ static kofn_status read_dense(reader *r, kf_recipe *out)
     return make_lanes(r, b, full);
 }
 
-static kofn_status read_sparse(reader *r, kf_recipe *out)
+static kofn_status read_sparse(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
     size_t rows, ends, weights;
@@ -463,7 +464,7 @@ static kofn_status find_function(reader *r, kf_subset *s,
 }
 
 /* Room for the rows of its parts, which are known. */
-static kofn_status make_rows(reader *r, kf_recipe *out, kf_subset *s)
+static kofn_status make_rows(reader *r, kf_block_spec *out, kf_subset *s)
 {
     const kf_block *b = out->block;
     size_t most, bytes;
@@ -487,7 +488,7 @@ static kofn_status make_rows(reader *r, kf_recipe *out, kf_subset *s)
     return KOFN_OK;
 }
 
-static kofn_status read_sum(reader *r, kf_recipe *out,
+static kofn_status read_sum(reader *r, kf_block_spec *out,
                             const kofn_serve_options *opt)
 {
     kf_block *b = out->block;
@@ -527,7 +528,7 @@ static kofn_status read_sum(reader *r, kf_recipe *out,
     return make_rows(r, out, s);
 }
 
-static void read_source(reader *r, kf_recipe *out)
+static void read_source(reader *r, kf_block_spec *out)
 {
     size_t n = number(r, SOURCE_MOST);
 
@@ -541,7 +542,7 @@ static void read_source(reader *r, kf_recipe *out)
             (unsigned char)out->source[i] < ' ' || out->source[i] == 0x7f;
 }
 
-static kofn_status read_block(reader *r, kf_recipe *out,
+static kofn_status read_block(reader *r, kf_block_spec *out,
                               const kofn_serve_options *opt)
 {
     kf_block *b = out->block;
@@ -562,20 +563,20 @@ static kofn_status read_block(reader *r, kf_recipe *out,
     return r->broken ? malformed(r) : KOFN_OK;
 }
 
-static kofn_status read_one(reader *r, kf_recipe *out,
+static kofn_status read_one(reader *r, kf_block_spec *out,
                             const kofn_serve_options *opt)
 {
     kofn_status st;
 
-    *out = (kf_recipe){.block = kf_zero(1, sizeof *out->block)};
+    *out = (kf_block_spec){.block = kf_zero(1, sizeof *out->block)};
     if (!out->block)
         return KOFN_NOMEM;
     atomic_init(&out->block->refs, 1);
     st = read_block(r, out, opt);
     if (st) {
         kf_block_drop(out->block);
-        kf_recipe_free(out);
-        *out = (kf_recipe){0};
+        kf_block_spec_free(out);
+        *out = (kf_block_spec){0};
     }
     return st;
 }
@@ -584,22 +585,22 @@ static kofn_status read_one(reader *r, kf_recipe *out,
 static kofn_status read_others(reader *r, kf_block *last,
                                const kofn_serve_options *opt)
 {
-    kf_recipe next;
+    kf_block_spec next;
 
     for (size_t n = 1; r->left > 0; n++, last = last->next) {
         if (n == KOFN_OPERANDS_MOST || !spend(r, sizeof *last))
             return malformed(r);
         TRY(read_one(r, &next, opt));
         last->next = next.block;
-        kf_recipe_free(&next);
+        kf_block_spec_free(&next);
         if (last->subset || last->next->subset) /* one that is alone */
             return malformed(r);
     }
     return KOFN_OK;
 }
 
-kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
-                           const kofn_serve_options *opt)
+kofn_status kf_block_spec_read(kf_block_spec *out, const void *bytes, size_t n,
+                               const kofn_serve_options *opt)
 {
     reader r = {bytes, n, opt->memory ? opt->memory : SIZE_MAX, 0, false};
     kofn_status st;
@@ -608,8 +609,8 @@ kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
     st = read_others(&r, out->block, opt);
     if (st) {
         kf_block_drop(out->block);
-        kf_recipe_free(out);
-        *out = (kf_recipe){0};
+        kf_block_spec_free(out);
+        *out = (kf_block_spec){0};
         return st;
     }
     out->sections = kf_wire_sections(out->block);
@@ -617,7 +618,7 @@ kofn_status kf_recipe_read(kf_recipe *out, const void *bytes, size_t n,
     return KOFN_OK;
 }
 
-void kf_recipe_free(kf_recipe *r)
+void kf_block_spec_free(kf_block_spec *r)
 {
     kf_free(r->row);
     kf_free(r->numbers);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 typedef struct item {
-    kofn_happening h;
+    kofn_fault_event h;
     size_t line; /* lines of the same moment keep their order */
 } item;
 
@@ -27,11 +27,11 @@ typedef struct reader {
 
 static const struct {
     const char *word;
-    kofn_happening_kind kind;
+    kofn_fault_event_kind kind;
 } words[] = {
-    {"leave", KOFN_HAPPENING_LEAVE},     {"join", KOFN_HAPPENING_JOIN},
-    {"slow", KOFN_HAPPENING_SLOW},       {"normal", KOFN_HAPPENING_NORMAL},
-    {"corrupt", KOFN_HAPPENING_CORRUPT}, {"flip", KOFN_HAPPENING_FLIP},
+    {"leave", KOFN_FAULT_EVENT_LEAVE},     {"join", KOFN_FAULT_EVENT_JOIN},
+    {"slow", KOFN_FAULT_EVENT_SLOW},       {"normal", KOFN_FAULT_EVENT_NORMAL},
+    {"corrupt", KOFN_FAULT_EVENT_CORRUPT}, {"flip", KOFN_FAULT_EVENT_FLIP},
 };
 
 static kofn_status wrong(const reader *r, const char *what, const char *word)
@@ -56,7 +56,7 @@ static void next_word(const char **at, const char *end, char *word, size_t size)
 }
 
 static kofn_status parse_when(const reader *r, const char *word,
-                              kofn_happening *h, size_t rounds)
+                              kofn_fault_event *h, size_t rounds)
 {
     size_t whole = strspn(word, "0123456789"), part;
     unsigned long round;
@@ -79,7 +79,7 @@ static kofn_status parse_when(const reader *r, const char *word,
 }
 
 static kofn_status parse_worker(const reader *r, const char *word,
-                                kofn_happening *h)
+                                kofn_fault_event *h)
 {
     size_t n = strspn(word, "0123456789");
 
@@ -94,7 +94,7 @@ static kofn_status parse_worker(const reader *r, const char *word,
 }
 
 static kofn_status parse_factor(const reader *r, const char *word,
-                                kofn_happening *h)
+                                kofn_fault_event *h)
 {
     char *end;
 
@@ -112,7 +112,7 @@ static kofn_status parse_factor(const reader *r, const char *word,
 static kofn_status parse_line(reader *r, const char *at, const char *end,
                               size_t rounds)
 {
-    kofn_happening h = {0};
+    kofn_fault_event h = {0};
     char word[64];
     size_t i = 0;
 
@@ -127,11 +127,11 @@ static kofn_status parse_line(reader *r, const char *at, const char *end,
         return wrong(
             r, "not one of leave, join, slow, normal, corrupt, flip:", word);
     h.kind = words[i].kind;
-    if (h.kind != KOFN_HAPPENING_JOIN) {
+    if (h.kind != KOFN_FAULT_EVENT_JOIN) {
         next_word(&at, end, word, sizeof word);
         TRY(parse_worker(r, word, &h));
     }
-    if (h.kind == KOFN_HAPPENING_SLOW) {
+    if (h.kind == KOFN_FAULT_EVENT_SLOW) {
         next_word(&at, end, word, sizeof word);
         TRY(parse_factor(r, word, &h));
     }
@@ -162,9 +162,9 @@ static kofn_status check_workers(const reader *r, size_t workers)
     kofn_status st = gone ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < r->count && !st; i++) {
-        const kofn_happening *h = &r->list[i].h;
+        const kofn_fault_event *h = &r->list[i].h;
 
-        if (h->kind == KOFN_HAPPENING_JOIN)
+        if (h->kind == KOFN_FAULT_EVENT_JOIN)
             there++;
         else if (h->worker >= there)
             st = kf_fail(KOFN_FORMAT,
@@ -174,7 +174,7 @@ static kofn_status check_workers(const reader *r, size_t workers)
         else if (gone[h->worker])
             st = kf_fail(KOFN_FORMAT, "%s, line %zu: worker %u has left before",
                          r->name, r->list[i].line, h->worker);
-        else if (h->kind == KOFN_HAPPENING_LEAVE)
+        else if (h->kind == KOFN_FAULT_EVENT_LEAVE)
             gone[h->worker] = 1;
     }
     kf_free(gone);
@@ -200,7 +200,7 @@ static kofn_status parse_all(reader *r, size_t workers, size_t rounds)
 }
 
 static kofn_status parse(reader r, size_t workers, size_t rounds,
-                         kofn_happening **out, size_t *count)
+                         kofn_fault_event **out, size_t *count)
 {
     kofn_status st = parse_all(&r, workers, rounds);
 
@@ -216,7 +216,7 @@ static kofn_status parse(reader r, size_t workers, size_t rounds,
     return st;
 }
 
-kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
+kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                               const char *text, size_t length, size_t workers,
                               size_t rounds)
 {
@@ -225,7 +225,7 @@ kofn_status kofn_events_parse(kofn_happening **out, size_t *count,
     return parse(r, workers, rounds, out, count);
 }
 
-void kofn_events_free(kofn_happening *events)
+void kofn_events_free(kofn_fault_event *events)
 {
     kf_free(events);
 }
@@ -233,7 +233,7 @@ void kofn_events_free(kofn_happening *events)
 /* An events file is written by hand: a megabyte is a mistake. */
 #define MAX_FILE ((size_t)1 << 20)
 
-kofn_status kofn_events_read(kofn_happening **out, size_t *count,
+kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                              const char *path, size_t workers, size_t rounds)
 {
     FILE *f = fopen(path, "rb");

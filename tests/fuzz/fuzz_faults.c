@@ -1,4 +1,4 @@
-/* fuzz_weather.c -- weather strings, and those of patterns.  fuzz-iterations: 300000 */
+/* fuzz_faults.c -- fault model strings, and those of patterns.  fuzz-iterations: 300000 */
 #include <kofn.h>
 
 #include <stdint.h>
@@ -32,7 +32,7 @@ static void look_at_pattern(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    kofn_weather w = {.seed = 7}, before = w;
+    kofn_faults w = {.seed = 7}, before = w;
     char text[300];
     kofn_status st;
 
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     text[size] = 0;
-    st = kofn_weather_parse(&w, text);
+    st = kofn_faults_parse(&w, text);
     must(st == KOFN_OK || st == KOFN_INVAL);
     look_at_pattern(text);
     if (st) { /* nothing is changed by a string that is refused */

@@ -35,13 +35,13 @@ listening() {
     return 1
 }
 
-# refusals N: so many reach those who are mute, perhaps after the coordinator ended.
+# refusals N: so many reach those who are unresponsive, perhaps after the coordinator ended.
 refusals() {
     for _ in $(seq 6000); do
-        [ "$(grep -c refused mute)" -ne "$1" ] || return 0
+        [ "$(grep -c refused unresponsive)" -ne "$1" ] || return 0
         sleep 0.1
     done
-    cat mute err
+    cat unresponsive err
     return 1
 }
 
@@ -63,13 +63,13 @@ honest() {
 @test "one that never answers is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 60
     honest 2
-    timeout 600 "$KOFN_MUTE" "$at" 100 work >mute &
+    timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 work >unresponsive &
     wait "$coordinator"
     right
 
     tcp -n 3 -s uncoded --below refuse --lease 1
     honest 2
-    timeout 600 "$KOFN_MUTE" "$at" 100 work >mute &
+    timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 work >unresponsive &
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
@@ -82,13 +82,13 @@ honest() {
 @test "one that never stores its block is done without over TCP, or named where it cannot be" {
     tcp -n 3 -s mds:k=2 --below refuse --lease 15
     honest 2
-    timeout 600 "$KOFN_MUTE" "$at" 100 store >mute &
+    timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store >unresponsive &
     wait "$coordinator"
     right
 
     tcp -n 3 -s mds:k=2 --below refuse --lease 0.5
     honest 1
-    timeout 600 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store 2 >unresponsive &
     status=0
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
@@ -98,10 +98,10 @@ honest() {
 }
 
 # bats test_tags=night
-@test "a round that pauses goes on when somebody comes in the place of who is mute" {
+@test "a round that pauses goes on when somebody comes in the place of who is unresponsive" {
     tcp -n 3 -s mds:k=2 --lease 1
     honest 1
-    timeout 600 "$KOFN_MUTE" "$at" 100 store 2 >mute &
+    timeout 600 "$KOFN_UNRESPONSIVE" "$at" 100 store 2 >unresponsive &
     for _ in $(seq 600); do
         [ "$(grep -c "is given up" err)" -lt 2 ] || break
         sleep 0.1
@@ -112,7 +112,7 @@ honest() {
 }
 
 # bats test_tags=night
-@test "who is mute among the processes of this machine is given up" {
+@test "who is unresponsive among the processes of this machine is given up" {
     export TMPDIR=$PWD
     for how in work store; do
         # Whoever comes by its socket is a joiner as any other.
@@ -124,10 +124,10 @@ honest() {
             at=$(ls -d kofn.*/socket 2>/dev/null) && break
             sleep 0.1
         done
-        timeout 600 "$KOFN_MUTE" "ipc://$PWD/$at" 100 "$how" >mute
+        timeout 600 "$KOFN_UNRESPONSIVE" "ipc://$PWD/$at" 100 "$how" >unresponsive
         wait "$coordinator"
         right
         json 'o["status"] == "ok" and o["joined"] >= 1' <out.json
-        grep -Eq "refused|dismissed" mute
+        grep -Eq "refused|dismissed" unresponsive
     done
 }

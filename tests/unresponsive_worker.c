@@ -1,4 +1,4 @@
-/* mute_worker ADDRESS SECONDS work|store [COUNT] -- COUNT workers that are
+/* unresponsive_worker ADDRESS SECONDS work|store [COUNT] -- COUNT workers that are
  * connected, with signs of life, and answer no task; or do not even store their
  * blocks.  They end when they are refused or dismissed, and say which. */
 #include <kofn.h>

@@ -1,4 +1,4 @@
-/* mute_test.c -- workers that are there, say so, and never answer, or never
+/* unresponsive_test.c -- workers that are there, say so, and never answer, or never
  * have a block: a thread of theirs is stuck.  They are given up and named, on
  * threads and by packets, and nothing of what they owe is kept. */
 #include "fleet.h"
@@ -102,7 +102,7 @@ static void the_round_ends_and_names_it(void **state)
         assert_int_equal(next_round(&s, &rep), KOFN_TOOFEW);
         assert_true(atomic_load(&s.t.sprung));
         assert_non_null(strstr(kofn_errmsg(), "worker 2 was given up"));
-        assert_int_equal(rep.states[2], KOFN_WORKER_MUTE);
+        assert_int_equal(rep.states[2], KOFN_WORKER_UNRESPONSIVE);
         assert_int_equal(s.told, packets);
         stuck_down(&s);
     }
@@ -137,7 +137,7 @@ static void rounds_go_on_and_keep_nothing(void **state)
             assert_at_most(rig_error(&s.t.r), 1e-10);
             rounds++;
             for (size_t i = 0; i < rep.workers; i++)
-                named += rep.states[i] == KOFN_WORKER_MUTE;
+                named += rep.states[i] == KOFN_WORKER_UNRESPONSIVE;
             for (size_t i = 0; packets && i < N; i++)
                 kept = kf_max(kept, rooms(s.p->worker[i]));
         }
@@ -175,17 +175,17 @@ static void what_is_remembered_is_bounded(void **state)
 
 typedef struct silence {
     const char *spec;
-    size_t honest, mute;
+    size_t honest, unresponsive;
     bool asks; /* for one piece of its block, before it is silent */
     kofn_below below;
 } silence;
 
-typedef struct mute {
+typedef struct unresponsive {
     kofn_transport *t;
     bool asked;
-} mute;
+} unresponsive;
 
-static void mute_say(mute *m, kofn_peer to, const kf_head *h)
+static void unresponsive_say(unresponsive *m, kofn_peer to, const kf_head *h)
 {
     unsigned char head[KF_HEAD];
 
@@ -194,24 +194,24 @@ static void mute_say(mute *m, kofn_peer to, const kf_head *h)
 }
 
 /* All that it does: say hello, and perhaps ask once. */
-static void mute_turn(mute *m, bool asks)
+static void unresponsive_turn(unresponsive *m, bool asks)
 {
     kofn_packet p;
     kf_head h;
 
     while (m->t->wait(m->t, 0, &p) == KOFN_OK) {
         if (p.what == KOFN_CAME)
-            mute_say(m, p.peer, &(kf_head){.type = KF_WIRE_HELLO});
+            unresponsive_say(m, p.peer, &(kf_head){.type = KF_WIRE_HELLO});
         if (p.what != KOFN_PACKET)
             continue;
         assert_ok(kf_head_read(&h, p.head, p.head_bytes));
         if (h.type == KF_WIRE_STORE && asks && !m->asked) {
             m->asked = true;
-            mute_say(m, p.peer,
-                     &(kf_head){.type = KF_WIRE_NEED,
-                                .job = h.job,
-                                .block = h.block,
-                                .hi = 1});
+            unresponsive_say(m, p.peer,
+                             &(kf_head){.type = KF_WIRE_NEED,
+                                        .job = h.job,
+                                        .block = h.block,
+                                        .hi = 1});
         }
         if (p.own)
             m->t->release(m->t, p.own);
@@ -220,7 +220,7 @@ static void mute_turn(mute *m, bool asks)
 
 /* The end of the first round; where workers can be had one comes for each that
  * is given up. */
-static kofn_status silent_round(stuck *s, const silence *c, mute *m,
+static kofn_status silent_round(stuck *s, const silence *c, unresponsive *m,
                                 kofn_report *rep)
 {
     kofn_time end = kf_clock() + AT_MOST;
@@ -229,8 +229,8 @@ static kofn_status silent_round(stuck *s, const silence *c, mute *m,
 
     assert_ok(kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y));
     while (st == KOFN_AGAIN && kf_clock() < end) {
-        for (size_t i = 0; i < c->mute; i++)
-            mute_turn(&m[i], c->asks);
+        for (size_t i = 0; i < c->unresponsive; i++)
+            unresponsive_turn(&m[i], c->asks);
         st = kofn_pump(s->t.r.job, KOFN_SECOND / 200, rep);
         for (; c->below == KOFN_BELOW_PAUSE && came < s->told; came++)
             fleet_add(&s->f);
@@ -241,13 +241,13 @@ static kofn_status silent_round(stuck *s, const silence *c, mute *m,
 static void try_silence(const silence *c)
 {
     rig_kind k = {.spec = c->spec,
-                  .workers = (unsigned)(c->honest + c->mute),
+                  .workers = (unsigned)(c->honest + c->unresponsive),
                   .m = 60,
                   .n = 8,
                   .p = 1};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_options o = KOFN_OPTIONS_INIT;
-    mute m[3] = {{NULL, false}};
+    unresponsive m[3] = {{NULL, false}};
     stuck s = {.told = 0};
     kofn_report rep;
     kofn_port *base;
@@ -265,7 +265,7 @@ static void try_silence(const silence *c)
     assert_ok(rig_place(&s.t.r));
     for (size_t i = 0; i < c->honest; i++)
         fleet_add(&s.f);
-    for (size_t i = 0; i < c->mute; i++)
+    for (size_t i = 0; i < c->unresponsive; i++)
         m[i].t = loop_spoke(&s.f.net);
     st = silent_round(&s, c, m, &rep);
     if (c->below == KOFN_BELOW_PAUSE) {
@@ -276,7 +276,7 @@ static void try_silence(const silence *c)
         assert_non_null(strstr(kofn_errmsg(), "given up"));
     }
     assert_true(s.told >= 1);
-    for (size_t i = 0; i < c->mute; i++) {
+    for (size_t i = 0; i < c->unresponsive; i++) {
         assert_int_equal(m[i].asked, c->asks);
         m[i].t->close(m[i].t, 0);
     }
@@ -322,11 +322,11 @@ static kofn_status stage_send(kofn_port *base, kf_msg *m)
     if (m->type == KF_MSG_STORE && p->stores[m->worker])
         p->queue[p->count++] =
             (kf_msg){.type = KF_MSG_STORED, .worker = m->worker};
-    if (m->type == KF_MSG_GIVE_UP)
+    if (m->type == KF_MSG_EVICT)
         p->given_up |= 1u << m->worker;
     kf_block_drop(m->block);
-    kf_parcel_drop(m->in);
-    kf_parcel_drop(m->result);
+    kf_buffer_drop(m->in);
+    kf_buffer_drop(m->result);
     return KOFN_OK;
 }
 
@@ -421,7 +421,7 @@ static void what_does_not_count(void **state)
     kofn_port *base;
     kofn_time at;
     worker *w;
-    mute m;
+    unresponsive m;
     fleet f;
     rig r;
 
@@ -432,10 +432,10 @@ static void what_does_not_count(void **state)
     assert_ok(kofn_port_away(&base, loop_hub(&f.net), &away));
     assert_ok(kofn_open(&r.job, r.plan, base, NULL));
     assert_ok(rig_place(&r));
-    m = (mute){.t = loop_spoke(&f.net)};
+    m = (unresponsive){.t = loop_spoke(&f.net)};
     assert_ok(kofn_begin(r.job, &r.x, &r.y));
     while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
-        mute_turn(&m, false);
+        unresponsive_turn(&m, false);
         assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL),
                          KOFN_AGAIN);
     }
@@ -476,7 +476,7 @@ static void nobody_comes(void **state)
     fleet_down(&f);
 }
 
-TEST_FILE(mute_test)
+TEST_FILE(unresponsive_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_round_ends_and_names_it),
@@ -489,5 +489,5 @@ TEST_FILE(mute_test)
     };
 
     rig_begin();
-    return cmocka_run_group_tests_name("mute", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("unresponsive", tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* pattern.c -- who is slow in which round: models of stragglers that change
  * over time, and what a run has recorded; math/stream_model.md 1.
  *
- * What is drawn depends on (seed, worker, round) alone, as in weather.c; how
+ * What is drawn depends on (seed, worker, round) alone, as in faults.c; how
  * many are slow in a round of a window model, on (seed, round).
  */
-#include "weather.h"
+#include "faults.h"
 
 #include "base/rng.h"
 #include "io/io.h"

@@ -1,11 +1,11 @@
-/* parcel.c -- matrices on their way, owned by whoever holds them. */
+/* buffer.c -- matrices on their way, owned by whoever holds them. */
 #include "data.h"
 
-kofn_status kf_parcel_new(kf_parcel **out, size_t rows, size_t cols,
+kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
                           kofn_dtype dtype)
 {
     size_t bytes;
-    kf_parcel *p;
+    kf_buffer *p;
 
     *out = NULL;
     if (!kf_mul(rows, cols, &bytes) ||
@@ -27,10 +27,10 @@ kofn_status kf_parcel_new(kf_parcel **out, size_t rows, size_t cols,
     return KOFN_OK;
 }
 
-kofn_status kf_parcel_view(kf_parcel **out, kf_parcel *of,
+kofn_status kf_buffer_view(kf_buffer **out, kf_buffer *of,
                            const kofn_matrix *part)
 {
-    kf_parcel *p = kf_new(1, sizeof *p);
+    kf_buffer *p = kf_new(1, sizeof *p);
 
     *out = p;
     if (!p)
@@ -39,20 +39,20 @@ kofn_status kf_parcel_view(kf_parcel **out, kf_parcel *of,
     p->m = *part;
     p->capacity = 0;
     p->release = NULL;
-    p->of = kf_parcel_keep(of);
+    p->of = kf_buffer_keep(of);
     return KOFN_OK;
 }
 
-size_t kf_parcel_bytes(const kf_parcel *p)
+size_t kf_buffer_bytes(const kf_buffer *p)
 {
     return p ? p->m.rows * p->m.cols * kf_dtype_size(p->m.dtype) : 0;
 }
 
-kofn_status kf_parcel_around(kf_parcel **out, const kofn_matrix *m,
+kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own)
 {
-    kf_parcel *p = kf_zero(1, sizeof *p);
+    kf_buffer *p = kf_zero(1, sizeof *p);
 
     *out = p;
     if (!p)
@@ -65,7 +65,7 @@ kofn_status kf_parcel_around(kf_parcel **out, const kofn_matrix *m,
     return KOFN_OK;
 }
 
-bool kf_parcel_reshape(kf_parcel *p, size_t rows, size_t cols, kofn_dtype dtype)
+bool kf_buffer_reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
 {
     if (rows * cols * kf_dtype_size(dtype) > p->capacity)
         return false;
@@ -75,18 +75,18 @@ bool kf_parcel_reshape(kf_parcel *p, size_t rows, size_t cols, kofn_dtype dtype)
     return true;
 }
 
-kf_parcel *kf_parcel_keep(kf_parcel *p)
+kf_buffer *kf_buffer_keep(kf_buffer *p)
 {
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;
 }
 
-void kf_parcel_drop(kf_parcel *p)
+void kf_buffer_drop(kf_buffer *p)
 {
     if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
         return;
     if (p->of)
-        kf_parcel_drop(p->of);
+        kf_buffer_drop(p->of);
     else if (p->release)
         p->release(p->from, p->own);
     else
@@ -94,7 +94,7 @@ void kf_parcel_drop(kf_parcel *p)
     kf_free(p);
 }
 
-kofn_matrix *kf_parcel_matrix(kf_parcel *p)
+kofn_matrix *kf_buffer_matrix(kf_buffer *p)
 {
     return &p->m;
 }
@@ -102,35 +102,35 @@ kofn_matrix *kf_parcel_matrix(kf_parcel *p)
 /* ---- pools --------------------------------------------------------------- */
 
 kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
-                         kofn_dtype dtype, kf_parcel **out)
+                         kofn_dtype dtype, kf_buffer **out)
 {
     for (size_t i = pool->count; i > 0; i--) {
-        kf_parcel **p = &pool->parcel[i - 1];
+        kf_buffer **p = &pool->buffer[i - 1];
 
         if (atomic_load(&(*p)->refs) == 1 &&
-            kf_parcel_reshape(*p, rows, cols, dtype)) {
+            kf_buffer_reshape(*p, rows, cols, dtype)) {
             *out = *p;
-            *p = pool->parcel[--pool->count];
+            *p = pool->buffer[--pool->count];
             return KOFN_OK;
         }
     }
-    return kf_parcel_new(out, rows, cols, dtype);
+    return kf_buffer_new(out, rows, cols, dtype);
 }
 
-void kf_pool_give(kf_pool *pool, kf_parcel *p)
+void kf_pool_give(kf_pool *pool, kf_buffer *p)
 {
     if (!p)
         return;
     if (p->capacity == 0 ||
-        kf_grow(&pool->parcel, &pool->cap, pool->count, sizeof *pool->parcel))
-        kf_parcel_drop(p);
+        kf_grow(&pool->buffer, &pool->cap, pool->count, sizeof *pool->buffer))
+        kf_buffer_drop(p);
     else
-        pool->parcel[pool->count++] = p;
+        pool->buffer[pool->count++] = p;
 }
 
 void kf_pool_free(kf_pool *pool)
 {
     for (size_t i = 0; i < pool->count; i++)
-        kf_parcel_drop(pool->parcel[i]);
-    kf_free(pool->parcel);
+        kf_buffer_drop(pool->buffer[i]);
+    kf_free(pool->buffer);
 }

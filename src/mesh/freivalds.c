@@ -1,11 +1,11 @@
-/* audit.c -- is the next vector A v?
+/* freivalds.c -- is the next vector A v?
  *
  * A node has A, so it can tell, at the price of some products of vectors: with
  * a row x that nobody else knows, x (A v) is (x A) v, and x A is made once.  A
  * wrong entry, of an error e, changes the left side by x_i e; the entries of
  * +- x are drawn from [1/2, 1], so the chance that what others sent together
  * comes within t of nothing is at most 2 t / e (Freivalds' check, over the
- * reals), and (2 t / e)^KF_AUDITS for so many rows: errors not far above t are
+ * reals), and (2 t / e)^KF_FREIVALDS_SUMS for so many rows: errors not far above t are
  * found, too.
  *
  * What does not pass is made from A alone.  Then the pieces are looked at, each
@@ -36,9 +36,10 @@ static void add_entry(kf_mesh_product *p, size_t i, size_t j, double x)
     kf_secret *s = &p->secret;
     size_t at = p->plan->op->left ? j : i, into = p->plan->op->left ? i : j;
 
-    for (size_t r = 0; r < KF_AUDITS; r++)
-        s->times[into * KF_AUDITS + r] += s->row[at * KF_AUDITS + r] * x;
-    s->most[into] += fabs(s->row[at * KF_AUDITS] * x);
+    for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
+        s->times[into * KF_FREIVALDS_SUMS + r] +=
+            s->row[at * KF_FREIVALDS_SUMS + r] * x;
+    s->most[into] += fabs(s->row[at * KF_FREIVALDS_SUMS] * x);
 }
 
 static void multiply(kf_mesh_product *p)
@@ -65,9 +66,10 @@ static void raise_weights(kf_mesh_product *p, size_t rows)
     const int *digits = p->plan->op->left ? l->col : l->row;
 
     for (size_t i = 0; digits && i < rows; i++)
-        for (size_t r = 0; digits[i] != KF_LEVEL_ZERO && r < KF_AUDITS; r++)
-            p->secret.row[i * KF_AUDITS + r] =
-                ldexp(p->secret.row[i * KF_AUDITS + r], digits[i]);
+        for (size_t r = 0; digits[i] != KF_LEVEL_ZERO && r < KF_FREIVALDS_SUMS;
+             r++)
+            p->secret.row[i * KF_FREIVALDS_SUMS + r] =
+                ldexp(p->secret.row[i * KF_FREIVALDS_SUMS + r], digits[i]);
 }
 
 kofn_status kf_secret_new(kf_mesh_product *p)
@@ -77,13 +79,13 @@ kofn_status kf_secret_new(kf_mesh_product *p)
     size_t rows = left ? pb->n : pb->m, cols = left ? pb->m : pb->n;
     kf_secret *s = &p->secret;
 
-    s->row = kf_new(rows, KF_AUDITS * sizeof *s->row);
-    s->times = kf_zero(cols, KF_AUDITS * sizeof *s->times);
+    s->row = kf_new(rows, KF_FREIVALDS_SUMS * sizeof *s->row);
+    s->times = kf_zero(cols, KF_FREIVALDS_SUMS * sizeof *s->times);
     s->most = kf_zero(cols, sizeof *s->most);
     if (!s->row || !s->times || !s->most)
         return KOFN_NOMEM;
-    TRY(kf_host_random(s->row, rows * KF_AUDITS * sizeof *s->row));
-    for (size_t i = 0; i < rows * KF_AUDITS; i++) {
+    TRY(kf_host_random(s->row, rows * KF_FREIVALDS_SUMS * sizeof *s->row));
+    for (size_t i = 0; i < rows * KF_FREIVALDS_SUMS; i++) {
         uint64_t bits;
 
         memcpy(&bits, &s->row[i], sizeof bits);
@@ -102,9 +104,9 @@ void kf_secret_free(kf_secret *s)
     kf_free(s->most);
 }
 
-void kf_audit_widen(kf_host *h)
+void kf_mesh_freivalds_widen(kf_host *h)
 {
-    h->audit.noise = fmax(h->audit.noise, SHOULD_DIFFER);
+    h->freivalds.noise = fmax(h->freivalds.noise, SHOULD_DIFFER);
 }
 
 /* ---- who it was ---------------------------------------------------------- */
@@ -151,17 +153,18 @@ static bool right_line(const kf_host *h, size_t which)
     const kf_secret *s = &h->on->secret;
     line v = line_of(h, &h->in->m, which);
     line out = line_of(h, &h->on->out->m, which);
-    double sum[KF_AUDITS] = {0}, noise = h->audit.noise + terms(h) * UNIT;
+    double sum[KF_FREIVALDS_SUMS] = {0},
+           noise = h->freivalds.noise + terms(h) * UNIT;
     double room =
         2 * (double)h->on->plan->layout.wants * noise * weight(h, which);
 
     for (size_t i = 0; i < out.n; i++)
-        for (size_t r = 0; r < KF_AUDITS; r++)
-            sum[r] += s->row[i * KF_AUDITS + r] * out.at[i * out.step];
+        for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
+            sum[r] += s->row[i * KF_FREIVALDS_SUMS + r] * out.at[i * out.step];
     for (size_t j = 0; j < v.n; j++)
-        for (size_t r = 0; r < KF_AUDITS; r++)
-            sum[r] -= s->times[j * KF_AUDITS + r] * v.at[j * v.step];
-    for (size_t r = 0; r < KF_AUDITS; r++)
+        for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
+            sum[r] -= s->times[j * KF_FREIVALDS_SUMS + r] * v.at[j * v.step];
+    for (size_t r = 0; r < KF_FREIVALDS_SUMS; r++)
         if (!(fabs(sum[r]) <= 2 * room)) /* a row is up to twice another */
             return false;
     return true;
@@ -175,7 +178,7 @@ static bool right(const kf_host *h)
     return true;
 }
 
-kofn_status kf_audit_make(kf_host *h)
+kofn_status kf_mesh_freivalds_make(kf_host *h)
 {
     const kofn_matrix *A = &h->on->of->dense, *in;
     const kofn_sparse *sparse = h->on->of->sparse;
@@ -195,7 +198,7 @@ kofn_status kf_audit_make(kf_host *h)
     return kf_mat_check_finite(out, "the product");
 }
 
-void kf_audit_accuse(kf_audit *a, kofn_peer peer)
+void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer)
 {
     for (size_t i = 0; i < a->liars; i++)
         if (a->liar[i] == peer)
@@ -204,9 +207,9 @@ void kf_audit_accuse(kf_audit *a, kofn_peer peer)
         a->liar[a->liars++] = peer;
 }
 
-kofn_status kf_audit_tell(kf_host *h)
+kofn_status kf_mesh_freivalds_tell(kf_host *h)
 {
-    kf_audit *a = &h->audit;
+    kf_mesh_freivalds *a = &h->freivalds;
 
     while (a->liars > 0)
         TRY(kf_mail_shun(h, a->liar[--a->liars], true));
@@ -265,12 +268,12 @@ static kofn_status room_of(kf_host *h, size_t seat, double *room)
 static kofn_status wrong_piece(kf_host *h, const kf_block *block, size_t group,
                                const kf_piece *piece, double room, bool *wrong)
 {
-    kf_parcel *again;
+    kf_buffer *again;
 
     TRY(kf_host_compute(h, block, piece->seat, group, NULL, &again));
     *wrong = differ(piece->data->m.data, again->m.data,
                     again->m.rows * again->m.cols, room);
-    kf_parcel_drop(again);
+    kf_buffer_drop(again);
     return KOFN_OK;
 }
 
@@ -294,7 +297,7 @@ static kofn_status try_seat(kf_host *h, uint32_t seat, kofn_peer from)
         }
     kf_block_drop(block);
     if (wrong && !st)
-        kf_audit_accuse(&h->audit, from);
+        kf_mesh_freivalds_accuse(&h->freivalds, from);
     return st;
 }
 
@@ -322,19 +325,20 @@ static kofn_status find_liars(kf_host *h)
     return KOFN_OK;
 }
 
-kofn_status kf_audit_next(kf_host *h)
+kofn_status kf_mesh_freivalds_next(kf_host *h)
 {
     if (h->program.change)
-        return h->audit.odd ? kf_fail(KOFN_NONFINITE,
-                                      "what stage %zu makes of iterate %llu is "
-                                      "not finite",
-                                      (size_t)(h->on - h->product),
-                                      (unsigned long long)h->at.t)
-                            : KOFN_OK;
+        return h->freivalds.odd
+                   ? kf_fail(KOFN_NONFINITE,
+                             "what stage %zu makes of iterate %llu is "
+                             "not finite",
+                             (size_t)(h->on - h->product),
+                             (unsigned long long)h->at.t)
+                   : KOFN_OK;
     TRY(kf_host_input(h));
-    if (!h->audit.odd && right(h))
+    if (!h->freivalds.odd && right(h))
         return KOFN_OK;
-    h->audit.remade++;
-    TRY(kf_audit_make(h));
+    h->freivalds.remade++;
+    TRY(kf_mesh_freivalds_make(h));
     return find_liars(h);
 }

@@ -1,4 +1,4 @@
-/* claim.c -- the iterate of another, which a node has no means to check itself:
+/* vector_quorum.c -- the iterate of another, which a node has no means to check itself:
  * it is taken when enough others have the same.
  *
  * One is asked for the vector, all others for a fingerprint of theirs: its
@@ -41,7 +41,7 @@ static double print_of(uint64_t key, const double *scalar, const double *v,
     return sum;
 }
 
-uint64_t kf_claim_own(const kf_host *h, uint64_t key)
+uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
 {
     double most,
         print = print_of(key, h->scalar, h->v->m.data, h->v->m.rows, &most);
@@ -51,10 +51,10 @@ uint64_t kf_claim_own(const kf_host *h, uint64_t key)
     return bits;
 }
 
-kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
-                         const kf_note *ask)
+kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
+                                 const kf_note *ask)
 {
-    h->claim.asked = incarnation;
+    h->vector_quorum.asked = incarnation;
     for (size_t i = 0; i < h->routes && h->confirm > 1; i++) {
         kf_route *r = &h->route[i];
         kf_note note = *ask;
@@ -69,13 +69,13 @@ kofn_status kf_claim_ask(kf_host *h, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-void kf_claim_asked(kf_route *r, uint64_t key)
+void kf_vector_quorum_asked(kf_route *r, uint64_t key)
 {
     r->theirs = key;
     r->more = KF_PRINTS;
 }
 
-kofn_status kf_claim_tell(kf_host *h)
+kofn_status kf_vector_quorum_tell(kf_host *h)
 {
     kofn_node_view view;
 
@@ -97,7 +97,7 @@ kofn_status kf_claim_tell(kf_host *h)
     return KOFN_OK;
 }
 
-void kf_claim_print(kf_route *r, const kf_note *note)
+void kf_vector_quorum_print(kf_route *r, const kf_note *note)
 {
     size_t i = r->prints++ % KF_PRINTS;
 
@@ -106,20 +106,20 @@ void kf_claim_print(kf_route *r, const kf_note *note)
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
-void kf_claim_vector(kf_host *h, const kf_route *r, const kf_note *note,
-                     kf_parcel *body)
+void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                             kf_buffer *body)
 {
-    if (note->from != h->claim.asked || !body)
+    if (note->from != h->vector_quorum.asked || !body)
         return;
-    kf_parcel_drop(h->claim.body);
-    h->claim.sender = *r;
-    h->claim.note = *note;
-    h->claim.body = kf_parcel_keep(body);
+    kf_buffer_drop(h->vector_quorum.body);
+    h->vector_quorum.sender = *r;
+    h->vector_quorum.note = *note;
+    h->vector_quorum.body = kf_buffer_keep(body);
 }
 
 static bool confirms(const kf_host *h, const kf_route *r)
 {
-    const kf_claim *c = &h->claim;
+    const kf_vector_quorum *c = &h->vector_quorum;
     const double *body = c->body->m.data;
     double most, print;
 
@@ -156,7 +156,7 @@ static bool alike(const double *x, const double *y, size_t n, double room)
  * it.  At most once an iterate: a liar could else move it a little each time. */
 static bool like_ours(const kf_host *h)
 {
-    const kf_claim *c = &h->claim;
+    const kf_vector_quorum *c = &h->vector_quorum;
     const double *body = c->body->m.data, *v = h->v->m.data;
     size_t rows = h->v->m.rows;
     double most = greatest(v, rows, 0);
@@ -174,7 +174,7 @@ static size_t count_agreeing(kf_host *h)
 
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];
-        bool again = r->principal == h->claim.sender.principal;
+        bool again = r->principal == h->vector_quorum.sender.principal;
 
         for (size_t j = 0; j < i && !again; j++)
             again = h->route[j].agrees && h->route[j].principal == r->principal;
@@ -184,23 +184,23 @@ static size_t count_agreeing(kf_host *h)
     return say;
 }
 
-bool kf_claim_ready(kf_host *h, kf_note *note, kf_parcel **body)
+bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
-    if (!h->claim.body)
+    if (!h->vector_quorum.body)
         return false;
     if (count_agreeing(h) < h->confirm) {
         if (!like_ours(h))
             return false;
-        h->claim.merged = h->at.t;
+        h->vector_quorum.merged = h->at.t;
     }
-    *note = h->claim.note;
-    *body = h->claim.body;
-    h->claim.body = NULL;
+    *note = h->vector_quorum.note;
+    *body = h->vector_quorum.body;
+    h->vector_quorum.body = NULL;
     return true;
 }
 
-void kf_claim_drop(kf_host *h)
+void kf_vector_quorum_drop(kf_host *h)
 {
-    kf_parcel_drop(h->claim.body);
-    h->claim = (kf_claim){0};
+    kf_buffer_drop(h->vector_quorum.body);
+    h->vector_quorum = (kf_vector_quorum){0};
 }
