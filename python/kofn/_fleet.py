@@ -84,7 +84,7 @@ class Port:
     deterministic simulator), "processes" of this machine, or whoever comes to
     an address."""
 
-    parent = None  # of a process that is a worker: who began it
+    parent = None  # of a process that is a worker: the number of its parent
 
     def __init__(self, where, workers, faults_words, keys, serve, joiners=0):
         self.where = where
@@ -130,6 +130,7 @@ class Port:
         threads and connections that a child would have a share in."""
         self.folder = tempfile.mkdtemp(prefix="kofn.")
         address = f"ipc://{self.folder}/socket"
+        Port.parent = os.getpid()  # a child may begin after its parent's end
         for _ in range(workers):
             child = os.fork()
             if child == 0:
@@ -143,6 +144,7 @@ class Port:
                            [there, *(end for _, end in self.spare)])
             os.close(here)
             self.spare.append((child, there))
+        Port.parent = None
         self._listen(address, workers, Keys())
 
     @staticmethod
@@ -151,7 +153,6 @@ class Port:
         go or has lost who began it.  That one may be long at something else between
         two rounds, or before the first, and answers nothing then."""
         try:
-            Port.parent = os.getppid()
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             _failed.home = os.path.dirname(address[len("ipc://"):])
             for end in others:
