@@ -93,10 +93,12 @@ under_way() {
     grep -q '^kofn_round [1-9]' "$1" 2>/dev/null
 }
 
-# has_computed PID [TENTHS]: for 0.4 seconds, or so many tenths, of the processor.
+# has_computed PID [TENTHS]: for 0.4 seconds, or so many tenths, of the processor; or
+# it has ended.
 has_computed() {
     local ticks
-    read -ra ticks <"/proc/$1/stat" &&
+    read -ra ticks 2>/dev/null <"/proc/$1/stat" || return 0
+    [ "${ticks[2]}" = Z ] ||
         [ $((ticks[13] + ticks[14])) -ge $(($(getconf CLK_TCK) * ${2:-4} / 10)) ]
 }
 
