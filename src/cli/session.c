@@ -325,6 +325,60 @@ static void put_times(const session *s, json_t *o)
     PUT("finish_seconds", cli_number(now - s->last));
 }
 
+/* The workers: who came and went, and what was sent to them. */
+static void put_fleet(const kofn_report *t, json_t *o)
+{
+    PUT("joined", json_integer(t->joined));
+    PUT("left", json_integer(t->left));
+    PUT("sent_bytes", json_integer((json_int_t)t->sent));
+    PUT("received_bytes", json_integer((json_int_t)t->received));
+    PUT("given_up", unresponsive(t));
+    PUT("late", json_integer(t->late));
+    PUT("dropped", json_integer(t->dropped));
+}
+
+/* How exact the results are, and whose were wrong. */
+static void put_exactness(const session *s, const kofn_report *t, json_t *o)
+{
+    const cli_args *a = s->args;
+
+    PUT("corrupted", liars(s, t, false));
+    PUT("corrupted_names", liars(s, t, true));
+    PUT("may_lie", json_integer((json_int_t)t->liars));
+    PUT("corrupt_results", json_integer(t->corrupt));
+    PUT("floor", cli_number(t->floor));
+    PUT("unchecked", json_integer(t->unchecked));
+    PUT("noise", cli_number(t->noise));
+    PUT("predicted_error", cli_number(t->predicted));
+    if (a->verify)
+        PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
+    if (s->rel_error >= 0 && a->command->bit & IN_PRODUCT) {
+        PUT("row_error", cli_number(s->row_error));
+        PUT("worst_row", json_integer((json_int_t)s->worst_row));
+    }
+}
+
+/* What an iteration, a regression or a training has come to. */
+static void put_steps(const session *s, const kofn_report *t,
+                      const kofn_plan_info *info, json_t *o)
+{
+    const cli_args *a = s->args;
+
+    if (a->command->bit == IN_POWER)
+        PUT("eigenvalue", cli_number(s->eigenvalue));
+    if (a->command->bit & IN_ITERATE) {
+        PUT("change", cli_number(s->change));
+        PUT("converged", json_boolean(s->converged));
+    }
+    if (a->command->bit == IN_REGRESS)
+        put_regression(s, t, info, o);
+    if (a->command->bit == IN_TRAIN) {
+        PUT("again", json_integer(t->again));
+        PUT("healed", json_integer(t->healed));
+        PUT("drift", cli_number(t->drift));
+    }
+}
+
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -346,40 +400,9 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("decode_seconds", cli_number(seconds(t->decoding)));
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
-    PUT("joined", json_integer(t->joined));
-    PUT("left", json_integer(t->left));
-    PUT("sent_bytes", json_integer((json_int_t)t->sent));
-    PUT("received_bytes", json_integer((json_int_t)t->received));
-    PUT("given_up", unresponsive(t));
-    PUT("late", json_integer(t->late));
-    PUT("dropped", json_integer(t->dropped));
-    PUT("corrupted", liars(s, t, false));
-    PUT("corrupted_names", liars(s, t, true));
-    PUT("may_lie", json_integer((json_int_t)t->liars));
-    PUT("corrupt_results", json_integer(t->corrupt));
-    PUT("floor", cli_number(t->floor));
-    PUT("unchecked", json_integer(t->unchecked));
-    PUT("noise", cli_number(t->noise));
-    PUT("predicted_error", cli_number(t->predicted));
-    if (a->verify)
-        PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
-    if (s->rel_error >= 0 && a->command->bit & IN_PRODUCT) {
-        PUT("row_error", cli_number(s->row_error));
-        PUT("worst_row", json_integer((json_int_t)s->worst_row));
-    }
-    if (a->command->bit == IN_POWER)
-        PUT("eigenvalue", cli_number(s->eigenvalue));
-    if (a->command->bit & IN_ITERATE) {
-        PUT("change", cli_number(s->change));
-        PUT("converged", json_boolean(s->converged));
-    }
-    if (a->command->bit == IN_REGRESS)
-        put_regression(s, t, info, o);
-    if (a->command->bit == IN_TRAIN) {
-        PUT("again", json_integer(t->again));
-        PUT("healed", json_integer(t->healed));
-        PUT("drift", cli_number(t->drift));
-    }
+    put_fleet(t, o);
+    put_exactness(s, t, o);
+    put_steps(s, t, info, o);
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
