@@ -96,10 +96,11 @@ void papers_print_json(json_t *o)
     printed = true;
 }
 
-json_t *papers_json(const papers_args *a, const char *name)
+json_t *papers_json(const papers_args *a)
 {
-    return json_pack("{s:s, s:s, s:s, s:I}", "status", "ok", "command", "bench",
-                     "experiment", name, "seed", (json_int_t)a->seed);
+    return json_pack("{s:s, s:s, s:s, s:I}", "status", "ok", "command",
+                     a->paper->name, "experiment", a->paper->name, "seed",
+                     (json_int_t)a->seed);
 }
 
 int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
@@ -117,7 +118,7 @@ int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
         fflush(stdout);
     }
     if (!code && list) {
-        json_t *o = papers_json(a, a->paper->name);
+        json_t *o = papers_json(a);
 
         if (iterations)
             json_object_set_new(o, "iterations",

@@ -98,8 +98,8 @@ const char *papers_mark(bool ok);
 void papers_bar(double share);
 /* On stdout, and freed. */
 void papers_print_json(json_t *o);
-/* {"status": "ok", "command": "bench", "experiment": name, "seed": ..} */
-json_t *papers_json(const papers_args *a, const char *name);
+/* {"status": "ok", "command": name, "experiment": name, "seed": ..} */
+json_t *papers_json(const papers_args *a);
 /* Scenario by scenario, that of --scenario or 1 to `last`: as text, or into the list
  * where there is one, which is then printed, with how many iterations there were, 0:
  * that is not told.  0, or the exit code after a message. */

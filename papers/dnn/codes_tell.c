@@ -91,8 +91,10 @@ static kofn_status ask_plan(size_t way, const shape *s, bool back, stood *out)
 static kofn_status ask_both(size_t way, const shape *s, stood ours[2],
                             dnn_tolerance *published)
 {
-    kofn_status st = dnn_tolerance_of((dnn_redundancy)way, s->P, s->m, s->n,
-                                      s->cut, published);
+    kofn_status st = dnn_tolerance_of(
+        &(dnn_nodes){
+            (dnn_redundancy)way, s->P, s->m, s->n, {s->cut[0], s->cut[1]}},
+        published);
 
     for (int back = 0; back < 2 && !st; back++)
         st = ask_plan(way, s, back, &ours[back]);

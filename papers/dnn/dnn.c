@@ -47,12 +47,12 @@ kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES])
 
         *t = tables[i];
         for (size_t k = 0; k < DNN_KINDS; k++) {
-            kofn_status st = dnn_tolerance_of(table_kinds[k], t->P, t->m, t->n,
-                                              t->cut, &t->published[k]);
+            const dnn_nodes c = {
+                table_kinds[k], t->P, t->m, t->n, {t->cut[0], t->cut[1]}};
+            kofn_status st = dnn_tolerance_of(&c, &t->published[k]);
 
             if (!st)
-                st = dnn_tolerance_try(table_kinds[k], t->P, t->m, t->n, t->cut,
-                                       trials, seed, &t->got[k]);
+                st = dnn_tolerance_try(&c, trials, seed, &t->got[k]);
             if (st)
                 return st;
             t->ok[k] = as_published(&t->got[k], &t->published[k]);
@@ -70,10 +70,10 @@ kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
 
     for (size_t i = 0; i < DNN_GROWTH; i++, P *= 4) {
         size_t m = (size_t)(sqrt((double)P / 4) + 0.5);
-        const size_t one[2] = {1, 1};
         double all = (double)P, side = (double)m, mn = side * side;
         dnn_tolerance t;
-        kofn_status st = dnn_tolerance_of(DNN_GPD_UVN, P, m, m, one, &t);
+        kofn_status st =
+            dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, P, m, m, {1, 1}}, &t);
         double coded;
 
         if (st)
@@ -91,14 +91,13 @@ kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
 {
     static const dnn_redundancy kinds[3] = {DNN_GPD_UVN, DNN_REPLICATION,
                                             DNN_TWO_MDS};
-    const size_t one[2] = {1, 1};
 
     for (size_t i = 0; i < DNN_POINTS; i++) {
         out[i].P = 10 * (i + 1);
         for (size_t k = 0; k < 3; k++) {
             dnn_tolerance t;
-            kofn_status st =
-                dnn_tolerance_of(kinds[k], out[i].P, m, n, one, &t);
+            kofn_status st = dnn_tolerance_of(
+                &(dnn_nodes){kinds[k], out[i].P, m, n, {1, 1}}, &t);
 
             if (st && st != KOFN_TOOFEW)
                 return st;

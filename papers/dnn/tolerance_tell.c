@@ -48,8 +48,10 @@ static json_t *nodes_json(size_t P, const size_t grid[2], const size_t cut[2])
 
     for (size_t i = 0; i < WAYS; i++) {
         dnn_tolerance t;
-        kofn_status st =
-            dnn_tolerance_of((dnn_redundancy)i, P, grid[0], grid[1], cut, &t);
+        kofn_status st = dnn_tolerance_of(
+            &(dnn_nodes){
+                (dnn_redundancy)i, P, grid[0], grid[1], {cut[0], cut[1]}},
+            &t);
 
         json_object_set_new(o, names[i], st ? json_null() : way_json(&t));
     }
@@ -62,7 +64,10 @@ static void nodes_text(size_t P, const size_t grid[2], const size_t cut[2])
     for (size_t i = 0; i < WAYS; i++) {
         dnn_tolerance t;
 
-        if (dnn_tolerance_of((dnn_redundancy)i, P, grid[0], grid[1], cut, &t))
+        if (dnn_tolerance_of(
+                &(dnn_nodes){
+                    (dnn_redundancy)i, P, grid[0], grid[1], {cut[0], cut[1]}},
+                &t))
             printf("  %15s", "-");
         else
             printf("  %3zu %3zu %3zu %3zu", t.adversarial[0], t.adversarial[1],

@@ -408,26 +408,23 @@ static kofn_status iterate_all(descent *s, double *mse)
     return KOFN_OK;
 }
 
-/* Relative error of the products in *worst, which may be NULL. */
-static kofn_status descend(const planted *p, descent_kind kind, const trace *t,
-                           kofn_job *job, size_t r, double *mse, double *worst)
+/* Of what s says: the test errors after each iteration. */
+static kofn_status descend(descent *s, double *mse)
 {
-    descent s = {.p = p, .kind = kind, .t = t, .job = job, .r = r};
+    const planted *p = s->p;
     size_t wide = p->m > p->d ? p->m : p->d;
     double *room = calloc(2 * p->d + 3 * p->m + wide, sizeof *room);
     kofn_status st;
 
     if (!room)
         return KOFN_NOMEM;
-    s.w = room;
-    s.g = s.w + p->d;
-    s.margin = s.g + p->d;
-    s.z = s.margin + p->m;
-    s.along = s.z + p->m;
-    s.plain = s.along + p->m;
-    st = iterate_all(&s, mse);
-    if (worst)
-        *worst = fmax(*worst, s.worst);
+    s->w = room;
+    s->g = s->w + p->d;
+    s->margin = s->g + p->d;
+    s->z = s->margin + p->m;
+    s->along = s->z + p->m;
+    s->plain = s->along + p->m;
+    st = iterate_all(s, mse);
     free(room);
     return st;
 }
@@ -439,17 +436,19 @@ static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_matrix A = as_matrix(p->X, p->m, p->d);
     kofn_report all = {0};
+    fleet f = {.k = ENOUGH, .n = MACHINES, .seed = r + 1};
+    descent s = {.p = p, .kind = DESCENT_CODED, .t = t, .r = r};
     kofn_status st;
-    fleet f;
 
     opt.events = events;
     opt.event_count = events_of(t, events);
     opt.below = KOFN_BELOW_PAUSE; /* until a replacement has its block */
     opt.pieces = 1;
-    st = fleet_open(&f, &A, ENOUGH, MACHINES, r + 1, &opt, NULL);
+    st = fleet_open(&f, &A, &opt, NULL);
+    s.job = f.job;
     if (!st)
-        st = descend(p, DESCENT_CODED, t, f.job, r, out->mse[DESCENT_CODED][r],
-                     &out->worst);
+        st = descend(&s, out->mse[DESCENT_CODED][r]);
+    out->worst = fmax(out->worst, s.worst);
     if (!st)
         kofn_job_totals(f.job, &all);
     out->left[r] = all.left;
@@ -472,7 +471,8 @@ static kofn_status realise(const planted *p, uint64_t seed, size_t r,
     st = descend_coded(p, &t, r, out);
     for (descent_kind k = 0; k <= DESCENT_FORGET && !st; k++)
         if (k != DESCENT_CODED)
-            st = descend(p, k, &t, NULL, r, out->mse[k][r], NULL);
+            st = descend(&(descent){.p = p, .kind = k, .t = &t, .r = r},
+                         out->mse[k][r]);
     return st;
 }
 

@@ -25,8 +25,7 @@ void transposed_product(const double *X, size_t rows, size_t cols,
             g[j] += z[i] * X[i * cols + j];
 }
 
-kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
-                       uint64_t seed, const kofn_options *opt,
+kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
                        const kofn_weather *weather)
 {
     kofn_problem pb = {KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false};
@@ -35,14 +34,13 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
     kofn_status st;
     char spec[40];
 
-    *f = (fleet){NULL, NULL};
     published.late = -1; /* there all who are there are waited for */
-    snprintf(spec, sizeof spec, "elastic:k=%zu", k);
-    st = kofn_plan_new(&f->plan, &pb, spec, n, seed);
+    snprintf(spec, sizeof spec, "elastic:k=%zu", f->k);
+    st = kofn_plan_new(&f->plan, &pb, spec, f->n, f->seed);
     if (!st)
         st = kofn_plan_serve_left(f->plan, 1);
     if (!st)
-        st = kofn_port_sim(&port, n, weather);
+        st = kofn_port_sim(&port, f->n, weather);
     if (!st)
         st = kofn_open(&f->job, f->plan, port, &published);
     return st ? st : kofn_place(f->job, A);
@@ -52,7 +50,7 @@ void fleet_close(fleet *f)
 {
     kofn_close(f->job);
     kofn_plan_free(f->plan);
-    *f = (fleet){NULL, NULL};
+    *f = (fleet){.plan = NULL};
 }
 
 /* Twice the last cache of most machines. */
@@ -93,10 +91,10 @@ static size_t busiest(const kofn_report *rep)
 #define MOST_SETTINGS 4
 enum { WORK, CODE, WHOLE, FIGURES };
 
-/* Any k of n workers, `gone` of which have left. */
+/* Workers, `gone` of which have left. */
 typedef struct setting {
-    size_t k, n, gone;
     fleet fleet;
+    size_t gone;
     kofn_happening leave[20];
     size_t live, rows; /* rows: of the busiest worker */
 } setting;
@@ -178,7 +176,7 @@ static kofn_status set_up(bench *b)
         opt.events = t->leave;
         opt.event_count = t->gone;
         opt.pieces = 1;
-        st = fleet_open(&t->fleet, &A, t->k, t->n, 1, &opt, &weather);
+        st = fleet_open(&t->fleet, &A, &opt, &weather);
     }
     return st;
 }
@@ -337,7 +335,8 @@ kofn_status elastic_matvec(double scale, size_t trials, uint64_t seed,
 
     *out = (matvec_result){.rows = b.rows, .cols = b.cols, .trials = trials};
     for (size_t s = 0; s < MATVEC_SIZES; s++)
-        b.setting[s] = (setting){.k = 3, .n = 6, .gone = s};
+        b.setting[s] =
+            (setting){.fleet = {.k = 3, .n = 6, .seed = 1}, .gone = s};
     if (!st)
         st = measure(&b, product);
     if (!st)
@@ -359,13 +358,14 @@ kofn_status elastic_bars(double scale, size_t trials, uint64_t seed,
 {
     /* 80: shares of 20 and of 10 workers are whole.  Any 20 of 20 is what is
      * called uncoded: plain parts, and all must answer. */
-    bench b = {.rows = scaled_size(scale, 10000, 80),
-               .cols = scaled_size(scale, 3352, 1),
-               .trials = trials,
-               .settings = BARS,
-               .setting = {{.k = 20, .n = 20},
-                           {.k = 10, .n = 20},
-                           {.k = 10, .n = 20, .gone = 10}}};
+    bench b = {
+        .rows = scaled_size(scale, 10000, 80),
+        .cols = scaled_size(scale, 3352, 1),
+        .trials = trials,
+        .settings = BARS,
+        .setting = {{.fleet = {.k = 20, .n = 20, .seed = 1}},
+                    {.fleet = {.k = 10, .n = 20, .seed = 1}},
+                    {.fleet = {.k = 10, .n = 20, .seed = 1}, .gone = 10}}};
     kofn_status st = bench_new(&b, seed);
 
     *out = (bars_result){.rows = b.rows, .cols = b.cols, .trials = trials};

@@ -230,7 +230,7 @@ static void print_json(const papers_args *a, const panel *p, size_t panels,
                        const laws *l, const double *clogged)
 {
     static const char *const stale[] = {"fifo", "latest", "reset"};
-    json_t *o = papers_json(a, "pcr"), *list = json_array();
+    json_t *o = papers_json(a), *list = json_array();
 
     json_object_set_new(o, "runs",
                         json_integer((json_int_t)papers_runs(a, RUNS)));
