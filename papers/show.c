@@ -295,7 +295,8 @@ void papers_each(json_t *o, const char *text)
     json_t *x;
     size_t i;
 
-    json_array_foreach(o, i, x) print_one("", x, text);
+    for (i = 0; (x = json_array_get(o, i)); i++)
+        print_one("", x, text);
     json_object_foreach(o, name, x) print_one(name, x, text);
 }
 
@@ -317,9 +318,9 @@ static int draw(const papers_args *a, json_t *list, const papers_scenario *what)
     json_t *o;
     size_t i;
 
-    json_array_foreach(list, i, o) if (p && papers_real(o, "scenario") ==
-                                                (double)k) what[k]
-        .draw(o, p);
+    for (i = 0; (o = json_array_get(list, i)); i++)
+        if (p && papers_real(o, "scenario") == (double)k)
+            what[k].draw(o, p);
     return papers_draw(a, p);
 }
 

@@ -288,8 +288,7 @@ static void tell_trades(const shape *s, json_t *list)
     printf("Fig. 5: answers that decode a product of %zu x %zu, both operands "
            "kept in %zu parts, and numbers sent; published in brackets\n",
            s->N, s->N, s->m * s->n);
-    json_array_foreach(list, i, o)
-    {
+    for (i = 0; (o = json_array_get(list, i)); i++) {
         papers_print(o, "  m={m},n={n},p={m}");
         papers_print(papers_at(o, "point"),
                      json_is_null(papers_at(o, "point.kofn"))

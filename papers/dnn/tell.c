@@ -88,8 +88,7 @@ static void tell_tables(json_t *o)
     printf("Tables I and III: nodes that may be wrong, by trying; forward and "
            "back;\npublished in brackets\n%-24s %-12s %16s %16s\n",
            "nodes, grid, batch in", "code", "lie", "fail");
-    json_array_foreach(papers_at(o, "tables"), i, t)
-    {
+    for (i = 0; (t = json_array_get(papers_at(o, "tables"), i)); i++) {
         char about[40];
 
         snprintf(about, sizeof about, "%.0f, %.0fx%.0f, %.0f and %.0f",
@@ -151,8 +150,9 @@ static void draw_limits(json_t *o, plot *p)
         for (size_t fail = 0; fail < 2; fail++) {
             snprintf(text, sizeof text, "%s, %s", name, fail ? "fail" : "lie");
             plot_curve(p, fail ? PLOT_DASHED : PLOT_LINE, colour, text);
-            json_array_foreach(points, i, x) plot_point(
-                p, papers_real(x, "0"), papers_real(x, fail ? "2" : "1"));
+            for (i = 0; (x = json_array_get(points, i)); i++)
+                plot_point(p, papers_real(x, "0"),
+                           papers_real(x, fail ? "2" : "1"));
         }
         colour++;
     }
@@ -243,8 +243,8 @@ static double mean_of(json_t *runs, const char *what)
     json_t *r;
     size_t i;
 
-    json_array_foreach(runs, i, r) sum +=
-        100 * papers_real(r, what) / (double)json_array_size(runs);
+    for (i = 0; (r = json_array_get(runs, i)); i++)
+        sum += 100 * papers_real(r, what) / (double)json_array_size(runs);
     return sum;
 }
 
@@ -255,8 +255,7 @@ static void tell_way(double rate, const char *name, json_t *runs)
     double apart = 0;
     json_t *r;
 
-    json_array_foreach(runs, i, r)
-    {
+    for (i = 0; (r = json_array_get(runs, i)); i++) {
         size_t rollbacks = (size_t)papers_real(r, "rollbacks");
 
         apart = fmax(apart, papers_real(r, "apart"));
@@ -279,15 +278,14 @@ static void tell_soft(const papers_args *a, json_t *o)
     size_t i;
 
     (void)a;
-    json_array_foreach(clean, i, x) sum +=
-        100 * json_number_value(x) / (double)json_array_size(clean);
+    for (i = 0; (x = json_array_get(clean, i)); i++)
+        sum += 100 * json_number_value(x) / (double)json_array_size(clean);
     papers_print(o, "{pixels}-32-32-10, {points} points, {steps} steps, ");
     printf("%zu seeds: without errors %.1f %% right\n"
            "%-6s %-12s %6s %8s %14s %8s %9s  %s\n",
            json_array_size(clean), sum, "q", "way", "right", "done",
            "rollbacks", "errors", "corrected", "apart");
-    json_array_foreach(papers_at(o, "rates"), i, rate)
-    {
+    for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
         json_object_foreach(papers_at(rate, "runs"), name, runs)
             tell_way(papers_real(rate, "q"), name, runs);
         papers_print(rate, "  coded as without errors (0.3 %, 1e-8) "
@@ -306,16 +304,16 @@ static void draw_soft(json_t *o, plot *p)
     plot_titles(p, "Trainings whose nodes err: held-out points told right",
                 "chance that an operation goes wrong",
                 "right, %, mean of seeds");
-    json_array_foreach(papers_at(o, "rates"), i, rate)
-    {
+    for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
         snprintf(text, sizeof text, "%g", papers_real(rate, "q"));
         plot_group(p, text);
     }
     for (size_t w = 0; w < DNN_WAYS; w++) {
         plot_curve(p, PLOT_BAR, w, dnn_names[w]);
         snprintf(text, sizeof text, "runs.%s", dnn_names[w]);
-        json_array_foreach(papers_at(o, "rates"), i, rate) plot_point(
-            p, (double)i, mean_of(papers_at(rate, text), "accuracy"));
+        for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++)
+            plot_point(p, (double)i,
+                       mean_of(papers_at(rate, text), "accuracy"));
     }
 }
 

@@ -62,8 +62,7 @@ static void tell(json_t *list)
     for (size_t i = 0; i < TOLERANCE_WAYS; i++)
         printf("  %15s", tolerance_ways[i]);
     putchar('\n');
-    json_array_foreach(list, k, o)
-    {
+    for (k = 0; (o = json_array_get(list, k)); k++) {
         papers_print(o, "{workers:5}");
         for (size_t i = 0; i < TOLERANCE_WAYS; i++) {
             way = papers_at(o, tolerance_ways[i]);
@@ -98,7 +97,8 @@ static plot *draw(json_t *list, const size_t grid[2])
         snprintf(text, sizeof text, "%s, %s", way, i % 2 ? "fail" : "lie");
         plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, text);
         snprintf(text, sizeof text, "%s.%s.0", way, what[i % 2]);
-        json_array_foreach(list, k, o)
+        for (k = 0; (o = json_array_get(list, k)); k++)
+
             plot_point(p, papers_real(o, "workers"), papers_real(o, text));
     }
     return p;

@@ -208,17 +208,6 @@ static size_t cut(size_t m, size_t parts, size_t q)
     return q * (m / parts) + (q < more ? q : more);
 }
 
-static double distance_to(const double *a, const double *b, size_t n)
-{
-    double off = 0, size = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        off += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
-    }
-    return size > 0 ? sqrt(off / size) : sqrt(off);
-}
-
 /* The line search makes rounding grow about tenfold in a few iterations, until
  * runs that are the same but for it part (math/elastic.md 11); where they end
  * is then a matter of chance.  So that this does not pass for an effect of
@@ -250,7 +239,7 @@ static kofn_status forward(descent *s, const double *x, double *out)
     if (!s->job || st)
         return st;
     st = kofn_round(s->job, &in, &y, NULL);
-    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->m));
+    s->worst = fmax(s->worst, papers_distance(out, s->plain, s->p->m));
     return st;
 }
 
@@ -263,7 +252,7 @@ static kofn_status backward(descent *s, const double *z, double *out)
     if (!s->job)
         return KOFN_OK;
     st = kofn_left(s->job, &in, &g, NULL);
-    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->d));
+    s->worst = fmax(s->worst, papers_distance(out, s->plain, s->p->d));
     return st;
 }
 

@@ -65,17 +65,6 @@ static double empty_caches(const double *sweep)
     return sum;
 }
 
-static double distance(const double *a, const double *b, size_t n)
-{
-    double off = 0, size = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        off += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
-    }
-    return sqrt(off / size);
-}
-
 /* Rows of its block that the busiest worker was asked for. */
 static size_t busiest(const kofn_report *rep)
 {
@@ -104,6 +93,7 @@ typedef struct bench {
     size_t rows, cols, trials, settings;
     setting setting[MOST_SETTINGS];
     double *A, *x, *y;     /* y: labels                   */
+    double *all;           /* of those that follow        */
     double *want, *grad;   /* A x and A' (A x - y), plain */
     double *out, *z, *got; /* the same from a fleet       */
     double *sweep, *time, *room;
@@ -117,11 +107,10 @@ static double *times_of(const bench *b, size_t figure, size_t s)
 
 static void bench_free(bench *b)
 {
-    double *all[] = {b->A, b->x,   b->y,     b->want, b->grad, b->out,
-                     b->z, b->got, b->sweep, b->time, b->room};
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    free(b->A);
+    free(b->x);
+    free(b->y);
+    free(b->all);
 }
 
 static kofn_status plain_answers(bench *b)
@@ -140,21 +129,22 @@ static kofn_status plain_answers(bench *b)
 static kofn_status bench_new(bench *b, uint64_t seed)
 {
     size_t m = b->rows, n = b->cols;
+    size_t times = FIGURES * MOST_SETTINGS * b->trials;
 
     b->A = dice_matrix(seed, 10, m, n);
     b->x = dice_matrix(seed, 11, n, 1);
     b->y = dice_matrix(seed, 12, m, 1);
-    b->want = calloc(m, sizeof *b->want);
-    b->grad = calloc(n, sizeof *b->grad);
-    b->out = calloc(m, sizeof *b->out);
-    b->z = calloc(m, sizeof *b->z);
-    b->got = calloc(n, sizeof *b->got);
-    b->sweep = malloc(SWEEP * sizeof *b->sweep);
-    b->time = calloc(FIGURES * MOST_SETTINGS * b->trials, sizeof *b->time);
-    b->room = calloc(b->trials, sizeof *b->room);
-    if (!b->A || !b->x || !b->y || !b->want || !b->grad || !b->out || !b->z ||
-        !b->got || !b->sweep || !b->time || !b->room)
+    b->all = calloc(3 * m + 2 * n + SWEEP + times + b->trials, sizeof *b->all);
+    if (!b->A || !b->x || !b->y || !b->all)
         return KOFN_NOMEM;
+    b->want = b->all;
+    b->out = b->want + m;
+    b->z = b->out + m;
+    b->grad = b->z + m;
+    b->got = b->grad + n;
+    b->time = b->got + n;
+    b->room = b->time + times;
+    b->sweep = b->room + b->trials;
     for (size_t i = 0; i < SWEEP; i++) /* pages of its own */
         b->sweep[i] = (double)i;
     return plain_answers(b);
@@ -209,7 +199,7 @@ static kofn_status product(bench *b, size_t s, size_t i)
         return st;
     b->setting[s].rows = 0;
     note(b, s, i, &rep);
-    b->worst = fmax(b->worst, distance(b->out, b->want, b->rows));
+    b->worst = fmax(b->worst, papers_distance(b->out, b->want, b->rows));
     return KOFN_OK;
 }
 
@@ -230,7 +220,7 @@ static kofn_status gradient(bench *b, size_t s, size_t i)
     if (st)
         return st;
     note(b, s, i, &rep);
-    b->worst = fmax(b->worst, distance(b->got, b->grad, b->cols));
+    b->worst = fmax(b->worst, papers_distance(b->got, b->grad, b->cols));
     return KOFN_OK;
 }
 
@@ -248,13 +238,6 @@ static kofn_status measure(bench *b,
     return st;
 }
 
-static int ascending_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* The median over the trials of a figure of setting s, or of what it is to the
  * same trial of setting 0. */
 static double median(const bench *b, size_t figure, size_t s, bool by_first)
@@ -264,8 +247,7 @@ static double median(const bench *b, size_t figure, size_t s, bool by_first)
 
     for (size_t i = 0; i < n; i++)
         b->room[i] = by_first ? t[i] / t0[i] : t[i];
-    qsort(b->room, n, sizeof *b->room, ascending_times);
-    return (b->room[(n - 1) / 2] + b->room[n / 2]) / 2;
+    return papers_median(b->room, n);
 }
 
 static double share(const bench *b, size_t s)

@@ -48,8 +48,7 @@ static void tell_matvec(const papers_args *a, json_t *o)
                     "{size.1}; median of {trials} (Fig. 2a)\n");
     printf("%-8s %12s %12s %12s\n", "workers", "share of X", "work",
            "whole round");
-    json_array_foreach(papers_at(o, "sizes"), i, row)
-    {
+    for (i = 0; (row = json_array_get(papers_at(o, "sizes"), i)); i++) {
         papers_print(row, "{workers:-8} {share:12.4f} {work_seconds*1e3:9.3f} "
                           "ms {seconds*1e3:9.3f} ms  ");
         papers_bars(20 * papers_real(row, "seconds") /
@@ -166,8 +165,8 @@ static void tell_curve(const char *name, json_t *curve, double low, double high)
     printf("%-12s", name);
     for (size_t it = 9; it <= end; it += 25)
         printf(" %6.3f", entry(mean, it));
-    json_array_foreach(papers_at(curve, "realisations"), i, one)
-    {
+    for (i = 0; (one = json_array_get(papers_at(curve, "realisations"), i));
+         i++) {
         best = fmin(best, entry(one, end));
         worst = fmax(worst, entry(one, end));
     }
@@ -185,8 +184,10 @@ static void tell_descent(const papers_args *a, json_t *o)
     size_t i;
 
     (void)a;
-    json_object_foreach(curves, name, curve)
-        json_array_foreach(papers_at(curve, "mean"), i, x)
+    json_object_foreach(
+        curves, name,
+        curve) for (i = 0; (x = json_array_get(papers_at(curve, "mean"), i));
+                    i++)
     {
         low = fmin(low, json_number_value(x));
         if (i > 4)
@@ -222,7 +223,8 @@ static void draw_descent(json_t *o, plot *p)
     {
         plot_curve(p, strcmp(name, "coded") == 0 ? PLOT_DASHED : PLOT_LINE,
                    PLOT_NEXT, name);
-        json_array_foreach(papers_at(curve, "mean"), i, x)
+        for (i = 0; (x = json_array_get(papers_at(curve, "mean"), i)); i++)
+
             plot_point(p, (double)(i + 1), json_number_value(x));
     }
 }

@@ -38,16 +38,15 @@ static void tell(const papers_args *a, json_t *o)
     size_t i;
 
     (void)a;
-    json_array_foreach(papers_at(o, "schemes"), i, r) most =
-        fmax(most, papers_real(r, "mean"));
+    for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
+        most = fmax(most, papers_real(r, "mean"));
     papers_print(o,
                  "{scenario}: p = {p:.2f}; 0 or 1 straggle in "
                  "{at_most_one_straggles.simulated:.4f} of the iterations, by "
                  "formula {at_most_one_straggles.formula:.4f}\n");
     printf("%-10s %8s %8s %9s    %8s %7s %7s\n", "scheme", "mean", "error",
            "formula", "printed", "epochs", "length");
-    json_array_foreach(papers_at(o, "schemes"), i, r)
-    {
+    for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++) {
         papers_print(r, "{scheme:-10} {mean:8.3f} +- {standard_error:.3f} "
                         "{formula:9.3f} {ok:-3}{printed:8.2f} {epochs:7.3f} "
                         "{length:7.3f}  ");
@@ -72,11 +71,13 @@ static void draw(json_t *o, plot *p)
              "Adaptive gradient coding, Table VI: p = %.2f",
              papers_real(o, "p"));
     plot_titles(p, title, "scheme", "seconds an iteration");
-    json_array_foreach(papers_at(o, "schemes"), i, r)
+    for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
+
         plot_group(p, json_string_value(papers_at(r, "scheme")));
     for (size_t k = 0; k < 3; k++) {
         plot_curve(p, styles[k], k ? 5 : 0, bars[k][1]);
-        json_array_foreach(papers_at(o, "schemes"), i, r)
+        for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
+
             plot_point(p, (double)i, papers_real(r, bars[k][0]));
     }
 }

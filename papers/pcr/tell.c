@@ -263,9 +263,10 @@ static void tell_ratios(json_t *list)
     putchar('\n');
     for (size_t i = 0; i < PCR_RATIOS; i++) {
         printf("%-14s", pcr_ratio_names[i]);
-        json_array_foreach(list, k, o) papers_print(
-            json_object_get(papers_at(o, "ratios"), pcr_ratio_names[i]),
-            "{value:6.2f}/{published:-5.2f} {ok:-3}");
+        for (k = 0; (o = json_array_get(list, k)); k++)
+            papers_print(
+                json_object_get(papers_at(o, "ratios"), pcr_ratio_names[i]),
+                "{value:6.2f}/{published:-5.2f} {ok:-3}");
         putchar('\n');
     }
     printf("ok: within a factor of %g; pcr < gc < uncoded:", PCR_BAND);
@@ -344,8 +345,7 @@ static void tell_sweep(json_t *list)
     for (size_t i = 0; i < STORES; i++)
         printf("%9zu", stores[i]);
     putchar('\n');
-    json_array_foreach(list, k, o)
-    {
+    for (k = 0; (o = json_array_get(list, k)); k++) {
         size_t scenario = (size_t)papers_real(o, "scenario");
 
         json_object_foreach(papers_at(o, "total_by_batches"), scheme, row)
@@ -388,8 +388,7 @@ static void tell(json_t *o, const panel *p, size_t panels)
                     "iterations, mean of {runs} runs\n\n");
     printf("%-22s %-8s %6s %8s %8s %8s %6s\n", "scenario", "scheme", "enough",
            "total", "commun.", "comput.", "messages");
-    json_array_foreach(list, k, one)
-    {
+    for (k = 0; (one = json_array_get(list, k)); k++) {
         tell_totals(one);
     }
     tell_ratios(list);
@@ -417,8 +416,7 @@ static void draw(json_t *list, plot *p)
 
     plot_titles(p, "Polynomially coded regression: time of 100 iterations",
                 "scenario; 2 and 4 with sleeping workers", "seconds");
-    json_array_foreach(list, i, o)
-    {
+    for (i = 0; (o = json_array_get(list, i)); i++) {
         snprintf(text, sizeof text, "%.0f: %.0f workers",
                  papers_real(o, "scenario"), papers_real(o, "workers"));
         plot_group(p, text);
@@ -429,8 +427,7 @@ static void draw(json_t *list, plot *p)
         for (size_t k = 0; k < 2; k++) {
             snprintf(text, sizeof text, "%s, %s", pcr_names[c], parts[k]);
             plot_curve(p, k ? PLOT_ON : PLOT_BAR, c, text);
-            json_array_foreach(list, i, o)
-            {
+            for (i = 0; (o = json_array_get(list, i)); i++) {
                 snprintf(text, sizeof text, "schemes.%s.%s", pcr_names[c],
                          parts[k]);
                 plot_point(p, (double)i, papers_real(o, text));
@@ -440,8 +437,7 @@ static void draw(json_t *list, plot *p)
             continue;
         snprintf(text, sizeof text, "%s, published, by pcr", pcr_names[c]);
         plot_curve(p, PLOT_OUTLINE, c, text);
-        json_array_foreach(list, i, o)
-        {
+        for (i = 0; (o = json_array_get(list, i)); i++) {
             snprintf(text, sizeof text, "ratios.%s/pcr.published",
                      pcr_names[c]);
             plot_point(p, (double)i,

@@ -255,15 +255,9 @@ static double middle(const double *took, const double *usual)
 {
     double ratio[RATES_TURNS];
 
-    for (size_t i = 0; i < RATES_TURNS; i++) {
-        double r = took[i] / usual[i];
-        size_t j = i;
-
-        for (; j > 0 && ratio[j - 1] > r; j--)
-            ratio[j] = ratio[j - 1];
-        ratio[j] = r;
-    }
-    return (ratio[(RATES_TURNS - 1) / 2] + ratio[RATES_TURNS / 2]) / 2;
+    for (size_t i = 0; i < RATES_TURNS; i++)
+        ratio[i] = took[i] / usual[i];
+    return papers_median(ratio, RATES_TURNS);
 }
 
 static void sum_up(rates_result *out)

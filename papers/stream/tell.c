@@ -68,11 +68,10 @@ static void tell_figure1(const papers_args *a, json_t *o)
     for (k = 0; k < FIGURE1_CURVES; k++)
         printf("  %-14s", figure1_names[k]);
     printf(" %-6s %-6s order\n", "bound", "exact");
-    json_array_foreach(papers_at(o, "points"), i, point)
-    {
+    for (i = 0; (point = json_array_get(papers_at(o, "points"), i)); i++) {
         papers_print(point, "{delta:5.2f}");
-        json_array_foreach(papers_at(point, "curves"), k, curve)
-        {
+        for (k = 0; (curve = json_array_get(papers_at(point, "curves"), k));
+             k++) {
             papers_print(curve, "  {rhat:6.4f} {simulated:6.4f}");
             putchar(papers_true(curve, "ok") ? ' ' : '*');
             off += !papers_true(curve, "ok");
@@ -106,8 +105,7 @@ static void draw_figure1(json_t *o, plot *p)
                  : strcmp(name, "idip") == 0 ? "printed bound"
                                              : "model");
         plot_curve(p, c % 2 ? PLOT_MARKS : PLOT_LINE, c / 2, text);
-        json_array_foreach(papers_at(o, "points"), i, point)
-        {
+        for (i = 0; (point = json_array_get(papers_at(o, "points"), i)); i++) {
             snprintf(text, sizeof text, "curves.%zu.%s", c / 2, what[c % 2]);
             plot_point(p, papers_real(point, "delta"),
                        papers_real(point, text));
@@ -160,8 +158,7 @@ static void tell_table1(const papers_args *a, json_t *o)
     for (size_t k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-8s expected    printed", table1_names[k]);
     putchar('\n');
-    json_array_foreach(papers_at(o, "rows"), i, row)
-    {
+    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
         papers_print(row, "{name:-7} {mu:5.2f}");
         for (size_t k = 1; k < TABLE1_SCHEMES; k++) {
             json_t *one = papers_at(row, table1_names[k]);
@@ -187,8 +184,7 @@ static void draw_table1(json_t *o, plot *p)
                 "polynomial code",
                 "who is slow, and the patience mu",
                 "time by the polynomial code");
-    json_array_foreach(papers_at(o, "rows"), i, row)
-    {
+    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
         snprintf(text, sizeof text, "%s, %g",
                  json_string_value(papers_at(row, "name")),
                  papers_real(row, "mu"));
@@ -201,7 +197,8 @@ static void draw_table1(json_t *o, plot *p)
                  c % 2 ? "printed" : "played");
         plot_curve(p, c % 2 ? PLOT_OUTLINE : PLOT_BAR, c / 2, text);
         snprintf(text, sizeof text, "%s.%s", name, c % 2 ? "printed" : "ratio");
-        json_array_foreach(papers_at(o, "rows"), i, row)
+        for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++)
+
             plot_point(p, (double)i, papers_real(row, text));
     }
 }

@@ -135,11 +135,10 @@ static void tell_table(json_t *o)
     for (k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-7s rules printed", table1_names[k]);
     printf("  within 3 %% of the rules\n");
-    json_array_foreach(papers_at(o, "rows"), i, row)
-    {
+    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
         papers_print(row, "{name:-7} {mu:5.2f}");
-        json_array_foreach(papers_at(row, "schemes"), k, scheme)
-        {
+        for (k = 0; (scheme = json_array_get(papers_at(row, "schemes"), k));
+             k++) {
             if (k == 0)
                 continue;
             papers_print(scheme, "  {ratio:-7.3f} ");
@@ -160,12 +159,13 @@ static void tell_figure2(json_t *o)
                       "= {mu} (Fig. 2)\niteration      loss");
     papers_each(papers_at(row, "schemes"), " {scheme:10}");
     putchar('\n');
-    json_array_foreach(papers_at(o, "test_loss"), i, loss)
-    {
+    for (i = 0; (loss = json_array_get(papers_at(o, "test_loss"), i)); i++) {
         printf("%9zu %9.4f",
                (i + 1) * (size_t)papers_real(o, "iterations") / FIGURE2_POINTS,
                json_number_value(loss));
-        json_array_foreach(papers_at(row, "schemes"), k, scheme)
+        for (k = 0; (scheme = json_array_get(papers_at(row, "schemes"), k));
+             k++)
+
             printf(" %10.1f", json_number_value(json_array_get(
                                   papers_at(scheme, "seconds_to"), i)));
         putchar('\n');
