@@ -1,70 +1,85 @@
 /* plot.c -- a picture of curves or bars, with axes, ticks, a legend and a title, in
- * plain SVG 1.1. */
+ * plain SVG 1.1.  Texts are those of this program: they have no markup. */
 #include "plot.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CURVES 16
-#define POINTS 128
-#define GROUPS 24
+enum { CURVES = 16, POINTS = 128, GROUPS = 24 };
 
-/* Pixels: the picture, the corner and the sides of what the axes enclose. */
-enum { WIDTH = 840, HEIGHT = 470, LEFT = 70, TOP = 50, WIDE = 520, HIGH = 340 };
-enum { LEGEND = LEFT + WIDE + 18, ROW = 20 };
+/* Pixels, of 840 x 470: the corner and the sides of what the axes enclose. */
+enum {
+    LEFT = 70,
+    TOP = 50,
+    WIDE = 520,
+    HIGH = 340,
+    BOTTOM = TOP + HIGH,
+    LEGEND = LEFT + WIDE + 18
+};
 
 typedef struct curve {
     plot_style style;
     size_t colour, n, slot; /* slot: of the bars of a group */
     char name[48];
-    double x[POINTS], y[POINTS];
+    double x[POINTS], y[POINTS], base[POINTS];
 } curve;
 
+typedef struct axis {
+    double low, high, step; /* the ends are multiples of the step */
+} axis;
+
 struct plot {
-    char title[120], x_title[80], y_title[80];
+    char title[3][100]; /* of all, of x, of y */
     char group[GROUPS][24];
     size_t groups, curves, slots;
     curve curve[CURVES];
+    axis x, y; /* and where it goes, when it is written */
+    FILE *f;
 };
 
 /* Of Okabe and Ito, which the colour-blind tell apart, too. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73",
                                       "#cc79a7", "#e69f00", "#56b4e9",
-                                      "#000000", "#8c6d31"};
-
-/* ---- what is drawn ------------------------------------------------------- */
+                                      "#000000"};
 
 plot *plot_new(void)
 {
     return calloc(1, sizeof(plot));
 }
 
-void plot_titles(plot *p, const char *title, const char *x, const char *y)
+#define FORMAT(into, text, ap)                                                 \
+    (va_start(ap, text), vsnprintf(into, sizeof(into), text, ap), va_end(ap))
+
+void plot_titles(plot *p, const char *x, const char *y, const char *title, ...)
 {
-    snprintf(p->title, sizeof p->title, "%s", title);
-    snprintf(p->x_title, sizeof p->x_title, "%s", x);
-    snprintf(p->y_title, sizeof p->y_title, "%s", y);
+    va_list ap;
+
+    FORMAT(p->title[0], title, ap);
+    snprintf(p->title[1], sizeof *p->title, "%s", x);
+    snprintf(p->title[2], sizeof *p->title, "%s", y);
 }
 
-void plot_group(plot *p, const char *name)
+void plot_group(plot *p, const char *name, ...)
 {
+    va_list ap;
+
     if (p->groups < GROUPS)
-        snprintf(p->group[p->groups++], sizeof *p->group, "%s", name);
+        FORMAT(p->group[p->groups++], name, ap);
 }
 
-void plot_curve(plot *p, plot_style style, size_t colour, const char *name)
+void plot_curve(plot *p, plot_style style, size_t colour, const char *name, ...)
 {
+    va_list ap;
     curve *c = &p->curve[p->curves < CURVES ? p->curves++ : CURVES - 1];
 
-    if (colour == PLOT_NEXT)
-        colour = (size_t)(c - p->curve);
     p->slots += style == PLOT_BAR;
     *c = (curve){.style = style,
                  .colour = colour % (sizeof colours / sizeof *colours),
                  .slot = p->slots - 1};
-    snprintf(c->name, sizeof c->name, "%s", name);
+    FORMAT(c->name, name, ap);
 }
 
 void plot_point(plot *p, double x, double y)
@@ -73,237 +88,163 @@ void plot_point(plot *p, double x, double y)
 
     if (!isfinite(x) || !isfinite(y) || c->n == POINTS)
         return;
+    c->base[c->n] = c->style == PLOT_ON ? c[-1].base[c->n] + c[-1].y[c->n] : 0;
     c->x[c->n] = x;
     c->y[c->n++] = y;
 }
 
-/* ---- axes ---------------------------------------------------------------- */
-
-/* What an axis shows: a multiple of the step at each end. */
-typedef struct axis {
-    double low, high, step;
-} axis;
-
-static axis axis_for(double low, double high)
+static axis round_up(double low, double high)
 {
     double raw = high > low ? (high - low) / 6 : 1,
-           ten = pow(10, floor(log10(raw))), step = ten;
+           ten = pow(10, floor(log10(raw))), r = raw / ten, step;
 
-    step *= raw <= 1.001 * ten ? 1
-            : raw <= 2 * ten   ? 2
-            : raw <= 5 * ten   ? 5
-                               : 10;
+    step = ten * (r > 5 ? 10 : r > 2 ? 5 : r > 1.001 ? 2 : 1);
     return (axis){floor(low / step + 1e-9) * step,
                   ceil(high / step - 1e-9) * step, step};
 }
 
-static void widen(axis *a, double x)
+static void find_axes(plot *p)
 {
-    a->low = fmin(a->low, x);
-    a->high = fmax(a->high, x);
-}
+    axis x = {HUGE_VAL, -HUGE_VAL, 0}, y = x;
 
-/* Where bar i of a curve begins: on the bars below it, or at zero. */
-static double base_of(const curve *c, size_t i)
-{
-    double base = 0;
-
-    if (c->style != PLOT_ON)
-        return 0;
-    for (const curve *below = c - 1;; below--) {
-        for (size_t k = 0; k < below->n; k++)
-            base += below->x[k] == c->x[i] && below->style != PLOT_OUTLINE
-                        ? below->y[k]
-                        : 0;
-        if (below->style == PLOT_BAR)
-            return base;
-    }
-}
-
-static void find_axes(const plot *p, axis *x, axis *y)
-{
-    *x = *y = (axis){HUGE_VAL, -HUGE_VAL, 0};
     for (const curve *c = p->curve; c < p->curve + p->curves; c++)
         for (size_t i = 0; i < c->n; i++) {
-            widen(x, c->x[i]);
-            widen(y, c->y[i] + base_of(c, i));
+            x.low = fmin(x.low, c->x[i]);
+            x.high = fmax(x.high, c->x[i]);
+            y.low = fmin(y.low, p->groups ? 0 : c->y[i]);
+            y.high = fmax(y.high, c->y[i] + c->base[i]);
         }
-    if (p->groups)
-        widen(y, 0);
-    *x = axis_for(x->low, x->high);
-    *y = axis_for(y->low, y->high);
-    if (p->groups)
-        *x = (axis){-0.5, (double)p->groups - 0.5, 1};
+    p->y = round_up(y.low, y.high);
+    p->x = p->groups ? (axis){-0.5, (double)p->groups - 0.5, 1}
+                     : round_up(x.low, x.high);
 }
 
-static double right(axis a, double x)
+static double right(const plot *p, double x)
 {
-    return LEFT + WIDE * (x - a.low) / (a.high - a.low);
+    return LEFT + WIDE * (x - p->x.low) / (p->x.high - p->x.low);
 }
 
-static double down(axis a, double y)
+static double down(const plot *p, double y)
 {
-    return TOP + HIGH * (a.high - y) / (a.high - a.low);
+    return TOP + HIGH * (p->y.high - y) / (p->y.high - p->y.low);
 }
 
-/* ---- SVG ----------------------------------------------------------------- */
+#define BOX "m0 -6h24v12h-24z"
+#define MIDDLE "text-anchor='middle'"
 
-static void escape(FILE *f, const char *text)
-{
-    for (; *text; text++)
-        if (strchr("<>&\"", *text))
-            fprintf(f, "&#%d;", *text);
-        else
-            fputc(*text, f);
-}
-
-/* anchor: start, middle or end of the text is there. */
-static void write_text(FILE *f, double x, double y, const char *more,
+static void write_text(const plot *p, double x, double y, const char *more,
                        const char *text)
 {
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
-    escape(f, text);
-    fputs("</text>\n", f);
+    fprintf(p->f, "<text x='%.1f' y='%.1f' %s>%s</text>\n", x, y, more, text);
 }
 
-static void write_axes(FILE *f, const plot *p, axis x, axis y)
+/* A number at each step: across, with a line, or below the axis. */
+static void write_ticks(const plot *p, axis a, bool across)
 {
-    char number[32];
-
-    for (double at = y.low; at <= y.high + y.step / 2; at += y.step) {
-        double v = fabs(at) < y.step / 2 ? 0 : at;
-
-        snprintf(number, sizeof number, "%g", v);
-        fprintf(f, "<path d=\"M%d %.1fh%d\" stroke=\"#ddd\"/>\n", LEFT,
-                down(y, v), WIDE);
-        write_text(f, LEFT - 8, down(y, v) + 4, "text-anchor=\"end\"", number);
-    }
-    for (double at = x.low; !p->groups && at <= x.high + x.step / 2;
-         at += x.step) {
-        double v = fabs(at) < x.step / 2 ? 0 : at;
+    for (double at = a.low; at <= a.high + a.step / 2; at += a.step) {
+        double v = fabs(at) < a.step / 2 ? 0 : at;
+        double x = across ? LEFT : right(p, v),
+               y = across ? down(p, v) : BOTTOM;
+        char number[32];
 
         snprintf(number, sizeof number, "%g", v);
-        fprintf(f, "<path d=\"M%.1f %dv5\" stroke=\"#000\"/>\n", right(x, v),
-                TOP + HIGH);
-        write_text(f, right(x, v), TOP + HIGH + 20, "text-anchor=\"middle\"",
-                   number);
+        fprintf(p->f, "<path d='M%.1f %.1f%s%d' stroke='%s'/>\n", x, y,
+                across ? "h" : "v", across ? WIDE : 5,
+                across ? "#ddd" : "#000");
+        write_text(p, x - (across ? 8 : 0), y + (across ? 4 : 20),
+                   across ? "text-anchor='end'" : MIDDLE, number);
     }
+}
+
+static void write_axes(const plot *p)
+{
+    write_ticks(p, p->y, true);
+    if (!p->groups)
+        write_ticks(p, p->x, false);
     for (size_t i = 0; i < p->groups; i++)
-        write_text(f, right(x, (double)i), TOP + HIGH + 20,
-                   "text-anchor=\"middle\" font-size=\"12\"", p->group[i]);
-    fprintf(f, "<path d=\"M%d %dv%dh%d\" fill=\"none\" stroke=\"#000\"/>\n",
-            LEFT, TOP, HIGH, WIDE);
-    write_text(f, LEFT, 28, "font-size=\"16\"", p->title);
-    write_text(f, LEFT + WIDE / 2.0, TOP + HIGH + 46, "text-anchor=\"middle\"",
-               p->x_title);
-    write_text(f, 20, TOP + HIGH / 2.0,
-               "text-anchor=\"middle\" transform=\"rotate(-90 20 220)\"",
-               p->y_title);
+        write_text(p, right(p, (double)i), BOTTOM + 20,
+                   MIDDLE " font-size='12'", p->group[i]);
+    fprintf(p->f, "<path d='M%d %dv%dh%d' fill='none' stroke='#000'/>\n", LEFT,
+            TOP, HIGH, WIDE);
+    write_text(p, LEFT, 28, "font-size='16'", p->title[0]);
+    write_text(p, LEFT + WIDE / 2.0, BOTTOM + 46, MIDDLE, p->title[1]);
+    write_text(p, 20, 220, MIDDLE " transform='rotate(-90 20 220)'",
+               p->title[2]);
 }
 
-/* How the shapes of a curve are filled and outlined. */
-static void write_look(FILE *f, const curve *c)
-{
-    const char *colour = colours[c->colour];
+/* By style how shapes are filled and outlined, in a colour; and one in the legend. */
+static const char *const looks[][2] = {
+    {"fill='none' stroke-width='2' stroke='%s'", "h24"},
+    {"fill='none' stroke-width='2' stroke-dasharray='6 4' stroke='%s'", "h24"},
+    {"fill='#fff' stroke-width='1.5' stroke='%s'",
+     "m8 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0"},
+    {"fill='%s'", BOX},
+    {"fill-opacity='0.45' fill='%s'", BOX},
+    {"fill='none' stroke-dasharray='4 2' stroke='#000'", BOX}};
 
-    if (c->style == PLOT_OUTLINE)
-        fprintf(f, "fill=\"none\" stroke=\"#000\" stroke-dasharray=\"4 2\"");
-    else if (c->style == PLOT_MARKS)
-        fprintf(f, "fill=\"#fff\" stroke=\"%s\" stroke-width=\"1.5\"", colour);
-    else if (c->style <= PLOT_DASHED)
-        fprintf(f, "fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s", colour,
-                c->style == PLOT_DASHED ? " stroke-dasharray=\"6 4\"" : "");
+static void write_shape(const plot *p, const curve *c, size_t i)
+{
+    double wide = WIDE * 0.8 / (double)(p->groups * p->slots + !p->groups);
+    double x = right(p, c->x[i]), y = down(p, c->base[i] + c->y[i]);
+
+    if (c->style == PLOT_MARKS)
+        fprintf(p->f, "<circle cx='%.2f' cy='%.2f' r='4'", x, y);
     else
-        fprintf(f, "fill=\"%s\" fill-opacity=\"%g\"", colour,
-                c->style == PLOT_ON ? 0.45 : 1);
+        fprintf(p->f, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f'",
+                x + wide * ((double)c->slot - (double)p->slots / 2), y,
+                wide * 0.94, down(p, c->base[i]) - y);
+    fprintf(p->f, " data-x='%.17g' data-y='%.17g'/>\n", c->x[i], c->y[i]);
 }
 
-static void write_bar(FILE *f, const plot *p, const curve *c, size_t i, axis x,
-                      axis y)
+static void write_line(const plot *p, const curve *c)
 {
-    double wide = WIDE / (double)p->groups * 0.8 / (double)p->slots,
-           base = base_of(c, i),
-           left = right(x, c->x[i]) +
-                  wide * ((double)c->slot - (double)p->slots / 2);
-
-    fprintf(f,
-            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
-            "data-x=\"%g\" data-y=\"%.17g\"/>\n",
-            left, down(y, base + c->y[i]), wide * 0.94,
-            down(y, base) - down(y, base + c->y[i]), c->x[i], c->y[i]);
-}
-
-static void write_curve(FILE *f, const plot *p, const curve *c, axis x, axis y)
-{
-    fputs("<g class=\"curve\" data-name=\"", f);
-    escape(f, c->name);
-    fputs("\" ", f);
-    write_look(f, c);
-    fputs(">\n", f);
-    if (c->style <= PLOT_DASHED) {
-        fputs("<polyline points=\"", f);
+    fputs("<polyline points='", p->f);
+    for (size_t i = 0; i < c->n; i++)
+        fprintf(p->f, "%.2f,%.2f ", right(p, c->x[i]), down(p, c->y[i]));
+    for (size_t y = 0; y < 2; y++) {
+        fprintf(p->f, "' data-%c='", y ? 'y' : 'x');
         for (size_t i = 0; i < c->n; i++)
-            fprintf(f, "%.2f,%.2f ", right(x, c->x[i]), down(y, c->y[i]));
-        fputs("\" data-x=\"", f);
-        for (size_t i = 0; i < c->n; i++)
-            fprintf(f, "%.17g ", c->x[i]);
-        fputs("\" data-y=\"", f);
-        for (size_t i = 0; i < c->n; i++)
-            fprintf(f, "%.17g ", c->y[i]);
-        fputs("\"/>\n", f);
+            fprintf(p->f, "%.17g ", y ? c->y[i] : c->x[i]);
     }
+    fputs("'/>\n", p->f);
+}
+
+/* And its entry in the legend. */
+static void write_curve(const plot *p, const curve *c)
+{
+    int y = TOP + 10 + 20 * (int)(c - p->curve);
+
+    fprintf(p->f, "<g class='curve' data-name='%s' ", c->name);
+    fprintf(p->f, looks[c->style][0], colours[c->colour]);
+    fputs(">\n", p->f);
+    if (c->style <= PLOT_DASHED)
+        write_line(p, c);
     for (size_t i = 0; i < c->n && c->style > PLOT_DASHED; i++)
-        if (c->style != PLOT_MARKS)
-            write_bar(f, p, c, i, x, y);
-        else
-            fprintf(f,
-                    "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\" data-x=\"%.17g\" "
-                    "data-y=\"%.17g\"/>\n",
-                    right(x, c->x[i]), down(y, c->y[i]), c->x[i], c->y[i]);
-    fputs("</g>\n", f);
+        write_shape(p, c, i);
+    fputs("</g>\n<path ", p->f);
+    fprintf(p->f, looks[c->style][0], colours[c->colour]);
+    fprintf(p->f, " d='M%d %d%s'/>\n", LEGEND, y, looks[c->style][1]);
+    write_text(p, LEGEND + 30, y + 4, "font-size='12'", c->name);
 }
 
-static void write_legend(FILE *f, const plot *p)
+kofn_status plot_write(plot *p, const char *path)
 {
-    for (size_t i = 0; i < p->curves; i++) {
-        const curve *c = &p->curve[i];
-        int y = TOP + 10 + ROW * (int)i;
-
-        if (c->style <= PLOT_DASHED)
-            fprintf(f, "<path d=\"M%d %dh24\" ", LEGEND, y);
-        else if (c->style == PLOT_MARKS)
-            fprintf(f, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" ", LEGEND + 12, y);
-        else
-            fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"24\" height=\"12\" ",
-                    LEGEND, y - 6);
-        write_look(f, c);
-        fputs("/>\n", f);
-        write_text(f, LEGEND + 30, y + 4, "font-size=\"12\"", c->name);
-    }
-}
-
-kofn_status plot_write(const plot *p, const char *path)
-{
-    FILE *f = fopen(path, "w");
-    axis x, y;
     bool bad;
 
-    if (!f)
+    p->f = fopen(path, "w");
+    if (!p->f)
         return papers_fail(KOFN_IO, "%s: %s", path, strerror(errno));
-    find_axes(p, &x, &y);
-    fprintf(f,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" "
-            "width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-            "font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" "
-            "fill=\"#fff\"/>\n",
-            WIDTH, HEIGHT);
-    write_axes(f, p, x, y);
+    find_axes(p);
+    fputs("<svg xmlns='http://www.w3.org/2000/svg' version='1.1' width='840' "
+          "height='470' font-family='sans-serif' font-size='13'>\n"
+          "<rect width='100%' height='100%' fill='#fff'/>\n",
+          p->f);
+    write_axes(p);
     for (size_t i = 0; i < p->curves; i++)
-        write_curve(f, p, &p->curve[i], x, y);
-    write_legend(f, p);
-    fputs("</svg>\n", f);
-    bad = ferror(f);
-    if (fclose(f) || bad)
+        write_curve(p, &p->curve[i]);
+    fputs("</svg>\n", p->f);
+    bad = ferror(p->f);
+    if (fclose(p->f) || bad)
         return papers_fail(KOFN_IO, "%s: %s", path, strerror(errno));
     return KOFN_OK;
 }

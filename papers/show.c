@@ -302,6 +302,19 @@ void papers_each(json_t *o, const char *text)
 
 /* ---- all scenarios ------------------------------------------------------- */
 
+void papers_curve(plot *p, json_t *list, const char *x, const char *y, ...)
+{
+    char path[100];
+    json_t *o;
+    va_list ap;
+
+    va_start(ap, y);
+    vsnprintf(path, sizeof path, y, ap);
+    va_end(ap);
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
+        plot_point(p, x ? papers_real(o, x) : (double)i, papers_real(o, path));
+}
+
 int papers_draw(const papers_args *a, plot *p)
 {
     kofn_status st = p ? plot_write(p, a->svg) : KOFN_NOMEM;

@@ -145,6 +145,10 @@ int papers_scenarios(const papers_args *a, size_t iterations,
                      const papers_scenario *what);
 /* With --json printed, and freed: 0. */
 int papers_ending(const papers_args *a, json_t *o);
+/* A curve, or bars, of all members of the list: y, a format, by x, or by their
+ * places where x is NULL. */
+void papers_curve(plot *p, json_t *list, const char *x, const char *y, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Into the file of --svg, and freed: 0, or the exit code after a message. */
 int papers_draw(const papers_args *a, plot *p);
 json_t *papers_reals(const double *x, size_t n);

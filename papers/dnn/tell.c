@@ -137,24 +137,15 @@ static void tell_limits(const papers_args *a, json_t *o)
 
 static void draw_limits(json_t *o, plot *p)
 {
-    json_t *points, *x;
-    const char *name;
-    size_t i, colour = 0;
-    char text[60];
-
     plot_titles(
-        p, "Generalized PolyDot codes, Fig. 8: what a grid of 3 x 3 stands",
-        "nodes", "nodes that may be wrong, forward product");
-    json_object_foreach(papers_at(o, "fig_8"), name, points)
-    {
-        for (size_t fail = 0; fail < 2; fail++) {
-            snprintf(text, sizeof text, "%s, %s", name, fail ? "fail" : "lie");
-            plot_curve(p, fail ? PLOT_DASHED : PLOT_LINE, colour, text);
-            for (i = 0; (x = json_array_get(points, i)); i++)
-                plot_point(p, papers_real(x, "0"),
-                           papers_real(x, fail ? "2" : "1"));
-        }
-        colour++;
+        p, "nodes", "nodes that may be wrong, forward product",
+        "Generalized PolyDot codes, Fig. 8: what a grid of 3 x 3 stands");
+    for (size_t i = 0; i < 2 * CURVES; i++) {
+        json_t *points = json_object_get(papers_at(o, "fig_8"), curves[i / 2]);
+
+        plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, "%s, %s",
+                   curves[i / 2], i % 2 ? "fail" : "lie");
+        papers_curve(p, points, "0", i % 2 ? "2" : "1");
     }
 }
 
@@ -297,23 +288,20 @@ static void tell_soft(const papers_args *a, json_t *o)
 
 static void draw_soft(json_t *o, plot *p)
 {
-    json_t *rate;
-    char text[60];
-    size_t i;
+    json_t *rate, *rates = papers_at(o, "rates");
 
-    plot_titles(p, "Trainings whose nodes err: held-out points told right",
-                "chance that an operation goes wrong",
-                "right, %, mean of seeds");
-    for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
-        snprintf(text, sizeof text, "%g", papers_real(rate, "q"));
-        plot_group(p, text);
-    }
+    plot_titles(p, "chance that an operation goes wrong",
+                "right, %, mean of seeds",
+                "Trainings whose nodes err: held-out points told right");
+    for (size_t i = 0; (rate = json_array_get(rates, i)); i++)
+        plot_group(p, "%g", papers_real(rate, "q"));
     for (size_t w = 0; w < DNN_WAYS; w++) {
-        plot_curve(p, PLOT_BAR, w, dnn_names[w]);
-        snprintf(text, sizeof text, "runs.%s", dnn_names[w]);
-        for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++)
-            plot_point(p, (double)i,
-                       mean_of(papers_at(rate, text), "accuracy"));
+        plot_curve(p, PLOT_BAR, w, "%s", dnn_names[w]);
+        for (size_t i = 0; (rate = json_array_get(rates, i)); i++)
+            plot_point(
+                p, (double)i,
+                mean_of(json_object_get(papers_at(rate, "runs"), dnn_names[w]),
+                        "accuracy"));
     }
 }
 

@@ -80,26 +80,18 @@ static plot *draw(json_t *list, const size_t grid[2])
 {
     static const char *const what[] = {"adversarial", "probabilistic"};
     plot *p = plot_new();
-    char text[100];
-    json_t *o;
-    size_t k;
 
     if (!p)
         return NULL;
-    snprintf(
-        text, sizeof text,
+    plot_titles(
+        p, "nodes", "nodes that may be wrong, forward product",
         "Generalized PolyDot codes, Fig. 8: what a grid of %zu x %zu stands",
         grid[0], grid[1]);
-    plot_titles(p, text, "nodes", "nodes that may be wrong, forward product");
     for (size_t i = 0; i < 2 * TOLERANCE_WAYS; i++) {
-        const char *way = tolerance_ways[i / 2];
-
-        snprintf(text, sizeof text, "%s, %s", way, i % 2 ? "fail" : "lie");
-        plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, text);
-        snprintf(text, sizeof text, "%s.%s.0", way, what[i % 2]);
-        for (k = 0; (o = json_array_get(list, k)); k++)
-
-            plot_point(p, papers_real(o, "workers"), papers_real(o, text));
+        plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, "%s, %s",
+                   tolerance_ways[i / 2], i % 2 ? "fail" : "lie");
+        papers_curve(p, list, "workers", "%s.%s.0", tolerance_ways[i / 2],
+                     what[i % 2]);
     }
     return p;
 }

@@ -211,21 +211,19 @@ static void tell_descent(const papers_args *a, json_t *o)
 
 static void draw_descent(json_t *o, plot *p)
 {
-    json_t *curve, *x;
+    json_t *curve;
     const char *name;
-    size_t i;
+    size_t colour = 0;
 
-    plot_titles(p,
+    plot_titles(p, "iteration", "test error, mean of five realisations",
                 "Coded elastic computing, Fig. 2c: regression on machines that "
-                "fail",
-                "iteration", "test error, mean of five realisations");
+                "fail");
     json_object_foreach(papers_at(o, "test_mse"), name, curve)
     {
         plot_curve(p, strcmp(name, "coded") == 0 ? PLOT_DASHED : PLOT_LINE,
-                   PLOT_NEXT, name);
-        for (i = 0; (x = json_array_get(papers_at(curve, "mean"), i)); i++)
-
-            plot_point(p, (double)(i + 1), json_number_value(x));
+                   colour++, "%s", name);
+        for (size_t i = 0; i < DESCENT_ITERATIONS; i++)
+            plot_point(p, (double)(i + 1), entry(papers_at(curve, "mean"), i));
     }
 }
 

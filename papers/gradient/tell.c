@@ -59,27 +59,19 @@ static void tell(const papers_args *a, json_t *o)
 /* Table VI: what was simulated beside what is printed. */
 static void draw(json_t *o, plot *p)
 {
-    static const char *const bars[][2] = {{"mean", "simulated"},
-                                          {"formula", "formula"},
-                                          {"printed", "printed in the paper"}};
-    static const plot_style styles[] = {PLOT_BAR, PLOT_BAR, PLOT_OUTLINE};
-    char title[100];
-    json_t *r;
-    size_t i;
+    json_t *r, *schemes = papers_at(o, "schemes");
 
-    snprintf(title, sizeof title,
-             "Adaptive gradient coding, Table VI: p = %.2f",
-             papers_real(o, "p"));
-    plot_titles(p, title, "scheme", "seconds an iteration");
-    for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
-
-        plot_group(p, json_string_value(papers_at(r, "scheme")));
-    for (size_t k = 0; k < 3; k++) {
-        plot_curve(p, styles[k], k ? 5 : 0, bars[k][1]);
-        for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
-
-            plot_point(p, (double)i, papers_real(r, bars[k][0]));
-    }
+    plot_titles(p, "scheme", "seconds an iteration",
+                "Adaptive gradient coding, Table VI: p = %.2f",
+                papers_real(o, "p"));
+    for (size_t i = 0; (r = json_array_get(schemes, i)); i++)
+        plot_group(p, "%s", json_string_value(papers_at(r, "scheme")));
+    plot_curve(p, PLOT_BAR, 0, "simulated");
+    papers_curve(p, schemes, NULL, "mean");
+    plot_curve(p, PLOT_BAR, 5, "formula");
+    papers_curve(p, schemes, NULL, "formula");
+    plot_curve(p, PLOT_OUTLINE, 0, "printed in the paper");
+    papers_curve(p, schemes, NULL, "printed");
 }
 
 int papers_gradient(const papers_args *a)

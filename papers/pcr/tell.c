@@ -411,39 +411,25 @@ static void tell(json_t *o, const panel *p, size_t panels)
 static void draw(json_t *list, plot *p)
 {
     json_t *o;
-    size_t i;
-    char text[60];
 
-    plot_titles(p, "Polynomially coded regression: time of 100 iterations",
-                "scenario; 2 and 4 with sleeping workers", "seconds");
-    for (i = 0; (o = json_array_get(list, i)); i++) {
-        snprintf(text, sizeof text, "%.0f: %.0f workers",
-                 papers_real(o, "scenario"), papers_real(o, "workers"));
-        plot_group(p, text);
-    }
+    plot_titles(p, "scenario; 2 and 4 with sleeping workers", "seconds",
+                "Polynomially coded regression: time of 100 iterations");
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
+        plot_group(p, "%.0f: %.0f workers", papers_real(o, "scenario"),
+                   papers_real(o, "workers"));
     for (size_t c = 0; c < PCR_SCHEMES; c++) {
-        static const char *const parts[] = {"computation", "communication"};
-
-        for (size_t k = 0; k < 2; k++) {
-            snprintf(text, sizeof text, "%s, %s", pcr_names[c], parts[k]);
-            plot_curve(p, k ? PLOT_ON : PLOT_BAR, c, text);
-            for (i = 0; (o = json_array_get(list, i)); i++) {
-                snprintf(text, sizeof text, "schemes.%s.%s", pcr_names[c],
-                         parts[k]);
-                plot_point(p, (double)i, papers_real(o, text));
-            }
-        }
+        plot_curve(p, PLOT_BAR, c, "%s, computation", pcr_names[c]);
+        papers_curve(p, list, NULL, "schemes.%s.computation", pcr_names[c]);
+        plot_curve(p, PLOT_ON, c, "%s, communication", pcr_names[c]);
+        papers_curve(p, list, NULL, "schemes.%s.communication", pcr_names[c]);
         if (c > PCR_GC)
             continue;
-        snprintf(text, sizeof text, "%s, published, by pcr", pcr_names[c]);
-        plot_curve(p, PLOT_OUTLINE, c, text);
-        for (i = 0; (o = json_array_get(list, i)); i++) {
-            snprintf(text, sizeof text, "ratios.%s/pcr.published",
-                     pcr_names[c]);
-            plot_point(p, (double)i,
-                       papers_real(o, text) *
-                           papers_real(o, "schemes.pcr.total"));
-        }
+        plot_curve(p, PLOT_OUTLINE, c, "%s, published, by pcr", pcr_names[c]);
+        for (size_t i = 0; (o = json_array_get(list, i)); i++)
+            plot_point(
+                p, (double)i,
+                pcr_published[(size_t)papers_real(o, "scenario") - 1][c] *
+                    papers_real(o, "schemes.pcr.total"));
     }
 }
 

@@ -2,8 +2,6 @@
 #include "stream/tell.h"
 #include "stream/stream.h"
 
-#include <string.h>
-
 #define ROUNDS 100000 /* of a point of Figure 1 */
 #define RUNS 10       /* of a training, averaged */
 #define SEEDS 50      /* of each style of pattern */
@@ -85,31 +83,19 @@ static void tell_figure1(const papers_args *a, json_t *o)
 
 static void draw_figure1(json_t *o, plot *p)
 {
-    static const char *const what[] = {"rhat", "simulated"};
-    char text[100];
-    json_t *point;
-    size_t i;
-
-    snprintf(text, sizeof text,
-             "Streams, Fig. 1: %.0f workers, %g times as long when slow, a "
-             "delay of %.0f",
-             papers_real(o, "workers"), papers_real(o, "alpha"),
-             papers_real(o, "delay"));
-    plot_titles(p, text, "chance that a worker is slow in a round",
-                "mean time of a round, the least of each scheme");
-    for (size_t c = 0; c < 2 * FIGURE1_CURVES; c++) {
-        const char *name = figure1_names[c / 2];
-
-        snprintf(text, sizeof text, "%s, %s", name,
-                 c % 2                       ? "played"
-                 : strcmp(name, "idip") == 0 ? "printed bound"
-                                             : "model");
-        plot_curve(p, c % 2 ? PLOT_MARKS : PLOT_LINE, c / 2, text);
-        for (i = 0; (point = json_array_get(papers_at(o, "points"), i)); i++) {
-            snprintf(text, sizeof text, "curves.%zu.%s", c / 2, what[c % 2]);
-            plot_point(p, papers_real(point, "delta"),
-                       papers_real(point, text));
-        }
+    plot_titles(p, "chance that a worker is slow in a round",
+                "mean time of a round, the least of each scheme",
+                "Streams, Fig. 1: %.0f workers, %g times as long when slow, a "
+                "delay of %.0f",
+                papers_real(o, "workers"), papers_real(o, "alpha"),
+                papers_real(o, "delay"));
+    for (size_t c = 0; c < FIGURE1_CURVES; c++) {
+        plot_curve(p, PLOT_LINE, c, "%s, %s", figure1_names[c],
+                   c == 2 ? "printed bound" : "model");
+        papers_curve(p, papers_at(o, "points"), "delta", "curves.%zu.rhat", c);
+        plot_curve(p, PLOT_MARKS, c, "%s, played", figure1_names[c]);
+        papers_curve(p, papers_at(o, "points"), "delta", "curves.%zu.simulated",
+                     c);
     }
 }
 
@@ -175,31 +161,20 @@ static void tell_table1(const papers_args *a, json_t *o)
 
 static void draw_table1(json_t *o, plot *p)
 {
-    char text[60];
-    json_t *row;
-    size_t i;
+    json_t *row, *rows = papers_at(o, "rows");
 
-    plot_titles(p,
+    plot_titles(p, "who is slow, and the patience mu",
+                "time by the polynomial code",
                 "Streams, Table 1: five networks trained, by the time of the "
-                "polynomial code",
-                "who is slow, and the patience mu",
-                "time by the polynomial code");
-    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
-        snprintf(text, sizeof text, "%s, %g",
-                 json_string_value(papers_at(row, "name")),
-                 papers_real(row, "mu"));
-        plot_group(p, text);
-    }
-    for (size_t c = 0; c < 6; c++) {
-        const char *name = table1_names[c / 2 + 1];
-
-        snprintf(text, sizeof text, "%s, %s", name,
-                 c % 2 ? "printed" : "played");
-        plot_curve(p, c % 2 ? PLOT_OUTLINE : PLOT_BAR, c / 2, text);
-        snprintf(text, sizeof text, "%s.%s", name, c % 2 ? "printed" : "ratio");
-        for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++)
-
-            plot_point(p, (double)i, papers_real(row, text));
+                "polynomial code");
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++)
+        plot_group(p, "%s, %g", json_string_value(papers_at(row, "name")),
+                   papers_real(row, "mu"));
+    for (size_t c = 1; c < TABLE1_SCHEMES; c++) {
+        plot_curve(p, PLOT_BAR, c - 1, "%s, played", table1_names[c]);
+        papers_curve(p, rows, NULL, "%s.ratio", table1_names[c]);
+        plot_curve(p, PLOT_OUTLINE, c - 1, "%s, printed", table1_names[c]);
+        papers_curve(p, rows, NULL, "%s.printed", table1_names[c]);
     }
 }
 
