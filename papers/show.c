@@ -352,10 +352,11 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     size_t first = a->scenario ? a->scenario : 1, told = 0;
     size_t last = a->scenario ? a->scenario : a->paper->usual;
     json_t *list = json_array(), *o = papers_json(a);
-    int code = 0;
+    kofn_status st = KOFN_OK;
+    int code;
 
-    for (size_t k = first; k <= last && !code; k++) {
-        code = what[k].run(a, k, list);
+    for (size_t k = first; k <= last && !st; k++) {
+        st = what[k].run(a, k, list);
         if (a->json)
             continue;
         if (k > first)
@@ -368,10 +369,8 @@ int papers_scenarios(const papers_args *a, size_t iterations,
         json_object_set_new(o, "iterations",
                             json_integer((json_int_t)iterations));
     json_object_set(o, "scenarios", list);
-    if (code)
-        json_decref(o);
-    else
-        papers_ending(a, o);
+    code = st ? papers_ended(st) : papers_ending(a, json_incref(o));
+    json_decref(o);
     if (!code && a->svg)
         code = draw(a, list, what);
     json_decref(list);
@@ -380,12 +379,11 @@ int papers_scenarios(const papers_args *a, size_t iterations,
 
 /* ---- input --------------------------------------------------------------- */
 
-int papers_mnist(const papers_args *a, images *p)
+kofn_status papers_mnist(const papers_args *a, images *p)
 {
     kofn_status st = images_read(p, a->mnist);
 
-    return st == KOFN_NOMEM ? papers_ended(st)
-           : st ? papers_say(PAPERS_USAGE, "--mnist %s: %s", a->mnist,
-                             kofn_errmsg())
-                : 0;
+    return st && st != KOFN_NOMEM ? papers_fail(KOFN_INVAL, "--mnist %s: %s",
+                                                a->mnist, kofn_errmsg())
+                                  : st;
 }

@@ -133,8 +133,8 @@ json_t *papers_json(const papers_args *a);
 
 /* What a paper is made of. */
 typedef struct papers_scenario {
-    /* Adds what is found to the list: 0, or the exit code after a message. */
-    int (*run)(const papers_args *a, size_t k, json_t *list);
+    /* Adds what is found to the list. */
+    kofn_status (*run)(const papers_args *a, size_t k, json_t *list);
     void (*tell)(const papers_args *a, json_t *o);
     void (*draw)(json_t *o, plot *p); /* or NULL */
 } papers_scenario;
@@ -158,7 +158,7 @@ json_t *papers_band_json(double value, double low, double high);
 bool papers_within(double value, double low, double high);
 /* How many runs --scale makes of the usual number. */
 size_t papers_runs(const papers_args *a, size_t usual);
-/* What is in the folder of --mnist: 0, or the exit code after a message. */
-int papers_mnist(const papers_args *a, images *p);
+/* What is in the folder of --mnist. */
+kofn_status papers_mnist(const papers_args *a, images *p);
 
 #endif

@@ -221,24 +221,18 @@ static kofn_status err_once(const lesson *l, size_t way, double rate,
                               .most = 0,
                               .seed = seed};
     pupil p = {0};
-    erring_result r = {0};
     kofn_score score = {0};
     kofn_status st = pupil_new(&p, &l->shape, l->points, &l->opt, seed);
 
     if (!st)
-        st = erring_train(p.training, &e, &r);
+        st = erring_train(p.training, &e, &out->did);
     if (!st)
         st = fits(&p, l->points, l->shape.autoencoder, &score);
-    if (!st)
-        *out = (dnn_run){.accuracy = score.accuracy,
-                         .loss = score.loss,
-                         .apart = parted(p.net, l->plain.net, l->shape.layers),
-                         .steps = r.steps,
-                         .taken = r.taken,
-                         .rollbacks = r.rollbacks,
-                         .faults = r.faults,
-                         .corrected = r.corrected,
-                         .finished = r.finished};
+    if (!st) {
+        out->accuracy = score.accuracy;
+        out->loss = score.loss;
+        out->apart = parted(p.net, l->plain.net, l->shape.layers);
+    }
     pupil_free(&p);
     return st;
 }
@@ -261,12 +255,12 @@ static void judge(dnn_soft *s)
         for (size_t k = 0; k < s->seeds; k++) {
             const dnn_run *run = s->run[q][k];
 
-            same = same && run[1].finished &&
+            same = same && run[1].did.finished &&
                    fabs(run[1].accuracy - s->clean[k]) <= DNN_BAND &&
                    run[1].apart < 1e-8;
             lost = lost && run[0].accuracy < 0.5;
-            fewest = fewest && run[1].rollbacks <= run[2].rollbacks &&
-                     run[1].rollbacks <= run[3].rollbacks;
+            fewest = fewest && run[1].did.rollbacks <= run[2].did.rollbacks &&
+                     run[1].did.rollbacks <= run[3].did.rollbacks;
         }
         s->same[q] = same;
         s->lost[q] = lost;
@@ -333,7 +327,7 @@ kofn_status dnn_autoencoder(const images *points, unsigned epochs,
         (dnn_hidden){.widths = {widths[0], widths[1]}, .clean = l.clean.loss};
     for (size_t way = 0; way < DNN_WAYS && !st; way++)
         st = err_once(&l, way, dnn_rates[1], seed, &out->run[way]);
-    out->ok = out->run[1].finished && out->run[1].apart < 1e-8;
+    out->ok = out->run[1].did.finished && out->run[1].apart < 1e-8;
     pupil_free(&l.plain);
     return st;
 }

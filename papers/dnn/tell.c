@@ -33,7 +33,7 @@ static void add_table(const dnn_table *t, json_t *list)
                (size_t[]){t->m, t->n}, t->cut, codes);
 }
 
-static kofn_status add_limits(const papers_args *a, json_t *list)
+static kofn_status run_limits(const papers_args *a, size_t k, json_t *list)
 {
     dnn_table table[DNN_TABLES];
     dnn_growth growth[DNN_GROWTH], *last = &growth[DNN_GROWTH - 1];
@@ -63,20 +63,12 @@ static kofn_status add_limits(const papers_args *a, json_t *list)
         json_object_set_new(fig_8, curves[c], points);
     }
     papers_add(list,
-               "scenario:i tables:o corollary_1:o corollary_1_ok:b fig_8:o", 1,
+               "scenario:z tables:o corollary_1:o corollary_1_ok:b fig_8:o", k,
                tables, grown,
                fabs(last->by_replication - limit[0]) <= band[0] &&
                    fabs(last->by_two_mds - limit[1]) <= band[1],
                fig_8);
     return KOFN_OK;
-}
-
-static int run_limits(const papers_args *a, size_t k, json_t *list)
-{
-    kofn_status st = add_limits(a, list);
-
-    (void)k;
-    return st ? papers_ended(st) : 0;
 }
 
 static void tell_tables(json_t *o)
@@ -158,8 +150,8 @@ static json_t *run_json(const dnn_run *r, bool loss)
     json_object_update_new(
         o, papers_pack("apart:f steps:i taken:i rollbacks:i faults:z "
                        "corrected:z finished:b",
-                       r->apart, r->steps, r->taken, r->rollbacks, r->faults,
-                       r->corrected, r->finished));
+                       r->apart, r->did.steps, r->did.taken, r->did.rollbacks,
+                       r->did.faults, r->did.corrected, r->did.finished));
     if (loss)
         json_object_update_new(o, papers_pack("loss:f", r->loss));
     return o;
@@ -200,31 +192,27 @@ static void add_hidden(const dnn_hidden *h, json_t *list)
 }
 
 /* With MNIST's points as many steps as of fewer, and more. */
-static int run_training(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_training(const papers_args *a, size_t k, json_t *list)
 {
     unsigned epochs = (unsigned)papers_runs(a, DNN_EPOCHS);
     images p = {.X = {.data = NULL}};
     dnn_soft s;
     dnn_hidden h;
-    kofn_status st = KOFN_OK;
-    int code = a->mnist ? papers_mnist(a, &p) : 0;
+    kofn_status st =
+        a->mnist ? papers_mnist(a, &p) : dnn_points_make(&p, a->seed);
 
-    if (!a->mnist)
-        st = dnn_points_make(&p, a->seed);
-    else if (epochs > 2)
+    if (a->mnist && epochs > 2)
         epochs = epochs / 5;
-    if (!code && !st)
+    if (!st)
         st = k == 2 ? dnn_soft_errors(&p, epochs, papers_runs(a, DNN_SEEDS),
                                       a->seed, &s)
                     : dnn_autoencoder(&p, epochs, a->seed, &h);
     images_free(&p);
-    if (st || code)
-        return st ? papers_ended(st) : code;
-    if (k == 2)
+    if (!st && k == 2)
         add_soft(&s, list);
-    else
+    else if (!st)
         add_hidden(&h, list);
-    return 0;
+    return st;
 }
 
 /* The mean of a number of all runs. */

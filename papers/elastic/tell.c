@@ -17,14 +17,12 @@ static double scale_of(const papers_args *a, size_t k)
 
 #define TRIALS 20
 
-static int run_matvec(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_matvec(const papers_args *a, size_t k, json_t *list)
 {
     matvec_result r;
-    kofn_status st = elastic_matvec(scale_of(a, k), TRIALS, a->seed, &r);
     json_t *sizes;
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(elastic_matvec(scale_of(a, k), TRIALS, a->seed, &r));
     sizes = json_array();
     for (size_t i = 0; i < MATVEC_SIZES; i++)
         papers_add(sizes, "workers:z share:f work_seconds:f seconds:f",
@@ -35,7 +33,7 @@ static int run_matvec(const papers_args *a, size_t k, json_t *list)
                k, (size_t[]){r.rows, r.cols}, r.trials, sizes, r.c0, r.c1,
                r.count_ratio, papers_band_json(r.work_ratio, 1.7, 2.5),
                r.whole_ratio, r.worst);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell_matvec(const papers_args *a, json_t *o)
@@ -71,14 +69,12 @@ static bool bar_ok(double ratio, size_t i)
                          bars_band[i][1]);
 }
 
-static int run_bars(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_bars(const papers_args *a, size_t k, json_t *list)
 {
     bars_result r;
-    kofn_status st = elastic_bars(scale_of(a, k), TRIALS, a->seed, &r);
     json_t *bars;
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(elastic_bars(scale_of(a, k), TRIALS, a->seed, &r));
     bars = json_array();
     for (size_t i = 0; i < BARS; i++) {
         const struct bar *b = &r.bar[i];
@@ -94,7 +90,7 @@ static int run_bars(const papers_args *a, size_t k, json_t *list)
     }
     papers_add(list, "scenario:z size:p trials:z bars:o rel_error:f", k,
                (size_t[]){r.rows, r.cols}, r.trials, bars, r.worst);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell_bars(const papers_args *a, json_t *o)
@@ -114,7 +110,7 @@ static void tell_bars(const papers_args *a, json_t *o)
 
 /* ---- 3: Figure 2c -------------------------------------------------------- */
 
-static int run_descent(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_descent(const papers_args *a, size_t k, json_t *list)
 {
     descent_result *r = malloc(sizeof *r);
     kofn_status st =
@@ -147,7 +143,7 @@ static int run_descent(const papers_args *a, size_t k, json_t *list)
             r->coded_overlaps, r->ignoring_worst, r->taylor_differs);
     json_decref(curves);
     free(r);
-    return st ? papers_ended(st) : 0;
+    return st;
 }
 
 static double entry(json_t *list, size_t i)

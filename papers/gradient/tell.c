@@ -5,14 +5,12 @@
 /* 2000 iterations as in the paper, ten times. */
 #define ITERATIONS 20000
 
-static int run(const papers_args *a, size_t k, json_t *list)
+static kofn_status run(const papers_args *a, size_t k, json_t *list)
 {
     gradient_result g;
-    kofn_status st = gradient_run(k, papers_runs(a, ITERATIONS), a->seed, &g);
     json_t *schemes;
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(gradient_run(k, papers_runs(a, ITERATIONS), a->seed, &g));
     schemes = json_array();
     for (size_t i = 0; i < GRADIENT_SCHEMES; i++) {
         const gradient_row *r = &g.row[i];
@@ -28,7 +26,7 @@ static int run(const papers_args *a, size_t k, json_t *list)
                "at_most_one_straggles:{simulated:f formula:f}",
                k, g.p, schemes, g.ordered, g.at_most_one,
                g.at_most_one_formula);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell(const papers_args *a, json_t *o)

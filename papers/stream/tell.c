@@ -25,14 +25,12 @@ static void add_curve(const figure1_curve *c, size_t k, json_t *list)
     json_array_append_new(list, o);
 }
 
-static int run_figure1(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_figure1(const papers_args *a, size_t k, json_t *list)
 {
     figure1_result r;
-    kofn_status st = figure1_run(k, papers_runs(a, ROUNDS), a->seed, &r);
     json_t *points;
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(figure1_run(k, papers_runs(a, ROUNDS), a->seed, &r));
     points = json_array();
     for (size_t i = 0; i < FIGURE1_POINTS; i++) {
         const figure1_point *p = &r.point[i];
@@ -45,7 +43,7 @@ static int run_figure1(const papers_args *a, size_t k, json_t *list)
     }
     papers_add(list, "scenario:z workers:z alpha:f delay:z rounds:z points:o",
                k, r.workers, r.alpha, r.T, r.rounds, points);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell_figure1(const papers_args *a, json_t *o)
@@ -101,14 +99,12 @@ static void draw_figure1(json_t *o, plot *p)
 
 /* ---- 3: Table 1 ---------------------------------------------------------- */
 
-static int run_table1(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_table1(const papers_args *a, size_t k, json_t *list)
 {
     table1_result r;
-    kofn_status st = table1_run(papers_runs(a, RUNS), a->seed, &r);
     json_t *rows;
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(table1_run(papers_runs(a, RUNS), a->seed, &r));
     rows = json_array();
     for (size_t i = 0; i < TABLE1_ROWS; i++) {
         const table1_row *w = &r.row[i];
@@ -125,7 +121,7 @@ static int run_table1(const papers_args *a, size_t k, json_t *list)
                "scenario:z runs:z products:z multiply_adds_an_iteration:f "
                "rows:o",
                k, r.runs, r.products, r.multiply_adds, rows);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell_table1(const papers_args *a, json_t *o)
@@ -180,19 +176,17 @@ static void draw_table1(json_t *o, plot *p)
 
 /* ---- 4: the largest load ------------------------------------------------- */
 
-static int run_loads(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_loads(const papers_args *a, size_t k, json_t *list)
 {
     worst_load w;
-    kofn_status st = stream_worst_load(papers_runs(a, SEEDS), a->seed, &w);
 
-    if (st)
-        return papers_ended(st);
+    PAPERS_TRY(stream_worst_load(papers_runs(a, SEEDS), a->seed, &w));
     papers_add(list,
                "scenario:z bound:f dip:{load:f ok:b} idip:{load:f ok:b} "
                "missed:z waits:z",
                k, w.bound, w.dip, fabs(w.dip - w.bound) < 1e-12, w.idip,
                fabs(w.idip - w.bound) < 1e-12, w.missed, w.waits);
-    return 0;
+    return KOFN_OK;
 }
 
 static void tell_loads(const papers_args *a, json_t *o)

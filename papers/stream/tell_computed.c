@@ -34,7 +34,7 @@ static void add_rates(const char *port, const rates_result *r, json_t *list)
                RATES_FACTOR, r->worst, schemes);
 }
 
-int run_rates(const papers_args *a, size_t k, json_t *list)
+kofn_status run_rates(const papers_args *a, size_t k, json_t *list)
 {
     static const struct {
         const char *name;
@@ -53,7 +53,7 @@ int run_rates(const papers_args *a, size_t k, json_t *list)
         if (!st)
             add_rates(ports[i].name, &r, list);
     }
-    return st ? papers_ended(st) : 0;
+    return st;
 }
 
 void tell_rates(const papers_args *a, json_t *o)
@@ -107,23 +107,21 @@ static void add_nets(const nets_result *r, json_t *list)
                r->worst, r->worst <= 1e-8, rows);
 }
 
-int run_nets(const papers_args *a, size_t k, json_t *list)
+kofn_status run_nets(const papers_args *a, size_t k, json_t *list)
 {
     nets_result r;
     images p = {.X = {.data = NULL}};
-    kofn_status st = KOFN_OK;
-    int code = a->mnist ? papers_mnist(a, &p) : 0;
+    kofn_status st =
+        a->mnist ? papers_mnist(a, &p) : images_make(&p, TRAIN, TEST, a->seed);
 
     (void)k;
-    if (!a->mnist)
-        st = images_make(&p, TRAIN, TEST, a->seed);
-    if (!code && !st)
+    if (!st)
         st = nets_run(&p, (unsigned)papers_runs(a, NETS_ITERATIONS), a->seed,
                       &r);
     images_free(&p);
-    if (!code && !st)
+    if (!st)
         add_nets(&r, list);
-    return st ? papers_ended(st) : code;
+    return st;
 }
 
 static void tell_table(json_t *o)
