@@ -356,13 +356,11 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     int code;
 
     for (size_t k = first; k <= last && !st; k++) {
-        st = what[k].run(a, k, list);
-        if (a->json)
-            continue;
-        if (k > first)
+        if (k > first && !a->json)
             putchar('\n');
-        for (; told < json_array_size(list); told++)
-            what[k].tell(a, json_array_get(list, told));
+        st = what[k].run(a, k, list);
+        for (; told < json_array_size(list) && !a->json; told++)
+            what[k].tell(json_array_get(list, told));
         fflush(stdout);
     }
     if (iterations)

@@ -135,7 +135,7 @@ json_t *papers_json(const papers_args *a);
 typedef struct papers_scenario {
     /* Adds what is found to the list. */
     kofn_status (*run)(const papers_args *a, size_t k, json_t *list);
-    void (*tell)(const papers_args *a, json_t *o);
+    void (*tell)(json_t *o);
     void (*draw)(json_t *o, plot *p); /* or NULL */
 } papers_scenario;
 /* Scenario by scenario, that of --scenario or all of a usual run, what[1..];

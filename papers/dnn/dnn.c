@@ -49,12 +49,9 @@ kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES])
         for (size_t k = 0; k < DNN_KINDS; k++) {
             const dnn_nodes c = {
                 table_kinds[k], t->P, t->m, t->n, {t->cut[0], t->cut[1]}};
-            kofn_status st = dnn_tolerance_of(&c, &t->published[k]);
 
-            if (!st)
-                st = dnn_tolerance_try(&c, trials, seed, &t->got[k]);
-            if (st)
-                return st;
+            PAPERS_TRY(dnn_tolerance_of(&c, &t->published[k]));
+            PAPERS_TRY(dnn_tolerance_try(&c, trials, seed, &t->got[k]));
             t->ok[k] = as_published(&t->got[k], &t->published[k]);
         }
     }
@@ -72,12 +69,10 @@ kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
         size_t m = (size_t)(sqrt((double)P / 4) + 0.5);
         double all = (double)P, side = (double)m, mn = side * side;
         dnn_tolerance t;
-        kofn_status st =
-            dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, P, m, m, {1, 1}}, &t);
         double coded;
 
-        if (st)
-            return st;
+        PAPERS_TRY(
+            dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, P, m, m, {1, 1}}, &t));
         coded = (all - (double)t.K[0]) / 2;
         out[i].P = P;
         out[i].by_replication = coded / ((all / mn - 1) / 2) / all;

@@ -58,12 +58,12 @@ kofn_status erring_layer_new(erring_layer *l, const erring_nodes *nodes,
     l->Y = kofn_layout_table(values + 1, most);
     l->scale = kofn_layout_table(values, 1);
     l->result = kofn_layout_table(result, most);
-    l->bad = kf_zero(nodes->P, 1);
-    l->wrong = kf_zero(values, 1);
-    return l->block && l->message && l->copy && l->Y && l->scale && l->result &&
-                   l->bad && l->wrong
-               ? KOFN_OK
-               : KOFN_NOMEM;
+    l->bad = kf_zero(nodes->P + values, 1);
+    if (!l->block || !l->message || !l->copy || !l->Y || !l->scale ||
+        !l->result || !l->bad)
+        return KOFN_NOMEM;
+    l->wrong = l->bad + nodes->P;
+    return KOFN_OK;
 }
 
 void erring_layer_free(erring_layer *l)
@@ -74,8 +74,7 @@ void erring_layer_free(erring_layer *l)
     kf_free(l->Y);
     kf_free(l->scale);
     kf_free(l->result);
-    kf_free(l->bad);
-    kf_free(l->wrong);
+    kf_free(l->bad); /* and l->wrong */
     *l = (erring_layer){0};
 }
 

@@ -78,8 +78,8 @@ static void tell_tables(json_t *o)
     size_t i;
 
     printf("Tables I and III: nodes that may be wrong, by trying; forward and "
-           "back;\npublished in brackets\n%-24s %-12s %16s %16s\n",
-           "nodes, grid, batch in", "code", "lie", "fail");
+           "back;\npublished in brackets\nnodes, grid, batch in    code       "
+           "               lie             fail\n");
     for (i = 0; (t = json_array_get(papers_at(o, "tables"), i)); i++) {
         char about[40];
 
@@ -102,16 +102,14 @@ static void tell_tables(json_t *o)
     }
 }
 
-static void tell_limits(const papers_args *a, json_t *o)
+static void tell_limits(json_t *o)
 {
     json_t *points;
     const char *name;
 
-    (void)a;
     tell_tables(o);
     printf("\nCorollary 1: those of GPD by those of others, m = n = "
-           "sqrt(P/4)\n%8s %16s %20s\n",
-           "P", "replication / P", "two MDS / sqrt P");
+           "sqrt(P/4)\n       P  replication / P     two MDS / sqrt P\n");
     papers_each(papers_at(o, "corollary_1"),
                 "{nodes:8} {by_replication:16.4f} {by_two_mds:20.4f}\n");
     printf("published: %g +- %g and %g +- %g ", limit[0], band[0], limit[1],
@@ -249,14 +247,13 @@ static void tell_way(double rate, const char *name, json_t *runs)
            faults / seeds, corrected / seeds, apart);
 }
 
-static void tell_soft(const papers_args *a, json_t *o)
+static void tell_soft(json_t *o)
 {
     json_t *clean = papers_at(o, "clean"), *rate, *runs, *x;
     double sum = 0;
     const char *name;
     size_t i;
 
-    (void)a;
     for (i = 0; (x = json_array_get(clean, i)); i++)
         sum += 100 * json_number_value(x) / (double)json_array_size(clean);
     papers_print(o, "{pixels}-32-32-10, {points} points, {steps} steps, ");
@@ -293,13 +290,11 @@ static void draw_soft(json_t *o, plot *p)
     }
 }
 
-static void tell_hidden(const papers_args *a, json_t *o)
+static void tell_hidden(json_t *o)
 {
-    (void)a;
     papers_print(o, "sparse autoencoder {widths.0}-{widths.1}-{widths.0}, q = "
                     "{q}: without errors a loss of {clean_loss:.4f}\n");
-    printf("%-12s %10s %10s %10s %10s\n", "way", "loss", "rollbacks",
-           "corrected", "apart");
+    printf("way                loss  rollbacks  corrected      apart\n");
     papers_each(papers_at(o, "runs"), "{@:-12} {loss:10.4g} {rollbacks:10} "
                                       "{corrected:10} {apart:10.1e}\n");
     papers_print(o, "coded weights within 1e-8 of those without errors {ok}\n");

@@ -343,23 +343,18 @@ static double search(const parabola *f, double longest)
 
 static kofn_status step(descent *s, const bool *live)
 {
-    kofn_status st = forward(s, s->w, s->margin);
     size_t rows;
     parabola f;
     double eta;
 
-    if (st)
-        return st;
+    PAPERS_TRY(forward(s, s->w, s->margin));
     rows = residuals(s, live);
     if (rows == 0)
         return KOFN_OK;
-    st = backward(s, s->z, s->g);
+    PAPERS_TRY(backward(s, s->z, s->g));
     for (size_t k = 0; k < s->p->d; k++)
         s->g[k] /= (double)rows;
-    if (!st)
-        st = forward(s, s->g, s->along);
-    if (st)
-        return st;
+    PAPERS_TRY(forward(s, s->g, s->along));
     f = look_ahead(s, live, rows);
     eta = search(&f, s->p->step);
     for (size_t k = 0; k < s->p->d; k++)
@@ -385,14 +380,10 @@ static kofn_status iterate_all(descent *s, double *mse)
 {
     for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
         const bool *live = s->t->live[it];
-        kofn_status st = KOFN_OK;
 
         if (s->kind != DESCENT_CODED || count_live(live) >= ENOUGH)
-            st = step(s, live);
-        if (!st)
-            st = test_error(s->p, s->w, s->along, &mse[it]);
-        if (st)
-            return st;
+            PAPERS_TRY(step(s, live));
+        PAPERS_TRY(test_error(s->p, s->w, s->along, &mse[it]));
     }
     return KOFN_OK;
 }
@@ -401,7 +392,7 @@ static kofn_status iterate_all(descent *s, double *mse)
 static kofn_status descend(descent *s, double *mse)
 {
     const planted *p = s->p;
-    size_t wide = p->m > p->d ? p->m : p->d;
+    size_t wide = larger(p->m, p->d);
     double *room = calloc(2 * p->d + 3 * p->m + wide, sizeof *room);
     kofn_status st;
 
@@ -484,8 +475,8 @@ static void judge(descent_result *r)
     for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
         for (size_t it = settled; it <= end; it++)
             r->ahead[i] += r->mse[DESCENT_TAYLOR][i][it] < clean[it];
-        most = r->ahead[i] > most ? r->ahead[i] : most;
-        least = r->ahead[i] < least ? r->ahead[i] : least;
+        most = larger(most, r->ahead[i]);
+        least = smaller(least, r->ahead[i]);
     }
     r->taylor_differs = most > least && least <= end - settled;
 }

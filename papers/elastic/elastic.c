@@ -71,7 +71,7 @@ static size_t busiest(const kofn_report *rep)
     size_t most = 0;
 
     for (size_t i = 0; i < rep->workers; i++)
-        most = rep->rows[i] > most ? rep->rows[i] : most;
+        most = larger(most, rep->rows[i]);
     return most;
 }
 
@@ -171,17 +171,12 @@ static kofn_status set_up(bench *b)
     return st;
 }
 
-static double in_seconds(kofn_time t)
-{
-    return (double)t * 1e-9;
-}
-
 /* What a round took is added to trial i of setting s. */
 static void note(bench *b, size_t s, size_t i, const kofn_report *rep)
 {
-    times_of(b, WORK, s)[i] += in_seconds(rep->waiting);
-    times_of(b, CODE, s)[i] += in_seconds(rep->encoding + rep->decoding);
-    times_of(b, WHOLE, s)[i] += in_seconds(rep->took);
+    times_of(b, WORK, s)[i] += 1e-9 * (double)rep->waiting;
+    times_of(b, CODE, s)[i] += 1e-9 * (double)(rep->encoding + rep->decoding);
+    times_of(b, WHOLE, s)[i] += 1e-9 * (double)rep->took;
     b->setting[s].live = rep->live;
     b->setting[s].rows += busiest(rep);
 }
@@ -191,12 +186,9 @@ static kofn_status product(bench *b, size_t s, size_t i)
     kofn_matrix in = as_matrix(b->x, b->cols, 1);
     kofn_matrix out = as_matrix(b->out, b->rows, 1);
     kofn_report rep;
-    kofn_status st;
 
     empty_caches(b->sweep);
-    st = kofn_round(b->setting[s].fleet.job, &in, &out, &rep);
-    if (st)
-        return st;
+    PAPERS_TRY(kofn_round(b->setting[s].fleet.job, &in, &out, &rep));
     b->setting[s].rows = 0;
     note(b, s, i, &rep);
     b->worst = fmax(b->worst, papers_distance(b->out, b->want, b->rows));
@@ -209,16 +201,12 @@ static kofn_status gradient(bench *b, size_t s, size_t i)
     kofn_matrix z = as_matrix(b->z, 1, b->rows);
     kofn_matrix g = as_matrix(b->got, 1, b->cols);
     kofn_report rep;
-    kofn_status st = product(b, s, i);
 
-    if (st)
-        return st;
+    PAPERS_TRY(product(b, s, i));
     for (size_t k = 0; k < b->rows; k++)
         b->z[k] = b->out[k] - b->y[k];
     empty_caches(b->sweep);
-    st = kofn_left(b->setting[s].fleet.job, &z, &g, &rep);
-    if (st)
-        return st;
+    PAPERS_TRY(kofn_left(b->setting[s].fleet.job, &z, &g, &rep));
     note(b, s, i, &rep);
     b->worst = fmax(b->worst, papers_distance(b->got, b->grad, b->cols));
     return KOFN_OK;

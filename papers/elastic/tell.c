@@ -36,16 +36,14 @@ static kofn_status run_matvec(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell_matvec(const papers_args *a, json_t *o)
+static void tell_matvec(json_t *o)
 {
     json_t *row;
     size_t i;
 
-    (void)a;
     papers_print(o, "1: y = X w, any 3 workers are enough, X {size.0} x "
-                    "{size.1}; median of {trials} (Fig. 2a)\n");
-    printf("%-8s %12s %12s %12s\n", "workers", "share of X", "work",
-           "whole round");
+                    "{size.1}; median of {trials} (Fig. 2a)\n"
+                    "workers    share of X         work  whole round\n");
     for (i = 0; (row = json_array_get(papers_at(o, "sizes"), i)); i++) {
         papers_print(row, "{workers:-8} {share:12.4f} {work_seconds*1e3:9.3f} "
                           "ms {seconds*1e3:9.3f} ms  ");
@@ -93,13 +91,13 @@ static kofn_status run_bars(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell_bars(const papers_args *a, json_t *o)
+static void tell_bars(json_t *o)
 {
-    (void)a;
-    papers_print(o, "2: a gradient of regression, X {size.0} x {size.1}, "
-                    "median of {trials}; ratios by uncoded\n   (Fig. 2b)\n");
-    printf("%-16s %6s %-7s %8s %8s %8s %14s\n", "", "share", "ratio", "work",
-           "code", "whole", "ratio of work");
+    papers_print(o,
+                 "2: a gradient of regression, X {size.0} x {size.1}, "
+                 "median of {trials}; ratios by uncoded\n   (Fig. 2b)\n"
+                 "                  share ratio       work     code    whole "
+                 " ratio of work\n");
     papers_each(papers_at(o, "bars"),
                 "{name:-16} {share:6.4f} {count_ratio:4.2f} {count_ok:-3}"
                 "{work_seconds*1e3:5.3f} ms {code_seconds*1e3:5.3f} ms "
@@ -172,14 +170,13 @@ static void tell_curve(const char *name, json_t *curve, double low, double high)
     putchar('\n');
 }
 
-static void tell_descent(const papers_args *a, json_t *o)
+static void tell_descent(json_t *o)
 {
     json_t *curves = papers_at(o, "test_mse"), *curve, *x;
     double low = HUGE_VAL, high = 0;
     const char *name;
     size_t i;
 
-    (void)a;
     json_object_foreach(
         curves, name,
         curve) for (i = 0; (x = json_array_get(papers_at(curve, "mean"), i));

@@ -24,11 +24,9 @@ static aet_scheme nth(size_t i)
 static kofn_status line(const aet_params *q, aet_scheme scheme, json_t *o)
 {
     aet_result r;
-    kofn_status st = aet_of(q, scheme, &r);
     char name[32];
 
-    if (st)
-        return st;
+    PAPERS_TRY(aet_of(q, scheme, &r));
     aet_name(scheme, name, sizeof name);
     if (o)
         json_object_set_new(o, name, json_real(r.time));
@@ -45,15 +43,13 @@ static kofn_status least(const aet_params *q)
     const unsigned fixed = AET_UNCODED | AET_CGC | AET_G_CGC;
     aet_scheme all, plain;
     char name[32], other[32];
-    kofn_status st = aet_best(q, 0, &all, NULL);
 
-    if (!st)
-        st = aet_best(q, fixed, &plain, NULL);
-    if (!st)
-        printf("least: %s; with messages of one length: %s\n",
-               aet_name(all, name, sizeof name),
-               aet_name(plain, other, sizeof other));
-    return st;
+    PAPERS_TRY(aet_best(q, 0, &all, NULL));
+    PAPERS_TRY(aet_best(q, fixed, &plain, NULL));
+    printf("least: %s; with messages of one length: %s\n",
+           aet_name(all, name, sizeof name),
+           aet_name(plain, other, sizeof other));
+    return KOFN_OK;
 }
 
 int papers_aet(const papers_args *a)
@@ -105,8 +101,8 @@ int papers_agc_table(const papers_args *a)
                    r->straight - r->printed);
     }
     if (!a->json) {
-        printf("%-10s %5s %9s %12s %8s %10s %8s\n", "scheme", "p", "printed",
-               "as printed", "diff", "straight", "diff");
+        printf("scheme         p   printed   as printed     diff   straight   "
+               "  diff\n");
         papers_each(list, "{scheme:-10} {p:5.2f} {printed:9.2f} "
                           "{as_printed:12.2f} {as_printed_diff:+8.3f} "
                           "{straight:10.2f} {straight_diff:+8.3f}\n");

@@ -29,21 +29,20 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell(const papers_args *a, json_t *o)
+static void tell(json_t *o)
 {
     double most = 0;
     json_t *r;
     size_t i;
 
-    (void)a;
     for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++)
         most = fmax(most, papers_real(r, "mean"));
     papers_print(o,
                  "{scenario}: p = {p:.2f}; 0 or 1 straggle in "
                  "{at_most_one_straggles.simulated:.4f} of the iterations, by "
-                 "formula {at_most_one_straggles.formula:.4f}\n");
-    printf("%-10s %8s %8s %9s    %8s %7s %7s\n", "scheme", "mean", "error",
-           "formula", "printed", "epochs", "length");
+                 "formula {at_most_one_straggles.formula:.4f}\n"
+                 "scheme         mean    error   formula     printed  epochs  "
+                 "length\n");
     for (i = 0; (r = json_array_get(papers_at(o, "schemes"), i)); i++) {
         papers_print(r, "{scheme:-10} {mean:8.3f} +- {standard_error:.3f} "
                         "{formula:9.3f} {ok:-3}{printed:8.2f} {epochs:7.3f} "

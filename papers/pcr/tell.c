@@ -54,14 +54,11 @@ static kofn_status sweep(const papers_args *a, panel *p)
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++)
         for (size_t i = 0; i < STORES; i++) {
             pcr_setup s = setup_for(a, p->k, c);
-            kofn_status st;
 
             s.r = stores[i];
             if ((c == PCR_UNCODED) != (s.r == 1)) /* all codes are that then */
                 continue;
-            st = total_of(&s, runs, &p->total[c][i]);
-            if (st)
-                return st;
+            PAPERS_TRY(total_of(&s, runs, &p->total[c][i]));
         }
     return KOFN_OK;
 }
@@ -70,10 +67,8 @@ static kofn_status compute(const papers_args *a, panel *p)
 {
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
         pcr_setup s = setup_for(a, p->k, c);
-        kofn_status st = pcr_average(&s, papers_runs(a, RUNS), &p->mean[c]);
 
-        if (st)
-            return st;
+        PAPERS_TRY(pcr_average(&s, papers_runs(a, RUNS), &p->mean[c]));
     }
     pcr_ratios(p->mean, p->ratio);
     p->ordered = p->mean[PCR_PCR].total < p->mean[PCR_GC].total &&
@@ -109,20 +104,16 @@ static kofn_status compare(const papers_args *a, const panel *q, laws *l)
 static kofn_status clog_link(const papers_args *a, double ratio[PCR_RATIOS])
 {
     pcr_mean mean[PCR_SCHEMES];
-    kofn_status st = KOFN_OK;
 
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
         pcr_setup s = setup_for(a, 1, c);
 
         s.clogged = true;
-        if (!st)
-            st = pcr_average(&s, papers_runs(a, RUNS), &mean[c]);
-        if (!st)
-            free(mean[c].quantile);
+        PAPERS_TRY(pcr_average(&s, papers_runs(a, RUNS), &mean[c]));
+        free(mean[c].quantile);
     }
-    if (!st)
-        pcr_ratios(mean, ratio);
-    return st;
+    pcr_ratios(mean, ratio);
+    return KOFN_OK;
 }
 
 /* C15's bands of the ones and the others. */
@@ -385,9 +376,8 @@ static void tell(json_t *o, const panel *p, size_t panels)
     size_t k;
 
     papers_print(o, "polynomially coded regression: seconds for {iterations} "
-                    "iterations, mean of {runs} runs\n\n");
-    printf("%-22s %-8s %6s %8s %8s %8s %6s\n", "scenario", "scheme", "enough",
-           "total", "commun.", "comput.", "messages");
+                    "iterations, mean of {runs} runs\n\nscenario               "
+                    "scheme   enough    total  commun.  comput. messages\n");
     for (k = 0; (one = json_array_get(list, k)); k++) {
         tell_totals(one);
     }

@@ -189,10 +189,9 @@ static kofn_status run_scheme(const workload *w, size_t k,
     struct rates_row *row = &out->row[k];
     stream_job s;
     kofn_port *workers;
-    kofn_status st = port->open(port->ud, &pb, &weather, &workers);
+    kofn_status st;
 
-    if (st)
-        return st;
+    PAPERS_TRY(port->open(port->ud, &pb, &weather, &workers));
     st =
         stream_job_open(&s, &pb, schemes[k].spec, once ? 0 : RATES_MU, workers);
     if (!st)

@@ -208,10 +208,8 @@ static kofn_status least_bound(const rhat_params *q, size_t T, figure1_curve *c)
     for (size_t N = 1; N < q->workers * (T + 1); N++) {
         rhat_scheme s = {.kind = RHAT_IDIP, .N = N, .W = T + 1, .late = true};
         rhat_result r;
-        kofn_status st = rhat_of(q, &s, &r);
 
-        if (st)
-            return st;
+        PAPERS_TRY(rhat_of(q, &s, &r));
         if (r.bound_printed >= c->model)
             continue;
         c->model = r.bound_printed;

@@ -46,12 +46,11 @@ static kofn_status run_figure1(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell_figure1(const papers_args *a, json_t *o)
+static void tell_figure1(json_t *o)
 {
     json_t *point, *curve;
     size_t off = 0, i, k;
 
-    (void)a;
     papers_print(
         o, "{scenario}: {workers} workers, {alpha} times as long when slow, a "
            "delay of {delay} (Fig. ");
@@ -124,12 +123,11 @@ static kofn_status run_table1(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell_table1(const papers_args *a, json_t *o)
+static void tell_table1(json_t *o)
 {
     json_t *row;
     size_t i;
 
-    (void)a;
     papers_print(
         o, "3: five networks trained side by side, {products} products, {runs} "
            "times: time by that of the\n   polynomial code, of rounds played "
@@ -181,6 +179,10 @@ static kofn_status run_loads(const papers_args *a, size_t k, json_t *list)
     worst_load w;
 
     PAPERS_TRY(stream_worst_load(papers_runs(a, SEEDS), a->seed, &w));
+    if (!a->json) /* which does not say how many */
+        printf("4: the largest load under patterns with at most 10 marks in 4 "
+               "rounds of 4 workers\n   (%zu of each style): ",
+               papers_runs(a, SEEDS));
     papers_add(list,
                "scenario:z bound:f dip:{load:f ok:b} idip:{load:f ok:b} "
                "missed:z waits:z",
@@ -189,11 +191,8 @@ static kofn_status run_loads(const papers_args *a, size_t k, json_t *list)
     return KOFN_OK;
 }
 
-static void tell_loads(const papers_args *a, json_t *o)
+static void tell_loads(json_t *o)
 {
-    printf("4: the largest load under patterns with at most 10 marks in 4 "
-           "rounds of 4 workers\n   (%zu of each style): ",
-           papers_runs(a, SEEDS));
     papers_print(o, "bound {bound:.4f}, dip {dip.load:.4f} {dip.ok}, idip "
                     "{idip.load:.4f} {idip.ok}; late products {missed},\n   "
                     "rounds that waited though not all were slow {waits}\n");

@@ -8,9 +8,9 @@
 #include <kofn/transport.h>
 
 kofn_status run_rates(const papers_args *a, size_t k, json_t *list);
-void tell_rates(const papers_args *a, json_t *o);
+void tell_rates(json_t *o);
 kofn_status run_nets(const papers_args *a, size_t k, json_t *list);
-void tell_nets(const papers_args *a, json_t *o);
+void tell_nets(json_t *o);
 
 /* ---- workers of 5 that are processes (processes.c) ----------------------- */
 

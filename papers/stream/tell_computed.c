@@ -56,9 +56,8 @@ kofn_status run_rates(const papers_args *a, size_t k, json_t *list)
     return st;
 }
 
-void tell_rates(const papers_args *a, json_t *o)
+void tell_rates(json_t *o)
 {
-    (void)a;
     papers_print(o, "5: {products} products of {size} x {size} each, four "
                     "workers on port {port}, whose usual task takes\n   {idle} "
                     "times as long as it computes, a slow one {factor} times "
@@ -170,11 +169,10 @@ static void tell_figure2(json_t *o)
     }
 }
 
-void tell_nets(const papers_args *a, json_t *o)
+void tell_nets(json_t *o)
 {
     double points = papers_real(o, "points");
 
-    (void)a;
     printf("6: five networks 784-%d-%d-10, ", NETS_HIDDEN, NETS_HIDDEN);
     papers_print(o, "{iterations} iterations of ");
     printf("%.0f", fmin(points, NETS_BATCH));
