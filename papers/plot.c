@@ -11,14 +11,8 @@
 enum { CURVES = 16, POINTS = 128, GROUPS = 24 };
 
 /* Pixels, of 840 x 470: the corner and the sides of what the axes enclose. */
-enum {
-    LEFT = 70,
-    TOP = 50,
-    WIDE = 520,
-    HIGH = 340,
-    BOTTOM = TOP + HIGH,
-    LEGEND = LEFT + WIDE + 18
-};
+enum { LEFT = 70, TOP = 50, WIDE = 520, HIGH = 340 };
+enum { BOTTOM = TOP + HIGH, LEGEND = LEFT + WIDE + 18 };
 
 typedef struct curve {
     plot_style style;
@@ -95,12 +89,13 @@ void plot_point(plot *p, double x, double y)
 
 static axis round_up(double low, double high)
 {
-    double raw = high > low ? (high - low) / 6 : 1,
-           ten = pow(10, floor(log10(raw))), r = raw / ten, step;
+    double more = high > low ? high - low : 1,
+           ten = pow(10, floor(log10(more / 6)));
+    double r = more / 6 / ten, step;
 
     step = ten * (r > 5 ? 10 : r > 2 ? 5 : r > 1.001 ? 2 : 1);
     return (axis){floor(low / step + 1e-9) * step,
-                  ceil(high / step - 1e-9) * step, step};
+                  ceil((low + more) / step - 1e-9) * step, step};
 }
 
 static void find_axes(plot *p)
@@ -129,7 +124,7 @@ static double down(const plot *p, double y)
     return TOP + HIGH * (p->y.high - y) / (p->y.high - p->y.low);
 }
 
-#define BOX "m0 -6h24v12h-24z"
+#define BOX "m0 -6h24v12h-24z" /* in the legend */
 #define MIDDLE "text-anchor='middle'"
 
 static void write_text(const plot *p, double x, double y, const char *more,
@@ -201,11 +196,12 @@ static void write_line(const plot *p, const curve *c)
     fputs("<polyline points='", p->f);
     for (size_t i = 0; i < c->n; i++)
         fprintf(p->f, "%.2f,%.2f ", right(p, c->x[i]), down(p, c->y[i]));
-    for (size_t y = 0; y < 2; y++) {
-        fprintf(p->f, "' data-%c='", y ? 'y' : 'x');
-        for (size_t i = 0; i < c->n; i++)
-            fprintf(p->f, "%.17g ", y ? c->y[i] : c->x[i]);
-    }
+    fputs("' data-x='", p->f);
+    for (size_t i = 0; i < c->n; i++)
+        fprintf(p->f, "%.17g ", c->x[i]);
+    fputs("' data-y='", p->f);
+    for (size_t i = 0; i < c->n; i++)
+        fprintf(p->f, "%.17g ", c->y[i]);
     fputs("'/>\n", p->f);
 }
 
@@ -229,7 +225,7 @@ static void write_curve(const plot *p, const curve *c)
 
 kofn_status plot_write(plot *p, const char *path)
 {
-    bool bad;
+    int bad;
 
     p->f = fopen(path, "w");
     if (!p->f)

@@ -72,6 +72,9 @@ for i, r in enumerate(o['scenarios'][0]['rates']) for n, v in r['runs'].items())
     papers tolerance --grid 3x3 --svg c.svg --json >out.json
     curves c.svg "len(c) == 8 and c['gpd_uvn, lie'] == [(w['workers'], w['gpd_uvn']['adversarial'][0]) \
 for w in o['per_workers'] if w['gpd_uvn']]"
+    papers tolerance -n 12 --grid 2x2 --svg d.svg --json >out.json # one point
+    curves d.svg "c['gpd_uvn, lie'] == [(12, 3)]"
+    ! grep -q "nan\|inf" d.svg
 }
 
 # bats test_tags=asan
