@@ -24,29 +24,32 @@ const paper papers[] = {
      "kofn-papers pcr  all four scenarios, and what explains them\n"
      "kofn-papers pcr --scenario 2 --stale reset  as if sleepers woke up with "
      "every iteration",
-     PAPER_PCR, papers_pcr, PCR_SCENARIOS, 1000, OF_RUNS},
+     PAPER_PCR, papers_pcr, PCR_SCENARIOS, PCR_SCENARIOS, "1234", 1000,
+     OF_RUNS},
     {"elastic", "coded elastic computing, simulated",
      "Products and regression on machines that come and go, with real matrices.",
      "kofn-papers elastic --scenario 3 --json  test errors of all 60 iterations\n"
      "kofn-papers elastic --scale 0.1  smaller matrices",
-     PAPER_ELASTIC, papers_elastic, 3, 1, OF_PUBLISHED},
+     PAPER_ELASTIC, papers_elastic, 3, 3, "3", 1, OF_PUBLISHED},
     {"gradient", "adaptive gradient coding, simulated", "Against its formula.",
      "kofn-papers gradient --scale 10  ten times as many iterations",
-     PAPER_GRADIENT, papers_gradient, GRADIENT_SCENARIOS, 1000, OF_RUNS},
+     PAPER_GRADIENT, papers_gradient, GRADIENT_SCENARIOS, GRADIENT_SCENARIOS,
+     "12", 1000, OF_RUNS},
     {"stream", "DIP and IDIP: streams of products",
      "Formulas and chains against rounds that are played out, and against "
      "products that are computed.",
      "kofn-papers stream --scenario 3  Table 1 of the paper on sequential codes\n"
      "kofn-papers stream --scenario 6 --scale 0.004  the same with networks that "
      "are trained",
-     PAPER_STREAM, papers_stream, STREAM_SCENARIOS, 1000, OF_RUNS},
+     PAPER_STREAM, papers_stream, STREAM_SCENARIOS, STREAM_PLAYED, "123", 1000,
+     OF_RUNS},
     {"dnn", "training whose nodes err",
      "By Generalized PolyDot codes, copies, two MDS codes and without code, and "
      "how many may be wrong.",
      "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
      "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
      "seed and two epochs",
-     PAPER_DNN, papers_dnn, DNN_SCENARIOS, 1, OF_SEEDS},
+     PAPER_DNN, papers_dnn, DNN_SCENARIOS, DNN_SCENARIOS, "12", 1, OF_SEEDS},
     {"aet", "what gradient codes take on the average",
      "The average execution time of an iteration under every gradient code, in "
      "closed form, when stragglers are started again; with --json one object of "
@@ -54,11 +57,11 @@ const paper papers[] = {
      "kofn-papers aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
      "least\n"
      "kofn-papers aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines",
-     PAPER_AET, papers_aet, 0, 0, NULL},
+     PAPER_AET, papers_aet, 0, 0, NULL, 0, NULL},
     {"agc-table", "Table VI of the paper on adaptive gradient coding",
      "As printed and without its two slips.",
      "kofn-papers agc-table  all 18 numbers, and what they should be",
-     PAPER_AGC_TABLE, papers_agc_table, 0, 0, NULL},
+     PAPER_AGC_TABLE, papers_agc_table, 0, 0, NULL, 0, NULL},
     {"rhat", "what streams of products take on the average",
      "The mean time of a round when a product begins in each, by that of a whole "
      "product on one worker, of a scheme or of the best of each. T of dip may be "
@@ -67,7 +70,7 @@ const paper papers[] = {
      "three is five times as slow\n"
      "kofn-papers rhat -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
      "of them, with the bounds of the paper",
-     PAPER_RHAT, papers_rhat, 0, 0, NULL},
+     PAPER_RHAT, papers_rhat, 0, 0, NULL, 0, NULL},
     {"tolerance", "how many nodes that train a network may be wrong",
      "How many of the nodes, each with a block of the weights, may lie or fail "
      "under each of four redundancies, in closed form (Fig. 8 of the paper on "
@@ -75,15 +78,15 @@ const paper papers[] = {
      "kofn-papers tolerance --grid 3x3  for 9 to 100 nodes\n"
      "kofn-papers tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
      "too",
-     PAPER_TOLERANCE, papers_tolerance, 0, 0, NULL},
+     PAPER_TOLERANCE, papers_tolerance, 0, 0, "", 0, NULL},
     {"codes", "the same of the codes that kofn has, and what they cost",
      "What a coded training stands, keeps, sends and computes for a layer, how "
      "long messages take, and answers against numbers sent, each beside what was "
      "published.",
      "kofn-papers codes -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV "
      "and Fig. 5 of the paper on Generalized PolyDot codes",
-     PAPER_CODES, papers_codes, 0, 0, NULL},
-    {NULL, NULL, NULL, NULL, 0, NULL, 0, 0, NULL},
+     PAPER_CODES, papers_codes, 0, 0, NULL, 0, NULL},
+    {.name = NULL},
 };
 
 /* ---- help ---------------------------------------------------------------- */
@@ -131,6 +134,31 @@ static int no_paper(const char *name)
                 : papers_say(PAPERS_USAGE, "name what to compute: %s", known);
 }
 
+/* Is there a picture of what is asked for? */
+static int check_picture(const papers_args *a)
+{
+    const char *have = a->paper->pictures;
+    char known[200] = "", scenario[2] = {(char)('0' + a->scenario), 0};
+
+    if (have && (!a->scenario || strchr(have, *scenario)))
+        return 0;
+    if (have)
+        return papers_say(PAPERS_USAGE,
+                          "--svg: scenario %s of %s has no picture; there are "
+                          "those of %.1s%s%s",
+                          scenario, a->paper->name, have, have[1] ? " to " : "",
+                          have[1] ? have + strlen(have) - 1 : "");
+    for (const paper *p = papers; p->name; p++)
+        if (p->pictures) {
+            strcat(known, *known ? ", " : "");
+            strcat(known, p->name);
+        }
+    return papers_say(PAPERS_USAGE,
+                      "--svg: %s has no picture; there are those "
+                      "of %s",
+                      a->paper->name, known);
+}
+
 static int check(const papers_args *a)
 {
     const paper *p = a->paper;
@@ -148,7 +176,7 @@ static int check(const papers_args *a)
             PAPERS_USAGE,
             "--mnist: goes with stream --scenario 6, and with dnn "
             "but for --scenario 1");
-    return 0;
+    return a->svg ? check_picture(a) : 0;
 }
 
 static int run(const paper *p, int argc, char **argv)

@@ -1,4 +1,4 @@
-/* numbers.c -- sizes, matrices and messages that several papers need. */
+/* numbers.c -- sizes, matrices, medians and messages that several papers need. */
 #include "papers.h"
 
 #include <stdarg.h>
@@ -14,6 +14,30 @@ kofn_status papers_fail(kofn_status st, const char *fmt, ...)
     vsnprintf(words, sizeof words, fmt, ap);
     va_end(ap);
     return kofn_say(st, words);
+}
+
+double papers_distance(const double *a, const double *b, size_t n)
+{
+    double off = 0, size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        off += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    return size > 0 ? sqrt(off / size) : sqrt(off);
+}
+
+int papers_ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+double papers_median(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, papers_ascending);
+    return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
 size_t scaled_size(double scale, size_t published, size_t step)

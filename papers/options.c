@@ -87,6 +87,9 @@ static const row rows[] = {
     {0, "batch", "B", "points of a step (64)", PAPER_CODES, SIZE, 1, 1e6,
      AT(batch)},
     {'j', "json", NULL, "one JSON object on stdout", ~0u, FLAG, 0, 0, AT(json)},
+    {0, "svg", "FILE",
+     "a picture, too, of this scenario or of what the paper is known for", ~0u,
+     TEXT, 0, 0, AT(svg)},
     {'h', "help", NULL, "this text", ~0u, FLAG, 0, 0, AT(help)},
 };
 

@@ -70,6 +70,12 @@ kofn_status papers_fail(kofn_status st, const char *fmt, ...)
             return try_status_;                                                \
     } while (0)
 
+/* How far a is from b, by the size of b. */
+double papers_distance(const double *a, const double *b, size_t n);
+/* For qsort: doubles from the least on. */
+int papers_ascending(const void *a, const void *b);
+/* Of numbers, which are put in order. */
+double papers_median(double *x, size_t n);
 /* A share of the published size, as a multiple of `step`, one at least. */
 size_t scaled_size(double scale, size_t published, size_t step);
 kofn_matrix as_matrix(const double *x, size_t rows, size_t cols);

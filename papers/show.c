@@ -46,8 +46,8 @@ void papers_print_failure(const papers_args *a)
     for (char *p = said; *p; p++) /* a name that is not UTF-8 */
         if ((unsigned char)*p >= 0x80)
             *p = '?';
-    papers_print_json(json_pack("{s:s, s:s, s:s}", "status", "failed",
-                                "command", a->paper->name, "error", said));
+    papers_print_json(papers_pack("status:s command:s error:s", "failed",
+                                  a->paper->name, said));
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -69,6 +69,12 @@ void papers_bar(double share)
         fputs(bar[eighths], stdout);
     else
         putchar(eighths ? '0' + eighths : ' ');
+}
+
+void papers_bars(double length, size_t most)
+{
+    for (size_t i = 0; i < most; i++)
+        papers_bar(length - (double)i);
 }
 
 bool papers_within(double value, double low, double high)
@@ -96,37 +102,83 @@ void papers_print_json(json_t *o)
     printed = true;
 }
 
-json_t *papers_json(const papers_args *a, const char *name)
+/* What a letter stands for. */
+static json_t *value_of(char kind, va_list *ap)
 {
-    return json_pack("{s:s, s:s, s:s, s:I}", "status", "ok", "command", "bench",
-                     "experiment", name, "seed", (json_int_t)a->seed);
+    switch (kind) {
+    case 'f': {
+        double x = va_arg(*ap, double);
+
+        return isfinite(x) ? json_real(x) : json_null();
+    }
+    case 'z':
+        return json_integer((json_int_t)va_arg(*ap, size_t));
+    case 'i':
+        return json_integer(va_arg(*ap, int));
+    case 'b':
+        return json_boolean(va_arg(*ap, int));
+    case 's':
+        return json_string(va_arg(*ap, const char *));
+    case 'p':
+        return papers_sizes(va_arg(*ap, const size_t *), 2);
+    case 'o':
+        return va_arg(*ap, json_t *);
+    default:
+        return json_object();
+    }
 }
 
-int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
-                     int (*one)(const papers_args *, size_t, json_t *))
+static json_t *pack(const char *p, va_list *ap)
 {
-    size_t first = a->scenario ? a->scenario : 1;
-    json_t *list = a->json ? json_array() : NULL;
-    int code = 0;
+    json_t *open[4] = {json_object()};
+    size_t depth = 0;
 
-    last = a->scenario ? a->scenario : last;
-    for (size_t k = first; k <= last && !code; k++) {
-        if (k > first && !list)
-            putchar('\n');
-        code = one(a, k, list);
-        fflush(stdout);
-    }
-    if (!code && list) {
-        json_t *o = papers_json(a, a->paper->name);
+    for (p += strspn(p, " "); *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, ":");
+        char name[40];
+        json_t *value;
 
-        if (iterations)
-            json_object_set_new(o, "iterations",
-                                json_integer((json_int_t)iterations));
-        json_object_set_new(o, "scenarios", json_incref(list));
-        papers_print_json(o);
+        if (*p == '}') {
+            depth--;
+            p++;
+            continue;
+        }
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        value = value_of(p[n + 1], ap);
+        json_object_set_new(open[depth], name, value);
+        if (p[n + 1] == '{')
+            open[++depth] = value;
+        p += n + 2;
     }
-    json_decref(list);
-    return code;
+    return open[0];
+}
+
+json_t *papers_pack(const char *fields, ...)
+{
+    json_t *o;
+    va_list ap;
+
+    va_start(ap, fields);
+    o = pack(fields, &ap);
+    va_end(ap);
+    return o;
+}
+
+void papers_add(json_t *list, const char *fields, ...)
+{
+    va_list ap;
+
+    va_start(ap, fields);
+    json_array_append_new(list, pack(fields, &ap));
+    va_end(ap);
+}
+
+json_t *papers_json(const papers_args *a)
+{
+    const char *name = a->paper->name;
+
+    return papers_pack("status:s command:s experiment:s seed:z", "ok", name,
+                       name, (size_t)a->seed);
 }
 
 json_t *papers_reals(const double *x, size_t n)
@@ -138,30 +190,198 @@ json_t *papers_reals(const double *x, size_t n)
     return list;
 }
 
-json_t *papers_pair(const size_t x[2])
+json_t *papers_sizes(const size_t *x, size_t n)
 {
-    return json_pack("[I, I]", (json_int_t)x[0], (json_int_t)x[1]);
-}
+    json_t *list = json_array();
 
-json_t *papers_number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer((json_int_t)x[i]));
+    return list;
 }
 
 json_t *papers_band_json(double value, double low, double high)
 {
-    return json_pack("{s:f, s:f, s:f, s:b}", "value", value, "low", low, "high",
-                     high, "ok", papers_within(value, low, high));
+    return papers_pack("value:f low:f high:f ok:b", value, low, high,
+                       papers_within(value, low, high));
+}
+
+/* ---- of JSON again ------------------------------------------------------- */
+
+json_t *papers_at(const json_t *o, const char *path)
+{
+    json_t *at = NULL;
+
+    while (*path) {
+        size_t n = strcspn(path, ".");
+        char name[40];
+
+        snprintf(name, sizeof name, "%.*s", (int)n, path);
+        at = json_is_array(o) ? json_array_get(o, strtoul(name, NULL, 10))
+                              : json_object_get(o, name);
+        o = at;
+        path += n + (path[n] == '.');
+    }
+    return at;
+}
+
+double papers_real(const json_t *o, const char *path)
+{
+    const json_t *x = papers_at(o, path);
+
+    return json_is_number(x) ? json_number_value(x) : HUGE_VAL;
+}
+
+bool papers_true(const json_t *o, const char *path)
+{
+    return json_is_true(papers_at(o, path));
+}
+
+/* One value; the format has its letter, or none. */
+static void print_value(const json_t *x, double factor, const char *format)
+{
+    bool real = *format && strchr("efg", format[strlen(format) - 1]);
+    char f[100];
+
+    snprintf(f, sizeof f, "%%%s%s", format,
+             real                 ? ""
+             : json_is_integer(x) ? JSON_INTEGER_FORMAT
+             : json_is_real(x)    ? "g"
+                                  : "s");
+    if (real || json_is_real(x))
+        printf(f, json_is_number(x) ? factor * json_number_value(x) : HUGE_VAL);
+    else if (json_is_integer(x))
+        printf(f, json_integer_value(x));
+    else
+        printf(f, json_is_boolean(x)  ? papers_mark(json_is_true(x))
+                  : json_is_string(x) ? json_string_value(x)
+                                      : "-");
+}
+
+static void print_one(const char *name, const json_t *o, const char *text)
+{
+    for (;;) {
+        size_t n = strcspn(text, "{"), m;
+        char field[80], *factor, *format;
+
+        fwrite(text, 1, n, stdout);
+        if (!text[n])
+            return;
+        m = strcspn(text + n, "}");
+        snprintf(field, sizeof field, "%.*s", (int)m - 1, text + n + 1);
+        text += n + m + 1;
+        format = strchr(field, ':');
+        if (format)
+            *format++ = 0;
+        factor = strchr(field, '*');
+        if (factor)
+            *factor++ = 0;
+        if (*field == '@')
+            printf("%*s", format ? atoi(format) : 0, name);
+        else
+            print_value(*field == '.' ? o : papers_at(o, field),
+                        factor ? strtod(factor, NULL) : 1,
+                        format ? format : "");
+    }
+}
+
+void papers_print(const json_t *o, const char *text)
+{
+    print_one("", o, text);
+}
+
+void papers_each(json_t *o, const char *text)
+{
+    const char *name;
+    json_t *x;
+    size_t i;
+
+    for (i = 0; (x = json_array_get(o, i)); i++)
+        print_one("", x, text);
+    json_object_foreach(o, name, x) print_one(name, x, text);
+}
+
+/* ---- all scenarios ------------------------------------------------------- */
+
+void papers_curve(plot *p, json_t *list, const char *x, const char *y, ...)
+{
+    char path[100];
+    json_t *o;
+    va_list ap;
+
+    va_start(ap, y);
+    vsnprintf(path, sizeof path, y, ap);
+    va_end(ap);
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
+        plot_point(p, x ? papers_real(o, x) : (double)i, papers_real(o, path));
+}
+
+int papers_draw(const papers_args *a, plot *p)
+{
+    kofn_status st = p ? plot_write(p, a->svg) : KOFN_NOMEM;
+
+    free(p);
+    return st ? papers_ended(st) : 0;
+}
+
+/* The picture of what was asked for, or of what the paper is known for. */
+static int draw(const papers_args *a, json_t *list, const papers_scenario *what)
+{
+    size_t k = a->scenario ? a->scenario : (size_t)(*a->paper->pictures - '0');
+    plot *p = plot_new();
+    json_t *o;
+    size_t i;
+
+    for (i = 0; (o = json_array_get(list, i)); i++)
+        if (p && papers_real(o, "scenario") == (double)k)
+            what[k].draw(o, p);
+    return papers_draw(a, p);
+}
+
+int papers_ending(const papers_args *a, json_t *o)
+{
+    if (a->json)
+        papers_print_json(o);
+    else
+        json_decref(o);
+    return 0;
+}
+
+int papers_scenarios(const papers_args *a, size_t iterations,
+                     const papers_scenario *what)
+{
+    size_t first = a->scenario ? a->scenario : 1, told = 0;
+    size_t last = a->scenario ? a->scenario : a->paper->usual;
+    json_t *list = json_array(), *o = papers_json(a);
+    kofn_status st = KOFN_OK;
+    int code;
+
+    for (size_t k = first; k <= last && !st; k++) {
+        if (k > first && !a->json)
+            putchar('\n');
+        st = what[k].run(a, k, list);
+        for (; told < json_array_size(list) && !a->json; told++)
+            what[k].tell(json_array_get(list, told));
+        fflush(stdout);
+    }
+    if (iterations)
+        json_object_set_new(o, "iterations",
+                            json_integer((json_int_t)iterations));
+    json_object_set(o, "scenarios", list);
+    code = st ? papers_ended(st) : papers_ending(a, json_incref(o));
+    json_decref(o);
+    if (!code && a->svg)
+        code = draw(a, list, what);
+    json_decref(list);
+    return code;
 }
 
 /* ---- input --------------------------------------------------------------- */
 
-int papers_mnist(const papers_args *a, images *p)
+kofn_status papers_mnist(const papers_args *a, images *p)
 {
     kofn_status st = images_read(p, a->mnist);
 
-    return st == KOFN_NOMEM ? papers_ended(st)
-           : st ? papers_say(PAPERS_USAGE, "--mnist %s: %s", a->mnist,
-                             kofn_errmsg())
-                : 0;
+    return st && st != KOFN_NOMEM ? papers_fail(KOFN_INVAL, "--mnist %s: %s",
+                                                a->mnist, kofn_errmsg())
+                                  : st;
 }

@@ -4,6 +4,7 @@
 
 #include "gradient/aet.h"
 #include "images.h"
+#include "plot.h"
 #include "stream/rhat.h"
 
 #include <jansson.h>
@@ -17,6 +18,7 @@
 typedef struct papers_args {
     const struct paper *paper;
     bool json, help;
+    const char *svg; /* file, or NULL */
     uint64_t seed;
     size_t scenario;    /* 0: all                           */
     double scale;       /* 0: as usual                      */
@@ -37,7 +39,9 @@ typedef struct paper {
     const char *examples; /* one a line: command, two blanks or more, what */
     unsigned bit;         /* says which options are its own                */
     int (*run)(const papers_args *a); /* 0, or the exit code after a message */
-    size_t scenarios;
+    size_t scenarios, usual; /* how many, and of these without --scenario */
+    const char *pictures; /* scenarios that have one, the best first; "": it has
+                                none of them; NULL: no picture             */
     double most_scale;
     const char *most; /* what that is */
 } paper;
@@ -76,6 +80,9 @@ int papers_rhat(const papers_args *a);
 int papers_tolerance(const papers_args *a);
 int papers_codes(const papers_args *a);
 
+/* Ways of being redundant, as dnn_redundancy has them. */
+#define TOLERANCE_WAYS 4
+extern const char *const tolerance_ways[TOLERANCE_WAYS];
 /* --grid and --batch-cut, where they are given: 0, or the exit code after a
  * message. */
 int tolerance_grid(const papers_args *a, size_t grid[2], size_t cut[2]);
@@ -92,30 +99,66 @@ void papers_print_failure(const papers_args *a);
 
 /* ---- results (show.c) ---------------------------------------------------- */
 
+/* Whatever is found is made into JSON once: --json prints that, tables are printed of
+ * it, and pictures drawn. */
+
+/* An object of "name:kind" one after another with blanks between them, and a value for
+ * each: f a real, null where it is not finite; z a size_t; i an int; b a bool; s a
+ * text; o JSON; p two size_t, a list.  "name:{..}" is an object in it. */
+json_t *papers_pack(const char *fields, ...);
+/* The same at the end of the list. */
+void papers_add(json_t *list, const char *fields, ...);
+/* What `path` leads to, names and places of lists with '.' between them. */
+json_t *papers_at(const json_t *o, const char *path);
+/* A number, or infinite where there is none. */
+double papers_real(const json_t *o, const char *path);
+bool papers_true(const json_t *o, const char *path);
+
+/* On stdout, with {path}, {path:format} and {path*factor:format} replaced by values of
+ * o: the format is printf's without % and, but for e, f and g, without a letter.  What
+ * is true is ok, what is false off, null is - or infinite. */
+void papers_print(const json_t *o, const char *text);
+/* Of every member of the list or object; {@}: its name, {.}: itself. */
+void papers_each(json_t *o, const char *text);
 /* How a figure compares with what is expected of it. */
 const char *papers_mark(bool ok);
 /* A character as high as `share` of a line, or a digit where there are none. */
 void papers_bar(double share);
+/* So many of them: a bar of that length. */
+void papers_bars(double length, size_t most);
 /* On stdout, and freed. */
 void papers_print_json(json_t *o);
-/* {"status": "ok", "command": "bench", "experiment": name, "seed": ..} */
-json_t *papers_json(const papers_args *a, const char *name);
-/* Scenario by scenario, that of --scenario or 1 to `last`: as text, or into the list
- * where there is one, which is then printed, with how many iterations there were, 0:
- * that is not told.  0, or the exit code after a message. */
-int papers_scenarios(const papers_args *a, size_t last, size_t iterations,
-                     int (*one)(const papers_args *a, size_t k, json_t *list));
+/* {"status": "ok", "command": name, "experiment": name, "seed": ..} */
+json_t *papers_json(const papers_args *a);
+
+/* What a paper is made of. */
+typedef struct papers_scenario {
+    /* Adds what is found to the list. */
+    kofn_status (*run)(const papers_args *a, size_t k, json_t *list);
+    void (*tell)(json_t *o);
+    void (*draw)(json_t *o, plot *p); /* or NULL */
+} papers_scenario;
+/* Scenario by scenario, that of --scenario or all of a usual run, what[1..];
+ * `iterations`: how many there were, 0: that is not told.  0, or the exit code after a
+ * message. */
+int papers_scenarios(const papers_args *a, size_t iterations,
+                     const papers_scenario *what);
+/* With --json printed, and freed: 0. */
+int papers_ending(const papers_args *a, json_t *o);
+/* A curve, or bars, of all members of the list: y, a format, by x, or by their
+ * places where x is NULL. */
+void papers_curve(plot *p, json_t *list, const char *x, const char *y, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Into the file of --svg, and freed: 0, or the exit code after a message. */
+int papers_draw(const papers_args *a, plot *p);
 json_t *papers_reals(const double *x, size_t n);
-/* [a, b] */
-json_t *papers_pair(const size_t x[2]);
-/* null where it is not finite. */
-json_t *papers_number(double x);
+json_t *papers_sizes(const size_t *x, size_t n);
 /* {"value", "low", "high", "ok"} */
 json_t *papers_band_json(double value, double low, double high);
 bool papers_within(double value, double low, double high);
 /* How many runs --scale makes of the usual number. */
 size_t papers_runs(const papers_args *a, size_t usual);
-/* What is in the folder of --mnist: 0, or the exit code after a message. */
-int papers_mnist(const papers_args *a, images *p);
+/* What is in the folder of --mnist. */
+kofn_status papers_mnist(const papers_args *a, images *p);
 
 #endif

@@ -16,24 +16,15 @@ typedef struct shape {
 /* Beside each other: of kofn, and as published. */
 static json_t *beside(json_t *ours, json_t *published)
 {
-    return json_pack("{s:o, s:o}", "kofn", ours, "published", published);
+    return papers_pack("kofn:o published:o", ours, published);
 }
 
-static json_t *pair_of(double a, double b)
+static json_t *pair_of(const double x[2])
 {
-    return json_pack("[o, o]", papers_number(a), papers_number(b));
+    return papers_reals(x, 2);
 }
 
 /* ---- Tables I and III: what is stood ------------------------------------- */
-
-static const char *const ways[] = {"gpd_uvn", "gpd_vum", "replication",
-                                   "two_mds"};
-#define WAYS (sizeof ways / sizeof *ways)
-
-/* What a plan of kofn needs, and what it stands by that. */
-typedef struct stood {
-    size_t workers, K, adversarial, probabilistic;
-} stood;
 
 /* The scheme that is this way of redundancy, and how many of P it is on. */
 static size_t spec_of(size_t way, const shape *s, bool back, char *spec,
@@ -69,106 +60,88 @@ static kofn_status describe(const kofn_problem *pb, const char *spec,
     return st;
 }
 
-static kofn_status ask_plan(size_t way, const shape *s, bool back, stood *out)
+static kofn_status ask_plan(size_t way, const shape *s, bool back,
+                            dnn_tolerance *out)
 {
     kofn_problem pb = {
         back ? KOFN_LEFT : KOFN_MATMUL, s->N, s->N, s->B, KOFN_F64, false};
     size_t workers, spare;
     kofn_plan_info info;
     char spec[120];
-    kofn_status st;
 
     workers = spec_of(way, s, back, spec, sizeof spec);
-    st = describe(&pb, spec, workers, &info);
-    if (st)
-        return st;
+    PAPERS_TRY(describe(&pb, spec, workers, &info));
     spare = workers - info.threshold;
-    *out = (stood){workers, info.threshold, spare / 2, spare ? spare - 1 : 0};
+    out->K[back] = info.threshold;
+    out->adversarial[back] = spare / 2;
+    out->probabilistic[back] = spare ? spare - 1 : 0;
     return KOFN_OK;
 }
 
-/* Both products of a way; KOFN_TOOFEW where the paper has nothing to say. */
-static kofn_status ask_both(size_t way, const shape *s, stood ours[2],
-                            dnn_tolerance *published)
+static json_t *sizes_beside(const size_t a[2], const size_t b[2])
 {
-    kofn_status st = dnn_tolerance_of((dnn_redundancy)way, s->P, s->m, s->n,
-                                      s->cut, published);
-
-    for (int back = 0; back < 2 && !st; back++)
-        st = ask_plan(way, s, back, &ours[back]);
-    return st;
+    return beside(papers_sizes(a, 2), papers_sizes(b, 2));
 }
 
-static json_t *pair_of_sizes(size_t a, size_t b)
+static json_t *way_json(const dnn_tolerance *o, const dnn_tolerance *p)
 {
-    return json_pack("[I, I]", (json_int_t)a, (json_int_t)b);
-}
+    json_t *j = p->K[0] ? papers_pack("Kf:{kofn:z published:z} "
+                                      "Kb:{kofn:z published:z}",
+                                      o->K[0], p->K[0], o->K[1], p->K[1])
+                        : json_object();
 
-static json_t *way_json(const stood o[2], const dnn_tolerance *p)
-{
-    json_t *j = json_object();
-
-    if (p->K[0]) {
-        json_object_set_new(j, "Kf",
-                            beside(json_integer((json_int_t)o[0].K),
-                                   json_integer((json_int_t)p->K[0])));
-        json_object_set_new(j, "Kb",
-                            beside(json_integer((json_int_t)o[1].K),
-                                   json_integer((json_int_t)p->K[1])));
-    }
-    json_object_set_new(
-        j, "adversarial",
-        beside(pair_of_sizes(o[0].adversarial, o[1].adversarial),
-               pair_of_sizes(p->adversarial[0], p->adversarial[1])));
-    json_object_set_new(
-        j, "probabilistic",
-        beside(pair_of_sizes(o[0].probabilistic, o[1].probabilistic),
-               pair_of_sizes(p->probabilistic[0], p->probabilistic[1])));
+    json_object_update_new(
+        j, papers_pack("adversarial:o probabilistic:o",
+                       sizes_beside(o->adversarial, p->adversarial),
+                       sizes_beside(o->probabilistic, p->probabilistic)));
     return j;
 }
 
-static void way_text(const char *name, const stood o[2], const dnn_tolerance *p)
+/* null where the paper has nothing to say. */
+static kofn_status tolerances(const shape *s, json_t *table)
 {
-    printf("  %-12s", name);
-    if (p->K[0])
-        printf(" %5zu (%zu) %5zu (%zu)", o[0].K, p->K[0], o[1].K, p->K[1]);
-    else
-        printf(" %9s %9s", "", "");
-    printf("   %zu %zu (%zu %zu)   %zu %zu (%zu %zu)\n", o[0].adversarial,
-           o[1].adversarial, p->adversarial[0], p->adversarial[1],
-           o[0].probabilistic, o[1].probabilistic, p->probabilistic[0],
-           p->probabilistic[1]);
+    for (size_t i = 0; i < TOLERANCE_WAYS; i++) {
+        const dnn_nodes c = {
+            (dnn_redundancy)i, s->P, s->m, s->n, {s->cut[0], s->cut[1]}};
+        dnn_tolerance published, ours;
+        kofn_status st = dnn_tolerance_of(&c, &published);
+
+        for (int back = 0; back < 2 && !st; back++)
+            st = ask_plan(i, s, back, &ours);
+        if (st && st != KOFN_TOOFEW)
+            return st;
+        json_object_set_new(table, tolerance_ways[i],
+                            st ? json_null() : way_json(&ours, &published));
+    }
+    return KOFN_OK;
 }
 
-static kofn_status tolerances(const shape *s, const char *name, json_t *into)
+static void tell_tolerances(const char *name, json_t *table)
 {
-    json_t *table = into ? json_object() : NULL;
+    const char *way;
+    json_t *o;
 
-    if (!into)
-        printf(
-            "Table %s: answers that decode forward and back; how many may lie "
-            "(forward, back), or fail without a plan; published in brackets\n",
-            name);
-    for (size_t i = 0; i < WAYS; i++) {
-        dnn_tolerance published;
-        stood ours[2];
-        kofn_status st = ask_both(i, s, ours, &published);
-
-        if (st && st != KOFN_TOOFEW) {
-            json_decref(table);
-            return st;
+    printf("Table %s: answers that decode forward and back; how many may lie "
+           "(forward, back), or fail without a plan; published in brackets\n",
+           name);
+    json_object_foreach(table, way, o)
+    {
+        printf("  %-12s ", way);
+        if (json_is_null(o)) {
+            printf("too few nodes\n");
+            continue;
         }
-        if (table)
-            json_object_set_new(table, ways[i],
-                                st ? json_null() : way_json(ours, &published));
-        else if (st)
-            printf("  %-12s too few nodes\n", ways[i]);
-        else
-            way_text(ways[i], ours, &published);
+        papers_print(o, papers_at(o, "Kf")
+                            ? "{Kf.kofn:5} ({Kf.published}) {Kb.kofn:5} "
+                              "({Kb.published})"
+                            : "                   ");
+        papers_print(o, "   {adversarial.kofn.0} {adversarial.kofn.1} "
+                        "({adversarial.published.0} "
+                        "{adversarial.published.1})   "
+                        "{probabilistic.kofn.0} {probabilistic.kofn.1} "
+                        "({probabilistic.published.0} "
+                        "{probabilistic.published.1})\n");
     }
-    if (table)
-        json_object_set_new(into, name, table);
-    return KOFN_OK;
 }
 
 /* ---- Tables II and IV: what is kept, sent and computed ------------------- */
@@ -225,63 +198,49 @@ static void fill_costs(const shape *s, cost c[COSTS])
     memcpy(c, all, sizeof all);
 }
 
-static json_t *cost_json(const cost *c)
+static void costs(const shape *s, json_t *table)
 {
-    return c->sent ? beside(pair_of(c->kofn[0], c->kofn[1]),
-                            pair_of(c->published[0], c->published[1]))
-                   : beside(papers_number(c->kofn[0]),
-                            papers_number(c->published[0]));
-}
-
-static void cost_text(const cost *c)
-{
-    if (c->sent)
-        printf("  %-15s %4.0f alpha + %.6g beta  (%.3g alpha + %.6g beta)\n",
-               c->name, c->kofn[0], c->kofn[1], c->published[0],
-               c->published[1]);
-    else
-        printf("  %-15s %14.6g  (%.6g)\n", c->name, c->kofn[0],
-               c->published[0]);
-}
-
-static void costs(const shape *s, const char *name, json_t *into)
-{
-    json_t *table = into ? json_object() : NULL;
     cost c[COSTS];
 
     fill_costs(s, c);
-    if (!into)
-        printf(
-            "Table %s: numbers that a node keeps, all-gathers, multiply-adds of a "
-            "node; %zu wide, %zu points; published orders in brackets\n",
-            name, s->N, s->B);
     for (size_t i = 0; i < COSTS; i++)
-        if (table)
-            json_object_set_new(table, c[i].name, cost_json(&c[i]));
-        else
-            cost_text(&c[i]);
-    if (table)
-        json_object_set_new(into, name, table);
+        json_object_set_new(
+            table, c[i].name,
+            c[i].sent ? beside(pair_of(c[i].kofn), pair_of(c[i].published))
+                      : beside(json_real(c[i].kofn[0]),
+                               json_real(c[i].published[0])));
+}
+
+static void tell_costs(const shape *s, const char *name, json_t *table)
+{
+    json_t *o;
+
+    printf(
+        "Table %s: numbers that a node keeps, all-gathers, multiply-adds of a "
+        "node; %zu wide, %zu points; published orders in brackets\n",
+        name, s->N, s->B);
+    json_object_foreach(table, name, o)
+    {
+        printf("  %-15s ", name);
+        papers_print(o, json_is_array(papers_at(o, "kofn"))
+                            ? "{kofn.0:4.0f} alpha + {kofn.1:.6g} beta  "
+                              "({published.0:.3g} alpha + {published.1:.6g} "
+                              "beta)\n"
+                            : "{kofn:14.6g}  ({published:.6g})\n");
+    }
 }
 
 /* ---- times of messages --------------------------------------------------- */
 
 /* A message of X numbers takes alpha + X beta. */
-static void messages(const shape *s, json_t *into)
+static json_t *messages(const shape *s)
 {
     double X = up(s->N, s->m) * up(s->B, s->cut[0]);
     double steps = ceil(log2((double)s->P)), P = (double)s->P;
 
-    if (into)
-        json_object_set_new(into, "alpha_beta",
-                            json_pack("{s:o, s:o, s:o}", "numbers",
-                                      papers_number(X), "broadcast",
-                                      pair_of(steps, steps * X), "allgather",
-                                      pair_of(steps, (P - 1) * X)));
-    else
-        printf("of %.6g numbers: broadcast %.0f alpha + %.6g beta, all-gather "
-               "%.0f alpha + %.6g beta\n",
-               X, steps, steps * X, steps, (P - 1) * X);
+    return papers_pack("numbers:f broadcast:o allgather:o", X,
+                       pair_of((double[]){steps, steps * X}),
+                       pair_of((double[]){steps, (P - 1) * X}));
 }
 
 /* ---- Fig. 5: answers against numbers ------------------------------------- */
@@ -290,114 +249,108 @@ static void messages(const shape *s, json_t *into)
 #define MOST_DECODING 1e7
 
 /* A product of square matrices with both operands kept as m n-ths, p = m, on as
- * many workers as decode. */
-typedef struct trade {
-    size_t m, n;
-    double kofn[2], published[2];
-    bool planned;
-} trade;
-
-static kofn_status plan_trade(const shape *s, size_t workers, trade *t)
+ * many workers as decode: these, and numbers sent. */
+static kofn_status trade(const shape *s, size_t m, size_t n, json_t *list)
 {
     kofn_problem pb = {KOFN_MATMUL, s->N, s->N, s->N, KOFN_F64, false};
-    kofn_plan_info info;
+    double side = (double)s->N / (double)m, whole = up(s->N, m);
+    size_t K = m * n * m + n - 1;
+    kofn_plan_info info = {.threshold = 0};
     char spec[80];
-    kofn_status st;
 
-    snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu", t->m, t->n, t->m);
-    st = describe(&pb, spec, workers, &info);
-    if (st)
-        return st;
-    t->kofn[0] = (double)info.threshold;
-    t->kofn[1] = t->kofn[0] * up(s->N, t->m) * up(s->N, t->m);
-    t->planned = true;
+    snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu", m, n, m);
+    if ((double)K * (double)(m * m) <= MOST_DECODING)
+        PAPERS_TRY(describe(&pb, spec, K, &info));
+    papers_add(list, "m:z n:z point:{kofn:o published:o}", m, n,
+               info.threshold
+                   ? pair_of((double[]){(double)info.threshold,
+                                        (double)info.threshold * whole * whole})
+                   : json_null(),
+               pair_of((double[]){(double)K, (double)K * side * side}));
     return KOFN_OK;
 }
 
-static kofn_status fill_trade(const shape *s, size_t m, size_t n, trade *t)
-{
-    double side = (double)s->N / (double)m;
-    size_t K = m * n * m + n - 1;
-
-    *t = (trade){.m = m, .n = n};
-    t->published[0] = (double)K;
-    t->published[1] = (double)K * side * side;
-    return (double)K * (double)(m * m) <= MOST_DECODING ? plan_trade(s, K, t)
-                                                        : KOFN_OK;
-}
-
-static json_t *trade_json(const trade *t)
-{
-    json_t *ours = t->planned ? pair_of(t->kofn[0], t->kofn[1]) : json_null();
-
-    return json_pack("{s:I, s:I, s:o}", "m", (json_int_t)t->m, "n",
-                     (json_int_t)t->n, "point",
-                     beside(ours, pair_of(t->published[0], t->published[1])));
-}
-
-static void trade_text(const trade *t)
-{
-    printf("  m=%zu,n=%zu,p=%zu", t->m, t->n, t->m);
-    if (t->planned)
-        printf("  %.0f (%.0f)  %.6g (%.6g)\n", t->kofn[0], t->published[0],
-               t->kofn[1], t->published[1]);
-    else
-        printf("  (%.0f)  (%.6g)\n", t->published[0], t->published[1]);
-}
-
-static kofn_status trades(const shape *s, json_t *into)
+static kofn_status trades(const shape *s, json_t *list)
 {
     size_t all = s->m * s->n;
-    json_t *list = into ? json_array() : NULL;
-    kofn_status st = KOFN_OK;
 
-    if (!into)
-        printf(
-            "Fig. 5: answers that decode a product of %zu x %zu, both operands "
-            "kept in %zu parts, and numbers sent; published in brackets\n",
-            s->N, s->N, all);
-    for (size_t m = 1; m <= all && !st; m++) {
-        trade t;
+    for (size_t m = 1; m <= all; m++)
+        if (all % m == 0)
+            PAPERS_TRY(trade(s, m, all / m, list));
+    return KOFN_OK;
+}
 
-        if (all % m)
-            continue;
-        st = fill_trade(s, m, all / m, &t);
-        if (!st && list)
-            json_array_append_new(list, trade_json(&t));
-        else if (!st)
-            trade_text(&t);
+static void tell_trades(const shape *s, json_t *list)
+{
+    json_t *o;
+    size_t i;
+
+    printf("Fig. 5: answers that decode a product of %zu x %zu, both operands "
+           "kept in %zu parts, and numbers sent; published in brackets\n",
+           s->N, s->N, s->m * s->n);
+    for (i = 0; (o = json_array_get(list, i)); i++) {
+        papers_print(o, "  m={m},n={n},p={m}");
+        papers_print(papers_at(o, "point"),
+                     json_is_null(papers_at(o, "point.kofn"))
+                         ? "  ({published.0:.0f})  ({published.1:.6g})\n"
+                         : "  {kofn.0:.0f} ({published.0:.0f})  {kofn.1:.6g} "
+                           "({published.1:.6g})\n");
     }
-    if (st)
-        json_decref(list);
-    else if (list)
-        json_object_set_new(into, "fig_5", list);
-    return st;
 }
 
 /* ---- the command --------------------------------------------------------- */
 
-static kofn_status tables(const shape *s, json_t *into)
-{
-    shape whole = *s, one = *s;
-    kofn_status st;
+static const char *const names[] = {"I", "II", "III", "IV"};
 
-    whole.cut[0] = whole.cut[1] = one.cut[0] = one.cut[1] = one.B = 1;
-    st = tolerances(&whole, "I", into);
-    if (st)
-        return st;
-    costs(&one, "II", into);
-    st = tolerances(s, "III", into);
-    if (st)
-        return st;
-    costs(s, "IV", into);
-    return KOFN_OK;
+/* Tables I and II have batches in one part, II one point. */
+static shape shape_of(const shape *s, size_t table)
+{
+    shape one = *s;
+
+    if (table < 2)
+        one.cut[0] = one.cut[1] = one.B = 1;
+    return one;
+}
+
+static kofn_status compute(const shape *s, json_t *tables, json_t *list)
+{
+    for (size_t i = 0; i < 4; i++) {
+        json_t *table = json_object();
+        shape one = shape_of(s, i);
+
+        json_object_set_new(tables, names[i], table);
+        if (i % 2)
+            costs(&one, table);
+        else
+            PAPERS_TRY(tolerances(&one, table));
+    }
+    return trades(s, list);
+}
+
+static void tell(const shape *s, json_t *o)
+{
+    for (size_t i = 0; i < 4; i++) {
+        json_t *table = json_object_get(papers_at(o, "tables"), names[i]);
+        shape one = shape_of(s, i);
+
+        if (i % 2)
+            tell_costs(&one, names[i], table);
+        else
+            tell_tolerances(names[i], table);
+    }
+    papers_print(
+        papers_at(o, "alpha_beta"),
+        "of {numbers:.6g} numbers: broadcast {broadcast.0:.0f} alpha + "
+        "{broadcast.1:.6g} beta, all-gather {allgather.0:.0f} alpha + "
+        "{allgather.1:.6g} beta\n");
+    tell_trades(s, papers_at(o, "fig_5"));
 }
 
 int papers_codes(const papers_args *a)
 {
     size_t grid[2] = {2, 2}, cut[2] = {1, 1};
     int code = tolerance_grid(a, grid, cut);
-    json_t *o, *t;
+    json_t *tables, *list, *o;
     kofn_status st;
     shape s;
 
@@ -419,22 +372,17 @@ int papers_codes(const papers_args *a)
         return papers_say(PAPERS_USAGE,
                           "--workers %zu: a grid of %zu x %zu needs %zu", s.P,
                           s.m, s.n, s.m * s.n);
-    o = a->json ? json_pack("{s:I, s:o, s:o, s:I, s:I}", "workers",
-                            (json_int_t)s.P, "grid", pair_of_sizes(s.m, s.n),
-                            "batch_cut", pair_of_sizes(cut[0], cut[1]), "width",
-                            (json_int_t)s.N, "batch", (json_int_t)s.B)
-                : NULL;
-    t = o ? json_object() : NULL;
-    st = tables(&s, t);
-    if (!st) {
-        messages(&s, o);
-        st = trades(&s, o);
+    tables = json_object();
+    list = json_array();
+    o = papers_pack("workers:z grid:p batch_cut:p width:z batch:z alpha_beta:o "
+                    "fig_5:o tables:o",
+                    s.P, grid, cut, s.N, s.B, messages(&s), list, tables);
+    st = compute(&s, tables, list);
+    if (st) {
+        json_decref(o);
+        return papers_ended(st);
     }
-    if (!st && o) {
-        json_object_set(o, "tables", t);
-        papers_print_json(json_incref(o));
-    }
-    json_decref(t);
-    json_decref(o);
-    return st ? papers_ended(st) : 0;
+    if (!a->json)
+        tell(&s, o);
+    return papers_ending(a, o);
 }

@@ -47,14 +47,11 @@ kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES])
 
         *t = tables[i];
         for (size_t k = 0; k < DNN_KINDS; k++) {
-            kofn_status st = dnn_tolerance_of(table_kinds[k], t->P, t->m, t->n,
-                                              t->cut, &t->published[k]);
+            const dnn_nodes c = {
+                table_kinds[k], t->P, t->m, t->n, {t->cut[0], t->cut[1]}};
 
-            if (!st)
-                st = dnn_tolerance_try(table_kinds[k], t->P, t->m, t->n, t->cut,
-                                       trials, seed, &t->got[k]);
-            if (st)
-                return st;
+            PAPERS_TRY(dnn_tolerance_of(&c, &t->published[k]));
+            PAPERS_TRY(dnn_tolerance_try(&c, trials, seed, &t->got[k]));
             t->ok[k] = as_published(&t->got[k], &t->published[k]);
         }
     }
@@ -70,14 +67,12 @@ kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH])
 
     for (size_t i = 0; i < DNN_GROWTH; i++, P *= 4) {
         size_t m = (size_t)(sqrt((double)P / 4) + 0.5);
-        const size_t one[2] = {1, 1};
         double all = (double)P, side = (double)m, mn = side * side;
         dnn_tolerance t;
-        kofn_status st = dnn_tolerance_of(DNN_GPD_UVN, P, m, m, one, &t);
         double coded;
 
-        if (st)
-            return st;
+        PAPERS_TRY(
+            dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, P, m, m, {1, 1}}, &t));
         coded = (all - (double)t.K[0]) / 2;
         out[i].P = P;
         out[i].by_replication = coded / ((all / mn - 1) / 2) / all;
@@ -91,14 +86,13 @@ kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
 {
     static const dnn_redundancy kinds[3] = {DNN_GPD_UVN, DNN_REPLICATION,
                                             DNN_TWO_MDS};
-    const size_t one[2] = {1, 1};
 
     for (size_t i = 0; i < DNN_POINTS; i++) {
         out[i].P = 10 * (i + 1);
         for (size_t k = 0; k < 3; k++) {
             dnn_tolerance t;
-            kofn_status st =
-                dnn_tolerance_of(kinds[k], out[i].P, m, n, one, &t);
+            kofn_status st = dnn_tolerance_of(
+                &(dnn_nodes){kinds[k], out[i].P, m, n, {1, 1}}, &t);
 
             if (st && st != KOFN_TOOFEW)
                 return st;
@@ -222,24 +216,18 @@ static kofn_status err_once(const lesson *l, size_t way, double rate,
                               .most = 0,
                               .seed = seed};
     pupil p = {0};
-    erring_result r = {0};
     kofn_score score = {0};
     kofn_status st = pupil_new(&p, &l->shape, l->points, &l->opt, seed);
 
     if (!st)
-        st = erring_train(p.training, &e, &r);
+        st = erring_train(p.training, &e, &out->did);
     if (!st)
         st = fits(&p, l->points, l->shape.autoencoder, &score);
-    if (!st)
-        *out = (dnn_run){.accuracy = score.accuracy,
-                         .loss = score.loss,
-                         .apart = parted(p.net, l->plain.net, l->shape.layers),
-                         .steps = r.steps,
-                         .taken = r.taken,
-                         .rollbacks = r.rollbacks,
-                         .faults = r.faults,
-                         .corrected = r.corrected,
-                         .finished = r.finished};
+    if (!st) {
+        out->accuracy = score.accuracy;
+        out->loss = score.loss;
+        out->apart = parted(p.net, l->plain.net, l->shape.layers);
+    }
     pupil_free(&p);
     return st;
 }
@@ -262,12 +250,12 @@ static void judge(dnn_soft *s)
         for (size_t k = 0; k < s->seeds; k++) {
             const dnn_run *run = s->run[q][k];
 
-            same = same && run[1].finished &&
+            same = same && run[1].did.finished &&
                    fabs(run[1].accuracy - s->clean[k]) <= DNN_BAND &&
                    run[1].apart < 1e-8;
             lost = lost && run[0].accuracy < 0.5;
-            fewest = fewest && run[1].rollbacks <= run[2].rollbacks &&
-                     run[1].rollbacks <= run[3].rollbacks;
+            fewest = fewest && run[1].did.rollbacks <= run[2].did.rollbacks &&
+                     run[1].did.rollbacks <= run[3].did.rollbacks;
         }
         s->same[q] = same;
         s->lost[q] = lost;
@@ -334,7 +322,7 @@ kofn_status dnn_autoencoder(const images *points, unsigned epochs,
         (dnn_hidden){.widths = {widths[0], widths[1]}, .clean = l.clean.loss};
     for (size_t way = 0; way < DNN_WAYS && !st; way++)
         st = err_once(&l, way, dnn_rates[1], seed, &out->run[way]);
-    out->ok = out->run[1].finished && out->run[1].apart < 1e-8;
+    out->ok = out->run[1].did.finished && out->run[1].apart < 1e-8;
     pupil_free(&l.plain);
     return st;
 }

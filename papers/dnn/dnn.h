@@ -79,9 +79,7 @@ extern const double dnn_rates[DNN_RATES];
 typedef struct dnn_run {
     double accuracy, loss; /* of held-out points               */
     double apart;          /* from the plain weights, at most  */
-    unsigned steps, taken, rollbacks;
-    size_t faults, corrected;
-    bool finished;
+    erring_result did;
 } dnn_run;
 typedef struct dnn_soft {
     size_t seeds, points, pixels;

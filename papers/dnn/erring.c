@@ -49,8 +49,8 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
     (void)b;
     if (pass == KF_PASS_GRADIENT) /* when all deltas are there */
         return KOFN_OK;
-    erring_answer(l, back, a, r->fate.everywhere && (back || layer > 1),
-                  &r->fate);
+    r->fate.copies = r->fate.everywhere && (back || layer > 1);
+    erring_answer(l, back, a, &r->fate);
     TRY(erring_decode(l, back, r->e->adversarial, out, &bad));
     r->res.products++;
     r->res.corrected += bad > 0;
@@ -88,8 +88,9 @@ static kofn_status take_step(run *r)
         kofn_matrix D = r->p.D[l - 1], X = r->p.X[l - 1];
 
         D.rows = X.rows = r->p.rows;
+        r->fate.copies = r->fate.everywhere && l == 1;
         erring_update(&r->layer[l - 1], &D, &X, t->opt.step, t->opt.l2,
-                      r->fate.everywhere && l == 1, &r->fate);
+                      &r->fate);
     }
     return KOFN_OK;
 }
@@ -171,8 +172,9 @@ static kofn_status run_new(run *r)
     const kofn_net *net = t->net;
     size_t room = kf_training_room(t);
 
-    TRY(erring_nodes_new(&r->nodes, r->e->kind, r->e->nodes, r->e->m, r->e->n,
-                         (const size_t[]){1, 1}));
+    TRY(erring_nodes_new(
+        &r->nodes,
+        &(dnn_nodes){r->e->kind, r->e->nodes, r->e->m, r->e->n, {1, 1}}));
     r->means = kf_zero(kf_passes_means(net), sizeof *r->means);
     if (!r->means)
         return KOFN_NOMEM;

@@ -44,16 +44,16 @@ typedef struct erring_nodes {
     size_t checks;         /* of these                       */
 } erring_nodes;
 
-kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind, size_t P,
-                             size_t m, size_t n, const size_t cut[2]);
+kofn_status erring_nodes_new(erring_nodes *c, const dnn_nodes *nodes);
 void erring_nodes_free(erring_nodes *c);
 
 /* ---- erring_stage.c ------------------------------------------------------- */
 
-/* Chance, strength and dice of what goes wrong; and what did. */
+/* Chance, strength and dice of what goes wrong; and what did.  copies: each node made
+ * its own of what came before, or of D, which may be wrong, too. */
 typedef struct erring_fate {
     double chance, strength;
-    bool everywhere;
+    bool everywhere, copies;
     kf_rng rng;
     size_t faults;
 } erring_fate;
@@ -81,19 +81,18 @@ void erring_encode(erring_layer *l, const kofn_matrix *W);
 kofn_status erring_read(const erring_layer *l, kofn_matrix *W);
 /* Numbers of a value of this product. */
 size_t erring_columns(const erring_layer *l, bool back);
-/* What all nodes answer to `a`, batch x what goes in, as values in l->Y; `copies`:
- * each made its own of what came before, which may be wrong, too. */
+/* What all nodes answer to `a`, batch x what goes in, as values in l->Y. */
 void erring_answer(erring_layer *l, bool back, const kofn_matrix *a,
-                   bool copies, erring_fate *fate);
+                   erring_fate *fate);
 /* The product of them, nodes whose values were wrong in l->bad, at most so many of a
  * group: KOFN_CORRUPT where they cannot be told. */
 kofn_status erring_decode(erring_layer *l, bool back, bool adversarial,
                           kofn_matrix *out, size_t *bad);
 /* Blocks of l->bad anew, of those of others in this product. */
 kofn_status erring_repair(erring_layer *l, const erring_code *c);
-/* W -= step (D' X + decay W), block by block; `copies`: of D each made its own. */
+/* W -= step (D' X + decay W), block by block. */
 void erring_update(erring_layer *l, const kofn_matrix *D, const kofn_matrix *X,
-                   double step, double decay, bool copies, erring_fate *fate);
+                   double step, double decay, erring_fate *fate);
 /* Are the blocks what they must be?  They are repaired, or KOFN_CORRUPT. */
 kofn_status erring_verify(erring_layer *l, bool adversarial, size_t *bad);
 

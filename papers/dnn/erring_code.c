@@ -335,39 +335,32 @@ static kofn_status two_codes(erring_nodes *c)
 
 /* ---- all ------------------------------------------------------------------- */
 
-static kofn_status check(dnn_redundancy kind, size_t P, size_t m, size_t n,
-                         const size_t cut[2])
+kofn_status erring_nodes_new(erring_nodes *c, const dnn_nodes *nodes)
 {
+    const dnn_redundancy kind = nodes->kind;
+    size_t mn = nodes->m * nodes->n;
     dnn_tolerance t;
-
-    TRY(dnn_tolerance_of(kind, P, m, n, cut, &t));
-    if (P > 4096)
-        return kf_fail(KOFN_INVAL, "%zu nodes; each is computed, 4096 at most",
-                       P);
-    return KOFN_OK;
-}
-
-kofn_status erring_nodes_new(erring_nodes *c, dnn_redundancy kind, size_t P,
-                             size_t m, size_t n, const size_t cut[2])
-{
-    size_t mn = m * n;
     kofn_status st;
 
-    *c = (erring_nodes){.kind = kind, .P = P, .m = m, .n = n};
-    TRY(check(kind, P, m, n, cut));
+    *c = (erring_nodes){
+        .kind = kind, .P = nodes->P, .m = nodes->m, .n = nodes->n};
+    TRY(dnn_tolerance_of(nodes, &t));
+    if (c->P > 4096)
+        return kf_fail(KOFN_INVAL, "%zu nodes; each is computed, 4096 at most",
+                       c->P);
     if (kind == DNN_NONE)
         c->P = mn;
     if (kind == DNN_REPLICATION)
-        c->P = P / mn * mn;
-    c->f = kofn_layout_table(c->P, m);
-    c->g = kofn_layout_table(c->P, n);
+        c->P = c->P / mn * mn;
+    c->f = kofn_layout_table(c->P, c->m);
+    c->g = kofn_layout_table(c->P, c->n);
     if (!c->f || !c->g)
         st = KOFN_NOMEM;
     else if (kind == DNN_TWO_MDS)
         st = two_codes(c);
     else
         st = kind == DNN_NONE || kind == DNN_REPLICATION ? copies(c)
-                                                         : gpd(c, cut);
+                                                         : gpd(c, nodes->cut);
     if (st)
         erring_nodes_free(c);
     return st;

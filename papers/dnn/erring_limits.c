@@ -131,7 +131,7 @@ static kofn_status try_once(trial *t, size_t wrong, bool *right)
     kofn_status st;
 
     *right = false;
-    erring_answer(&t->l, t->back, &t->a, false, &none);
+    erring_answer(&t->l, t->back, &t->a, &none);
     shuffle(t);
     TRY(lie(t, wrong));
     st = erring_decode(&t->l, t->back, t->adversarial, &t->out, &bad);
@@ -220,12 +220,11 @@ static kofn_status try_way(const erring_nodes *c, bool back, size_t trials,
     return st;
 }
 
-kofn_status dnn_tolerance_try(dnn_redundancy kind, size_t P, size_t m, size_t n,
-                              const size_t cut[2], size_t trials, uint64_t seed,
-                              dnn_tried *out)
+kofn_status dnn_tolerance_try(const dnn_nodes *nodes, size_t trials,
+                              uint64_t seed, dnn_tried *out)
 {
     erring_nodes c;
-    kofn_status st = erring_nodes_new(&c, kind, P, m, n, cut);
+    kofn_status st = erring_nodes_new(&c, nodes);
 
     *out = (dnn_tried){.declared = true};
     for (size_t back = 0; back < 2 && !st; back++)

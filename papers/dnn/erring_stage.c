@@ -58,12 +58,12 @@ kofn_status erring_layer_new(erring_layer *l, const erring_nodes *nodes,
     l->Y = kofn_layout_table(values + 1, most);
     l->scale = kofn_layout_table(values, 1);
     l->result = kofn_layout_table(result, most);
-    l->bad = kf_zero(nodes->P, 1);
-    l->wrong = kf_zero(values, 1);
-    return l->block && l->message && l->copy && l->Y && l->scale && l->result &&
-                   l->bad && l->wrong
-               ? KOFN_OK
-               : KOFN_NOMEM;
+    l->bad = kf_zero(nodes->P + values, 1);
+    if (!l->block || !l->message || !l->copy || !l->Y || !l->scale ||
+        !l->result || !l->bad)
+        return KOFN_NOMEM;
+    l->wrong = l->bad + nodes->P;
+    return KOFN_OK;
 }
 
 void erring_layer_free(erring_layer *l)
@@ -74,8 +74,7 @@ void erring_layer_free(erring_layer *l)
     kf_free(l->Y);
     kf_free(l->scale);
     kf_free(l->result);
-    kf_free(l->bad);
-    kf_free(l->wrong);
+    kf_free(l->bad); /* and l->wrong */
     *l = (erring_layer){0};
 }
 
@@ -106,18 +105,19 @@ bool erring_strikes(erring_fate *fate, double *x, size_t n)
 
 /* ---- blocks ------------------------------------------------------------------ */
 
-/* to (rows x cols) += by times the part of a that begins there, as far as a goes. */
-static void add_part(double *to, size_t rows, size_t cols, double by,
-                     const kofn_matrix *a, size_t row, size_t col)
+/* to += by times the part of a that begins there, as far as a goes. */
+static void add_part(kofn_matrix to, double by, const kofn_matrix *a,
+                     size_t row, size_t col)
 {
-    size_t high = row < a->rows ? kf_min(rows, a->rows - row) : 0;
-    size_t wide = col < a->cols ? kf_min(cols, a->cols - col) : 0;
+    size_t high = row < a->rows ? kf_min(to.rows, a->rows - row) : 0;
+    size_t wide = col < a->cols ? kf_min(to.cols, a->cols - col) : 0;
 
     for (size_t i = 0; i < high && by != 0; i++) {
         const double *x = kf_at(a, row + i, col);
+        double *y = kf_at(&to, i, 0);
 
         for (size_t j = 0; j < wide; j++)
-            to[i * cols + j] += by * x[j];
+            y[j] += by * x[j];
     }
 }
 
@@ -134,7 +134,7 @@ void erring_encode(erring_layer *l, const kofn_matrix *W)
     for (size_t p = 0; p < c->P; p++)
         for (size_t i = 0; i < c->m; i++)
             for (size_t j = 0; j < c->n; j++)
-                add_part(block_of(l, p), l->high, l->wide,
+                add_part(plain(block_of(l, p), l->high, l->wide),
                          c->f[p * c->m + i] * c->g[p * c->n + j], W,
                          i * l->high, j * l->wide);
 }
@@ -196,7 +196,7 @@ static void make_message(erring_layer *l, bool back, size_t p,
         size_t down = back ? x % w->rows : x / w->rows,
                right = back ? x / w->rows : x % w->rows;
 
-        add_part(l->message, high, wide, w->in[p * w->parts + x], a,
+        add_part(plain(l->message, high, wide), w->in[p * w->parts + x], a,
                  down * high, right * wide);
     }
 }
@@ -210,12 +210,14 @@ static double length(const double *x, size_t n)
     return sqrt(s);
 }
 
-/* Its own copy of what came before, which may be wrong, too. */
+/* Its own copy of what came before, where it makes one. */
 static kofn_matrix own_copy(erring_layer *l, const kofn_matrix *a,
                             erring_fate *fate)
 {
     kofn_matrix own = plain(l->copy, a->rows, a->cols);
 
+    if (!fate->copies)
+        return *a;
     for (size_t i = 0; i < a->rows; i++)
         memcpy(l->copy + i * a->cols, kf_at(a, i, 0),
                a->cols * sizeof *l->copy);
@@ -224,12 +226,12 @@ static kofn_matrix own_copy(erring_layer *l, const kofn_matrix *a,
 
 /* Adds node p's answer to a value; how large its entries can usually be. */
 static double answer(erring_layer *l, bool back, size_t p, const kofn_matrix *a,
-                     bool copies, erring_fate *fate, double *value)
+                     erring_fate *fate, double *value)
 {
     size_t high = points(l, back), inner = back ? l->high : l->wide;
     size_t n = erring_columns(l, back), size = l->high * l->wide;
     double *own = l->result; /* free until all have answered */
-    kofn_matrix from = copies ? own_copy(l, a, fate) : *a, M, W, R;
+    kofn_matrix from = own_copy(l, a, fate), M, W, R;
 
     make_message(l, back, p, &from);
     if (fate->everywhere)
@@ -246,7 +248,7 @@ static double answer(erring_layer *l, bool back, size_t p, const kofn_matrix *a,
 }
 
 void erring_answer(erring_layer *l, bool back, const kofn_matrix *a,
-                   bool copies, erring_fate *fate)
+                   erring_fate *fate)
 {
     const erring_code *c = &way_of(l, back)->code;
     size_t n = erring_columns(l, back);
@@ -256,7 +258,7 @@ void erring_answer(erring_layer *l, bool back, const kofn_matrix *a,
         l->scale[v] = 0;
         for (size_t k = 0; k < c->members; k++)
             l->scale[v] += answer(l, back, c->member[v * c->members + k], a,
-                                  copies, fate, l->Y + v * n);
+                                  fate, l->Y + v * n);
     }
 }
 
@@ -275,43 +277,50 @@ static double middle(double *x, size_t n)
     return x[n / 2];
 }
 
-/* Those of a group whose values are wrong, by the parities of all. */
-static kofn_status tell(const erring_code *c, double *Y, double *scale,
-                        size_t columns, size_t terms, bool adversarial,
-                        uint8_t *wrong, size_t *count)
+/* What is asked of values: numbers of each, and of what so many terms they are sums. */
+typedef struct question {
+    const erring_code *c;
+    size_t columns, terms;
+    bool adversarial;
+} question;
+
+/* Those of the group whose first value is v that are wrong, by the parities of all. */
+static kofn_status tell(erring_layer *l, const question *q, size_t v)
 {
-    double unit = middle(scale, c->values), unseen;
-    size_t most = adversarial ? c->q / 2 : c->q - 1;
+    const erring_code *c = q->c;
+    double unit = middle(l->scale + v, c->values), unseen;
+    size_t most = q->adversarial ? c->q / 2 : c->q - 1, count;
     kf_evidence e = {.nodes = c->values,
                      .lanes = 1,
                      .q = c->q,
                      .H = c->H,
-                     .columns = columns,
-                     .Y = Y,
-                     .noise = unit * USUAL(terms),
-                     .alarm = unit * USUAL(terms) * ALARM,
+                     .columns = q->columns,
+                     .Y = l->Y + v * q->columns,
+                     .noise = unit * USUAL(q->terms),
+                     .alarm = unit * USUAL(q->terms) * ALARM,
                      .bound = HUGE_VAL,
                      .over = c->values - c->needed,
                      .liars = c->q / 2,
                      .promised = most};
     kofn_status st;
 
-    *count = 0;
-    memset(wrong, 0, c->values);
+    memset(l->wrong + v, 0, c->values);
     if (c->q == 0 || unit == 0)
         return KOFN_OK;
-    st = kf_suspect(&e, most, wrong, count, &unseen);
-    if (st == KOFN_CORRUPT)
-        return kf_fail(st, "of %zu values more than %zu are wrong", c->values,
-                       most);
-    *count = 0;
-    for (size_t v = 0; v < c->values; v++)
-        *count += wrong[v] != KF_HONEST;
-    return st;
+    st = kf_suspect(&e, most, l->wrong + v, &count, &unseen);
+    return st == KOFN_CORRUPT
+               ? kf_fail(st, "of %zu values more than %zu are wrong", c->values,
+                         most)
+               : st;
 }
 
-static void blame(erring_layer *l, const erring_code *c, size_t *bad)
+/* All groups; KOFN_CORRUPT when one of them cannot tell. */
+static kofn_status tell_all(erring_layer *l, question q, size_t *bad)
 {
+    const erring_code *c = q.c;
+
+    for (size_t g = 0; g < c->groups; g++)
+        TRY(tell(l, &q, g * c->values));
     memset(l->bad, 0, l->nodes->P);
     *bad = 0;
     for (size_t v = 0; v < c->groups * c->values; v++)
@@ -319,20 +328,6 @@ static void blame(erring_layer *l, const erring_code *c, size_t *bad)
             l->bad[c->member[v * c->members + k]] = 1;
             (*bad)++;
         }
-}
-
-/* All groups; KOFN_CORRUPT when one of them cannot tell. */
-static kofn_status tell_all(erring_layer *l, const erring_code *c,
-                            size_t columns, size_t terms, bool adversarial,
-                            size_t *bad)
-{
-    for (size_t g = 0; g < c->groups; g++) {
-        size_t v = g * c->values, count;
-
-        TRY(tell(c, l->Y + v * columns, l->scale + v, columns, terms,
-                 adversarial, l->wrong + v, &count));
-    }
-    blame(l, c, bad);
     return KOFN_OK;
 }
 
@@ -409,8 +404,10 @@ kofn_status erring_decode(erring_layer *l, bool back, bool adversarial,
 {
     const erring_code *c = &way_of(l, back)->code;
 
-    TRY(tell_all(l, c, erring_columns(l, back), back ? l->out : l->in,
-                 adversarial, bad));
+    TRY(tell_all(l,
+                 (question){c, erring_columns(l, back), back ? l->out : l->in,
+                            adversarial},
+                 bad));
     for (size_t g = 0; g < c->groups; g++)
         TRY(decode_group(l, back, g, out));
     return KOFN_OK;
@@ -479,7 +476,7 @@ kofn_status erring_verify(erring_layer *l, bool adversarial, size_t *bad)
                    size * sizeof *l->Y);
             l->scale[v] = length(l->Y + v * size, size) / sqrt((double)size);
         }
-        TRY(tell_all(l, c, size, size, adversarial, &now));
+        TRY(tell_all(l, (question){c, size, size, adversarial}, &now));
         TRY(erring_repair(l, c));
         *bad += now;
     }
@@ -494,11 +491,11 @@ static void mix(double *to, const kofn_matrix *a, size_t wide, size_t bands,
 {
     memset(to, 0, a->rows * wide * sizeof *to);
     for (size_t i = 0; i < bands; i++)
-        add_part(to, a->rows, wide, by[i], a, 0, i * wide);
+        add_part(plain(to, a->rows, wide), by[i], a, 0, i * wide);
 }
 
 void erring_update(erring_layer *l, const kofn_matrix *D, const kofn_matrix *X,
-                   double step, double decay, bool copies, erring_fate *fate)
+                   double step, double decay, erring_fate *fate)
 {
     const erring_nodes *c = l->nodes;
     double *mixed = l->message, *other = l->copy;
@@ -508,7 +505,7 @@ void erring_update(erring_layer *l, const kofn_matrix *D, const kofn_matrix *X,
         kofn_matrix U = plain(mixed, D->rows, l->high),
                     V = plain(other, X->rows, l->wide);
 
-        const kofn_matrix own = copies ? own_copy(l, D, fate) : *D;
+        const kofn_matrix own = own_copy(l, D, fate);
 
         mix(mixed, &own, l->high, c->m, c->f + p * c->m);
         mix(other, X, l->wide, c->n, c->g + p * c->n);

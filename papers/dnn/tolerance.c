@@ -5,26 +5,22 @@
 #define MOST ((size_t)1 << 20) /* of a side, a cut; products stay small */
 
 /* Answers that decode: the degree of what is multiplied, and one. */
-static void thresholds(bool uvn, size_t m, size_t n, const size_t cut[2],
-                       size_t K[2])
+static kofn_status of_code(const dnn_nodes *c, dnn_tolerance *t)
 {
-    K[0] = m * n * cut[0] + (uvn ? n - 1 : m * n - m);
-    K[1] = m * n * cut[1] + (uvn ? m * n - n : m - 1);
-}
+    bool uvn = c->kind == DNN_GPD_UVN;
+    size_t mn = c->m * c->n;
 
-static kofn_status of_code(bool uvn, size_t P, size_t m, size_t n,
-                           const size_t cut[2], dnn_tolerance *t)
-{
-    thresholds(uvn, m, n, cut, t->K);
+    t->K[0] = mn * c->cut[0] + (uvn ? c->n - 1 : mn - c->m);
+    t->K[1] = mn * c->cut[1] + (uvn ? mn - c->n : c->m - 1);
     for (int i = 0; i < 2; i++) {
-        if (P < t->K[i] + 1)
+        if (c->P < t->K[i] + 1)
             return papers_fail(
                 KOFN_TOOFEW,
                 "%zu nodes do not tell that one of them is wrong: "
                 "%zu answers decode",
-                P, t->K[i]);
-        t->adversarial[i] = (P - t->K[i]) / 2;
-        t->probabilistic[i] = P - t->K[i] - 1;
+                c->P, t->K[i]);
+        t->adversarial[i] = (c->P - t->K[i]) / 2;
+        t->probabilistic[i] = c->P - t->K[i] - 1;
     }
     return KOFN_OK;
 }
@@ -38,26 +34,27 @@ static void spare(dnn_tolerance *t, size_t more)
     }
 }
 
-kofn_status dnn_tolerance_of(dnn_redundancy kind, size_t P, size_t m, size_t n,
-                             const size_t cut[2], dnn_tolerance *out)
+kofn_status dnn_tolerance_of(const dnn_nodes *c, dnn_tolerance *out)
 {
+    size_t P = c->P, m = c->m, n = c->n;
+
     *out = (dnn_tolerance){{0}, {0}, {0}};
-    if (m < 1 || n < 1 || m > MOST || n > MOST || cut[0] < 1 || cut[1] < 1 ||
-        cut[0] > MOST || cut[1] > MOST)
+    if (m - 1 >= MOST || n - 1 >= MOST || c->cut[0] - 1 >= MOST ||
+        c->cut[1] - 1 >= MOST)
         return papers_fail(
             KOFN_INVAL,
             "a grid of %zu x %zu and a batch cut into %zu and %zu: "
             "all are 1 to %zu",
-            m, n, cut[0], cut[1], MOST);
-    if (kind == DNN_GPD_UVN || kind == DNN_GPD_VUM)
-        return of_code(kind == DNN_GPD_UVN, P, m, n, cut, out);
+            m, n, c->cut[0], c->cut[1], MOST);
+    if (c->kind == DNN_GPD_UVN || c->kind == DNN_GPD_VUM)
+        return of_code(c, out);
     if (P < m * n)
         return papers_fail(KOFN_TOOFEW,
                            "%zu nodes are less than a grid of %zu x %zu", P, m,
                            n);
-    if (kind == DNN_NONE)
+    if (c->kind == DNN_NONE)
         spare(out, 0);
-    else if (kind == DNN_REPLICATION)
+    else if (c->kind == DNN_REPLICATION)
         spare(out, P / (m * n) - 1);
     else /* as many more rows as columns */
         spare(out, (P - m * n) / (m + n));

@@ -1,14 +1,12 @@
 /* tolerance_tell.c -- how many of the nodes that train a
- * network may be wrong, by the way in which they are redundant. */
+ * network may be wrong, by the way in which they are redundant, and a picture of it. */
 #include "dnn/tolerance.h"
 #include "show.h"
 
 #include <stdlib.h>
 
-static const char *const names[] = {"gpd_uvn", "gpd_vum", "replication",
-                                    "two_mds"};
-
-#define WAYS (sizeof names / sizeof *names)
+const char *const tolerance_ways[TOLERANCE_WAYS] = {"gpd_uvn", "gpd_vum",
+                                                    "replication", "two_mds"};
 
 /* "3x2" or "1,4". */
 static int read_pair(const char *option, const char *text, char between,
@@ -29,60 +27,73 @@ static int read_pair(const char *option, const char *text, char between,
 
 static json_t *way_json(const dnn_tolerance *t)
 {
-    json_t *o = json_object();
+    json_t *o =
+        t->K[0] ? papers_pack("Kf:z Kb:z", t->K[0], t->K[1]) : json_object();
 
-    if (t->K[0]) {
-        json_object_set_new(o, "Kf", json_integer((json_int_t)t->K[0]));
-        json_object_set_new(o, "Kb", json_integer((json_int_t)t->K[1]));
-    }
-    json_object_set_new(o, "adversarial", papers_pair(t->adversarial));
-    json_object_set_new(o, "probabilistic", papers_pair(t->probabilistic));
+    json_object_update_new(o, papers_pack("adversarial:p probabilistic:p",
+                                          t->adversarial, t->probabilistic));
     return o;
 }
 
 /* What P nodes stand; null where they are too few. */
 static json_t *nodes_json(size_t P, const size_t grid[2], const size_t cut[2])
 {
-    json_t *o = json_pack("{s:I, s:o, s:o}", "workers", (json_int_t)P, "grid",
-                          papers_pair(grid), "batch_cut", papers_pair(cut));
+    json_t *o = papers_pack("workers:z grid:p batch_cut:p", P, grid, cut);
 
-    for (size_t i = 0; i < WAYS; i++) {
+    for (size_t i = 0; i < TOLERANCE_WAYS; i++) {
+        const dnn_nodes c = {
+            (dnn_redundancy)i, P, grid[0], grid[1], {cut[0], cut[1]}};
         dnn_tolerance t;
-        kofn_status st =
-            dnn_tolerance_of((dnn_redundancy)i, P, grid[0], grid[1], cut, &t);
 
-        json_object_set_new(o, names[i], st ? json_null() : way_json(&t));
+        json_object_set_new(o, tolerance_ways[i],
+                            dnn_tolerance_of(&c, &t) ? json_null()
+                                                     : way_json(&t));
     }
     return o;
 }
 
-static void nodes_text(size_t P, const size_t grid[2], const size_t cut[2])
+static void tell(json_t *list)
 {
-    printf("%5zu", P);
-    for (size_t i = 0; i < WAYS; i++) {
-        dnn_tolerance t;
+    json_t *o, *way;
+    size_t k;
 
-        if (dnn_tolerance_of((dnn_redundancy)i, P, grid[0], grid[1], cut, &t))
-            printf("  %15s", "-");
-        else
-            printf("  %3zu %3zu %3zu %3zu", t.adversarial[0], t.adversarial[1],
-                   t.probabilistic[0], t.probabilistic[1]);
-    }
+    printf("so many may lie (forward, back), or fail without a plan (forward, "
+           "back)\nnodes");
+    for (size_t i = 0; i < TOLERANCE_WAYS; i++)
+        printf("  %15s", tolerance_ways[i]);
     putchar('\n');
+    for (k = 0; (o = json_array_get(list, k)); k++) {
+        papers_print(o, "{workers:5}");
+        for (size_t i = 0; i < TOLERANCE_WAYS; i++) {
+            way = papers_at(o, tolerance_ways[i]);
+            papers_print(way, json_is_null(way)
+                                  ? "                -"
+                                  : "  {adversarial.0:3} {adversarial.1:3} "
+                                    "{probabilistic.0:3} {probabilistic.1:3}");
+        }
+        putchar('\n');
+    }
 }
 
-/* From the grid itself up to a hundred, where their number is not given. */
-static void over_nodes(size_t from, size_t to, const size_t grid[2],
-                       const size_t cut[2])
+/* Fig. 8: lies and failures in the forward product. */
+static plot *draw(json_t *list, const size_t grid[2])
 {
-    printf("so many may lie (forward, back), or fail without a plan (forward, "
-           "back)\n%5s",
-           "nodes");
-    for (size_t i = 0; i < WAYS; i++)
-        printf("  %15s", names[i]);
-    putchar('\n');
-    for (size_t P = from; P <= to; P++)
-        nodes_text(P, grid, cut);
+    static const char *const what[] = {"adversarial", "probabilistic"};
+    plot *p = plot_new();
+
+    if (!p)
+        return NULL;
+    plot_titles(
+        p, "nodes", "nodes that may be wrong, forward product",
+        "Generalized PolyDot codes, Fig. 8: what a grid of %zu x %zu stands",
+        grid[0], grid[1]);
+    for (size_t i = 0; i < 2 * TOLERANCE_WAYS; i++) {
+        plot_curve(p, i % 2 ? PLOT_DASHED : PLOT_LINE, i / 2, "%s, %s",
+                   tolerance_ways[i / 2], i % 2 ? "fail" : "lie");
+        papers_curve(p, list, "workers", "%s.%s.0", tolerance_ways[i / 2],
+                     what[i % 2]);
+    }
+    return p;
 }
 
 int tolerance_grid(const papers_args *a, size_t grid[2], size_t cut[2])
@@ -97,6 +108,7 @@ int tolerance_grid(const papers_args *a, size_t grid[2], size_t cut[2])
 int papers_tolerance(const papers_args *a)
 {
     size_t grid[2], cut[2] = {1, 1}, from, to;
+    plot *picture;
     json_t *list;
     int code = a->grid
                    ? tolerance_grid(a, grid, cut)
@@ -114,17 +126,15 @@ int papers_tolerance(const papers_args *a)
             "--workers %zu: a grid of %zu x %zu needs %zu, to tell "
             "that something is wrong more",
             from, grid[0], grid[1], grid[0] * grid[1]);
-    if (!a->json) {
-        over_nodes(from, to, grid, cut);
-        return 0;
-    }
-    if (a->workers) {
-        papers_print_json(nodes_json(from, grid, cut));
-        return 0;
-    }
     list = json_array();
     for (size_t P = from; P <= to; P++)
         json_array_append_new(list, nodes_json(P, grid, cut));
-    papers_print_json(json_pack("{s:o}", "per_workers", list));
-    return 0;
+    if (!a->json)
+        tell(list);
+    picture = a->svg ? draw(list, grid) : NULL;
+    papers_ending(a, a->workers
+                         ? json_incref(json_array_get(list, 0))
+                         : papers_pack("per_workers:o", json_incref(list)));
+    json_decref(list);
+    return a->svg ? papers_draw(a, picture) : 0;
 }

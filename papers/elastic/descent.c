@@ -208,17 +208,6 @@ static size_t cut(size_t m, size_t parts, size_t q)
     return q * (m / parts) + (q < more ? q : more);
 }
 
-static double distance_to(const double *a, const double *b, size_t n)
-{
-    double off = 0, size = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        off += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
-    }
-    return size > 0 ? sqrt(off / size) : sqrt(off);
-}
-
 /* The line search makes rounding grow about tenfold in a few iterations, until
  * runs that are the same but for it part (math/elastic.md 11); where they end
  * is then a matter of chance.  So that this does not pass for an effect of
@@ -250,7 +239,7 @@ static kofn_status forward(descent *s, const double *x, double *out)
     if (!s->job || st)
         return st;
     st = kofn_round(s->job, &in, &y, NULL);
-    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->m));
+    s->worst = fmax(s->worst, papers_distance(out, s->plain, s->p->m));
     return st;
 }
 
@@ -263,7 +252,7 @@ static kofn_status backward(descent *s, const double *z, double *out)
     if (!s->job)
         return KOFN_OK;
     st = kofn_left(s->job, &in, &g, NULL);
-    s->worst = fmax(s->worst, distance_to(out, s->plain, s->p->d));
+    s->worst = fmax(s->worst, papers_distance(out, s->plain, s->p->d));
     return st;
 }
 
@@ -354,23 +343,18 @@ static double search(const parabola *f, double longest)
 
 static kofn_status step(descent *s, const bool *live)
 {
-    kofn_status st = forward(s, s->w, s->margin);
     size_t rows;
     parabola f;
     double eta;
 
-    if (st)
-        return st;
+    PAPERS_TRY(forward(s, s->w, s->margin));
     rows = residuals(s, live);
     if (rows == 0)
         return KOFN_OK;
-    st = backward(s, s->z, s->g);
+    PAPERS_TRY(backward(s, s->z, s->g));
     for (size_t k = 0; k < s->p->d; k++)
         s->g[k] /= (double)rows;
-    if (!st)
-        st = forward(s, s->g, s->along);
-    if (st)
-        return st;
+    PAPERS_TRY(forward(s, s->g, s->along));
     f = look_ahead(s, live, rows);
     eta = search(&f, s->p->step);
     for (size_t k = 0; k < s->p->d; k++)
@@ -396,38 +380,31 @@ static kofn_status iterate_all(descent *s, double *mse)
 {
     for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
         const bool *live = s->t->live[it];
-        kofn_status st = KOFN_OK;
 
         if (s->kind != DESCENT_CODED || count_live(live) >= ENOUGH)
-            st = step(s, live);
-        if (!st)
-            st = test_error(s->p, s->w, s->along, &mse[it]);
-        if (st)
-            return st;
+            PAPERS_TRY(step(s, live));
+        PAPERS_TRY(test_error(s->p, s->w, s->along, &mse[it]));
     }
     return KOFN_OK;
 }
 
-/* Relative error of the products in *worst, which may be NULL. */
-static kofn_status descend(const planted *p, descent_kind kind, const trace *t,
-                           kofn_job *job, size_t r, double *mse, double *worst)
+/* Of what s says: the test errors after each iteration. */
+static kofn_status descend(descent *s, double *mse)
 {
-    descent s = {.p = p, .kind = kind, .t = t, .job = job, .r = r};
-    size_t wide = p->m > p->d ? p->m : p->d;
+    const planted *p = s->p;
+    size_t wide = larger(p->m, p->d);
     double *room = calloc(2 * p->d + 3 * p->m + wide, sizeof *room);
     kofn_status st;
 
     if (!room)
         return KOFN_NOMEM;
-    s.w = room;
-    s.g = s.w + p->d;
-    s.margin = s.g + p->d;
-    s.z = s.margin + p->m;
-    s.along = s.z + p->m;
-    s.plain = s.along + p->m;
-    st = iterate_all(&s, mse);
-    if (worst)
-        *worst = fmax(*worst, s.worst);
+    s->w = room;
+    s->g = s->w + p->d;
+    s->margin = s->g + p->d;
+    s->z = s->margin + p->m;
+    s->along = s->z + p->m;
+    s->plain = s->along + p->m;
+    st = iterate_all(s, mse);
     free(room);
     return st;
 }
@@ -439,17 +416,19 @@ static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_matrix A = as_matrix(p->X, p->m, p->d);
     kofn_report all = {0};
+    fleet f = {.k = ENOUGH, .n = MACHINES, .seed = r + 1};
+    descent s = {.p = p, .kind = DESCENT_CODED, .t = t, .r = r};
     kofn_status st;
-    fleet f;
 
     opt.events = events;
     opt.event_count = events_of(t, events);
     opt.below = KOFN_BELOW_PAUSE; /* until a replacement has its block */
     opt.pieces = 1;
-    st = fleet_open(&f, &A, ENOUGH, MACHINES, r + 1, &opt, NULL);
+    st = fleet_open(&f, &A, &opt, NULL);
+    s.job = f.job;
     if (!st)
-        st = descend(p, DESCENT_CODED, t, f.job, r, out->mse[DESCENT_CODED][r],
-                     &out->worst);
+        st = descend(&s, out->mse[DESCENT_CODED][r]);
+    out->worst = fmax(out->worst, s.worst);
     if (!st)
         kofn_job_totals(f.job, &all);
     out->left[r] = all.left;
@@ -472,7 +451,8 @@ static kofn_status realise(const planted *p, uint64_t seed, size_t r,
     st = descend_coded(p, &t, r, out);
     for (descent_kind k = 0; k <= DESCENT_FORGET && !st; k++)
         if (k != DESCENT_CODED)
-            st = descend(p, k, &t, NULL, r, out->mse[k][r], NULL);
+            st = descend(&(descent){.p = p, .kind = k, .t = &t, .r = r},
+                         out->mse[k][r]);
     return st;
 }
 
@@ -495,8 +475,8 @@ static void judge(descent_result *r)
     for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
         for (size_t it = settled; it <= end; it++)
             r->ahead[i] += r->mse[DESCENT_TAYLOR][i][it] < clean[it];
-        most = r->ahead[i] > most ? r->ahead[i] : most;
-        least = r->ahead[i] < least ? r->ahead[i] : least;
+        most = larger(most, r->ahead[i]);
+        least = smaller(least, r->ahead[i]);
     }
     r->taylor_differs = most > least && least <= end - settled;
 }

@@ -25,8 +25,7 @@ void transposed_product(const double *X, size_t rows, size_t cols,
             g[j] += z[i] * X[i * cols + j];
 }
 
-kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
-                       uint64_t seed, const kofn_options *opt,
+kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
                        const kofn_faults *faults)
 {
     kofn_problem pb = {KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false};
@@ -35,14 +34,13 @@ kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
     kofn_status st;
     char spec[40];
 
-    *f = (fleet){NULL, NULL};
     published.late = -1; /* there all who are there are waited for */
-    snprintf(spec, sizeof spec, "elastic:k=%zu", k);
-    st = kofn_plan_new(&f->plan, &pb, spec, n, seed);
+    snprintf(spec, sizeof spec, "elastic:k=%zu", f->k);
+    st = kofn_plan_new(&f->plan, &pb, spec, f->n, f->seed);
     if (!st)
         st = kofn_plan_serve_left(f->plan, 1);
     if (!st)
-        st = kofn_port_sim(&port, n, faults);
+        st = kofn_port_sim(&port, f->n, faults);
     if (!st)
         st = kofn_open(&f->job, f->plan, port, &published);
     return st ? st : kofn_place(f->job, A);
@@ -52,7 +50,7 @@ void fleet_close(fleet *f)
 {
     kofn_close(f->job);
     kofn_plan_free(f->plan);
-    *f = (fleet){NULL, NULL};
+    *f = (fleet){.plan = NULL};
 }
 
 /* Twice the last cache of most machines. */
@@ -67,24 +65,13 @@ static double empty_caches(const double *sweep)
     return sum;
 }
 
-static double distance(const double *a, const double *b, size_t n)
-{
-    double off = 0, size = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        off += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
-    }
-    return sqrt(off / size);
-}
-
 /* Rows of its block that the busiest worker was asked for. */
 static size_t busiest(const kofn_report *rep)
 {
     size_t most = 0;
 
     for (size_t i = 0; i < rep->workers; i++)
-        most = rep->rows[i] > most ? rep->rows[i] : most;
+        most = larger(most, rep->rows[i]);
     return most;
 }
 
@@ -93,10 +80,10 @@ static size_t busiest(const kofn_report *rep)
 #define MOST_SETTINGS 4
 enum { WORK, CODE, WHOLE, FIGURES };
 
-/* Any k of n workers, `gone` of which have left. */
+/* Workers, `gone` of which have left. */
 typedef struct setting {
-    size_t k, n, gone;
     fleet fleet;
+    size_t gone;
     kofn_fault_event leave[20];
     size_t live, rows; /* rows: of the busiest worker */
 } setting;
@@ -106,6 +93,7 @@ typedef struct bench {
     size_t rows, cols, trials, settings;
     setting setting[MOST_SETTINGS];
     double *A, *x, *y;     /* y: labels                   */
+    double *all;           /* of those that follow        */
     double *want, *grad;   /* A x and A' (A x - y), plain */
     double *out, *z, *got; /* the same from a fleet       */
     double *sweep, *time, *room;
@@ -119,11 +107,10 @@ static double *times_of(const bench *b, size_t figure, size_t s)
 
 static void bench_free(bench *b)
 {
-    double *all[] = {b->A, b->x,   b->y,     b->want, b->grad, b->out,
-                     b->z, b->got, b->sweep, b->time, b->room};
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    free(b->A);
+    free(b->x);
+    free(b->y);
+    free(b->all);
 }
 
 static kofn_status plain_answers(bench *b)
@@ -142,21 +129,22 @@ static kofn_status plain_answers(bench *b)
 static kofn_status bench_new(bench *b, uint64_t seed)
 {
     size_t m = b->rows, n = b->cols;
+    size_t times = FIGURES * MOST_SETTINGS * b->trials;
 
     b->A = dice_matrix(seed, 10, m, n);
     b->x = dice_matrix(seed, 11, n, 1);
     b->y = dice_matrix(seed, 12, m, 1);
-    b->want = calloc(m, sizeof *b->want);
-    b->grad = calloc(n, sizeof *b->grad);
-    b->out = calloc(m, sizeof *b->out);
-    b->z = calloc(m, sizeof *b->z);
-    b->got = calloc(n, sizeof *b->got);
-    b->sweep = malloc(SWEEP * sizeof *b->sweep);
-    b->time = calloc(FIGURES * MOST_SETTINGS * b->trials, sizeof *b->time);
-    b->room = calloc(b->trials, sizeof *b->room);
-    if (!b->A || !b->x || !b->y || !b->want || !b->grad || !b->out || !b->z ||
-        !b->got || !b->sweep || !b->time || !b->room)
+    b->all = calloc(3 * m + 2 * n + SWEEP + times + b->trials, sizeof *b->all);
+    if (!b->A || !b->x || !b->y || !b->all)
         return KOFN_NOMEM;
+    b->want = b->all;
+    b->out = b->want + m;
+    b->z = b->out + m;
+    b->grad = b->z + m;
+    b->got = b->grad + n;
+    b->time = b->got + n;
+    b->room = b->time + times;
+    b->sweep = b->room + b->trials;
     for (size_t i = 0; i < SWEEP; i++) /* pages of its own */
         b->sweep[i] = (double)i;
     return plain_answers(b);
@@ -178,22 +166,17 @@ static kofn_status set_up(bench *b)
         opt.events = t->leave;
         opt.event_count = t->gone;
         opt.pieces = 1;
-        st = fleet_open(&t->fleet, &A, t->k, t->n, 1, &opt, &faults);
+        st = fleet_open(&t->fleet, &A, &opt, &faults);
     }
     return st;
-}
-
-static double in_seconds(kofn_time t)
-{
-    return (double)t * 1e-9;
 }
 
 /* What a round took is added to trial i of setting s. */
 static void note(bench *b, size_t s, size_t i, const kofn_report *rep)
 {
-    times_of(b, WORK, s)[i] += in_seconds(rep->waiting);
-    times_of(b, CODE, s)[i] += in_seconds(rep->encoding + rep->decoding);
-    times_of(b, WHOLE, s)[i] += in_seconds(rep->took);
+    times_of(b, WORK, s)[i] += 1e-9 * (double)rep->waiting;
+    times_of(b, CODE, s)[i] += 1e-9 * (double)(rep->encoding + rep->decoding);
+    times_of(b, WHOLE, s)[i] += 1e-9 * (double)rep->took;
     b->setting[s].live = rep->live;
     b->setting[s].rows += busiest(rep);
 }
@@ -203,15 +186,12 @@ static kofn_status product(bench *b, size_t s, size_t i)
     kofn_matrix in = as_matrix(b->x, b->cols, 1);
     kofn_matrix out = as_matrix(b->out, b->rows, 1);
     kofn_report rep;
-    kofn_status st;
 
     empty_caches(b->sweep);
-    st = kofn_round(b->setting[s].fleet.job, &in, &out, &rep);
-    if (st)
-        return st;
+    PAPERS_TRY(kofn_round(b->setting[s].fleet.job, &in, &out, &rep));
     b->setting[s].rows = 0;
     note(b, s, i, &rep);
-    b->worst = fmax(b->worst, distance(b->out, b->want, b->rows));
+    b->worst = fmax(b->worst, papers_distance(b->out, b->want, b->rows));
     return KOFN_OK;
 }
 
@@ -221,18 +201,14 @@ static kofn_status gradient(bench *b, size_t s, size_t i)
     kofn_matrix z = as_matrix(b->z, 1, b->rows);
     kofn_matrix g = as_matrix(b->got, 1, b->cols);
     kofn_report rep;
-    kofn_status st = product(b, s, i);
 
-    if (st)
-        return st;
+    PAPERS_TRY(product(b, s, i));
     for (size_t k = 0; k < b->rows; k++)
         b->z[k] = b->out[k] - b->y[k];
     empty_caches(b->sweep);
-    st = kofn_left(b->setting[s].fleet.job, &z, &g, &rep);
-    if (st)
-        return st;
+    PAPERS_TRY(kofn_left(b->setting[s].fleet.job, &z, &g, &rep));
     note(b, s, i, &rep);
-    b->worst = fmax(b->worst, distance(b->got, b->grad, b->cols));
+    b->worst = fmax(b->worst, papers_distance(b->got, b->grad, b->cols));
     return KOFN_OK;
 }
 
@@ -250,13 +226,6 @@ static kofn_status measure(bench *b,
     return st;
 }
 
-static int ascending_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* The median over the trials of a figure of setting s, or of what it is to the
  * same trial of setting 0. */
 static double median(const bench *b, size_t figure, size_t s, bool by_first)
@@ -266,8 +235,7 @@ static double median(const bench *b, size_t figure, size_t s, bool by_first)
 
     for (size_t i = 0; i < n; i++)
         b->room[i] = by_first ? t[i] / t0[i] : t[i];
-    qsort(b->room, n, sizeof *b->room, ascending_times);
-    return (b->room[(n - 1) / 2] + b->room[n / 2]) / 2;
+    return papers_median(b->room, n);
 }
 
 static double share(const bench *b, size_t s)
@@ -337,7 +305,8 @@ kofn_status elastic_matvec(double scale, size_t trials, uint64_t seed,
 
     *out = (matvec_result){.rows = b.rows, .cols = b.cols, .trials = trials};
     for (size_t s = 0; s < MATVEC_SIZES; s++)
-        b.setting[s] = (setting){.k = 3, .n = 6, .gone = s};
+        b.setting[s] =
+            (setting){.fleet = {.k = 3, .n = 6, .seed = 1}, .gone = s};
     if (!st)
         st = measure(&b, product);
     if (!st)
@@ -359,13 +328,14 @@ kofn_status elastic_bars(double scale, size_t trials, uint64_t seed,
 {
     /* 80: shares of 20 and of 10 workers are whole.  Any 20 of 20 is what is
      * called uncoded: plain parts, and all must answer. */
-    bench b = {.rows = scaled_size(scale, 10000, 80),
-               .cols = scaled_size(scale, 3352, 1),
-               .trials = trials,
-               .settings = BARS,
-               .setting = {{.k = 20, .n = 20},
-                           {.k = 10, .n = 20},
-                           {.k = 10, .n = 20, .gone = 10}}};
+    bench b = {
+        .rows = scaled_size(scale, 10000, 80),
+        .cols = scaled_size(scale, 3352, 1),
+        .trials = trials,
+        .settings = BARS,
+        .setting = {{.fleet = {.k = 20, .n = 20, .seed = 1}},
+                    {.fleet = {.k = 10, .n = 20, .seed = 1}},
+                    {.fleet = {.k = 10, .n = 20, .seed = 1}, .gone = 10}}};
     kofn_status st = bench_new(&b, seed);
 
     *out = (bars_result){.rows = b.rows, .cols = b.cols, .trials = trials};

@@ -7,13 +7,14 @@
 /* A simulated fleet that holds A under the elastic code: any k of n workers,
  * left products served, too. */
 typedef struct fleet {
+    size_t k, n;
+    uint64_t seed; /* of the code */
     kofn_plan *plan;
     kofn_job *job;
 } fleet;
-/* seed: of the code.  opt and faults may be NULL.  Ended with fleet_close,
- * also after a failure. */
-kofn_status fleet_open(fleet *f, const kofn_matrix *A, size_t k, size_t n,
-                       uint64_t seed, const kofn_options *opt,
+/* By k, n and seed.  opt and faults may be NULL.  Ended with fleet_close, also after a
+ * failure. */
+kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
                        const kofn_faults *faults);
 void fleet_close(fleet *f);
 

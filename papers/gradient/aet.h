@@ -53,14 +53,9 @@ kofn_status aet_with(const aet_params *q, aet_scheme scheme, aet_time time,
  * all; of equals the first by kind and s.  res may be NULL. */
 kofn_status aet_best(const aet_params *q, unsigned among, aet_scheme *best,
                      aet_result *res);
-/* The communication vector: c[s], s = 0 .. *count-1, is the length of messages
- * when s straggle; there is room for d. */
-kofn_status aet_lengths(const aet_params *q, aet_scheme scheme, double *c,
-                        size_t *count);
-/* The length when stragglers[h] straggle in group h; KOFN_TOOFEW when that is
- * too many. */
-kofn_status aet_length(const aet_params *q, aet_scheme scheme,
-                       const size_t *stragglers, double *length);
+/* The communication vector: c[s], s = 0 and on, is the length of messages when s
+ * straggle; there is room for d.  Returns how many. */
+size_t aet_lengths(const aet_params *q, aet_scheme scheme, double *c);
 /* How many groups the scheme makes of the workers, and workers in group h. */
 size_t aet_groups(const aet_params *q, aet_scheme scheme);
 size_t aet_group_size(const aet_params *q, aet_scheme scheme, size_t h);
@@ -76,6 +71,15 @@ typedef struct agc_row {
     double printed, as_printed, straight; /* seconds              */
 } agc_row;
 #define AGC_ROWS 18
+/* Seconds, from the paper's measurements; s: of stragglers. */
+typedef struct agc_costs {
+    double compute;
+    double code[3];       /* encoding and decoding with s stragglers */
+    double code_again[3]; /* the same in later epochs                */
+    double length[3];     /* of messages, in gradients               */
+} agc_costs;
+/* Of agc_costs, as aet_time: equations 91 and 92. */
+double agc_seconds(void *costs, size_t i, size_t s);
 kofn_status agc_table(agc_row rows[AGC_ROWS]);
 
 #endif

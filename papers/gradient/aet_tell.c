@@ -24,11 +24,9 @@ static aet_scheme nth(size_t i)
 static kofn_status line(const aet_params *q, aet_scheme scheme, json_t *o)
 {
     aet_result r;
-    kofn_status st = aet_of(q, scheme, &r);
     char name[32];
 
-    if (st)
-        return st;
+    PAPERS_TRY(aet_of(q, scheme, &r));
     aet_name(scheme, name, sizeof name);
     if (o)
         json_object_set_new(o, name, json_real(r.time));
@@ -45,15 +43,13 @@ static kofn_status least(const aet_params *q)
     const unsigned fixed = AET_UNCODED | AET_CGC | AET_G_CGC;
     aet_scheme all, plain;
     char name[32], other[32];
-    kofn_status st = aet_best(q, 0, &all, NULL);
 
-    if (!st)
-        st = aet_best(q, fixed, &plain, NULL);
-    if (!st)
-        printf("least: %s; with messages of one length: %s\n",
-               aet_name(all, name, sizeof name),
-               aet_name(plain, other, sizeof other));
-    return st;
+    PAPERS_TRY(aet_best(q, 0, &all, NULL));
+    PAPERS_TRY(aet_best(q, fixed, &plain, NULL));
+    printf("least: %s; with messages of one length: %s\n",
+           aet_name(all, name, sizeof name),
+           aet_name(plain, other, sizeof other));
+    return KOFN_OK;
 }
 
 int papers_aet(const papers_args *a)
@@ -76,48 +72,40 @@ int papers_aet(const papers_args *a)
         st = line(q, nth(i), o);
     if (!st && !o)
         st = least(q);
-    if (!st && o)
-        papers_print_json(json_incref(o));
+    if (!st)
+        return papers_ending(a, o);
     json_decref(o);
-    return st ? papers_ended(st) : 0;
+    return papers_ended(st);
 }
 
 /* ---- agc-table ----------------------------------------------------------- */
 
-static json_t *row_json(const agc_row *r, const char *name)
-{
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "scheme", name, "p",
-                     r->p, "printed", r->printed, "as_printed", r->as_printed,
-                     "as_printed_diff", r->as_printed - r->printed, "straight",
-                     r->straight, "straight_diff", r->straight - r->printed);
-}
-
-static void row_text(const agc_row *r, const char *name)
-{
-    printf("%-10s %5.2f %9.2f %12.2f %+8.3f %10.2f %+8.3f\n", name, r->p,
-           r->printed, r->as_printed, r->as_printed - r->printed, r->straight,
-           r->straight - r->printed);
-}
-
 int papers_agc_table(const papers_args *a)
 {
     agc_row rows[AGC_ROWS];
-    json_t *list = a->json ? json_array() : NULL;
+    json_t *list;
     kofn_status st = agc_table(rows);
-    char name[32];
 
-    if (!st && !list)
-        printf("%-10s %5s %9s %12s %8s %10s %8s\n", "scheme", "p", "printed",
-               "as printed", "diff", "straight", "diff");
-    for (size_t i = 0; !st && i < AGC_ROWS; i++) {
-        aet_name(rows[i].scheme, name, sizeof name);
-        if (list)
-            json_array_append_new(list, row_json(&rows[i], name));
-        else
-            row_text(&rows[i], name);
+    if (st)
+        return papers_ended(st);
+    list = json_array();
+    for (size_t i = 0; i < AGC_ROWS; i++) {
+        const agc_row *r = &rows[i];
+        char name[32];
+
+        papers_add(list,
+                   "scheme:s p:f printed:f as_printed:f as_printed_diff:f "
+                   "straight:f straight_diff:f",
+                   aet_name(r->scheme, name, sizeof name), r->p, r->printed,
+                   r->as_printed, r->as_printed - r->printed, r->straight,
+                   r->straight - r->printed);
     }
-    if (!st && list)
-        papers_print_json(json_pack("{s:O}", "rows", list));
-    json_decref(list);
-    return st ? papers_ended(st) : 0;
+    if (!a->json) {
+        printf("scheme         p   printed   as printed     diff   straight   "
+               "  diff\n");
+        papers_each(list, "{scheme:-10} {p:5.2f} {printed:9.2f} "
+                          "{as_printed:12.2f} {as_printed_diff:+8.3f} "
+                          "{straight:10.2f} {straight_diff:+8.3f}\n");
+    }
+    return papers_ending(a, papers_pack("rows:o", list));
 }

@@ -18,65 +18,51 @@
 #define SUBSETS 3 /* d */
 #define PIECES 6  /* lambda */
 
-/* Seconds; CODE is encoding and decoding. */
-#define BROADCAST 1.15
-#define UPDATE 0.04
-#define FIRST_MESSAGE 13.0
-#define LATER_MESSAGE 1.0
-#define FIRST_WAIT 16.0
-#define LATER_WAIT 4.0
-
-typedef struct costs {
+typedef struct measurement {
     aet_kind kind; /* with groups or without */
     size_t s;
     double compute, code[SUBSETS], code_later;
-} costs;
+} measurement;
 
-/* Tables IV and V; of the adaptive codes by the number of stragglers. */
-static const costs measured[] = {
-    {AET_UNCODED, 0, 0.82, {0.15 + 0.47}, 0.15 + 0.47},
-    {AET_CGC, 0, 2.45, {0.33 + 0.79}, 0.33 + 0.79},
-    {AET_CGC, 1, 2.45, {0.43 + 0.95}, 0.43 + 0.95},
-    {AET_CGC, 2, 2.45, {0.44 + 1.58}, 0.44 + 1.58},
+#define ALL(x)                                                                 \
+    {                                                                          \
+        x, x, x                                                                \
+    }
+
+/* Seconds of Tables IV and V, encoding and decoding, by the number of stragglers. */
+static const measurement measured[] = {
+    {AET_UNCODED, 0, 0.82, ALL(0.15 + 0.47), 0.15 + 0.47},
+    {AET_CGC, 0, 2.45, ALL(0.33 + 0.79), 0.33 + 0.79},
+    {AET_CGC, 1, 2.45, ALL(0.43 + 0.95), 0.43 + 0.95},
+    {AET_CGC, 2, 2.45, ALL(0.44 + 1.58), 0.44 + 1.58},
     {AET_AGC, 0, 2.45, {0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67}, 0.32 + 0.65},
 };
 
 typedef struct contender {
-    aet_scheme scheme;
-    const costs *cost;
+    agc_costs cost;
     bool adaptive;
     size_t tolerance, groups, first[WORKERS + 1]; /* worker of each group */
-    double length[SUBSETS];
 } contender;
 
-static const costs *costs_of(aet_scheme scheme)
+static void enter(contender *c, aet_scheme scheme)
 {
+    const aet_params q = {.n = WORKERS, .d = SUBSETS, .lam = PIECES};
+    bool adaptive = scheme.kind & (AET_AGC | AET_G_AGC);
     aet_kind kind = scheme.kind == AET_G_CGC   ? AET_CGC
                     : scheme.kind == AET_G_AGC ? AET_AGC
                                                : scheme.kind;
-    const costs *c = measured;
+    const measurement *m = measured;
 
-    while (c->kind != kind || c->s != scheme.s)
-        c++;
-    return c;
-}
-
-static kofn_status enter(contender *c, aet_scheme scheme)
-{
-    aet_params q = {.n = WORKERS, .d = SUBSETS, .lam = PIECES};
-    size_t count;
-    kofn_status st;
-
-    *c = (contender){.scheme = scheme,
-                     .cost = costs_of(scheme),
-                     .adaptive =
-                         scheme.kind == AET_AGC || scheme.kind == AET_G_AGC,
-                     .groups = aet_groups(&q, scheme)};
-    st = aet_lengths(&q, scheme, c->length, &count);
-    c->tolerance = count - 1;
+    while (m->kind != kind || m->s != scheme.s)
+        m++;
+    *c = (contender){
+        .cost = {.compute = m->compute, .code_again = ALL(m->code_later)},
+        .adaptive = adaptive,
+        .groups = aet_groups(&q, scheme)};
+    memcpy(c->cost.code, m->code, sizeof m->code);
+    c->tolerance = aet_lengths(&q, scheme, c->cost.length) - 1;
     for (size_t h = 0; h < c->groups; h++)
         c->first[h + 1] = c->first[h] + aet_group_size(&q, scheme, h);
-    return st;
 }
 
 /* ---- one iteration ------------------------------------------------------- */
@@ -114,35 +100,22 @@ static size_t last_epoch(const contender *c, const size_t *failures,
     return last;
 }
 
-static double seconds(const contender *c, size_t i, size_t s)
-{
-    const costs *k = c->cost;
-    double code = k->code[c->adaptive ? s : 0], t;
-
-    t = BROADCAST + UPDATE + k->compute;
-    if (i == 0)
-        return t + code + c->length[s] * FIRST_MESSAGE;
-    return t + k->code_later + c->length[s] * LATER_MESSAGE + FIRST_WAIT +
-           (double)(i - 1) * LATER_WAIT;
-}
-
 /* ---- many of them -------------------------------------------------------- */
 
 typedef struct tally {
     double mean, squares, epochs, length; /* squares about the mean */
 } tally;
 
-static void count(tally *t, const contender *c, const size_t *failures,
-                  size_t done)
+static void count(tally *t, contender *c, const size_t *failures, size_t done)
 {
     size_t most, i = last_epoch(c, failures, &most);
     size_t s = c->adaptive ? most : c->tolerance;
-    double x = seconds(c, i, s), off = x - t->mean;
+    double x = agc_seconds(&c->cost, i, s), off = x - t->mean;
 
     t->mean += off / (double)(done + 1);
     t->squares += off * (x - t->mean);
     t->epochs += (double)(i + 1);
-    t->length += c->length[s];
+    t->length += c->cost.length[s];
 }
 
 static bool draw(double p, uint64_t seed, size_t iteration, size_t *failures)
@@ -184,7 +157,7 @@ static kofn_status contenders(gradient_result *out, contender *c)
         aet_name(r->scheme, r->name, sizeof r->name);
         r->formula = table[i].straight;
         r->printed = table[i].printed;
-        st = enter(&c[n++], r->scheme);
+        enter(&c[n++], r->scheme);
     }
     return st;
 }

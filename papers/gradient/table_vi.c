@@ -18,17 +18,9 @@
 #define FIRST_WAIT 16
 #define LATER_WAIT 4
 
-typedef struct costs {
-    double compute;
-    double code[3];       /* encoding and decoding with s stragglers */
-    double code_again[3]; /* the same in later epochs                */
-    double length[3];     /* of messages, in gradients               */
-} costs;
-
-/* Equations 91 and 92: the iteration ends in epoch i. */
-static double ends_in(void *ctx, size_t i, size_t s)
+double agc_seconds(void *ctx, size_t i, size_t s)
 {
-    const costs *c = ctx;
+    const agc_costs *c = ctx;
     double t = BROADCAST_UPDATE + c->compute;
 
     if (i == 0)
@@ -69,12 +61,13 @@ static const line lines[] = {
     {{AET_G_AGC, 0}, {9.95, 11.10}, AGC_CODES},
 };
 
-static costs costs_of(const line *l, const double lengths[3], bool as_printed)
+static agc_costs costs_of(const line *l, const double lengths[3],
+                          bool as_printed)
 {
     const double *code = as_printed ? l->as_printed : l->straight;
     bool uncoded = l->scheme.kind == AET_UNCODED;
     bool adaptive = l->scheme.kind & (AET_AGC | AET_G_AGC);
-    costs c = {.compute = uncoded ? 0.82 : 2.45};
+    agc_costs c = {.compute = uncoded ? 0.82 : 2.45};
 
     for (size_t s = 0; s < 3; s++) {
         c.code[s] = code[s];
@@ -100,12 +93,11 @@ static kofn_status one(const line *l, double p, bool as_printed, double *out)
     aet_params q = {.n = n, .d = 3, .p = p, .lam = 6};
     double lengths[3] = {0, 0, 0};
     aet_result res;
-    size_t count;
-    costs c;
+    agc_costs c;
 
-    PAPERS_TRY(aet_lengths(&q, l->scheme, lengths, &count));
+    aet_lengths(&q, l->scheme, lengths);
     c = costs_of(l, lengths, as_printed);
-    PAPERS_TRY(aet_with(&q, l->scheme, ends_in, &c, &res));
+    PAPERS_TRY(aet_with(&q, l->scheme, agc_seconds, &c, &res));
     *out = res.time;
     return KOFN_OK;
 }

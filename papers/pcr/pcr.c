@@ -231,13 +231,6 @@ kofn_status pcr_run(const pcr_setup *s, pcr_iteration *each)
 
 /* ---- averages ------------------------------------------------------------ */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static double deviation(double sum, double squares, double n)
 {
     return sqrt(fmax(0, squares / n - sum / n * (sum / n)));
@@ -258,7 +251,7 @@ static void average(const pcr_iteration *each, pcr_mean *out)
         messages2 += k * k;
         out->quantile[i] = each[i].took;
     }
-    qsort(out->quantile, count, sizeof *out->quantile, ascending);
+    qsort(out->quantile, count, sizeof *out->quantile, papers_ascending);
     out->took_sd = deviation(out->took, took2, n);
     out->messages_sd = deviation(out->messages, messages2, n);
     out->total = out->took / (double)out->runs;

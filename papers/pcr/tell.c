@@ -1,4 +1,4 @@
-/* tell.c -- what pcr.c finds, as tables and as JSON. */
+/* tell.c -- what pcr.c finds, as JSON, tables and a picture. */
 #include "pcr/pcr.h"
 #include "show.h"
 
@@ -54,14 +54,11 @@ static kofn_status sweep(const papers_args *a, panel *p)
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++)
         for (size_t i = 0; i < STORES; i++) {
             pcr_setup s = setup_for(a, p->k, c);
-            kofn_status st;
 
             s.r = stores[i];
             if ((c == PCR_UNCODED) != (s.r == 1)) /* all codes are that then */
                 continue;
-            st = total_of(&s, runs, &p->total[c][i]);
-            if (st)
-                return st;
+            PAPERS_TRY(total_of(&s, runs, &p->total[c][i]));
         }
     return KOFN_OK;
 }
@@ -70,10 +67,8 @@ static kofn_status compute(const papers_args *a, panel *p)
 {
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
         pcr_setup s = setup_for(a, p->k, c);
-        kofn_status st = pcr_average(&s, papers_runs(a, RUNS), &p->mean[c]);
 
-        if (st)
-            return st;
+        PAPERS_TRY(pcr_average(&s, papers_runs(a, RUNS), &p->mean[c]));
     }
     pcr_ratios(p->mean, p->ratio);
     p->ordered = p->mean[PCR_PCR].total < p->mean[PCR_GC].total &&
@@ -109,25 +104,16 @@ static kofn_status compare(const papers_args *a, const panel *q, laws *l)
 static kofn_status clog_link(const papers_args *a, double ratio[PCR_RATIOS])
 {
     pcr_mean mean[PCR_SCHEMES];
-    kofn_status st = KOFN_OK;
 
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
         pcr_setup s = setup_for(a, 1, c);
 
         s.clogged = true;
-        if (!st)
-            st = pcr_average(&s, papers_runs(a, RUNS), &mean[c]);
-        if (!st)
-            free(mean[c].quantile);
+        PAPERS_TRY(pcr_average(&s, papers_runs(a, RUNS), &mean[c]));
+        free(mean[c].quantile);
     }
-    if (!st)
-        pcr_ratios(mean, ratio);
-    return st;
-}
-
-static bool ratio_ok(const panel *p, size_t i)
-{
-    return pcr_factor(p->ratio[i], pcr_published[p->k - 1][i]) <= PCR_BAND;
+    pcr_ratios(mean, ratio);
+    return KOFN_OK;
 }
 
 /* C15's bands of the ones and the others. */
@@ -150,37 +136,20 @@ static json_t *mean_json(const panel *p, pcr_scheme c)
 {
     const pcr_mean *m = &p->mean[c];
     pcr_setup s = pcr_scenario(p->k, c);
-    size_t count = m->runs * m->iterations;
-    json_t *cdf = json_array();
+    double cdf[101];
 
     for (size_t i = 0; i <= 100; i++)
-        json_array_append_new(cdf,
-                              json_real(m->quantile[i * (count - 1) / 100]));
-    return json_pack("{s:I, s:f, s:f, s:f, s:{s:f, s:f, s:o}, s:{s:f, s:f}}",
-                     "threshold", (json_int_t)pcr_threshold(c, s.n, s.r),
-                     "total", m->total, "communication",
-                     m->total - m->computation, "computation", m->computation,
-                     "iteration", "mean", m->took, "sd", m->took_sd,
-                     "percentiles", cdf, "messages", "mean", m->messages, "sd",
-                     m->messages_sd);
+        cdf[i] = m->quantile[i * (m->runs * m->iterations - 1) / 100];
+    return papers_pack("threshold:z total:f communication:f computation:f "
+                       "iteration:{mean:f sd:f percentiles:o} "
+                       "messages:{mean:f sd:f}",
+                       pcr_threshold(c, s.n, s.r), m->total,
+                       m->total - m->computation, m->computation, m->took,
+                       m->took_sd, papers_reals(cdf, 101), m->messages,
+                       m->messages_sd);
 }
 
-static json_t *ratios_json(const panel *p)
-{
-    json_t *o = json_object();
-
-    for (size_t i = 0; i < PCR_RATIOS; i++) {
-        double published = pcr_published[p->k - 1][i];
-
-        json_object_set_new(
-            o, pcr_ratio_names[i],
-            json_pack("{s:f, s:f, s:f, s:b}", "value", p->ratio[i], "published",
-                      published, "factor", pcr_factor(p->ratio[i], published),
-                      "ok", ratio_ok(p, i)));
-    }
-    return o;
-}
-
+/* Of schemes by batches that are stored, where there is such a code. */
 static json_t *sweep_json(const panel *p)
 {
     json_t *o = json_object();
@@ -199,94 +168,100 @@ static json_t *sweep_json(const panel *p)
     return o;
 }
 
-static json_t *panel_json(const panel *p)
+static void add_panel(const panel *p, json_t *list)
 {
     pcr_setup s = pcr_scenario(p->k, PCR_PCR);
-    json_t *schemes = json_object();
+    json_t *schemes = json_object(), *ratios = json_object();
 
     for (pcr_scheme c = 0; c < PCR_SCHEMES; c++)
         json_object_set_new(schemes, pcr_names[c], mean_json(p, c));
-    return json_pack("{s:I, s:I, s:I, s:b, s:o, s:o, s:b, s:b, s:b, s:o}",
-                     "scenario", (json_int_t)p->k, "workers", (json_int_t)s.n,
-                     "batches", (json_int_t)s.r, "sleeps", s.sleeps, "schemes",
-                     schemes, "ratios", ratios_json(p), "ordered", p->ordered,
-                     "bcc_close", close_means(p), "pcr_steeper", steeper(p),
-                     "total_by_batches", sweep_json(p));
+    for (size_t i = 0; i < PCR_RATIOS; i++) {
+        double published = pcr_published[p->k - 1][i];
+
+        json_object_set_new(
+            ratios, pcr_ratio_names[i],
+            papers_pack("value:f published:f factor:f ok:b", p->ratio[i],
+                        published, pcr_factor(p->ratio[i], published),
+                        pcr_factor(p->ratio[i], published) <= PCR_BAND));
+    }
+    papers_add(list,
+               "scenario:z workers:z batches:z sleeps:b schemes:o ratios:o "
+               "ordered:b bcc_close:b pcr_steeper:b total_by_batches:o",
+               p->k, s.n, s.r, s.sleeps, schemes, ratios, p->ordered,
+               close_means(p), steeper(p), sweep_json(p));
 }
 
-static json_t *laws_json(const laws *l)
+static void add_law(const laws *l, json_t *list)
 {
-    return json_pack(
-        "{s:o, s:o, s:f, s:{s:f, s:f, s:f, s:f}}", "gc_slower",
-        papers_band_json(l->slower[PCR_GC], gc_band[0], gc_band[1]),
-        "pcr_slower",
-        papers_band_json(l->slower[PCR_PCR], pcr_band[0], pcr_band[1]),
-        "gc_slower_reset", l->slower_reset, "uncoded_sleep_seconds", "law",
-        l->law, "published", l->published, "asleep", l->asleep, "longer",
-        l->longer);
+    papers_add(list,
+               "gc_slower:o pcr_slower:o gc_slower_reset:f "
+               "uncoded_sleep_seconds:{law:f published:f asleep:f longer:f}",
+               papers_band_json(l->slower[PCR_GC], gc_band[0], gc_band[1]),
+               papers_band_json(l->slower[PCR_PCR], pcr_band[0], pcr_band[1]),
+               l->slower_reset, l->law, l->published, l->asleep, l->longer);
 }
 
-static void print_json(const papers_args *a, const panel *p, size_t panels,
-                       const laws *l, const double *clogged)
+static json_t *all_json(const papers_args *a, const panel *p, size_t panels,
+                        const laws *l, const double *clogged)
 {
     static const char *const stale[] = {"fifo", "latest", "reset"};
-    json_t *o = papers_json(a, "pcr"), *list = json_array();
+    json_t *o = papers_json(a), *list = json_array(), *both = json_array();
 
-    json_object_set_new(o, "runs",
-                        json_integer((json_int_t)papers_runs(a, RUNS)));
-    json_object_set_new(o, "iterations", json_integer(PCR_ITERATIONS));
-    json_object_set_new(o, "stale",
-                        json_string(stale[a->stale ? a->stale - 1 : 0]));
     for (size_t i = 0; i < panels; i++)
-        json_array_append_new(list, panel_json(&p[i]));
-    json_object_set_new(o, "scenarios", list);
-    if (panels == PCR_SCENARIOS) {
-        json_object_set_new(
-            o, "laws", json_pack("[o, o]", laws_json(&l[0]), laws_json(&l[1])));
-        json_object_set_new(o, "clogged",
-                            json_pack("{s:f, s:f}", pcr_ratio_names[0],
-                                      clogged[0], pcr_ratio_names[1],
-                                      clogged[1]));
-    }
-    papers_print_json(o);
+        add_panel(&p[i], list);
+    json_object_update_new(
+        o, papers_pack("runs:z iterations:i stale:s scenarios:o",
+                       papers_runs(a, RUNS), PCR_ITERATIONS,
+                       stale[a->stale ? a->stale - 1 : 0], list));
+    for (size_t i = 0; i < 2 && l; i++)
+        add_law(&l[i], both);
+    if (l)
+        json_object_update_new(
+            o, papers_pack("laws:o clogged:{uncoded/pcr:f gc/pcr:f}",
+                           json_incref(both), clogged[0], clogged[1]));
+    json_decref(both);
+    return o;
 }
 
 /* ---- text ---------------------------------------------------------------- */
 
-static void print_totals(const panel *p)
+static void tell_totals(json_t *o)
 {
-    for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
-        const pcr_mean *m = &p->mean[c];
-        pcr_setup s = pcr_scenario(p->k, c);
-        char name[40] = "";
+    const char *scheme;
+    char name[40];
+    json_t *m;
 
-        if (c == 0)
-            snprintf(name, sizeof name, "%zu: %zu workers%s", p->k, s.n,
-                     s.sleeps ? ", sleeps" : "");
-        printf("%-22s %-8s %6zu %8.2f %8.2f %8.2f %6.1f +- %.1f\n", name,
-               pcr_names[c], pcr_threshold(c, s.n, s.r), m->total,
-               m->total - m->computation, m->computation, m->messages,
-               m->messages_sd);
+    snprintf(name, sizeof name, "%.0f: %.0f workers%s",
+             papers_real(o, "scenario"), papers_real(o, "workers"),
+             papers_true(o, "sleeps") ? ", sleeps" : "");
+    json_object_foreach(papers_at(o, "schemes"), scheme, m)
+    {
+        printf("%-22s %-8s ", name, scheme);
+        papers_print(m, "{threshold:6} {total:8.2f} {communication:8.2f} "
+                        "{computation:8.2f} {messages.mean:6.1f} +- "
+                        "{messages.sd:.1f}\n");
+        *name = 0;
     }
 }
 
-static void print_ratios(const panel *p, size_t panels)
+static void tell_ratios(json_t *list)
 {
+    json_t *o;
+    size_t k;
+
     printf("\n%-14s", "here/published");
-    for (size_t k = 0; k < panels; k++)
-        printf("%12s %zu  ", "scenario", p[k].k);
+    papers_each(list, "    scenario {scenario}  ");
     putchar('\n');
     for (size_t i = 0; i < PCR_RATIOS; i++) {
         printf("%-14s", pcr_ratio_names[i]);
-        for (size_t k = 0; k < panels; k++)
-            printf("%6.2f/%-5.2f %-3s", p[k].ratio[i],
-                   pcr_published[p[k].k - 1][i],
-                   papers_mark(ratio_ok(&p[k], i)));
+        for (k = 0; (o = json_array_get(list, k)); k++)
+            papers_print(
+                json_object_get(papers_at(o, "ratios"), pcr_ratio_names[i]),
+                "{value:6.2f}/{published:-5.2f} {ok:-3}");
         putchar('\n');
     }
     printf("ok: within a factor of %g; pcr < gc < uncoded:", PCR_BAND);
-    for (size_t k = 0; k < panels; k++)
-        printf(" %s", papers_mark(p[k].ordered));
+    papers_each(list, " {ordered}");
     putchar('\n');
 }
 
@@ -309,7 +284,7 @@ static double within(const pcr_mean *m, double t)
 #define PICTURE 40
 #define PICTURE_MS 80.0
 
-static void print_cdf(const panel *p, size_t panels)
+static void tell_cdf(const panel *p, size_t panels)
 {
     static const pcr_scheme shown[] = {PCR_PCR, PCR_BCC};
 
@@ -330,80 +305,142 @@ static void print_cdf(const panel *p, size_t panels)
 }
 
 /* The least of all codes that need no more memory. */
-static void print_best(const panel *p)
+static void tell_best(size_t k, json_t *by_batches)
 {
-    size_t best_c = 0, best_i = 0;
+    const char *scheme, *best = NULL;
+    double least = HUGE_VAL;
+    json_t *row;
+    char r[24];
 
-    printf("%zu %-8s", p->k, "least");
+    printf("%zu %-8s", k, "least");
     for (size_t i = 0; i < STORES; i++) {
-        for (size_t c = 0; c < PCR_SCHEMES; c++)
-            if (p->total[c][i] > 0 &&
-                p->total[c][i] < p->total[best_c][best_i]) {
-                best_c = c;
-                best_i = i;
-            }
-        printf("%9s", pcr_names[best_c]);
+        snprintf(r, sizeof r, "%zu", stores[i]);
+        json_object_foreach(by_batches, scheme,
+                            row) if (papers_real(row, r) < least)
+        {
+            best = scheme;
+            least = papers_real(row, r);
+        }
+        printf("%9s", best);
     }
     putchar('\n');
 }
 
-static void print_sweep(const panel *p, size_t panels)
+static void tell_sweep(json_t *list)
 {
+    json_t *o, *row;
+    const char *scheme;
+    size_t k;
+
     printf("\nseconds by batches stored\n%-10s", "");
     for (size_t i = 0; i < STORES; i++)
         printf("%9zu", stores[i]);
     putchar('\n');
-    for (size_t k = 0; k < panels; k++) {
-        for (size_t c = 0; c < PCR_SCHEMES; c++) {
-            printf("%zu %-8s", p[k].k, pcr_names[c]);
-            for (size_t i = 0; i < STORES; i++)
-                if (p[k].total[c][i] > 0)
-                    printf("%9.2f", p[k].total[c][i]);
+    for (k = 0; (o = json_array_get(list, k)); k++) {
+        size_t scenario = (size_t)papers_real(o, "scenario");
+
+        json_object_foreach(papers_at(o, "total_by_batches"), scheme, row)
+        {
+            printf("%zu %-8s", scenario, scheme);
+            for (size_t i = 0; i < STORES; i++) {
+                char r[24];
+
+                snprintf(r, sizeof r, "%zu", stores[i]);
+                if (papers_at(row, r))
+                    printf("%9.2f", papers_real(row, r));
                 else
                     printf("%9s", "-");
+            }
             putchar('\n');
         }
-        print_best(&p[k]);
+        tell_best(scenario, papers_at(o, "total_by_batches"));
     }
 }
 
-static void print_law(const panel *p, const laws *l)
+static void tell_law(json_t *l, const char *from_to)
 {
-    double gc = l->slower[PCR_GC], pcr = l->slower[PCR_PCR];
-
-    printf("%zu to %zu  gc takes %.2f times as long %s, %.2f if sleeps ended "
-           "with the\n        iteration; pcr %.2f %s; uncoded sleeps %.1f s "
-           "(law %.1f) and takes\n        %.1f s longer (published: %.1f)\n",
-           p[0].k, p[1].k, gc,
-           papers_mark(papers_within(gc, gc_band[0], gc_band[1])),
-           l->slower_reset, pcr,
-           papers_mark(papers_within(pcr, pcr_band[0], pcr_band[1])), l->asleep,
-           l->law, l->longer, l->published);
+    printf("%s", from_to);
+    papers_print(
+        l, "  gc takes {gc_slower.value:.2f} times as long {gc_slower.ok}, "
+           "{gc_slower_reset:.2f} if sleeps ended with the\n        iteration; "
+           "pcr {pcr_slower.value:.2f} {pcr_slower.ok}; uncoded sleeps "
+           "{uncoded_sleep_seconds.asleep:.1f} s (law "
+           "{uncoded_sleep_seconds.law:.1f}) and takes\n        "
+           "{uncoded_sleep_seconds.longer:.1f} s longer (published: "
+           "{uncoded_sleep_seconds.published:.1f})\n");
 }
 
-static void print_text(const papers_args *a, const panel *p, size_t panels,
-                       const laws *l, const double *clogged)
+static void tell(json_t *o, const panel *p, size_t panels)
 {
-    printf("polynomially coded regression: seconds for %d iterations, mean of "
-           "%zu runs\n\n%-22s %-8s %6s %8s %8s %8s %6s\n",
-           PCR_ITERATIONS, papers_runs(a, RUNS), "scenario", "scheme", "enough",
-           "total", "commun.", "comput.", "messages");
-    for (size_t k = 0; k < panels; k++)
-        print_totals(&p[k]);
-    print_ratios(p, panels);
-    if (panels == PCR_SCENARIOS) {
+    json_t *list = papers_at(o, "scenarios"), *one;
+    size_t k;
+
+    papers_print(o, "polynomially coded regression: seconds for {iterations} "
+                    "iterations, mean of {runs} runs\n\nscenario               "
+                    "scheme   enough    total  commun.  comput. messages\n");
+    for (k = 0; (one = json_array_get(list, k)); k++) {
+        tell_totals(one);
+    }
+    tell_ratios(list);
+    if (papers_at(o, "laws")) {
         printf("\nwhat sleeps do, from scenario\n");
-        print_law(&p[0], &l[0]);
-        print_law(&p[2], &l[1]);
-        printf("1       when results that nobody waits for take the link, too: "
-               "uncoded/pcr %.2f,\n        gc/pcr %.2f\n",
-               clogged[0], clogged[1]);
+        tell_law(papers_at(o, "laws.0"), "1 to 2");
+        tell_law(papers_at(o, "laws.1"), "3 to 4");
+        papers_print(
+            o, "1       when results that nobody waits for take the link, too: "
+               "uncoded/pcr {clogged.uncoded/pcr:.2f},\n        gc/pcr "
+               "{clogged.gc/pcr:.2f}\n");
     }
-    print_cdf(p, panels);
-    print_sweep(p, panels);
+    tell_cdf(p, panels);
+    tell_sweep(list);
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- picture ------------------------------------------------------------- */
+
+/* Tables III to VI: the published ones, which are ratios, by the time of pcr here. */
+static void draw(json_t *list, plot *p)
+{
+    json_t *o;
+
+    plot_titles(p, "scenario; 2 and 4 with sleeping workers", "seconds",
+                "Polynomially coded regression: time of 100 iterations");
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
+        plot_group(p, "%.0f: %.0f workers", papers_real(o, "scenario"),
+                   papers_real(o, "workers"));
+    for (size_t c = 0; c < PCR_SCHEMES; c++) {
+        plot_curve(p, PLOT_BAR, c, "%s, computation", pcr_names[c]);
+        papers_curve(p, list, NULL, "schemes.%s.computation", pcr_names[c]);
+        plot_curve(p, PLOT_ON, c, "%s, communication", pcr_names[c]);
+        papers_curve(p, list, NULL, "schemes.%s.communication", pcr_names[c]);
+        if (c > PCR_GC)
+            continue;
+        plot_curve(p, PLOT_OUTLINE, c, "%s, published, by pcr", pcr_names[c]);
+        for (size_t i = 0; (o = json_array_get(list, i)); i++)
+            plot_point(
+                p, (double)i,
+                pcr_published[(size_t)papers_real(o, "scenario") - 1][c] *
+                    papers_real(o, "schemes.pcr.total"));
+    }
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static int show(const papers_args *a, const panel *p, size_t panels,
+                const laws *l, const double *clogged)
+{
+    json_t *o = all_json(a, p, panels, l, clogged);
+    plot *picture = a->svg ? plot_new() : NULL;
+    int code = 0;
+
+    if (!a->json)
+        tell(o, p, panels);
+    if (picture)
+        draw(papers_at(o, "scenarios"), picture);
+    papers_ending(a, o);
+    if (a->svg)
+        code = papers_draw(a, picture);
+    return code;
+}
 
 int papers_pcr(const papers_args *a)
 {
@@ -412,6 +449,7 @@ int papers_pcr(const papers_args *a)
     double clogged[PCR_RATIOS];
     size_t panels = a->scenario ? 1 : PCR_SCENARIOS;
     kofn_status st = KOFN_OK;
+    int code;
 
     memset(p, 0, sizeof p);
     for (size_t i = 0; i < panels && !st; i++) {
@@ -422,14 +460,10 @@ int papers_pcr(const papers_args *a)
         st = compare(a, &p[2 * i], &l[i]);
     if (!st && panels == PCR_SCENARIOS)
         st = clog_link(a, clogged);
-    if (!st) {
-        if (a->json)
-            print_json(a, p, panels, l, clogged);
-        else
-            print_text(a, p, panels, l, clogged);
-    }
+    code = st ? papers_ended(st)
+              : show(a, p, panels, a->scenario ? NULL : l, clogged);
     for (size_t i = 0; i < panels; i++)
         for (size_t c = 0; c < PCR_SCHEMES; c++)
             free(p[i].mean[c].quantile);
-    return st ? papers_ended(st) : 0;
+    return code;
 }

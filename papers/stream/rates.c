@@ -189,10 +189,9 @@ static kofn_status run_scheme(const workload *w, size_t k,
     struct rates_row *row = &out->row[k];
     stream_job s;
     kofn_port *workers;
-    kofn_status st = port->open(port->ud, &pb, &faults, &workers);
+    kofn_status st;
 
-    if (st)
-        return st;
+    PAPERS_TRY(port->open(port->ud, &pb, &faults, &workers));
     st =
         stream_job_open(&s, &pb, schemes[k].spec, once ? 0 : RATES_MU, workers);
     if (!st)
@@ -255,15 +254,9 @@ static double middle(const double *took, const double *usual)
 {
     double ratio[RATES_TURNS];
 
-    for (size_t i = 0; i < RATES_TURNS; i++) {
-        double r = took[i] / usual[i];
-        size_t j = i;
-
-        for (; j > 0 && ratio[j - 1] > r; j--)
-            ratio[j] = ratio[j - 1];
-        ratio[j] = r;
-    }
-    return (ratio[(RATES_TURNS - 1) / 2] + ratio[RATES_TURNS / 2]) / 2;
+    for (size_t i = 0; i < RATES_TURNS; i++)
+        ratio[i] = took[i] / usual[i];
+    return papers_median(ratio, RATES_TURNS);
 }
 
 static void sum_up(rates_result *out)

@@ -60,25 +60,6 @@ static double tail(size_t n, double q, size_t most, bool below)
 
 /* ---- what is refused ----------------------------------------------------- */
 
-static kofn_status check_params(const rhat_params *q)
-{
-    if (q->workers < 1 || q->workers > MOST_WORKERS)
-        return papers_fail(KOFN_INVAL, "workers = %zu: give 1 to %d",
-                           q->workers, MOST_WORKERS);
-    if (!(q->alpha >= 1 && q->alpha <= 1e6))
-        return papers_fail(
-            KOFN_INVAL,
-            "alpha = %g: give how many times as long the slow take, "
-            "1 to 1e6",
-            q->alpha);
-    if (!(q->delta >= 0 && q->delta <= 1))
-        return papers_fail(KOFN_INVAL, "delta = %g: give a chance from 0 to 1",
-                           q->delta);
-    if (!(q->mu >= 0 && q->mu <= 1e6))
-        return papers_fail(KOFN_INVAL, "mu = %g: give 0 to 1e6", q->mu);
-    return KOFN_OK;
-}
-
 static kofn_status check_depth(size_t workers, size_t depth)
 {
     size_t states = 1;
@@ -95,64 +76,48 @@ static kofn_status check_depth(size_t workers, size_t depth)
     return KOFN_OK;
 }
 
-static kofn_status check_dip(const rhat_params *q, const rhat_scheme *s)
+/* A number that is not from 1 to `most`; more: which that is. */
+static kofn_status out_of(const char *name, size_t value, size_t most,
+                          const char *more)
 {
-    if (s->threshold < 1 || s->threshold > MOST_THRESHOLD)
-        return papers_fail(KOFN_INVAL, "dip: threshold = %zu: give 1 to %d",
-                           s->threshold, MOST_THRESHOLD);
-    if (s->lambda < 1 || s->lambda > q->workers)
-        return papers_fail(KOFN_INVAL,
-                           "dip: lambda = %zu: give 1 to %zu, the number of "
-                           "workers",
-                           s->lambda, q->workers);
-    return s->T == RHAT_ENDLESS ? KOFN_OK : check_depth(q->workers, s->T);
-}
-
-static kofn_status check_idip(const rhat_params *q, const rhat_scheme *s)
-{
-    if (s->W < 1 || s->W > MOST_THRESHOLD)
-        return papers_fail(KOFN_INVAL, "idip: W = %zu: give 1 to %d", s->W,
-                           MOST_THRESHOLD);
-    if (s->N >= q->workers * s->W)
-        return papers_fail(
-            KOFN_INVAL,
-            "idip: N = %zu: with %zu workers and W = %zu give at "
-            "most %zu",
-            s->N, q->workers, s->W, q->workers * s->W - 1);
-    if (s->threshold != q->workers * s->W - s->N)
-        return papers_fail(
-            KOFN_INVAL,
-            "idip: threshold = %zu: with %zu workers, N = %zu and "
-            "W = %zu it is %zu",
-            s->threshold, q->workers, s->N, s->W, q->workers * s->W - s->N);
-    return check_depth(q->workers, s->W - 1);
+    return value >= 1 && value <= most
+               ? KOFN_OK
+               : papers_fail(KOFN_INVAL, "%s = %zu: give 1 to %zu%s", name,
+                             value, most, more);
 }
 
 /* With what is left out filled in. */
 static kofn_status complete(const rhat_params *q, rhat_scheme *s)
 {
-    PAPERS_TRY(check_params(q));
-    if (s->kind == RHAT_IDIP && !s->threshold && s->N < q->workers * s->W)
-        s->threshold = q->workers * s->W - s->N;
+    bool once = s->kind == RHAT_ONCE;
+    size_t P = q->workers;
+
+    PAPERS_TRY(out_of("workers", P, MOST_WORKERS, ""));
+    if (s->kind == RHAT_IDIP) {
+        PAPERS_TRY(out_of("idip: W", s->W, MOST_THRESHOLD, ""));
+        if (s->N >= P * s->W)
+            return papers_fail(
+                KOFN_INVAL,
+                "idip: N = %zu: with %zu workers and W = %zu give at "
+                "most %zu",
+                s->N, P, s->W, P * s->W - 1);
+        s->threshold = P * s->W - s->N;
+    }
     if (s->kind == RHAT_DIP && !s->lambda)
-        s->lambda = q->workers;
+        s->lambda = P;
     if (!s->parts)
         s->parts = s->threshold;
-    switch (s->kind) {
-    case RHAT_ONCE:
-        if (s->threshold < 1 || s->threshold > q->workers)
-            return papers_fail(KOFN_INVAL,
-                               "threshold = %zu: of one answer of each of %zu "
-                               "workers give 1 to %zu",
-                               s->threshold, q->workers, q->workers);
+    PAPERS_TRY(out_of(once ? "threshold" : "dip: threshold", s->threshold,
+                      once                  ? P
+                      : s->kind == RHAT_DIP ? MOST_THRESHOLD
+                                            : SIZE_MAX,
+                      ""));
+    if (s->kind == RHAT_DIP)
+        PAPERS_TRY(
+            out_of("dip: lambda", s->lambda, P, ", the number of workers"));
+    if (once || (s->kind == RHAT_DIP && s->T == RHAT_ENDLESS))
         return KOFN_OK;
-    case RHAT_DIP:
-        return check_dip(q, s);
-    case RHAT_IDIP:
-        return check_idip(q, s);
-    }
-    return papers_fail(KOFN_INVAL, "kind = %d: give one rhat_kind",
-                       (int)s->kind);
+    return check_depth(P, s->kind == RHAT_DIP ? s->T : s->W - 1);
 }
 
 /* ---- a chain ------------------------------------------------------------- */
@@ -535,7 +500,7 @@ kofn_status rhat_best(const rhat_params *q, rhat_kind kind, size_t T,
 {
     search x = {.q = q};
 
-    PAPERS_TRY(check_params(q));
+    PAPERS_TRY(out_of("workers", q->workers, MOST_WORKERS, ""));
     PAPERS_TRY(check_work(q, kind, T));
     if (kind == RHAT_ONCE)
         for (size_t S = q->workers > 1; S < q->workers; S++)
@@ -543,15 +508,10 @@ kofn_status rhat_best(const rhat_params *q, rhat_kind kind, size_t T,
                 &x, (rhat_scheme){.kind = kind, .threshold = q->workers - S}));
     else if (kind == RHAT_DIP)
         PAPERS_TRY(search_dip(&x, T));
-    else if (kind == RHAT_IDIP && T != RHAT_ENDLESS)
+    else
         for (size_t N = 0; N < q->workers * (T + 1); N++)
             PAPERS_TRY(
                 consider(&x, (rhat_scheme){.kind = kind, .N = N, .W = T + 1}));
-    else
-        return papers_fail(KOFN_INVAL,
-                           "kind = %d: give one rhat_kind, and "
-                           "to idip a delay",
-                           (int)kind);
     *best = x.best;
     if (out)
         *out = x.least;

@@ -191,38 +191,21 @@ static json_t *count_json(size_t n)
 static json_t *result_json(const char *spec, const rhat_scheme *s,
                            const rhat_result *r)
 {
-    const struct {
-        const char *name;
-        double value;
-        rhat_kind of;
-    } more[] = {{"f_tie", r->f_tie, RHAT_DIP},
-                {"f_binomial", r->f_binomial, RHAT_DIP},
-                {"bound_printed", r->bound_printed, RHAT_IDIP},
-                {"bound_corrected", r->bound_corrected, RHAT_IDIP},
-                {"exact_fixed_load", r->exact_fixed_load, RHAT_IDIP},
-                {"exact_early_finish", r->exact_early_finish, RHAT_IDIP}};
-    json_t *o = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "scheme", spec, "rhat",
-        papers_number(r->rhat), "slots", count_json(r->slots), "threshold",
-        count_json(r->threshold), "delay", count_json(r->delay), "load",
-        papers_number(r->load), "mean_load", papers_number(r->mean_load));
+    json_t *o = papers_pack(
+        "scheme:s rhat:f slots:o threshold:z delay:o load:f mean_load:f", spec,
+        r->rhat, count_json(r->slots), r->threshold, count_json(r->delay),
+        r->load, r->mean_load);
 
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (s->kind == more[i].of)
-            json_object_set_new(o, more[i].name, papers_number(more[i].value));
+    if (s->kind == RHAT_DIP)
+        json_object_update_new(
+            o, papers_pack("f_tie:f f_binomial:f", r->f_tie, r->f_binomial));
+    if (s->kind == RHAT_IDIP)
+        json_object_update_new(
+            o, papers_pack("bound_printed:f bound_corrected:f "
+                           "exact_fixed_load:f exact_early_finish:f",
+                           r->bound_printed, r->bound_corrected,
+                           r->exact_fixed_load, r->exact_early_finish));
     return o;
-}
-
-static void line(const char *spec, const rhat_result *r)
-{
-    char slots[24] = "-", delay[24] = "-";
-
-    if (r->slots != RHAT_ENDLESS) {
-        snprintf(slots, sizeof slots, "%zu", r->slots);
-        snprintf(delay, sizeof delay, "%zu", r->delay);
-    }
-    printf("%-28s %10.6g %6s %9zu %6s %9.4g %9.4g\n", spec, r->rhat, delay,
-           r->threshold, slots, r->load, r->mean_load);
 }
 
 static void heading(void)
@@ -231,17 +214,10 @@ static void heading(void)
            "threshold", "slots", "load", "mean");
 }
 
-static void more_text(const rhat_scheme *s, const rhat_result *r)
+static void line(json_t *o)
 {
-    if (s->kind == RHAT_DIP)
-        printf("rounds a product takes without a deadline: %.10g; %.10g if "
-               "nothing came where all are slow\n",
-               r->f_tie, r->f_binomial);
-    if (s->kind == RHAT_IDIP)
-        printf("bound as printed %.6g, corrected %.6g\nexact, every product "
-               "carried to its end %.6g, finished early %.6g\n",
-               r->bound_printed, r->bound_corrected, r->exact_fixed_load,
-               r->exact_early_finish);
+    papers_print(o, "{scheme:-28} {rhat:10.6g} {delay:6} {threshold:9} "
+                    "{slots:6} {load:9.4g} {mean_load:9.4g}\n");
 }
 
 /* ---- one, or the best of each -------------------------------------------- */
@@ -252,20 +228,28 @@ static int one(const papers_args *a)
     rhat_result r;
     int code = read_scheme(a, a->scheme, &s);
     rhat_params q = a->stream;
+    json_t *o;
 
     q.workers = a->workers;
     if (code)
         return code;
     if (rhat_of(&q, &s, &r))
         return papers_say(PAPERS_USAGE, "%s", kofn_errmsg());
-    if (a->json) {
-        papers_print_json(result_json(a->scheme, &s, &r));
-        return 0;
+    o = result_json(a->scheme, &s, &r);
+    if (!a->json) {
+        heading();
+        line(o);
+        if (s.kind == RHAT_DIP)
+            papers_print(o, "rounds a product takes without a deadline: "
+                            "{f_tie:.10g}; {f_binomial:.10g} if nothing came "
+                            "where all are slow\n");
+        if (s.kind == RHAT_IDIP)
+            papers_print(o, "bound as printed {bound_printed:.6g}, corrected "
+                            "{bound_corrected:.6g}\nexact, every product "
+                            "carried to its end {exact_fixed_load:.6g}, "
+                            "finished early {exact_early_finish:.6g}\n");
     }
-    heading();
-    line(a->scheme, &r);
-    more_text(&s, &r);
-    return 0;
+    return papers_ending(a, o);
 }
 
 typedef struct contender {
@@ -310,21 +294,6 @@ static kofn_status find(const papers_args *a, contender *c, bool uncoded)
     return st;
 }
 
-static void all_json(const papers_args *a, const contender *c, size_t n,
-                     size_t best)
-{
-    json_t *each = json_object();
-
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(each, c[i].name,
-                            result_json(c[i].spec, &c[i].s, &c[i].r));
-    papers_print_json(json_pack("{s:I, s:f, s:f, s:f, s:I, s:o, s:s}",
-                                "workers", (json_int_t)a->workers, "alpha",
-                                a->stream.alpha, "delta", a->stream.delta, "mu",
-                                a->stream.mu, "delay", (json_int_t)a->delay,
-                                "schemes", each, "best", c[best].name));
-}
-
 /* Without a deadline is told, and is not what keeps one. */
 static int all(const papers_args *a)
 {
@@ -336,6 +305,8 @@ static int all(const papers_args *a)
         {.name = "dip_endless", .kind = RHAT_DIP, .endless = true}};
     const size_t n = sizeof c / sizeof *c;
     size_t best = 0;
+    json_t *each, *o;
+    const char *name;
 
     for (size_t i = 0; i < n; i++) {
         if (find(a, &c[i], i == 0))
@@ -343,23 +314,27 @@ static int all(const papers_args *a)
         if (!c[i].endless && c[i].r.rhat < c[best].r.rhat * (1 - 1e-9))
             best = i;
     }
-    if (a->json) {
-        all_json(a, c, n, best);
-        return 0;
-    }
-    printf("%zu workers, each slow with chance %g and then %g times as long; "
-           "rounds by that\nof a whole product on one worker; a delay of at "
-           "most %zu\n\n",
-           a->workers, a->stream.delta, a->stream.alpha, a->delay);
-    heading();
+    each = json_object();
     for (size_t i = 0; i < n; i++)
-        line(c[i].spec, &c[i].r);
-    printf("least that keeps the delay: %s", c[best].spec);
-    if (best > 1)
-        printf(", %.0f %% less than %s",
-               100 * (1 - c[best].r.rhat / c[1].r.rhat), c[1].spec);
-    putchar('\n');
-    return 0;
+        json_object_set_new(each, c[i].name,
+                            result_json(c[i].spec, &c[i].s, &c[i].r));
+    o = papers_pack("workers:z alpha:f delta:f mu:f delay:z schemes:o best:s",
+                    a->workers, a->stream.alpha, a->stream.delta, a->stream.mu,
+                    a->delay, each, c[best].name);
+    if (!a->json) {
+        papers_print(
+            o, "{workers} workers, each slow with chance {delta} and then "
+               "{alpha} times as long; rounds by that\nof a whole product on "
+               "one worker; a delay of at most {delay}\n\n");
+        heading();
+        json_object_foreach(papers_at(o, "schemes"), name, each) line(each);
+        printf("least that keeps the delay: %s", c[best].spec);
+        if (best > 1)
+            printf(", %.0f %% less than %s",
+                   100 * (1 - c[best].r.rhat / c[1].r.rhat), c[1].spec);
+        putchar('\n');
+    }
+    return papers_ending(a, o);
 }
 
 int papers_rhat(const papers_args *given)

@@ -1,4 +1,4 @@
-/* tell.c -- what stream.c finds, as tables and JSON. */
+/* tell.c -- what stream.c finds, as JSON, tables and pictures. */
 #include "stream/tell.h"
 #include "stream/stream.h"
 
@@ -8,210 +8,208 @@
 
 /* ---- 1 and 2: Figure 1 --------------------------------------------------- */
 
-static json_t *curve_json(const figure1_curve *c, size_t k)
+static void add_curve(const figure1_curve *c, size_t k, json_t *list)
 {
     json_t *o =
-        json_pack("{s:s, s:f, s:f, s:b}", "scheme", figure1_names[k], "rhat",
-                  c->model, "simulated", c->simulated, "ok", c->within);
+        papers_pack("scheme:s rhat:f simulated:f ok:b", figure1_names[k],
+                    c->model, c->simulated, c->within);
 
-    if (o && c->scheme.kind == RHAT_IDIP) {
-        json_object_set_new(o, "N", json_integer((json_int_t)c->scheme.N));
-        json_object_set_new(o, "bound_corrected", json_real(c->corrected));
-        json_object_set_new(o, "exact", json_real(c->exact));
-    } else if (o) {
-        json_object_set_new(o, "threshold",
-                            json_integer((json_int_t)c->scheme.threshold));
-    }
-    if (o && c->scheme.kind == RHAT_DIP && c->scheme.T < SIZE_MAX)
+    json_object_update_new(
+        o, c->scheme.kind == RHAT_IDIP
+               ? papers_pack("N:z bound_corrected:f exact:f", c->scheme.N,
+                             c->corrected, c->exact)
+               : papers_pack("threshold:z", c->scheme.threshold));
+    if (c->scheme.kind == RHAT_DIP && c->scheme.T < SIZE_MAX)
         json_object_set_new(o, "lambda",
                             json_integer((json_int_t)c->scheme.lambda));
-    return o;
+    json_array_append_new(list, o);
 }
 
-static json_t *figure1_json(size_t panel, const figure1_result *r)
+static kofn_status run_figure1(const papers_args *a, size_t k, json_t *list)
 {
-    json_t *list = json_array();
+    figure1_result r;
+    json_t *points;
 
+    PAPERS_TRY(figure1_run(k, papers_runs(a, ROUNDS), a->seed, &r));
+    points = json_array();
     for (size_t i = 0; i < FIGURE1_POINTS; i++) {
-        const figure1_point *p = &r->point[i];
+        const figure1_point *p = &r.point[i];
         json_t *curves = json_array();
 
-        for (size_t k = 0; k < FIGURE1_CURVES; k++)
-            json_array_append_new(curves, curve_json(&p->curve[k], k));
-        json_array_append_new(list, json_pack("{s:f, s:o, s:b}", "delta",
-                                              p->delta, "curves", curves,
-                                              "ordered", p->ordered));
+        for (size_t c = 0; c < FIGURE1_CURVES; c++)
+            add_curve(&p->curve[c], c, curves);
+        papers_add(points, "delta:f curves:o ordered:b", p->delta, curves,
+                   p->ordered);
     }
-    return json_pack("{s:I, s:I, s:f, s:I, s:I, s:o}", "scenario",
-                     (json_int_t)panel, "workers", (json_int_t)r->workers,
-                     "alpha", r->alpha, "delay", (json_int_t)r->T, "rounds",
-                     (json_int_t)r->rounds, "points", list);
+    papers_add(list, "scenario:z workers:z alpha:f delay:z rounds:z points:o",
+               k, r.workers, r.alpha, r.T, r.rounds, points);
+    return KOFN_OK;
 }
 
-static void point_text(const figure1_point *p)
+static void tell_figure1(json_t *o)
 {
-    printf("%5.2f", p->delta);
-    for (size_t k = 0; k < FIGURE1_CURVES; k++)
-        printf("  %6.4f %6.4f%s", p->curve[k].model, p->curve[k].simulated,
-               p->curve[k].within ? " " : "*");
-    printf(" %6.4f %6.4f %s\n", p->curve[2].corrected, p->curve[2].exact,
-           papers_mark(p->ordered));
-}
+    json_t *point, *curve;
+    size_t off = 0, i, k;
 
-static void figure1_text(size_t panel, const figure1_result *r)
-{
-    size_t off = 0;
-
-    printf(
-        "%zu: %zu workers, %g times as long when slow, a delay of %zu (Fig. "
-        "1%c): time of a\n   round, the least of each scheme, by its formula "
-        "or chain, and of %zu rounds played;\n   idip: the printed bound, and "
-        "what is played; then the corrected bound and the exact value\n%5s",
-        panel, r->workers, r->alpha, r->T, panel == 1 ? 'a' : 'b', r->rounds,
-        "delta");
-    for (size_t k = 0; k < FIGURE1_CURVES; k++)
+    papers_print(
+        o, "{scenario}: {workers} workers, {alpha} times as long when slow, a "
+           "delay of {delay} (Fig. ");
+    printf("1%c): time of a\n   round, the least of each scheme, by its "
+           "formula or chain, and of ",
+           papers_real(o, "scenario") == 1 ? 'a' : 'b');
+    papers_print(o, "{rounds} rounds played;\n   idip: the printed bound, and "
+                    "what is played; then the corrected bound and the exact "
+                    "value\ndelta");
+    for (k = 0; k < FIGURE1_CURVES; k++)
         printf("  %-14s", figure1_names[k]);
     printf(" %-6s %-6s order\n", "bound", "exact");
-    for (size_t i = 0; i < FIGURE1_POINTS; i++) {
-        point_text(&r->point[i]);
-        for (size_t k = 0; k < FIGURE1_CURVES; k++)
-            off += !r->point[i].curve[k].within;
+    for (i = 0; (point = json_array_get(papers_at(o, "points"), i)); i++) {
+        papers_print(point, "{delta:5.2f}");
+        for (k = 0; (curve = json_array_get(papers_at(point, "curves"), k));
+             k++) {
+            papers_print(curve, "  {rhat:6.4f} {simulated:6.4f}");
+            putchar(papers_true(curve, "ok") ? ' ' : '*');
+            off += !papers_true(curve, "ok");
+        }
+        papers_print(point, " {curves.2.bound_corrected:6.4f} "
+                            "{curves.2.exact:6.4f} {ordered}\n");
     }
     printf("played within %.0f %% of formula or chain: %s\n",
            100 * FIGURE1_BAND, papers_mark(off == 0));
 }
 
-static kofn_status figure1(const papers_args *a, size_t panel, json_t *list)
+static void draw_figure1(json_t *o, plot *p)
 {
-    figure1_result r;
-    kofn_status st = figure1_run(panel, papers_runs(a, ROUNDS), a->seed, &r);
-
-    if (!st && list)
-        json_array_append_new(list, figure1_json(panel, &r));
-    else if (!st)
-        figure1_text(panel, &r);
-    return st;
+    plot_titles(p, "chance that a worker is slow in a round",
+                "mean time of a round, the least of each scheme",
+                "Streams, Fig. 1: %.0f workers, %g times as long when slow, a "
+                "delay of %.0f",
+                papers_real(o, "workers"), papers_real(o, "alpha"),
+                papers_real(o, "delay"));
+    for (size_t c = 0; c < FIGURE1_CURVES; c++) {
+        plot_curve(p, PLOT_LINE, c, "%s, %s", figure1_names[c],
+                   c == 2 ? "printed bound" : "model");
+        papers_curve(p, papers_at(o, "points"), "delta", "curves.%zu.rhat", c);
+        plot_curve(p, PLOT_MARKS, c, "%s, played", figure1_names[c]);
+        papers_curve(p, papers_at(o, "points"), "delta", "curves.%zu.simulated",
+                     c);
+    }
 }
 
 /* ---- 3: Table 1 ---------------------------------------------------------- */
 
-static json_t *row_json(const table1_row *r)
+static kofn_status run_table1(const papers_args *a, size_t k, json_t *list)
 {
-    json_t *o = json_pack("{s:s, s:s, s:f, s:f, s:I}", "name", r->title,
-                          "pattern", r->pattern, "mu", r->mu, "band", r->band,
-                          "missed", (json_int_t)r->missed);
+    table1_result r;
+    json_t *rows;
 
-    for (size_t k = 0; k < 3; k++)
-        json_object_set_new(o, table1_names[k + 1],
-                            json_pack("{s:f, s:o, s:f, s:b}", "ratio",
-                                      r->ratio[k], "expected",
-                                      papers_number(r->expected[k]), "printed",
-                                      r->printed[k], "ok", r->within[k]));
-    return o;
+    PAPERS_TRY(table1_run(papers_runs(a, RUNS), a->seed, &r));
+    rows = json_array();
+    for (size_t i = 0; i < TABLE1_ROWS; i++) {
+        const table1_row *w = &r.row[i];
+
+        papers_add(rows, "name:s pattern:s mu:f band:f missed:z", w->title,
+                   w->pattern, w->mu, w->band, w->missed);
+        for (size_t c = 0; c < 3; c++)
+            json_object_set_new(json_array_get(rows, i), table1_names[c + 1],
+                                papers_pack("ratio:f expected:f printed:f ok:b",
+                                            w->ratio[c], w->expected[c],
+                                            w->printed[c], w->within[c]));
+    }
+    papers_add(list,
+               "scenario:z runs:z products:z multiply_adds_an_iteration:f "
+               "rows:o",
+               k, r.runs, r.products, r.multiply_adds, rows);
+    return KOFN_OK;
 }
 
-static json_t *table1_json(const table1_result *r)
+static void tell_table1(json_t *o)
 {
-    json_t *list = json_array();
+    json_t *row;
+    size_t i;
 
-    for (size_t i = 0; i < TABLE1_ROWS; i++)
-        json_array_append_new(list, row_json(&r->row[i]));
-    return json_pack("{s:i, s:I, s:I, s:f, s:o}", "scenario", 3, "runs",
-                     (json_int_t)r->runs, "products", (json_int_t)r->products,
-                     "multiply_adds_an_iteration", r->multiply_adds, "rows",
-                     list);
-}
-
-static void table1_text(const table1_result *r)
-{
-    printf("3: five networks trained side by side, %zu products, %zu times: "
-           "time by that of the\n   polynomial code, of rounds played by the "
-           "rules (Table 1); %.0f multiply-adds\n   an iteration of one "
-           "network; expected: of the rules; printed: in the paper, whose\n   "
-           "parameters of Fritchman's chain are not public\n%-7s %5s",
-           r->products, r->runs, r->multiply_adds, "", "mu");
+    papers_print(
+        o, "3: five networks trained side by side, {products} products, {runs} "
+           "times: time by that of the\n   polynomial code, of rounds played "
+           "by the rules (Table 1); {multiply_adds_an_iteration:.0f} "
+           "multiply-adds\n   an iteration of one network; expected: of the "
+           "rules; printed: in the paper, whose\n   parameters of Fritchman's "
+           "chain are not public\n           mu");
     for (size_t k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-8s expected    printed", table1_names[k]);
     putchar('\n');
-    for (size_t i = 0; i < TABLE1_ROWS; i++) {
-        const table1_row *w = &r->row[i];
+    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
+        papers_print(row, "{name:-7} {mu:5.2f}");
+        for (size_t k = 1; k < TABLE1_SCHEMES; k++) {
+            json_t *one = papers_at(row, table1_names[k]);
 
-        printf("%-7s %5.2f", w->title, w->mu);
-        for (size_t k = 0; k < 3; k++) {
-            char expected[16] = "-";
-
-            if (!isnan(w->expected[k]))
-                snprintf(expected, sizeof expected, "%.3f %s", w->expected[k],
-                         papers_mark(w->within[k]));
-            printf("  %-8.3f %-11s %7.2f", w->ratio[k], expected,
-                   w->printed[k]);
+            papers_print(one, "  {ratio:-8.3f} ");
+            papers_print(one, isfinite(papers_real(one, "expected"))
+                                  ? "{expected:.3f} {ok:-5}"
+                                  : "{expected:-11}");
+            papers_print(one, " {printed:7.2f}");
         }
         putchar('\n');
     }
 }
 
-static kofn_status table1(const papers_args *a, size_t k, json_t *list)
+static void draw_table1(json_t *o, plot *p)
 {
-    table1_result r;
-    kofn_status st = table1_run(papers_runs(a, RUNS), a->seed, &r);
+    json_t *row, *rows = papers_at(o, "rows");
 
-    (void)k;
-    if (!st && list)
-        json_array_append_new(list, table1_json(&r));
-    else if (!st)
-        table1_text(&r);
-    return st;
+    plot_titles(p, "who is slow, and the patience mu",
+                "time by the polynomial code",
+                "Streams, Table 1: five networks trained, by the time of the "
+                "polynomial code");
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++)
+        plot_group(p, "%s, %g", json_string_value(papers_at(row, "name")),
+                   papers_real(row, "mu"));
+    for (size_t c = 1; c < TABLE1_SCHEMES; c++) {
+        plot_curve(p, PLOT_BAR, c - 1, "%s, played", table1_names[c]);
+        papers_curve(p, rows, NULL, "%s.ratio", table1_names[c]);
+        plot_curve(p, PLOT_OUTLINE, c - 1, "%s, printed", table1_names[c]);
+        papers_curve(p, rows, NULL, "%s.printed", table1_names[c]);
+    }
 }
 
 /* ---- 4: the largest load ------------------------------------------------- */
 
-static bool attained(double load, double bound)
-{
-    return fabs(load - bound) < 1e-12;
-}
-
-static kofn_status loads(const papers_args *a, size_t k, json_t *list)
+static kofn_status run_loads(const papers_args *a, size_t k, json_t *list)
 {
     worst_load w;
-    size_t seeds = papers_runs(a, SEEDS);
-    kofn_status st = stream_worst_load(seeds, a->seed, &w);
 
-    (void)k;
-    if (!st && list)
-        json_array_append_new(
-            list,
-            json_pack("{s:i, s:f, s:{s:f, s:b}, s:{s:f, s:b}, s:I, s:I}",
-                      "scenario", 4, "bound", w.bound, "dip", "load", w.dip,
-                      "ok", attained(w.dip, w.bound), "idip", "load", w.idip,
-                      "ok", attained(w.idip, w.bound), "missed",
-                      (json_int_t)w.missed, "waits", (json_int_t)w.waits));
-    else if (!st)
+    PAPERS_TRY(stream_worst_load(papers_runs(a, SEEDS), a->seed, &w));
+    if (!a->json) /* which does not say how many */
         printf("4: the largest load under patterns with at most 10 marks in 4 "
-               "rounds of 4 workers\n   (%zu of each style): bound %.4f, dip "
-               "%.4f %s, idip %.4f %s; late products %zu,\n   rounds that "
-               "waited though not all were slow %zu\n",
-               seeds, w.bound, w.dip, papers_mark(attained(w.dip, w.bound)),
-               w.idip, papers_mark(attained(w.idip, w.bound)), w.missed,
-               w.waits);
-    return st;
+               "rounds of 4 workers\n   (%zu of each style): ",
+               papers_runs(a, SEEDS));
+    papers_add(list,
+               "scenario:z bound:f dip:{load:f ok:b} idip:{load:f ok:b} "
+               "missed:z waits:z",
+               k, w.bound, w.dip, fabs(w.dip - w.bound) < 1e-12, w.idip,
+               fabs(w.idip - w.bound) < 1e-12, w.missed, w.waits);
+    return KOFN_OK;
+}
+
+static void tell_loads(json_t *o)
+{
+    papers_print(o, "bound {bound:.4f}, dip {dip.load:.4f} {dip.ok}, idip "
+                    "{idip.load:.4f} {idip.ok}; late products {missed},\n   "
+                    "rounds that waited though not all were slow {waits}\n");
 }
 
 /* ---- all ----------------------------------------------------------------- */
 
-static int run_one(const papers_args *a, size_t k, json_t *list)
-{
-    static kofn_status (*const played[])(const papers_args *, size_t,
-                                         json_t *) = {NULL, figure1, figure1,
-                                                      table1, loads};
-    kofn_status st;
-
-    if (k > STREAM_PLAYED)
-        return k == 5 ? stream_rates(a, list) : stream_nets(a, list);
-    st = played[k](a, k, list);
-    return st ? papers_ended(st) : 0;
-}
-
 int papers_stream(const papers_args *a)
 {
-    return papers_scenarios(a, STREAM_PLAYED, 0, run_one);
+    static const papers_scenario what[] = {
+        {0},
+        {run_figure1, tell_figure1, draw_figure1},
+        {run_figure1, tell_figure1, draw_figure1},
+        {run_table1, tell_table1, draw_table1},
+        {run_loads, tell_loads, NULL},
+        {run_rates, tell_rates, NULL},
+        {run_nets, tell_nets, NULL}};
+
+    return papers_scenarios(a, 0, what);
 }

@@ -1,5 +1,4 @@
-/* tell.h -- scenarios 5 and 6 of streams: the exit code, after a message where it is
- * not 0; into the list where there is one. */
+/* tell.h -- scenarios 5 and 6 of streams, as papers_scenario has them. */
 #ifndef PAPERS_STREAM_TELL_H
 #define PAPERS_STREAM_TELL_H
 
@@ -8,8 +7,10 @@
 
 #include <kofn/transport.h>
 
-int stream_rates(const papers_args *a, json_t *list);
-int stream_nets(const papers_args *a, json_t *list);
+kofn_status run_rates(const papers_args *a, size_t k, json_t *list);
+void tell_rates(json_t *o);
+kofn_status run_nets(const papers_args *a, size_t k, json_t *list);
+void tell_nets(json_t *o);
 
 /* ---- workers of 5 that are processes (processes.c) ----------------------- */
 

@@ -19,7 +19,7 @@ papers() {
 
 @test "pcr: published ratios, in every scenario and by itself" {
     papers pcr --json >out.json
-    json "o['status'] == 'ok' and o['experiment'] == 'pcr' and o['stale'] == 'fifo'" <out.json
+    json "o['status'] == 'ok' and o['command'] == o['experiment'] == 'pcr' and o['stale'] == 'fifo'" <out.json
     json "[s['workers'] for s in o['scenarios']] == [40, 40, 30, 30]" <out.json
     json "all(s['ordered'] and s['pcr_steeper'] for s in o['scenarios'])" <out.json
     json "all(s['ratios'][r]['ok'] for s in o['scenarios'] for r in ('uncoded/pcr', 'gc/pcr', 'comput. gc/pcr'))" <out.json

@@ -12,15 +12,14 @@ static const dnn_redundancy kinds[] = {DNN_GPD_UVN, DNN_GPD_VUM,
 
 static void limits_are(size_t P, size_t m, size_t n, size_t cut1, size_t cut2)
 {
-    const size_t cut[2] = {cut1, cut2};
-
     for (size_t k = 0; k < COUNT(kinds); k++) {
+        const dnn_nodes c = {kinds[k], P, m, n, {cut1, cut2}};
         dnn_tolerance t;
         dnn_tried got;
 
-        if (dnn_tolerance_of(kinds[k], P, m, n, cut, &t) == KOFN_TOOFEW)
+        if (dnn_tolerance_of(&c, &t) == KOFN_TOOFEW)
             continue;
-        assert_ok(dnn_tolerance_try(kinds[k], P, m, n, cut, 6, 1, &got));
+        assert_ok(dnn_tolerance_try(&c, 6, 1, &got));
         for (size_t back = 0; back < 2; back++) {
             assert_int_equal(got.adversarial[back], t.adversarial[back]);
             assert_int_equal(got.probabilistic[back], t.probabilistic[back]);
@@ -86,7 +85,7 @@ static double away(const kofn_matrix *a, const double *b)
 
 static void every_set_of(dnn_redundancy kind, size_t P, size_t m, size_t n)
 {
-    const size_t one[2] = {1, 1};
+    const dnn_nodes asked = {kind, P, m, n, {1, 1}};
     erring_nodes c;
     erring_layer l;
     dnn_tolerance t;
@@ -95,9 +94,9 @@ static void every_set_of(dnn_redundancy kind, size_t P, size_t m, size_t n)
         want[2][ROWS * OUT] = {{0}};
     kofn_matrix w = {W, OUT, IN, IN, KOFN_F64};
 
-    assert_ok(erring_nodes_new(&c, kind, P, m, n, one));
+    assert_ok(erring_nodes_new(&c, &asked));
     assert_ok(erring_layer_new(&l, &c, OUT, IN, ROWS));
-    assert_ok(dnn_tolerance_of(kind, P, m, n, one, &t));
+    assert_ok(dnn_tolerance_of(&asked, &t));
     for (size_t i = 0; i < OUT * IN; i++)
         W[i] = kf_rng_normal(&r);
     for (size_t i = 0; i < 2 * ROWS * OUT; i++)
@@ -121,7 +120,7 @@ static void every_set_of(dnn_redundancy kind, size_t P, size_t m, size_t n)
 
             erring_encode(&l, &w);
             spoil(&l, set, &r);
-            erring_answer(&l, back, &a, false, &none);
+            erring_answer(&l, back, &a, &none);
             st = erring_decode(&l, back, false, &out, &bad);
             assert_int_equal(st, stood ? KOFN_OK : KOFN_CORRUPT);
             if (!stood)
@@ -318,16 +317,21 @@ static void as_often_as_chance_says(void **state)
 
 static void refusals(void **state)
 {
-    const size_t one[2] = {1, 1};
     dnn_tried got;
 
     (void)state;
-    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 7, 2, 2, one, 1, 1, &got),
-                     KOFN_OK);
-    assert_int_equal(dnn_tolerance_try(DNN_GPD_UVN, 6, 2, 2, one, 1, 1, &got),
-                     KOFN_TOOFEW);
-    assert_int_equal(dnn_tolerance_try(DNN_NONE, 8192, 90, 90, one, 1, 1, &got),
-                     KOFN_INVAL);
+    assert_int_equal(
+        dnn_tolerance_try(&(dnn_nodes){DNN_GPD_UVN, 7, 2, 2, {1, 1}}, 1, 1,
+                          &got),
+        KOFN_OK);
+    assert_int_equal(
+        dnn_tolerance_try(&(dnn_nodes){DNN_GPD_UVN, 6, 2, 2, {1, 1}}, 1, 1,
+                          &got),
+        KOFN_TOOFEW);
+    assert_int_equal(
+        dnn_tolerance_try(&(dnn_nodes){DNN_NONE, 8192, 90, 90, {1, 1}}, 1, 1,
+                          &got),
+        KOFN_INVAL);
 }
 
 TEST_FILE(erring_test)

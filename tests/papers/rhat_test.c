@@ -353,10 +353,6 @@ static void wrong_arguments(void **state)
 
     (void)state;
     refused((params){0, 5, .3, 0}, once(1), KOFN_INVAL, "workers = 0");
-    refused((params){4, 0.5, .3, 0}, once(1), KOFN_INVAL, "alpha = 0.5");
-    refused((params){4, NAN, .3, 0}, once(1), KOFN_INVAL, "alpha = ");
-    refused((params){4, 5, 1.3, 0}, once(1), KOFN_INVAL, "delta = 1.3");
-    refused((params){4, 5, .3, -1}, once(1), KOFN_INVAL, "mu = -1");
     refused(paper, once(0), KOFN_INVAL, "threshold = 0");
     refused(paper, once(5), KOFN_INVAL, "threshold = 5");
     refused(paper, dip(0, 3, 1), KOFN_INVAL, "threshold = 0");
@@ -365,11 +361,6 @@ static void wrong_arguments(void **state)
     refused(paper, idip(16, 4), KOFN_INVAL, "N = 16");
     refused(paper, idip(3, 0), KOFN_INVAL, "W = 0");
     refused(paper, idip(3, 300), KOFN_UNSUITED, "states");
-    refused(paper, (scheme){.kind = RHAT_IDIP, .N = 3, .W = 2, .threshold = 4},
-            KOFN_INVAL, "it is 5");
-    refused(paper, (scheme){.threshold = 2}, KOFN_INVAL, "kind = 0");
-    assert_status(KOFN_INVAL,
-                  rhat_best(&paper, RHAT_IDIP, RHAT_ENDLESS, &s, NULL));
     assert_status(KOFN_UNSUITED,
                   rhat_best(&(params){50, 5, .3, 0}, RHAT_DIP, 3, &s, NULL));
 }

@@ -7,10 +7,10 @@
 static dnn_tolerance of(dnn_redundancy kind, size_t P, size_t m, size_t n,
                         size_t B1, size_t B2)
 {
-    const size_t cut[2] = {B1, B2};
+    const dnn_nodes c = {kind, P, m, n, {B1, B2}};
     dnn_tolerance t;
 
-    assert_ok(dnn_tolerance_of(kind, P, m, n, cut, &t));
+    assert_ok(dnn_tolerance_of(&c, &t));
     return t;
 }
 
@@ -101,20 +101,26 @@ static void as_nodes_grow(void **state)
 
 static void too_few_are_refused(void **state)
 {
-    const size_t one[2] = {1, 1}, none[2] = {0, 1};
     dnn_tolerance t;
 
     (void)state;
     for (size_t P = 0; P <= 6; P++) /* K is 5 and 6 */
-        assert_status(KOFN_TOOFEW,
-                      dnn_tolerance_of(DNN_GPD_UVN, P, 2, 2, one, &t));
-    assert_ok(dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, one, &t));
-    assert_status(KOFN_TOOFEW,
-                  dnn_tolerance_of(DNN_REPLICATION, 3, 2, 2, one, &t));
-    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 0, 2, one, &t));
+        assert_status(
+            KOFN_TOOFEW,
+            dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, P, 2, 2, {1, 1}}, &t));
+    assert_ok(dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, 7, 2, 2, {1, 1}}, &t));
+    assert_status(
+        KOFN_TOOFEW,
+        dnn_tolerance_of(&(dnn_nodes){DNN_REPLICATION, 3, 2, 2, {1, 1}}, &t));
+    assert_status(
+        KOFN_INVAL,
+        dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, 7, 0, 2, {1, 1}}, &t));
     assert_status(KOFN_INVAL,
-                  dnn_tolerance_of(DNN_GPD_UVN, 7, 2, SIZE_MAX, one, &t));
-    assert_status(KOFN_INVAL, dnn_tolerance_of(DNN_GPD_UVN, 7, 2, 2, none, &t));
+                  dnn_tolerance_of(
+                      &(dnn_nodes){DNN_GPD_UVN, 7, 2, SIZE_MAX, {1, 1}}, &t));
+    assert_status(
+        KOFN_INVAL,
+        dnn_tolerance_of(&(dnn_nodes){DNN_GPD_UVN, 7, 2, 2, {0, 1}}, &t));
 }
 
 TEST_FILE(tolerance_test)
