@@ -62,13 +62,17 @@ for i, p in enumerate(o['scenarios'][0]['points']) for k in p['curves'])"
 for n in ('uncoded', 'dip', 'idip') for w, k in (('played', 'ratio'), ('printed', 'printed')))"
 }
 
-@test "dnn and tolerance --svg: what is stood, and what is told right" {
+# bats test_tags=night
+@test "dnn --svg: what is stood, and what is told right" {
     papers dnn --scenario 1 --scale 0.2 --svg a.svg --json >out.json
     curves a.svg "len(c) == 6 and all(c[n + ', lie'][i] == (P, lie) and c[n + ', fail'][i] == (P, fail) \
 for n, v in o['scenarios'][0]['fig_8'].items() for i, (P, lie, fail) in enumerate(v))"
     papers dnn --scenario 2 --scale 0.1 --svg b.svg --json >out.json
     curves b.svg "len(c) == 4 and all(abs(c[n][i][1] - 100 * sum(k['accuracy'] for k in v) / len(v)) < 1e-9 \
 for i, r in enumerate(o['scenarios'][0]['rates']) for n, v in r['runs'].items())"
+}
+
+@test "tolerance --svg: faults that are stood, by nodes" {
     papers tolerance --grid 3x3 --svg c.svg --json >out.json
     curves c.svg "len(c) == 8 and c['gpd_uvn, lie'] == [(w['workers'], w['gpd_uvn']['adversarial'][0]) \
 for w in o['per_workers'] if w['gpd_uvn']]"
