@@ -140,7 +140,7 @@ typedef struct kf_channel {
     uint64_t taken, given; /* what its owner has taken; the credit given  */
     uint64_t special;      /* credit that a long body was given           */
     size_t window;
-    bool asks; /* `coming` is longer than the window: is it wanted? */
+    bool asks; /* `coming` and its cost exceed the window: is it wanted? */
 } kf_channel;
 
 struct kf_transport;

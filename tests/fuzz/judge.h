@@ -75,7 +75,7 @@ static inline bool judge_packet(judge *j, judged_channel *a, uint64_t piece,
     if (a->coming || bytes > j->body_max || piece > bytes ||
         !judge_credit(j, a))
         return false;
-    a->asks = bytes > a->window;
+    a->asks = bytes > a->window - KF_COST;
     if (a->asks)
         a->special = a->got + bytes;
     MUST(a->begun < JUDGED);

@@ -163,18 +163,19 @@ static bool wants(void *ud, kofn_peer peer, const void *head, size_t head_bytes,
 }
 
 /* A body that nobody wants comes without, and the next one as it is: within the
- * window, and longer. */
+ * window, as long as it with or without what a packet costs, and longer. */
 static void bodies_are_asked_for(void **state)
 {
     const kofn_net_options o = {
         .size = sizeof o, .peer_bytes = 6 * MEGA, .silence = 10 * KOFN_SECOND};
-    const size_t sizes[] = {5 * MEGA + 77, 17 * MEGA + 3};
+    const size_t sizes[] = {5 * MEGA + 77, 6 * MEGA - KF_COST,
+                            6 * MEGA - KF_COST + 1, 6 * MEGA, 17 * MEGA + 3};
     unsigned char *body = malloc(17 * MEGA + 3);
 
     (void)state;
     for (size_t i = 0; i < 17 * MEGA + 3; i++)
         body[i] = (unsigned char)(i * 131 >> 7);
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < 2 * (sizeof sizes / sizeof *sizes); k++) {
         size_t n = sizes[k / 2];
         pair m = meet(addresses[k % 2], &o);
         atomic_long done = 0;
