@@ -34,8 +34,8 @@ typedef struct kf_combination {
 } kf_combination;
 void kf_combine(const kf_combination *x, size_t len, kofn_dtype dtype);
 
-/* What is made tile by tile.  `far`: the tiles together are larger than the
- * caches (kf_combine_is_far); kf_combine_done comes last. */
+/* A combination that is made tile by tile.  `far`: the tiles together are
+ * larger than the caches (kf_combine_is_far); kf_combine_done comes last. */
 typedef struct kf_combine_tile {
     size_t m, k, ldd;
     const double *D;

@@ -171,7 +171,8 @@ static int32_t plainly(const kf_sift *s, const double *W, size_t w)
     return !W || (found == 1 && W[w * s->symbols + at] == 1) ? s->from[at] : -1;
 }
 
-/* What is plain is copied, the rest mixed, or lost. */
+/* Sorts the wants: one that a result holds plainly is copied, the rest are
+ * mixed, or lost where `partial`. */
 static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
                          bool partial)
 {
@@ -407,8 +408,8 @@ static kofn_status undetermined(const kofn_decoder *d, const kofn_layout *L)
                    d->seats, L->threshold);
 }
 
-/* What D G - W is off meets the answer as it stands; where nothing is left of
- * that, it may be more than predicted. */
+/* Judges the solution by what D G - W is off, which meets the answer as it
+ * stands; where nothing is left of the answer it may be more than predicted. */
 static kofn_status check(kofn_decoder *d, const kofn_layout *L,
                          const kf_sift *s, double off)
 {
@@ -425,8 +426,9 @@ static kofn_status check(kofn_decoder *d, const kofn_layout *L,
     return KOFN_OK;
 }
 
-/* What no survivor holds as it is cannot be had; where nothing is held so, as
- * in most codes of two operands, there is nothing to hand out. */
+/* Builds a decoder of plain results only: a want that no survivor holds as it
+ * is cannot be had; where nothing is held so, as in most codes of two operands,
+ * there is nothing to hand out. */
 static kofn_status build_partial(kofn_decoder *d, const kf_sift *s, kf_code *c)
 {
     const kofn_plan *p = c->plan;

@@ -30,7 +30,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What is solved for: the lost symbols of a systematic code, else all. */
+/* The number of sets of survivors whose decoders can be afforded.  The lost
+ * symbols of a systematic code are solved for, else all symbols. */
 static kofn_status affordable(const kofn_layout *L, kf_code *code,
                               size_t *trials)
 {

@@ -63,7 +63,8 @@ void kf_factor_free(kf_factor *f)
 
 /* ---- columns ------------------------------------------------------------- */
 
-/* What D makes of a number in a lane of an answer, of the first want. */
+/* The column of D for one lane of an answer: the weight of its numbers in each
+ * want, the first want first. */
 static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
                             size_t lane)
 {

@@ -77,8 +77,8 @@ void kf_fit_free(kf_fit *f)
     kf_free(f->random);
 }
 
-/* What the products B of four columns with four others have that those of a
- * quaternion, b of its first column, with 1, i, j, k have not. */
+/* The largest difference between the products B of four columns with four
+ * others and those of a quaternion, b of its first column, with 1, i, j, k. */
 static double unlike_quaternion(double B[4][4])
 {
     static const size_t from[4][4] = {
@@ -263,7 +263,7 @@ static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
     }
 }
 
-/* Those products, the upper half of m rows, and 1. */
+/* Gathers those products for each set: the upper half of m rows, and 1. */
 INLINE void gather(size_t parts, kf_fit *f, size_t m)
 {
     size_t ld = f->rows / parts + 1;
@@ -335,7 +335,8 @@ static void swap(uint32_t *nodes, size_t i, size_t j)
     nodes[j] = node;
 }
 
-/* So often the first `want` of the n become a random choice, which is kept. */
+/* Draws `times` random choices of `want` of the n nodes and keeps them; each
+ * becomes the first `want` of nodes[]. */
 static void draw(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
                  size_t times)
 {

@@ -84,7 +84,7 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
     return worst;
 }
 
-/* What worst_set takes. */
+/* An estimate of the operations that worst_set takes. */
 static double cost(const hidden *h, size_t few)
 {
     double lanes = (double)h->rivals.lanes, sum = 0, sets = 1;

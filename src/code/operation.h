@@ -12,7 +12,7 @@ typedef struct kf_shape {
     kf_size rows, cols;
 } kf_shape;
 
-/* What is added up for an entry of the output. */
+/* The dimensions of A that are summed over for an entry of the output. */
 enum { KF_OVER_COLS = 1, KF_OVER_ROWS = 2 }; /* of A; parts of a sum are rows */
 
 typedef struct kf_operation {

@@ -15,9 +15,9 @@
 
 #include <math.h>
 
-/* What is left of a column that depends on others, by the rounding of QR.
- * Taking a small column for nothing would make parities that honest results
- * fail; taking rounding for a column only loses a parity. */
+/* The share of a column that is left by the rounding of QR when the column
+ * depends on others.  Taking a small column for nothing would make parities
+ * that honest results fail; taking rounding for a column only loses a parity. */
 #define NOTHING (8 * 0x1p-52)
 
 typedef struct sieve {

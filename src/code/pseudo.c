@@ -126,8 +126,8 @@ static void pivot(qr *f, size_t j)
     f->pick[best] = was;
 }
 
-/* What is left is rounding, and no longer fades away step by step as that of
- * an ill-conditioned matrix does, whose noise is to show. */
+/* True if the rest is rounding, which no longer fades away step by step as that
+ * of an ill-conditioned matrix does, whose noise is to show. */
 static bool exhausted(const qr *f, size_t j)
 {
     double left = sqrt(rest(f, j, j)), first = fabs(f->A[0]);

@@ -13,9 +13,9 @@
 #define LONGEST 64
 #define READING 3
 
-/* What rows [i, end) cost together: each result that is in one of them is read
- * once, which takes as long as to multiply it READING times, and is multiplied
- * for all.  `used` is of rows [i, end-1). */
+/* The cost of rows [i, end) together: each result that is in one of them is
+ * read once, which takes as long as to multiply it READING times, and is
+ * multiplied for all.  `used` is of rows [i, end-1). */
 static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
                         size_t *count)
 {

@@ -17,9 +17,9 @@ typedef struct kf_sift {
     bool quaternions;   /* P and B are made of such (quaternion.c) */
 } kf_sift;
 
-/* What decodes the unknown symbols: D has a row for each and a column for every
- * result, and is the caller's.  *condition is that of the system, *off how far D G
- * is from what it should be. */
+/* Solves for the unknown symbols: D has a row for each and a column for every
+ * result, and is the caller's.  *condition is that of the system, *off how far
+ * D G is from what it should be. */
 kofn_status kf_solve_unknown(const kf_sift *s, double **D, double *condition,
                              double *off);
 

@@ -118,7 +118,7 @@ static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
     return st;
 }
 
-/* What polishing leaves of W P - I = E, which is -E E; per row of it. */
+/* The part of W P - I = E that polishing leaves, which is -E E; per row of it. */
 static double after_polish(size_t n, const double *E)
 {
     double sum = 0;

@@ -86,8 +86,8 @@ kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
     return kf_act(c, a);
 }
 
-/* Those who have not answered by now are done without, if there are enough
- * others. */
+/* Marks the workers that have not answered by now as late, to be done without,
+ * if there are enough others. */
 void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
@@ -101,7 +101,8 @@ void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
     r->back = true;
 }
 
-/* There are not enough others any more. */
+/* Counts on the late again when there are not enough others; true if any was
+ * late. */
 bool kf_adjoint_with_late(kf_round *r)
 {
     bool any = false;

@@ -216,7 +216,7 @@ static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
     return KOFN_OK;
 }
 
-/* What cannot be had of this plan. */
+/* Refuses options that this plan cannot serve. */
 static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_layout *L = &p->layout;
@@ -290,7 +290,8 @@ static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
     return make_use(use, c->alone, KOFN_ERRORS_NONE);
 }
 
-/* There is always a newest round: at first one that is over. */
+/* Makes the fleet and the first round.  A newest round always exists: at first
+ * one that is over. */
 static kofn_status make_fleet(kofn_core *c)
 {
     const kofn_layout *L = &c->use[0].plan->layout;

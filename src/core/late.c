@@ -144,7 +144,8 @@ void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker)
 
 /* ---- late ---------------------------------------------------------------- */
 
-/* What is in hand may come yet, but it is not waited for alone. */
+/* Has others asked for what is late: tasks in hand may still come, but are not
+ * waited for alone. */
 static void hedge(kofn_core *c, kf_round *r)
 {
     kofn_time past = c->now - r->began;

@@ -156,10 +156,11 @@ static bool says_most_of_all(const kofn_core *c, const kf_round *r,
     return true;
 }
 
-/* One that nobody was asked for; where there are no more, one that nobody has
- * or holds, or that who is late holds and this worker does not; KF_NO_ROW: there
- * is none.  One more of who says most is no help unless another has one more as
- * well, and what is late, if it comes, is better than that. */
+/* Chooses a row that nobody was asked for; where there are no more, one that
+ * nobody has or holds, or one that a late worker holds and this worker does
+ * not; KF_NO_ROW: there is none.  One more row of the worker that says most is
+ * no help unless another has one more as well, and what is late, if it comes,
+ * is better than that. */
 static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
                           bool plain)
 {
@@ -211,7 +212,8 @@ static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
     return KOFN_OK;
 }
 
-/* What the scheme says of one product. */
+/* Gives every worker that may say more the rows of one product that the scheme
+ * asks of it. */
 static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -285,7 +287,7 @@ kofn_status kf_lists_make(kofn_core *c)
     return KOFN_OK;
 }
 
-/* Whom to ask for one more; KF_NOBODY: there is none. */
+/* The worker to ask for one more row; KF_NOBODY: there is none. */
 static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
                        bool late)
 {
@@ -298,8 +300,8 @@ static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
     return who;
 }
 
-/* What is late may come yet; where it is not enough the late are better than
- * nobody. */
+/* A late answer may still come and is counted; only where that is not enough
+ * are late workers asked, who are better than nobody. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];

@@ -79,8 +79,9 @@ kofn_status kf_product_ask(kf_product *p, kf_task task)
     return KOFN_OK;
 }
 
-/* Those of one product have successive numbers unless another one is open, too:
- * then there are fewer of them before this one. */
+/* Finds a task by its number.  The tasks of one product have successive numbers
+ * unless another product is open, too: then fewer of this product come before
+ * the number. */
 KF_WRAPS bool kf_product_find(const kf_product *p, uint32_t number,
                               size_t *index)
 {

@@ -49,8 +49,9 @@ static bool make_do(kf_product *p)
     return any;
 }
 
-/* Who was wrong in an earlier round may be wrong again: where results disagree
- * and it cannot be told whose are wrong, those of the others may agree. */
+/* Leaves suspects out: a worker that was wrong in an earlier round may be wrong
+ * again, so where results disagree and it cannot be told whose are wrong, those
+ * of the others may agree. */
 static bool do_without_suspects(const kofn_core *c, kf_round *r)
 {
     kf_product *p = &r->p;

@@ -18,7 +18,7 @@ size_t kf_core_open_rounds(const kofn_core *c)
     return n;
 }
 
-/* Those that are over are forgotten; the memory of one is kept. */
+/* Forgets rounds that are over; the memory of one is kept. */
 void kf_core_forget_over(kofn_core *c)
 {
     size_t kept = 0;

@@ -142,7 +142,7 @@ kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
         c->dropped++;
         return KOFN_OK;
     }
-    /* What it has in hand it may finish; nothing more is dealt to it. */
+    /* The worker may finish what it has in hand; nothing more is dealt to it. */
     kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
@@ -163,7 +163,8 @@ static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
            w->from <= r->p.number;
 }
 
-/* What it has in hand is not counted on any more; it is told if it is there. */
+/* Takes the worker's tasks off every product: they are not counted on any more,
+ * and the worker is told if it is there. */
 static kofn_status relieve(kofn_core *c, uint32_t worker, bool there)
 {
     for (size_t i = 0; i < c->rounds; i++) {

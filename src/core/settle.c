@@ -38,7 +38,8 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
     return KOFN_OK;
 }
 
-/* What was found at the end of the pool stays there, by the tasks' numbers. */
+/* Keeps the n survivors found at the end of the pool there, under their tasks'
+ * numbers. */
 static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -98,7 +99,7 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
     return st == KOFN_NOMEM ? st : KOFN_OK;
 }
 
-/* That many results, if not fewer than always. */
+/* Wants this number of results of the cell, unless it always has to have more. */
 static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
 {
     size_t least = kf_product_least(&r->p, group, cell);
@@ -115,8 +116,8 @@ typedef struct run {
     size_t group, from, to;
 } run;
 
-/* These strips are decided: have them decoded from the n tasks at the end of
- * the pool. */
+/* Decides these strips: has them decoded from the n tasks at the end of the
+ * pool. */
 static kofn_status finish(kofn_core *c, kf_product *p, run u,
                           const kofn_decoder *d, size_t n)
 {
@@ -158,8 +159,8 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
     return KOFN_OK;
 }
 
-/* So many results of this cell are worth a check: those that say nothing do not
- * count where there may be others. */
+/* The number of results of this cell that are worth a check: those that say
+ * nothing do not count where there may be others. */
 static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
                                     const uint32_t *have, size_t count,
                                     size_t *n)

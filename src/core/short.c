@@ -21,14 +21,14 @@ kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* What a re-deal in progress knows of each live member. */
+/* The knowledge of a re-deal in progress about one live member. */
 typedef struct member {
     size_t load, lo, hi; /* strips given; the run not yet asked for */
     bool barred;         /* its seat has answered, or will          */
     bool late;           /* with a task: a last resort              */
 } member;
 
-/* Which of the n it is; n when it is none of them. */
+/* The worker's place among the n live members; n when it is none of them. */
 static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
 {
     size_t i = worker == KF_NOBODY ? n : c->fleet.worker[worker].place;
@@ -137,8 +137,8 @@ static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* So that the missing strips can be shared by all, no cell is longer than an
- * equal share of them. */
+/* Splits short cells so that all can share the missing strips: no cell is
+ * longer than an equal share of them. */
 static kofn_status split_short(kf_product *p, size_t group, size_t n)
 {
     kf_ledger *l = &p->ledger[group];

@@ -209,7 +209,8 @@ void kf_stream_update_lists_done(kofn_core *c)
         update_list_done(c, w);
 }
 
-/* Its row has come: the same row is not to be repeated, nor had of others. */
+/* A row of this worker has come: the same row is not to be repeated, nor asked
+ * of others. */
 static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
                              uint32_t row)
 {
@@ -287,7 +288,7 @@ kofn_status kf_stream_rang(kofn_core *c)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* What is due is short, and nobody can be asked for more. */
+/* A product that is due is short, and no worker can be asked for more. */
 static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors != KOFN_ERRORS_NONE) {
@@ -311,8 +312,8 @@ static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
-/* What is here may be enough to tell who is wrong, though more was wanted, and is
- * looked at once before the late are waited for. */
+/* Looks once whether the results that are here are enough to tell which are
+ * wrong, though more were wanted, before the late are waited for. */
 static bool try_without_late(const kofn_core *c, kf_product *p)
 {
     kf_cell *cell = &p->ledger[0].cell[0];
@@ -327,7 +328,8 @@ static bool try_without_late(const kofn_core *c, kf_product *p)
     return true;
 }
 
-/* What is due has enough in hand, or there is nobody to ask. */
+/* Sees to it that a product that is due has enough in hand, or that its end is
+ * settled where nobody is left to ask. */
 static kofn_status ensure_due(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
@@ -395,7 +397,7 @@ static kofn_status may_end(kofn_core *c, bool *yes)
     return KOFN_OK;
 }
 
-/* Those who have tasks in hand are marked, now. */
+/* Marks the workers that have tasks in hand now. */
 static kofn_status mark_all(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -450,7 +452,8 @@ static kofn_status end_round(kofn_core *c)
                                    .hi = s->past[0].marked});
 }
 
-/* What makes do with what is here has something new to settle. */
+/* Settles and resolves until nothing is marked: making do with what is here may
+ * give something new to settle. */
 static kofn_status go_on(kofn_core *c, kf_round *r)
 {
     do {

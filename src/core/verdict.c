@@ -60,9 +60,10 @@ static size_t tell_apart(const kofn_core *c, const kf_round *r, size_t results)
     return kf_max(results + n, n * (n > 2 ? kf_ceil_div(K, n - 2) : K));
 }
 
-/* They do not all agree.  Nobody can be located among fewer than one beyond those
- * who may lie and those who decode (math/errors.md 2.2), unless somebody is known
- * by now to be wrong so many are asked for at once. */
+/* The results do not all agree; returns how many more to ask for.  Nobody can
+ * be located among fewer than one beyond those who may lie and those who decode
+ * (math/errors.md 2.2), so all of these are asked for at once unless somebody
+ * is known by now to be wrong. */
 static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
                        size_t n)
 {
@@ -152,7 +153,8 @@ bool kf_core_banned(const kofn_core *c, uint32_t worker)
     return kf_blame_suffices(blame_of(&c->fleet, worker), c->opt.quarantine);
 }
 
-/* Who is excluded stays so, and is not what others are compared with. */
+/* Counts a comparison of this worker.  One that is excluded stays excluded, and
+ * the others are not compared with it. */
 static void blame(kofn_core *c, uint32_t worker, bool wrong)
 {
     kf_fleet *f = &c->fleet;
@@ -205,8 +207,8 @@ size_t kf_core_suspects(const kofn_core *c)
     return n;
 }
 
-/* Whoever was wrong too often gets no more work, under whatever number: its
- * seats are free for others. */
+/* Gives no more work to any worker that was wrong too often, under whatever
+ * number: its seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
     for (size_t i = 0; i < c->fleet.workers; i++) {

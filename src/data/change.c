@@ -269,7 +269,7 @@ void kf_block_miss(kf_block *b, const kf_msg *m)
         b->updates++;
 }
 
-/* What others hold, encoded for this seat. */
+/* Puts a piece that others hold, encoded for this seat, into the block. */
 static kofn_status put_piece(kf_block *b, const kf_msg *m)
 {
     const kf_block *piece = m->block;

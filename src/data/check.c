@@ -386,7 +386,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     return st;
 }
 
-/* Those with this flag come next. */
+/* Lists the nodes with this flag behind those listed before. */
 static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
                  kf_found *found)
 {

@@ -19,7 +19,7 @@
 /* Bytes of a row that is worth a call of the engine. */
 #define LONG 1024
 
-/* What was there is not needed. */
+/* Makes room for `want` elements; the old contents are not kept. */
 static kofn_status room(void *p, size_t *have, size_t want, size_t size)
 {
     void *now, *old;
@@ -124,7 +124,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
     }
 }
 
-/* One call's unchanging facts. */
+/* The facts that stay the same during one call. */
 typedef struct decoding {
     const kofn_plan *plan;
     const kofn_decoder *d;

@@ -74,7 +74,8 @@ static kofn_status look_at_crossings(inquiry *q)
 
 /* ---- lines that are not explained ---------------------------------------- */
 
-/* Those of row i: entries are sorted. */
+/* The corrected entries of row i, found by bisection: entries are sorted by
+ * row. */
 static const kofn_wrong *fixed_in(const kf_recompute *r, size_t i, size_t *n)
 {
     size_t lo = 0, hi = r->count, end;
@@ -144,8 +145,8 @@ static double scaled(double x, kf_scale a, kf_scale b)
                       : 0;
 }
 
-/* What the entries that were found did to the sums of their columns is taken out;
- * error[k]: what is left of it by rounding. */
+/* Takes the entries that were found out of the sums of their columns; error[k]:
+ * what is left of it by rounding. */
 static void take_out(inquiry *q, const size_t *suspect, double *error)
 {
     const kf_factors *f = &q->f;
@@ -310,7 +311,7 @@ static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
     return KOFN_OK;
 }
 
-/* What a tolerance is relative to. */
+/* Finds the largest rows and columns, which a tolerance is relative to. */
 static kofn_status know_largest(kf_factors *f)
 {
     double tolerance = f->tolerance;

@@ -59,8 +59,8 @@ void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
 
 /* ---- levels -------------------------------------------------------------- */
 
-/* What rounding may do to an entry: usually, or at most, in any order of
- * summation; and the sums that are made here. */
+/* The error that rounding may bring to an entry, usually or at most, in any
+ * order of summation, and to the sums that are made here. */
 static double rounding(const kf_factors *f, size_t lines, bool most)
 {
     double own = (double)f->terms + (double)lines, terms = (double)f->terms;

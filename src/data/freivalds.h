@@ -13,7 +13,7 @@
 /* Sums of a line, at most. */
 #define KF_SUMS 8
 
-/* What is compared. */
+/* A product that is compared with its factors. */
 typedef struct kf_factors {
     const kofn_matrix *A;
     const kofn_sparse *S; /* instead of A */
@@ -70,7 +70,7 @@ kofn_status kf_freivalds_run(kf_freivalds *v, const kf_factors *f);
  * as they should be. */
 double kf_freivalds_again(kf_freivalds *v, const kf_line *row,
                           const kofn_wrong *fixed, size_t count);
-/* What an entry may be off by and not be seen, over both norms: where all lines
+/* The error that an entry may have unseen, over both norms: where all lines
  * that are suspected were looked at, or only those that are sure; by rows and
  * columns, or by rows alone. */
 double kf_freivalds_floor(const kf_freivalds *v, bool all, bool columns);

@@ -59,7 +59,7 @@ typedef struct kf_kernel {
 
 /* NULL for a number that is none. */
 const kf_kernel *kf_kernel_of(kf_how how);
-/* What workers compute in a round of this plan. */
+/* The kernel that workers run in a round of this plan. */
 const kf_kernel *kf_kernel_for(const kofn_plan *use);
 /* Of the blocks of a plan. */
 kf_extent kf_extent_of(const kofn_plan *p);

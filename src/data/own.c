@@ -37,7 +37,8 @@ static void add_to(void *to, const void *from, size_t n, kofn_dtype dtype)
             ((float *)to)[i] += ((const float *)from)[i];
 }
 
-/* One call; of a factor that stays its place in the lane is told. */
+/* Calls the worker's own way to multiply once; of a factor that stays, its
+ * place in the lane is told. */
 static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
 {
     const kofn_matrix *stays = f.left ? &f.B : &f.A;

@@ -75,7 +75,7 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 
 /* ---- entries ------------------------------------------------------------- */
 
-/* So many products added up, and the sum of their magnitudes. */
+/* A sum of products: how many were added up, and the sum of their magnitudes. */
 typedef struct total {
     size_t terms;
     double exact, size;

@@ -40,7 +40,7 @@ kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out);
 void kf_scales_level(kf_scales *s, kf_scale one);
 void kf_scales_free(kf_scales *s);
 
-/* That of the larger norm. */
+/* The scale of the larger norm. */
 kf_scale kf_scale_larger(kf_scale a, kf_scale b);
 
 /* n numbers as doubles, over `row` and, unless it is NULL, each over its own of

@@ -70,7 +70,8 @@ static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
     return st;
 }
 
-/* Those of an operand follow those of the operands before it. */
+/* Encodes the blocks of all operands for the seats that are owed one; those of
+ * an operand follow those of the operands before it. */
 static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
 {
     kf_block **more = kf_new(j->owing, sizeof *more);
@@ -131,7 +132,8 @@ static size_t row_in_plan(const product *p, size_t row, size_t group)
     return row * p->use->layout.groups + group;
 }
 
-/* There is one when work is given out. */
+/* The core's number of the oldest product that is running; there is one
+ * whenever work is given out. */
 static uint32_t oldest_running(const kofn_job *j)
 {
     size_t i = 0;
@@ -276,8 +278,8 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                            &p->back, &p->out);
 }
 
-/* What is no number spoils this product, not the next: say it when it is over,
- * and whose answers it is from. */
+/* Notes that a result is no number, and whose answers it is from: this spoils
+ * the product itself, not the next, and is said when the product is over. */
 static void note_odd(product *p, const kofn_action *a, const kf_source *source)
 {
     if (p->odd)
@@ -459,8 +461,8 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
     keep_buffers(j, p);
 }
 
-/* It was not coded, and somebody was missing, or answered what is no number: that
- * is for the code.  It begins again. */
+/* Begins an uncoded product again, coded: a worker was missing, or answered
+ * what is no number. */
 static void begin_again(kofn_job *j, product *p)
 {
     keep_buffers(j, p);
@@ -472,8 +474,8 @@ static void begin_again(kofn_job *j, product *p)
     p->again = true;
 }
 
-/* Who says what is tolerated is handed nothing that may be less exact: with results
- * that were compared, lies below the floor are counted. */
+/* Refuses an answer that may be less exact than the caller tolerates; where
+ * results were compared, lies below the floor are counted. */
 static void refuse_inexact(const kofn_job *j, product *p)
 {
     const kofn_report *r = &p->rep;

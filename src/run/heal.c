@@ -95,7 +95,7 @@ static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
     return st;
 }
 
-/* What was read, as the seats have it. */
+/* Encodes the window that was read for the seats being healed. */
 static kofn_status encode_window(kofn_job *j, kf_block **blocks)
 {
     const kf_heal *h = &j->heal;
@@ -122,7 +122,7 @@ static kofn_status pass_on(kofn_job *j)
     return st;
 }
 
-/* They have all that there is. */
+/* Tells the workers of the batch that they have all pieces. */
 static kofn_status end_batch(kofn_job *j)
 {
     kf_heal *h = &j->heal;
@@ -214,8 +214,9 @@ static bool is_awaited(const kofn_job *j)
     return false;
 }
 
-/* One before each product; all of them where products wait for it, but for whom
- * is on the way with a block that was made here. */
+/* True if it is time to read a window: one before each product, or all of them
+ * where products wait for it, except for workers on the way with a block that
+ * was made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
     if (j->heal.count == 0)

@@ -59,7 +59,8 @@ static double late(const kofn_job *j)
     return j->plan->layout.everybody ? 0 : LATE;
 }
 
-/* Who is left alone may be asked for all answers of all open products. */
+/* Refuses a port too small for lists: a worker that is left alone may be asked
+ * for all answers of all open products. */
 static kofn_status check_lists(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;

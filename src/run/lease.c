@@ -57,7 +57,8 @@ static kofn_status give_up(kofn_job *j, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
-/* Whoever is in time now is looked at when it would not be any more. */
+/* Looks at workers that are storing: one that is in time now is looked at again
+ * when it would not be any more. */
 static kofn_status look(kofn_job *j, kofn_time now)
 {
     j->look_at = KOFN_NEVER;

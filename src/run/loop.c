@@ -120,7 +120,8 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
-    /* Who has no seat because others have its principal's is not waited for. */
+    /* A worker without a seat because others have its principal's is not waited
+     * for. */
     if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
         return KOFN_OK;
     j->greeted++;
@@ -141,7 +142,8 @@ static void waited(kofn_job *j, kofn_time t)
         last->waiting += t;
 }
 
-/* What is here already may say that nothing more is to be sent for. */
+/* Receives a message; one that is here already may say that nothing more is to
+ * be sent for. */
 static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
                            kf_msg *m)
 {

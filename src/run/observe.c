@@ -3,8 +3,9 @@
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* Its worker was done with the task before it, as far as is known here: a worker
- * has several in hand, of several products, and does one after the other. */
+/* The time since when the worker was at this task, as far as is known here: a
+ * worker has several in hand, of several products, and does one after the
+ * other. */
 static kofn_time since(const kofn_job *j, const slot *s)
 {
     return s->worker < j->enders && j->ended[s->worker] > s->sent

@@ -9,7 +9,7 @@
 
 #include "core/core.h"
 
-/* What became of a task. */
+/* The fate of a task. */
 typedef enum kf_fate {
     KF_FATE_OUT,       /* nothing yet                                      */
     KF_FATE_CAME,      /* its result did ...                               */
@@ -66,7 +66,7 @@ kofn_status kf_record_new(kf_observer **out, const kofn_job *j,
 
 /* ---- observe.c ----------------------------------------------------------- */
 
-/* Those that the options ask for. */
+/* Opens the observers that the options ask for. */
 kofn_status kf_observe(kofn_job *j);
 void kf_run_tell(const kofn_job *j, const kf_moment *m);
 void kf_run_tell_worker(const kofn_job *j, kf_moment_type type,

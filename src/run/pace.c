@@ -41,8 +41,8 @@ static kofn_status know(kf_pace *x, uint32_t worker)
     return KOFN_OK;
 }
 
-/* So many submessages of each who is live are enough at the earliest: who is
- * gone has not to be waited for. */
+/* The number of submessages of each live worker that are enough at the
+ * earliest: a worker that is gone has not to be waited for. */
 static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 {
     size_t live = kf_core_live(j->core);
@@ -206,8 +206,8 @@ static kofn_time times(double n, kofn_time t)
     return all < (double)(KOFN_NEVER / 2) ? (kofn_time)all : KOFN_NEVER / 2;
 }
 
-/* What a submessage of this product takes a worker, and all that it was sent
- * for. */
+/* The time that a submessage of this product takes a worker, and that of all
+ * that it was sent for. */
 typedef struct strides {
     kofn_time pace, rest; /* KOFN_NEVER: it has sent nothing */
 } strides;

@@ -175,8 +175,8 @@ kofn_status kf_pair_go_on(kofn_job *j)
     return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN});
 }
 
-/* Those that may be asked for again are kept, which no worker but their own
- * has. */
+/* Drops the blocks of rows that are not needed again; rows that may be asked
+ * for again are kept, which no worker but their own has. */
 static void forget_rows(const kofn_job *j, product *p)
 {
     for (size_t i = 0; i < p->slots; i++) {

@@ -53,7 +53,8 @@ static kofn_status note_task(record *x, const kf_moment *m)
     return KOFN_OK;
 }
 
-/* What who was first to have done all of its own took; 0: nobody did. */
+/* The time of the worker that was first to have done all of its own; 0: none
+ * did. */
 static kofn_time first_of(const record *x)
 {
     kofn_time first = 0;
