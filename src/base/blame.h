@@ -21,9 +21,10 @@ typedef struct kf_blame {
     uint64_t wrong, times; /* it was compared, and found wrong */
 } kf_blame;
 
-/* It was compared once more.  `all` counts it as well. */
+/* Count one more comparison of this one, and of all: `all` counts it as well. */
 void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong);
-/* It is excluded: what it was found to be is not what others are. */
+/* Take the one that is excluded out of the counts of all, since its findings
+ * say nothing of the others. */
 void kf_blame_leave(const kf_blame *one, kf_blame *all);
 /* Is that more than chance?  Chance is taken for it once in e^(12 sure) times: with
  * sure = 3 that is once in 10^6 hours of 1,000 workers and a product a millisecond,

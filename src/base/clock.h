@@ -28,7 +28,7 @@ static inline double kf_clock_seconds(void)
     return 1e-9 * (double)kf_clock();
 }
 
-/* That this thread has had of a processor. */
+/* The processor time that this thread has had. */
 static inline kofn_time kf_cpu_time(void)
 {
     return kf_read_clock(CLOCK_THREAD_CPUTIME_ID);

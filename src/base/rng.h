@@ -38,7 +38,7 @@ typedef struct kf_rng {
 
 /* Draws the next four words into `out`. */
 void kf_rng_refill(kf_rng *r);
-/* What the next n calls of kf_rng_u64 would give, faster. */
+/* Writes the numbers that the next n calls of kf_rng_u64 would give, faster. */
 void kf_rng_fill(kf_rng *r, uint64_t *to, size_t n);
 
 static inline kf_rng kf_rng_stream(uint64_t seed, kf_purpose purpose,

@@ -233,7 +233,8 @@ int cli_check_lease(cli_args *a, const cli_option *o, const char *text)
 
 /* ---- the parser ---------------------------------------------------------- */
 
-/* What getopt_long is to answer: the letter, or a number above all letters. */
+/* The key that getopt_long is to answer: the letter, or a number above all
+ * letters. */
 static int key_of(const cli_option *o)
 {
     return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options);

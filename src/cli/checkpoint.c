@@ -308,7 +308,8 @@ static int read_kept(checkpoint *c, bool quiet)
     return 0;
 }
 
-/* What is in the folder must be what is asked for. */
+/* Finds the checkpoint in the folder, which must be of the training that is
+ * asked for. */
 static int find_kept(checkpoint *c, const cli_args *a)
 {
     json_error_t e;
@@ -335,7 +336,8 @@ static int find_kept(checkpoint *c, const cli_args *a)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* What those who were killed in writing have left: nobody else is here. */
+/* Removes the files that processes killed in writing have left: no other
+ * process is here. */
 static void sweep(const checkpoint *c)
 {
     DIR *folder = opendir(c->folder);

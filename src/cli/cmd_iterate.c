@@ -75,7 +75,8 @@ void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
                 res->iterations, res->change);
 }
 
-/* What the run says in the end; the iteration count is right either way. */
+/* Reports the end of the run; the iteration count is right whether it failed or
+ * not. */
 static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
 {
     s->status = st;

@@ -428,8 +428,8 @@ static size_t count_steps(const train_run *t, const cli_args *a, size_t *each)
     return *each * (a->train.epochs ? a->train.epochs : 1);
 }
 
-/* Which way it goes is the scheme's to say: it sums gradients, or may serve
- * products with weights. */
+/* True if training goes by coded weights.  The scheme decides: it sums
+ * gradients, or may serve products with weights. */
 static bool is_coded(const char *spec, const kofn_problem *sum)
 {
     char name[40];

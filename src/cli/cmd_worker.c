@@ -136,7 +136,7 @@ static int check_folder(const char *path)
                : 0;
 }
 
-/* What follows the name of whose certificate is expected, NAME@ADDRESS. */
+/* The part of NAME@ADDRESS behind the name of the expected certificate. */
 static const char *without_name(const char *address)
 {
     const char *at = strchr(address, '@'), *scheme = strstr(address, "://");

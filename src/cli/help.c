@@ -126,7 +126,8 @@ void cli_version(FILE *f)
 
 /* ---- the manual page ----------------------------------------------------- */
 
-/* What roff would take for something else. */
+/* Prints text with the characters escaped that roff would take for something
+ * else. */
 static void roff(FILE *f, const char *text, size_t n)
 {
     for (size_t i = 0; i < n && text[i]; i++) {

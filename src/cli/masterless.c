@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a node has. */
+/* The data of one node. */
 typedef struct share {
     kofn_matrix v;
     kofn_iterate_result res;

@@ -199,7 +199,8 @@ static bool same_file(const char *a, const char *b)
     return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* It is written when all is done. */
+/* Refuses a path that cannot be written.  The record is written when all is
+ * done. */
 static int check_record(const char *path)
 {
     int why = path ? obstacle(path) : 0;
@@ -251,7 +252,8 @@ int cli_check_path(const char *before, const char *path)
                : 0;
 }
 
-/* One that there is, or that can be made when there is something to put in. */
+/* Refuses a folder that neither exists nor can be made when there is something
+ * to put in. */
 static int check_folder(const char *path)
 {
     struct stat st;

@@ -134,7 +134,8 @@ void cli_ports_end(void)
     kin = (family){.child = NULL};
 }
 
-/* What the workers are to read.  0, or the exit code after a message. */
+/* Leaves the pattern in a file for the workers to read.  Returns 0, or the exit
+ * code after a message. */
 static int leave_pattern(const cli_args *a)
 {
     char path[80];
@@ -173,7 +174,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What the workers have of A on their own disks is called what it is here. */
+/* The name of A on the workers' own disks, which is its name here. */
 static const char *source(const cli_args *a)
 {
     bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&

@@ -250,7 +250,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
-/* Which worker an event is about, and who answers for it. */
+/* Reads which worker an event is about, and who answers for it. */
 static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t w = 0, who = 0;

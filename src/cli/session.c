@@ -313,7 +313,7 @@ static void put_regression(const session *s, const kofn_report *t,
     PUT("per_iteration", json_incref(s->per_iteration));
 }
 
-/* They add up to all that has passed. */
+/* Reports the times, which add up to all that has passed. */
 static void put_times(const session *s, json_t *o)
 {
     double now = kf_clock_seconds();
@@ -395,7 +395,7 @@ static void report_json(const session *s, const kofn_report *t,
 
 #undef PUT
 
-/* What the floor is relative to (docs/errors.md). */
+/* The quantity that the floor is relative to (docs/errors.md). */
 static const char *measure(const kofn_plan_info *info)
 {
     if (info->parts)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a node has. */
+/* The data of one node. */
 typedef struct share {
     kofn_net *net;
     kofn_train_result res;

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* Its own way to multiply may be that of another processor. */
+/* The clock of a computation: real time where the worker's own way to multiply
+ * may be that of another processor. */
 static kofn_time now(const kf_exposed *x)
 {
     return x->own ? kf_clock() : kf_cpu_time();

@@ -18,8 +18,8 @@ bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task);
 double kf_faults_leave(const kofn_faults *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
 double kf_faults_gap(const kofn_faults *w, uint32_t i);
-/* What a worker does with its block (kf_block_change); *count of the updates
- * that came to it: it may miss one, or a bit of its block may flip afterwards. */
+/* Changes a worker's block (kf_block_change); *count of the updates that came
+ * to it: it may miss one, or a bit of its block may flip afterwards. */
 kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
                              uint32_t *count, kf_block *b, const kf_msg *m);
 /* A bit flips, as an events file asks for; *count of those that did. */

@@ -54,7 +54,8 @@ static kofn_status place_fail(const kofn_file *f, size_t i, size_t j,
     return kf_fail(KOFN_FORMAT, "element [%zu, %zu] is %s", i, j, what);
 }
 
-/* One element; *why gets what is wrong with it and stays "" when nothing is. */
+/* Converts one element; *why gets what is wrong with it and stays "" when
+ * nothing is. */
 static double element(const kf_npy_kind *kind, const unsigned char *p,
                       char why[120])
 {

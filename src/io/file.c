@@ -171,7 +171,7 @@ typedef struct format {
     kofn_status (*part)(const kf_input *part, size_t *room);
 } format;
 
-/* What people pass by mistake, and what to do then. */
+/* Files that people pass by mistake, and what to do then. */
 static const struct {
     const char *magic;
     size_t length;

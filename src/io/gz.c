@@ -87,7 +87,7 @@ static bool is_member(const kf_input *in, size_t at)
            (at + 1 == in->length || in->data[at + 1] == 0x8b);
 }
 
-/* One member is over: does another follow? */
+/* A member is over: goes on with the next, if one follows. */
 static kofn_status next_member(flow *f)
 {
     size_t at = f->fed - f->z.avail_in, zeros = 0;

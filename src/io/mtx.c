@@ -48,7 +48,7 @@ static const char *word(kf_text *t, char out[32])
     return out;
 }
 
-/* Which of `names` the word is; -1 if none. */
+/* The index of the word among `names`; -1 if it is none of them. */
 static int among(const char *w, const char *const *names)
 {
     for (int i = 0; names[i]; i++)

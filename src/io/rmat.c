@@ -43,7 +43,7 @@ static uint32_t *shuffled(size_t nodes, uint64_t seed)
     return to;
 }
 
-/* One draw in the square of 2^levels nodes. */
+/* Draws one edge in the square of 2^levels nodes. */
 static uint64_t draw(kf_rng *r, unsigned levels)
 {
     const uint32_t a = (uint32_t)(0.57 * 0x1p32);

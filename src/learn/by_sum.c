@@ -22,8 +22,8 @@ typedef struct every {
     bool gram;
 } every;
 
-/* They are rows of X, and a view of it.  Where there are no two of them the
- * step may reach far beyond it. */
+/* A view of the rows of X that p selects.  Where there are no two of them the
+ * step may reach far beyond X. */
 static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
     size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
@@ -67,7 +67,7 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
     return KOFN_OK;
 }
 
-/* What is asked for by whoever it is. */
+/* Checks the arguments of a gradient, whoever asks for it. */
 static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
                                   const kofn_matrix *in, const kofn_matrix *out)
 {

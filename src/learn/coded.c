@@ -44,7 +44,8 @@ static bool chooses(const char *spec)
     return !strcmp(spec, "gpd") || !strcmp(spec, "polydot");
 }
 
-/* So many answers that both products need with this grid; 0: it does not go. */
+/* The number of answers that both products need with this grid; 0: the grid
+ * does not go. */
 static size_t answers_of(kofn_problem pb, const char *spec, size_t workers)
 {
     static const kofn_op ops[] = {KOFN_MATMUL, KOFN_LEFT};

@@ -105,7 +105,7 @@ void kf_net_lay(kofn_net *net, void *weights)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* They follow each other without a gap. */
+/* Reads weights and biases, which follow each other without a gap. */
 void kf_net_read(const kofn_net *net, double *to)
 {
     const void *from = net->W[0].data;
@@ -253,7 +253,7 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* What a net says of all points. */
+/* The outputs of a net for all points. */
 typedef struct said {
     double *out; /* a row a point; NULL: nowhere */
     double cost, right;

@@ -310,7 +310,7 @@ static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
     return n->opt.verify ? verify(n, i, now->iteration, &now->apart) : KOFN_OK;
 }
 
-/* What came is what the passes wanted. */
+/* Takes a product that has come, which is what the passes wanted. */
 static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
 {
     learner *a = &n->coded[i];
@@ -344,7 +344,7 @@ static kofn_status next(const kofn_nets *n, size_t i, kofn_job *job)
     return put(a, job);
 }
 
-/* Whose product it was that failed. */
+/* Adds to the message of a failure the net whose product it was. */
 static kofn_status tell(const kofn_nets *n, size_t i, kofn_status st)
 {
     char why[400];

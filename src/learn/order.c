@@ -10,7 +10,7 @@
 
 #define ROUNDS 8
 
-/* What is mixed into one half: of the other half, and the round. */
+/* The bits that are mixed into one half, of the other half and the round. */
 static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
                         unsigned bits)
 {

@@ -367,7 +367,8 @@ kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
                               : back(p, l);
 }
 
-/* What layer l's deltas have made of layer l-1's becomes such. */
+/* Bends what came from layer l: makes the deltas of layer l-1 of what those of
+ * layer l have become. */
 static void bend(kf_passes *p, size_t l, double weight, const double *means)
 {
     const kofn_net *net = p->net;

@@ -52,7 +52,7 @@ kofn_status kf_learn_times_points(const kofn_regression *r,
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
-/* Its second derivative there. */
+/* The loss's second derivative there. */
 double kf_loss_second(kofn_loss loss, double t);
 /* A bound of its second derivative; 0: there is none. */
 double kf_loss_curvature(kofn_loss loss);
@@ -120,7 +120,7 @@ extern const kf_way kf_by_products, kf_by_sum;
 extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
 const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
-/* One round, with a look at the watch now and then. */
+/* Runs one round, with a look at the watch now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
 kofn_matrix kf_learn_column(const double *x, size_t n);

@@ -52,8 +52,8 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
     return KOFN_OK;
 }
 
-/* What its rounds take is told apart from the iteration's; who is there is
- * known best from the last of them. */
+/* Begins the setup, whose rounds are told apart from the iteration's; the
+ * workers that are there are known best from the last of these rounds. */
 static void begin_setup(kf_descent *d, kofn_report *before)
 {
     *before = d->sum;

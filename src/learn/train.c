@@ -278,7 +278,7 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     return KOFN_OK;
 }
 
-/* What is asked of all points, in r->out. */
+/* Computes the sum that is asked for over all points, into r->out. */
 static kofn_status sum(run *r, const kf_batch *batch)
 {
     const kofn_training *t = r->t;
@@ -355,7 +355,7 @@ static void move(run *r)
     kf_net_read(r->t->net, w); /* as rounded */
 }
 
-/* What the workers have, into the net and the state. */
+/* Fetches the weights that the workers have into the net and the state. */
 static kofn_status fetch(run *r)
 {
     if (!r->coded || r->fetched)
@@ -487,8 +487,8 @@ static kofn_status run_new(run *r)
     return KOFN_OK;
 }
 
-/* What the last step made, if whoever determines it is there; of a training that
- * failed that is what there is to say. */
+/* Fetches what the last step made, if enough workers are there to determine it;
+ * a training that failed has nothing better to say. */
 static kofn_status fetch_last(run *r, kofn_status st)
 {
     kofn_status got;

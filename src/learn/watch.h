@@ -12,7 +12,7 @@
             return unstopped_status_;                                          \
     } while (0)
 
-/* Who is asked whether to stop. */
+/* The caller who is asked whether to stop. */
 typedef struct kf_look {
     int (*stops)(void *ud); /* NULL: nobody */
     void *ud;

@@ -156,8 +156,8 @@ static int processor_rank(void)
 #endif
 }
 
-/* What OPENBLAS_CORETYPE should have been, NULL when the kernels are right, or
- * this OpenBLAS was told and does not have them. */
+/* The value that OPENBLAS_CORETYPE should have had; NULL when the kernels are
+ * right, or this OpenBLAS was told and does not have them. */
 static const char *better_core(const char *core)
 {
     int rank = processor_rank();

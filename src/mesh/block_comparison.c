@@ -12,7 +12,7 @@
 #define HIDDEN 1e-9 /* of the norms: more may not stay hidden */
 #define CACHE_BYTES ((size_t)1 << 20)
 
-/* What is read of blocks of a matrix, as pieces are. */
+/* A reading of blocks of a matrix, which are read as pieces are. */
 typedef struct reading {
     kofn_plan *plan;
     kf_code *code;
@@ -83,7 +83,8 @@ static kofn_status begin(const kf_host *h, uint32_t operand, reading *r)
     return KOFN_OK;
 }
 
-/* Who has no velocity says that it is 0. */
+/* Reads the blocks or their velocities; a lender without a velocity says that
+ * it is 0. */
 static kofn_status read_blocks(reading *r, bool velocity)
 {
     for (size_t i = 0; i < r->n; i++) {

@@ -22,7 +22,7 @@
 #include "mat/mat.h"
 
 #define UNIT (DBL_EPSILON / 2)
-/* What is decoded by others may be off by so much, relatively: the tolerance
+/* Relative differences.  The first may be in what others decoded: the tolerance
  * of kf_node_options.  Nobody is accused for less.  Hardly anything is off by
  * more than the second, so what is gets made again, which costs time alone. */
 #define MAY_DIFFER 1e-9

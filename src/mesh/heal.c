@@ -11,7 +11,7 @@
 
 #include "data/kernel.h"
 
-/* What is made of blocks that determine it badly would be off by more. */
+/* The noise above which blocks determine a block too badly to make it of them. */
 #define TOLERANCE 1e-9
 #define LONGEST 5 /* times that the time to wait is doubled */
 

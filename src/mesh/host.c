@@ -349,7 +349,7 @@ static uint64_t digest_operands(const kf_host *h, uint64_t d)
     return d;
 }
 
-/* What must be the same on all nodes. */
+/* A digest of what must be the same on all nodes. */
 static uint64_t job_of(const kf_host *h)
 {
     const kofn_program *p = &h->program;
@@ -374,8 +374,8 @@ static uint64_t job_of(const kf_host *h)
     return digest_operands(h, d);
 }
 
-/* Whose what is kept may be.  Where matrices do not change that is a vector alone,
- * which is the same in every code. */
+/* A digest of the job whose kept files may be used.  Where matrices do not
+ * change that is a vector alone, which is the same in every code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
     uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,

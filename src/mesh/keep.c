@@ -150,8 +150,8 @@ static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
     return last;
 }
 
-/* What is left of turns before that, or of the same under another name, but for
- * what was kept before. */
+/* Removes files of turns before that, or of the same turn under another name,
+ * but for what was kept before. */
 static kofn_status sweep(kf_host *h, const kf_kept *newest)
 {
     kf_keeping *k = &h->keeping;
@@ -522,7 +522,7 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-/* It is not begun with again. */
+/* Puts a damaged file aside, so that it is not begun with again. */
 static kofn_status put_aside(kf_host *h, const kf_kept *k)
 {
     char path[LONGEST], aside[LONGEST + 8];

@@ -26,7 +26,7 @@ kf_route *kf_mail_route(const kf_host *h, kofn_peer peer)
     return NULL;
 }
 
-/* Who answers for it: of two that have a name the same, if it is one. */
+/* The principal that answers for a peer: peers that have a name share it. */
 static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 {
     const uint64_t itself = UINT64_C(1) << 63;
@@ -497,7 +497,8 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     }
 }
 
-/* What others have to say grows with the iterates, and a little with time. */
+/* Gives a peer more credit: what others have to say grows with the iterates,
+ * and a little with time. */
 static void give_credit(kf_host *h, kf_route *r)
 {
     kofn_time each = KOFN_SECOND / PER_SECOND;

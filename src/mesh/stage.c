@@ -336,7 +336,7 @@ kofn_status kf_host_input(kf_host *h)
                          : KOFN_OK;
 }
 
-/* What goes with a seat; a reference of the caller's own. */
+/* The message that goes with a seat; a reference of the caller's own. */
 static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
 {
     size_t row = seat;

@@ -8,7 +8,7 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
            sizeof(double);
 }
 
-/* One for all who ask. */
+/* Makes the body of the vector, one for all who ask. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
     size_t rows = h->v->m.rows, recalls = h->program.recalls;

@@ -204,7 +204,7 @@ kofn_status kf_mpi_poll(void)
         return failed("MPI_Testsome", error);
     if (count == MPI_UNDEFINED)
         return KOFN_OK;
-    /* What is finished may begin another, which may move the table. */
+    /* A request that is finished may begin another, which may move the table. */
     for (int i = 0; i < count; i++) {
         size_t at = (size_t)table.done[i];
         MPI_Status *s = &table.status[i];

@@ -142,7 +142,7 @@ kofn_status kf_mpi_came(peer *q);
 bool kf_mpi_next(transport *t, kofn_packet *p);
 /* Nothing of the peer is told from now on. */
 void kf_mpi_hush(peer *q);
-/* It is silent, or something has failed. */
+/* The peer is silent, or something has failed. */
 void kf_mpi_lose(peer *q);
 void kf_mpi_lose_by(peer *q, kofn_status st);
 

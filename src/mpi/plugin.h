@@ -8,7 +8,8 @@
 
 #define KF_MPI_VERSION 1 /* of this border */
 
-/* What the plugin has of libkofn, whose insides it cannot see. */
+/* The functions of libkofn that the plugin calls, since it cannot see the
+ * inside. */
 typedef struct kf_mpi_host {
     kofn_status (*fail)(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
     void *(*make)(size_t n, size_t size); /* zeroed */

@@ -260,9 +260,9 @@ static kofn_status understand(channel *l, const frame *f)
     }
 }
 
-/* One who was lost lives after all, and had better know.  Nothing is sent to
- * the lost who say nothing: Open MPI would try to connect to the dead for
- * ever. */
+/* Tells a peer that was lost and lives after all that it was given up.  Nothing
+ * is sent to lost peers that say nothing: Open MPI would try to connect to the
+ * dead for ever. */
 static void disown(peer *q)
 {
     q->bye = true;

@@ -31,7 +31,7 @@ static bool come(kf_link *l)
     return true;
 }
 
-/* What the other end says of itself. */
+/* Keeps what the other end says of itself. */
 static void learn(kf_link *l, const kf_greeting *g)
 {
     kofn_time silence = (kofn_time)(kf_net_number(g->silence, 8) >> 1 << 1);
@@ -43,7 +43,8 @@ static void learn(kf_link *l, const kf_greeting *g)
     l->shares = l->local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
 }
 
-/* Who has another key is another, whatever he says. */
+/* The peer that is the same node; a node with another key is another, whatever
+ * it says. */
 static kf_link *same_node(const kf_link *l)
 {
     const kf_transport *t = l->t;

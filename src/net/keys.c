@@ -57,8 +57,9 @@ static bool is_our_group(gid_t group)
     return found;
 }
 
-/* What is wrong with how it is kept, or NULL.  Kubernetes and systemd hand a
- * secret to a process by one of its groups; what is root's is for root to say. */
+/* The fault in how a secret file is kept, or NULL.  Kubernetes and systemd hand
+ * a secret to a process by one of its groups; what is root's is for root to
+ * say. */
 static const char *exposed(const struct stat *s)
 {
     if (s->st_mode & 07)
@@ -379,7 +380,7 @@ static kofn_status check(const kofn_net_options *o)
     return KOFN_OK;
 }
 
-/* What to do where a file is not what it should be. */
+/* Advice where a file is not what it should be. */
 #define ISSUED "give the files that the CA issued, in PEM"
 #define MADE "make keys with kofn keygen"
 

@@ -68,7 +68,8 @@ uint64_t kf_list_stamp(const char *path);
 
 /* ---- tls.c --------------------------------------------------------------- */
 
-/* What OpenSSL works with here, apart from the program's own. */
+/* The library context that OpenSSL works with here, apart from the program's
+ * own. */
 OSSL_LIB_CTX *kf_tls_library(void);
 /* The words of OpenSSL for what went wrong last. */
 const char *kf_tls_words(void);

@@ -111,7 +111,7 @@ static void ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* What it waits for now. */
+/* Watches the socket for what the link waits for now. */
 void kf_link_watch(kf_link *l)
 {
     int read = l->waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;

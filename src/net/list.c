@@ -25,7 +25,7 @@ static bool is_certificate(const char *name)
     return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".crt") == 0;
 }
 
-/* One file of a folder. */
+/* Adds one file of a folder. */
 static kofn_status add_file(kf_cards *to, const char *dir, const char *name,
                             bool strict)
 {
@@ -105,7 +105,7 @@ uint64_t kf_list_stamp(const char *path)
     return fresh ? 0 : sum;
 }
 
-/* Who came by a key that is not listed any more, or that is another's by now. */
+/* True if the peer's key is not listed any more, or is another's by now. */
 static bool is_revoked(const kf_link *l)
 {
     char name[KF_NAME];

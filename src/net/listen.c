@@ -16,8 +16,8 @@
 
 /* ---- coming -------------------------------------------------------------- */
 
-/* One stranger makes room for the next, so that who only sits there keeps nobody
- * out: whoever came first. */
+/* Ends the stranger that came first to make room for the next, so that a
+ * stranger that only sits there keeps nobody out. */
 static void make_room(kf_transport *t, uint64_t *why)
 {
     kf_link *oldest = NULL;

@@ -124,7 +124,8 @@ void kf_net_loop_unlock(kf_transport *t)
     }
 }
 
-/* What was lent for several peers has been sent to all that it was sent to. */
+/* Gives back bodies that were lent for several peers and have been sent to all
+ * of them. */
 void kf_net_loop_release(kf_transport *t)
 {
     while (t->lingering) {

@@ -166,8 +166,8 @@ kofn_status kf_place_there(const char *address, kf_place *out, char *host,
     return by_numbers(host, *port, AF_UNSPEC, out) ? KOFN_OK : KOFN_AGAIN;
 }
 
-/* What a name of the loopback means is not for others to say: it may be used
- * without keys. */
+/* Looks a name up.  The meaning of a name of the loopback is not for others to
+ * say: it may be used without keys. */
 static kofn_status look_up(const char *address, const char *host,
                            const char *port, kf_place *out)
 {

@@ -254,7 +254,7 @@ static bool write_some(kf_link *l, size_t *written)
     return true;
 }
 
-/* What is encrypted and not sent yet. */
+/* Sends what is encrypted and not sent yet. */
 static void flush(kf_link *l)
 {
     if (kf_tls_flush(l))

@@ -25,7 +25,7 @@
 
 enum { NONE_YET = -1, NONE = -2 };
 
-/* One body, as long as it is lent for at least one packet. */
+/* A body, as long as it is lent for at least one packet. */
 typedef struct kf_share {
     kf_share *next;
     const void *body;

@@ -218,8 +218,9 @@ static kofn_status admit(kf_node *n, kf_member *m, size_t *count,
     return KOFN_OK;
 }
 
-/* Those who are not members: who wishes for a seat before who does not, or has not
- * said so yet, and would be given that of another. */
+/* Admits nodes that are not members: those that wish for a seat before those
+ * that do not, or have not said so yet, and would be given the seat of
+ * another. */
 static kofn_status admit_others(kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)

@@ -167,7 +167,7 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
     return KOFN_OK;
 }
 
-/* What all of them make: with it they are compared. */
+/* The decoder of all pieces, by which they are compared. */
 static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
                               size_t count, const kofn_decoder **out)
 {

@@ -28,7 +28,8 @@ kofn_status kf_peer_take(kf_node *n, const kf_note *note)
     return act(n, (kf_node_action){KF_NODE_TAKE, 0, *note});
 }
 
-/* What a note points to may have moved, or be void, since it was written. */
+/* Completes a note: what it points to may have moved, or be void, since it was
+ * written. */
 static bool complete(const kf_node *n, kf_note *note)
 {
     if (note->type == KF_NOTE_EPOCH) {
@@ -98,7 +99,8 @@ kofn_status kf_peer_beat_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* What an epoch makes of an iterate.  It decides once, so there is one. */
+/* The mark of the iterate that an epoch makes of an iterate.  It decides once,
+ * so there is one. */
 kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
 {
     uint64_t line = kf_mix64(kf_state64(at.line, 1));

@@ -216,8 +216,8 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     return kf_due(n, n->ahead, n->opt.hedge);
 }
 
-/* One of those that are farthest ahead, or NULL: each time another one, and the first by
- * our own number, so that not everybody asks the same. */
+/* Picks one of the nodes that are farthest ahead, or NULL: each time another
+ * one, and the first by our own number, so that not everybody asks the same. */
 static kf_other *pick_one(kf_node *n)
 {
     bool idle = kf_peer_idle(n);

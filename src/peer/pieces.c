@@ -301,9 +301,10 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
     return KOFN_OK;
 }
 
-/* Who comes to an iterate after the leader has decided something of it, as it may
- * where not all pieces are needed, was told too early, when it had to drop that.  Where
- * nodes may be hostile it is told again with its next beat. */
+/* Another node wants pieces of an iterate.  A node that comes to an iterate
+ * after the leader has decided something of it, as it may where not all pieces
+ * are needed, was told too early, when it had to drop that.  Where nodes may be
+ * hostile it is told again with its next beat. */
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
@@ -539,7 +540,8 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
     return try_decide(n, note->group);
 }
 
-/* One group's seats; false when they make no sense. */
+/* Follows the decision about one group's seats; *sound becomes false when they
+ * make no sense. */
 static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {

@@ -59,7 +59,8 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* It goes by itself when it has heard, or is sent away later. */
+/* Turns a peer away; it goes by itself when it has heard, or is sent away
+ * later. */
 static void turn_away(port *p, kofn_peer peer, const char *why)
 {
     kf_away_news(p, "a worker was turned away: %s", why);
@@ -93,8 +94,9 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     return KOFN_OK;
 }
 
-/* It comes back, perhaps when others have gone: a line that was lost may not
- * have been missed yet. */
+/* Sends away a worker of a principal that has all the workers it may have.  The
+ * worker comes back, perhaps when others have gone: a line that was lost may
+ * not have been missed yet. */
 static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
 {
     kf_away_news(p,
@@ -174,8 +176,8 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     return kf_away_store(p);
 }
 
-/* Its line is not to be trusted any more.  It will come back on another, and
- * what it owed is asked for again. */
+/* Hangs up on a worker whose line is not to be trusted any more.  It will come
+ * back on another, and what it owed is asked for again. */
 static kofn_status hang_up(port *p, uint32_t id)
 {
     p->base.dropped++;
@@ -340,7 +342,8 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* What it says it goes for, as far as that may be shown on a terminal. */
+/* Tells the reason that a worker gives for going, as far as that may be shown
+ * on a terminal. */
 static void tell_why(port *p, uint32_t id, const kf_head *h,
                      const kofn_packet *k)
 {
@@ -419,7 +422,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
     return hang_up(p, id);
 }
 
-/* Whoever connects and does not say who it is. */
+/* Sends away peers that connect and do not say who they are. */
 void kf_away_send_away(port *p)
 {
     while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME) {

@@ -163,7 +163,7 @@ static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
     return KOFN_OK;
 }
 
-/* Those of products that are over. */
+/* Forgets the inputs of products that are over. */
 static void forget_inputs(port *p, uint32_t oldest)
 {
     size_t kept = 0;
@@ -313,9 +313,9 @@ static bool waits_for_its_block(const port *p, uint32_t id)
     return false;
 }
 
-/* Whoever holds the block is to be the worker that gets it: two who have not
- * been given any yet change numbers.  Nobody's principal comes to more seats
- * by that. */
+/* Gives the block to the worker that holds it: two workers that have not been
+ * given any yet change numbers.  Nobody's principal comes to more seats by
+ * that. */
 static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 {
     const worker w = *p->worker[id];
@@ -605,6 +605,6 @@ kofn_status kf_away_serve(port *p, uint32_t id)
     p->needs--;
     p->server = id + 1;
     p->served = w->alone = kf_away_now(&p->base);
-    /* Its block may be another one by now. */
+    /* The worker's block may be another one by now. */
     return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
 }

@@ -118,7 +118,7 @@ void kf_serve_ask(server *s);
 void kf_serve_drop_block(server *s);
 /* Have all pieces come that are asked for? */
 bool kf_serve_has_pieces(const server *s);
-/* It can be worked with: the coordinator is told. */
+/* The block can be worked with: the coordinator is told. */
 void kf_serve_block_is_whole(server *s);
 
 #endif

@@ -88,7 +88,7 @@ static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
     return kf_buffer_view(&m->with, all, &V);
 }
 
-/* Its body is as long as it is to be. */
+/* Takes a body that is as long as it is to be. */
 static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
 {
     const kf_block *b = block_of(s, h);

@@ -147,7 +147,7 @@ static bool pair_bytes(const kf_head *h, size_t *bytes)
            kf_mul(first + second, kf_dtype_size(h->dtype), bytes);
 }
 
-/* What is cancelled is about to go. */
+/* The bytes that tasks in line hold; what is cancelled is about to go. */
 size_t kf_serve_carried(const server *s)
 {
     size_t sum = 0;

@@ -19,8 +19,8 @@
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
-/* Who is told that there is something would wait for the lock of who tells it:
- * that is let go before. */
+/* The lock is let go before the receiver is told that there is something, or
+ * the receiver would wait for the lock. */
 
 typedef struct mailbox {
     pthread_mutex_t lock;
@@ -251,7 +251,8 @@ static void store(worker *w, const kf_msg *m)
         report(w, (kf_msg){.type = KF_MSG_STORED});
 }
 
-/* Who cannot has a block that nobody can use, and goes. */
+/* Changes a worker's block.  A worker that cannot has a block that nobody can
+ * use, and goes. */
 static void change(worker *w, kf_msg *m)
 {
     if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m)) {
@@ -499,7 +500,7 @@ static bool from_the_dead(const port *p, const kf_msg *m)
     return dead;
 }
 
-/* One message from the box, or KOFN_AGAIN at `until`. */
+/* Receives one message from the box, or KOFN_AGAIN at `until`. */
 static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
 {
     struct timespec at = at_time(p, until);

@@ -226,7 +226,7 @@ static kofn_status gc_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* Which d parts a seat of fractional repetition adds up. */
+/* The group of d parts that a seat of fractional repetition adds up. */
 static size_t group_of(const kofn_layout *L, size_t seat)
 {
     return seat % (L->seats / (size_t)kofn_arg(L, "d"));

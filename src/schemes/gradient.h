@@ -16,7 +16,7 @@
 
 #include "base/mix.h"
 
-/* One code by its dual: a matrix M with a row for each seat and d columns such
+/* A code by its dual: a matrix M with a row for each seat and d columns such
  * that for every part j and submessage t
  *
  *     sum over the seats i that hold j of  M_i' E_(t,i),j = P_t,
@@ -56,9 +56,9 @@ void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
 /* KOFN_TOOFEW when these answers are too few equations, which is quick to say. */
 kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base);
-/* What the answers seat submessages + submessage, ascending from `base` on,
- * make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not
- * all. */
+/* Solves for what the answers seat submessages + submessage, ascending from
+ * `base` on, make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when
+ * it is not all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide);
 /* Householder's step: rows c.. of T (w x wide) are reflected so that column c is

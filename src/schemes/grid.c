@@ -142,8 +142,8 @@ static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
     return KOFN_OK;
 }
 
-/* What spoils the answer are all copies of one more row of blocks than there are
- * coded ones. */
+/* Lays the grid out.  An answer is spoilt when all copies of one more row of
+ * blocks than there are coded ones are missing. */
 static kofn_status layout(kofn_layout *L)
 {
     bool left = L->problem.op == KOFN_LEFT;

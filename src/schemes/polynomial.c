@@ -95,7 +95,7 @@ static const kofn_param gpd_params[] = {
 
 /* ---- the shape ----------------------------------------------------------- */
 
-/* Which sides a scheme cuts, in the order in which they grow. */
+/* The sides that a scheme cuts, in the order in which they grow. */
 typedef struct kind {
     const char *name;
     bool cuts[3];

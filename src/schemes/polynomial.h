@@ -43,7 +43,7 @@ static inline size_t kf_want(const kf_cut_shape *s, size_t f, size_t k)
     return s->left ? k + s->p * f : f + s->kept * k;
 }
 
-/* Its exponent. */
+/* The exponent of that product. */
 static inline size_t kf_wanted(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->ek * f + s->es * (s->sum - 1) + s->ew * k;

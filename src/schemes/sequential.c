@@ -125,7 +125,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
     return s;
 }
 
-/* What a worker is sent for a row: a share of X and one of Y. */
+/* The numbers that a worker is sent for a row: a share of X and one of Y. */
 static double sent(const kofn_layout *L, size_t m, size_t p)
 {
     return (double)L->problem.m / (double)m + (double)L->problem.p / (double)p;
@@ -149,7 +149,8 @@ static bool factor(const kofn_layout *L, size_t k)
     return true;
 }
 
-/* So many rows that a product may take, in which rows differ. */
+/* Finishes the layout with the number of rows that a product may take, in which
+ * rows differ. */
 static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
 {
     kf_cut_shape s = shape_of(L, circle);

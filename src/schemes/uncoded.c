@@ -14,7 +14,7 @@ static kofn_status sum_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* One code of all row bands: any worker may compute any of them. */
+/* Lays out one code of all row bands: any worker may compute any of them. */
 static kofn_status stream_layout(kofn_layout *L)
 {
     L->seats = L->max_seats = L->enough = kofn_arg_workers(L);

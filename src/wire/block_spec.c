@@ -73,7 +73,7 @@ static kofn_status write_dense(const kf_block *b, kf_bytes *out)
     return KOFN_OK;
 }
 
-/* Which of its lanes are not zero throughout. */
+/* Writes which lanes of the block are not zero throughout. */
 static kofn_status write_empty(const kf_block *b, kf_bytes *out)
 {
     for (size_t l = 0; l < b->lanes; l++)
