@@ -4,6 +4,7 @@
 
 #include <kofn.h>
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used,
 static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
                                   size_t size)
 {
+    assert(used <= *cap);
     return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
 }
 

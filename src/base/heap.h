@@ -44,6 +44,7 @@ static inline kofn_status kf_heap_push(kf_heap *h, kf_heap_entry e)
 /* The heap must not be empty. */
 static inline kf_heap_entry kf_heap_pop(kf_heap *h)
 {
+    assert(h->count > 0);
     kf_heap_entry top = h->entry[0], last = h->entry[--h->count];
     size_t i = 0;
 

@@ -5,6 +5,8 @@
  */
 #include "suspect.h"
 
+#include <assert.h>
+
 typedef struct entry {
     struct entry *next, *newer, *older;
     uint64_t hash;
@@ -46,6 +48,8 @@ static uint64_t hash_set(const uint32_t *seats, size_t n)
 
 static void unlink_use(kf_cache *cache, entry *e)
 {
+    assert(e->newer ? e->newer->older == e : cache->newest == e);
+    assert(e->older ? e->older->newer == e : cache->oldest == e);
     *(e->newer ? &e->newer->older : &cache->newest) = e->older;
     *(e->older ? &e->older->newer : &cache->oldest) = e->newer;
 }
@@ -53,6 +57,7 @@ static void unlink_use(kf_cache *cache, entry *e)
 static void link_newest(kf_cache *cache, entry *e)
 {
     e->newer = NULL;
+    assert(!cache->newest == !cache->oldest);
     e->older = cache->newest;
     *(cache->newest ? &cache->newest->newer : &cache->oldest) = e;
     cache->newest = e;
@@ -159,6 +164,7 @@ static void drop_oldest(kf_cache *cache)
 {
     entry *e = cache->oldest, **at = &cache->bucket[e->hash % BUCKETS];
 
+    assert(!e->older && cache->bytes >= e->bytes);
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;

@@ -8,12 +8,15 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
 static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
                          uint32_t **seats, size_t *n)
 {
     while (c->pool_cap <= c->pooled + d->members)
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
+    assert(d->members <= c->live_cap);
     *seats = c->pool + c->pooled;
     *n = 0;
     for (size_t m = 0; m < d->members; m++)
@@ -34,6 +37,7 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
     const kofn_decoder *was = NULL;
     size_t from = 0;
 
+    assert(p->groups == 1); /* the code has one row band */
     for (size_t i = 0; i <= l->count; i++) {
         const kofn_decoder *now = NULL;
         uint32_t *seats;
@@ -76,6 +80,7 @@ kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
                      .hi = p->use->plan->span,
                      .first = c->pooled};
 
+    assert(p->unsettled == 0);
     for (size_t i = 0; i < p->tasks; i++) {
         if (p->task[i].state != KF_TASK_DONE)
             continue;

@@ -18,6 +18,8 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* ---- principals ---------------------------------------------------------- */
 
 /* Counts one seat more of this worker's principal; returns 1 if the worker
@@ -26,6 +28,7 @@ static size_t add_share(kf_fleet *f, uint32_t worker)
 {
     uint32_t principal = f->worker[worker].principal;
 
+    assert(worker < f->workers && (!principal || principal < f->principals));
     if (principal)
         f->principal[principal].seats++;
     return principal == 0;
@@ -196,6 +199,7 @@ size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
     for (size_t i = 0; i < n; i++) {
         uint32_t worker = r->p.task[tasks[i]].worker;
 
+        assert(worker < r->workers);
         known -= kf_product_leads(&r->p, tasks[i]) && r->load[worker].located &&
                  kf_core_can_work(c, r, worker);
     }
@@ -338,6 +342,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                        .last = cell->last,
                        .most = most(c, r, b.group, tasks, n)};
 
+    assert(b.lo < b.hi && cell->lo == b.lo && !cell->settled);
     TRY(set_promise(c, r, tasks, &ask));
     asked.liars = ask.liars;
     TRY(kf_product_check(&r->p, asked, tasks));

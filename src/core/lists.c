@@ -8,6 +8,8 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* ---- the past ------------------------------------------------------------ */
 
 static kofn_status make_room(kf_stream *s)
@@ -67,6 +69,7 @@ kofn_status kf_lists_admit(kofn_core *c, bool *yes)
 /* Results of this worker that are here or on their way. */
 static size_t says(const kf_round *r, uint32_t worker)
 {
+    assert(worker < r->workers);
     return r->load[worker].came + r->load[worker].out;
 }
 
@@ -168,6 +171,7 @@ static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
     bool most = says_most_of_all(c, r, worker);
     uint32_t row;
 
+    assert(r->plain <= L->plain && r->coded >= L->plain);
     if (most && !two_left(r))
         return KF_NO_ROW;
     if (plain && r->plain < L->plain)
@@ -188,6 +192,7 @@ static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
 {
     kf_todo *list = &c->stream.list[worker];
 
+    assert(c->stream.running && worker < c->stream.known);
     list->given++;
     list->done = KOFN_NEVER;
     return kf_round_ask(c, r,

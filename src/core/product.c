@@ -2,6 +2,8 @@
  * see product.h. */
 #include "product.h"
 
+#include <assert.h>
+
 kofn_status kf_product_open(kf_product *p, size_t groups)
 {
     *p = (kf_product){.groups = groups};
@@ -25,6 +27,7 @@ void kf_product_close(kf_product *p)
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
                       size_t lo, size_t hi)
 {
+    assert(lo <= hi && hi <= use->plan->span);
     p->number = number;
     p->use = use;
     p->lo = lo;
@@ -69,6 +72,7 @@ kofn_status kf_product_ask(kf_product *p, kf_task task)
 {
     kf_ledger *l = &p->ledger[task.group];
 
+    assert(task.group < p->groups && task.lo < task.hi);
     TRY(kf_grow(&p->task, &p->task_cap, p->tasks, sizeof *p->task));
     task.state = KF_TASK_OUT;
     p->task[p->tasks++] = task;
@@ -110,6 +114,8 @@ void kf_product_end(kf_product *p, size_t index, kf_task_state state)
     kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks && kf_in_hand(t));
+    assert(state == KF_TASK_DONE || state == KF_TASK_DROPPED);
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi))
         *(t->state == KF_TASK_LATE ? &l->cell[i].slow : &l->cell[i].pending) -=
@@ -122,11 +128,13 @@ void kf_product_late(kf_product *p, size_t index)
     kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks);
     if (t->state != KF_TASK_OUT)
         return;
     t->state = KF_TASK_LATE;
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi)) {
+        assert(l->cell[i].pending > 0);
         l->cell[i].pending--;
         l->cell[i].slow++;
     }
@@ -147,6 +155,7 @@ kofn_status kf_product_came(kf_product *p, size_t index)
     const kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks && !kf_in_hand(t));
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi)) {
         if (l->cell[i].settled)
@@ -187,6 +196,7 @@ bool kf_product_weighs(const kf_product *p)
 kofn_status kf_product_check(kf_product *p, kf_asked asked,
                              const uint32_t *tasks)
 {
+    assert(asked.group < p->groups && asked.lo < asked.hi);
     asked.first = p->evidences;
     TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
     while (p->evidence_cap < p->evidences + asked.count)
@@ -204,6 +214,7 @@ void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
 {
     kf_ledger *l = &p->ledger[group];
 
+    assert(group < p->groups && lo <= hi);
     kf_product_mark(p, group);
     if (l->news_lo == l->news_hi) {
         l->news_lo = lo;
@@ -255,6 +266,7 @@ size_t kf_product_open_strips(const kf_product *p, size_t group)
     const kf_ledger *l = &p->ledger[group];
     size_t open = 0;
 
+    assert(group < p->groups);
     for (size_t i = 0; i < l->count; i++)
         open += l->cell[i].settled ? 0 : l->cell[i].hi - l->cell[i].lo;
     return open;

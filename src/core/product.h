@@ -16,6 +16,8 @@
 
 #include "code/code.h"
 
+#include <assert.h>
+
 typedef enum kf_task_state {
     KF_TASK_OUT = 1, /* asked for                            */
     KF_TASK_LATE,    /* asked for, and others asked as well  */
@@ -158,6 +160,7 @@ static inline void kf_product_mark(kf_product *p, size_t group)
 {
     bool none = p->mark_lo == p->mark_hi;
 
+    assert(group < p->groups);
     p->mark_lo = none ? group : kf_min(p->mark_lo, group);
     p->mark_hi = none ? group + 1 : kf_max(p->mark_hi, group + 1);
 }

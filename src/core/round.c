@@ -2,6 +2,7 @@
  * begins again and ends. */
 #include "state.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 kofn_status kf_round_new(kf_round **out, size_t groups)
@@ -45,6 +46,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
 
 KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
 {
+    assert(kf_is_open(r) && t.worker < r->workers);
     t.number = c->next_task;
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_WORK,
                                 .worker = t.worker,
@@ -66,6 +68,8 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 {
     uint32_t worker = r->p.task[index].worker;
 
+    assert(index < r->p.tasks && worker < r->workers);
+    assert(r->load[worker].out > 0 && r->busy > 0);
     kf_product_end(&r->p, index, state);
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
@@ -97,6 +101,7 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
 {
     const kf_task *t = &r->p.task[index];
 
+    assert(index < r->p.tasks);
     if (!kf_in_hand(t))
         return KOFN_OK;
     kf_round_end(c, r, index, KF_TASK_DROPPED);
@@ -120,6 +125,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
 {
     const kf_product *p = &r->p;
 
+    assert(kf_is_open(r));
     if (st != KOFN_AGAIN) /* it was waited for to its end */
         kf_late_learn(c, r);
     if (st < 0)

@@ -1,6 +1,8 @@
 /* rounds.c -- the products that are open, or just over. */
 #include "state.h"
 
+#include <assert.h>
+
 kf_round *kf_core_find_round(const kofn_core *c, uint32_t product)
 {
     for (size_t i = c->rounds; i > 0; i--)
@@ -48,6 +50,7 @@ kofn_status kf_core_add_round(kofn_core *c)
         c->spare = r;
         return KOFN_NOMEM;
     }
+    assert(!kf_is_open(r) && r->busy == 0);
     for (size_t i = 0; i < r->workers; i++) {
         r->rows[i] = 0;
         r->load[i] = (kf_load){.again = KF_NO_ROW};

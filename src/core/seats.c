@@ -8,6 +8,8 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* ---- sitting down -------------------------------------------------------- */
 
 /* Where answers are whole nothing more can come of a seat that has answered. */
@@ -40,6 +42,8 @@ static kofn_status assign_seat(kofn_core *c, uint32_t worker)
     const kf_seat *rows;
     size_t seat;
 
+    assert(f->worker[worker].state == KOFN_WORKER_UNKNOWN ||
+           f->worker[worker].state == KOFN_WORKER_STANDBY);
     if (kf_core_banned(c, worker)) {
         kf_fleet_set(f, worker, KOFN_WORKER_QUARANTINED);
         return KOFN_OK;
@@ -197,11 +201,13 @@ kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
 {
     kofn_worker_state was = c->fleet.worker[worker].state;
 
+    assert(was != KOFN_WORKER_GONE && was != KOFN_WORKER_UNRESPONSIVE);
     TRY(relieve(c, worker, false));
     if (state == KOFN_WORKER_UNRESPONSIVE) {
         c->mutes++;
         c->unresponsive = worker;
     }
+    assert(c->fleet.worker[worker].out == 0); /* all was taken back */
     if (was != KOFN_WORKER_STANDBY && was != KOFN_WORKER_QUARANTINED)
         kf_fleet_release_seat(&c->fleet, worker);
     kf_fleet_set(&c->fleet, worker, state);

@@ -7,6 +7,8 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* ---- survivor sets ------------------------------------------------------- */
 
 /* The tasks and their rows in ascending order of row, one behind the other at
@@ -35,6 +37,7 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
             (*rows)[found++] = (uint32_t)r;
             c->by_row[r] = UINT32_MAX;
         }
+    assert(found == n); /* a cell counts each row once */
     return KOFN_OK;
 }
 
@@ -42,6 +45,7 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
  * numbers. */
 static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 {
+    assert(c->pooled + n <= c->pool_cap);
     for (size_t i = 0; i < n; i++)
         c->pool[c->pooled + i] = p->task[c->pool[c->pooled + i]].number;
     c->pooled += n;
@@ -123,12 +127,14 @@ static kofn_status finish(kofn_core *c, kf_product *p, run u,
 {
     kf_cell *cell = p->ledger[u.group].cell;
 
+    assert(u.from < u.to && u.to <= p->ledger[u.group].count);
     p->noise = kf_larger(p->noise, d->noise);
     p->predicted = kf_larger(
         p->predicted,
         kf_code_predicted(d, kf_cache_plan(p->use->cache), p->use->plan));
     p->lost |= !d->whole;
     for (size_t i = u.from; i < u.to; i++) {
+        assert(!cell[i].settled && p->unsettled >= cell[i].hi - cell[i].lo);
         cell[i].settled = true;
         p->unsettled -= cell[i].hi - cell[i].lo;
     }
@@ -152,8 +158,10 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
     kf_cell *cell = r->p.ledger[u.group].cell;
     kf_band strips = {u.group, cell[u.from].lo, cell[u.to - 1].hi};
 
-    for (size_t i = u.from; i < u.to; i++)
+    for (size_t i = u.from; i < u.to; i++) {
+        assert(is_open(&cell[i]));
         cell[i].checking = true;
+    }
     TRY(kf_core_ask_check(c, r, strips, d, n));
     keep_survivors(c, &r->p, n);
     return KOFN_OK;
@@ -213,6 +221,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
     kf_ledger *l = &r->p.ledger[group];
     size_t hi = l->news_hi, i = kf_cells_find(l, l->news_lo), end;
 
+    assert(l->news_lo <= hi);
     l->news_lo = l->news_hi = 0;
     for (; i < l->count && l->cell[i].lo < hi; i = end) {
         end = i + 1;
@@ -231,6 +240,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 /* Decide on the cells that have news. */
 kofn_status kf_settle(kofn_core *c, kf_round *r)
 {
+    assert(r->p.mark_lo <= r->p.mark_hi && r->p.mark_hi <= r->p.groups);
     for (size_t g = r->p.mark_lo; g < r->p.mark_hi; g++)
         if (r->p.ledger[g].news_lo != r->p.ledger[g].news_hi)
             TRY(settle_group(c, r, g));
@@ -248,6 +258,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
     const kofn_decoder *d = NULL;
     uint32_t *tasks, *rows;
 
+    assert(a->first + n <= p->evidences);
     TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
     if (sure)
         TRY(kf_core_find_decoder(c, p, rows, n, &d));

@@ -5,12 +5,16 @@
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* All answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
                              uint32_t worker, size_t lo, size_t hi)
 {
     size_t seat = c->fleet.worker[worker].seat;
 
+    assert(seat < c->fleet.seats && c->fleet.seat[seat] == worker);
+    assert(lo < hi);
     for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
         TRY(kf_round_ask(c, r,
                          (kf_task){.worker = worker,
@@ -33,6 +37,8 @@ static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
 {
     size_t i = worker == KF_NOBODY ? n : c->fleet.worker[worker].place;
 
+    assert(worker == KF_NOBODY || worker < c->fleet.workers);
+    assert(n <= c->live_cap);
     return i < n && c->live_worker[i] == worker ? i : n;
 }
 
@@ -126,6 +132,7 @@ static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
                 best = least_loaded(m, n, true);
             if (best == n)
                 break;
+            assert(best < n && !m[best].barred);
             m[best].barred = true;
             TRY(give(c, r, group, m, best, cell));
         }
@@ -144,6 +151,7 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
     kf_ledger *l = &p->ledger[group];
     size_t total = 0, each;
 
+    assert(n > 0);
     for (size_t i = 0; i < l->count; i++)
         total += kf_product_short(p, group, &l->cell[i]) *
                  (l->cell[i].hi - l->cell[i].lo);

@@ -18,6 +18,8 @@
 #include "fleet.h"
 #include "product.h"
 
+#include <assert.h>
+
 typedef enum kf_round_state {
     KF_ROUND_IDLE, /* it is over */
     KF_ROUND_RUNNING,
@@ -144,6 +146,7 @@ static inline bool kf_is_open(const kf_round *r)
 /* The newest product, open or over. */
 static inline kf_round *kf_newest(const kofn_core *c)
 {
+    assert(c->rounds > 0);
     return c->round[c->rounds - 1];
 }
 
@@ -152,6 +155,7 @@ static inline kf_round *kf_newest(const kofn_core *c)
 static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
                                       size_t submessage)
 {
+    assert(submessage < kf_layout(p)->submessages);
     return (uint32_t)(kf_local(p->use->plan, seat) * kf_layout(p)->submessages +
                       submessage);
 }
@@ -159,6 +163,7 @@ static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
 static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
                                     size_t row)
 {
+    assert(group < p->groups);
     return row / kf_layout(p)->submessages * p->groups + group;
 }
 

@@ -20,6 +20,7 @@
  */
 #include "state.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* More answers than twice `enough` and this decode no better. */
@@ -88,6 +89,7 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
 {
     kf_round *r;
 
+    assert(number > c->stream.newest);
     TRY(kf_core_add_round(c));
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
@@ -108,6 +110,7 @@ static void begin_round(kofn_core *c, uint32_t product)
 {
     kf_stream *s = &c->stream;
 
+    assert(!s->running && s->known == c->fleet.workers);
     s->running = true;
     s->round++;
     s->product = product;
@@ -187,6 +190,7 @@ static void update_list_done(kofn_core *c, uint32_t worker)
     kf_stream *s = &c->stream;
     kf_todo *list = &s->list[worker];
 
+    assert(worker < s->known);
     if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
         list->done != KOFN_NEVER)
         return;
@@ -428,6 +432,7 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
 
         if (!kf_in_hand(t))
             continue;
+        assert(t->worker < r->workers);
         if (r->load[t->worker].again == KF_NO_ROW)
             r->load[t->worker].again = t->row;
         TRY(kf_round_drop(c, r, i, true));
@@ -439,10 +444,12 @@ static kofn_status end_round(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
+    assert(s->running);
     TRY(mark_all(c));
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_is_open(c->round[i]))
             TRY(take_back(c, c->round[i]));
+    assert(c->fleet.busy == 0); /* all that was in hand is taken back */
     s->running = false;
     s->took = c->now - s->began;
     s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;

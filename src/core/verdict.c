@@ -2,11 +2,14 @@
  * is located, and what is asked for then. */
 #include "state.h"
 
+#include <assert.h>
+
 static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
     kf_fleet *f = &c->fleet;
     uint32_t worker = r->p.task[task].worker;
 
+    assert(task < r->p.tasks && worker < r->workers);
     r->p.corrupt++;
     if (r->load[worker].located)
         return;
@@ -33,6 +36,8 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
 {
     uint32_t *task = r->p.evidence + a->first;
 
+    assert(a->first + a->count <= r->p.evidences);
+    assert(ev->bad_count <= a->count);
     for (size_t i = 0; i < ev->bad_count; i++)
         if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
             leave_out(&r->p, a, task[ev->bad[i]]);
@@ -71,6 +76,7 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
     bool known = n < a->count;
     size_t worth = kf_product_worth(&r->p, r->p.evidence + a->first, n);
 
+    assert(n <= a->count);
     r->p.disagree = true;
     for (size_t i = kf_cells_find(l, a->lo);
          i < l->count && l->cell[i].lo < a->hi; i++)
@@ -145,6 +151,7 @@ static kf_blame *blame_of(const kf_fleet *f, uint32_t worker)
 {
     uint32_t p = f->worker[worker].principal;
 
+    assert(worker < f->workers && (p == 0 || p < f->principals));
     return p ? &f->principal[p].blame : &f->worker[worker].blame;
 }
 
@@ -173,6 +180,7 @@ static bool counts(kf_fleet *f, uint32_t worker, size_t wrong)
     uint32_t p = f->worker[worker].principal;
     bool first = p == 0 || f->principal[p].seats == wrong;
 
+    assert(p == 0 || p < f->principals);
     if (first && p > 0)
         f->principal[p].seats = 2;
     return first;

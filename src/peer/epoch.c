@@ -15,6 +15,7 @@
  */
 #include "node.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- entering ------------------------------------------------------------ */
@@ -34,6 +35,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     for (size_t i = 0; i < n->others; i++)
         n->other[i].rank = kf_peer_rank_of(n, n->other[i].incarnation);
     n->rank = kf_peer_rank_of(n, n->opt.incarnation);
+    assert(n->rank == KF_NONE || n->rank < n->members);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;
     n->proposed = n->now;

@@ -6,6 +6,8 @@
  */
 #include "node.h"
 
+#include <assert.h>
+
 kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 {
     kf_other *any = NULL;
@@ -74,6 +76,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
         TRY(kf_grow(&n->other, &n->other_cap, n->others, sizeof *n->other));
         o = &n->other[n->others++];
     }
+    assert(n->others <= KF_MOST_LIVES && o < n->other + n->others);
     *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,

@@ -3,6 +3,8 @@
 
 #include "code/operation.h"
 
+#include <assert.h>
+
 #define CACHE_BYTES ((size_t)64 << 20)
 
 const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
@@ -21,6 +23,7 @@ size_t kf_course_stage(const kf_course *c, uint64_t t)
 {
     uint64_t each = c->stages - c->after;
 
+    assert(c->after < c->stages);
     if (!c->turns || t / each < c->turns)
         return t % each;
     return each + (t - each * c->turns) % c->after;

@@ -7,6 +7,8 @@
 #include "code/operation.h"
 #include "data/kernel.h"
 
+#include <assert.h>
+
 /* ---- the clock ----------------------------------------------------------- */
 
 /* The coordinator's own work: on a simulated port it costs simulated time. */
@@ -140,6 +142,7 @@ static uint32_t oldest_running(const kofn_job *j)
 
     while (!kf_job_is_running(j->open[i]))
         i++;
+    assert(i < j->opens);
     return j->open[i]->core;
 }
 
@@ -174,6 +177,7 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
                 .hi = s->hi};
     kofn_status st;
 
+    assert(s->lo < s->hi && s->fate == KF_FATE_OUT);
     s->sent = kf_job_now(j);
     m.in = kf_messages_take(&p->messages, row_in_plan(p, s->row, s->group));
     st = count_input(p, s->worker, m.in);
@@ -248,6 +252,7 @@ static kf_source *sources(const product *p, const kofn_action *a)
     for (size_t i = 0; source && i < a->count; i++) {
         const slot *s = kf_job_slot(p, a->tasks[i]);
 
+        assert(s && s->result);
         source[i] = (kf_source){&s->result->m, s->lo, s->hi};
     }
     return source;

@@ -11,6 +11,8 @@
  * are where nobody can begin without. */
 #include "job.h"
 
+#include <assert.h>
+
 kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat)
 {
     kf_heal *h = &j->heal;
@@ -127,6 +129,7 @@ static kofn_status end_batch(kofn_job *j)
 {
     kf_heal *h = &j->heal;
 
+    assert(h->among <= h->count);
     for (size_t i = 0; i < h->among; i++) {
         kf_msg m = {
             .type = KF_MSG_PIECE, .worker = h->worker[i], .round = j->begun};

@@ -25,6 +25,7 @@
  */
 #include "job.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define PAUSE 4 /* without an answer: this part of an answer's way */
@@ -86,6 +87,7 @@ kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
         goes(j, p, g, s);
         return KOFN_OK;
     }
+    assert(g->first <= g->end);
     TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
     g->turn[g->end++] = (kf_turn){p->core, s->task};
     j->paced.held++;
@@ -101,6 +103,7 @@ void kf_pace_over(kofn_job *j, slot *s)
     if (!s->awaited)
         return;
     g = &j->paced.gait[s->worker];
+    assert(g->awaited > 0);
     s->awaited = false;
     g->awaited--;
     j->paced.due |= j->paced.held > 0;

@@ -11,6 +11,8 @@
 #include "base/report.h"
 #include "code/operation.h"
 
+#include <assert.h>
+
 /* ---- what there is ------------------------------------------------------- */
 
 product *kf_job_search(const kofn_job *j, uint32_t number)
@@ -347,6 +349,7 @@ static void close_product(kofn_job *j, product *p)
 
     while (j->open[i] != p)
         i++;
+    assert(i < j->opens);
     memmove(&j->open[i], &j->open[i + 1], (--j->opens - i) * sizeof *j->open);
     j->idle[j->idles++] = p;
     j->tables = p->tables;
@@ -582,6 +585,7 @@ static void open_before(kofn_job *j, product *p)
 {
     size_t i = j->opens++;
 
+    assert(j->idles > 0);
     j->idles--;
     for (; i > 0 && !j->open[i - 1]->begun; i--)
         j->open[i] = j->open[i - 1];
