@@ -1,4 +1,8 @@
-/* base.h -- floor 0: failure messages, memory, sizes that cannot overflow. */
+/* base.h -- floor 0: failure messages, memory, sizes that cannot overflow.
+ *
+ * The functions here own nothing but what they return: memory of kf_new and
+ * kf_zero is the caller's and is given back by kf_free.  Nothing here may
+ * print, wait or end the process. */
 #ifndef KF_BASE_H
 #define KF_BASE_H
 

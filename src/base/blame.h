@@ -8,6 +8,9 @@
  * which is less than 0, and the sum never falls below 0.  By chance it reaches a
  * limit h once in e^h times at most (G. Lorden, Procedures for reacting to a change in
  * distribution, Annals of Mathematical Statistics 42, 1971).
+ *
+ * The counts are the caller's, one for each of those who are judged and one
+ * for all of them; nothing here allocates or decides what becomes of anybody.
  */
 #ifndef KF_BASE_BLAME_H
 #define KF_BASE_BLAME_H

@@ -1,7 +1,10 @@
 /* clock.h -- the time, and the processor time of a thread.
  *
  * The library is handed the time wherever something is decided; these are for
- * ports, transports and the command, who hand it. */
+ * ports, transports and the command, who hand it.
+ *
+ * Nothing is kept here.  Only ports, transports, hosts and the command may
+ * read a clock: core and peer are handed the time. */
 #ifndef KF_CLOCK_H
 #define KF_CLOCK_H
 

@@ -2,6 +2,9 @@
  *
  * Equal times come out in the order they went in, so that a simulated run
  * does not depend on how the heap happens to be shaped.
+ *
+ * The heap owns its array of entries, which whoever has the heap frees.  No
+ * function here waits or looks at a clock.
  */
 #ifndef KF_HEAP_H
 #define KF_HEAP_H

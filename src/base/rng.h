@@ -7,6 +7,10 @@
  *
  * Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011.
+ *
+ * A stream is a struct of its user's and holds no memory.  Nobody may take
+ * numbers of another purpose's stream, or a change here would change results
+ * there.
  */
 #ifndef KF_RNG_H
 #define KF_RNG_H

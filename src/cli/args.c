@@ -1,4 +1,7 @@
-/* args.c -- from argv to cli_args, by the table. */
+/* args.c -- from argv to cli_args, by the table.
+ *
+ * Owns the cli_args that it fills, which point into argv.  It opens no file
+ * and starts nothing; a wrong argument is a message and an exit code. */
 #include "cli.h"
 
 #include <ctype.h>

@@ -10,6 +10,10 @@
  * that was finished, whole, and most of the time the one before it, which is gone
  * on with when the disk has damaged the last.  The fingerprint says all that the numbers depend
  * on; where any of it has changed nobody goes on.
+ *
+ * It owns the folder's lock and the state it read; the vectors of a job are
+ * borrowed while they are saved.  It may not touch a file of the folder
+ * without the lock.
  */
 #include "cli.h"
 

@@ -2,6 +2,10 @@
  *
  * One table of commands and one of options feed the parser, --help, the
  * manual and the check that every option is documented.
+ *
+ * What a command opens it also frees, by the function declared beside the one
+ * that opened it.  No file of this room may use the library except by its
+ * public headers.
  */
 #ifndef KOFN_CLI_H
 #define KOFN_CLI_H

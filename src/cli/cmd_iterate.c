@@ -1,4 +1,8 @@
-/* cmd_iterate.c -- kofn pagerank, kofn power. */
+/* cmd_iterate.c -- kofn pagerank, kofn power.
+ *
+ * Owns the matrix and the vector while the command runs.  The iteration is the
+ * library's (learn/iterate.c); here its options are read and its result is
+ * judged and written. */
 #include "cli.h"
 
 #include "base/mix.h"

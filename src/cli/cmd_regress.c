@@ -1,4 +1,7 @@
-/* cmd_regress.c -- kofn regress. */
+/* cmd_regress.c -- kofn regress.
+ *
+ * Owns the points, the labels and the session while the command runs.  Steps
+ * are the library's (learn/regress.c); here they are shown, saved and judged. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* cmd_stream.c -- kofn stream: products by line, each over by its due round. */
+/* cmd_stream.c -- kofn stream: products by line, each over by its due round.
+ *
+ * Owns the operands of each product from the line that names them until its
+ * answer is written.  It is the one command that reads its input while workers
+ * compute, so it may not wait for a line longer than the stream allows. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* cmd_train.c -- kofn train. */
+/* cmd_train.c -- kofn train.
+ *
+ * Owns the points, the network and the session while the command runs.  Steps
+ * are the library's (learn/train.c); here they are shown, saved and judged. */
 #include "cli.h"
 
 #include <ctype.h>

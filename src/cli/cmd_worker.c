@@ -1,5 +1,8 @@
 /* cmd_worker.c -- kofn worker and kofn keygen; and the ranks of an MPI job
- * that are workers. */
+ * that are workers.
+ *
+ * Owns the transport of the worker while it serves.  A worker prints what
+ * concerns it alone and leaves every decision to the coordinator. */
 #include "cli.h"
 
 #include <kofn/mpi.h>

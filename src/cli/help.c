@@ -1,4 +1,7 @@
-/* help.c -- the tables as help, as a manual page, and what version this is. */
+/* help.c -- the tables as help, as a manual page, and what version this is.
+ *
+ * Owns nothing: all text comes from table.c, and no command or option may be
+ * described here. */
 #include "cli.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* masterless.c -- kofn power and kofn pagerank on a mesh: what a node does, and what
- * came of it. */
+ * came of it.
+ *
+ * Each node has its own copy of the vector; the matrix is shared by the nodes
+ * of this process and may not be written. */
 #include "cli.h"
 
 #include "base/clock.h"

@@ -1,5 +1,8 @@
 /* nodes.c -- nodes of a mesh: all of them as threads of this process, or this
- * process as one of many; when they go and come. */
+ * process as one of many; when they go and come.
+ *
+ * Owns the nodes, their threads and the transports of the mesh from nodes_open
+ * to nodes_close.  What a node's thread finds goes into its own cli_node. */
 #include "cli.h"
 
 #include <kofn/peer.h>

@@ -1,7 +1,11 @@
 /* out.c -- what leaves the command besides results: messages, progress, JSON.
  *
  * A message is one line, whatever is in the names it quotes; the last one of a
- * failure is kept for --json. */
+ * failure is kept for --json.
+ *
+ * Owns the last message and the state of the progress line, which are of the
+ * one thread that prints.  All other files of the room print by these
+ * functions. */
 #include "cli.h"
 
 #include <ctype.h>

@@ -1,5 +1,8 @@
 /* ports.c -- --port: threads, the simulator, processes of this machine, or
- * whoever comes to an address. */
+ * whoever comes to an address.
+ *
+ * Owns the processes it started, which cli_ports_end waits for or ends, and
+ * the folder of their socket.  No other file may start a process. */
 #define _GNU_SOURCE
 #include "cli.h"
 

@@ -1,4 +1,7 @@
-/* replay.c -- see replay.h. */
+/* replay.c -- see replay.h.
+ *
+ * Owns the coordinator that it drives and the plans of the journal.  It may
+ * believe no word of a journal before it has checked it, and may not write. */
 #include "replay.h"
 #include "steps.h"
 

@@ -1,4 +1,7 @@
-/* replay.h -- a journal in memory against a fresh coordinator. */
+/* replay.h -- a journal in memory against a fresh coordinator.
+ *
+ * The journal is borrowed and stays unchanged; what the replay makes is freed
+ * before it returns. */
 #ifndef KOFN_REPLAY_H
 #define KOFN_REPLAY_H
 

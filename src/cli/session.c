@@ -1,5 +1,8 @@
 /* session.c -- what the running commands share: a job from options, progress
- * while it runs, a report when it is over. */
+ * while it runs, a report when it is over.
+ *
+ * Owns the port, the job and what is to be reported from session_open to the
+ * end of the command.  It may not know what the command computes. */
 #include "cli.h"
 
 #include "base/clock.h"

@@ -1,5 +1,8 @@
 /* train_masterless.c -- kofn train on a mesh: what a node does, and what came of
- * it. */
+ * it.
+ *
+ * Each node has its own network; points are shared by the nodes of this
+ * process and may not be written. */
 #include "cli.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
-/* worst_row.c -- how exact a product is row by row. */
+/* worst_row.c -- how exact a product is row by row.
+ *
+ * Owns what it needs while it computes.  The product is made again here
+ * without the workers, so this is for --verify alone. */
 #include "cli.h"
 
 #include <math.h>

@@ -5,6 +5,9 @@
  * as if multiplied by the identity.  The rows of the answers are then those of the
  * blocks, the symbols and wants the parts of A: a reader is the plan of that.  It
  * needs no more answers than any product (math/training.md 8).
+ *
+ * Makes plans and rows that the caller frees; blocks themselves are never
+ * here, only how they are combined.
  */
 #include "code.h"
 

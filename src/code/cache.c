@@ -2,6 +2,9 @@
  *
  * Survivor sets recur from round to round; a system is solved once for each.
  * Entries sit in a hash table by set, in a list by last use.
+ *
+ * Owns every decoder that it returns, until it is trimmed; nobody else may
+ * free one.  Nothing is trimmed while a decoder is looked for.
  */
 #include "suspect.h"
 

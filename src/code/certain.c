@@ -15,6 +15,10 @@
  * nobody is certain, unless faults are taken not to conspire: then those e are
  * tried that come nearest one after the other.  docs/math/errors.md says what
  * that proves.
+ *
+ * A proof owns its scratch, freed by kf_proof_free; evidence is borrowed.  It
+ * may call nobody guilty who could be honest: where time does not suffice it
+ * finds nothing.
  */
 #include "syndrome.h"
 

@@ -1,4 +1,8 @@
-/* code.h -- floor 2: a plan, the rows of its seats, and what decodes them. */
+/* code.h -- floor 2: a plan, the rows of its seats, and what decodes them.
+ *
+ * Codes, caches, decoders and readers are made and freed by the functions
+ * here; what they return const is theirs.  Nothing on this floor sees a matrix
+ * but as the sources of combine. */
 #ifndef KF_CODE_H
 #define KF_CODE_H
 

@@ -17,6 +17,10 @@
  * flight are too few to make up for it; prefetches into the second-level cache
  * are not so few.  A call larger than the caches writes around them: an
  * ordinary store would first read what it overwrites.
+ *
+ * Its one state is which kernel is in force, the same for all threads.  It
+ * allocates nothing, and every output depends on its sources and coefficients
+ * alone, not on how the call was cut.
  */
 #include "combine.h"
 

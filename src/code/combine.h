@@ -8,6 +8,10 @@
  * combine.c cuts a problem into blocks, a kernel computes one block.  There is
  * one kernel text, combine_kernel.h; combine_avx512.c, combine_avx2.c and
  * combine_plain.c give it vectors of their processor.
+ *
+ * The engine owns nothing: sources, destinations and coefficients are the
+ * caller's, and no destination may overlap a source.  It allocates nothing and
+ * may be called by many threads at a time.
  */
 #ifndef KF_COMBINE_H
 #define KF_COMBINE_H

@@ -8,6 +8,10 @@
  *
  * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
  * rows of G divided by the rounding their results carry.
+ *
+ * A decoder owns its arrays and is freed by kf_decoder_free; the rows of the
+ * code are borrowed.  It may not deliver what is less exact than predicted:
+ * what it cannot solve is a status.
  */
 #include "code.h"
 

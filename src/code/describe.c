@@ -1,5 +1,8 @@
 /* describe.c -- what a plan needs and costs, and the noise it makes over
- * random losses. */
+ * random losses.
+ *
+ * Owns nothing beyond a call.  Random losses are drawn from a named stream, so
+ * that the same plan is described alike everywhere. */
 #include "code.h"
 
 #include "base/rng.h"

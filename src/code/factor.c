@@ -14,6 +14,10 @@
  * same column, that is applied to all lanes alike; V mixes what Z makes.  That
  * waits in double precision, and both are done tile by tile: messages are read
  * once and outputs written once, and no digit is lost.
+ *
+ * A factor belongs to its decoder.  Whoever applies it brings the room;
+ * nothing is allocated while it is applied, and where a factor saves nothing
+ * there is none.
  */
 #include "code.h"
 

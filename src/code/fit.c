@@ -18,7 +18,10 @@
  * stability of numerical algorithms", 2002, theorem 10.3), and what products are
  * unlike quaternions; so it is off by no more than e (1 + |x|^2) in the first
  * order, H_U x nearest to v / |v|.  Only sets of which no more than that and the
- * limit is left are asked again, exactly. */
+ * limit is left are asked again, exactly.
+ *
+ * A kf_fit owns its tables, freed by kf_fit_free, and is for one thread.  It
+ * proves nothing: certain.c does. */
 #include "syndrome.h"
 
 #include "base/vectors.h"

@@ -8,6 +8,9 @@
  * is no larger than |D_U H_U^+| times that level.  U may be any few of the
  * nodes: all are tried, or, where that takes too long, those are added to a few
  * that hide most by themselves that hide it best.
+ *
+ * Owns its scratch within a call.  The bound it gives may be too large but
+ * never too small, for a promise rests on it.
  */
 #include "syndrome.h"
 

@@ -1,4 +1,7 @@
-/* operation.h -- what is computed with the resident operand: one row each. */
+/* operation.h -- what is computed with the resident operand: one row each.
+ *
+ * Rows are constant and owned by nobody; code that depends on an operation
+ * asks its row and never its number. */
 #ifndef KF_CODE_OPERATION_H
 #define KF_CODE_OPERATION_H
 

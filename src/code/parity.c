@@ -10,6 +10,9 @@
  *
  * whose rows are made orthonormal.  They are well-conditioned to begin with,
  * for N' I_Q alone is orthonormal.
+ *
+ * The rows that it returns are the caller's (of the cache).  A parity that
+ * honest results could fail must not be made; one parity fewer is allowed.
  */
 #include "syndrome.h"
 

@@ -17,6 +17,9 @@
  * powers of points would hide the rank.  Solving for D' rather than for G^+
  * makes D G - W small, which is what the answer meets; one step of refinement
  * takes off what elimination left, which halves the error.
+ *
+ * Owns its scratch within a call; D is the caller's.  The same order of sums
+ * on every machine, so no BLAS and no fused multiply-add.
  */
 #include "code.h"
 

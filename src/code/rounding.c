@@ -1,4 +1,7 @@
-/* rounding.c -- what rounding alone may do to an answer, relative to it. */
+/* rounding.c -- what rounding alone may do to an answer, relative to it.
+ *
+ * Owns nothing: pure functions of a plan.  An estimate here must not be below
+ * what rounding usually does, or honest results would be refused. */
 #include "code.h"
 
 #include "operation.h"

@@ -3,6 +3,9 @@
  * The engine makes all outputs it is given from all sources.  Where D has many
  * zeros, as submessages of adaptive gradient codes give it, that is mostly in
  * vain; but row by row everything would be read again for each.
+ *
+ * Owns its scratch within a call; the runs are the decoder's.  It may choose
+ * only the order of work, never a result.
  */
 #include "code.h"
 

@@ -1,5 +1,8 @@
 /* sift.h -- the rows of a survivor set, sorted into what they hold plainly and what
- * has to be solved for.  Between decoder.c and unknown.c. */
+ * has to be solved for.  Between decoder.c and unknown.c.
+ *
+ * The lists are the decoder's scratch, freed by it; G is borrowed from the
+ * seats. */
 #ifndef KF_SIFT_H
 #define KF_SIFT_H
 

@@ -30,6 +30,10 @@
  * or without (Capon, "High-resolution frequency-wavenumber spectrum analysis",
  * 1969).  2 is Prange, "The use of information sets in decoding cyclic codes",
  * 1962.
+ *
+ * Owns its state within a call of kf_suspect; evidence is borrowed.  It may
+ * locate nobody without the proof of certain.c, and does not know which worker
+ * sat where.
  */
 #include "syndrome.h"
 

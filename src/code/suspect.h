@@ -1,5 +1,8 @@
 /* suspect.h -- who is corrupt?  From sketches of results to the seats that sent
- * wrong ones. */
+ * wrong ones.
+ *
+ * Evidence is borrowed by all of these; found[] and what is returned are the
+ * caller's.  Nodes are numbers here, and nobody is excluded by what they find. */
 #ifndef KF_SUSPECT_H
 #define KF_SUSPECT_H
 

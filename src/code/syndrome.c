@@ -1,4 +1,6 @@
-/* syndrome.c -- syndromes, striking nodes from them, and their spectrum. */
+/* syndrome.c -- syndromes, striking nodes from them, and their spectrum.
+ *
+ * Syndromes own their arrays; a copy shares nothing.  No verdict is made here. */
 #include "syndrome.h"
 
 #include "combine.h"

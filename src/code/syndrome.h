@@ -1,4 +1,7 @@
-/* syndrome.h -- what parities say of results: inside of suspect.c. */
+/* syndrome.h -- what parities say of results: inside of suspect.c.
+ *
+ * Each struct owns its arrays and is freed by the function beside it; all are
+ * for one thread, within one call of kf_suspect or kf_hidden_of. */
 #ifndef KF_SYNDROME_H
 #define KF_SYNDROME_H
 

@@ -5,6 +5,9 @@
  * when one of the chosen does not answer the round begins again without it:
  * the sums of the others hold strips that were mixed for it (math/elastic.md
  * 10).
+ *
+ * Owns nothing: the marks and tasks are of the round.  It sends nothing, but
+ * leaves actions for the body, as all of this folder.
  */
 #include "state.h"
 

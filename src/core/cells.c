@@ -1,4 +1,7 @@
-/* cells.c -- the ledger: runs of strips with the same history. */
+/* cells.c -- the ledger: runs of strips with the same history.
+ *
+ * A ledger owns its cells and each cell its list of tasks.  When a cell is
+ * settled is decided elsewhere (settle.c). */
 #include "product.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* core.c -- the round coordinator: events in, actions out. */
+/* core.c -- the round coordinator: events in, actions out.
+ *
+ * Owns the coordinator and all that is in it, from kofn_core_new_all to
+ * kofn_core_free; plans are borrowed.  It may not wait, look at a clock, draw
+ * a random number or see a matrix: a step depends on the events so far and
+ * nothing else. */
 #include "state.h"
 
 #include "code/operation.h"

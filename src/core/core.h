@@ -1,5 +1,8 @@
 /* core.h -- the coordinator's other side: what the loop that drives it asks besides
- * what <kofn/core.h> shows. */
+ * what <kofn/core.h> shows.
+ *
+ * All that is returned here stays the coordinator's, and holds until its next
+ * step.  Nothing here changes a decision. */
 #ifndef KF_CORE_H
 #define KF_CORE_H
 

@@ -4,6 +4,9 @@
  * order; here shares become tasks on cells, and a worker answers the rows of
  * its seat.  After a change inside a round only the missing results are asked
  * for (short.c).
+ *
+ * Owns the deals within a call.  It may ask only for strips that are not
+ * settled, and only workers that kf_core_can_work.
  */
 #include "state.h"
 

@@ -1,4 +1,7 @@
-/* fleet.c -- workers, seats and principals; see fleet.h. */
+/* fleet.c -- workers, seats and principals; see fleet.h.
+ *
+ * Owns the tables of workers, principals and seats.  It may not know products:
+ * how many tasks a worker has is counted for it by round.c. */
 #include "fleet.h"
 
 #include <assert.h>

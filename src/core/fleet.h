@@ -1,5 +1,8 @@
 /* fleet.h -- who is there: workers, their seats, their speeds, who answers for
- * them.  Nothing in here knows what is being computed. */
+ * them.  Nothing in here knows what is being computed.
+ *
+ * The fleet owns its tables.  Only files of this folder may read them, and
+ * only fleet.c may write the counts. */
 #ifndef KF_CORE_FLEET_H
 #define KF_CORE_FLEET_H
 

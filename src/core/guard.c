@@ -15,6 +15,9 @@
  *
  * In streams nobody has a seat, and everybody answers rows of a product round by
  * round: what one principal can say is what it has said.
+ *
+ * Owns nothing: what is counted is of the round.  It compares nothing itself;
+ * a check is an action, and its verdict comes back as an event.
  */
 #include "state.h"
 

@@ -13,6 +13,10 @@
  * A worker that owes an answer for `lease`, and for many times as long as
  * others took, is *given up*: its seat is free for another, and a round that
  * cannot do without it fails instead of waiting for ever.
+ *
+ * The times are of the round and the fleet.  It looks at no clock: all times
+ * come with events, and it sets the alarm at which it wants to be called
+ * again.
  */
 #include "state.h"
 

@@ -5,6 +5,10 @@
  * a due product would still be short, for workers came and went or answers were
  * refused, everybody is asked for more: the *net*, which within the model of a
  * scheme catches nothing (math/sequential.md 8).
+ *
+ * The table of the past is the stream's.  It may ask a worker only within a
+ * round of the stream, and each row of a product of one worker at a time but
+ * where nothing else is left.
  */
 #include "state.h"
 

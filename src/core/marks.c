@@ -1,5 +1,8 @@
 /* marks.c -- from one event to the next: what the event marked is taken back,
- * settled, dealt and resolved, until no marks are left. */
+ * settled, dealt and resolved, until no marks are left.
+ *
+ * Owns nothing.  It is the only place that calls settling, dealing and
+ * resolving, so that none of them has to call another. */
 #include "state.h"
 
 #include <assert.h>

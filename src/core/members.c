@@ -1,4 +1,7 @@
-/* members.c -- who can work on a product. */
+/* members.c -- who can work on a product.
+ *
+ * The list of live members is scratch of the coordinator, which the next call
+ * writes over. */
 #include "state.h"
 
 #include <assert.h>

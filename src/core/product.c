@@ -1,5 +1,8 @@
 /* product.c -- an open product: asking, what comes, and what is still short;
- * see product.h. */
+ * see product.h.
+ *
+ * A product owns its ledgers, tasks and checks until kf_product_close.  It
+ * knows no worker but as a name, and may not decide whom to ask. */
 #include "product.h"
 
 #include <assert.h>

@@ -8,7 +8,10 @@
  * accurate enough; until then the ledger knows what is still short.
  *
  * A task names the row of the code that it answers.  Who computes it is not
- * the product's business: `worker` is a name that it keeps for others. */
+ * the product's business: `worker` is a name that it keeps for others.
+ *
+ * A product owns its ledgers and tasks; pointers to cells and tasks hold until
+ * something is asked for or split.  It asks nobody itself. */
 #ifndef KF_CORE_PRODUCT_H
 #define KF_CORE_PRODUCT_H
 

@@ -2,6 +2,9 @@
  *
  * Those who came since are called, or joiners are waited for, or what is plain
  * is delivered, or the product ends with what is wrong.
+ *
+ * Owns nothing.  It is the last resort of a round: it may end it, pause it or
+ * ask for less, but must not deliver what is not exact without saying so.
  */
 #include "state.h"
 

@@ -1,5 +1,8 @@
 /* round.c -- an open product among the workers: what they are asked, and how it
- * begins again and ends. */
+ * begins again and ends.
+ *
+ * A round owns its product and what it knows of each worker.  All tasks begin
+ * and end here, so that the counts of product, round and fleet agree. */
 #include "state.h"
 
 #include <assert.h>

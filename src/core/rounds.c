@@ -1,4 +1,7 @@
-/* rounds.c -- the products that are open, or just over. */
+/* rounds.c -- the products that are open, or just over.
+ *
+ * Owns the list of rounds, in the order in which they began, and one spare for
+ * its memory.  An open round is never forgotten. */
 #include "state.h"
 
 #include <assert.h>

@@ -5,6 +5,9 @@
  * which makes the code whole again; when none is empty, the next fresh row of
  * the code; when there is none, it stands by.  It works on products that begin
  * from then on, or at once when one cannot be finished without it.
+ *
+ * Owns nothing: seats are the fleet's.  A number that is gone is never used
+ * again, and an event that makes no sense is counted and dropped.
  */
 #include "state.h"
 

@@ -4,6 +4,9 @@
  * predicted from their coefficients alone is within the tolerance; otherwise
  * one more result is owed.  An answer that cannot be exact is never delivered
  * as if it were.
+ *
+ * Lists of survivors are in the step's pool.  It may settle a cell once only,
+ * and only by a decoder that is accurate enough or, where told so, degraded.
  */
 #include "state.h"
 

@@ -2,6 +2,9 @@
  *
  * The ledger is looked through for cells that are short, and only the missing
  * results are asked for, of the least loaded.
+ *
+ * Owns its table of members within a call.  It asks no seat twice for the same
+ * strips.
  */
 #include "state.h"
 

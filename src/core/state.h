@@ -11,7 +11,10 @@
  * A step is flat: the event is applied, which leaves marks (news of strips,
  * what is owed, that the work was taken back, that something may be short of
  * workers), and then each round goes on until it has no marks: take back,
- * settle, deal, resolve what is short.  None of these calls another. */
+ * settle, deal, resolve what is short.  None of these calls another.
+ *
+ * All is owned by kofn_core.  What other rooms may see of it is in core.h and
+ * <kofn/core.h>, and nothing here may be reached from elsewhere. */
 #ifndef KF_CORE_STATE_H
 #define KF_CORE_STATE_H
 

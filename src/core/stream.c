@@ -17,6 +17,9 @@
  * Nobody in particular is needed: whoever leaves takes its tasks along and is
  * not marked, and what a due product is then short of others are asked for, in
  * the middle of the round or in the lists of the next.
+ *
+ * The state of the stream is the coordinator's.  Products of streams have one
+ * group and one cell, on which this file rests.
  */
 #include "state.h"
 

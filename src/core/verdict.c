@@ -1,5 +1,8 @@
 /* verdict.c -- what a verdict on some results means: who is left out of them, who
- * is located, and what is asked for then. */
+ * is located, and what is asked for then.
+ *
+ * Evidence is the product's.  It may not name anybody whom the verdict only
+ * doubts, and a worker that was excluded is not let in again. */
 #include "state.h"
 
 #include <assert.h>

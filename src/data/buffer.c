@@ -1,4 +1,7 @@
-/* buffer.c -- matrices on their way, owned by whoever holds them. */
+/* buffer.c -- matrices on their way, owned by whoever holds them.
+ *
+ * A buffer is freed with its last reference; a view holds one of what it
+ * shows.  Only whoever has the sole reference may write into it. */
 #include "data.h"
 
 #include <assert.h>

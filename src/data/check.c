@@ -10,6 +10,9 @@
  * A bucket is scaled so that the rounding of honest entries is as large in it
  * as in one entry.  A single wrong entry then shows less by the square root of
  * the entries in a bucket: that is the price, and `floor` counts it.
+ *
+ * Owns sketches and scratch within a call; results are borrowed and only read.
+ * Weights are drawn anew for each cell: none may be told to a worker.
  */
 #include "check.h"
 

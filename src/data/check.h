@@ -1,5 +1,8 @@
 /* check.h -- from results to a verdict: do they agree, and if not, who is
- * corrupt? */
+ * corrupt?
+ *
+ * Results and weights are borrowed; what a check finds goes into the caller's
+ * arrays.  Nothing here excludes a worker. */
 #ifndef KF_CHECK_H
 #define KF_CHECK_H
 

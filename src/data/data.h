@@ -1,4 +1,7 @@
-/* data.h -- floor 4: everything that touches the numbers of a matrix. */
+/* data.h -- floor 4: everything that touches the numbers of a matrix.
+ *
+ * Buffers and blocks are counted references: keep makes one more, drop gives
+ * one back.  What else a function here makes is freed by the _free beside it. */
 #ifndef KF_DATA_H
 #define KF_DATA_H
 

@@ -5,6 +5,9 @@
  * straight into the caller's matrix unless they fall over its edge: row by row
  * where they lie beside others.  Where all are mixed and are whole there is no
  * need for tiles.
+ *
+ * The scratch is the caller's and is kept between calls, the output is the
+ * caller's.  It writes strips of the band alone, and allocates no results.
  */
 #include "data.h"
 

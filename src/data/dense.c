@@ -1,4 +1,7 @@
-/* dense.c -- what a worker computes with a dense block. */
+/* dense.c -- what a worker computes with a dense block.
+ *
+ * The block, the input and the output are borrowed.  A kernel asks between
+ * tiles whether to stop, and must then return without more ado. */
 #include "kernel.h"
 
 /* Rows [lo, hi) or columns [lo, hi) of a matrix. */

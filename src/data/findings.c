@@ -5,6 +5,9 @@
  * the strength of random sums alone, and what is corrected is as exact as can be.
  * When that would be more work than it is worth, lines stand accused whose sums
  * are beyond what any rounding does.
+ *
+ * The findings are the caller's, freed by kofn_findings_free; matrices are
+ * borrowed, and C is written only by kofn_correct.
  */
 #include "recompute.h"
 

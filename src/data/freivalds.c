@@ -10,6 +10,9 @@
  *     over those of A, C:   R = C W + A U,  Q += weights C
  *
  * Everything is in double precision; of A, B and C a strip is in memory.
+ *
+ * The random weights and sums are of one check and freed by kf_freivalds_free.
+ * The weights may not be known to whoever made C.
  */
 #include "freivalds.h"
 

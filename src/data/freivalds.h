@@ -2,7 +2,10 @@
  *
  * R. Freivalds, "Probabilistic machines can use less running time", IFIP 1977:
  * C w is compared with A (B w) for random w.  Here every row of C A B is summed
- * up in a few random directions, and every column; docs/math/errors.md 7. */
+ * up in a few random directions, and every column; docs/math/errors.md 7.
+ *
+ * A kf_freivalds owns its sums until kf_freivalds_free; the matrices are
+ * borrowed and only read. */
 #ifndef KF_FREIVALDS_H
 #define KF_FREIVALDS_H
 

@@ -1,4 +1,7 @@
-/* kernel.h -- what workers compute with a block: one row a kernel. */
+/* kernel.h -- what workers compute with a block: one row a kernel.
+ *
+ * Rows of kernels are constant.  A kernel writes its output and nothing else,
+ * owns nothing, and returns soon once it is stopped. */
 #ifndef KF_DATA_KERNEL_H
 #define KF_DATA_KERNEL_H
 

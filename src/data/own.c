@@ -1,5 +1,8 @@
 /* own.c -- products as a worker's owner has them made: cut so that each call
- * takes about so much work, and added up where they had to be cut in depth. */
+ * takes about so much work, and added up where they had to be cut in depth.
+ *
+ * Owns its scratch within a call.  The worker's function is called on the
+ * worker's thread, and may fail; its status is the task's. */
 #include "kernel.h"
 
 /* Fewer rows are slow wherever the other factor has many columns. */

@@ -4,6 +4,9 @@
  * A port carries whole messages and notices when workers come and go.  Sending
  * gives the payload away, waiting receives it: a payload has one owner at a time.
  * Every operation is called from the coordinator's thread.
+ *
+ * A port owns what it was sent until it hands it on.  No function of a port
+ * may be called by a worker's thread.
  */
 #ifndef KF_DATA_PORT_H
 #define KF_DATA_PORT_H

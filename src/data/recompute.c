@@ -1,7 +1,10 @@
 /* recompute.c -- single entries of A B, as if in twice the precision.
  *
  * T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci.
- * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost. */
+ * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost.
+ *
+ * A kf_recompute owns its lists of entries.  Entries are computed from A and B
+ * alone and may not use what C says. */
 #include "recompute.h"
 
 #include <math.h>

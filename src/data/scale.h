@@ -1,7 +1,10 @@
 /* scale.h -- lines of matrices divided by their norms.
  *
  * A norm is kept as a mantissa and an exponent: squares, norms and products of
- * two of them are beyond the range of a double before the numbers are. */
+ * two of them are beyond the range of a double before the numbers are.
+ *
+ * A kf_scale is a value; kf_scales owns one for each line until
+ * kf_scales_free. */
 #ifndef KF_SCALE_H
 #define KF_SCALE_H
 

@@ -1,5 +1,8 @@
 /* emulate.c -- a worker's work under the fault model: slowed, delayed, made
- * wrong. */
+ * wrong.
+ *
+ * Owns nothing: what a worker's faults depend on is in kf_exposed.  A result
+ * is computed first, and delayed or spoilt after that. */
 #include "faults.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
-/* faults.h -- what goes wrong, as drawn from a model, and workers under it. */
+/* faults.h -- what goes wrong, as drawn from a model, and workers under it.
+ *
+ * Nothing is owned here but the list of an events file.  The model may be
+ * asked by any thread, for it keeps no state. */
 #ifndef KF_FAULTS_H
 #define KF_FAULTS_H
 

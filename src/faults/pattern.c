@@ -3,6 +3,9 @@
  *
  * What is drawn depends on (seed, worker, round) alone, as in faults.c; how
  * many are slow in a round of a window model, on (seed, round).
+ *
+ * The pattern is the caller's and freed by kofn_free; the maker's tables are
+ * of the call.
  */
 #include "faults.h"
 

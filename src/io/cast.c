@@ -4,6 +4,9 @@
  * All that have up to 53 bits are exact; a longer integer is refused where
  * float64 has only a neighbour of it.  Half precision becomes float64 as well,
  * since what has been kept in 11 bits is seldom meant to be summed in 24.
+ *
+ * Writes into the caller's matrix and owns nothing.  A number that float64
+ * cannot hold exactly is an error and never rounded in silence.
  */
 #include "io.h"
 

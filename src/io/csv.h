@@ -1,4 +1,7 @@
-/* csv.h -- a table in text: how it is written, its fields and its rows. */
+/* csv.h -- a table in text: how it is written, its fields and its rows.
+ *
+ * A kf_table is a struct of the caller's and points into the text, which must
+ * outlive it. */
 #ifndef KF_CSV_H
 #define KF_CSV_H
 

@@ -8,6 +8,9 @@
  * behind the last one and does not begin as a member is ignored as gunzip does,
  * be it the zeros that fill up a block of a tape or anything else.  A member
  * behind zeros is refused: gunzip would ignore it, and others would not.
+ *
+ * The inflated bytes are the caller's.  At no time is more inflated than the
+ * reader of the format asked for.
  */
 #include "io.h"
 

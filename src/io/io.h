@@ -3,6 +3,10 @@
  * A reader is given all bytes of a file and fills a kofn_file.  Its messages
  * say the place (line, byte or element) and the reason; file.c puts the
  * file's name before them.
+ *
+ * A reader owns nothing but what it puts into the kofn_file, which is freed
+ * also when the reader fails; it may not print, and may not keep pointers into
+ * the bytes but for a view that the file then owns.
  */
 #ifndef KF_IO_H
 #define KF_IO_H

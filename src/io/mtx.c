@@ -14,6 +14,8 @@
  * A coordinate file is read twice: once to check every line and count the
  * entries of each row, once to put them where they belong.  So it needs no
  * memory but the result's.
+ *
+ * Fills the kofn_file, dense or sparse; the mapped bytes are only read.
  */
 #include "io.h"
 #include "text.h"

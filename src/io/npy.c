@@ -9,6 +9,10 @@
  * Bytes behind the numbers are refused.  NumPy lets them pass because several
  * arrays may be saved one after the other into one file; here they would be
  * data silently lost.
+ *
+ * Fills the kofn_file with a view of the mapped bytes where they are of the
+ * machine's own kind, else with a copy.  The header is data: nothing of it is
+ * evaluated.
  */
 #include "io.h"
 #include "text.h"

@@ -8,6 +8,9 @@
  * the draws ask for, because 0.57 is the chance of the quadrant that is
  * whole.  Low numbers would be the well-connected ones, so nodes are
  * shuffled.
+ *
+ * The graph is the caller's.  All draws are from one named stream, so that a
+ * seed gives the same graph everywhere.
  */
 #include "io.h"
 

@@ -5,6 +5,9 @@
  * so one 128-bit product or quotient with its remainder decides the rounding
  * exactly.  Everything else goes to strtod, rewritten without a point, so
  * that no locale can have an opinion.
+ *
+ * Owns nothing and allocates nothing.  The locale may change neither what is
+ * read nor what is shown.
  */
 #include "text.h"
 

@@ -4,6 +4,9 @@
  * The loss is summed along with it, and what is asked for is told in a number
  * after w.  Workers get the rows of their parts and nothing else of the
  * regression.
+ *
+ * Points are borrowed from whoever placed them; scratch is of the call.  The
+ * function runs at workers and may call neither the job nor the regression.
  */
 #include "net.h"
 #include "regress.h"

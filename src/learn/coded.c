@@ -3,6 +3,9 @@
  * and here there are activations only (Dutta, Bai, Jeong, Low, Grover, "A unified
  * coded deep neural network training strategy based on generalized PolyDot codes",
  * 2018; math/training.md 10).
+ *
+ * Owns the plans and what it fetched; the job is borrowed and must have been
+ * opened with these plans.  Weights are nowhere whole before they are fetched.
  */
 #include "coded.h"
 

@@ -5,6 +5,9 @@
  * to rounding, so the number of iterations is the same (math/elastic.md 15).
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
+ *
+ * Owns the vectors of the iteration; the result's is the caller's.  It may
+ * change nothing of the job but by rounds.
  */
 #include "vector.h"
 #include "watch.h"

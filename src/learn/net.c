@@ -1,4 +1,7 @@
-/* net.c -- a dense network: its shape, its weights, what it says of points. */
+/* net.c -- a dense network: its shape, its weights, what it says of points.
+ *
+ * A network owns its weights in one allocation, the layers one behind the
+ * other.  Nothing here trains. */
 #include "net.h"
 
 #include "base/rng.h"

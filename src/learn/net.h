@@ -1,5 +1,8 @@
 /* net.h -- dense networks inside: weights, and the passes through the layers,
- * written once for all who multiply in whatever way. */
+ * written once for all who multiply in whatever way.
+ *
+ * A network and passes are freed by the functions beside those that make them.
+ * Passes borrow the network, and may not change its weights. */
 #ifndef KF_NET_H
 #define KF_NET_H
 

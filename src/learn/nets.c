@@ -1,7 +1,10 @@
 /* nets.c -- networks trained side by side: every product of each is one of a
  * stream, and is put while those of the others are under way (math/training.md 3,
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation", Krishnan,
- * Hosseini, Khisti, section 5). */
+ * Hosseini, Khisti, section 5).
+ *
+ * Owns the passes of each network; networks and job are borrowed while they
+ * are trained.  No more products are put than the job may have open. */
 #include "net.h"
 #include "watch.h"
 

@@ -5,6 +5,8 @@
  * Feistel network of eight rounds over the next power of four, gone through again
  * while it leads beyond the points ("cycle walking": Black, Rogaway, "Ciphers
  * with arbitrary finite domains", 2002; Luby, Rackoff 1988 for the rounds).
+ *
+ * Owns nothing: pure functions of seed, epoch and place.
  */
 #include "net.h"
 

@@ -3,6 +3,10 @@
  *
  * Every product is somebody else's: BLAS on this thread, or workers.  What is
  * done by the row is done in double precision whatever the numbers are kept in.
+ *
+ * Owns the activations and deltas of one batch, freed by kf_passes_free.  It
+ * multiplies nothing by weights: the caller does, in the order that the passes
+ * say.
  */
 #include "net.h"
 #include "watch.h"

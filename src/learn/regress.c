@@ -8,6 +8,9 @@
  * the same point, v is what workers get, and
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
+ *
+ * A regression borrows points and labels and owns what it prepared of them; a
+ * fit owns its vectors while it runs.  Workers are reached by rounds alone.
  */
 #include "lbfgs.h"
 #include "near.h"

@@ -1,5 +1,8 @@
 /* regress.h -- what the files of regression share: a problem, a descent under
- * way, and the three ways in which workers compute its gradient. */
+ * way, and the three ways in which workers compute its gradient.
+ *
+ * A regression and a descent own what is declared in them; points, labels and
+ * job are borrowed.  No other room may include this. */
 #ifndef KF_REGRESS_H
 #define KF_REGRESS_H
 

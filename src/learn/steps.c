@@ -3,6 +3,9 @@
  * Along -g from w least squares is a parabola, which one product more tells;
  * of other losses every trial step costs a pass over the margins where these
  * are known (math/elastic.md 11), and a round where they are not.
+ *
+ * Owns its scratch within a call; the descent is the caller's.  It may try
+ * steps, but only the one it returns changes w.
  */
 #include "regress.h"
 #include "vector.h"

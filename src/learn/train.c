@@ -1,5 +1,8 @@
 /* train.c -- steps: a gradient of a batch, from workers or made on this thread,
- * and what becomes of the weights (math/training.md 5 and 6). */
+ * and what becomes of the weights (math/training.md 5 and 6).
+ *
+ * A training borrows the network, the points and the job, and owns velocities,
+ * batches and scratch.  Without a job every step is made on this thread. */
 #include "coded.h"
 #include "training.h"
 #include "watch.h"

@@ -1,4 +1,7 @@
-/* training.h -- what a training is of, for whoever takes its steps. */
+/* training.h -- what a training is of, for whoever takes its steps.
+ *
+ * The training owns what it points to unless it says borrowed.  Steps are
+ * taken by train.c, train_mesh.c or train_sum.c, by one of them at a time. */
 #ifndef KF_TRAINING_H
 #define KF_TRAINING_H
 

@@ -8,6 +8,9 @@
  * OpenBLAS chooses its kernels when it is loaded.  Builds older than the
  * processor fall back to kernels of another age and lose a factor of up to
  * five without a word (OpenBLAS 0.3.21 on Intel server cores since 2021).
+ *
+ * Its state is which library was found, once a process.  It opens no library
+ * that is not loaded already, and changes only the number of threads.
  */
 #define _GNU_SOURCE
 #include "mat.h"

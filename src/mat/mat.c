@@ -1,4 +1,7 @@
-/* mat.c -- checks, parts and products; see mat.h. */
+/* mat.c -- checks, parts and products; see mat.h.
+ *
+ * Parts are views of an operand, padded copies only at its edges, which the
+ * kf_parts own.  CBLAS is called here and nowhere else. */
 #include "mat.h"
 
 #include <cblas.h>

@@ -1,4 +1,7 @@
-/* mat.h -- floor 1: operands cut into parts, and the products of strips. */
+/* mat.h -- floor 1: operands cut into parts, and the products of strips.
+ *
+ * Parts are views of operands that must outlive them.  Nothing above this
+ * floor may call BLAS. */
 #ifndef KF_MAT_H
 #define KF_MAT_H
 

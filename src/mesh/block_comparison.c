@@ -3,7 +3,10 @@
  * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is awaited
  * than determines the matrix, all that come are compared by the parities of the code,
  * velocities as well, with weights that nobody else knows, and those that are wrong
- * are dropped (data/check.h). */
+ * are dropped (data/check.h).
+ *
+ * Owns what it read within a call; the lent blocks are the operand's.  It may
+ * drop a block, but only the node's own counts may exclude a node. */
 #include "host.h"
 
 #include "data/check.h"

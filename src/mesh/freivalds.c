@@ -12,6 +12,9 @@
  * made again: who sent one that differs by more than rounding and decoding may
  * make a difference is corrupt.  No node is told of it: each finds out itself,
  * so nobody can accuse anybody.
+ *
+ * Owns the secret row and its product with A, which may never be sent.  It
+ * makes a product of A alone where others made it wrong.
  */
 #include "host.h"
 

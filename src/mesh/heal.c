@@ -6,7 +6,10 @@
  * the next (math/training.md 8).  Where too few came it asks as many as are missing,
  * and others where these do not answer.  Nobody stops for that: a block comes as it
  * is after some turn, those that come are changed by turns as one's own are, and so
- * is what is made of them. */
+ * is what is made of them.
+ *
+ * Owns the blocks that others lent until its own is made of them.  It asks and
+ * answers by notes, and never waits. */
 #include "host.h"
 
 #include "data/kernel.h"

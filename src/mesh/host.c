@@ -4,6 +4,10 @@
  * One thread.  While it computes it looks at what has come whenever it looks
  * up from its work, so that a node is never silent and never stays at what
  * nobody needs any more.
+ *
+ * Owns the node with all its data from kf_host_new to kf_host_free; the
+ * program, the transport and the matrices are borrowed.  It may decide nothing
+ * that the coordinator of the node decides.
  */
 #include "host.h"
 

@@ -1,5 +1,8 @@
 /* host.h -- the body of a node of a mesh: its vector, its blocks, the pieces
- * of others, and the packets they come in. */
+ * of others, and the packets they come in.
+ *
+ * All is owned by the host and used on its one thread.  Only files of this
+ * folder may read these structs, but for what ports start it with. */
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
 

@@ -14,7 +14,11 @@
  *    16  u64  number of the iterate        40  u32  seat, u32 matrices
  *    24  u64  ... and its line             48  u64  bytes of the vector
  *     then the vector as a VECTOR's body, of each matrix u64 bytes and the block as a
- *     BLOCK's body, and XXH3 of all that, each part seeded by what those before give. */
+ *     BLOCK's body, and XXH3 of all that, each part seeded by what those before give.
+ *
+ * Owns the files in the folder whose names begin with its seat.  A file is
+ * written under another name first, and a damaged one is put aside and never
+ * used. */
 #include "host.h"
 
 #include "io/out.h"

@@ -1,5 +1,9 @@
 /* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
- * them, out and in. */
+ * them, out and in.
+ *
+ * Owns the routes to peers and what is known of each; bodies are buffers, lent
+ * to the transport while they are sent.  Nothing that comes is believed before
+ * the note was checked. */
 #include "host.h"
 
 #define MOST_WAITING 4096

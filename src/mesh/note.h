@@ -18,6 +18,9 @@
  * vector, and where matrices change the lines of the last turns, u64; BLOCK,
  * float64, the block's lanes one below the other, and then its velocity's, if it
  * has one; else none.
+ *
+ * A note is a struct of the caller's; lists that it points to are borrowed
+ * until it is sent, or held by the bytes it was read from.
  */
 #ifndef KF_MESH_NOTE_H
 #define KF_MESH_NOTE_H

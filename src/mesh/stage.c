@@ -1,5 +1,8 @@
 /* stage.c -- the products of a mesh with their data: what is multiplied with
- * what, and what a seat's block makes of it. */
+ * what, and what a seat's block makes of it.
+ *
+ * Owns the blocks, the coded inputs and the outputs of the stages.  A
+ * computation looks up now and then and may be given up. */
 #include "host.h"
 
 #include "code/operation.h"

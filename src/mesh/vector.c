@@ -1,4 +1,7 @@
-/* vector.c -- the vector of a node as bytes: what travels with it. */
+/* vector.c -- the vector of a node as bytes: what travels with it.
+ *
+ * The body is made once and shared by counted references; a vector that is
+ * taken over must have been checked. */
 #include "host.h"
 
 size_t kf_mesh_vector_bytes(const kf_host *h)

@@ -2,6 +2,9 @@
  *
  * Nothing here waits: a send to a rank that is dead or stopped may never end,
  * and every collective call and MPI_Finalize may hang when somebody has died.
+ *
+ * Owns the one table of requests of the process.  Only these functions may
+ * call MPI while a job runs, from one thread.
  */
 #include <mpi.h>
 #include <stdio.h>

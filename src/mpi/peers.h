@@ -9,6 +9,9 @@
  * MPI takes whatever is sent to somebody who does not listen.  So a channel
  * carries at most WINDOW packets that the other side has not taken, and every
  * frame says how many its sender has.
+ *
+ * Peers, channels and frames are the transport's.  All is used on one thread,
+ * which may not wait in MPI.
  */
 #ifndef KF_MPI_PEERS_H
 #define KF_MPI_PEERS_H

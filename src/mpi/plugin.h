@@ -1,4 +1,7 @@
-/* plugin.h -- the border between libkofn and the library for one MPI. */
+/* plugin.h -- the border between libkofn and the library for one MPI.
+ *
+ * Constant tables of functions, one each way; neither side may free what the
+ * other allocated. */
 #ifndef KF_MPI_PLUGIN_H
 #define KF_MPI_PLUGIN_H
 

@@ -2,6 +2,9 @@
  *
  * A receive from a peer that is dead cannot be taken back: its memory is kept
  * until it ends after all, or for ever.
+ *
+ * Owns frames and bodies that are on their way to us.  A body is handed to the
+ * caller whole and once.
  */
 #include <stdio.h>
 

@@ -4,6 +4,10 @@
  * anything: the owner's thread while it waits or sends, and otherwise a thread
  * of the transport's own, the keeper, which takes over when the owner has been
  * away for a moment (loop.c).
+ *
+ * Links, channels and arrivals are the transport's; but for the keeper's few
+ * flags all is read and written with the lock.  Functions of this header that
+ * take the lock say so.
  */
 #ifndef KF_NET_INSIDE_H
 #define KF_NET_INSIDE_H

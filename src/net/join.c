@@ -3,6 +3,9 @@
  * Two nodes of a mesh may connect to each other at once.  The connection that the
  * lesser node made stays: so it lets a greater one in only when none of its own
  * dials can be the same, and otherwise waits a moment.
+ *
+ * Peers are the transport's; called with its lock.  A peer is told to the
+ * owner only after its greeting was accepted.
  */
 #include "inside.h"
 

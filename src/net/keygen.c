@@ -2,6 +2,9 @@
  * itself.
  *
  * A file is there when all of it is, and none is written over.
+ *
+ * Secret keys are in memory while they are made, and wiped.  An existing file
+ * is never written over.
  */
 #define _GNU_SOURCE /* mkostemp */
 #include "keys.h"

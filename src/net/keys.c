@@ -4,6 +4,9 @@
  * A secret key and a certificate are files of their own, in PEM.  Certificates of
  * `keys` are signed by nobody but themselves, and known byte for byte; those of
  * another CA are believed as it says.
+ *
+ * Owns the keys and certificates of a transport, and wipes what is secret when
+ * it frees it.  A key that others may read is refused.
  */
 #include "keys.h"
 

@@ -1,4 +1,7 @@
-/* keys.h -- certificates and secret keys, as files and in memory. */
+/* keys.h -- certificates and secret keys, as files and in memory.
+ *
+ * Keys are the transport's, freed with it and wiped.  No secret key may leave
+ * this file's functions but into OpenSSL. */
 #ifndef KF_NET_KEYS_H
 #define KF_NET_KEYS_H
 

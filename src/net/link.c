@@ -1,5 +1,8 @@
 /* link.c -- one connection: its beginning, its end, and what it does when its
- * descriptor is ready. */
+ * descriptor is ready.
+ *
+ * A link owns its socket, its queues and its TLS state until libuv has let go
+ * of it.  Called with the lock, and never blocks. */
 #define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 

@@ -4,6 +4,9 @@
  * looked at every second: a key comes in once its file is there, and is revoked by
  * taking the file away.  A file that holds no key lists nobody; what cannot be read
  * for another reason, say for want of file descriptors, changes nothing.
+ *
+ * Owns the list of certificates that are let in.  It reads files once a second
+ * at most, and a failure to read changes nothing.
  */
 #include "keys.h"
 

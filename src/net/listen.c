@@ -1,4 +1,7 @@
-/* listen.c -- whom others connect to: strangers come in here, and not too many. */
+/* listen.c -- whom others connect to: strangers come in here, and not too many.
+ *
+ * Owns the listening sockets and the names of Unix sockets, which it removes.
+ * It may accept only as many strangers as are allowed at once. */
 #define _GNU_SOURCE /* accept4 */
 #include "inside.h"
 

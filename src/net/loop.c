@@ -9,6 +9,9 @@
  * is a fraction of the silence that is allowed at most: where this process did not
  * run, because it was stopped, the machine slept or others had the processors, nobody
  * is judged before there was time to hear everybody.
+ *
+ * Owns the loop and the keeper's thread.  Whoever runs the loop holds the
+ * lock, and lets it go before it calls back.
  */
 #define _GNU_SOURCE /* pipe2 */
 #include "inside.h"

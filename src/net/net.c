@@ -1,4 +1,7 @@
-/* net.c -- the transport over TCP and Unix sockets: what it shows of itself. */
+/* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
+ *
+ * Owns the transport from the call that makes it to its close.  The owner's
+ * functions take the lock; none of the files below them does so again. */
 #include "inside.h"
 
 #include <fcntl.h>

@@ -1,5 +1,9 @@
 /* place.c -- addresses: what they mean, who can reach them, and whether they may
- * be taken. */
+ * be taken.
+ *
+ * Owns nothing: a place is a struct of the caller's.  It may block, where a
+ * name of our own is looked up; names of others are looked up by dial.c, which
+ * may not. */
 #define _GNU_SOURCE /* struct ucred */
 #include "inside.h"
 

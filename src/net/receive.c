@@ -1,5 +1,8 @@
 /* receive.c -- what comes over a connection: frames, and bodies straight to where
- * they stay. */
+ * they stay.
+ *
+ * Owns arrivals until the owner takes them; a body is received into the memory
+ * where it stays.  A frame that makes no sense ends the link. */
 #include "inside.h"
 
 #include <errno.h>

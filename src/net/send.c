@@ -1,5 +1,8 @@
 /* send.c -- what goes out over a connection: frames, the most urgent first, and
- * bodies from where they lie. */
+ * bodies from where they lie.
+ *
+ * Owns packets in the queues; bodies are lent and given back when the last
+ * byte is sent or the link is over.  Called with the lock, and never blocks. */
 #include "inside.h"
 
 #include <errno.h>

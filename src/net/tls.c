@@ -6,6 +6,9 @@
  *
  * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
  * public-key operations is done so many times a pass that peers have their turn.
+ *
+ * Its library context is of the process, its state of each link.  It allocates
+ * what OpenSSL needs and may leave no error of its own in the program's queue.
  */
 #include "keys.h"
 

@@ -12,6 +12,9 @@
  * followed again only after twice as long as the time before, so that what it
  * costs grows with the logarithm of the time at most; and who finds himself
  * outside for long proposes himself.
+ *
+ * Members and epoch are the node's.  It may not wait for answers, and enters
+ * no epoch that is lower than the one it is in.
  */
 #include "node.h"
 

@@ -11,6 +11,9 @@
  * Where the evidence of others does not suffice, or does not come, a node goes by
  * its own: it asks everybody.  Where not even all pieces tell whose are wrong the
  * iteration has failed, and nobody goes on from it.
+ *
+ * Evidence is the node's.  It compares nothing itself: CHECK is work for the
+ * host, whose finding comes back as an event.
  */
 #include "node.h"
 

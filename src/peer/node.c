@@ -1,5 +1,8 @@
 /* node.c -- the coordinator of one node of a mesh: its life, what is told
- * where it stands, and which of its parts an event is for. */
+ * where it stands, and which of its parts an event is for.
+ *
+ * Owns the node and all that is in it, from kf_node_new to kf_node_free.  As
+ * the coordinator of rounds it may not wait, look at a clock or see a matrix. */
 #include "node.h"
 
 #include <assert.h>

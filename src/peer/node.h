@@ -1,4 +1,7 @@
-/* node.h -- what the coordinator of one node of a mesh remembers. */
+/* node.h -- what the coordinator of one node of a mesh remembers.
+ *
+ * All is the node's, and pointers that a note shows hold until the next step.
+ * Only files of this folder may read these structs. */
 #ifndef KF_PEER_NODE_H
 #define KF_PEER_NODE_H
 

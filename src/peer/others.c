@@ -3,6 +3,9 @@
  * There is one way to come by an iterate that one did not help to make,
  * whether one has just joined, was stopped for a while, is too slow, or was
  * on the side of a cut that lost: to ask somebody who has it.
+ *
+ * Owns the table of other incarnations, of which there are KF_MOST_LIVES at
+ * most, whoever sends whatever.
  */
 #include "node.h"
 

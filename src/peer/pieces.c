@@ -12,6 +12,9 @@
  * own (distributed), from the first k pieces that come to it: different
  * nodes would have different first k, decode iterates that differ in the last
  * bits, and the code would enlarge the difference with every iteration.
+ *
+ * Owns which pieces are here, not the pieces.  A group that is decided stays
+ * decided within its epoch.
  */
 #include "node.h"
 

@@ -1,4 +1,7 @@
-/* stage.c -- the products that a step is made of, one after the other. */
+/* stage.c -- the products that a step is made of, one after the other.
+ *
+ * Owns plans, codes and caches of the stages, the same for the whole run; the
+ * caller's plans are borrowed. */
 #include "node.h"
 
 #include "code/operation.h"

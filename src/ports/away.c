@@ -15,6 +15,10 @@
  *
  * Blocks are pulled: a worker asks for some rows at a time, and gets them
  * when there is nothing else to do, or nobody got any for a while.
+ *
+ * Owns the table of workers and principals; the transport is the port's and is
+ * closed with it.  Called from the coordinator's thread alone, and waits only
+ * in the transport.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* away.h -- what the coordinator's port over a transport has in hand, shared
- * by away.c (its life), away_send.c and away_receive.c. */
+ * by away.c (its life), away_send.c and away_receive.c.
+ *
+ * Workers, principals and outboxes are the port's.  All is used on the
+ * coordinator's thread. */
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 

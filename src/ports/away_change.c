@@ -3,7 +3,10 @@
  * Both ends count the updates of an operand's block, so that one that has missed
  * any, or has had one twice, is found out, and its worker comes as one that is
  * new.  A worker that does not get done with them is not sent more and more: it
- * is given another number and empty blocks, and what others hold then. */
+ * is given another number and empty blocks, and what others hold then.
+ *
+ * Changes wait in the worker's outbox.  The block at a worker is not known
+ * here, only how often it was changed. */
 #include "away.h"
 
 /* ---- updates ------------------------------------------------------------- */

@@ -1,4 +1,8 @@
-/* away_receive.c -- what comes from workers elsewhere, none of it believed. */
+/* away_receive.c -- what comes from workers elsewhere, none of it believed.
+ *
+ * A body belongs to the packet until it is taken; results go to the buffer
+ * that the task brought.  A packet that nobody asked for is counted and
+ * dropped. */
 #include "away.h"
 
 /* Packets of a worker that nobody asked for: so many are borne at once, and so

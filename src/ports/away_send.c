@@ -1,4 +1,7 @@
-/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks. */
+/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks.
+ *
+ * Owns the inputs that workers were sent and may be asked for again.  It never
+ * waits for a worker: what does not go now stays in the outbox. */
 #include "away.h"
 
 #include "data/kernel.h"

@@ -1,5 +1,7 @@
 /* known.h -- what a simulated worker need not be sent again: inputs, as workers
- * elsewhere remember them (docs/wire.md). */
+ * elsewhere remember them (docs/wire.md).
+ *
+ * Sizes alone are kept, and no bytes. */
 #ifndef KF_PORTS_KNOWN_H
 #define KF_PORTS_KNOWN_H
 

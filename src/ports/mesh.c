@@ -2,6 +2,9 @@
  *
  * One lock for all, held for as long as it takes to link a packet; every end
  * has its own queue and bell.  A peer's number is that of its end.
+ *
+ * Owns the ends, their queues and threads until kofn_mesh_free.  A packet has
+ * one owner, and the lock is not held while anybody computes.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -9,6 +9,9 @@
  * The block outlives the coordinator: one that comes back with the same job
  * asks for the same block, and nothing has to be sent again, not even what had
  * come of a block that was not whole.
+ *
+ * Owns the worker: its block, its tasks and its outbox, on one thread.  It
+ * decides nothing: a task that it cannot do is refused and never guessed.
  */
 #include <errno.h>
 #include <stdio.h>

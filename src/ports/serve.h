@@ -1,6 +1,8 @@
 /* serve.h -- what a worker has in hand, shared by serve.c (its life),
  * serve_block.c (its block), serve_work.c (the operands of its tasks) and
- * serve_own.c (its own way to multiply). */
+ * serve_own.c (its own way to multiply).
+ *
+ * All is the server's, on its one thread.  Only the serve_ files may read it. */
 #ifndef KF_PORTS_SERVE_H
 #define KF_PORTS_SERVE_H
 

@@ -1,5 +1,8 @@
 /* serve_change.c -- a worker's blocks change where they lie: what is told of that
- * is done in the order in which it came, after the tasks that came before. */
+ * is done in the order in which it came, after the tasks that came before.
+ *
+ * Changes the server's own blocks, between tasks and never during one.  A
+ * change that was missed is told, for no block may be wrong in silence. */
 #include "serve.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* serve_work.c -- what a worker's tasks are of: operands that are resident, that
- * are sent, or both. */
+ * are sent, or both.
+ *
+ * Operands that were sent are the task's and dropped with it; the server keeps
+ * inputs that may be named again. */
 #include "serve.h"
 
 #include "data/kernel.h"

@@ -10,8 +10,8 @@
  *
  * On the measured clock the coordinator's own work takes time as well, and
  * workers do not stand still meanwhile: whatever happens is at the time of its
- * entry, which may be before that of the clock.
- */
+ * entry, which may be before that of the clock.  Owns the workers and all that is
+ * on its way; uses no threads. */
 #include <math.h>
 
 #include "known.h"

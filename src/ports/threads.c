@@ -4,6 +4,10 @@
  * handed over by pointer.  Blocks that are plain parts of A are views of it:
  * nothing is copied.  The fault model is real here: a slow worker sleeps, one
  * that leaves ends its thread, a corrupt one changes its result.
+ *
+ * Owns the threads and their mailboxes; a message is owned by whoever holds
+ * it.  Workers may touch their own block and message, and nothing of the
+ * coordinator.
  */
 #include <errno.h>
 #include <pthread.h>

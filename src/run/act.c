@@ -1,5 +1,8 @@
 /* act.c -- what the core has the body do: hand out blocks and work, mix,
- * check, decode, deliver. */
+ * check, decode, deliver.
+ *
+ * Takes actions of the core one after the other; results and buffers are the
+ * product's.  It may not decide: what an action does not say is not done. */
 #include "job.h"
 
 #include "base/clock.h"

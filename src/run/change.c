@@ -1,7 +1,10 @@
 /* change.c -- operands that change where their blocks lie: kofn_update.
  *
  * What a worker adds to its block is the product of two mixtures, of U and of V
- * (src/data/side.c), which it is told. */
+ * (src/data/side.c), which it is told.
+ *
+ * U, V and their mixtures are borrowed or of the call.  An update that cannot
+ * be sent to all breaks the job, for blocks would be of different matrices. */
 #include "job.h"
 
 #include "code/operation.h"

@@ -1,6 +1,9 @@
 /* guard.c -- the body's part in finding wrong results: scales of the operands
  * to measure them by, checks as the core asks for them, and their verdicts on
- * the way back to it. */
+ * the way back to it.
+ *
+ * Owns the verdicts that the core has not had yet, and the norms of operands.
+ * The weights of a check are secret and drawn for it alone. */
 #include "run.h"
 
 #include "code/operation.h"

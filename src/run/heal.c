@@ -8,7 +8,10 @@
  * have not come are written over when they do.
  *
  * Before every product that the caller begins one window is read; as many as there
- * are where nobody can begin without. */
+ * are where nobody can begin without.
+ *
+ * Owns the list of workers to be healed and the window that is being read.  It
+ * begins one window at a time and never waits in between. */
 #include "job.h"
 
 #include <assert.h>

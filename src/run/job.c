@@ -1,4 +1,7 @@
-/* job.c -- a job's life: opened, given its operands, looked at, closed. */
+/* job.c -- a job's life: opened, given its operands, looked at, closed.
+ *
+ * Owns the job and all in it, from kofn_open_all to kofn_close; the port
+ * becomes the job's, operands are borrowed.  Called from one thread. */
 #include "job.h"
 
 #include "code/operation.h"

@@ -1,6 +1,9 @@
 /* job.h -- what the body of the coordinator has in hand, shared by job.c (its
  * life), open.c and put.c (its products), change.c and heal.c (operands that
- * change), loop.c (passes of its loop) and act.c (what the core has it do). */
+ * change), loop.c (passes of its loop) and act.c (what the core has it do).
+ *
+ * The job owns everything here but operands, outputs and plans, which are
+ * borrowed.  All is used on the thread of the job's owner. */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 

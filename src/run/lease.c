@@ -4,6 +4,9 @@
  * (core/late.c): after the lease and many times what half of the others took,
  * and after many leases while there is no such half.  What it waits for us and
  * what a block of that size may take do not count; the port knows both.
+ *
+ * Times are the job's.  It looks at real time, for a block is made by real
+ * work, and gives up workers only by an event to the core.
  */
 #include "job.h"
 

@@ -1,6 +1,9 @@
 /* loop.c -- one loop over any port: a message becomes an event, the event a
  * step of the core, the step actions.  Small numbers are decided in the core;
- * matrices are handled here and only here. */
+ * matrices are handled here and only here.
+ *
+ * Owns a message from the port until it is handed on or dropped.  It is the
+ * only place that waits for a port. */
 #include "job.h"
 
 /* ---- one pass of the loop ------------------------------------------------ */

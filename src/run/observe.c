@@ -1,4 +1,7 @@
-/* observe.c -- what became of tasks, and telling those who watch. */
+/* observe.c -- what became of tasks, and telling those who watch.
+ *
+ * The fates of tasks are in their slots.  Observers are called in turn and may
+ * not change anything. */
 #include "job.h"
 
 /* ---- tasks --------------------------------------------------------------- */

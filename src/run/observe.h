@@ -3,7 +3,9 @@
  *
  * They see and do not touch: what fails in them is told by kofn_finish and
  * harms no round.  Without any of them a job does nothing for it but remember
- * when tasks were sent and came. */
+ * when tasks were sent and came.
+ *
+ * What a moment points to is the job's and holds during the call. */
 #ifndef KF_OBSERVE_H
 #define KF_OBSERVE_H
 

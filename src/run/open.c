@@ -1,4 +1,7 @@
-/* open.c -- a product is checked and opened: it has its input, and a plan. */
+/* open.c -- a product is checked and opened: it has its input, and a plan.
+ *
+ * A product is the job's, taken from those that are idle or made.  Everything
+ * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
 #include "code/operation.h"

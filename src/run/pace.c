@@ -22,6 +22,9 @@
  *
  * Tasks of a product wait behind those of older ones: a worker keeps the values
  * of one product, and would have to compute them again.
+ *
+ * Owns who waits for its turn.  It holds tasks back, but neither drops nor
+ * makes any: the core's count of tasks stays true.
  */
 #include "job.h"
 

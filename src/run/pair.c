@@ -4,6 +4,9 @@
  * and forgotten when nobody is asked for them again.  What is over is decoded
  * when the coordinator has nothing else to do, while workers are at the next
  * round; in slices, so that what comes meanwhile is not kept waiting.
+ *
+ * Blocks and messages are the product's while workers may be asked for them.
+ * Decoding is done in slices, and messages are taken in between.
  */
 #include "job.h"
 

@@ -4,6 +4,9 @@
  * there has a block, and are with the workers together: the oldest first, and
  * the next where workers have nothing more to do for it.  A round is a product
  * that is put and then taken.
+ *
+ * Products are the job's; outputs are the caller's and borrowed until the
+ * product is taken.  A product that failed is told once, when it is taken.
  */
 #include "job.h"
 

@@ -6,6 +6,9 @@
  * Who had not by the end of the round never answers: infinity.  Who was asked
  * for nothing is as usual, and so are all where nobody came to an end.  It is
  * kept until the end, eight bytes a worker and a round.
+ *
+ * Owns the table until the job is closed, when it is written.  It may not
+ * change the job.
  */
 #include "job.h"
 

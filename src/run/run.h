@@ -1,4 +1,7 @@
-/* run.h -- floor 5: the body of the coordinator. */
+/* run.h -- floor 5: the body of the coordinator.
+ *
+ * Guards, journals and norms are the job's, each freed by the function beside
+ * the one that made it. */
 #ifndef KF_RUN_H
 #define KF_RUN_H
 

@@ -7,7 +7,10 @@
  * things apart: who has a right block and answered wrongly once, and who has a
  * wrong one and would go on.  The latter is handed another, as a joiner is.  Either
  * counts against it, and who is wrong more often than chance makes the others gets
- * no more work (src/base/blame.h). */
+ * no more work (src/base/blame.h).
+ *
+ * Owns what is known against each worker and the window that is read.  It may
+ * not exclude anybody: it tells the core what it found. */
 #include "job.h"
 
 void kf_scrub_free(kofn_job *j)

@@ -13,6 +13,9 @@
  *
  * Slices are written as rounds end and nothing of them is kept, so that a long
  * run needs memory only for its workers.  The file has its name at the end.
+ *
+ * Owns the file and the lines that are not written yet.  It may not change the
+ * job, and a failure is told by kofn_finish.
  */
 #include "job.h"
 

@@ -12,6 +12,9 @@
  * time of the slowest; intervals of these lengths are laid around the circle
  * of strips one after the other, and since none is longer than the circle and
  * they go round it exactly k times, each strip has k different workers.
+ *
+ * Owns nothing: shares go into the caller's deals.  It is asked anew whenever
+ * the live set changes, and remembers nothing.
  */
 #include <kofn/scheme.h>
 

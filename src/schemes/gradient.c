@@ -9,6 +9,9 @@
  *
  * The constructions of the papers are there; the default is one that stays
  * accurate (gradient_dual.c, docs/gradients.md).
+ *
+ * Its state is the layout's, freed with it.  It knows nothing of who is slow:
+ * any seats may be missing.
  */
 #include "gradient.h"
 

@@ -6,6 +6,9 @@
  * each: complex numbers or quaternions made of neighbouring segments, which
  * cost no traffic.  All matrices below are real; an entry stands for a field x
  * field block.
+ *
+ * A kf_gradient is the state of a layout and owns its duals; all are constant
+ * once the layout is made, so that any thread may ask for rows.
  */
 #ifndef KF_GRADIENT_H
 #define KF_GRADIENT_H

@@ -13,6 +13,9 @@
  *
  * The combinations are made orthonormal over the answers, so that all these
  * equations carry the same rounding, and v is their least-squares solution.
+ *
+ * A dual owns its matrices, freed by kf_dual_free; scratch is of the call.  It
+ * solves no system larger than d or the missing seats.
  */
 #include "gradient.h"
 

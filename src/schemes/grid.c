@@ -13,6 +13,9 @@
  * coded row of blocks answers A B and says nothing in B A, where it would take
  * another input for each of the rows that it mixes; its input is zero there, and
  * so is what it answers.  Coded columns the other way round.
+ *
+ * Its codes are the layout's.  Answers that are zero by construction may not
+ * be counted as agreeing with others.
  */
 #include "systematic.h"
 

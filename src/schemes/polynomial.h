@@ -1,6 +1,9 @@
 /* polynomial.h -- the shape of a polynomial code: between polynomial.c, which
  * settles it, and points.c, which makes the rows of a seat from it; and the
- * rows of codes in which nothing is summed. */
+ * rows of codes in which nothing is summed.
+ *
+ * Shapes are values, and owned by nobody; nothing in a shape may depend on a
+ * seat. */
 #ifndef KF_POLYNOMIAL_H
 #define KF_POLYNOMIAL_H
 

@@ -15,6 +15,9 @@
  * (bursty).  docs/math/sequential.md has the statements and their proofs.
  *
  * Rows are those of polynomial.c: any K of them decode, the first K are plain.
+ *
+ * Its state is the layout's and holds no history: the past is handed in by
+ * whoever asks.
  */
 #include "polynomial.h"
 

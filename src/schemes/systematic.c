@@ -1,4 +1,6 @@
-/* systematic.c -- real codes of any k of n that keep what they code as it is. */
+/* systematic.c -- real codes of any k of n that keep what they code as it is.
+ *
+ * Owns nothing; rows go into the caller's memory. */
 #include "systematic.h"
 
 #include <math.h>

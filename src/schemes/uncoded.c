@@ -1,5 +1,7 @@
 /* uncoded.c -- each row band, or part of a sum, once, one worker each; all
- * must answer. */
+ * must answer.
+ *
+ * Owns nothing: rows are unit vectors.  The scheme to copy for a new one. */
 #include <kofn/scheme.h>
 
 static const kofn_param params[] = {

@@ -3,6 +3,9 @@
  * A worker gets the block specification first.  One that can read the operand itself makes
  * its block from that, and only these coefficients have travelled; the others
  * ask for the block's numbers piece by piece.
+ *
+ * Bytes are the caller's, freed by kf_bytes_free.  Nothing that is read is
+ * believed: every size is checked before memory is asked for.
  */
 #include "wire.h"
 

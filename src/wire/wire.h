@@ -4,6 +4,9 @@
  * little-endian whatever the machine is.  Both head and body carry a
  * checksum: they are meant for faults, not for enemies, whom the transport
  * keeps out.
+ *
+ * Heads are values; bodies are the caller's.  Nothing that is read here may be
+ * used before it was checked.
  */
 #ifndef KF_WIRE_H
 #define KF_WIRE_H
