@@ -64,6 +64,9 @@ static double weight_of(const kf_seat *seat, size_t lane, size_t inner)
     return sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
 }
 
+/* Sorts the rows of the survivors into those that hold a symbol plainly and
+ * the others, and numbers the symbols that no row holds.  Weights are the
+ * rounding that each result carries. */
 static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                              size_t n)
 {
@@ -459,6 +462,9 @@ static kofn_status solve(kofn_decoder *d, kf_sift *s, const kf_code *c,
     return kf_solve_unknown(s, &d->D, &d->condition, off);
 }
 
+/* Makes the decoder by the scheme's own formula where it has one, else by
+ * solving for it.  Either way D G is compared with W, and what is too far off
+ * is refused. */
 static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;

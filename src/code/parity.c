@@ -50,6 +50,9 @@ static void sieve_free(sieve *s)
 
 /* ---- known, unknown, and the rest ---------------------------------------- */
 
+/* Sorts the rows of the results, as sift_rows of decoder.c does: the first
+ * that holds a symbol plainly makes it known, all others are used for
+ * parities. */
 static kofn_status sift(sieve *s, kf_code *c, const uint32_t *seats, size_t n)
 {
     const kofn_layout *L = &c->plan->layout;

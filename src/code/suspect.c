@@ -604,6 +604,8 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *level)
     return hear_accused(s);
 }
 
+/* Judges one cell in three steps: results out of range, the norm of the
+ * syndromes, and only if that is too large the search for who is wrong. */
 static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
                            double *level)
 {

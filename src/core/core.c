@@ -132,6 +132,8 @@ static kofn_status alarm(kofn_core *c)
     return c->stream.on ? kf_stream_rang(c) : KOFN_OK;
 }
 
+/* Applies one event, which leaves marks and does not act on them.  An event of
+ * an unknown type is counted and dropped, as one that makes no sense is. */
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {

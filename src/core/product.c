@@ -310,6 +310,8 @@ double kf_product_done(const kf_product *p)
 
 /* ---- what must hold ------------------------------------------------------ */
 
+/* Recounts the tasks in hand of one cell and looks whether its rows differ.
+ * Slow: for kf_product_wrong alone. */
 static const char *check_cell(const kf_product *p, size_t group,
                               const kf_cell *cell)
 {

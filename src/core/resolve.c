@@ -154,6 +154,8 @@ size_t kf_workers_needed(const kf_product *p)
                                   : kf_ceil_div(answers, L->submessages);
 }
 
+/* Ends the round for want of workers, and says how many there are, how many
+ * are needed, and who was given up. */
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);

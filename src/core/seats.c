@@ -39,6 +39,9 @@ bool kf_core_crowded(const kofn_core *c, uint32_t worker)
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);
 }
 
+/* Gives the worker a seat and has its block stored, or lets it stand by.  The
+ * rows of the seat are made before the seat is taken, so that a failure leaves
+ * no trace. */
 static kofn_status assign_seat(kofn_core *c, uint32_t worker)
 {
     kf_fleet *f = &c->fleet;

@@ -54,6 +54,8 @@ static size_t holder_of(const kofn_core *c, const kf_product *p,
     return seat < c->fleet.seats ? place_of(c, c->fleet.seat[seat], n) : n;
 }
 
+/* Bars the members whose seat has answered for this cell or will, and those
+ * located where results disagreed; marks those that are late with a task. */
 static void bar_seats(const kofn_core *c, const kf_round *r, size_t group,
                       const kf_cell *cell, member *m, size_t n)
 {
@@ -113,6 +115,9 @@ static size_t least_loaded(const member *m, size_t n, bool late)
     return best;
 }
 
+/* Gives the missing results of each short cell to the least loaded members
+ * that may answer; neighbouring cells of one member are asked for as one
+ * run. */
 static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
                               member *m, size_t n)
 {

@@ -198,6 +198,8 @@ static kofn_status scale_rows(sketch *s)
     return KOFN_OK;
 }
 
+/* Sums every result up in BUCKETS numbers with random weights, the same for
+ * all results, tile by tile, so that each result is read once. */
 static kofn_status make_sketch(sketch *s, const kf_check *c)
 {
     const kofn_matrix *first = c->source[0].result;
@@ -360,6 +362,8 @@ double kf_check_least_floor(const kf_check *c)
            dilution(length);
 }
 
+/* Has the sketches judged: first only whether they agree, and only if they do
+ * not, who is wrong.  The first is nearly always all. */
 static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
                          double *unseen)
 {

@@ -202,6 +202,8 @@ static bool row_by_row(const decoding *j, size_t lo, size_t hi)
     return whole;
 }
 
+/* Makes the mixed wants of one strip, run by run of D's rows, straight into
+ * the output. */
 static void mix_row(const decoding *j, size_t strip)
 {
     const kofn_decoder *d = j->d;
@@ -228,6 +230,9 @@ static void mix_row(const decoding *j, size_t strip)
     }
 }
 
+/* Makes all mixed wants of strips [lo, hi) in one call of the engine, straight
+ * into the output where a want's rows are whole there, else by way of
+ * scratch. */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
     const kofn_decoder *d = j->d;

@@ -190,6 +190,8 @@ static kofn_status settle_column(inquiry *q, const kf_line *s, double error)
     return settle(q, s, true, !(norm <= s->most + error));
 }
 
+/* Settles each suspected column: what was found in rows is taken out of its
+ * sums first, and only what is left accuses it. */
 static kofn_status settle_columns(inquiry *q)
 {
     size_t count = q->v.cols.count, *suspect = kf_new(q->f.p, sizeof *suspect);
@@ -232,6 +234,8 @@ static size_t list(const bool *bad, size_t n, size_t **out)
     return count;
 }
 
+/* Writes the findings, whose list of entries they take over, and the message.
+ * Lines that hold a wrong entry are told as wrong too. */
 static kofn_status tell(inquiry *q, kofn_findings *found)
 {
     for (size_t e = 0; e < q->r.count; e++) {

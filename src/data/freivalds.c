@@ -152,6 +152,8 @@ static void add_sparse_row(kf_freivalds *v, size_t i, kf_scale s,
     }
 }
 
+/* Sums up the rows of A, each divided by its norm, with the random weights; a
+ * strip of A is in memory at a time. */
 static void know_A(kf_freivalds *v)
 {
     const kf_factors *f = v->f;

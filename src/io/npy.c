@@ -169,6 +169,8 @@ static kofn_status take_bool(header *h, bool *value)
         (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end));
 }
 
+/* Reads the shape, a tuple of Python.  More than two sizes are counted and
+ * refused later, where the message can say so. */
 static kofn_status take_shape(header *h)
 {
     char shown[KF_SHOWN];

@@ -230,6 +230,8 @@ static kf_scan scan_word(const char *p, const char *end, const char **next)
     return KF_WORD;
 }
 
+/* Reads one number.  Up to DIGITS digits and a power within EXACT are
+ * converted here, correctly rounded; all others are left to strtod. */
 static inline kf_scan scan(const char *p, const char *end, const char **next,
                            bool fortran, double *value)
 {

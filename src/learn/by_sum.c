@@ -173,6 +173,8 @@ static double outnumbered(const kf_descent *d, double what)
     return there > 0 ? all / there : 1;
 }
 
+/* Asks for the sum of the gradients, and F with it.  Where the round shows that the
+ * scheme remembers gradients it is done again, with the offset. */
 static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {

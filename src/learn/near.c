@@ -120,6 +120,8 @@ static double conclude(const probe *b, size_t n, double gradient)
     return reach(b, n);
 }
 
+/* Runs conjugate gradients until the distance is known to be too long, or
+ * within reach; a few steps are mostly enough (math/regression.md 17). */
 static kofn_status look(probe *b, size_t n, double *distance)
 {
     double gradient;

@@ -500,6 +500,8 @@ static void add_up(kofn_report *all, kofn_report *sum)
     *sum = (kofn_report){0};
 }
 
+/* Takes steps until the descent has converged or may take no more.  A step
+ * that failed does not count, but the rounds it took do. */
 static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;

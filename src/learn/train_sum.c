@@ -97,6 +97,8 @@ static kofn_status odd(const char *what, double x)
                    what, x);
 }
 
+/* Reads the network's shape from the round's input.  It came over the wire, so
+ * every number is checked to be a count within its range. */
 static kofn_status take_shape(question *q, const double *in)
 {
     static const char *const what[] = {"activation", "activation", "cost",

@@ -108,6 +108,8 @@ kofn_status kf_comparison_weights(kf_host *h, kf_check *c)
     return KOFN_OK;
 }
 
+/* Fills in the check of one group: the pieces, the norms they are measured by,
+ * and the weights that only this node knows. */
 static kofn_status make_check(kf_host *h, const kf_node_task *t,
                               const kf_source *source, kf_check *c)
 {

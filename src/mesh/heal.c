@@ -330,6 +330,8 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         m->seat[i] = m->lent[i]->seat;
 }
 
+/* Mixes the lent blocks, or their velocities, into the lanes of ours with the
+ * coefficients that were solved for. */
 static kofn_status mix_half(making *m, bool velocity, kf_buffer *all)
 {
     const kf_extent e = kf_extent_of(m->of->plan);

@@ -267,6 +267,8 @@ static kofn_status damaged(const char *path)
                    path);
 }
 
+/* Reads a file into a buffer.  Its length is checked before memory is asked
+ * for; a file that ends early is damaged. */
 static kofn_status read_whole(const char *path, kf_buffer **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -316,6 +318,9 @@ typedef struct places {
     size_t vector, *block, *bytes;
 } places;
 
+/* Finds the places of the vector and the blocks in a kept file.  False where
+ * any size, mark or checksum is not what it must be: the file is damaged
+ * then. */
 static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
                         places *p)
 {

@@ -472,6 +472,8 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
     return st;
 }
 
+/* Takes a note of a peer that speaks for its incarnation; notes that are for
+ * the host are handled here, the others go to the coordinator of the node. */
 static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
                                 kf_buffer *body)
 {

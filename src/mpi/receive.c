@@ -233,6 +233,8 @@ static void acknowledge(channel *l, uint32_t by_now)
         l->acked = by_now;
 }
 
+/* Takes a frame that is well formed: what the other side has taken of ours
+ * first, then what the frame says. */
 static kofn_status understand(channel *l, const frame *f)
 {
     peer *q = l->peer;
@@ -273,6 +275,8 @@ static void disown(peer *q)
         kf_mpi_post(&q->channel[l], BROKEN, NULL, 0, NULL);
 }
 
+/* MPI has received a frame of a channel, or could not.  A frame that makes no
+ * sense is dropped and counted; the channel listens again. */
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     channel *l = (channel *)op;

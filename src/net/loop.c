@@ -49,6 +49,9 @@ static void look_after_peer(kf_link *l)
         kf_net_send_word(l, KF_BEAT);
 }
 
+/* Ends a link that has been in its stage for too long: a dial, a stranger that
+ * does not get done, a peer that is silent, a last word that does not go
+ * out. */
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -171,6 +174,9 @@ static bool nothing_left(const kf_transport *t)
     return true;
 }
 
+/* Waits on the owner's thread until a packet is here, time is up or the
+ * transport is of no use any more.  The lock is held, and let go while the
+ * loop sleeps. */
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
     for (bool first = true;; first = false) {
@@ -253,6 +259,8 @@ static void nap(kf_transport *t)
     pthread_mutex_lock(&t->lock);
 }
 
+/* The keeper's thread: it runs the loop while the owner is away, naps while
+ * the owner comes and goes, and sleeps while the owner stays. */
 static void *keep(void *ud)
 {
     kf_transport *t = ud;

@@ -257,6 +257,9 @@ static kofn_status list_members(kf_node *n, kf_member *m, size_t *count,
     return KOFN_OK;
 }
 
+/* Enters an epoch of its own with the members it knows and tells all live
+ * nodes.  The number exceeds all that are known, so it ends every epoch that
+ * it knows of. */
 static kofn_status propose(kf_node *n, bool stalled)
 {
     kf_member *m = kf_new(n->members + n->others + 1, sizeof *m);
@@ -368,6 +371,9 @@ static bool overdue(kf_node *n)
     return kf_due(n, since, wait_in_line(n, first));
 }
 
+/* Proposes itself where the leader is gone, or is there and decides nothing
+ * although all is ready.  Nodes wait in line by rank, so that mostly one
+ * proposes. */
 static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);

@@ -231,6 +231,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     return KOFN_OK;
 }
 
+/* Numbers beyond FARTHEST are refused: one hostile note could exhaust them. */
 static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
 {
     kf_other *o;
@@ -310,6 +311,7 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
            kf_piece_wanted(n, t->group);
 }
 
+/* The host has done a task: in vain, if the iterate or the epoch has changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;

@@ -257,6 +257,8 @@ static void dismiss(port *p)
     }
 }
 
+/* Dismisses the workers, closes the transport and frees all that the port
+ * owns.  Messages that were not taken are dropped. */
 static void port_close(kofn_port *base)
 {
     port *p = (port *)base;

@@ -59,6 +59,8 @@ static bool too_far_behind(const worker *w, size_t bytes)
            bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
 }
 
+/* Sends a change to a worker.  One that is too far behind is given new blocks
+ * instead, since its line of updates would only grow. */
 static kofn_status send_update(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -131,6 +133,8 @@ static kofn_status pack_strips(const kf_block *b, kf_buffer **out)
     return KOFN_OK;
 }
 
+/* Sends strips of a block that is being healed, or, without a block, that all
+ * have come.  They are as of the number of updates told so far. */
 static kofn_status send_strips(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];

@@ -281,6 +281,9 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
+/* Takes the result of a task that the worker has.  The room for it was made
+ * when the task was sent; what does not fit is answered as a failure, and a
+ * body that is damaged ends the connection. */
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -364,6 +367,8 @@ static void tell_why(port *p, uint32_t id, const kf_head *h,
                  *name ? ")" : "", words);
 }
 
+/* Handles a packet of a worker that is known.  What makes no sense, or comes
+ * twice, is a strike against it. */
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {

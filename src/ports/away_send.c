@@ -234,6 +234,9 @@ static kf_head work_head(const port *p, const kf_msg *m)
                      .out_cols = out->cols};
 }
 
+/* Sends a task with the input it needs: both operands of a stream, the strips
+ * of an adjoint code, or, if the worker does not remember it, an input that is
+ * sent once.  A worker remembers the last two inputs. */
 static kofn_status post_work(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -335,6 +338,8 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
     return KOFN_OK;
 }
 
+/* Sends the specification of a block, whose digest is the block's name.  The
+ * time at which the worker is late with it is set from the block's size. */
 static kofn_status send_block(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -549,6 +554,8 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     return KOFN_OK;
 }
 
+/* Answers a request for rows of a block.  A worker that asks for more than its
+ * block comes to, with some to spare, is struck. */
 static kofn_status post_piece(port *p, uint32_t id, const need *n)
 {
     worker *w = p->worker[id];

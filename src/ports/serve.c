@@ -295,6 +295,8 @@ static void stage(server *s, const kf_head *h)
         s->t->dropped++;
 }
 
+/* Has a packet of the coordinator handled by its kind.  Before the welcome,
+ * and of another job, nothing but a greeting counts. */
 static void dispatch(server *s, const kf_head *h, kofn_packet *k)
 {
     if (h->type == KF_WIRE_REFUSED)

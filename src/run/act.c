@@ -371,6 +371,8 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 
 /* ---- the end of a product ------------------------------------------------ */
 
+/* Copies what the report points to, since the core's tables go on changing; of
+ * a sum the weights of its parts as well. */
 static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
                                const kf_core_view *v)
 {

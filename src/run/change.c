@@ -66,6 +66,8 @@ static kofn_status tell_all(telling *t)
     return KOFN_OK;
 }
 
+/* Mixes U and V for the blocks and has all workers told.  If some were told
+ * and others not, blocks are of different matrices and the job is broken. */
 static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_change *change, const kofn_matrix *U,
                         const kofn_matrix *V)

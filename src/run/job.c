@@ -97,6 +97,8 @@ static kofn_status check_audit(const kofn_job *j)
     return KOFN_OK;
 }
 
+/* Makes the parts of the job with the options checked: the guard, the core,
+ * the journal and the observers. */
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                               size_t operands)
 {

@@ -71,6 +71,9 @@ static void file_result(kofn_job *j, kf_msg *m)
     }
 }
 
+/* Turns a message of the port into the event of the core that it stands for,
+ * after what it carries was filed.  Only hellos of workers that will get a
+ * seat are counted towards those waited for at the start. */
 static kofn_status handle(kofn_job *j, kf_msg *m)
 {
     kofn_event ev = {.worker = m->worker,
@@ -197,6 +200,8 @@ kofn_status kf_job_poll(kofn_job *j)
 
 /* ---- events files -------------------------------------------------------- */
 
+/* Has one line of the events file happen at the port.  A leaving or a joining
+ * is told to the core at once, since nobody says goodbye or hello. */
 static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
 {
     kofn_port *p = j->port;

@@ -17,6 +17,8 @@
 
 /* ---- putting ------------------------------------------------------------- */
 
+/* Refuses operands of a stream's product that do not fit each other, the
+ * output or the plan's type. */
 static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
                               const kofn_matrix *Y, const kofn_matrix *out)
 {

@@ -82,6 +82,9 @@ static kofn_status deal_equally(size_t k, size_t n, size_t span,
     return st;
 }
 
+/* Deals shares in proportion to speeds, whole strips of them, laid round the
+ * circle one after the other.  No share exceeds the block, so each strip has k
+ * different workers. */
 static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
                                  size_t span, kofn_deals *out)
 {

@@ -214,6 +214,8 @@ static void choose_cut(const kofn_layout *L)
     settle(L, "p", p);
 }
 
+/* Lays out dip: any lambda workers can give all K answers in the round in which a
+ * product is due, so a round has T + ceil(K / lambda) slots. */
 static kofn_status dip_layout(kofn_layout *L)
 {
     size_t P = kofn_arg_workers(L), lambda, due;

@@ -365,6 +365,9 @@ static kofn_status read_empty(reader *r, kf_block_spec *out)
     return r->broken ? malformed(r) : make_lanes(r, b, full);
 }
 
+/* Reads the specification of a dense block.  Nothing is believed: each size is
+ * bounded and paid for from what the peer may spend before memory is asked
+ * for. */
 static kofn_status read_dense(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
@@ -491,6 +494,8 @@ static kofn_status make_rows(reader *r, kf_block_spec *out, kf_subset *s)
     return KOFN_OK;
 }
 
+/* Reads the specification of a share of a sum.  All products of sizes are
+ * formed with overflow checked, and coefficients must be finite. */
 static kofn_status read_sum(reader *r, kf_block_spec *out,
                             const kofn_serve_options *opt)
 {
