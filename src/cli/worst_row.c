@@ -1,7 +1,7 @@
 /* worst_row.c -- how exact a product is row by row.
  *
- * Owns what it needs while it computes.  The product is made again here
- * without the workers, so this is for --verify alone. */
+ * Owns its scratch within a call.  It compares with a product made without the
+ * workers, so it is for --verify alone. */
 #include "cli.h"
 
 #include <math.h>

@@ -19,8 +19,9 @@
  * float64, the block's lanes one below the other, and then its velocity's, if it
  * has one; else none.
  *
- * A note is a struct of the caller's; lists that it points to are borrowed
- * until it is sent, or held by the bytes it was read from.
+ * A note is a struct of the caller's.  Lists that it points to are borrowed
+ * until it is sent; those of a note that was read are in *room, which the
+ * caller frees.
  */
 #ifndef KF_MESH_NOTE_H
 #define KF_MESH_NOTE_H

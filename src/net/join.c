@@ -4,8 +4,8 @@
  * lesser node made stays: so it lets a greater one in only when none of its own
  * dials can be the same, and otherwise waits a moment.
  *
- * Peers are the transport's; called with its lock.  A peer is told to the
- * owner only after its greeting was accepted.
+ * Peers are the transport's; all but kf_join_forget is called with its lock.
+ * A peer is told to the owner only after its greeting was accepted.
  */
 #include "inside.h"
 

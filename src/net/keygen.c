@@ -3,8 +3,8 @@
  *
  * A file is there when all of it is, and none is written over.
  *
- * Secret keys are in memory while they are made, and wiped.  An existing file
- * is never written over.
+ * A secret key is in memory only until it is written, and that memory is
+ * wiped.  An existing file is never written over.
  */
 #define _GNU_SOURCE /* mkostemp */
 #include "keys.h"

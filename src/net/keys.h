@@ -1,7 +1,7 @@
 /* keys.h -- certificates and secret keys, as files and in memory.
  *
- * Keys are the transport's, freed with it and wiped.  No secret key may leave
- * this file's functions but into OpenSSL. */
+ * Keys are the transport's and freed with it.  The text of a secret key is
+ * wiped as soon as OpenSSL has it. */
 #ifndef KF_NET_KEYS_H
 #define KF_NET_KEYS_H
 

@@ -1,7 +1,8 @@
 /* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
  *
- * Owns the transport from the call that makes it to its close.  The owner's
- * functions take the lock; none of the files below them does so again. */
+ * Owns the transport from the call that makes it to its close.  Functions that
+ * the owner calls take the lock, here and in the other files; what they call
+ * inside has it. */
 #include "inside.h"
 
 #include <fcntl.h>

@@ -2,7 +2,8 @@
  * they stay.
  *
  * Owns arrivals until the owner takes them; a body is received into the memory
- * where it stays.  A frame that makes no sense ends the link. */
+ * where it stays.  A frame that makes no sense ends the link.  Called with the
+ * lock, but for what the owner calls. */
 #include "inside.h"
 
 #include <errno.h>

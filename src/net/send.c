@@ -2,7 +2,7 @@
  * bodies from where they lie.
  *
  * Owns packets in the queues; bodies are lent and given back when the last
- * byte is sent or the link is over.  Called with the lock, and never blocks. */
+ * byte is sent or the link is over.  Never blocks. */
 #include "inside.h"
 
 #include <errno.h>

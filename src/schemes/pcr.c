@@ -25,8 +25,8 @@
  * those of any c or more seats that stand evenly round the circle, as the mean
  * over them is the mean over the circle.
  *
- * Its state is the layout's.  Rows depend on the seat alone, so that joiners
- * get rows of their own.
+ * Keeps no state.  Rows depend on the seat alone, so that joiners get rows of
+ * their own.
  */
 #include "polynomial.h"
 

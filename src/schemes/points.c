@@ -22,8 +22,8 @@
  * Where nothing is summed the symbols are the products of parts themselves and
  * G is the outer product of the rows of both operands.
  *
- * Owns nothing but tables in the layout of the scheme that calls it.  Angles
- * are integers until the last, or digits would be lost.
+ * Keeps no state.  Angles are integers until the last, or digits would be
+ * lost.
  */
 #include "gcd.h"
 #include "polynomial.h"

@@ -23,8 +23,8 @@
  * (the Khatri-Rao product of two codes; Subramaniam, Heidarzadeh, Narayanan,
  * "Random Khatri-Rao-product codes", 2019, with reals).
  *
- * Its tables are the layout's.  What is cut and how is settled here once, and
- * no row may change it.
+ * Keeps no state.  What is cut and how is settled here once, and no row may
+ * change it.
  */
 #include "polynomial.h"
 

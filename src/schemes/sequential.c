@@ -16,8 +16,7 @@
  *
  * Rows are those of polynomial.c: any K of them decode, the first K are plain.
  *
- * Its state is the layout's and holds no history: the past is handed in by
- * whoever asks.
+ * Keeps no state and no history: the past is handed in by whoever asks.
  */
 #include "polynomial.h"
 
