@@ -71,8 +71,8 @@ typedef enum kofn_status {
 /* The status in words. */
 KOFN_API const char *kofn_strerror(kofn_status st);
 
-/* What the calling thread's last failed call had to say, with the offending
- * value.  Valid until that thread's next failure; "" when there was none. */
+/* The message of the calling thread's last failed call, with the offending
+ * value.  Valid until that thread's next failure; "" when no call has failed. */
 KOFN_API const char *kofn_errmsg(void);
 /* Has kofn_errmsg say so in this thread, and returns st: for a function of the
  * user's that workers call and that fails, `return kofn_say(KOFN_INVAL, words)`.
@@ -255,8 +255,9 @@ typedef struct kofn_faults {
  * what *w holds. */
 KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
 
-/* Who is slow in which round: rounds x workers factors for
- * kofn_faults.pattern, 1 or `factor`.  `text` is one of
+/* Makes a pattern of slowness, rounds x workers factors for
+ * kofn_faults.pattern: 1, or `factor` where a worker is slow in a round.  `text`
+ * is one of
  *
  *     iid:p=P                  each by itself, anew in every round
  *     fritchman:a=A,b=B,M=M    each by itself: good, with chance A the first
@@ -294,14 +295,14 @@ KOFN_API void kofn_port_close(kofn_port *port);
 
 typedef struct kofn_job kofn_job;
 
-/* What becomes of work in hand when the live set changes. */
+/* Treatment of work in hand when the live set changes. */
 typedef enum kofn_in_flight {
     KOFN_IN_FLIGHT_LEDGER, /* every strip that has come is kept */
     KOFN_IN_FLIGHT_KEEP,   /* strips that are decoded are kept  */
     KOFN_IN_FLIGHT_ABORT   /* the round begins again            */
 } kofn_in_flight;
 
-/* What is done with fewer live workers than the threshold. */
+/* Behaviour when fewer workers are live than the threshold. */
 typedef enum kofn_below {
     KOFN_BELOW_REFUSE, /* fail with KOFN_TOOFEW                              */
     KOFN_BELOW_PAUSE,  /* wait for joiners, up to `patience`                 */
@@ -309,9 +310,9 @@ typedef enum kofn_below {
                           elsewhere, as KOFN_PARTIAL                         */
 } kofn_below;
 
-/* What is done about results that are wrong without saying so: DETECT finds
- * that there are some, from k + 1 results or more; the other modes find whose
- * they are.  What is promised, and where it ends: docs/errors.md. */
+/* Treatment of results that are wrong without saying so: DETECT finds that some
+ * are wrong, from k + 1 results or more; the other modes find whose they are.
+ * docs/errors.md says what is promised, and where it ends. */
 typedef enum kofn_errors {
     KOFN_ERRORS_NONE,
     KOFN_ERRORS_DETECT,       /* KOFN_CORRUPT when results disagree          */
@@ -388,9 +389,10 @@ typedef enum kofn_worker_state {
     KOFN_WORKER_STATES /* so many there are                             */
 } kofn_worker_state;
 
-/* One product, or all since kofn_open for kofn_job_totals.  What is of no product
- * (workers that come and go, blocks) is told of the one that is taken next; where
- * products overlap, each tells of all the time that it was open. */
+/* The account of one product, or for kofn_job_totals of all since kofn_open.
+ * Events of no product (workers that come and go, blocks) are told with the
+ * product that is taken next; where products overlap, each report counts all
+ * the time that its product was open. */
 typedef struct kofn_report {
     unsigned rounds;
     kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
@@ -499,21 +501,22 @@ typedef struct kofn_formula {
 KOFN_API kofn_status kofn_place_rows(kofn_job *job, const kofn_formula *formula,
                                      const double arg[KOFN_FORMULA_ARGS],
                                      const kofn_matrix *X, const double *y);
-/* Those that every worker has: what kofn_regression_place and, of
+/* The formulas that every worker has: those that kofn_regression_place and, of
  * kofn/train.h, kofn_training_place place. */
 extern KOFN_API const kofn_formula kofn_formulas[];
-/* What f takes for all parts together, in multiply-adds, for the simulator's
- * modelled clock; until that is said, as many as there are numbers in its
- * answers.  After the function was placed and before the first round. */
+/* Sets the multiply-adds that f takes for all parts together, for the
+ * simulator's modelled clock; until that is said, as many as there are numbers
+ * in its answers.  To be called after the function was placed and before the
+ * first round. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
-/* What a worker's own way to multiply (kofn_serve_options of <kofn/transport.h>) is asked
- * for: A B, both dense, of one type, float32 or float64, neither transposed;
- * rows lie ld numbers apart.  One of them is of what the worker stores: A, or B
- * where `left`.  It is the rows from `row` on and the columns from `col` on of
- * `whole`, which may be kept where products are fast, on a GPU say: while
- * `version` is the same, and not 0, so are the numbers at whole.data.  Under
- * another one what was kept is of no use any more; 0: they came with their task
- * and go with it. */
+/* The arguments of a worker's own way to multiply (kofn_serve_options of
+ * <kofn/transport.h>), which is asked for A B: both dense, of one type, float32
+ * or float64, neither transposed; rows lie ld numbers apart.  One of them is of
+ * what the worker stores: A, or B where `left`.  It is the rows from `row` on
+ * and the columns from `col` on of `whole`, which may be kept where products
+ * are fast, on a GPU say: while `version` is the same, and not 0, so are the
+ * numbers at whole.data.  Under another version what was kept is of no use any
+ * more; 0: the numbers came with their task and go with it. */
 typedef struct kofn_factors {
     kofn_matrix A, B, whole;
     size_t row, col;
@@ -554,9 +557,10 @@ KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
  * while one of it is waited for here. */
 KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
                                kofn_report *rep);
-/* It is not wanted any more, wherever it stands: what workers have of it in hand
- * is cancelled, its output is the caller's again and may be written in part, and
- * what it cost is in the totals of the job.  Not of a stream. */
+/* Gives up a product that is not wanted any more, in whatever state: what
+ * workers have of it in hand is cancelled, its output is the caller's again and
+ * may be written in part, and what it cost is in the totals of the job.  Not
+ * for a product of a stream. */
 KOFN_API kofn_status kofn_cancel(kofn_job *job, uint32_t number);
 
 /* Of a worker that had not done its list when a round of a stream ended: the
@@ -589,7 +593,7 @@ KOFN_API void kofn_on_round(kofn_job *job,
                             void (*f)(void *ud, const kofn_stream_round *round),
                             void *ud);
 
-/* One round: a product is put and taken. */
+/* Runs one round: puts a product and takes it. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
 KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
@@ -682,12 +686,12 @@ typedef struct kofn_progress {
 KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
 /* The plan it was opened with, of its first operand. */
 KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
-/* Who answers for a worker: a key's name, or a host; "" where it is nobody but
- * the worker.  Valid until the next call. */
+/* The name of the principal that answers for a worker: a key's name, or a host;
+ * "" where only the worker itself does.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
-/* What the worker said whose task was the first to fail of the product that was
- * taken last: printable ASCII and newlines where it came from elsewhere; "" where
- * none failed.  Valid until the next is taken. */
+/* The message of the worker whose task was the first to fail of the product
+ * that was taken last: printable ASCII and newlines where it came from
+ * elsewhere; "" where none failed.  Valid until the next product is taken. */
 KOFN_API const char *kofn_job_failure(const kofn_job *job);
 KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
 /* Complete the files of options.metrics and options.trace; no round can follow.

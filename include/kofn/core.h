@@ -93,7 +93,7 @@ typedef enum kofn_action_type {
                           lo: tasks of its longest list; hi: marked workers */
 } kofn_action_type;
 
-/* Which results make which wants. */
+/* A decoder: it says which results make which wants. */
 typedef struct kofn_decoder kofn_decoder;
 
 typedef struct kofn_action {
@@ -116,7 +116,7 @@ typedef struct kofn_action {
                         not conspire                                         */
 } kofn_action;
 
-/* What each operand may be used for. */
+/* The uses that an operand may have. */
 typedef enum kofn_use {
     KOFN_USE_OWN,  /* the operation of its plan            */
     KOFN_USE_LEFT, /* the left product                     */

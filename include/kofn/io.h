@@ -51,8 +51,9 @@ KOFN_API kofn_status kofn_file_open_graph(kofn_file **out, const char *path);
  * suffix tells the format where the first bytes do not. */
 KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
                                      size_t length, const char *name);
-/* One of the two is NULL: coordinate files, edges and LIBSVM's are sparse (rows in order, columns
- * ascending within a row, duplicates summed), all others dense. */
+/* Views of the matrix; one of the two is NULL: coordinate files, edges and
+ * LIBSVM's are sparse (rows in order, columns ascending within a row,
+ * duplicates summed), all others dense. */
 KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
 KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
 /* Labels, one for each row, n x 1: those that stand beside the images in a

@@ -99,7 +99,7 @@ typedef enum kofn_step_rule {
     KOFN_STEP_GRID    /* the best of step 2^-k, k = 0 .. 13 (0: 16/L)        */
 } kofn_step_rule;
 
-/* One iteration: a gradient and a step. */
+/* An iteration: one gradient and one step. */
 typedef struct kofn_regress_step {
     unsigned iteration; /* 1 is the first                               */
     double objective;   /* F where the gradient was taken; of the batch */
@@ -184,8 +184,8 @@ KOFN_API kofn_status kofn_regression_new_sparse(
 KOFN_API const char *kofn_regression_scheme(const kofn_regression *r,
                                             size_t workers, char *out,
                                             size_t size);
-/* What the plan for it must be made for under this scheme: KOFN_GRAM, X' X w
- * (squares only); KOFN_SUM, the sum of the gradients of parts of the points;
+/* The problem that the plan must be made for under this scheme: KOFN_GRAM, X' X
+ * w (squares only); KOFN_SUM, the sum of the gradients of parts of the points;
  * or KOFN_MATVEC, X w and then z' X, for which kofn_plan_serve_left(plan, 1)
  * must be called on it as well. */
 KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
@@ -206,10 +206,10 @@ KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
 KOFN_API void kofn_regression_free(kofn_regression *r);
 
-/* What a model says of the rows of X (float64): the mean of y, which is x . w
- * for squares, the chance of label 1 for logistic regression, e^(x . w) for
- * Poisson's.  Where w is longer than rows by one its end is an intercept.
- * out is m x 1, contiguous. */
+/* Writes what a model predicts for the rows of X (float64): the mean of y,
+ * which is x . w for squares, the chance of label 1 for logistic regression,
+ * e^(x . w) for Poisson's.  Where w is longer than rows by one its end is an
+ * intercept. out is m x 1, contiguous. */
 KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
                                   const kofn_matrix *w, kofn_loss loss);
 typedef struct kofn_fit {

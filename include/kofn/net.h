@@ -34,10 +34,10 @@ typedef struct kofn_net_options {
      * disconnected before memory is asked for.  Default 64 MiB, 2^48
      * bytes at most.  The transport's body_max starts there and may be lowered. */
     size_t body_max;
-    /* What may come from one peer before it is waited for, and what may wait to
-     * be sent to it: so many bytes, counting 320 for each packet besides its
-     * body, of urgent packets a quarter; a longer body is asked for when nothing
-     * else is there, and goes alone.  Default 32 MiB, at least 4 KiB. */
+    /* Bytes that may come from one peer before they are waited for, and bytes
+     * that may wait to be sent to it, counting 320 for each packet besides its
+     * body; for urgent packets a quarter.  A longer body is asked for when
+     * nothing else is there, and goes alone.  Default 32 MiB, at least 4 KiB. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, at most an hour,
      * default 0.8 s.  Time in which this process did not run does not count. */
@@ -55,10 +55,10 @@ typedef struct kofn_net_options {
      * coordinator.crt; a node of a mesh worker.key and worker.crt, which all
      * nodes have unless each has its own, as kofn_net_keygen_worker makes it. */
     const char *keys;
-    /* Whose keys come in: a folder of NAME.crt, or a file of certificates one
-     * behind the other, whose names are within; looked at again every second, and
-     * who is not listed any more is lost.  Default `keys`, where coordinator.crt
-     * does not count. */
+    /* The keys that are let in: a folder of NAME.crt, or a file of certificates
+     * one behind the other, whose names are within; it is looked at again every
+     * second, and a peer that is not listed any more is lost.  Default `keys`,
+     * where coordinator.crt does not count. */
     const char *allow;
     /* Instead of `keys`, files of another CA (PEM): its certificates, ours with
      * those between, and the secret key of ours.  Whoever has a certificate of that

@@ -24,8 +24,8 @@ extern "C" {
 
 /* ---- words --------------------------------------------------------------- */
 
-/* One incarnation of one node: a number that no other incarnation has; never
- * 0. */
+/* The number of one incarnation of one node, which no other incarnation has;
+ * never 0. */
 typedef uint64_t kofn_incarnation;
 
 /* Ordered by number, then by proposer; {0, 0} before the first. */
@@ -65,10 +65,10 @@ typedef struct kofn_node_view {
                            others could come to see that                    */
 } kofn_node_view;
 
-/* Which way to decode (math/elastic.md 14): distributed decoding saves (1 -
- * 1/n) of the k N multiply-adds and moves (k-1) N / (k n) numbers more, one
- * trip later. Seconds a multiply-add, a number moved, a trip; 0: 0.5 ns, 8 ns,
- * 100 us. */
+/* The cheaper way to decode (math/elastic.md 14): distributed decoding saves (1
+ * - 1/n) of the k N multiply-adds and moves (k-1) N / (k n) numbers more, one
+ * trip later.  The arguments are seconds for a multiply-add, for a number moved
+ * and for a trip; 0: 0.5 ns, 8 ns, 100 us. */
 KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                          double multiply, double move,
                                          double trip);
@@ -90,18 +90,18 @@ typedef struct kofn_stage {
                   blocks.  Of those that change (kofn_program)               */
 } kofn_stage;
 
-/* One of both; the other is NULL. */
+/* An operand, dense or sparse; the other pointer is NULL. */
 typedef struct kofn_operand {
     const kofn_matrix *dense;
     const kofn_sparse *sparse;
 } kofn_operand;
 
-/* What is iterated.  All nodes have the same.  Iterate t, from 1, is made by
- * stage (t - 1) mod stages: `input` makes of the vector what is multiplied,
- * and `output` makes the next vector of the product.  Nothing but their
- * arguments may matter to what they make, for who joins or falls behind goes on
- * from another's vector. */
-/* What a turn does to a matrix: it is changed by U' V. */
+/* The program that is iterated.  All nodes have the same.  Iterate t, from 1,
+ * is made by stage (t - 1) mod stages: `input` makes of the vector what is
+ * multiplied, and `output` makes the next vector of the product.  Nothing but
+ * their arguments may matter to what they make, for a node that joins or falls
+ * behind goes on from another's vector. */
+/* The change of a matrix by one turn: it is changed by U' V. */
 typedef struct kofn_turned {
     kofn_change change;
     kofn_matrix U, V;
@@ -212,7 +212,7 @@ KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
                                    double scalar[KOFN_SCALARS],
                                    kofn_node_view *end);
 
-/* This node's place in a mesh.  All are borrowed. */
+/* The place of this node in a mesh.  All pointers are borrowed. */
 typedef struct kofn_peering {
     size_t size; /* sizeof(kofn_peering), so that it may grow */
     kofn_transport *transport;
@@ -240,8 +240,8 @@ KOFN_API kofn_status kofn_pagerank_peers(
 
 typedef struct kofn_mesh kofn_mesh;
 KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
-/* One more node's end, which reaches all that are there and to come; for one
- * thread, which closes it.  On any thread. */
+/* Makes one more node's end, which reaches all ends that are there and to come;
+ * it is for one thread, which closes it.  May be called on any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
 /* The same on a thread of its own, which ends with `run`; the end is closed
  * then.  On any thread that is not done itself. */

@@ -110,7 +110,8 @@ typedef struct kofn_live {
     double speed; /* relative; 1 when unknown           */
 } kofn_live;
 
-/* One table serves --help, `kofn schemes`, range checks and the fuzzer. */
+/* A parameter of a scheme.  The table of them serves --help, `kofn schemes`,
+ * range checks and the fuzzer. */
 typedef struct kofn_param {
     const char *name;
     long init, min, max;
@@ -121,14 +122,16 @@ typedef struct kofn_param {
 /* Value of a parameter; KOFN_AUTO where neither user nor table gave one. */
 #define KOFN_AUTO (-1L)
 KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
-/* What layout() chose for KOFN_AUTO, so that reports can say it. */
+/* Records the value that layout() chose for KOFN_AUTO, so that reports can say
+ * it. */
 KOFN_API void kofn_arg_choose(const kofn_layout *L, const char *name,
                               long value);
 /* The number of workers at the start. */
 KOFN_API size_t kofn_arg_workers(const kofn_layout *L);
 
-/* Who was *marked* in rounds of a stream: had not done all it was asked for
- * when the round ended.  The last round first; by workers' numbers. */
+/* The workers that were *marked* in rounds of a stream: those that had not done
+ * all they were asked for when the round ended.  The last round comes first;
+ * marks are by workers' numbers. */
 typedef struct kofn_past {
     size_t rounds, workers;
     const size_t *marked; /* so many, per round */
@@ -143,7 +146,8 @@ typedef struct kofn_pending {
     size_t live;        /* workers that are there */
 } kofn_pending;
 
-/* So many rows that nobody was asked for before; plain ones if there are. */
+/* A number of rows that nobody was asked for before; plain ones if there are
+ * any. */
 typedef struct kofn_ask {
     size_t rows;
     bool plain;
@@ -242,7 +246,7 @@ typedef enum kofn_basis {
  * seats a group; k is `all_but` less than the seats where it was not given. */
 KOFN_API kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
                                        size_t all_but);
-/* Its seat(). */
+/* The seat() of a scheme on this basis. */
 KOFN_API kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat,
                                      double *E0, double *E1, double *G);
 

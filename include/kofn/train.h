@@ -68,8 +68,8 @@ KOFN_API void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape);
 /* W_l, l = 1 .. layers: widths[l] x (widths[l-1] + 1).  Yours to read and write;
  * NULL: there is no such layer. */
 KOFN_API const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l);
-/* What comes out for the rows of X (float64): m x the last width, contiguous
- * float64; shares of classes that sum to 1 with SOFTMAX. */
+/* Writes the outputs of the net for the rows of X (float64): m x the last
+ * width, contiguous float64; shares of classes that sum to 1 with SOFTMAX. */
 KOFN_API kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
                                       kofn_matrix *out);
 typedef struct kofn_score {
@@ -141,8 +141,8 @@ KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
                                        const kofn_train_options *opt);
 /* How many weights there are. */
 KOFN_API size_t kofn_training_size(const kofn_training *t);
-/* What a plan for it must be made for: KOFN_SUM, the sum of the gradients of
- * parts of a batch. */
+/* The problem that a plan for the training must be made for: KOFN_SUM, the sum
+ * of the gradients of parts of a batch. */
 KOFN_API kofn_problem kofn_training_problem(const kofn_training *t);
 /* Hand out the points to a job whose plan is for that; it must be closed before
  * the training is freed. */

@@ -51,7 +51,7 @@ typedef struct kofn_packet {
     void *own; /* the transport's */
 } kofn_packet;
 
-/* What is on its way from a peer, not whole yet. */
+/* A packet that is on its way from a peer and not whole yet. */
 typedef struct kofn_arriving {
     size_t head_bytes;
     unsigned char head[KOFN_HEAD_MAX];
@@ -166,7 +166,7 @@ KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
 
 /* ---- a worker's life ----------------------------------------------------- */
 
-/* What kofn_serve_options.watch answers. */
+/* The answers of kofn_serve_options.watch. */
 typedef enum kofn_leave {
     KOFN_STAY,
     KOFN_LEAVE_SOON, /* finish what is in hand, then go */

@@ -1,4 +1,8 @@
-/* base.c -- status texts, the calling thread's last failure, the allocator. */
+/* base.c -- status texts, the calling thread's last failure, the allocator.
+ *
+ * Owns the message of each thread, in memory of the thread's own.  Allocates
+ * for everybody, by the functions that the caller set or by malloc; it prints
+ * nothing, never ends the process and takes no lock. */
 #include "base.h"
 
 #include <stdio.h>

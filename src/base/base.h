@@ -1,9 +1,14 @@
-/* base.h -- floor 0: failure messages, memory, sizes that cannot overflow. */
+/* base.h -- floor 0: failure messages, memory, sizes that cannot overflow.
+ *
+ * The functions here own nothing but what they return: memory of kf_new and
+ * kf_zero is the caller's and is given back by kf_free.  Nothing here may
+ * print, wait or end the process. */
 #ifndef KF_BASE_H
 #define KF_BASE_H
 
 #include <kofn.h>
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -96,6 +101,7 @@ KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used,
 static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
                                   size_t size)
 {
+    assert(used <= *cap);
     return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
 }
 

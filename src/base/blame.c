@@ -1,4 +1,7 @@
-/* blame.c -- is somebody wrong more often than chance makes the others? */
+/* blame.c -- is somebody wrong more often than chance makes the others?
+ *
+ * Owns no memory: the counts are the caller's.  It may not decide what becomes
+ * of a worker or a node; the core and the mesh do that. */
 #include "blame.h"
 
 #include <assert.h>

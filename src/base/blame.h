@@ -8,6 +8,9 @@
  * which is less than 0, and the sum never falls below 0.  By chance it reaches a
  * limit h once in e^h times at most (G. Lorden, Procedures for reacting to a change in
  * distribution, Annals of Mathematical Statistics 42, 1971).
+ *
+ * The counts are the caller's, one for each of those who are judged and one
+ * for all of them; nothing here allocates or decides what becomes of anybody.
  */
 #ifndef KF_BASE_BLAME_H
 #define KF_BASE_BLAME_H
@@ -21,9 +24,10 @@ typedef struct kf_blame {
     uint64_t wrong, times; /* it was compared, and found wrong */
 } kf_blame;
 
-/* It was compared once more.  `all` counts it as well. */
+/* Count one more comparison of this one, and of all: `all` counts it as well. */
 void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong);
-/* It is excluded: what it was found to be is not what others are. */
+/* Take the one that is excluded out of the counts of all, since its findings
+ * say nothing of the others. */
 void kf_blame_leave(const kf_blame *one, kf_blame *all);
 /* Is that more than chance?  Chance is taken for it once in e^(12 sure) times: with
  * sure = 3 that is once in 10^6 hours of 1,000 workers and a product a millisecond,

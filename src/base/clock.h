@@ -1,7 +1,10 @@
 /* clock.h -- the time, and the processor time of a thread.
  *
  * The library is handed the time wherever something is decided; these are for
- * ports, transports and the command, who hand it. */
+ * ports, transports and the command, who hand it.
+ *
+ * Nothing is kept here.  Only ports, transports, hosts and the command may
+ * read a clock: core and peer are handed the time. */
 #ifndef KF_CLOCK_H
 #define KF_CLOCK_H
 
@@ -28,7 +31,7 @@ static inline double kf_clock_seconds(void)
     return 1e-9 * (double)kf_clock();
 }
 
-/* That this thread has had of a processor. */
+/* The processor time that this thread has had. */
 static inline kofn_time kf_cpu_time(void)
 {
     return kf_read_clock(CLOCK_THREAD_CPUTIME_ID);

@@ -2,6 +2,9 @@
  *
  * Equal times come out in the order they went in, so that a simulated run
  * does not depend on how the heap happens to be shaped.
+ *
+ * The heap owns its array of entries, which whoever has the heap frees.  No
+ * function here waits or looks at a clock.
  */
 #ifndef KF_HEAP_H
 #define KF_HEAP_H
@@ -44,6 +47,7 @@ static inline kofn_status kf_heap_push(kf_heap *h, kf_heap_entry e)
 /* The heap must not be empty. */
 static inline kf_heap_entry kf_heap_pop(kf_heap *h)
 {
+    assert(h->count > 0);
     kf_heap_entry top = h->entry[0], last = h->entry[--h->count];
     size_t i = 0;
 

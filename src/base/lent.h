@@ -1,4 +1,7 @@
-/* lent.h -- bodies that were lent to a transport. */
+/* lent.h -- bodies that were lent to a transport.
+ *
+ * A body stays its owner's until it is given back here, which happens once;
+ * nothing may be read of it after that. */
 #ifndef KF_BASE_LENT_H
 #define KF_BASE_LENT_H
 

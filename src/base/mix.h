@@ -1,5 +1,8 @@
 /* mix.h -- numbers mixed until nothing can be seen of them: hashes, and random
- * numbers good enough to choose sets and places. */
+ * numbers good enough to choose sets and places.
+ *
+ * Pure functions without state.  They are no cryptography: what an enemy may
+ * not guess is drawn from the system. */
 #ifndef KF_MIX_H
 #define KF_MIX_H
 

@@ -1,4 +1,7 @@
-/* report.c -- reports of rounds added up. */
+/* report.c -- reports of rounds added up.
+ *
+ * Owns nothing: both reports are the caller's.  Sums and largest values are
+ * formed here and nowhere else, so that all totals agree. */
 #include "report.h"
 
 static double larger(double a, double b)

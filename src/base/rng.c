@@ -1,6 +1,9 @@
 /* rng.c -- where the numbers of a random stream are drawn.  Random123's header
  * is read here alone: it brings all of the processor's vector intrinsics with
- * it, which take longer to compile than most files of the library. */
+ * it, which take longer to compile than most files of the library.
+ *
+ * A stream is a struct of the caller's; there is no state besides, no memory
+ * is allocated and no entropy is asked for. */
 #include "base/rng.h"
 
 #include <Random123/philox.h>

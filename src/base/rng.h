@@ -7,6 +7,10 @@
  *
  * Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011.
+ *
+ * A stream is a struct of its user's and holds no memory.  Nobody may take
+ * numbers of another purpose's stream, or a change here would change results
+ * there.
  */
 #ifndef KF_RNG_H
 #define KF_RNG_H
@@ -38,7 +42,7 @@ typedef struct kf_rng {
 
 /* Draws the next four words into `out`. */
 void kf_rng_refill(kf_rng *r);
-/* What the next n calls of kf_rng_u64 would give, faster. */
+/* Writes the numbers that the next n calls of kf_rng_u64 would give, faster. */
 void kf_rng_fill(kf_rng *r, uint64_t *to, size_t n);
 
 static inline kf_rng kf_rng_stream(uint64_t seed, kf_purpose purpose,

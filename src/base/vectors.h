@@ -1,7 +1,10 @@
 /* vectors.h -- functions that are compiled for several kinds of vectors, of which
  * the best that the processor has is taken when the program starts.
  *
- * Sanitizers and clang 14 do not go together with that. */
+ * Sanitizers and clang 14 do not go together with that.
+ *
+ * Only attributes, no code: a function so marked may not behave differently on
+ * any processor. */
 #ifndef KF_VECTORS_H
 #define KF_VECTORS_H
 

@@ -1,4 +1,7 @@
-/* args.c -- from argv to cli_args, by the table. */
+/* args.c -- from argv to cli_args, by the table.
+ *
+ * Owns the cli_args that it fills, which point into argv.  It opens no file
+ * and starts nothing; a wrong argument is a message and an exit code. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -233,7 +236,8 @@ int cli_check_lease(cli_args *a, const cli_option *o, const char *text)
 
 /* ---- the parser ---------------------------------------------------------- */
 
-/* What getopt_long is to answer: the letter, or a number above all letters. */
+/* The key that getopt_long is to answer: the letter, or a number above all
+ * letters. */
 static int key_of(const cli_option *o)
 {
     return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options);

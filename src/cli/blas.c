@@ -1,4 +1,8 @@
-/* blas.c -- which BLAS computes: put right where that can be done, and told. */
+/* blas.c -- which BLAS computes: put right where that can be done, and told.
+ *
+ * Owns nothing.  It may start the process anew before anything was computed,
+ * with the environment that makes the BLAS choose other kernels, and must not
+ * do so later. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -10,6 +10,10 @@
  * that was finished, whole, and most of the time the one before it, which is gone
  * on with when the disk has damaged the last.  The fingerprint says all that the numbers depend
  * on; where any of it has changed nobody goes on.
+ *
+ * It owns the folder's lock and the state it read; the vectors of a job are
+ * borrowed while they are saved.  It may not touch a file of the folder
+ * without the lock.
  */
 #include "cli.h"
 
@@ -308,7 +312,8 @@ static int read_kept(checkpoint *c, bool quiet)
     return 0;
 }
 
-/* What is in the folder must be what is asked for. */
+/* Finds the checkpoint in the folder, which must be of the training that is
+ * asked for. */
 static int find_kept(checkpoint *c, const cli_args *a)
 {
     json_error_t e;
@@ -335,7 +340,8 @@ static int find_kept(checkpoint *c, const cli_args *a)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* What those who were killed in writing have left: nobody else is here. */
+/* Removes the files that processes killed in writing have left: no other
+ * process is here. */
 static void sweep(const checkpoint *c)
 {
     DIR *folder = opendir(c->folder);

@@ -2,6 +2,10 @@
  *
  * One table of commands and one of options feed the parser, --help, the
  * manual and the check that every option is documented.
+ *
+ * What a command opens it also frees, by the function declared beside the one
+ * that opened it.  No file of this room may use the library except by its
+ * public headers.
  */
 #ifndef KOFN_CLI_H
 #define KOFN_CLI_H
@@ -17,7 +21,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* What the process answers with. */
+/* The exit codes of the process. */
 enum {
     EXIT_EXACT = 0,
     EXIT_FAILED = 1,
@@ -98,7 +102,7 @@ enum {
     IN_JOB = IN_RUN | IN_STREAM
 };
 
-/* What an option's value becomes. */
+/* The kind of value that an option's text becomes. */
 typedef enum cli_kind {
     CLI_FLAG, /* bool: it was given                          */
     CLI_TEXT, /* const char *                                */
@@ -121,7 +125,7 @@ typedef struct cli_option {
     double least, most; /* of numbers                                   */
     size_t at;          /* where it goes in cli_args                    */
     size_t given;       /* a bool there that says it was; 0: there is none */
-    /* What there is to do beside; NULL: nothing. */
+    /* The function that does more than storing the value; NULL: none. */
     int (*check)(cli_args *a, const struct cli_option *o, const char *text);
 } cli_option;
 
@@ -141,7 +145,7 @@ int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
 int cli_check_late(cli_args *a, const cli_option *o, const char *text);
 int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
-/* What is not said. */
+/* The arguments when no option is given. */
 cli_args cli_defaults(void);
 /* Fills in which keys are used, and whether it may go without any. */
 void cli_net_keys(const cli_args *a, kofn_net_options *o);
@@ -178,7 +182,7 @@ void cli_print_json(json_t *o);
  * nothing: so many of its allocations have failed. */
 void cli_json_begin(void);
 size_t cli_json_lost(void);
-/* What cli_say last gave as the reason of a failure. */
+/* The reason of a failure that cli_say gave last. */
 json_t *cli_error_json(void);
 /* With --json, an object for a failure before there was anything to report. */
 void cli_print_failure(const cli_args *a);
@@ -249,8 +253,8 @@ int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers);
 
 /* ---- ports (ports.c, cmd_worker.c) --------------------------------------- */
 
-/* What --port may name: a row each, at the end of ports.c.  Nothing else in the
- * command asks which it is. */
+/* The transports that --port may name: a row each, at the end of ports.c.
+ * Nothing else in the command asks which it is. */
 typedef struct cli_transport {
     const char *name; /* of an address what stands before :// */
     const char *form; /* how it is given; NULL: by its name                 */
@@ -262,8 +266,8 @@ typedef struct cli_transport {
     /* 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
                 kofn_port **out);
-    /* This process as one node of a mesh, and the seat it is to have; NULL:
-     * none, or that of `here`. */
+    /* Makes this process one node of a mesh, and gives the seat it is to have;
+     * NULL: none, or that of `here`. */
     kofn_status (*mesh)(const cli_args *a, size_t body_max,
                         struct kofn_transport **t, uint32_t *seat);
     /* Before anything is read, and with the exit code when all is over; NULL:
@@ -295,8 +299,8 @@ int cli_mpi_start(cli_args *a, bool *is_worker);
 
 /* XXH3 in 64 bits. */
 uint64_t cli_digest(const void *bytes, size_t n);
-/* That of a file's bytes, and how many they are; false, with errno, when it
- * cannot be read. */
+/* The digest of a file's bytes, and how many they are; false, with errno, when
+ * it cannot be read. */
 bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash);
 
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
@@ -373,7 +377,7 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
  * by. */
 int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
                        size_t layers, const kofn_problem *pb, size_t rounds);
-/* Who is waited for, after two seconds and then every ten. */
+/* Tells which workers are waited for, after two seconds and then every ten. */
 void session_tell_waiting(session *s, bool quiet);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
@@ -401,7 +405,7 @@ int input_targets(input *in, kofn_matrix *out, const char *path);
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
 void input_free(input *in);
-/* What kofn_fit.share is called of this loss. */
+/* The name of kofn_fit.share for this loss. */
 const char *cli_share_name(kofn_loss loss);
 
 /* Columns as they were in the points that a model is fitted to. */
@@ -439,7 +443,8 @@ int history_open(history *h, const char *path, unsigned done,
                  const char *heading);
 void history_line(history *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* What it has so far is on the disk before a checkpoint says that it was done. */
+/* Has the lines so far on the disk before a checkpoint says that they were
+ * done. */
 void history_keep(history *h);
 /* `code`, or what has gone wrong with it if that is 0. */
 int history_close(history *h, int code);
@@ -457,7 +462,7 @@ bool model_is(const char *path);
  * or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);
 int model_read(const char *folder, model *m);
-/* What model.json says. */
+/* Reads the shape that model.json says. */
 int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
                 size_t widths[KOFN_NET_MOST + 1], double *unit);
 void model_free(model *m);
@@ -500,12 +505,12 @@ typedef struct cli_nodes {
     void *ud;
 } cli_nodes;
 
-/* What cannot be had of a mesh is refused; events of so many rounds.  0, or the exit
- * code after a message; so do those below. */
+/* Refuses what cannot be had of a mesh; events are of this number of rounds.
+ * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
 int nodes_run(cli_nodes *m);
-/* Whose pieces this node found wrong, in how many iterates: a list for --json, and
- * lines for people. */
+/* The nodes whose pieces this node found wrong, and in how many iterates: a
+ * list for --json, and lines for people. */
 json_t *nodes_wrong(const cli_node *n);
 void nodes_say_wrong(const cli_node *n);
 /* Has it the result? */
@@ -533,7 +538,8 @@ typedef struct cli_train_run {
     kofn_training *training;
     kofn_net *net; /* for the weights */
     session *session;
-    /* They are there: judge, check and write them.  The exit code. */
+    /* Called when the weights are there: judges, checks and writes them.
+     * Returns the exit code. */
     int (*conclude)(void *ud, unsigned steps);
     void *ud;
 } cli_train_run;

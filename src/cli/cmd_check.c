@@ -1,4 +1,7 @@
-/* cmd_check.c -- kofn check: is C = A B? */
+/* cmd_check.c -- kofn check: is C = A B?
+ *
+ * Owns the three files and the result while the command runs.  The comparison
+ * is kofn_check_product's; nothing is computed here. */
 #include "cli.h"
 
 #include <kofn/check.h>

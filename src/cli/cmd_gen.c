@@ -1,4 +1,7 @@
-/* cmd_gen.c -- kofn gen: inputs to try things on. */
+/* cmd_gen.c -- kofn gen: inputs to try things on.
+ *
+ * Owns what it generates until it is written.  Equal seeds give equal files on
+ * every machine, so no other source of randomness may be used. */
 #include "cli.h"
 
 #include "base/mix.h"

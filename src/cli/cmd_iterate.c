@@ -1,4 +1,8 @@
-/* cmd_iterate.c -- kofn pagerank, kofn power. */
+/* cmd_iterate.c -- kofn pagerank, kofn power.
+ *
+ * Owns the matrix and the vector while the command runs.  The iteration is the
+ * library's (learn/iterate.c); here its options are read and its result is
+ * judged and written. */
 #include "cli.h"
 
 #include "base/mix.h"
@@ -75,7 +79,8 @@ void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
                 res->iterations, res->change);
 }
 
-/* What the run says in the end; the iteration count is right either way. */
+/* Reports the end of the run; the iteration count is right whether it failed or
+ * not. */
 static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
 {
     s->status = st;

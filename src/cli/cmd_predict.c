@@ -1,5 +1,8 @@
 /* cmd_predict.c -- kofn predict: with weights of kofn regress, or with the
- * network in a folder of kofn train. */
+ * network in a folder of kofn train.
+ *
+ * Owns the model and the points while the command runs.  It needs no workers
+ * and may not change the files of a model. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* cmd_product.c -- kofn matvec, kofn matmul. */
+/* cmd_product.c -- kofn matvec, kofn matmul.
+ *
+ * Owns the operands and the answer while the command runs.  The product is a
+ * round of a session; the answer is written only after it was judged. */
 #include "cli.h"
 
 #include <math.h>

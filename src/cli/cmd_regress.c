@@ -1,4 +1,7 @@
-/* cmd_regress.c -- kofn regress. */
+/* cmd_regress.c -- kofn regress.
+ *
+ * Owns the points, the labels and the session while the command runs.  Steps
+ * are the library's (learn/regress.c); here they are shown, saved and judged. */
 #include "cli.h"
 
 #include <math.h>
@@ -77,7 +80,8 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
     return code;
 }
 
-/* Those of the second file, or those that the first has with its points. */
+/* Loads the labels of the second file, or those that the first has with its
+ * points. */
 static int load_labels(fit *f, const cli_args *a)
 {
     const kofn_matrix *beside = kofn_file_labels(f->file[0].file);
@@ -136,7 +140,8 @@ static void release(fit *f)
 
 /* ---- iterations ---------------------------------------------------------- */
 
-/* What the workers did before the first step, to find how long it may be. */
+/* Keeps the account of the rounds before the first step, which find how long
+ * the step may be. */
 static void keep_setup(fit *f, const kofn_report *rep)
 {
     double seconds = (double)rep->took * 1e-9;
@@ -361,7 +366,7 @@ static void advise_far(const fit *f, const kofn_regress_result *res,
             10 * res->iterations);
 }
 
-/* What is likely to help, the most likely first. */
+/* Advises what is likely to help, the most likely first. */
 static void advise(const fit *f, const kofn_regress_result *res)
 {
     const cli_args *a = f->session->args;

@@ -1,4 +1,7 @@
-/* cmd_schemes.c -- kofn schemes: what codes there are and what they cost. */
+/* cmd_schemes.c -- kofn schemes: what codes there are and what they cost.
+ *
+ * Owns nothing but the plans that it describes, each freed before the next.
+ * It starts no worker. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* cmd_stream.c -- kofn stream: products by line, each over by its due round. */
+/* cmd_stream.c -- kofn stream: products by line, each over by its due round.
+ *
+ * Owns the operands of each product from the line that names them until its
+ * answer is written.  It is the one command that reads its input while workers
+ * compute, so it may not wait for a line longer than the stream allows. */
 #include "cli.h"
 
 #include <errno.h>
@@ -43,7 +47,8 @@ static bool has_line(const reader *r)
     return r->n > 0 && (r->ended || memchr(r->text, '\n', r->n));
 }
 
-/* What there is, for at most `wait` milliseconds; below 0: until there is. */
+/* Reads the input that is there, waiting for at most `wait` milliseconds; below
+ * 0: until some comes. */
 static int reader_fill(reader *r, int wait)
 {
     struct pollfd p = {.fd = r->fd, .events = POLLIN};
@@ -158,7 +163,7 @@ static int load(task *t)
     return t->C.data ? 0 : cli_say(EXIT_FAILED, "out of memory for the result");
 }
 
-/* What --verify finds. */
+/* The findings of --verify. */
 typedef struct found {
     double error, row_error; /* below 0: was not looked for */
     size_t row;
@@ -236,7 +241,7 @@ static void tell_text(const task *t, const kofn_report *r, const found *v)
     putchar('\n');
 }
 
-/* Whoever reads what is told may be gone: it is told once, and here. */
+/* Flushes the output.  Its reader may be gone: that is told once, and here. */
 static int flush(void)
 {
     int code;

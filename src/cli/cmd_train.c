@@ -1,4 +1,7 @@
-/* cmd_train.c -- kofn train. */
+/* cmd_train.c -- kofn train.
+ *
+ * Owns the points, the network and the session while the command runs.  Steps
+ * are the library's (learn/train.c); here they are shown, saved and judged. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -428,8 +431,8 @@ static size_t count_steps(const train_run *t, const cli_args *a, size_t *each)
     return *each * (a->train.epochs ? a->train.epochs : 1);
 }
 
-/* Which way it goes is the scheme's to say: it sums gradients, or may serve
- * products with weights. */
+/* True if training goes by coded weights.  The scheme decides: it sums
+ * gradients, or may serve products with weights. */
 static bool is_coded(const char *spec, const kofn_problem *sum)
 {
     char name[40];

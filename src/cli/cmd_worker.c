@@ -1,5 +1,8 @@
 /* cmd_worker.c -- kofn worker and kofn keygen; and the ranks of an MPI job
- * that are workers. */
+ * that are workers.
+ *
+ * Owns the transport of the worker while it serves.  A worker prints what
+ * concerns it alone and leaves every decision to the coordinator. */
 #include "cli.h"
 
 #include <kofn/mpi.h>
@@ -136,7 +139,7 @@ static int check_folder(const char *path)
                : 0;
 }
 
-/* What follows the name of whose certificate is expected, NAME@ADDRESS. */
+/* The part of NAME@ADDRESS behind the name of the expected certificate. */
 static const char *without_name(const char *address)
 {
     const char *at = strchr(address, '@'), *scheme = strstr(address, "://");

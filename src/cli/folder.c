@@ -66,8 +66,8 @@ static void sweep(const char *path)
 
 /* ---- of our own ---------------------------------------------------------- */
 
-/* Whoever sweeps may have had the lock before us, and has removed it then.
- * Where there is no lock nobody sweeps. */
+/* Claims the folder.  A process that sweeps may have had the lock before us,
+ * and has removed the folder then.  Where there is no lock nobody sweeps. */
 static bool claim(cli_folder *f)
 {
     char path[80];

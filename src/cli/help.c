@@ -1,4 +1,7 @@
-/* help.c -- the tables as help, as a manual page, and what version this is. */
+/* help.c -- the tables as help, as a manual page, and what version this is.
+ *
+ * Owns nothing: all text comes from table.c, and no command or option may be
+ * described here. */
 #include "cli.h"
 
 #include <string.h>
@@ -126,7 +129,8 @@ void cli_version(FILE *f)
 
 /* ---- the manual page ----------------------------------------------------- */
 
-/* What roff would take for something else. */
+/* Prints text with the characters escaped that roff would take for something
+ * else. */
 static void roff(FILE *f, const char *text, size_t n)
 {
     for (size_t i = 0; i < n && text[i]; i++) {

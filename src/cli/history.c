@@ -1,4 +1,7 @@
-/* history.c -- --history: a line of CSV for each iteration or step. */
+/* history.c -- --history: a line of CSV for each iteration or step.
+ *
+ * Owns the file from history_open to history_close.  A failure to write is
+ * kept and told at the end; it must not end a run. */
 #include "cli.h"
 
 #include <errno.h>

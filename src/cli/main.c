@@ -1,4 +1,7 @@
-/* main.c -- which command it is, and its way from arguments to an exit code. */
+/* main.c -- which command it is, and its way from arguments to an exit code.
+ *
+ * Owns the parsed arguments for the life of the process.  It computes nothing:
+ * each command has a file of its own. */
 #include "cli.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* masterless.c -- kofn power and kofn pagerank on a mesh: what a node does, and what
- * came of it. */
+ * came of it.
+ *
+ * Each node has its own copy of the vector; the matrix is shared by the nodes
+ * of this process and may not be written. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a node has. */
+/* The data of one node. */
 typedef struct share {
     kofn_matrix v;
     kofn_iterate_result res;

@@ -31,7 +31,7 @@
 
 enum { PATH = 4096 };
 
-/* What is added to names until all is written. */
+/* The ending that is added to names until all is written. */
 typedef struct draft {
     char end[40];
 } draft;
@@ -192,8 +192,8 @@ static int write_all(const char *folder, const draft *d, const model *m)
     return write_index(folder, d, m);
 }
 
-/* So that what is done with names before is not undone alone by a crash; not all
- * file systems can. */
+/* Synchronises the folder, so that renaming is not undone alone by a crash; not
+ * all file systems can. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -338,7 +338,7 @@ int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
     return *unit > 0 && *unit < (double)INFINITY ? 0 : odd(folder, "unit");
 }
 
-/* What a model is made of, before there is any room for it. */
+/* The parts of a model, before there is any room for them. */
 typedef struct found {
     json_t *index; /* model.json, without its own digest */
     kofn_net_shape shape;

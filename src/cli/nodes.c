@@ -1,5 +1,8 @@
 /* nodes.c -- nodes of a mesh: all of them as threads of this process, or this
- * process as one of many; when they go and come. */
+ * process as one of many; when they go and come.
+ *
+ * Owns the nodes, their threads and the transports of the mesh from nodes_open
+ * to nodes_close.  What a node's thread finds goes into its own cli_node. */
 #include "cli.h"
 
 #include <kofn/peer.h>
@@ -118,7 +121,8 @@ static bool has_kept(const char *folder, uint32_t seat)
     return has;
 }
 
-/* Who begins anew must not meet, at a later start, what another training left. */
+/* Refuses a folder in use: a node that begins anew must not meet, at a later
+ * start, what another training left. */
 static int check_folder(const cli_nodes *m, uint32_t seat)
 {
     const char *folder = m->a->checkpoint;
@@ -185,7 +189,8 @@ static bool happen(const cli_node *n, uint64_t round)
     return go;
 }
 
-/* Who was behind, and took the last iterate from others, was to leave before. */
+/* Stops the node on a signal, or when an event has it leave.  A node that was
+ * behind, and took the last iterate from others, was to leave before that. */
 static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 {
     const cli_node *n = ud;
@@ -195,8 +200,8 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
            happen(n, (view->at.t - view->final) / n->all->each + 1);
 }
 
-/* Who is corrupt is so from the round of its event on: as large a mistake as a
- * piece has numbers. */
+/* Spoils the pieces of a corrupt node from the round of its event on: the
+ * mistake is as large as a piece has numbers. */
 static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
 {
     const cli_node *n = ud;
@@ -373,7 +378,8 @@ bool nodes_have(const cli_node *n)
     return n->all && !n->status && n->end.final;
 }
 
-/* Who found that pieces disagree says more than who then had too few others. */
+/* The node whose failure says most: one that found that pieces disagree says
+ * more than one that then had too few others. */
 static const cli_node *find_reason(const cli_nodes *m)
 {
     const cli_node *first = NULL;

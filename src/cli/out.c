@@ -1,7 +1,11 @@
 /* out.c -- what leaves the command besides results: messages, progress, JSON.
  *
  * A message is one line, whatever is in the names it quotes; the last one of a
- * failure is kept for --json. */
+ * failure is kept for --json.
+ *
+ * Owns the last message and the state of the progress line, which are of the
+ * one thread that prints.  All other files of the room print by these
+ * functions. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -199,7 +203,8 @@ static bool same_file(const char *a, const char *b)
     return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* It is written when all is done. */
+/* Refuses a path that cannot be written.  The record is written when all is
+ * done. */
 static int check_record(const char *path)
 {
     int why = path ? obstacle(path) : 0;
@@ -251,7 +256,8 @@ int cli_check_path(const char *before, const char *path)
                : 0;
 }
 
-/* One that there is, or that can be made when there is something to put in. */
+/* Refuses a folder that neither exists nor can be made when there is something
+ * to put in. */
 static int check_folder(const char *path)
 {
     struct stat st;

@@ -1,4 +1,7 @@
-/* pattern.c -- --pattern, and kofn gen pattern: who is slow in which round. */
+/* pattern.c -- --pattern, and kofn gen pattern: who is slow in which round.
+ *
+ * Owns the pattern that it makes until it is handed to the port or written.
+ * It draws nothing itself: kofn_pattern_new does. */
 #include "cli.h"
 
 #include <string.h>

@@ -1,6 +1,10 @@
 /* points.c -- what regress makes of points before it fits a model to them: a
  * column of ones for the intercept, columns brought to a standard scale; and
- * the same undone in the weights. */
+ * the same undone in the weights.
+ *
+ * Owns the mean and the scale of each column; the points are changed in the
+ * caller's memory.  What was prepared must be undone in the weights before
+ * they leave the command. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,5 +1,8 @@
 /* ports.c -- --port: threads, the simulator, processes of this machine, or
- * whoever comes to an address. */
+ * whoever comes to an address.
+ *
+ * Owns the processes it started, which cli_ports_end waits for or ends, and
+ * the folder of their socket.  No other file may start a process. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -134,7 +137,8 @@ void cli_ports_end(void)
     kin = (family){.child = NULL};
 }
 
-/* What the workers are to read.  0, or the exit code after a message. */
+/* Leaves the pattern in a file for the workers to read.  Returns 0, or the exit
+ * code after a message. */
 static int leave_pattern(const cli_args *a)
 {
     char path[80];
@@ -173,7 +177,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What the workers have of A on their own disks is called what it is here. */
+/* The name of A on the workers' own disks, which is its name here. */
 static const char *source(const cli_args *a)
 {
     bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&

@@ -1,5 +1,8 @@
 /* process.c -- the process that a command runs in: its descriptors, its memory
- * and its signals. */
+ * and its signals.
+ *
+ * Its state is the process's: which signals came, when it began, whether its
+ * memory is guarded.  A signal's handler may only set a flag. */
 #define _GNU_SOURCE
 #include "cli.h"
 

@@ -1,4 +1,7 @@
-/* replay.c -- see replay.h. */
+/* replay.c -- see replay.h.
+ *
+ * Owns the coordinator that it drives and the plans of the journal.  It may
+ * believe no word of a journal before it has checked it, and may not write. */
 #include "replay.h"
 #include "steps.h"
 
@@ -250,7 +253,7 @@ static int read_verdict(player *p, const json_t *o, kofn_event *ev)
     return SAME;
 }
 
-/* Which worker an event is about, and who answers for it. */
+/* Reads which worker an event is about, and who answers for it. */
 static int read_worker(player *p, const json_t *o, kofn_event *ev)
 {
     json_int_t w = 0, who = 0;

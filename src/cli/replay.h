@@ -1,4 +1,7 @@
-/* replay.h -- a journal in memory against a fresh coordinator. */
+/* replay.h -- a journal in memory against a fresh coordinator.
+ *
+ * The journal is borrowed and stays unchanged; what the replay makes is freed
+ * before it returns. */
 #ifndef KOFN_REPLAY_H
 #define KOFN_REPLAY_H
 
@@ -13,13 +16,13 @@ typedef struct replay_result {
     char error[600];
 } replay_result;
 
-/* What is to be seen of it. */
+/* The output that a replay is to give. */
 typedef struct replay_show {
     FILE *steps; /* every event and what came of it; NULL: nothing */
     bool state;  /* ... and where the products then stand          */
 } replay_show;
 
-/* What `replay` returns, and the command exits with. */
+/* The values that `replay` returns, and the command exits with. */
 enum { SAME = 0, DIFFERENT = 1, NOT_A_JOURNAL = 2 };
 
 /* Are all decisions the same?  `show` may be NULL. */

@@ -1,5 +1,8 @@
 /* session.c -- what the running commands share: a job from options, progress
- * while it runs, a report when it is over. */
+ * while it runs, a report when it is over.
+ *
+ * Owns the port, the job and what is to be reported from session_open to the
+ * end of the command.  It may not know what the command computes. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -313,7 +316,7 @@ static void put_regression(const session *s, const kofn_report *t,
     PUT("per_iteration", json_incref(s->per_iteration));
 }
 
-/* They add up to all that has passed. */
+/* Reports the times, which add up to all that has passed. */
 static void put_times(const session *s, json_t *o)
 {
     double now = kf_clock_seconds();
@@ -418,7 +421,7 @@ static void report_json(const session *s, const kofn_report *t,
 
 #undef PUT
 
-/* What the floor is relative to (docs/errors.md). */
+/* The quantity that the floor is relative to (docs/errors.md). */
 static const char *measure(const kofn_plan_info *info)
 {
     if (info->parts)

@@ -1,4 +1,6 @@
-/* show.c -- a line a round: who works on how much, and what happened. */
+/* show.c -- a line a round: who works on how much, and what happened.
+ *
+ * Owns nothing.  It prints what a report says and asks the job for nothing. */
 #include "cli.h"
 
 #include <langinfo.h>

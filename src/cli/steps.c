@@ -1,4 +1,7 @@
-/* steps.c -- kofn replay --step: each event and what came of it, in words. */
+/* steps.c -- kofn replay --step: each event and what came of it, in words.
+ *
+ * Owns nothing.  Words are made of one event or action at a time and depend on
+ * nothing else, so that two replays print the same. */
 #include "steps.h"
 
 #include <inttypes.h>

@@ -1,4 +1,6 @@
-/* steps.h -- events and actions of the coordinator in words. */
+/* steps.h -- events and actions of the coordinator in words.
+ *
+ * What is printed goes to the FILE of the caller; nothing is kept. */
 #ifndef KOFN_STEPS_H
 #define KOFN_STEPS_H
 

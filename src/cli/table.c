@@ -1,4 +1,7 @@
-/* table.c -- every command and every option, once. */
+/* table.c -- every command and every option, once.
+ *
+ * Constant data and no function.  Whatever is true of an option is said here,
+ * and no other file may list options. */
 #include "cli.h"
 
 #include <math.h>

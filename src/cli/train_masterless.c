@@ -1,5 +1,8 @@
 /* train_masterless.c -- kofn train on a mesh: what a node does, and what came of
- * it. */
+ * it.
+ *
+ * Each node has its own network; points are shared by the nodes of this
+ * process and may not be written. */
 #include "cli.h"
 
 #include "base/clock.h"
@@ -7,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a node has. */
+/* The data of one node. */
 typedef struct share {
     kofn_net *net;
     kofn_train_result res;

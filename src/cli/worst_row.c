@@ -1,4 +1,7 @@
-/* worst_row.c -- how exact a product is row by row. */
+/* worst_row.c -- how exact a product is row by row.
+ *
+ * Owns its scratch within a call.  It compares with a product made without the
+ * workers, so it is for --verify alone. */
 #include "cli.h"
 
 #include <math.h>

@@ -1,5 +1,9 @@
 /* answers.c -- what the answers so far come to: asked by the coordinator of
- * rounds and by every node of a mesh, and answered here for both. */
+ * rounds and by every node of a mesh, and answered here for both.
+ *
+ * Owns nothing: decoders are the cache's.  The state machines of both kinds
+ * decide with these functions alone, so none may depend on time or on who
+ * answered. */
 #include "code.h"
 
 #include "operation.h"

@@ -1,5 +1,8 @@
 /* author.h -- what the schemes of the library have besides <kofn/scheme.h>: points,
- * small systems, and single rows of the families of coefficients. */
+ * small systems, and single rows of the families of coefficients.
+ *
+ * What is declared here is for files of src/schemes; nothing of it allocates
+ * for longer than a call but what the layout then owns. */
 #ifndef KF_CODE_AUTHOR_H
 #define KF_CODE_AUTHOR_H
 

@@ -11,6 +11,10 @@
  *
  * Components are (u + 1/2)/32768 - 1 with u of 16 random bits: exact in
  * binary, so that every machine makes the same numbers without libm.
+ *
+ * The state of a family belongs to the layout that opened it.  Coefficients
+ * must be the same on every machine; cosines and sines are made in one place,
+ * kf_code_cossin.
  */
 #include "code.h"
 

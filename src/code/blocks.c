@@ -5,6 +5,9 @@
  * as if multiplied by the identity.  The rows of the answers are then those of the
  * blocks, the symbols and wants the parts of A: a reader is the plan of that.  It
  * needs no more answers than any product (math/training.md 8).
+ *
+ * Makes plans and rows that the caller frees; blocks themselves are never
+ * here, only how they are combined.
  */
 #include "code.h"
 
@@ -46,9 +49,9 @@ static size_t largest(const double *E, size_t n)
     return at;
 }
 
-/* One step of elimination with both pivots; is nothing left?  Of the two factors
- * the one that can be 1 is: all lanes have it in common where only rows or only
- * columns are cut. */
+/* Does one step of elimination with both pivots; true if nothing is left.  Of
+ * the two factors the one that can be 1 is: all lanes have it in common where
+ * only rows or only columns are cut. */
 static bool eliminate(const double *E, size_t rows, size_t cols, double *f,
                       double *g)
 {
@@ -153,8 +156,8 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
 
 /* ---- a block from others ------------------------------------------------- */
 
-/* What X G may differ from E0 by before it is none of theirs at all: blocks that
- * do determine it leave a rounding. */
+/* The difference of X G from E0 beyond which the wanted block is no combination
+ * of the others at all: blocks that do determine it leave a rounding. */
 #define OFF 1e-6
 /* Rounding of a sum of blocks that each are rounded. */
 #define EACH (4 * 0x1p-53)

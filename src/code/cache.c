@@ -2,8 +2,13 @@
  *
  * Survivor sets recur from round to round; a system is solved once for each.
  * Entries sit in a hash table by set, in a list by last use.
+ *
+ * Owns every decoder that it returns, until it is trimmed; nobody else may
+ * free one.  Nothing is trimmed while a decoder is looked for.
  */
 #include "suspect.h"
+
+#include <assert.h>
 
 typedef struct entry {
     struct entry *next, *newer, *older;
@@ -46,6 +51,8 @@ static uint64_t hash_set(const uint32_t *seats, size_t n)
 
 static void unlink_use(kf_cache *cache, entry *e)
 {
+    assert(e->newer ? e->newer->older == e : cache->newest == e);
+    assert(e->older ? e->older->newer == e : cache->oldest == e);
     *(e->newer ? &e->newer->older : &cache->newest) = e->older;
     *(e->older ? &e->older->newer : &cache->oldest) = e->newer;
 }
@@ -53,6 +60,7 @@ static void unlink_use(kf_cache *cache, entry *e)
 static void link_newest(kf_cache *cache, entry *e)
 {
     e->newer = NULL;
+    assert(!cache->newest == !cache->oldest);
     e->older = cache->newest;
     *(cache->newest ? &cache->newest->newer : &cache->oldest) = e;
     cache->newest = e;
@@ -159,6 +167,7 @@ static void drop_oldest(kf_cache *cache)
 {
     entry *e = cache->oldest, **at = &cache->bucket[e->hash % BUCKETS];
 
+    assert(!e->older && cache->bytes >= e->bytes);
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;

@@ -15,16 +15,20 @@
  * nobody is certain, unless faults are taken not to conspire: then those e are
  * tried that come nearest one after the other.  docs/math/errors.md says what
  * that proves.
+ *
+ * A proof owns its scratch, freed by kf_proof_free; evidence is borrowed.  It
+ * may call nobody guilty who could be honest: where time does not suffice it
+ * finds nothing.
  */
 #include "syndrome.h"
 
 #include <math.h>
 
-/* What is left is known but for rounding. */
+/* Allowance for the rounding of the lengths that are left. */
 #define SAFETY 1.01
 /* Where not all sets are tried nobody may come as near as so many times that. */
 #define MARGIN 4
-/* What choosing v may leave of X_j, as a share of it: the more, the fewer of T
+/* The share of X_j that choosing v may leave: the larger, the fewer of T
  * vanish. */
 static const double kept[] = {0.3, 1e-2, 1e-4};
 
@@ -191,8 +195,8 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 
 /* ---- whoever else -------------------------------------------------------- */
 
-/* One node after the other, each the one that takes most: how near do they
- * come?  Quick, and no proof that nobody comes nearer. */
+/* A quick estimate, and no proof, of how near any e nodes come: one node after
+ * the other is struck, each the one that takes most. */
 static double nearest(kf_proof *p, size_t e)
 {
     kf_rivals *r = &p->rivals;
@@ -208,7 +212,7 @@ static double nearest(kf_proof *p, size_t e)
     return length(p->try, p->q);
 }
 
-/* What `depth` groups chosen leave of the columns of a candidate. */
+/* The part of the columns of a candidate that `depth` chosen groups leave. */
 static double *columns_left(const kf_proof *p, size_t i, size_t depth)
 {
     size_t each = p->lanes * p->q, all = p->nodes * each;

@@ -1,4 +1,8 @@
-/* code.h -- floor 2: a plan, the rows of its seats, and what decodes them. */
+/* code.h -- floor 2: a plan, the rows of its seats, and what decodes them.
+ *
+ * Codes, caches, decoders and readers are made and freed by the functions
+ * here; what they return const is theirs.  Nothing on this floor sees a matrix
+ * but as the sources of combine. */
 #ifndef KF_CODE_H
 #define KF_CODE_H
 
@@ -39,8 +43,7 @@ struct kofn_plan {
         *of; /* a reader (blocks.c): the plan whose blocks it reads */
 };
 
-/* What a plan is used for: its own operation, or the left product that it
- * serves. */
+/* The plan for its own operation, or for the left product that it serves. */
 static inline const kofn_plan *kf_plan_use(const kofn_plan *p, bool left)
 {
     return left ? p->left : p;
@@ -100,8 +103,9 @@ void kf_code_uneven(kf_code *c);
  * looks for few answers that happen to suffice, and is not asked where they are
  * compared. */
 bool kf_code_decodes_itself(const kofn_plan *p, bool uneven);
-/* So many results decode at least; those that are compared tell every symbol
- * besides, or there is no parity: of A' A x fewer may tell the sum of them. */
+/* The least number of results that decode; where results are compared and there
+ * is parity, the number that tell every symbol besides: of A' A x fewer may
+ * tell the sum of them. */
 size_t kf_code_enough(const kofn_plan *p, bool compared);
 /* Seats of which any so many decode by the first `each` submessages of all of them
  * (math/errors.md 10). */
@@ -128,8 +132,8 @@ bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo);
 
 typedef struct kf_factor kf_factor;
 
-/* What turns the results of some seats into the wants of their group: want w
- * is result copy[w] as it stands, or the next row of D times all results. */
+/* A decoder turns the results of some seats into the wants of their group: want
+ * w is result copy[w] as it stands, or the next row of D times all results. */
 typedef struct kofn_decoder {
     size_t seats, results, wants;
     uint32_t *seat;    /* local numbers, ascending                       */
@@ -156,7 +160,7 @@ typedef struct kofn_decoder {
 kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
                            const uint32_t *seats, size_t n, bool partial);
 void kf_decoder_free(kofn_decoder *d);
-/* What rounding may do to an answer, relative to it, before the noise of
+/* The relative error that rounding may bring to an answer, before the noise of
  * decoding (rounding.c). */
 double kf_code_rounding(const kofn_layout *L, size_t results);
 /* The relative error that this decoder, of plan `of`, predicts for a product of
@@ -215,12 +219,13 @@ bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* ---- the blocks themselves (blocks.c) ------------------------------------ */
 
-/* What a lane of a seat's block is of A is an outer product: part (i, j) is in
- * lane l f[l, i] g[l, j] times.  f is lanes x cut[0].rows, g lanes x cut[0].cols,
- * and all lanes have one of them in common, ones, where only columns or only rows
- * of A are cut.  A += U' V therefore adds to lane l the product of two coded
- * matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j), with U and V cut into
- * columns as the rows and columns of A are.  KOFN_UNSUITED where it is none. */
+/* The factors of a seat's lanes where each is an outer product: part (i, j) of
+ * A is in lane l f[l, i] g[l, j] times. f is lanes x cut[0].rows, g lanes x
+ * cut[0].cols, and all lanes have one of them in common, ones, where only
+ * columns or only rows of A are cut.  A += U' V therefore adds to lane l the
+ * product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j), with
+ * U and V cut into columns as the rows and columns of A are.  KOFN_UNSUITED
+ * where a lane is no such product. */
 kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g);
 /* Has it a reader? */
 bool kf_code_can_be_read(const kofn_plan *p);
@@ -274,7 +279,7 @@ void kf_code_subtract_product(const kf_difference *d);
 
 /* ---- quaternions (quaternion.c) ------------------------------------------ */
 
-/* These four rows are made of blocks L(q). */
+/* True if these four rows are made of blocks L(q). */
 bool kf_code_quaternions(const kf_row *g);
 /* Numbers of lanes: four after the other are those of a block, or none. */
 bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none);

@@ -17,9 +17,14 @@
  * flight are too few to make up for it; prefetches into the second-level cache
  * are not so few.  A call larger than the caches writes around them: an
  * ordinary store would first read what it overwrites.
+ *
+ * Its one state is which kernel is in force, the same for all threads.  It
+ * allocates nothing, and every output depends on its sources and coefficients
+ * alone, not on how the call was cut.
  */
 #include "combine.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -122,6 +127,7 @@ static void find_used(used *u, const call *c, size_t first, size_t count)
     bool any[CHUNK] = {false};
     size_t left = count, low = 0, high = count;
 
+    assert(count <= CHUNK && first + count <= c->k);
     for (size_t i = 0; i < c->m && left; i++) {
         const double *row = c->D + i * c->ldd + first;
 
@@ -166,6 +172,7 @@ static void sweep(const call *c, kf_combine_block b, const used *u, panel p)
         for (size_t left = passes; left; left--) {
             size_t rows = kf_ceil_div(p.m - done, left);
 
+            assert(rows > 0 && rows <= c->simd->rows);
             if (b.k)
                 b.D = c->D + (p.row + done) * c->ldd;
             b.dst = b.last ? c->dst + p.row + done : NULL;
@@ -208,6 +215,7 @@ static void chunked(const call *c, size_t chunk, size_t from, size_t to)
     size_t width = kf_max(TILE / c->m / STEP * STEP, STEP);
     size_t high = kf_min(TILE / width, c->m);
 
+    assert(high > 0 && high * width <= TILE);
     for (size_t t = from; t < to; t += width)
         for (size_t i = 0; i < c->m; i += high)
             tile(c, chunk, acc,

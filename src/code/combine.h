@@ -8,6 +8,10 @@
  * combine.c cuts a problem into blocks, a kernel computes one block.  There is
  * one kernel text, combine_kernel.h; combine_avx512.c, combine_avx2.c and
  * combine_plain.c give it vectors of their processor.
+ *
+ * The engine owns nothing: sources, destinations and coefficients are the
+ * caller's, and no destination may overlap a source.  It allocates nothing and
+ * may be called by many threads at a time.
  */
 #ifndef KF_COMBINE_H
 #define KF_COMBINE_H
@@ -34,8 +38,8 @@ typedef struct kf_combination {
 } kf_combination;
 void kf_combine(const kf_combination *x, size_t len, kofn_dtype dtype);
 
-/* What is made tile by tile.  `far`: the tiles together are larger than the
- * caches (kf_combine_is_far); kf_combine_done comes last. */
+/* A combination that is made tile by tile.  `far`: the tiles together are
+ * larger than the caches (kf_combine_is_far); kf_combine_done comes last. */
 typedef struct kf_combine_tile {
     size_t m, k, ldd;
     const double *D;

@@ -3,6 +3,9 @@
  * Of 16 registers 12 hold sums, 3 outputs x 4 vectors, 3 coefficients and one
  * what is read.  4 outputs by 2 vectors are a little slower in cache, but bound
  * by memory they are better than 2 outputs twice.
+ *
+ * No state and no allocation.  It may be called only where the processor has
+ * both, which kf_combine_avx2 tells.
  */
 #include "combine.h"
 

@@ -2,6 +2,9 @@
  *
  * Of 32 registers 24 hold sums, 6 outputs x 4 vectors, 6 coefficients and one
  * what is read.  4 vectors are whole cache lines, of doubles and of floats.
+ *
+ * No state and no allocation.  It may be called only where the processor has
+ * it, which kf_combine_avx512 tells.
  */
 #include "combine.h"
 

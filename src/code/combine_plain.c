@@ -3,6 +3,8 @@
  *
  * Vectors of two doubles are the compiler's: SSE2, NEON, or plain doubles.
  * There is no way around the cache in C.
+ *
+ * No state and no allocation; it runs everywhere.
  */
 #include "combine.h"
 

@@ -8,6 +8,10 @@
  *
  * Where the wants are combinations of symbols, D = W G^+ (pseudo.c), with the
  * rows of G divided by the rounding their results carry.
+ *
+ * A decoder owns its arrays and is freed by kf_decoder_free; the rows of the
+ * code are borrowed.  It may not deliver what is less exact than predicted:
+ * what it cannot solve is a status.
  */
 #include "code.h"
 
@@ -60,6 +64,9 @@ static double weight_of(const kf_seat *seat, size_t lane, size_t inner)
     return sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
 }
 
+/* Sorts the rows of the survivors into those that hold a symbol plainly and
+ * the others, and numbers the symbols that no row holds.  Weights are the
+ * rounding that each result carries. */
 static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
                              size_t n)
 {
@@ -171,7 +178,8 @@ static int32_t plainly(const kf_sift *s, const double *W, size_t w)
     return !W || (found == 1 && W[w * s->symbols + at] == 1) ? s->from[at] : -1;
 }
 
-/* What is plain is copied, the rest mixed, or lost. */
+/* Sorts the wants: one that a result holds plainly is copied, the rest are
+ * mixed, or lost where `partial`. */
 static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
                          bool partial)
 {
@@ -407,8 +415,8 @@ static kofn_status undetermined(const kofn_decoder *d, const kofn_layout *L)
                    d->seats, L->threshold);
 }
 
-/* What D G - W is off meets the answer as it stands; where nothing is left of
- * that, it may be more than predicted. */
+/* Judges the solution by what D G - W is off, which meets the answer as it
+ * stands; where nothing is left of the answer it may be more than predicted. */
 static kofn_status check(kofn_decoder *d, const kofn_layout *L,
                          const kf_sift *s, double off)
 {
@@ -425,8 +433,9 @@ static kofn_status check(kofn_decoder *d, const kofn_layout *L,
     return KOFN_OK;
 }
 
-/* What no survivor holds as it is cannot be had; where nothing is held so, as
- * in most codes of two operands, there is nothing to hand out. */
+/* Builds a decoder of plain results only: a want that no survivor holds as it
+ * is cannot be had; where nothing is held so, as in most codes of two operands,
+ * there is nothing to hand out. */
 static kofn_status build_partial(kofn_decoder *d, const kf_sift *s, kf_code *c)
 {
     const kofn_plan *p = c->plan;
@@ -453,6 +462,9 @@ static kofn_status solve(kofn_decoder *d, kf_sift *s, const kf_code *c,
     return kf_solve_unknown(s, &d->D, &d->condition, off);
 }
 
+/* Makes the decoder by the scheme's own formula where it has one, else by
+ * solving for it.  Either way D G is compared with W, and what is too far off
+ * is refused. */
 static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
 {
     const kofn_layout *L = &c->plan->layout;

@@ -1,5 +1,8 @@
 /* describe.c -- what a plan needs and costs, and the noise it makes over
- * random losses. */
+ * random losses.
+ *
+ * Owns nothing beyond a call.  Random losses are drawn from a named stream, so
+ * that the same plan is described alike everywhere. */
 #include "code.h"
 
 #include "base/rng.h"
@@ -30,7 +33,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What is solved for: the lost symbols of a systematic code, else all. */
+/* The number of sets of survivors whose decoders can be afforded.  The lost
+ * symbols of a systematic code are solved for, else all symbols. */
 static kofn_status affordable(const kofn_layout *L, kf_code *code,
                               size_t *trials)
 {

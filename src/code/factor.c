@@ -14,6 +14,10 @@
  * same column, that is applied to all lanes alike; V mixes what Z makes.  That
  * waits in double precision, and both are done tile by tile: messages are read
  * once and outputs written once, and no digit is lost.
+ *
+ * A factor belongs to its decoder.  Whoever applies it brings the room;
+ * nothing is allocated while it is applied, and where a factor saves nothing
+ * there is none.
  */
 #include "code.h"
 
@@ -63,7 +67,8 @@ void kf_factor_free(kf_factor *f)
 
 /* ---- columns ------------------------------------------------------------- */
 
-/* What D makes of a number in a lane of an answer, of the first want. */
+/* The column of D for one lane of an answer: the weight of its numbers in each
+ * want, the first want first. */
 static const double *column(const kofn_decoder *d, const kf_factor *f, size_t a,
                             size_t lane)
 {

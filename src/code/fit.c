@@ -18,7 +18,10 @@
  * stability of numerical algorithms", 2002, theorem 10.3), and what products are
  * unlike quaternions; so it is off by no more than e (1 + |x|^2) in the first
  * order, H_U x nearest to v / |v|.  Only sets of which no more than that and the
- * limit is left are asked again, exactly. */
+ * limit is left are asked again, exactly.
+ *
+ * A kf_fit owns its tables, freed by kf_fit_free, and is for one thread.  It
+ * proves nothing: certain.c does. */
 #include "syndrome.h"
 
 #include "base/vectors.h"
@@ -77,8 +80,8 @@ void kf_fit_free(kf_fit *f)
     kf_free(f->random);
 }
 
-/* What the products B of four columns with four others have that those of a
- * quaternion, b of its first column, with 1, i, j, k have not. */
+/* The largest difference between the products B of four columns with four
+ * others and those of a quaternion, b of its first column, with 1, i, j, k. */
 static double unlike_quaternion(double B[4][4])
 {
     static const size_t from[4][4] = {
@@ -263,7 +266,7 @@ static void find_rows(kf_fit *f, const uint32_t *nodes, size_t m)
     }
 }
 
-/* Those products, the upper half of m rows, and 1. */
+/* Gathers those products for each set: the upper half of m rows, and 1. */
 INLINE void gather(size_t parts, kf_fit *f, size_t m)
 {
     size_t ld = f->rows / parts + 1;
@@ -335,7 +338,8 @@ static void swap(uint32_t *nodes, size_t i, size_t j)
     nodes[j] = node;
 }
 
-/* So often the first `want` of the n become a random choice, which is kept. */
+/* Draws `times` random choices of `want` of the n nodes and keeps them; each
+ * becomes the first `want` of nodes[]. */
 static void draw(kf_fit *f, uint32_t *nodes, size_t n, size_t want,
                  size_t times)
 {

@@ -8,6 +8,9 @@
  * is no larger than |D_U H_U^+| times that level.  U may be any few of the
  * nodes: all are tried, or, where that takes too long, those are added to a few
  * that hide most by themselves that hide it best.
+ *
+ * Owns its scratch within a call.  The bound it gives may be too large but
+ * never too small, for a promise rests on it.
  */
 #include "syndrome.h"
 
@@ -84,7 +87,7 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
     return worst;
 }
 
-/* What worst_set takes. */
+/* An estimate of the operations that worst_set takes. */
 static double cost(const hidden *h, size_t few)
 {
     double lanes = (double)h->rivals.lanes, sum = 0, sets = 1;

@@ -1,4 +1,7 @@
-/* operation.c -- the table of operations. */
+/* operation.c -- the table of operations.
+ *
+ * Constant data and functions of it.  An operation is not known anywhere else
+ * but in the kernels of src/data/work.c. */
 #include "operation.h"
 
 /* Pieces of a sum that are longer than this begin on a line of the cache, of so

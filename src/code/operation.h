@@ -1,4 +1,7 @@
-/* operation.h -- what is computed with the resident operand: one row each. */
+/* operation.h -- what is computed with the resident operand: one row each.
+ *
+ * Rows are constant and owned by nobody; code that depends on an operation
+ * asks its row and never its number. */
 #ifndef KF_CODE_OPERATION_H
 #define KF_CODE_OPERATION_H
 
@@ -12,7 +15,7 @@ typedef struct kf_shape {
     kf_size rows, cols;
 } kf_shape;
 
-/* What is added up for an entry of the output. */
+/* The dimensions of A that are summed over for an entry of the output. */
 enum { KF_OVER_COLS = 1, KF_OVER_ROWS = 2 }; /* of A; parts of a sum are rows */
 
 typedef struct kf_operation {

@@ -10,14 +10,17 @@
  *
  * whose rows are made orthonormal.  They are well-conditioned to begin with,
  * for N' I_Q alone is orthonormal.
+ *
+ * The rows that it returns are the caller's (of the cache).  A parity that
+ * honest results could fail must not be made; one parity fewer is allowed.
  */
 #include "syndrome.h"
 
 #include <math.h>
 
-/* What is left of a column that depends on others, by the rounding of QR.
- * Taking a small column for nothing would make parities that honest results
- * fail; taking rounding for a column only loses a parity. */
+/* The share of a column that is left by the rounding of QR when the column
+ * depends on others.  Taking a small column for nothing would make parities
+ * that honest results fail; taking rounding for a column only loses a parity. */
 #define NOTHING (8 * 0x1p-52)
 
 typedef struct sieve {
@@ -47,6 +50,9 @@ static void sieve_free(sieve *s)
 
 /* ---- known, unknown, and the rest ---------------------------------------- */
 
+/* Sorts the rows of the results, as sift_rows of decoder.c does: the first
+ * that holds a symbol plainly makes it known, all others are used for
+ * parities. */
 static kofn_status sift(sieve *s, kf_code *c, const uint32_t *seats, size_t n)
 {
     const kofn_layout *L = &c->plan->layout;

@@ -17,6 +17,9 @@
  * powers of points would hide the rank.  Solving for D' rather than for G^+
  * makes D G - W small, which is what the answer meets; one step of refinement
  * takes off what elimination left, which halves the error.
+ *
+ * Owns its scratch within a call; D is the caller's.  The same order of sums
+ * on every machine, so no BLAS and no fused multiply-add.
  */
 #include "code.h"
 
@@ -126,8 +129,8 @@ static void pivot(qr *f, size_t j)
     f->pick[best] = was;
 }
 
-/* What is left is rounding, and no longer fades away step by step as that of
- * an ill-conditioned matrix does, whose noise is to show. */
+/* True if the rest is rounding, which no longer fades away step by step as that
+ * of an ill-conditioned matrix does, whose noise is to show. */
 static bool exhausted(const qr *f, size_t j)
 {
     double left = sqrt(rest(f, j, j)), first = fabs(f->A[0]);

@@ -2,6 +2,9 @@
  *
  * Found greedily, one node after the other, each the one that takes most of
  * what those before it left; not by trying all sets.
+ *
+ * A kf_rivals owns its directions, freed by kf_rivals_free.  What it finds is
+ * an estimate; no verdict may rest on it alone.
  */
 #include "syndrome.h"
 

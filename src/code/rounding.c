@@ -1,4 +1,7 @@
-/* rounding.c -- what rounding alone may do to an answer, relative to it. */
+/* rounding.c -- what rounding alone may do to an answer, relative to it.
+ *
+ * Owns nothing: pure functions of a plan.  An estimate here must not be below
+ * what rounding usually does, or honest results would be refused. */
 #include "code.h"
 
 #include "operation.h"
@@ -15,8 +18,8 @@
 #define START_F32 6.5
 #define FACTOR_F32 4.8 /* A' A x: the block again, A x and another product */
 #define START_F64 (24.0 * 24)
-/* So many numbers a worker adds up for one of its results, as if one after
- * another; for a vector of float32 in panels (kf_mat_multiply). */
+/* The number of terms that a worker adds up for one of its results, as if one
+ * after another; for a vector of float32 in panels (kf_mat_multiply). */
 static double terms_of(const kofn_layout *L)
 {
     const kofn_problem *pb = &L->problem;

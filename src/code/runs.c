@@ -3,6 +3,9 @@
  * The engine makes all outputs it is given from all sources.  Where D has many
  * zeros, as submessages of adaptive gradient codes give it, that is mostly in
  * vain; but row by row everything would be read again for each.
+ *
+ * Owns its scratch within a call; the runs are the decoder's.  It may choose
+ * only the order of work, never a result.
  */
 #include "code.h"
 
@@ -13,9 +16,9 @@
 #define LONGEST 64
 #define READING 3
 
-/* What rows [i, end) cost together: each result that is in one of them is read
- * once, which takes as long as to multiply it READING times, and is multiplied
- * for all.  `used` is of rows [i, end-1). */
+/* The cost of rows [i, end) together: each result that is in one of them is
+ * read once, which takes as long as to multiply it READING times, and is
+ * multiplied for all.  `used` is of rows [i, end-1). */
 static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
                         size_t *count)
 {

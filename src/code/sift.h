@@ -1,5 +1,8 @@
 /* sift.h -- the rows of a survivor set, sorted into what they hold plainly and what
- * has to be solved for.  Between decoder.c and unknown.c. */
+ * has to be solved for.  Between decoder.c and unknown.c.
+ *
+ * The lists are the decoder's scratch, freed by it; G is borrowed from the
+ * seats. */
 #ifndef KF_SIFT_H
 #define KF_SIFT_H
 
@@ -17,9 +20,9 @@ typedef struct kf_sift {
     bool quaternions;   /* P and B are made of such (quaternion.c) */
 } kf_sift;
 
-/* What decodes the unknown symbols: D has a row for each and a column for every
- * result, and is the caller's.  *condition is that of the system, *off how far D G
- * is from what it should be. */
+/* Solves for the unknown symbols: D has a row for each and a column for every
+ * result, and is the caller's.  *condition is that of the system, *off how far
+ * D G is from what it should be. */
 kofn_status kf_solve_unknown(const kf_sift *s, double **D, double *condition,
                              double *off);
 

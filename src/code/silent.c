@@ -4,6 +4,9 @@
  * parts are empty, and towards the last strips more of them.  A result that is
  * made of such parts alone is zero whatever was asked, and so agrees with
  * everybody.
+ *
+ * Owns nothing: pure functions of a plan and a row.  Who asks are the core's
+ * checks, which would else count silence as agreement.
  */
 #include "code.h"
 

@@ -5,6 +5,9 @@
  * multiply-add, the result is the same to the bit on every machine.  That is
  * why this is not LAPACK: which BLAS is installed must not change a decision
  * of the coordinator, nor break a replay.
+ *
+ * Works in the caller's arrays, and allocates at most scratch for a call.  A
+ * singular system is a status and never a wrong answer.
  */
 #include "code.h"
 

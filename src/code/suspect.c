@@ -30,6 +30,10 @@
  * or without (Capon, "High-resolution frequency-wavenumber spectrum analysis",
  * 1969).  2 is Prange, "The use of information sets in decoding cyclic codes",
  * 1962.
+ *
+ * Owns its state within a call of kf_suspect; evidence is borrowed.  It may
+ * locate nobody without the proof of certain.c, and does not know which worker
+ * sat where.
  */
 #include "syndrome.h"
 
@@ -96,7 +100,7 @@ static kofn_status set_up(state *s, const kf_evidence *e)
     return s->allowance && s->out_of_range && s->held ? KOFN_OK : KOFN_NOMEM;
 }
 
-/* What only a disagreement needs. */
+/* Sets up the state that only a disagreement needs. */
 static kofn_status set_up_search(state *s)
 {
     s->accused = kf_new(s->nodes, 1);
@@ -144,8 +148,8 @@ static void tear_down(state *s)
     kf_free(s->v);
 }
 
-/* What is not a number, or larger than any honest result can be, needs no
- * algebra; and it would drown all else. */
+/* Finds results that are no number, or larger than any honest result can be:
+ * they need no algebra, and would drown all else. */
 static kofn_status find_out_of_range(state *s)
 {
     size_t each = s->lanes * s->e->columns;
@@ -344,7 +348,7 @@ static bool explain_column(state *s, const kf_syndromes *t, size_t c)
     return news > 0;
 }
 
-/* One column after another, the loudest first. */
+/* Suspends nodes that explain one column, the loudest column first. */
 static bool suspend_by_columns(state *s)
 {
     double below = HUGE_VAL;
@@ -363,7 +367,7 @@ static bool suspend_by_columns(state *s)
         }
         if (c == s->e->columns)
             return false;
-        /* Those who are struck already may have more to say than they cost. */
+        /* Nodes that are struck already may explain more than they cost. */
         if (explain_column(s, &s->work, c) ||
             (s->work.q < s->base.q && explain_column(s, &s->base, c)))
             return true;
@@ -446,7 +450,7 @@ static size_t clear_innocent(state *s)
     return n;
 }
 
-/* Who is held goes to pick[]. */
+/* Lists the nodes that are held in pick[]. */
 static void list_held(state *s)
 {
     size_t n = 0;
@@ -477,8 +481,8 @@ static bool by_accident(state *s, size_t doubted)
     return chance > KF_ACCIDENT;
 }
 
-/* What those who are held leave of all columns together, which bounds what they
- * leave of any combination of them. */
+/* The norm that the nodes held leave of all columns together, which bounds what
+ * they leave of any combination of columns. */
 static double unexplained(state *s)
 {
     double all = 0;
@@ -536,8 +540,8 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
     return KOFN_OK;
 }
 
-/* What lies come to in a column of parities that passed: no more than what is left
- * of it, this loud, and the rounding of the others (math/errors.md 5.1). */
+/* A bound on lies in a column of parities that passed: no more than what is
+ * left of it, this loud, and the rounding of the others (math/errors.md 5.1). */
 static double unseen(const state *s, const kf_syndromes *t,
                      double syndrome_norm)
 {
@@ -600,6 +604,8 @@ static kofn_status search(state *s, size_t most, size_t *liars, double *level)
     return hear_accused(s);
 }
 
+/* Judges one cell in three steps: results out of range, the norm of the
+ * syndromes, and only if that is too large the search for who is wrong. */
 static kofn_status examine(state *s, size_t most, uint8_t *bad, size_t *count,
                            double *level)
 {

@@ -1,11 +1,14 @@
 /* suspect.h -- who is corrupt?  From sketches of results to the seats that sent
- * wrong ones. */
+ * wrong ones.
+ *
+ * Evidence is borrowed by all of these; found[] and what is returned are the
+ * caller's.  Nodes are numbers here, and nobody is excluded by what they find. */
 #ifndef KF_SUSPECT_H
 #define KF_SUSPECT_H
 
 #include "code.h"
 
-/* What is known of one cell: a sketch of every result and the parities that
+/* The evidence about one cell: a sketch of every result and the parities that
  * honest results satisfy. */
 typedef struct kf_evidence {
     size_t nodes, lanes; /* seats; results of each, answered together      */
@@ -29,8 +32,8 @@ enum {
     KF_LOCATED  /* for certain: located                            */
 };
 
-/* What is found of each node goes to found[] (nodes of them); *count are
- * located.
+/* Judges the evidence: the finding of each node goes to found[] (nodes of them);
+ * *count are located.
  *
  * KOFN_OK: what is left agrees, with at least one parity over to say so; what is
  * wrong with it leaves no more than *unseen, in length, in its parities of any
@@ -59,8 +62,8 @@ size_t kf_code_may_hide(size_t liars, size_t promised, size_t located,
                         size_t over);
 /* The length that a column of q parities has to have before it shows. */
 double kf_code_unseen(double alarm, size_t q);
-/* What an entry of the output may be wrong by: for certain, or, when more may lie
- * than that, with a chance of KF_MISSED that they pass. */
+/* The error that an entry of the output may have unseen: for certain, or, when
+ * more may lie than that, with a chance of KF_MISSED that they pass. */
 double kf_code_floor(double unseen, double gains, size_t q, bool more);
 
 /* The parities of a survivor set: *H is *q x (n lanes) with orthonormal rows

@@ -1,4 +1,6 @@
-/* syndrome.c -- syndromes, striking nodes from them, and their spectrum. */
+/* syndrome.c -- syndromes, striking nodes from them, and their spectrum.
+ *
+ * Syndromes own their arrays; a copy shares nothing.  No verdict is made here. */
 #include "syndrome.h"
 
 #include "combine.h"
@@ -131,7 +133,7 @@ static void square_syndromes(const kf_syndromes *t)
         t->w[c] /= t->allowance[c] * t->allowance[c];
 }
 
-/* What is allowed to a column, in the same units. */
+/* The limit of a column, in the same units. */
 static double column_limit(const kf_syndromes *t)
 {
     return sqrt((double)t->q) + KF_TAIL;
@@ -302,8 +304,9 @@ static inline bool rotate(kf_spectrum *p, size_t m, size_t i, size_t j,
     return true;
 }
 
-/* One-sided Jacobi: rows of C are rotated until they are orthogonal.  Where there
- * are more rows than directions, some come to nothing, and never to an end. */
+/* Rotates by one-sided Jacobi: rows of C are rotated until they are orthogonal.  Where
+ * there are more rows than directions some become nothing, and the rotation of
+ * these would never end. */
 VECTORS static void make_orthogonal(kf_spectrum *p, size_t m)
 {
     bool still = true;

@@ -1,4 +1,7 @@
-/* syndrome.h -- what parities say of results: inside of suspect.c. */
+/* syndrome.h -- what parities say of results: inside of suspect.c.
+ *
+ * Each struct owns its arrays and is freed by the function beside it; all are
+ * for one thread, within one call of kf_suspect or kf_hidden_of. */
 #ifndef KF_SYNDROME_H
 #define KF_SYNDROME_H
 
@@ -9,8 +12,8 @@
 /* A norm of n entries of noise is below sqrt(n) + KF_TAIL for good. */
 #define KF_TAIL 6
 
-/* What is less likely does not happen, in rounds in which more lie than may lie
- * as they like. */
+/* The chance below which an accident is taken not to happen, in rounds in which
+ * more lie than may lie as they like. */
 #define KF_ACCIDENT 1e-9
 
 /* ... and with this chance the errors of more than may lie as they like cancel
@@ -78,10 +81,11 @@ void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,
 
 /* ---- guesses ------------------------------------------------------------- */
 
-/* So many sets of nodes are looked at side by side. */
+/* Number of sets of nodes that are looked at side by side. */
 #define KF_SETS 8
 
-/* What the results of a few nodes leave of a column of syndromes (fit.c). */
+/* A search for what the results of a few nodes leave of a column of syndromes
+ * (fit.c). */
 typedef struct kf_fit {
     size_t lanes, rows, q;
     double *columns, *v; /* of H, one after the other, q each; of S          */
@@ -104,8 +108,9 @@ void kf_fit_free(kf_fit *f);
 void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c);
 /* The length of what these nodes leave of it. */
 double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n);
-/* Which of KF_SETS sets of n nodes, one after the other, surely leave more than
- * the limit: bits, of the first set the lowest.  Most that do are found. */
+/* Bits that say which of KF_SETS sets of n nodes, one after the other, surely
+ * leave more than the limit; the first set is the lowest bit.  Most that do are
+ * found. */
 unsigned kf_fit_surely_more(kf_fit *f, const uint32_t *nodes, size_t n,
                             double limit);
 /* Operations that may be spent: what a choice costs, and what is left. */
@@ -125,8 +130,8 @@ size_t kf_fit_reduce(kf_fit *f, uint32_t *nodes, size_t n, double limit);
 
 /* Take n orthonormal directions out of v; how long it is then. */
 double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v);
-/* One direction more, for which there is room, unless v depends on the n that
- * there are; how many there are then. */
+/* Adds a direction, for which there must be room, unless v depends on the n
+ * that there are; returns how many there are then. */
 size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v);
 
 /* The same of columns of which something is left. */
@@ -155,7 +160,7 @@ size_t kf_rivals_next(kf_rivals *r, const double *g);
  * directions it had left. */
 size_t kf_rivals_strike(kf_rivals *r, size_t node, double *g);
 
-/* What shows that a node must be corrupt (certain.c). */
+/* The state of a proof that a node must be corrupt (certain.c). */
 typedef struct kf_proof {
     size_t nodes, lanes, q, m;
     const uint32_t *held; /* `count` of them: the caller's */

@@ -7,6 +7,9 @@
  * solved for all unit vectors y at once, so that decoding is one multiply of D
  * with the results, and the noise it makes is known before any data moves.  More
  * results than unknowns are used together by least squares.
+ *
+ * Owns its scratch within a call; D is the caller's.  A set that does not
+ * determine the symbols is KOFN_UNSTABLE or KOFN_TOOFEW, never a guess.
  */
 #include "code.h"
 #include "sift.h"
@@ -118,7 +121,7 @@ static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
     return st;
 }
 
-/* What polishing leaves of W P - I = E, which is -E E; per row of it. */
+/* The part of W P - I = E that polishing leaves, which is -E E; per row of it. */
 static double after_polish(size_t n, const double *E)
 {
     double sum = 0;

@@ -5,8 +5,13 @@
  * when one of the chosen does not answer the round begins again without it:
  * the sums of the others hold strips that were mixed for it (math/elastic.md
  * 10).
+ *
+ * Owns nothing: the marks and tasks are of the round.  It sends nothing, but
+ * leaves actions for the body, as all of this folder.
  */
 #include "state.h"
+
+#include <assert.h>
 
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
 static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
@@ -14,6 +19,7 @@ static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
 {
     while (c->pool_cap <= c->pooled + d->members)
         TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
+    assert(d->members <= c->live_cap);
     *seats = c->pool + c->pooled;
     *n = 0;
     for (size_t m = 0; m < d->members; m++)
@@ -34,6 +40,7 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
     const kofn_decoder *was = NULL;
     size_t from = 0;
 
+    assert(p->groups == 1); /* the code has one row band */
     for (size_t i = 0; i <= l->count; i++) {
         const kofn_decoder *now = NULL;
         uint32_t *seats;
@@ -76,6 +83,7 @@ kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
                      .hi = p->use->plan->span,
                      .first = c->pooled};
 
+    assert(p->unsettled == 0);
     for (size_t i = 0; i < p->tasks; i++) {
         if (p->task[i].state != KF_TASK_DONE)
             continue;
@@ -86,8 +94,8 @@ kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
     return kf_act(c, a);
 }
 
-/* Those who have not answered by now are done without, if there are enough
- * others. */
+/* Marks the workers that have not answered by now as late, to be done without,
+ * if there are enough others. */
 void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
@@ -101,7 +109,8 @@ void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
     r->back = true;
 }
 
-/* There are not enough others any more. */
+/* Counts on the late again when there are not enough others; true if any was
+ * late. */
 bool kf_adjoint_with_late(kf_round *r)
 {
     bool any = false;

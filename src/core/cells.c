@@ -1,5 +1,10 @@
-/* cells.c -- the ledger: runs of strips with the same history. */
+/* cells.c -- the ledger: runs of strips with the same history.
+ *
+ * A ledger owns its cells and each cell its list of tasks.  When a cell is
+ * settled is decided elsewhere (settle.c). */
 #include "product.h"
+
+#include <assert.h>
 
 static void cell_free(kf_cell *cell)
 {
@@ -37,6 +42,7 @@ size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi)
     size_t span = l->cell[l->count - 1].hi;
     bool again = l->cell[i].lo < lo;
 
+    assert(i < l->count && lo < hi);
     if (++i == l->count && hi > span && !again) {
         again = true;
         i = 0;
@@ -53,6 +59,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
 
     if (i == l->count || l->cell[i].lo == at)
         return KOFN_OK;
+    assert(l->cell[i].lo < at && at < l->cell[i].hi);
     right = l->cell[i];
     right.lo = at;
     right.have = NULL;
@@ -78,6 +85,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
 /* Strips [lo, hi) are open; the others of `span` count as settled. */
 kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
 {
+    assert(lo <= hi && hi <= span);
     for (size_t i = 0; i < l->count; i++)
         cell_free(&l->cell[i]);
     l->count = 0;
@@ -95,6 +103,7 @@ kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
 {
     size_t n = cell->count + cell->corrupt;
 
+    assert(!cell->settled);
     TRY(kf_grow(&cell->have, &cell->cap, n, sizeof *cell->have));
     cell->have[n] = cell->have[cell->count];
     cell->have[cell->count++] = task;
@@ -116,5 +125,6 @@ void kf_cell_corrupt(kf_cell *cell, uint32_t task)
             (cell->count - i) * sizeof *cell->have);
     cell->have[cell->count] = task;
     cell->corrupt++;
+    assert(cell->count + cell->corrupt <= cell->cap);
     cell->last = cell->spent = cell->tried = false;
 }

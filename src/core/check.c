@@ -1,4 +1,7 @@
-/* check.c -- what must hold of the coordinator between steps. */
+/* check.c -- what must hold of the coordinator between steps.
+ *
+ * Reads the coordinator and changes nothing.  Called after every step in
+ * tests: it may be slow. */
 #include "state.h"
 
 static const char *check_load(const kofn_core *c, const kf_round *r)

@@ -1,4 +1,9 @@
-/* core.c -- the round coordinator: events in, actions out. */
+/* core.c -- the round coordinator: events in, actions out.
+ *
+ * Owns the coordinator and all that is in it, from kofn_core_new_all to
+ * kofn_core_free; plans are borrowed.  It may not wait, look at a clock, draw
+ * a random number or see a matrix: a step depends on the events so far and
+ * nothing else. */
 #include "state.h"
 
 #include "code/operation.h"
@@ -127,6 +132,8 @@ static kofn_status alarm(kofn_core *c)
     return c->stream.on ? kf_stream_rang(c) : KOFN_OK;
 }
 
+/* Applies one event, which leaves marks and does not act on them.  An event of
+ * an unknown type is counted and dropped, as one that makes no sense is. */
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
     switch (ev->type) {
@@ -216,7 +223,7 @@ static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
     return KOFN_OK;
 }
 
-/* What cannot be had of this plan. */
+/* Refuses options that this plan cannot serve. */
 static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
 {
     const kofn_layout *L = &p->layout;
@@ -290,7 +297,8 @@ static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
     return make_use(use, c->alone, KOFN_ERRORS_NONE);
 }
 
-/* There is always a newest round: at first one that is over. */
+/* Makes the fleet and the first round.  A newest round always exists: at first
+ * one that is over. */
 static kofn_status make_fleet(kofn_core *c)
 {
     const kofn_layout *L = &c->use[0].plan->layout;

@@ -1,5 +1,8 @@
 /* core.h -- the coordinator's other side: what the loop that drives it asks besides
- * what <kofn/core.h> shows. */
+ * what <kofn/core.h> shows.
+ *
+ * All that is returned here stays the coordinator's, and holds until its next
+ * step.  Nothing here changes a decision. */
 #ifndef KF_CORE_H
 #define KF_CORE_H
 
@@ -16,7 +19,7 @@ kofn_time kf_core_alarm(const kofn_core *c);
 const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use);
 /* The rows of the code of a use, which it shares with whoever encodes. */
 kf_code *kf_core_code(kofn_core *c, uint32_t use);
-/* Its decoders, for those who answer KOFN_DO_CHECK. */
+/* The decoders of a use, for whoever answers KOFN_DO_CHECK. */
 kf_cache *kf_core_cache(kofn_core *c, uint32_t use);
 
 /* Workers on a seat who were located and are not forgiven yet: what they answer is not
@@ -45,7 +48,8 @@ kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker);
 size_t kf_core_seat(const kofn_core *c, uint32_t worker);
 /* Does it stand by because its principal has all the seats it may have? */
 bool kf_core_crowded(const kofn_core *c, uint32_t worker);
-/* What a look says of `live` and `storing`, without the cost of one. */
+/* The numbers that a look gives as `live` and `storing`, without the cost of a
+ * look. */
 size_t kf_core_live(const kofn_core *c);
 size_t kf_core_storing(const kofn_core *c);
 size_t kf_core_known(const kofn_core *c); /* who ever came */

@@ -4,11 +4,15 @@
  * order; here shares become tasks on cells, and a worker answers the rows of
  * its seat.  After a change inside a round only the missing results are asked
  * for (short.c).
+ *
+ * Owns the deals within a call.  It may ask only for strips that are not
+ * settled, and only workers that kf_core_can_work.
  */
 #include "state.h"
 
 #include "code/operation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
@@ -133,6 +137,7 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
         size_t to = l->cell[i].hi;
 
         if (to - from >= piece || to >= b.hi) {
+            assert(from < to);
             TRY(kf_core_ask_seat(c, r, b.group, worker, from, to));
             from = to;
         }
@@ -168,9 +173,11 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
         size_t who = d->deal[k].who, share = 0, end = k;
 
         while (end < d->count && d->deal[end].who == who) {
+            assert(d->deal[end].lo < d->deal[end].hi);
             share += d->deal[end].hi - d->deal[end].lo;
             end++;
         }
+        assert(k < end && who < c->live_cap);
         for (; k < end; k++)
             TRY(ask_in_pieces(c, r,
                               (kf_band){group, d->deal[k].lo, d->deal[k].hi},
@@ -194,6 +201,7 @@ static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
     st = collect(c, r, group, n, &d);
     real.members = n;
     real.span = r->p.use->plan->span;
+    assert(d.span <= real.span);
     if (!st)
         st = expand(l, &d, &real);
     if (!st)
@@ -239,6 +247,7 @@ static kofn_status deal_group(kofn_core *c, kf_round *r, size_t group,
  * been asked for yet, else for single results. */
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
 {
+    assert(lo <= hi && hi <= r->p.groups);
     for (size_t g = lo; g < hi; g++) {
         kf_owed owed = r->p.ledger[g].owed;
 

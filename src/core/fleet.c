@@ -1,9 +1,15 @@
-/* fleet.c -- workers, seats and principals; see fleet.h. */
+/* fleet.c -- workers, seats and principals; see fleet.h.
+ *
+ * Owns the tables of workers, principals and seats.  It may not know products:
+ * how many tasks a worker has is counted for it by round.c. */
 #include "fleet.h"
+
+#include <assert.h>
 
 kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
                           size_t allowed)
 {
+    assert(groups > 0);
     *f = (kf_fleet){.groups = groups, .most = most, .allowed = allowed};
     f->bench = kf_zero(groups, sizeof *f->bench);
     return f->bench ? KOFN_OK : KOFN_NOMEM;
@@ -46,6 +52,8 @@ kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
 
 void kf_fleet_set(kf_fleet *f, uint32_t worker, kofn_worker_state state)
 {
+    assert(worker < f->workers && state < KOFN_WORKER_STATES);
+    assert(f->in_state[f->worker[worker].state] > 0);
     f->in_state[f->worker[worker].state]--;
     f->in_state[state]++;
     f->worker[worker].state = state;
@@ -55,6 +63,7 @@ void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now)
 {
     kf_worker *w = &f->worker[worker];
 
+    assert(worker < f->workers);
     if (w->out++ == 0) {
         f->busy++;
         w->last = now;
@@ -63,6 +72,7 @@ void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now)
 
 void kf_fleet_unask(kf_fleet *f, uint32_t worker)
 {
+    assert(worker < f->workers && f->worker[worker].out > 0 && f->busy > 0);
     f->busy -= --f->worker[worker].out == 0;
 }
 
@@ -80,6 +90,7 @@ void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
     kf_worker *w = &f->worker[worker];
     double seconds = (double)(took > 0 ? took : now - w->last) * 1e-9, speed;
 
+    assert(worker < f->workers);
     w->last = now;
     if (!(seconds > 0))
         return;
@@ -107,6 +118,7 @@ static size_t empty_seat(kf_fleet *f, size_t group,
 {
     size_t last = SIZE_MAX, s, *taken = &f->bench[group].taken;
 
+    assert(group < f->groups);
     for (s = group + *taken * f->groups; s < f->seats; s += f->groups) {
         f->looked++;
         if (f->seat[s] != KF_NOBODY) {
@@ -150,6 +162,7 @@ kofn_status kf_fleet_assign_seat(kf_fleet *f, uint32_t worker, size_t seat)
         TRY(kf_grow(&f->seat, &f->seat_cap, f->seats, sizeof *f->seat));
         f->seat[f->seats++] = KF_NOBODY;
     }
+    assert(worker < f->workers && f->seat[seat] == KF_NOBODY);
     f->seat[seat] = worker;
     f->worker[worker].seat = (uint32_t)seat;
     f->bench[seat % f->groups].members++;
@@ -161,6 +174,7 @@ void kf_fleet_release_seat(kf_fleet *f, uint32_t worker)
     size_t seat = f->worker[worker].seat, group = seat % f->groups;
     kf_bench *b = &f->bench[group];
 
+    assert(seat < f->seats && f->seat[seat] == worker && b->members > 0);
     f->seat[seat] = KF_NOBODY;
     b->members--;
     b->taken = kf_min(b->taken, seat / f->groups);

@@ -1,5 +1,8 @@
 /* fleet.h -- who is there: workers, their seats, their speeds, who answers for
- * them.  Nothing in here knows what is being computed. */
+ * them.  Nothing in here knows what is being computed.
+ *
+ * The fleet owns its tables.  Only files of this folder may read them, and
+ * only fleet.c may write the counts. */
 #ifndef KF_CORE_FLEET_H
 #define KF_CORE_FLEET_H
 
@@ -10,7 +13,8 @@
 
 #define KF_NOBODY UINT32_MAX
 
-/* Who answers for one worker or for several: what they say may be one lie. */
+/* A principal answers for one worker or for several: what they say may be one
+ * lie. */
 typedef struct kf_principal {
     kf_blame blame; /* a product in which one of them was located counts once */
     size_t seats;   /* scratch */
@@ -75,12 +79,13 @@ bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *ud, size_t seat),
                      const void *ud, size_t *seat);
 kofn_status kf_fleet_assign_seat(kf_fleet *f, uint32_t worker, size_t seat);
 void kf_fleet_release_seat(kf_fleet *f, uint32_t worker);
-/* One task more in hand, one less. */
+/* Count one task more, or one less, in the worker's hands. */
 void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now);
 void kf_fleet_unask(kf_fleet *f, uint32_t worker);
-/* What it was at is not wanted any more; if there is more, it is at that now. */
+/* The worker's task is not wanted any more; if it has another, its time at that
+ * begins now. */
 void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now);
-/* It did so many strips; `took` is the worker's own time, or 0. */
+/* The worker did this number of strips; `took` is its own time, or 0. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
                       kofn_time now, kofn_time took);
 /* NULL, or what is wrong with it. */

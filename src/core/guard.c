@@ -15,22 +15,31 @@
  *
  * In streams nobody has a seat, and everybody answers rows of a product round by
  * round: what one principal can say is what it has said.
+ *
+ * Owns nothing: what is counted is of the round.  It compares nothing itself;
+ * a check is an action, and its verdict comes back as an event.
  */
 #include "state.h"
 
+#include <assert.h>
+
 /* ---- principals ---------------------------------------------------------- */
 
-/* One seat more of this worker's principal; 1 if it has none but itself. */
+/* Counts one seat more of this worker's principal; returns 1 if the worker
+ * answers for itself alone. */
 static size_t add_share(kf_fleet *f, uint32_t worker)
 {
     uint32_t principal = f->worker[worker].principal;
 
+    assert(worker < f->workers && (!principal || principal < f->principals));
     if (principal)
         f->principal[principal].seats++;
     return principal == 0;
 }
 
-/* Whoever may answer in this group, and whoever has and may not any more. */
+/* Counts the seats of every principal: of the workers that may answer in this
+ * group, and of those that have answered and may not any more.  Returns the
+ * workers that answer for themselves alone. */
 static size_t share_all(kofn_core *c, const kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n, size_t *seats)
 {
@@ -66,7 +75,8 @@ static size_t largest_share(const kf_fleet *f, size_t alone)
     return most;
 }
 
-/* So many principals, whichever they are, have at most `seats` seats. */
+/* The number of principals that, whichever they are, have at most `seats` seats
+ * together. */
 static size_t principals_within(const kf_fleet *f, size_t alone, size_t seats)
 {
     size_t who = 0;
@@ -111,7 +121,8 @@ static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
 
 /* ---- who says nothing ---------------------------------------------------- */
 
-/* What is zero from strip `lo` on, whatever was asked, agrees with everybody. */
+/* Counts a result that is zero from strip `lo` on, whatever was asked: it
+ * agrees with everybody. */
 static kofn_status add_zero_result(const kf_product *p, size_t group, size_t lo,
                                    size_t row, size_t *silent)
 {
@@ -191,14 +202,16 @@ size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
     for (size_t i = 0; i < n; i++) {
         uint32_t worker = r->p.task[tasks[i]].worker;
 
+        assert(worker < r->workers);
         known -= kf_product_leads(&r->p, tasks[i]) && r->load[worker].located &&
                  kf_core_can_work(c, r, worker);
     }
     return known;
 }
 
-/* What one principal can say, or has said, and all of the group, which are those
- * that a scheme of streams asks everybody for while a product is not late. */
+/* The most results that one principal can give, or has given; *all: those of
+ * the whole group, which a scheme of streams asks everybody for while a product
+ * is not late. */
 static size_t share_of_one(kofn_core *c, kf_round *r, size_t group,
                            const uint32_t *tasks, size_t n, size_t *all)
 {
@@ -210,7 +223,7 @@ static size_t share_of_one(kofn_core *c, kf_round *r, size_t group,
     return most_said(c, r, tasks, n);
 }
 
-/* So many principals may lie when `spare` results may be wrong. */
+/* The number of principals that may lie when `spare` results may be wrong. */
 static size_t liars_within(kofn_core *c, kf_round *r, size_t group,
                            const uint32_t *tasks, size_t n, size_t spare)
 {
@@ -332,6 +345,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                        .last = cell->last,
                        .most = most(c, r, b.group, tasks, n)};
 
+    assert(b.lo < b.hi && cell->lo == b.lo && !cell->settled);
     TRY(set_promise(c, r, tasks, &ask));
     asked.liars = ask.liars;
     TRY(kf_product_check(&r->p, asked, tasks));

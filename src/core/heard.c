@@ -6,6 +6,9 @@
  * of those who have sent as many.  Any kf_code_seats of these decode, and what
  * is beyond them is to spare (math/errors.md 10).  So that counting is the same for
  * all codes, seats that spare s are as many as decode with all submessages, and s.
+ *
+ * The scratch it uses is the product's and holds until the next call.  It
+ * counts answers, and does not decide what is asked for.
  */
 #include "product.h"
 

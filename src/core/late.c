@@ -13,6 +13,10 @@
  * A worker that owes an answer for `lease`, and for many times as long as
  * others took, is *given up*: its seat is free for another, and a round that
  * cannot do without it fails instead of waiting for ever.
+ *
+ * The times are of the round and the fleet.  It looks at no clock: all times
+ * come with events, and it sets the alarm at which it wants to be called
+ * again.
  */
 #include "state.h"
 
@@ -144,7 +148,8 @@ void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker)
 
 /* ---- late ---------------------------------------------------------------- */
 
-/* What is in hand may come yet, but it is not waited for alone. */
+/* Has others asked for what is late: tasks in hand may still come, but are not
+ * waited for alone. */
 static void hedge(kofn_core *c, kf_round *r)
 {
     kofn_time past = c->now - r->began;

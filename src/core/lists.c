@@ -5,8 +5,14 @@
  * a due product would still be short, for workers came and went or answers were
  * refused, everybody is asked for more: the *net*, which within the model of a
  * scheme catches nothing (math/sequential.md 8).
+ *
+ * The table of the past is the stream's.  It may ask a worker only within a
+ * round of the stream, and each row of a product of one worker at a time but
+ * where nothing else is left.
  */
 #include "state.h"
+
+#include <assert.h>
 
 /* ---- the past ------------------------------------------------------------ */
 
@@ -67,6 +73,7 @@ kofn_status kf_lists_admit(kofn_core *c, bool *yes)
 /* Results of this worker that are here or on their way. */
 static size_t says(const kf_round *r, uint32_t worker)
 {
+    assert(worker < r->workers);
     return r->load[worker].came + r->load[worker].out;
 }
 
@@ -156,10 +163,11 @@ static bool says_most_of_all(const kofn_core *c, const kf_round *r,
     return true;
 }
 
-/* One that nobody was asked for; where there are no more, one that nobody has
- * or holds, or that who is late holds and this worker does not; KF_NO_ROW: there
- * is none.  One more of who says most is no help unless another has one more as
- * well, and what is late, if it comes, is better than that. */
+/* Chooses a row that nobody was asked for; where there are no more, one that
+ * nobody has or holds, or one that a late worker holds and this worker does
+ * not; KF_NO_ROW: there is none.  One more row of the worker that says most is
+ * no help unless another has one more as well, and what is late, if it comes,
+ * is better than that. */
 static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
                           bool plain)
 {
@@ -167,6 +175,7 @@ static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
     bool most = says_most_of_all(c, r, worker);
     uint32_t row;
 
+    assert(r->plain <= L->plain && r->coded >= L->plain);
     if (most && !two_left(r))
         return KF_NO_ROW;
     if (plain && r->plain < L->plain)
@@ -187,6 +196,7 @@ static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
 {
     kf_todo *list = &c->stream.list[worker];
 
+    assert(c->stream.running && worker < c->stream.known);
     list->given++;
     list->done = KOFN_NEVER;
     return kf_round_ask(c, r,
@@ -211,7 +221,8 @@ static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
     return KOFN_OK;
 }
 
-/* What the scheme says of one product. */
+/* Gives every worker that may say more the rows of one product that the scheme
+ * asks of it. */
 static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -285,7 +296,7 @@ kofn_status kf_lists_make(kofn_core *c)
     return KOFN_OK;
 }
 
-/* Whom to ask for one more; KF_NOBODY: there is none. */
+/* The worker to ask for one more row; KF_NOBODY: there is none. */
 static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
                        bool late)
 {
@@ -298,8 +309,8 @@ static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
     return who;
 }
 
-/* What is late may come yet; where it is not enough the late are better than
- * nobody. */
+/* A late answer may still come and is counted; only where that is not enough
+ * are late workers asked, who are better than nobody. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];

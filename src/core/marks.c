@@ -1,6 +1,11 @@
 /* marks.c -- from one event to the next: what the event marked is taken back,
- * settled, dealt and resolved, until no marks are left. */
+ * settled, dealt and resolved, until no marks are left.
+ *
+ * Owns nothing.  It is the only place that calls settling, dealing and
+ * resolving, so that none of them has to call another. */
 #include "state.h"
+
+#include <assert.h>
 
 /* In an adjoint code the sums of the others hold strips that were mixed for
  * whoever is missing: begin again with those who can still work. */
@@ -50,6 +55,7 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
 
         if (r->back)
             TRY(take_back(c, r));
+        assert(!r->back);
         TRY(kf_settle(c, r));
         if (r->p.unsettled == 0) {
             if (kf_layout(&r->p)->adjoint)
@@ -58,6 +64,7 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
         }
         lo = r->p.mark_lo;
         hi = r->p.mark_hi;
+        assert(lo <= hi && hi <= r->p.groups);
         r->p.mark_lo = r->p.mark_hi = 0;
         TRY(kf_deal(c, r, lo, hi));
         if (kf_is_open(r) && r->resolve)

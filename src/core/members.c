@@ -1,10 +1,16 @@
-/* members.c -- who can work on a product. */
+/* members.c -- who can work on a product.
+ *
+ * The list of live members is scratch of the coordinator, which the next call
+ * writes over. */
 #include "state.h"
+
+#include <assert.h>
 
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
     const kf_worker *w = &c->fleet.worker[worker];
 
+    assert(worker < c->fleet.workers && worker < r->workers);
     return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
            !r->load[worker].failed && !r->load[worker].late;
 }
@@ -49,6 +55,7 @@ kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
         if (f->seat[s] == KF_NOBODY || !kf_core_can_work(c, r, f->seat[s]))
             continue;
         w = &f->worker[f->seat[s]];
+        assert(*n < c->live_cap);
         w->place = (uint32_t)*n;
         c->live_worker[*n] = f->seat[s];
         c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};

@@ -1,6 +1,11 @@
 /* product.c -- an open product: asking, what comes, and what is still short;
- * see product.h. */
+ * see product.h.
+ *
+ * A product owns its ledgers, tasks and checks until kf_product_close.  It
+ * knows no worker but as a name, and may not decide whom to ask. */
 #include "product.h"
+
+#include <assert.h>
 
 kofn_status kf_product_open(kf_product *p, size_t groups)
 {
@@ -25,6 +30,7 @@ void kf_product_close(kf_product *p)
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
                       size_t lo, size_t hi)
 {
+    assert(lo <= hi && hi <= use->plan->span);
     p->number = number;
     p->use = use;
     p->lo = lo;
@@ -69,6 +75,7 @@ kofn_status kf_product_ask(kf_product *p, kf_task task)
 {
     kf_ledger *l = &p->ledger[task.group];
 
+    assert(task.group < p->groups && task.lo < task.hi);
     TRY(kf_grow(&p->task, &p->task_cap, p->tasks, sizeof *p->task));
     task.state = KF_TASK_OUT;
     p->task[p->tasks++] = task;
@@ -79,8 +86,9 @@ kofn_status kf_product_ask(kf_product *p, kf_task task)
     return KOFN_OK;
 }
 
-/* Those of one product have successive numbers unless another one is open, too:
- * then there are fewer of them before this one. */
+/* Finds a task by its number.  The tasks of one product have successive numbers
+ * unless another product is open, too: then fewer of this product come before
+ * the number. */
 KF_WRAPS bool kf_product_find(const kf_product *p, uint32_t number,
                               size_t *index)
 {
@@ -109,6 +117,8 @@ void kf_product_end(kf_product *p, size_t index, kf_task_state state)
     kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks && kf_in_hand(t));
+    assert(state == KF_TASK_DONE || state == KF_TASK_DROPPED);
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi))
         *(t->state == KF_TASK_LATE ? &l->cell[i].slow : &l->cell[i].pending) -=
@@ -121,11 +131,13 @@ void kf_product_late(kf_product *p, size_t index)
     kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks);
     if (t->state != KF_TASK_OUT)
         return;
     t->state = KF_TASK_LATE;
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi)) {
+        assert(l->cell[i].pending > 0);
         l->cell[i].pending--;
         l->cell[i].slow++;
     }
@@ -146,6 +158,7 @@ kofn_status kf_product_came(kf_product *p, size_t index)
     const kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
+    assert(index < p->tasks && !kf_in_hand(t));
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
          i = kf_cells_next(l, i, t->lo, t->hi)) {
         if (l->cell[i].settled)
@@ -186,6 +199,7 @@ bool kf_product_weighs(const kf_product *p)
 kofn_status kf_product_check(kf_product *p, kf_asked asked,
                              const uint32_t *tasks)
 {
+    assert(asked.group < p->groups && asked.lo < asked.hi);
     asked.first = p->evidences;
     TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
     while (p->evidence_cap < p->evidences + asked.count)
@@ -203,6 +217,7 @@ void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
 {
     kf_ledger *l = &p->ledger[group];
 
+    assert(group < p->groups && lo <= hi);
     kf_product_mark(p, group);
     if (l->news_lo == l->news_hi) {
         l->news_lo = lo;
@@ -254,6 +269,7 @@ size_t kf_product_open_strips(const kf_product *p, size_t group)
     const kf_ledger *l = &p->ledger[group];
     size_t open = 0;
 
+    assert(group < p->groups);
     for (size_t i = 0; i < l->count; i++)
         open += l->cell[i].settled ? 0 : l->cell[i].hi - l->cell[i].lo;
     return open;
@@ -294,6 +310,8 @@ double kf_product_done(const kf_product *p)
 
 /* ---- what must hold ------------------------------------------------------ */
 
+/* Recounts the tasks in hand of one cell and looks whether its rows differ.
+ * Slow: for kf_product_wrong alone. */
 static const char *check_cell(const kf_product *p, size_t group,
                               const kf_cell *cell)
 {

@@ -8,13 +8,18 @@
  * accurate enough; until then the ledger knows what is still short.
  *
  * A task names the row of the code that it answers.  Who computes it is not
- * the product's business: `worker` is a name that it keeps for others. */
+ * the product's business: `worker` is a name that it keeps for others.
+ *
+ * A product owns its ledgers and tasks; pointers to cells and tasks hold until
+ * something is asked for or split.  It asks nobody itself. */
 #ifndef KF_CORE_PRODUCT_H
 #define KF_CORE_PRODUCT_H
 
 #include "core.h"
 
 #include "code/code.h"
+
+#include <assert.h>
 
 typedef enum kf_task_state {
     KF_TASK_OUT = 1, /* asked for                            */
@@ -52,7 +57,7 @@ typedef struct kf_cell {
     bool tried;     /* stream: looked at without what is slow           */
 } kf_cell;
 
-/* What is to be asked for of a group. */
+/* The kind of work that is still to be asked for of a group. */
 typedef enum kf_owed {
     KF_OWED_NOTHING,
     KF_OWED_SHORT, /* single results, where cells are short of them       */
@@ -71,7 +76,7 @@ typedef struct kf_ledger {
     kf_owed owed;
 } kf_ledger;
 
-/* What a plan is used for: its own operation, or the left product. */
+/* A use of a plan: its own operation, or the left product. */
 typedef struct kf_use {
     const kofn_plan *plan;
     kofn_errors errors; /* that are looked for */
@@ -133,7 +138,7 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
                       size_t lo, size_t hi);
 /* Nothing has come, everything is open. */
 kofn_status kf_product_reset(kf_product *p);
-/* What has come for cells that are not settled no longer counts. */
+/* Drop the results that have come for cells that are not settled. */
 void kf_product_forget_open(kf_product *p);
 
 kofn_status kf_product_ask(kf_product *p, kf_task task);
@@ -143,7 +148,7 @@ bool kf_product_find(const kf_product *p, uint32_t number, size_t *index);
 void kf_product_end(kf_product *p, size_t index, kf_task_state state);
 /* Nobody counts on it any more, though it may still come. */
 void kf_product_late(kf_product *p, size_t index);
-/* Its result is here. */
+/* The result of the task has come. */
 kofn_status kf_product_came(kf_product *p, size_t index);
 
 /* Results that disagreed before are being checked. */
@@ -158,6 +163,7 @@ static inline void kf_product_mark(kf_product *p, size_t group)
 {
     bool none = p->mark_lo == p->mark_hi;
 
+    assert(group < p->groups);
     p->mark_lo = none ? group : kf_min(p->mark_lo, group);
     p->mark_hi = none ? group + 1 : kf_max(p->mark_hi, group + 1);
 }
@@ -167,7 +173,7 @@ static inline bool kf_product_marked(const kf_product *p)
     return p->mark_lo != p->mark_hi;
 }
 
-/* So much is to be asked for of a group. */
+/* Record what is to be asked for of a group. */
 static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 {
     p->ledger[group].owed = owed;
@@ -177,7 +183,8 @@ static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 /* Something is new of these strips. */
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
-/* So many results are an answer, or where they are compared may be. */
+/* The number of results that make an answer, or that may make one where results
+ * are compared. */
 size_t kf_product_enough(const kf_product *p);
 /* Results of this cell that are worth something, in the units of the above;
  * those that will be when all is here that is in hand. */
@@ -191,7 +198,7 @@ size_t kf_product_wanted(const kf_product *p, size_t group,
 /* ... of which so many have not been asked for. */
 size_t kf_product_short(const kf_product *p, size_t group, const kf_cell *cell);
 size_t kf_product_open_strips(const kf_product *p, size_t group);
-/* One cell of the group is open and nothing was asked of it. */
+/* True if a cell of the group is open and nothing was asked of it. */
 bool kf_product_untouched(const kf_product *p, size_t group);
 /* The share of its results that has come. */
 double kf_product_done(const kf_product *p);
@@ -210,7 +217,8 @@ kofn_status kf_product_make_room(kf_product *p);
 /* The tasks of this cell that are compared with each other, or decoded. */
 const uint32_t *kf_product_compared(const kf_product *p, const kf_cell *cell,
                                     size_t *n);
-/* What these are worth that were compared, some of which may have been left out. */
+/* The worth of these tasks, which were compared and some of which may have been
+ * left out. */
 size_t kf_product_worth(const kf_product *p, const uint32_t *tasks, size_t n);
 /* Is it the first of those of its seat? */
 static inline bool kf_product_leads(const kf_product *p, uint32_t task)

@@ -2,6 +2,9 @@
  *
  * Those who came since are called, or joiners are waited for, or what is plain
  * is delivered, or the product ends with what is wrong.
+ *
+ * Owns nothing.  It is the last resort of a round: it may end it, pause it or
+ * ask for less, but must not deliver what is not exact without saying so.
  */
 #include "state.h"
 
@@ -49,8 +52,9 @@ static bool make_do(kf_product *p)
     return any;
 }
 
-/* Who was wrong in an earlier round may be wrong again: where results disagree
- * and it cannot be told whose are wrong, those of the others may agree. */
+/* Leaves suspects out: a worker that was wrong in an earlier round may be wrong
+ * again, so where results disagree and it cannot be told whose are wrong, those
+ * of the others may agree. */
 static bool do_without_suspects(const kofn_core *c, kf_round *r)
 {
     kf_product *p = &r->p;
@@ -150,6 +154,8 @@ size_t kf_workers_needed(const kf_product *p)
                                   : kf_ceil_div(answers, L->submessages);
 }
 
+/* Ends the round for want of workers, and says how many there are, how many
+ * are needed, and who was given up. */
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);

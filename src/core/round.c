@@ -1,7 +1,11 @@
 /* round.c -- an open product among the workers: what they are asked, and how it
- * begins again and ends. */
+ * begins again and ends.
+ *
+ * A round owns its product and what it knows of each worker.  All tasks begin
+ * and end here, so that the counts of product, round and fleet agree. */
 #include "state.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 kofn_status kf_round_new(kf_round **out, size_t groups)
@@ -45,6 +49,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
 
 KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
 {
+    assert(kf_is_open(r) && t.worker < r->workers);
     t.number = c->next_task;
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_WORK,
                                 .worker = t.worker,
@@ -66,6 +71,8 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 {
     uint32_t worker = r->p.task[index].worker;
 
+    assert(index < r->p.tasks && worker < r->workers);
+    assert(r->load[worker].out > 0 && r->busy > 0);
     kf_product_end(&r->p, index, state);
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
@@ -97,6 +104,7 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
 {
     const kf_task *t = &r->p.task[index];
 
+    assert(index < r->p.tasks);
     if (!kf_in_hand(t))
         return KOFN_OK;
     kf_round_end(c, r, index, KF_TASK_DROPPED);
@@ -120,6 +128,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
 {
     const kf_product *p = &r->p;
 
+    assert(kf_is_open(r));
     if (st != KOFN_AGAIN) /* it was waited for to its end */
         kf_late_learn(c, r);
     if (st < 0)

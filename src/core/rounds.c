@@ -1,5 +1,10 @@
-/* rounds.c -- the products that are open, or just over. */
+/* rounds.c -- the products that are open, or just over.
+ *
+ * Owns the list of rounds, in the order in which they began, and one spare for
+ * its memory.  An open round is never forgotten. */
 #include "state.h"
+
+#include <assert.h>
 
 kf_round *kf_core_find_round(const kofn_core *c, uint32_t product)
 {
@@ -18,7 +23,7 @@ size_t kf_core_open_rounds(const kofn_core *c)
     return n;
 }
 
-/* Those that are over are forgotten; the memory of one is kept. */
+/* Forgets rounds that are over; the memory of one is kept. */
 void kf_core_forget_over(kofn_core *c)
 {
     size_t kept = 0;
@@ -48,6 +53,7 @@ kofn_status kf_core_add_round(kofn_core *c)
         c->spare = r;
         return KOFN_NOMEM;
     }
+    assert(!kf_is_open(r) && r->busy == 0);
     for (size_t i = 0; i < r->workers; i++) {
         r->rows[i] = 0;
         r->load[i] = (kf_load){.again = KF_NO_ROW};

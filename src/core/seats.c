@@ -5,8 +5,13 @@
  * which makes the code whole again; when none is empty, the next fresh row of
  * the code; when there is none, it stands by.  It works on products that begin
  * from then on, or at once when one cannot be finished without it.
+ *
+ * Owns nothing: seats are the fleet's.  A number that is gone is never used
+ * again, and an event that makes no sense is counted and dropped.
  */
 #include "state.h"
+
+#include <assert.h>
 
 /* ---- sitting down -------------------------------------------------------- */
 
@@ -34,12 +39,17 @@ bool kf_core_crowded(const kofn_core *c, uint32_t worker)
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);
 }
 
+/* Gives the worker a seat and has its block stored, or lets it stand by.  The
+ * rows of the seat are made before the seat is taken, so that a failure leaves
+ * no trace. */
 static kofn_status assign_seat(kofn_core *c, uint32_t worker)
 {
     kf_fleet *f = &c->fleet;
     const kf_seat *rows;
     size_t seat;
 
+    assert(f->worker[worker].state == KOFN_WORKER_UNKNOWN ||
+           f->worker[worker].state == KOFN_WORKER_STANDBY);
     if (kf_core_banned(c, worker)) {
         kf_fleet_set(f, worker, KOFN_WORKER_QUARANTINED);
         return KOFN_OK;
@@ -142,7 +152,7 @@ kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
         c->dropped++;
         return KOFN_OK;
     }
-    /* What it has in hand it may finish; nothing more is dealt to it. */
+    /* The worker may finish what it has in hand; nothing more is dealt to it. */
     kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
@@ -163,7 +173,8 @@ static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
            w->from <= r->p.number;
 }
 
-/* What it has in hand is not counted on any more; it is told if it is there. */
+/* Takes the worker's tasks off every product: they are not counted on any more,
+ * and the worker is told if it is there. */
 static kofn_status relieve(kofn_core *c, uint32_t worker, bool there)
 {
     for (size_t i = 0; i < c->rounds; i++) {
@@ -196,11 +207,13 @@ kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
 {
     kofn_worker_state was = c->fleet.worker[worker].state;
 
+    assert(was != KOFN_WORKER_GONE && was != KOFN_WORKER_UNRESPONSIVE);
     TRY(relieve(c, worker, false));
     if (state == KOFN_WORKER_UNRESPONSIVE) {
         c->mutes++;
         c->unresponsive = worker;
     }
+    assert(c->fleet.worker[worker].out == 0); /* all was taken back */
     if (was != KOFN_WORKER_STANDBY && was != KOFN_WORKER_QUARANTINED)
         kf_fleet_release_seat(&c->fleet, worker);
     kf_fleet_set(&c->fleet, worker, state);

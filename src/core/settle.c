@@ -4,8 +4,13 @@
  * predicted from their coefficients alone is within the tolerance; otherwise
  * one more result is owed.  An answer that cannot be exact is never delivered
  * as if it were.
+ *
+ * Lists of survivors are in the step's pool.  It may settle a cell once only,
+ * and only by a decoder that is accurate enough or, where told so, degraded.
  */
 #include "state.h"
+
+#include <assert.h>
 
 /* ---- survivor sets ------------------------------------------------------- */
 
@@ -35,12 +40,15 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
             (*rows)[found++] = (uint32_t)r;
             c->by_row[r] = UINT32_MAX;
         }
+    assert(found == n); /* a cell counts each row once */
     return KOFN_OK;
 }
 
-/* What was found at the end of the pool stays there, by the tasks' numbers. */
+/* Keeps the n survivors found at the end of the pool there, under their tasks'
+ * numbers. */
 static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 {
+    assert(c->pooled + n <= c->pool_cap);
     for (size_t i = 0; i < n; i++)
         c->pool[c->pooled + i] = p->task[c->pool[c->pooled + i]].number;
     c->pooled += n;
@@ -98,7 +106,7 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
     return st == KOFN_NOMEM ? st : KOFN_OK;
 }
 
-/* That many results, if not fewer than always. */
+/* Wants this number of results of the cell, unless it always has to have more. */
 static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
 {
     size_t least = kf_product_least(&r->p, group, cell);
@@ -115,19 +123,21 @@ typedef struct run {
     size_t group, from, to;
 } run;
 
-/* These strips are decided: have them decoded from the n tasks at the end of
- * the pool. */
+/* Decides these strips: has them decoded from the n tasks at the end of the
+ * pool. */
 static kofn_status finish(kofn_core *c, kf_product *p, run u,
                           const kofn_decoder *d, size_t n)
 {
     kf_cell *cell = p->ledger[u.group].cell;
 
+    assert(u.from < u.to && u.to <= p->ledger[u.group].count);
     p->noise = kf_larger(p->noise, d->noise);
     p->predicted = kf_larger(
         p->predicted,
         kf_code_predicted(d, kf_cache_plan(p->use->cache), p->use->plan));
     p->lost |= !d->whole;
     for (size_t i = u.from; i < u.to; i++) {
+        assert(!cell[i].settled && p->unsettled >= cell[i].hi - cell[i].lo);
         cell[i].settled = true;
         p->unsettled -= cell[i].hi - cell[i].lo;
     }
@@ -151,15 +161,17 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
     kf_cell *cell = r->p.ledger[u.group].cell;
     kf_band strips = {u.group, cell[u.from].lo, cell[u.to - 1].hi};
 
-    for (size_t i = u.from; i < u.to; i++)
+    for (size_t i = u.from; i < u.to; i++) {
+        assert(is_open(&cell[i]));
         cell[i].checking = true;
+    }
     TRY(kf_core_ask_check(c, r, strips, d, n));
     keep_survivors(c, &r->p, n);
     return KOFN_OK;
 }
 
-/* So many results of this cell are worth a check: those that say nothing do not
- * count where there may be others. */
+/* The number of results of this cell that are worth a check: those that say
+ * nothing do not count where there may be others. */
 static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
                                     const uint32_t *have, size_t count,
                                     size_t *n)
@@ -212,6 +224,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
     kf_ledger *l = &r->p.ledger[group];
     size_t hi = l->news_hi, i = kf_cells_find(l, l->news_lo), end;
 
+    assert(l->news_lo <= hi);
     l->news_lo = l->news_hi = 0;
     for (; i < l->count && l->cell[i].lo < hi; i = end) {
         end = i + 1;
@@ -230,6 +243,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 /* Decide on the cells that have news. */
 kofn_status kf_settle(kofn_core *c, kf_round *r)
 {
+    assert(r->p.mark_lo <= r->p.mark_hi && r->p.mark_hi <= r->p.groups);
     for (size_t g = r->p.mark_lo; g < r->p.mark_hi; g++)
         if (r->p.ledger[g].news_lo != r->p.ledger[g].news_hi)
             TRY(settle_group(c, r, g));
@@ -247,6 +261,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
     const kofn_decoder *d = NULL;
     uint32_t *tasks, *rows;
 
+    assert(a->first + n <= p->evidences);
     TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
     if (sure)
         TRY(kf_core_find_decoder(c, p, rows, n, &d));

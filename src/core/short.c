@@ -2,8 +2,13 @@
  *
  * The ledger is looked through for cells that are short, and only the missing
  * results are asked for, of the least loaded.
+ *
+ * Owns its table of members within a call.  It asks no seat twice for the same
+ * strips.
  */
 #include "state.h"
+
+#include <assert.h>
 
 /* All answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
@@ -11,6 +16,8 @@ kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
 {
     size_t seat = c->fleet.worker[worker].seat;
 
+    assert(seat < c->fleet.seats && c->fleet.seat[seat] == worker);
+    assert(lo < hi);
     for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
         TRY(kf_round_ask(c, r,
                          (kf_task){.worker = worker,
@@ -21,18 +28,20 @@ kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* What a re-deal in progress knows of each live member. */
+/* The knowledge of a re-deal in progress about one live member. */
 typedef struct member {
     size_t load, lo, hi; /* strips given; the run not yet asked for */
     bool barred;         /* its seat has answered, or will          */
     bool late;           /* with a task: a last resort              */
 } member;
 
-/* Which of the n it is; n when it is none of them. */
+/* The worker's place among the n live members; n when it is none of them. */
 static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
 {
     size_t i = worker == KF_NOBODY ? n : c->fleet.worker[worker].place;
 
+    assert(worker == KF_NOBODY || worker < c->fleet.workers);
+    assert(n <= c->live_cap);
     return i < n && c->live_worker[i] == worker ? i : n;
 }
 
@@ -45,6 +54,8 @@ static size_t holder_of(const kofn_core *c, const kf_product *p,
     return seat < c->fleet.seats ? place_of(c, c->fleet.seat[seat], n) : n;
 }
 
+/* Bars the members whose seat has answered for this cell or will, and those
+ * located where results disagreed; marks those that are late with a task. */
 static void bar_seats(const kofn_core *c, const kf_round *r, size_t group,
                       const kf_cell *cell, member *m, size_t n)
 {
@@ -104,6 +115,9 @@ static size_t least_loaded(const member *m, size_t n, bool late)
     return best;
 }
 
+/* Gives the missing results of each short cell to the least loaded members
+ * that may answer; neighbouring cells of one member are asked for as one
+ * run. */
 static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
                               member *m, size_t n)
 {
@@ -126,6 +140,7 @@ static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
                 best = least_loaded(m, n, true);
             if (best == n)
                 break;
+            assert(best < n && !m[best].barred);
             m[best].barred = true;
             TRY(give(c, r, group, m, best, cell));
         }
@@ -137,13 +152,14 @@ static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* So that the missing strips can be shared by all, no cell is longer than an
- * equal share of them. */
+/* Splits short cells so that all can share the missing strips: no cell is
+ * longer than an equal share of them. */
 static kofn_status split_short(kf_product *p, size_t group, size_t n)
 {
     kf_ledger *l = &p->ledger[group];
     size_t total = 0, each;
 
+    assert(n > 0);
     for (size_t i = 0; i < l->count; i++)
         total += kf_product_short(p, group, &l->cell[i]) *
                  (l->cell[i].hi - l->cell[i].lo);

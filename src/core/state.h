@@ -11,12 +11,17 @@
  * A step is flat: the event is applied, which leaves marks (news of strips,
  * what is owed, that the work was taken back, that something may be short of
  * workers), and then each round goes on until it has no marks: take back,
- * settle, deal, resolve what is short.  None of these calls another. */
+ * settle, deal, resolve what is short.  None of these calls another.
+ *
+ * All is owned by kofn_core.  What other rooms may see of it is in core.h and
+ * <kofn/core.h>, and nothing here may be reached from elsewhere. */
 #ifndef KF_CORE_STATE_H
 #define KF_CORE_STATE_H
 
 #include "fleet.h"
 #include "product.h"
+
+#include <assert.h>
 
 typedef enum kf_round_state {
     KF_ROUND_IDLE, /* it is over */
@@ -24,7 +29,7 @@ typedef enum kf_round_state {
     KF_ROUND_STARVED /* waiting for joiners */
 } kf_round_state;
 
-/* What a worker has to do with a product. */
+/* A worker's part in one product. */
 typedef struct kf_load {
     size_t out;      /* tasks in hand */
     kofn_time since; /* it had nothing of older products any more; 0: always */
@@ -71,7 +76,7 @@ typedef struct kf_todo {
     bool late;          /* it is not waited for any longer */
 } kf_todo;
 
-/* Who was marked in a round that is over. */
+/* The workers that were marked in a round that is over. */
 typedef struct kf_marks {
     uint8_t *mark; /* per worker */
     size_t workers, cap, marked;
@@ -144,13 +149,16 @@ static inline bool kf_is_open(const kf_round *r)
 /* The newest product, open or over. */
 static inline kf_round *kf_newest(const kofn_core *c)
 {
+    assert(c->rounds > 0);
     return c->round[c->rounds - 1];
 }
 
-/* Which rows a worker answers is a choice; this is it. */
+/* The row that a seat answers.  Rows could be given to seats otherwise; all
+ * code that depends on the choice calls this. */
 static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
                                       size_t submessage)
 {
+    assert(submessage < kf_layout(p)->submessages);
     return (uint32_t)(kf_local(p->use->plan, seat) * kf_layout(p)->submessages +
                       submessage);
 }
@@ -158,6 +166,7 @@ static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
 static inline size_t kf_seat_of_row(const kf_product *p, size_t group,
                                     size_t row)
 {
+    assert(group < p->groups);
     return row / kf_layout(p)->submessages * p->groups + group;
 }
 
@@ -174,7 +183,7 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 
 kf_round *kf_core_find_round(const kofn_core *c, uint32_t product);
 size_t kf_core_open_rounds(const kofn_core *c);
-/* Those that are over are forgotten. */
+/* Forget the rounds that are over. */
 void kf_core_forget_over(kofn_core *c);
 /* The newest is a new round now. */
 kofn_status kf_core_add_round(kofn_core *c);
@@ -185,7 +194,7 @@ kofn_status kf_stream_open(kofn_core *c);
 void kf_stream_close(kf_stream *s);
 /* Tasks were taken off lists: which are done now? */
 void kf_stream_update_lists_done(kofn_core *c);
-/* There are so many workers. */
+/* Make room for this number of workers. */
 kofn_status kf_stream_know(kofn_core *c, size_t workers);
 kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev);
 kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev);
@@ -211,8 +220,9 @@ static inline bool kf_stream_due(const kofn_core *c, const kf_round *r)
 
 /* Everybody's list of a round. */
 kofn_status kf_lists_make(kofn_core *c);
-/* What an open product is short of, of whoever has least in hand, or where
- * results are compared, of whoever has said least; *all: it was asked for. */
+/* Ask for what an open product is short of, first of the worker with the least
+ * in hand, or where results are compared of the one that has said least; *all:
+ * everything was asked for. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all);
 /* May the round end with whoever has tasks in hand marked? */
 kofn_status kf_lists_admit(kofn_core *c, bool *yes);
@@ -236,7 +246,7 @@ kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
 
 kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
-/* There are so many workers. */
+/* Make room for this number of workers. */
 kofn_status kf_round_know(kf_round *r, size_t workers);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
@@ -248,7 +258,7 @@ bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
 bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev);
 kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel);
 kofn_status kf_round_drop_all(kofn_core *c, kf_round *r);
-/* It is over, with this status. */
+/* The product is over, with this status. */
 kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
 /* Of every group. */
 void kf_round_owe(kf_round *r, kf_owed owed);
@@ -272,10 +282,10 @@ kofn_status kf_core_stored(kofn_core *c, uint32_t worker);
 kofn_status kf_core_leaving(kofn_core *c, uint32_t worker);
 kofn_status kf_core_left(kofn_core *c, uint32_t worker,
                          kofn_worker_state state);
-/* It goes, or does no more; its seat is for others. */
+/* The worker goes, or does no more; its seat is for others. */
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
                                  kofn_worker_state state);
-/* It stays on its seat, and is to store another block. */
+/* The worker stays on its seat, and is to store another block. */
 kofn_status kf_core_invalidate_block(kofn_core *c, uint32_t worker);
 
 /* ---- deal.c -------------------------------------------------------------- */
@@ -345,7 +355,8 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
-/* So many of the products in which it was located count against it. */
+/* Count against the worker this number of the products in which it was
+ * located. */
 kofn_status kf_core_judged(kofn_core *c, uint32_t worker);
 /* The product is over: who was compared in it was right, or wrong. */
 void kf_core_blame(kofn_core *c, const kf_round *r);
@@ -359,7 +370,7 @@ void kf_late_begin(const kofn_core *c, kf_round *r);
 void kf_late_alarm(kf_round *r);
 void kf_late_put_off(const kofn_core *c, kf_round *r);
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
-/* This worker has nothing of the product in hand any more. */
+/* The worker has nothing of the product in hand any more. */
 void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker);
 kofn_status kf_late_rang(kofn_core *c, kf_round *r);
 /* Give up those who have owed an answer for so long; *next: when to look again. */
@@ -378,7 +389,7 @@ bool kf_adjoint_with_late(kf_round *r);
 
 /* ---- check.c ------------------------------------------------------------- */
 
-/* What must hold between steps: NULL, or what does not. */
+/* Checks what must hold between steps: NULL, or what does not hold. */
 const char *kf_core_check(const kofn_core *c);
 
 #endif

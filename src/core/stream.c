@@ -17,9 +17,13 @@
  * Nobody in particular is needed: whoever leaves takes its tasks along and is
  * not marked, and what a due product is then short of others are asked for, in
  * the middle of the round or in the lists of the next.
+ *
+ * The state of the stream is the coordinator's.  Products of streams have one
+ * group and one cell, on which this file rests.
  */
 #include "state.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* More answers than twice `enough` and this decode no better. */
@@ -88,6 +92,7 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
 {
     kf_round *r;
 
+    assert(number > c->stream.newest);
     TRY(kf_core_add_round(c));
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
@@ -108,6 +113,7 @@ static void begin_round(kofn_core *c, uint32_t product)
 {
     kf_stream *s = &c->stream;
 
+    assert(!s->running && s->known == c->fleet.workers);
     s->running = true;
     s->round++;
     s->product = product;
@@ -187,6 +193,7 @@ static void update_list_done(kofn_core *c, uint32_t worker)
     kf_stream *s = &c->stream;
     kf_todo *list = &s->list[worker];
 
+    assert(worker < s->known);
     if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
         list->done != KOFN_NEVER)
         return;
@@ -209,7 +216,8 @@ void kf_stream_update_lists_done(kofn_core *c)
         update_list_done(c, w);
 }
 
-/* Its row has come: the same row is not to be repeated, nor had of others. */
+/* A row of this worker has come: the same row is not to be repeated, nor asked
+ * of others. */
 static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
                              uint32_t row)
 {
@@ -287,7 +295,7 @@ kofn_status kf_stream_rang(kofn_core *c)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* What is due is short, and nobody can be asked for more. */
+/* A product that is due is short, and no worker can be asked for more. */
 static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors != KOFN_ERRORS_NONE) {
@@ -311,8 +319,8 @@ static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
-/* What is here may be enough to tell who is wrong, though more was wanted, and is
- * looked at once before the late are waited for. */
+/* Looks once whether the results that are here are enough to tell which are
+ * wrong, though more were wanted, before the late are waited for. */
 static bool try_without_late(const kofn_core *c, kf_product *p)
 {
     kf_cell *cell = &p->ledger[0].cell[0];
@@ -327,7 +335,8 @@ static bool try_without_late(const kofn_core *c, kf_product *p)
     return true;
 }
 
-/* What is due has enough in hand, or there is nobody to ask. */
+/* Sees to it that a product that is due has enough in hand, or that its end is
+ * settled where nobody is left to ask. */
 static kofn_status ensure_due(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
@@ -395,7 +404,7 @@ static kofn_status may_end(kofn_core *c, bool *yes)
     return KOFN_OK;
 }
 
-/* Those who have tasks in hand are marked, now. */
+/* Marks the workers that have tasks in hand now. */
 static kofn_status mark_all(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -426,6 +435,7 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
 
         if (!kf_in_hand(t))
             continue;
+        assert(t->worker < r->workers);
         if (r->load[t->worker].again == KF_NO_ROW)
             r->load[t->worker].again = t->row;
         TRY(kf_round_drop(c, r, i, true));
@@ -437,10 +447,12 @@ static kofn_status end_round(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
+    assert(s->running);
     TRY(mark_all(c));
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_is_open(c->round[i]))
             TRY(take_back(c, c->round[i]));
+    assert(c->fleet.busy == 0); /* all that was in hand is taken back */
     s->running = false;
     s->took = c->now - s->began;
     s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;
@@ -450,7 +462,8 @@ static kofn_status end_round(kofn_core *c)
                                    .hi = s->past[0].marked});
 }
 
-/* What makes do with what is here has something new to settle. */
+/* Settles and resolves until nothing is marked: making do with what is here may
+ * give something new to settle. */
 static kofn_status go_on(kofn_core *c, kf_round *r)
 {
     do {

@@ -1,4 +1,7 @@
-/* tell.c -- where the products that are open stand, for people. */
+/* tell.c -- where the products that are open stand, for people.
+ *
+ * Reads the coordinator and changes nothing; no decision may depend on what is
+ * told. */
 #include "state.h"
 
 #include <stdio.h>

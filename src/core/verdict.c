@@ -1,12 +1,18 @@
 /* verdict.c -- what a verdict on some results means: who is left out of them, who
- * is located, and what is asked for then. */
+ * is located, and what is asked for then.
+ *
+ * Evidence is the product's.  It may not name anybody whom the verdict only
+ * doubts, and a worker that was excluded is not let in again. */
 #include "state.h"
+
+#include <assert.h>
 
 static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
     kf_fleet *f = &c->fleet;
     uint32_t worker = r->p.task[task].worker;
 
+    assert(task < r->p.tasks && worker < r->workers);
     r->p.corrupt++;
     if (r->load[worker].located)
         return;
@@ -33,6 +39,8 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
 {
     uint32_t *task = r->p.evidence + a->first;
 
+    assert(a->first + a->count <= r->p.evidences);
+    assert(ev->bad_count <= a->count);
     for (size_t i = 0; i < ev->bad_count; i++)
         if (ev->bad[i] < a->count && task[ev->bad[i]] != UINT32_MAX) {
             leave_out(&r->p, a, task[ev->bad[i]]);
@@ -60,9 +68,10 @@ static size_t tell_apart(const kofn_core *c, const kf_round *r, size_t results)
     return kf_max(results + n, n * (n > 2 ? kf_ceil_div(K, n - 2) : K));
 }
 
-/* They do not all agree.  Nobody can be located among fewer than one beyond those
- * who may lie and those who decode (math/errors.md 2.2), unless somebody is known
- * by now to be wrong so many are asked for at once. */
+/* The results do not all agree; returns how many more to ask for.  Nobody can
+ * be located among fewer than one beyond those who may lie and those who decode
+ * (math/errors.md 2.2), so all of these are asked for at once unless somebody
+ * is known by now to be wrong. */
 static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
                        size_t n)
 {
@@ -70,6 +79,7 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
     bool known = n < a->count;
     size_t worth = kf_product_worth(&r->p, r->p.evidence + a->first, n);
 
+    assert(n <= a->count);
     r->p.disagree = true;
     for (size_t i = kf_cells_find(l, a->lo);
          i < l->count && l->cell[i].lo < a->hi; i++)
@@ -144,6 +154,7 @@ static kf_blame *blame_of(const kf_fleet *f, uint32_t worker)
 {
     uint32_t p = f->worker[worker].principal;
 
+    assert(worker < f->workers && (p == 0 || p < f->principals));
     return p ? &f->principal[p].blame : &f->worker[worker].blame;
 }
 
@@ -152,7 +163,8 @@ bool kf_core_banned(const kofn_core *c, uint32_t worker)
     return kf_blame_suffices(blame_of(&c->fleet, worker), c->opt.quarantine);
 }
 
-/* Who is excluded stays so, and is not what others are compared with. */
+/* Counts a comparison of this worker.  One that is excluded stays excluded, and
+ * the others are not compared with it. */
 static void blame(kofn_core *c, uint32_t worker, bool wrong)
 {
     kf_fleet *f = &c->fleet;
@@ -171,6 +183,7 @@ static bool counts(kf_fleet *f, uint32_t worker, size_t wrong)
     uint32_t p = f->worker[worker].principal;
     bool first = p == 0 || f->principal[p].seats == wrong;
 
+    assert(p == 0 || p < f->principals);
     if (first && p > 0)
         f->principal[p].seats = 2;
     return first;
@@ -205,8 +218,8 @@ size_t kf_core_suspects(const kofn_core *c)
     return n;
 }
 
-/* Whoever was wrong too often gets no more work, under whatever number: its
- * seats are free for others. */
+/* Gives no more work to any worker that was wrong too often, under whatever
+ * number: its seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
     for (size_t i = 0; i < c->fleet.workers; i++) {

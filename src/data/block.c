@@ -6,6 +6,10 @@
  * denser than all of them together, so a seat holds the plain parts that its
  * rows name and mixes their products instead.  For a linear operation the
  * result is the same.
+ *
+ * A block is shared by counted references and freed with the last; its operand
+ * is borrowed until the job is closed.  Where a lane is a view of A it may not
+ * be written.
  */
 #include "data.h"
 

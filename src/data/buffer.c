@@ -1,5 +1,10 @@
-/* buffer.c -- matrices on their way, owned by whoever holds them. */
+/* buffer.c -- matrices on their way, owned by whoever holds them.
+ *
+ * A buffer is freed with its last reference; a view holds one of what it
+ * shows.  Only whoever has the sole reference may write into it. */
 #include "data.h"
+
+#include <assert.h>
 
 kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
                           kofn_dtype dtype)
@@ -77,12 +82,14 @@ bool kf_buffer_reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
 
 kf_buffer *kf_buffer_keep(kf_buffer *p)
 {
+    assert(atomic_load(&p->refs) > 0);
     atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     return p;
 }
 
 void kf_buffer_drop(kf_buffer *p)
 {
+    assert(!p || atomic_load(&p->refs) > 0);
     if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
         return;
     if (p->of)

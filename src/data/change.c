@@ -2,7 +2,11 @@
  *
  * A += U' V, of blocks the same with mixtures of U and of V, which the coordinator
  * made (math/training.md 8).  A step of gradient descent with momentum is linear
- * in all that it adds up, so a coded velocity lies beside a coded block. */
+ * in all that it adds up, so a coded velocity lies beside a coded block.
+ *
+ * The block and its velocity are the worker's, who must be its only owner.
+ * The number of updates is counted here, by which both ends tell whether one
+ * was missed. */
 #include "data.h"
 
 #include "base/rng.h"
@@ -269,7 +273,7 @@ void kf_block_miss(kf_block *b, const kf_msg *m)
         b->updates++;
 }
 
-/* What others hold, encoded for this seat. */
+/* Puts a piece that others hold, encoded for this seat, into the block. */
 static kofn_status put_piece(kf_block *b, const kf_msg *m)
 {
     const kf_block *piece = m->block;

@@ -10,6 +10,9 @@
  * A bucket is scaled so that the rounding of honest entries is as large in it
  * as in one entry.  A single wrong entry then shows less by the square root of
  * the entries in a bucket: that is the price, and `floor` counts it.
+ *
+ * Owns sketches and scratch within a call; results are borrowed and only read.
+ * Weights are drawn anew for each cell: none may be told to a worker.
  */
 #include "check.h"
 
@@ -195,6 +198,8 @@ static kofn_status scale_rows(sketch *s)
     return KOFN_OK;
 }
 
+/* Sums every result up in BUCKETS numbers with random weights, the same for
+ * all results, tile by tile, so that each result is read once. */
 static kofn_status make_sketch(sketch *s, const kf_check *c)
 {
     const kofn_matrix *first = c->source[0].result;
@@ -357,6 +362,8 @@ double kf_check_least_floor(const kf_check *c)
            dilution(length);
 }
 
+/* Has the sketches judged: first only whether they agree, and only if they do
+ * not, who is wrong.  The first is nearly always all. */
 static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
                          double *unseen)
 {
@@ -386,7 +393,7 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
     return st;
 }
 
-/* Those with this flag come next. */
+/* Lists the nodes with this flag behind those listed before. */
 static void list(const kf_check *c, const uint8_t *flag, uint8_t which,
                  kf_found *found)
 {

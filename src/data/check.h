@@ -1,11 +1,15 @@
 /* check.h -- from results to a verdict: do they agree, and if not, who is
- * corrupt? */
+ * corrupt?
+ *
+ * Results and weights are borrowed; what a check finds goes into the caller's
+ * arrays.  Nothing here excludes a worker. */
 #ifndef KF_CHECK_H
 #define KF_CHECK_H
 
 #include "data.h"
 
-/* One cell: the results that have come for strips [lo, hi) of one group.
+/* A check of one cell: the results that have come for strips [lo, hi) of one
+ * group.
  *
  * Entry (i, c) of a result is a dot product, and by Cauchy and Schwarz no
  * larger than the weight of its seat times row[i] col[c].  In A B row[i]^2
@@ -78,9 +82,9 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
  * as it was sent and the answers. */
 kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double *row);
-/* What a change adds to the rows, or to the columns, of a matrix: `by` is U, or V,
- * of which columns first, first + 1, ... belong to `parts` parts, each `width`
- * wide. */
+/* The growth of the rows, or of the columns, of a matrix by a change: `by` is
+ * U, or V, of which columns first, first + 1, ... belong to `parts` parts, each
+ * `width` wide. */
 typedef struct kf_growth {
     const kofn_change *change;
     const kofn_matrix *by;

@@ -1,4 +1,7 @@
-/* data.h -- floor 4: everything that touches the numbers of a matrix. */
+/* data.h -- floor 4: everything that touches the numbers of a matrix.
+ *
+ * Buffers and blocks are counted references: keep makes one more, drop gives
+ * one back.  What else a function here makes is freed by the _free beside it. */
 #ifndef KF_DATA_H
 #define KF_DATA_H
 
@@ -43,7 +46,7 @@ typedef struct kf_pool {
     size_t count, cap;
 } kf_pool;
 
-/* One that nobody else holds any more, or a new one. */
+/* Takes a buffer that nobody else holds any more, or a new one. */
 kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
                          kofn_dtype dtype, kf_buffer **out);
 /* Takes the reference over; NULL is nothing.  A view, or one that there is no
@@ -67,7 +70,7 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
 
 /* ---- blocks (block.c) ---------------------------------------------------- */
 
-/* Which lines are of one size in a copy of an operand. */
+/* The lines that are of one size in a copy of an operand. */
 enum { KF_RAISED_ROWS = 1, KF_RAISED_COLS = 2 };
 
 /* The resident operand, cut. */
@@ -154,7 +157,7 @@ kofn_status kf_resident_dense(kf_resident *r, const kofn_plan *plan,
 kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
                                const kofn_sparse *A);
 void kf_resident_sum(kf_resident *r, const kofn_plan *plan);
-/* Its blocks are for workers elsewhere. */
+/* The blocks of this operand are for workers elsewhere. */
 kofn_status kf_resident_away(kf_resident *r);
 void kf_resident_free(kf_resident *r);
 /* Part j of a group; one beyond the operand's edge has no rows. */
@@ -172,7 +175,7 @@ bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes);
 /* Can it be changed by U' V, of these shapes? */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V);
-/* It is as if an update had been done. */
+/* Has the block miss a change, as if the update had been done. */
 void kf_block_miss(kf_block *b, const kf_msg *m);
 /* Have a bit of a number that is stored be another: one that matters, of the sign,
  * the exponent or the first digits of the fraction, of any number that is not 0.
@@ -203,7 +206,7 @@ kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
                                  kf_block **blocks);
-/* That of an operand, of those that a seat stores; NULL: there is none. */
+/* The block of an operand, of those that a seat stores; NULL: there is none. */
 const kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 
 /* A block whose lanes are the first rows x cols numbers of a buffer, which it
@@ -246,8 +249,8 @@ double kf_range_back(const kofn_plan *use, const kf_resident *r, double by);
 /* Do mixtures with these coefficients fit? */
 kofn_status kf_range_row(const kf_resident *r, const kf_row *row);
 void kf_range_multiply(const kofn_matrix *a, double by);
-/* What a decoded product is multiplied by: a power of two, and what its rows and
- * columns are raised by divided out (level.c). */
+/* The way back for a decoded product: it is multiplied by a power of two, and
+ * what its rows and columns are raised by is divided out (level.c). */
 typedef struct kf_back {
     double by;
     const int *row, *col; /* or NULL */
@@ -265,8 +268,8 @@ kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back);
 typedef struct kf_levels {
     int *row, *col;
 } kf_levels;
-/* Those that make its rows, and then its columns, of one size, where they are not
- * and this is asked for; columns as well where rows are not. */
+/* The levels that make the rows, and then the columns, of one size, where they
+ * are not and this is asked for; columns as well where rows are not. */
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out);
 /* Likewise of a sparse one, and only of its rows. */
@@ -297,7 +300,8 @@ kofn_status kf_raise_sparse(const kofn_plan *p, kf_code *code, kofn_sparse *A,
                             kf_levels *l, void **own);
 /* KF_RAISED_*, for those who make that copy themselves. */
 unsigned kf_raise_kind(const kofn_plan *p, const void *own);
-/* It changes: what is added to lines of zeros is not to vanish. */
+/* Prepares for changes of the operand: what is added to lines of zeros is not
+ * to vanish. */
 void kf_raise_await(const kf_levels *l, size_t rows, size_t cols);
 /* U and V of a change of it become raised copies, of numbers own[0] and own[1],
  * which are to be freed in any case; NULL: they are as they were. */
@@ -311,7 +315,7 @@ void kf_raise_lower(const kf_levels *held, const kofn_plan *use,
  * either is wanted; *own is then to be freed. */
 kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
                            kf_levels *raised, kofn_matrix *in, void **own);
-/* What undoes both in its output. */
+/* The way back that undoes both in the product's output. */
 void kf_raise_back(const kf_levels *held, const kf_levels *raised,
                    const kofn_plan *use, kf_back *back);
 
@@ -347,7 +351,7 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
 /* Adjoint codes: strips [lo, hi) for the rows of the decoder. */
 kofn_status kf_messages_mix(kf_messages *m, const kofn_decoder *d, size_t lo,
                             size_t hi);
-/* What goes to whoever answers this row; a reference of the caller's own. */
+/* The message for whoever answers this row; a reference of the caller's own. */
 kf_buffer *kf_messages_take(const kf_messages *m, size_t row);
 void kf_messages_free(kf_messages *m);
 
@@ -379,7 +383,7 @@ void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                     const kofn_matrix *out, void *rows);
 void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                      const void *rows, kofn_matrix *out);
-/* What kf_decode wrote there, and is not lost, multiplied back: KOFN_NONFINITE
+/* Multiplies back what kf_decode wrote there and is not lost: KOFN_NONFINITE
  * when that leaves anything that is not a number. */
 kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
                             kf_band band, const kf_back *back,

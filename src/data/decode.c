@@ -5,6 +5,9 @@
  * straight into the caller's matrix unless they fall over its edge: row by row
  * where they lie beside others.  Where all are mixed and are whole there is no
  * need for tiles.
+ *
+ * The scratch is the caller's and is kept between calls, the output is the
+ * caller's.  It writes strips of the band alone, and allocates no results.
  */
 #include "data.h"
 
@@ -19,7 +22,7 @@
 /* Bytes of a row that is worth a call of the engine. */
 #define LONG 1024
 
-/* What was there is not needed. */
+/* Makes room for `want` elements; the old contents are not kept. */
 static kofn_status room(void *p, size_t *have, size_t want, size_t size)
 {
     void *now, *old;
@@ -124,7 +127,7 @@ void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
     }
 }
 
-/* One call's unchanging facts. */
+/* The facts that stay the same during one call. */
 typedef struct decoding {
     const kofn_plan *plan;
     const kofn_decoder *d;
@@ -199,6 +202,8 @@ static bool row_by_row(const decoding *j, size_t lo, size_t hi)
     return whole;
 }
 
+/* Makes the mixed wants of one strip, run by run of D's rows, straight into
+ * the output. */
 static void mix_row(const decoding *j, size_t strip)
 {
     const kofn_decoder *d = j->d;
@@ -225,6 +230,9 @@ static void mix_row(const decoding *j, size_t strip)
     }
 }
 
+/* Makes all mixed wants of strips [lo, hi) in one call of the engine, straight
+ * into the output where a want's rows are whole there, else by way of
+ * scratch. */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
     const kofn_decoder *d = j->d;

@@ -1,4 +1,7 @@
-/* dense.c -- what a worker computes with a dense block. */
+/* dense.c -- what a worker computes with a dense block.
+ *
+ * The block, the input and the output are borrowed.  A kernel asks between
+ * tiles whether to stop, and must then return without more ado. */
 #include "kernel.h"
 
 /* Rows [lo, hi) or columns [lo, hi) of a matrix. */
@@ -14,11 +17,12 @@ static kofn_matrix some_cols(const kofn_matrix *a, size_t lo, size_t hi)
 
 /* ---- tiles ---------------------------------------------------------------- */
 
-/* What to multiply between two looks.  A is read once, a band of rows at a time,
- * where there are few columns.  Where there are many, BLAS packs its operands anew
- * in every call: in bands of 64 rows a product takes 1.3 times as long.  Cut along
- * the inner dimension nothing is packed twice, for BLAS goes in steps of about
- * KF_LOOK_UP_DEPTH itself; so a tile is as high as makes packing a few percent. */
+/* Rows of a tile, and the work between two looks.  A is read once, a band of
+ * rows at a time, where there are few columns.  Where there are many, BLAS
+ * packs its operands anew in every call: in bands of 64 rows a product takes
+ * 1.3 times as long.  Cut along the inner dimension nothing is packed twice,
+ * for BLAS goes in steps of about KF_LOOK_UP_DEPTH itself; so a tile is as high
+ * as makes packing a few percent. */
 #define TILE_ROWS 1024
 #define TILE_WORK 1e9 /* multiply-adds at the most: 10 to 25 ms */
 
@@ -130,7 +134,7 @@ static bool stacks(const kf_block *b, const kf_work *w)
     return true;
 }
 
-/* That lane's answers, as the worker multiplies itself. */
+/* Computes the lane's answers by the worker's own way to multiply. */
 static kofn_status own_rows(const kofn_matrix *lane, bool left,
                             const kf_work *w, char *to)
 {
@@ -198,7 +202,8 @@ static size_t span_of(const kf_block *b, bool left, const kf_work *w)
     return (left ? w->in->cols : w->in->rows) / b->lanes;
 }
 
-/* Those of strips [lo, hi); *begun when there is something to add to. */
+/* Adds up the products of strips [lo, hi); *begun when there is something to
+ * add to. */
 static kofn_status add_strips(const kf_block *b, bool left, const kf_work *w,
                               size_t lo, size_t hi, bool *begun)
 {

@@ -5,6 +5,9 @@
  * the strength of random sums alone, and what is corrected is as exact as can be.
  * When that would be more work than it is worth, lines stand accused whose sums
  * are beyond what any rounding does.
+ *
+ * The findings are the caller's, freed by kofn_findings_free; matrices are
+ * borrowed, and C is written only by kofn_correct.
  */
 #include "recompute.h"
 
@@ -74,7 +77,8 @@ static kofn_status look_at_crossings(inquiry *q)
 
 /* ---- lines that are not explained ---------------------------------------- */
 
-/* Those of row i: entries are sorted. */
+/* The corrected entries of row i, found by bisection: entries are sorted by
+ * row. */
 static const kofn_wrong *fixed_in(const kf_recompute *r, size_t i, size_t *n)
 {
     size_t lo = 0, hi = r->count, end;
@@ -144,8 +148,8 @@ static double scaled(double x, kf_scale a, kf_scale b)
                       : 0;
 }
 
-/* What the entries that were found did to the sums of their columns is taken out;
- * error[k]: what is left of it by rounding. */
+/* Takes the entries that were found out of the sums of their columns; error[k]:
+ * what is left of it by rounding. */
 static void take_out(inquiry *q, const size_t *suspect, double *error)
 {
     const kf_factors *f = &q->f;
@@ -186,6 +190,8 @@ static kofn_status settle_column(inquiry *q, const kf_line *s, double error)
     return settle(q, s, true, !(norm <= s->most + error));
 }
 
+/* Settles each suspected column: what was found in rows is taken out of its
+ * sums first, and only what is left accuses it. */
 static kofn_status settle_columns(inquiry *q)
 {
     size_t count = q->v.cols.count, *suspect = kf_new(q->f.p, sizeof *suspect);
@@ -228,6 +234,8 @@ static size_t list(const bool *bad, size_t n, size_t **out)
     return count;
 }
 
+/* Writes the findings, whose list of entries they take over, and the message.
+ * Lines that hold a wrong entry are told as wrong too. */
 static kofn_status tell(inquiry *q, kofn_findings *found)
 {
     for (size_t e = 0; e < q->r.count; e++) {
@@ -310,7 +318,7 @@ static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
     return KOFN_OK;
 }
 
-/* What a tolerance is relative to. */
+/* Finds the largest rows and columns, which a tolerance is relative to. */
 static kofn_status know_largest(kf_factors *f)
 {
     double tolerance = f->tolerance;

@@ -10,6 +10,9 @@
  *     over those of A, C:   R = C W + A U,  Q += weights C
  *
  * Everything is in double precision; of A, B and C a strip is in memory.
+ *
+ * The random weights and sums are of one check and freed by kf_freivalds_free.
+ * The weights may not be known to whoever made C.
  */
 #include "freivalds.h"
 
@@ -59,8 +62,8 @@ void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
 
 /* ---- levels -------------------------------------------------------------- */
 
-/* What rounding may do to an entry: usually, or at most, in any order of
- * summation; and the sums that are made here. */
+/* The error that rounding may bring to an entry, usually or at most, in any
+ * order of summation, and to the sums that are made here. */
 static double rounding(const kf_factors *f, size_t lines, bool most)
 {
     double own = (double)f->terms + (double)lines, terms = (double)f->terms;
@@ -149,6 +152,8 @@ static void add_sparse_row(kf_freivalds *v, size_t i, kf_scale s,
     }
 }
 
+/* Sums up the rows of A, each divided by its norm, with the random weights; a
+ * strip of A is in memory at a time. */
 static void know_A(kf_freivalds *v)
 {
     const kf_factors *f = v->f;

@@ -2,7 +2,10 @@
  *
  * R. Freivalds, "Probabilistic machines can use less running time", IFIP 1977:
  * C w is compared with A (B w) for random w.  Here every row of C A B is summed
- * up in a few random directions, and every column; docs/math/errors.md 7. */
+ * up in a few random directions, and every column; docs/math/errors.md 7.
+ *
+ * A kf_freivalds owns its sums until kf_freivalds_free; the matrices are
+ * borrowed and only read. */
 #ifndef KF_FREIVALDS_H
 #define KF_FREIVALDS_H
 
@@ -13,7 +16,7 @@
 /* Sums of a line, at most. */
 #define KF_SUMS 8
 
-/* What is compared. */
+/* A product that is compared with its factors. */
 typedef struct kf_factors {
     const kofn_matrix *A;
     const kofn_sparse *S; /* instead of A */
@@ -70,7 +73,7 @@ kofn_status kf_freivalds_run(kf_freivalds *v, const kf_factors *f);
  * as they should be. */
 double kf_freivalds_again(kf_freivalds *v, const kf_line *row,
                           const kofn_wrong *fixed, size_t count);
-/* What an entry may be off by and not be seen, over both norms: where all lines
+/* The error that an entry may have unseen, over both norms: where all lines
  * that are suspected were looked at, or only those that are sure; by rows and
  * columns, or by rows alone. */
 double kf_freivalds_floor(const kf_freivalds *v, bool all, bool columns);

@@ -5,6 +5,9 @@
  * is no longer than that of A, times the weight of the seat, and the second is told
  * by the answer itself, for its product with x is |E x|^2.  Neither can make more
  * of it than the sum of all |column| |x|.
+ *
+ * Owns nothing beyond a call.  The bound may be larger than an answer needs
+ * but never smaller, or honest answers would be accused.
  */
 #include "check.h"
 

@@ -1,4 +1,7 @@
-/* kernel.h -- what workers compute with a block: one row a kernel. */
+/* kernel.h -- what workers compute with a block: one row a kernel.
+ *
+ * Rows of kernels are constant.  A kernel writes its output and nothing else,
+ * owns nothing, and returns soon once it is stopped. */
 #ifndef KF_DATA_KERNEL_H
 #define KF_DATA_KERNEL_H
 
@@ -59,7 +62,7 @@ typedef struct kf_kernel {
 
 /* NULL for a number that is none. */
 const kf_kernel *kf_kernel_of(kf_how how);
-/* What workers compute in a round of this plan. */
+/* The kernel that workers run in a round of this plan. */
 const kf_kernel *kf_kernel_for(const kofn_plan *use);
 /* Of the blocks of a plan. */
 kf_extent kf_extent_of(const kofn_plan *p);

@@ -5,6 +5,9 @@
  * is multiplied by the power of two that makes it one of size 1 before it is coded,
  * and what comes out divided by it: both are exact, and rounding is that of the row
  * itself.  The same for columns (docs/numerics.md).
+ *
+ * The levels are the caller's, freed by kf_levels_free.  Only powers of two
+ * are used, so that no rounding is added.
  */
 #include "data.h"
 #include "scale.h"

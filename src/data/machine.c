@@ -1,4 +1,7 @@
-/* machine.c -- what the numbers are computed with. */
+/* machine.c -- what the numbers are computed with.
+ *
+ * Owns nothing: it reads which BLAS and which vectors are in use, and changes
+ * neither. */
 #include "base/base.h"
 
 #include <stdio.h>

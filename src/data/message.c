@@ -3,6 +3,9 @@
  * Codes that cut only A send everybody the same.  Where the input is cut too
  * a mixture of its parts goes with each row, which depends on the row alone; in
  * an adjoint code it depends on the other rows as well, strip by strip.
+ *
+ * Owns the buffers of a product's messages; the input is copied or borrowed as
+ * it was begun.  A message that is sent may not be written again.
  */
 #include "data.h"
 

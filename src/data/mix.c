@@ -1,4 +1,7 @@
-/* mix.c -- linear combinations of the parts of an operand. */
+/* mix.c -- linear combinations of the parts of an operand.
+ *
+ * Owns its lists of pointers within a call.  The parts are only read, and the
+ * output may not overlap them. */
 #include "data.h"
 
 #include "code/combine.h"

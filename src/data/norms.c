@@ -2,7 +2,10 @@
  * nobody has.
  *
  * The norm of a row of U' V is at most that of U's column times the largest
- * singular value of V, and so for columns.  The bounds grow with every change. */
+ * singular value of V, and so for columns.  The bounds grow with every change.
+ *
+ * Norms are changed in the caller's array.  They may only be bounds from
+ * above: a bound that is too small would accuse the honest. */
 #include "check.h"
 
 #include "mat/mat.h"

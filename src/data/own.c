@@ -1,5 +1,8 @@
 /* own.c -- products as a worker's owner has them made: cut so that each call
- * takes about so much work, and added up where they had to be cut in depth. */
+ * takes about so much work, and added up where they had to be cut in depth.
+ *
+ * Owns its scratch within a call.  The worker's function is called on the
+ * worker's thread, and may fail; its status is the task's. */
 #include "kernel.h"
 
 /* Fewer rows are slow wherever the other factor has many columns. */
@@ -37,7 +40,8 @@ static void add_to(void *to, const void *from, size_t n, kofn_dtype dtype)
             ((float *)to)[i] += ((const float *)from)[i];
 }
 
-/* One call; of a factor that stays its place in the lane is told. */
+/* Calls the worker's own way to multiply once; of a factor that stays, its
+ * place in the lane is told. */
 static kofn_status ask(const kf_work *w, kofn_factors f, void *to)
 {
     const kofn_matrix *stays = f.left ? &f.B : &f.A;

@@ -4,13 +4,17 @@
  * A port carries whole messages and notices when workers come and go.  Sending
  * gives the payload away, waiting receives it: a payload has one owner at a time.
  * Every operation is called from the coordinator's thread.
+ *
+ * A port owns what it was sent until it hands it on.  No function of a port
+ * may be called by a worker's thread.
  */
 #ifndef KF_DATA_PORT_H
 #define KF_DATA_PORT_H
 
 #include <kofn.h>
 
-/* What a seat stores, as the coordinator made it; counted references. */
+/* The block that a seat stores, as the coordinator made it; references are
+ * counted. */
 typedef struct kf_block kf_block;
 kf_block *kf_block_keep(kf_block *b);
 void kf_block_drop(kf_block *b);
@@ -47,8 +51,8 @@ typedef enum kf_msg_type {
     KF_MSG_EVICT /* to the port: worker is given up; without a BYE     */
 } kf_msg_type;
 
-/* What a worker does with its block, whose lanes are matrices of one shape,
- * and strips [lo, hi). */
+/* The operation of a worker on its block, whose lanes are matrices of one
+ * shape, and strips [lo, hi). */
 typedef enum kf_how {
     /* rows of each lane times `in`; the lanes' answers one below the other */
     KF_HOW_ROWS,
@@ -130,9 +134,10 @@ struct kofn_port {
     uint64_t dropped; /* messages that made no sense, so far     */
     /* Takes m's block, in and result over, even on failure. */
     kofn_status (*send)(kofn_port *p, kf_msg *m);
-    /* One message; or KOFN_AGAIN when `until` came first, or on a port with a
-     * real clock when `atmost` of real time has passed; or KOFN_LATE when
-     * nothing can ever come.  m's block, in and result become the caller's. */
+    /* Waits for one message; or KOFN_AGAIN when `until` came first, or on a
+     * port with a real clock when `atmost` of real time has passed; or
+     * KOFN_LATE when nothing can ever come. m's block, in and result become the
+     * caller's. */
     kofn_status (*wait)(kofn_port *p, kofn_time until, kofn_time atmost,
                         kf_msg *m);
     kofn_time (*now)(kofn_port *p);
@@ -140,7 +145,7 @@ struct kofn_port {
 
     /* The coordinator itself has worked this long; simulated ports only. */
     void (*spend)(kofn_port *p, kofn_time cpu);
-    /* What an events file asks for. */
+    /* Faults that an events file asks for. */
     kofn_status (*admit)(kofn_port *p, uint32_t *worker); /* without HELLO */
     kofn_status (*remove)(kofn_port *p, uint32_t worker); /* without BYE   */
     void (*slow)(kofn_port *p, uint32_t worker, double factor);
@@ -148,13 +153,14 @@ struct kofn_port {
     /* A bit of what it stores is another from now on. */
     kofn_status (*flip)(kofn_port *p, uint32_t worker);
 
-    /* Who answers for a worker, for messages to people; "": nobody else. */
+    /* The name of whoever answers for a worker, for messages to people; "":
+     * nobody else. */
     const char *(*name_of)(kofn_port *p, uint32_t worker);
     /* How long it has been at its block, not counting what it waited for us and
      * what such a block may take; 0 and below: it is in time. */
     kofn_time (*storing)(kofn_port *p, uint32_t worker);
-    /* What of a result of its that is waited for is here, although the rest is
-     * not; false: nothing. */
+    /* The part of an awaited result that is here, although the rest is not;
+     * false: nothing. */
     bool (*coming)(kofn_port *p, uint32_t worker, kf_coming *c);
 };
 

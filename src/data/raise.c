@@ -4,7 +4,10 @@
  * Raised are the rows of A and, where they are mixed or the rows are raised, its
  * columns, for as long as it is held; and of an input those lines of its own that
  * are mixed.  What is summed over is lowered in the input by what it is raised by
- * in A. */
+ * in A.
+ *
+ * A copy that it makes is the caller's, in *own.  The caller's matrices
+ * themselves are never changed. */
 #include "data.h"
 
 #include "code/operation.h"

@@ -9,6 +9,9 @@
  * Coefficients that add up to more than there are units of rounding in 1 leave
  * no digit of anything.  So that much room, ROOM, is enough for any code worth
  * decoding, and what the plain product can hold the coded one can.
+ *
+ * Owns nothing: an operand's factor is kept in the resident.  Factors are
+ * powers of two; a number that does not come back is KOFN_NONFINITE.
  */
 #include "data.h"
 

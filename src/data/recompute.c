@@ -1,7 +1,10 @@
 /* recompute.c -- single entries of A B, as if in twice the precision.
  *
  * T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci.
- * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost. */
+ * Comput. 26(6), 2005: a sum and, beside it, what every step of it lost.
+ *
+ * A kf_recompute owns its lists of entries.  Entries are computed from A and B
+ * alone and may not use what C says. */
 #include "recompute.h"
 
 #include <math.h>
@@ -75,7 +78,7 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 
 /* ---- entries ------------------------------------------------------------- */
 
-/* So many products added up, and the sum of their magnitudes. */
+/* A sum of products: how many were added up, and the sum of their magnitudes. */
 typedef struct total {
     size_t terms;
     double exact, size;

@@ -1,5 +1,8 @@
 /* recompute.h -- entries of A B as exact as they can be had, and whether those of
- * C may be what rounding made of them. */
+ * C may be what rounding made of them.
+ *
+ * A kf_recompute owns the list of entries, freed by kf_recompute_free;
+ * matrices are only read. */
 #ifndef KF_RECOMPUTE_H
 #define KF_RECOMPUTE_H
 

@@ -1,4 +1,7 @@
-/* scale.c -- norms of lines of any range, and lines divided by them. */
+/* scale.c -- norms of lines of any range, and lines divided by them.
+ *
+ * Owns the mantissas and exponents that kf_scales_free gives back.  No square
+ * is formed that could leave the range. */
 #include "scale.h"
 
 #include <limits.h>

@@ -1,7 +1,10 @@
 /* scale.h -- lines of matrices divided by their norms.
  *
  * A norm is kept as a mantissa and an exponent: squares, norms and products of
- * two of them are beyond the range of a double before the numbers are. */
+ * two of them are beyond the range of a double before the numbers are.
+ *
+ * A kf_scale is a value; kf_scales owns one for each line until
+ * kf_scales_free. */
 #ifndef KF_SCALE_H
 #define KF_SCALE_H
 
@@ -40,7 +43,7 @@ kofn_status kf_scales_of_columns(const kofn_matrix *a, kf_scales *out);
 void kf_scales_level(kf_scales *s, kf_scale one);
 void kf_scales_free(kf_scales *s);
 
-/* That of the larger norm. */
+/* The scale of the larger norm. */
 kf_scale kf_scale_larger(kf_scale a, kf_scale b);
 
 /* n numbers as doubles, over `row` and, unless it is NULL, each over its own of

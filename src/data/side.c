@@ -3,7 +3,10 @@
  * What is added to a block is the product of two mixtures, of the columns of U as
  * A's rows are mixed in the block, and of those of V as A's columns are
  * (math/training.md 8).  Where all lanes, or all seats, have one of them in common
- * it is made once. */
+ * it is made once.
+ *
+ * Owns the mixtures of one change, shared by the seats that have them in
+ * common, until kf_side_free. */
 #include "data.h"
 
 kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,

@@ -1,5 +1,8 @@
 /* sparse.c -- what a worker computes with a sparse block: products of its plain
- * parts, then their mix (block.c). */
+ * parts, then their mix (block.c).
+ *
+ * Blocks are views of the plain parts; products are made in scratch of the
+ * call.  The operand is never made dense. */
 #include "kernel.h"
 
 #include "code/combine.h"

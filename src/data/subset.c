@@ -1,6 +1,9 @@
 /* subset.c -- a worker's share of a sum of functions: the values of f for its
  * parts, computed once a round, and mixtures of their segments, one a
- * submessage. */
+ * submessage.
+ *
+ * A kf_subset owns the values of its worker's parts for one round.  The user's
+ * function is called once a part and a round at most. */
 #include "kernel.h"
 
 #include "base/vectors.h"
@@ -233,7 +236,7 @@ static void round_once(const double *sum, const double *lost, size_t n,
     }
 }
 
-/* One lane of an answer: coefficients times the segments of the values. */
+/* Mixes one lane of an answer: coefficients times the segments of the values. */
 static void mix(const kf_subset *s, const double *c, const kofn_matrix *out,
                 size_t row)
 {

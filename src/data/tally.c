@@ -1,5 +1,8 @@
 /* tally.c -- what a sum of functions is made of: how often each part is in it
- * and, where a scheme remembers, the values that stand in for the missing. */
+ * and, where a scheme remembers, the values that stand in for the missing.
+ *
+ * Owns the counts and, where a scheme remembers, the last values of each part,
+ * for the life of the job. */
 #include "data.h"
 
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)

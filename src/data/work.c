@@ -1,5 +1,8 @@
 /* work.c -- what a worker does with its block: the table of kernels, what they
- * cost, and what is made of a message. */
+ * cost, and what is made of a message.
+ *
+ * Owns the table of kernels, which is constant.  It checks that what came fits
+ * before a kernel runs; a kernel need not check again. */
 #include "kernel.h"
 
 #include "code/operation.h"

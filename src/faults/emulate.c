@@ -1,5 +1,8 @@
 /* emulate.c -- a worker's work under the fault model: slowed, delayed, made
- * wrong. */
+ * wrong.
+ *
+ * Owns nothing: what a worker's faults depend on is in kf_exposed.  A result
+ * is computed first, and delayed or spoilt after that. */
 #include "faults.h"
 
 #include "base/clock.h"
@@ -7,7 +10,8 @@
 
 #include <math.h>
 
-/* Its own way to multiply may be that of another processor. */
+/* The clock of a computation: real time where the worker's own way to multiply
+ * may be that of another processor. */
 static kofn_time now(const kf_exposed *x)
 {
     return x->own ? kf_clock() : kf_cpu_time();

@@ -6,6 +6,9 @@
  * one a line, # comments.  Workers are checked against those that are there at
  * that moment, so that a slip of the pen is found before the run and not in
  * the middle of it.
+ *
+ * The list of events is the caller's, freed by kofn_events_free.  Nothing
+ * happens here: the body asks when an event is due.
  */
 #include "base/base.h"
 

@@ -3,6 +3,9 @@
  * Every draw depends on (seed, purpose, worker, round or task) alone, not on
  * what was drawn before: the same seed gives a worker the same fate whatever
  * the others do, on the simulator and on real threads.
+ *
+ * Owns no state: every draw is made from its names when it is asked for.  It
+ * may not look at a clock.
  */
 #include "faults.h"
 

@@ -1,4 +1,7 @@
-/* faults.h -- what goes wrong, as drawn from a model, and workers under it. */
+/* faults.h -- what goes wrong, as drawn from a model, and workers under it.
+ *
+ * Nothing is owned here but the list of an events file.  The model may be
+ * asked by any thread, for it keeps no state. */
 #ifndef KF_FAULTS_H
 #define KF_FAULTS_H
 
@@ -18,8 +21,8 @@ bool kf_faults_corrupts(const kofn_faults *w, uint32_t worker, uint32_t task);
 double kf_faults_leave(const kofn_faults *w, uint32_t worker);
 /* Seconds between the arrival of joiner i - 1 and of joiner i. */
 double kf_faults_gap(const kofn_faults *w, uint32_t i);
-/* What a worker does with its block (kf_block_change); *count of the updates
- * that came to it: it may miss one, or a bit of its block may flip afterwards. */
+/* Changes a worker's block (kf_block_change); *count of the updates that came
+ * to it: it may miss one, or a bit of its block may flip afterwards. */
 kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
                              uint32_t *count, kf_block *b, const kf_msg *m);
 /* A bit flips, as an events file asks for; *count of those that did. */

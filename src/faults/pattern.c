@@ -3,6 +3,9 @@
  *
  * What is drawn depends on (seed, worker, round) alone, as in faults.c; how
  * many are slow in a round of a window model, on (seed, round).
+ *
+ * The pattern is the caller's and freed by kofn_free; the maker's tables are
+ * of the call.
  */
 #include "faults.h"
 
@@ -108,7 +111,7 @@ static void cast_lots(window *v)
     qsort(v->lot, k->workers, sizeof *v->lot, by_key);
 }
 
-/* What the window that ends now has room for. */
+/* Finds what the window that ends now has room for. */
 static void slide(window *v)
 {
     const maker *k = v->k;
@@ -327,7 +330,8 @@ static kofn_status parse(maker *k, const char *text)
     return KOFN_OK;
 }
 
-/* What only shows when it is known how many workers there are. */
+/* Refuses arguments that only show to be wrong when it is known how many
+ * workers there are. */
 static kofn_status check(const maker *k)
 {
     const numbers *x = &k->x;

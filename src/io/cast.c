@@ -4,6 +4,9 @@
  * All that have up to 53 bits are exact; a longer integer is refused where
  * float64 has only a neighbour of it.  Half precision becomes float64 as well,
  * since what has been kept in 11 bits is seldom meant to be summed in 24.
+ *
+ * Writes into the caller's matrix and owns nothing.  A number that float64
+ * cannot hold exactly is an error and never rounded in silence.
  */
 #include "io.h"
 
@@ -54,7 +57,8 @@ static kofn_status place_fail(const kofn_file *f, size_t i, size_t j,
     return kf_fail(KOFN_FORMAT, "element [%zu, %zu] is %s", i, j, what);
 }
 
-/* One element; *why gets what is wrong with it and stays "" when nothing is. */
+/* Converts one element; *why gets what is wrong with it and stays "" when
+ * nothing is. */
 static double element(const kf_npy_kind *kind, const unsigned char *p,
                       char why[120])
 {

@@ -8,6 +8,9 @@
  * whose words, all of them, are usual numbers.  Pixels of pictures are no such
  * thing: read as a float64 every eighth of them is most of the exponent, and in
  * an integer of four bytes the upper two are alike.
+ *
+ * What is read is the kofn_file's; the mapped bytes are only read.  A file
+ * that could be another format is refused.
  */
 #include "io.h"
 

@@ -10,6 +10,9 @@
  * and is refused when nothing in the file tells.  One column is a vector.
  *
  * The text is read twice, to count and check, then to keep.
+ *
+ * Fills the kofn_file; fields are read where they lie in the mapped bytes.  A
+ * table that could be read in two ways is refused.
  */
 #include "csv.h"
 

@@ -1,4 +1,7 @@
-/* csv.h -- a table in text: how it is written, its fields and its rows. */
+/* csv.h -- a table in text: how it is written, its fields and its rows.
+ *
+ * A kf_table is a struct of the caller's and points into the text, which must
+ * outlive it. */
 #ifndef KF_CSV_H
 #define KF_CSV_H
 
@@ -32,8 +35,8 @@ kofn_status kf_csv_field(const kf_table *tb, kf_text *t, size_t column,
                          bool names, kf_field *f);
 kf_scan kf_csv_scan(const kf_table *tb, const kf_field *f, double *value);
 
-/* One row into out; when that is NULL it is checked, and how decimals are
- * written is noted. */
+/* Reads one row into out; when that is NULL the row is checked, and how
+ * decimals are written is noted. */
 kofn_status kf_csv_row(kf_table *tb, kf_text *t, double *out);
 
 /* When all rows were checked: are the commas in numbers decimal ones? */

@@ -1,4 +1,7 @@
-/* csv_row.c -- the rows of a table in text: fields, and the numbers in them. */
+/* csv_row.c -- the rows of a table in text: fields, and the numbers in them.
+ *
+ * Owns nothing: a row goes into the caller's memory.  It allocates nothing,
+ * and may not read beyond the end of the line. */
 #include "csv.h"
 
 #include <ctype.h>

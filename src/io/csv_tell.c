@@ -6,6 +6,9 @@
  * it, and else the first of these but blanks that they all agree with.  So a name may hold
  * any of them.  Where none fits, the first is taken, and reading by it says
  * what is wrong.
+ *
+ * Owns nothing and keeps nothing but the kf_table of the caller.  It looks at
+ * some lines and changes none.
  */
 #include "csv.h"
 

@@ -5,6 +5,8 @@
  * 1 there; one that is listed twice counts twice.  Nodes are numbered from 0
  * and as many as the largest number tells; those that no line has are nodes
  * without arcs.  A third field is refused: it may be a weight or a time.
+ *
+ * Fills the kofn_file with a sparse matrix; the mapped bytes are only read.
  */
 #include "io.h"
 #include "text.h"

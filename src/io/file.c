@@ -4,6 +4,9 @@
  * .npy of the machine's own kind without any.  A file that another process
  * shortens while it is mapped ends this one by a bus error: that is out of
  * scope here, as it is for every program that maps its input.
+ *
+ * A kofn_file owns the mapping and what was made of it, until kofn_file_free.
+ * A reader of a format may neither open nor close anything.
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
@@ -171,7 +174,7 @@ typedef struct format {
     kofn_status (*part)(const kf_input *part, size_t *room);
 } format;
 
-/* What people pass by mistake, and what to do then. */
+/* Files that people pass by mistake, and what to do then. */
 static const struct {
     const char *magic;
     size_t length;

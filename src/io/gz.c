@@ -8,6 +8,9 @@
  * behind the last one and does not begin as a member is ignored as gunzip does,
  * be it the zeros that fill up a block of a tape or anything else.  A member
  * behind zeros is refused: gunzip would ignore it, and others would not.
+ *
+ * The inflated bytes are the caller's.  At no time is more inflated than the
+ * reader of the format asked for.
  */
 #include "io.h"
 
@@ -87,7 +90,7 @@ static bool is_member(const kf_input *in, size_t at)
            (at + 1 == in->length || in->data[at + 1] == 0x8b);
 }
 
-/* One member is over: does another follow? */
+/* A member is over: goes on with the next, if one follows. */
 static kofn_status next_member(flow *f)
 {
     size_t at = f->fed - f->z.avail_in, zeros = 0;

@@ -5,6 +5,9 @@
  * of them in four bytes, big endian, and the numbers, big endian as well.
  * What the first dimension counts becomes a row: an image, its pixels line by
  * line.  Numbers are as they stand, bytes from 0 to 255.
+ *
+ * Fills the kofn_file; the mapped bytes are only read, and sizes in the header
+ * are checked before memory is asked for.
  */
 #include "io.h"
 

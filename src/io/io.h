@@ -3,6 +3,10 @@
  * A reader is given all bytes of a file and fills a kofn_file.  Its messages
  * say the place (line, byte or element) and the reason; file.c puts the
  * file's name before them.
+ *
+ * A reader owns nothing but what it puts into the kofn_file, which is freed
+ * also when the reader fails; it may not print, and may not keep pointers into
+ * the bytes but for a view that the file then owns.
  */
 #ifndef KF_IO_H
 #define KF_IO_H
@@ -91,7 +95,7 @@ kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in);
 kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
 kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
 
-/* What a .npy says of its elements. */
+/* The kind of elements that a .npy has. */
 typedef struct kf_npy_kind {
     char kind; /* 'f', 'i', 'u', or 'b' */
     size_t size;
@@ -106,16 +110,16 @@ kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
 
-/* What gzip compressed: *n bytes, freed with kf_free also after a failure.
- * `path` tells the format where the bytes do not. */
+/* Inflates what gzip compressed: *n bytes, freed with kf_free also after a
+ * failure.  `path` tells the format where the bytes do not. */
 kofn_status kf_io_unpack(const kf_input *in, const char *path,
                          unsigned char **bytes, size_t *n);
 
 /* ---- the first bytes of a file that goes on ------------------------------ */
 
-/* What is compressed is looked at before more of it is inflated: each of these
- * refuses what is wrong in the part already, or says how many bytes of the file
- * to have next, more than the part has. */
+/* Looks at the part of a compressed file that is inflated, before there is more
+ * of it: each of these refuses what is wrong in the part already, or says how
+ * many bytes of the file to have next, more than the part has. */
 kofn_status kf_npy_part(const kf_input *part, size_t *room);
 kofn_status kf_mtx_part(const kf_input *part, size_t *room);
 kofn_status kf_csv_part(const kf_input *part, size_t *room);
@@ -123,7 +127,7 @@ kofn_status kf_edges_part(const kf_input *part, size_t *room);
 kofn_status kf_libsvm_part(const kf_input *part, size_t *room);
 kofn_status kf_idx_part(const kf_input *part, size_t *room);
 kofn_status kf_cifar_part(const kf_input *part, size_t *room);
-/* That of its format. */
+/* Calls the function of the file's format. */
 kofn_status kf_file_part(const kf_input *part, size_t *room);
 
 /* For them: of a file of `total` bytes; and of text with so many numbers. */
@@ -133,7 +137,7 @@ kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room);
  * short. */
 size_t kf_io_part_lines(const kf_input *part);
 
-/* So many numbers of `size` bytes are what follows the header? */
+/* True if this number of numbers of `size` bytes is what follows the header. */
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
                              size_t size);
 

@@ -4,6 +4,9 @@
  * numbers that are not zero: a row of a sparse matrix, and a label beside it.
  * Indices are counted from 1 and ascend within a line; there are as many columns
  * as the largest index of all tells.  What follows # is a comment.
+ *
+ * Fills the kofn_file with sparse points and their labels; the mapped bytes
+ * are only read.
  */
 #include "io.h"
 #include "text.h"

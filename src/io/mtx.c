@@ -14,6 +14,8 @@
  * A coordinate file is read twice: once to check every line and count the
  * entries of each row, once to put them where they belong.  So it needs no
  * memory but the result's.
+ *
+ * Fills the kofn_file, dense or sparse; the mapped bytes are only read.
  */
 #include "io.h"
 #include "text.h"
@@ -48,7 +50,7 @@ static const char *word(kf_text *t, char out[32])
     return out;
 }
 
-/* Which of `names` the word is; -1 if none. */
+/* The index of the word among `names`; -1 if it is none of them. */
 static int among(const char *w, const char *const *names)
 {
     for (int i = 0; names[i]; i++)

@@ -9,6 +9,10 @@
  * Bytes behind the numbers are refused.  NumPy lets them pass because several
  * arrays may be saved one after the other into one file; here they would be
  * data silently lost.
+ *
+ * Fills the kofn_file with a view of the mapped bytes where they are of the
+ * machine's own kind, else with a copy.  The header is data: nothing of it is
+ * evaluated.
  */
 #include "io.h"
 #include "text.h"
@@ -165,6 +169,8 @@ static kofn_status take_bool(header *h, bool *value)
         (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end));
 }
 
+/* Reads the shape, a tuple of Python.  More than two sizes are counted and
+ * refused later, where the message can say so. */
 static kofn_status take_shape(header *h)
 {
     char shown[KF_SHOWN];

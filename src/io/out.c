@@ -5,6 +5,9 @@
  * folder is forced to disk, so that the new name survives a crash too.  A
  * process that is killed leaves the old file as it was, and at worst a
  * .kofn-*.tmp beside it.  What need not survive a crash is not forced to disk.
+ *
+ * A kf_out owns its descriptor and the temporary name until it is closed.  The
+ * file under the real name is never opened for writing.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 

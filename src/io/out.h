@@ -1,4 +1,7 @@
-/* out.h -- writing a file that is there whole or not at all. */
+/* out.h -- writing a file that is there whole or not at all.
+ *
+ * A kf_out is a struct of the caller's, opened and closed once; when it is not
+ * closed well the old file stays. */
 #ifndef KF_OUT_H
 #define KF_OUT_H
 

@@ -8,6 +8,9 @@
  * the draws ask for, because 0.57 is the chance of the quadrant that is
  * whole.  Low numbers would be the well-connected ones, so nodes are
  * shuffled.
+ *
+ * The graph is the caller's.  All draws are from one named stream, so that a
+ * seed gives the same graph everywhere.
  */
 #include "io.h"
 
@@ -43,7 +46,7 @@ static uint32_t *shuffled(size_t nodes, uint64_t seed)
     return to;
 }
 
-/* One draw in the square of 2^levels nodes. */
+/* Draws one edge in the square of 2^levels nodes. */
 static uint64_t draw(kf_rng *r, unsigned levels)
 {
     const uint32_t a = (uint32_t)(0.57 * 0x1p32);

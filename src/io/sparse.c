@@ -1,4 +1,7 @@
-/* sparse.c -- sparse matrices as one block of memory, and their order. */
+/* sparse.c -- sparse matrices as one block of memory, and their order.
+ *
+ * A sparse matrix is one allocation of its own, freed by kofn_sparse_free; its
+ * arrays may not be freed by themselves. */
 #include "io.h"
 
 #include <math.h>

@@ -5,6 +5,9 @@
  * so one 128-bit product or quotient with its remainder decides the rounding
  * exactly.  Everything else goes to strtod, rewritten without a point, so
  * that no locale can have an opinion.
+ *
+ * Owns nothing and allocates nothing.  The locale may change neither what is
+ * read nor what is shown.
  */
 #include "text.h"
 
@@ -227,6 +230,8 @@ static kf_scan scan_word(const char *p, const char *end, const char **next)
     return KF_WORD;
 }
 
+/* Reads one number.  Up to DIGITS digits and a power within EXACT are
+ * converted here, correctly rounded; all others are left to strtod. */
 static inline kf_scan scan(const char *p, const char *end, const char **next,
                            bool fortran, double *value)
 {

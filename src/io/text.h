@@ -1,4 +1,7 @@
-/* text.h -- numbers and lines in text, whatever the locale. */
+/* text.h -- numbers and lines in text, whatever the locale.
+ *
+ * A kf_text is a place in bytes of the caller's, which are only read.  Nothing
+ * here allocates. */
 #ifndef KF_TEXT_H
 #define KF_TEXT_H
 

@@ -2,6 +2,9 @@
  *
  * Writers take NaN and infinity: an answer given in part (KOFN_PARTIAL) has
  * NaN in the rows that were lost, and must not be lost with them.
+ *
+ * Owns nothing but the open kf_out.  Numbers are written so that they read
+ * back as the same.
  */
 #include "io.h"
 #include "text.h"

@@ -4,6 +4,9 @@
  * The loss is summed along with it, and what is asked for is told in a number
  * after w.  Workers get the rows of their parts and nothing else of the
  * regression.
+ *
+ * Points are borrowed from whoever placed them; scratch is of the call.  The
+ * function runs at workers and may call neither the job nor the regression.
  */
 #include "net.h"
 #include "regress.h"
@@ -22,8 +25,8 @@ typedef struct every {
     bool gram;
 } every;
 
-/* They are rows of X, and a view of it.  Where there are no two of them the
- * step may reach far beyond it. */
+/* A view of the rows of X that p selects.  Where there are no two of them the
+ * step may reach far beyond X. */
 static kofn_matrix rows_of(const kofn_matrix *X, every p)
 {
     size_t n = p.first < p.end ? kf_ceil_div(p.end - p.first, p.step) : 0;
@@ -67,7 +70,7 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
     return KOFN_OK;
 }
 
-/* What is asked for by whoever it is. */
+/* Checks the arguments of a gradient, whoever asks for it. */
 static kofn_status check_gradient(const double *arg, const kofn_matrix *X,
                                   const kofn_matrix *in, const kofn_matrix *out)
 {
@@ -170,6 +173,8 @@ static double outnumbered(const kf_descent *d, double what)
     return there > 0 ? all / there : 1;
 }
 
+/* Asks for the sum of the gradients, and F with it.  Where the round shows that the
+ * scheme remembers gradients it is done again, with the offset. */
 static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                             double *F)
 {

@@ -3,6 +3,9 @@
  * and here there are activations only (Dutta, Bai, Jeong, Low, Grover, "A unified
  * coded deep neural network training strategy based on generalized PolyDot codes",
  * 2018; math/training.md 10).
+ *
+ * Owns the plans and what it fetched; the job is borrowed and must have been
+ * opened with these plans.  Weights are nowhere whole before they are fetched.
  */
 #include "coded.h"
 
@@ -44,7 +47,8 @@ static bool chooses(const char *spec)
     return !strcmp(spec, "gpd") || !strcmp(spec, "polydot");
 }
 
-/* So many answers that both products need with this grid; 0: it does not go. */
+/* The number of answers that both products need with this grid; 0: the grid
+ * does not go. */
 static size_t answers_of(kofn_problem pb, const char *spec, size_t workers)
 {
     static const kofn_op ops[] = {KOFN_MATMUL, KOFN_LEFT};

@@ -1,4 +1,7 @@
-/* coded.h -- networks whose weights live coded at the workers of a job. */
+/* coded.h -- networks whose weights live coded at the workers of a job.
+ *
+ * A kf_coded is freed by kf_coded_free before the job is closed that it
+ * borrows. */
 #ifndef KF_CODED_H
 #define KF_CODED_H
 

@@ -5,6 +5,9 @@
  * to rounding, so the number of iterations is the same (math/elastic.md 15).
  *
  * PageRank: Brin and Page 1998; dangling nodes as if they pointed everywhere.
+ *
+ * Owns the vectors of the iteration; the result's is the caller's.  It may
+ * change nothing of the job but by rounds.
  */
 #include "vector.h"
 #include "watch.h"
@@ -71,6 +74,9 @@ static kofn_status product(iteration *it, kofn_matrix *out, kofn_report *rep)
                       : kofn_product_plain(it->dense, it->v, out);
 }
 
+/* Multiplies and updates until the change is below the tolerance or the
+ * iterations are used up.  A vector that is not finite ends it with an
+ * error. */
 static kofn_status iterate(iteration *it, double *next)
 {
     kofn_matrix out = {next, it->v->rows, 1, 1, KOFN_F64};
@@ -149,6 +155,8 @@ static uint64_t option_bits(const iteration *it)
     return (bits[0] * 31 + bits[1]) * 31 + it->opt.max_iterations;
 }
 
+/* Runs the iteration as a program of one stage on a mesh; what its nodes agree
+ * on becomes the result. */
 static kofn_status run_mesh(iteration *it)
 {
     const kofn_stage stage = {.plan = it->mesh->plan};

@@ -1,4 +1,6 @@
 /* kernel.c -- kernel matrices, for regression on them (math/regression.md 10).
+ *
+ * The kernel matrix is the caller's.  It is made on this thread without a job.
  */
 #include "base/base.h"
 

@@ -5,6 +5,9 @@
  * Products are those of gradient descent: where margins are known X p tells F and
  * its slope all along the line, and the margins at its end; elsewhere a trial
  * takes a round, whose gradient is the next iteration's.
+ *
+ * Owns the last steps and gradients, freed by kf_lbfgs_free.  A pair without
+ * curvature is left out and never repaired.
  */
 #include "lbfgs.h"
 #include "vector.h"
@@ -66,8 +69,8 @@ void kf_lbfgs_free(kf_lbfgs *b)
 
 /* ---- directions ---------------------------------------------------------- */
 
-/* What the last step was.  Where rounding or a loss without curvature makes
- * nothing of it, it is left out. */
+/* Learns the last step, unless rounding or a loss without curvature makes
+ * nothing of it. */
 static void learn(kf_lbfgs *b, const kf_descent *d, const double *w)
 {
     size_t n = kf_learn_features(d);
@@ -236,7 +239,8 @@ static kofn_status begin_line(line *l, kf_lbfgs *b)
     return d->way->margins ? kf_learn_margins(d, l->p, d->line) : KOFN_OK;
 }
 
-/* What is known at the end of the step without another product. */
+/* Ends the line search: keeps what is known at the end of the step without
+ * another product. */
 static void end_line(const line *l, kf_lbfgs *b, const point *at, bool found)
 {
     kf_descent *d = l->d;

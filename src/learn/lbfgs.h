@@ -1,4 +1,6 @@
-/* lbfgs.h -- a descent that remembers its last steps. */
+/* lbfgs.h -- a descent that remembers its last steps.
+ *
+ * A kf_lbfgs owns the steps it remembers; it may be used for one descent only. */
 #ifndef KF_LEARN_LBFGS_H
 #define KF_LEARN_LBFGS_H
 

@@ -1,4 +1,7 @@
 /* loss.c -- losses of generalised linear models, by point (math/elastic.md 11).
+ *
+ * Owns nothing: pure functions of one point.  No loss may be known anywhere
+ * else.
  */
 #include "regress.h"
 

@@ -5,6 +5,9 @@
  * the distance itself, |H^+ g|, is found by conjugate gradients on H d = -g, H
  * being the curvature of F there.  Their d only grow in length (Steihaug, 1983),
  * so that one which is too long settles it.
+ *
+ * Owns the vectors of conjugate gradients within a call.  It takes rounds of
+ * the job, which are told in the report.
  */
 #include "near.h"
 #include "vector.h"
@@ -117,6 +120,8 @@ static double conclude(const probe *b, size_t n, double gradient)
     return reach(b, n);
 }
 
+/* Runs conjugate gradients until the distance is known to be too long, or
+ * within reach; a few steps are mostly enough (math/regression.md 17). */
 static kofn_status look(probe *b, size_t n, double *distance)
 {
     double gradient;

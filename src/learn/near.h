@@ -1,4 +1,7 @@
-/* near.h -- how far a descent is from the minimum. */
+/* near.h -- how far a descent is from the minimum.
+ *
+ * Nothing is kept; the distance costs rounds of the job, so it is asked for
+ * seldom. */
 #ifndef KF_LEARN_NEAR_H
 #define KF_LEARN_NEAR_H
 

@@ -1,4 +1,7 @@
-/* net.c -- a dense network: its shape, its weights, what it says of points. */
+/* net.c -- a dense network: its shape, its weights, what it says of points.
+ *
+ * A network owns its weights in one allocation, the layers one behind the
+ * other.  Nothing here trains. */
 #include "net.h"
 
 #include "base/rng.h"
@@ -105,7 +108,7 @@ void kf_net_lay(kofn_net *net, void *weights)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* They follow each other without a gap. */
+/* Reads weights and biases, which follow each other without a gap. */
 void kf_net_read(const kofn_net *net, double *to)
 {
     const void *from = net->W[0].data;
@@ -253,7 +256,7 @@ kofn_status kf_net_check_targets(const kofn_net *net, size_t m,
 
 /* ---- what it says -------------------------------------------------------- */
 
-/* What a net says of all points. */
+/* The outputs of a net for all points. */
 typedef struct said {
     double *out; /* a row a point; NULL: nowhere */
     double cost, right;

@@ -1,5 +1,8 @@
 /* net.h -- dense networks inside: weights, and the passes through the layers,
- * written once for all who multiply in whatever way. */
+ * written once for all who multiply in whatever way.
+ *
+ * A network and passes are freed by the functions beside those that make them.
+ * Passes borrow the network, and may not change its weights. */
 #ifndef KF_NET_H
 #define KF_NET_H
 
@@ -73,7 +76,7 @@ kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
 void kf_passes_free(kf_passes *p);
 /* An empty batch. */
 void kf_passes_begin(kf_passes *p);
-/* One point more; y: its label or what should come out, NULL: not known. */
+/* Puts one point more; y: its label or what should come out, NULL: not known. */
 void kf_passes_put(kf_passes *p, const double *x, const double *y);
 /* Fill up with zero rows. */
 void kf_passes_pad(kf_passes *p, size_t rows);
@@ -106,8 +109,8 @@ size_t kf_passes_means(const kofn_net *net);
 
 /* ---- order.c ------------------------------------------------------------- */
 
-/* Which of m points is at place i of this epoch's order: a permutation of them,
- * each place found without the others. */
+/* The point, of m, that is at place i of this epoch's order: a permutation of
+ * the points, each place found without the others. */
 size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m);
 /* And at which place this point is. */
 size_t kf_order_place(uint64_t seed, uint64_t epoch, size_t point, size_t m);

@@ -1,7 +1,10 @@
 /* nets.c -- networks trained side by side: every product of each is one of a
  * stream, and is put while those of the others are under way (math/training.md 3,
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation", Krishnan,
- * Hosseini, Khisti, section 5). */
+ * Hosseini, Khisti, section 5).
+ *
+ * Owns the passes of each network; networks and job are borrowed while they
+ * are trained.  No more products are put than the job may have open. */
 #include "net.h"
 #include "watch.h"
 
@@ -310,7 +313,7 @@ static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
     return n->opt.verify ? verify(n, i, now->iteration, &now->apart) : KOFN_OK;
 }
 
-/* What came is what the passes wanted. */
+/* Takes a product that has come, which is what the passes wanted. */
 static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
 {
     learner *a = &n->coded[i];
@@ -344,7 +347,7 @@ static kofn_status next(const kofn_nets *n, size_t i, kofn_job *job)
     return put(a, job);
 }
 
-/* Whose product it was that failed. */
+/* Adds to the message of a failure the net whose product it was. */
 static kofn_status tell(const kofn_nets *n, size_t i, kofn_status st)
 {
     char why[400];

@@ -5,12 +5,14 @@
  * Feistel network of eight rounds over the next power of four, gone through again
  * while it leads beyond the points ("cycle walking": Black, Rogaway, "Ciphers
  * with arbitrary finite domains", 2002; Luby, Rackoff 1988 for the rounds).
+ *
+ * Owns nothing: pure functions of seed, epoch and place.
  */
 #include "net.h"
 
 #define ROUNDS 8
 
-/* What is mixed into one half: of the other half, and the round. */
+/* The bits that are mixed into one half, of the other half and the round. */
 static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
                         unsigned bits)
 {

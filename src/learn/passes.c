@@ -3,6 +3,10 @@
  *
  * Every product is somebody else's: BLAS on this thread, or workers.  What is
  * done by the row is done in double precision whatever the numbers are kept in.
+ *
+ * Owns the activations and deltas of one batch, freed by kf_passes_free.  It
+ * multiplies nothing by weights: the caller does, in the order that the passes
+ * say.
  */
 #include "net.h"
 #include "watch.h"
@@ -367,7 +371,8 @@ kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
                               : back(p, l);
 }
 
-/* What layer l's deltas have made of layer l-1's becomes such. */
+/* Bends what came from layer l: makes the deltas of layer l-1 of what those of
+ * layer l have become. */
 static void bend(kf_passes *p, size_t l, double weight, const double *means)
 {
     const kofn_net *net = p->net;

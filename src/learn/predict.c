@@ -3,6 +3,8 @@
  * The share that a model explains: of the squares of y around their mean (R^2),
  * of the deviance of counts around theirs, or, of classes, the share that is
  * told right.
+ *
+ * Writes into the caller's matrix; the model is only read.
  */
 #include "regress.h"
 

@@ -8,6 +8,9 @@
  * the same point, v is what workers get, and
  *
  *     w' = v - g(v)/L,   v' = w' + t/(t+3) (w' - w),   t = 0, 1, ...
+ *
+ * A regression borrows points and labels and owns what it prepared of them; a
+ * fit owns its vectors while it runs.  Workers are reached by rounds alone.
  */
 #include "lbfgs.h"
 #include "near.h"
@@ -497,6 +500,8 @@ static void add_up(kofn_report *all, kofn_report *sum)
     *sum = (kofn_report){0};
 }
 
+/* Takes steps until the descent has converged or may take no more.  A step
+ * that failed does not count, but the rounds it took do. */
 static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;

@@ -1,5 +1,8 @@
 /* regress.h -- what the files of regression share: a problem, a descent under
- * way, and the three ways in which workers compute its gradient. */
+ * way, and the three ways in which workers compute its gradient.
+ *
+ * A regression and a descent own what is declared in them; points, labels and
+ * job are borrowed.  No other room may include this. */
 #ifndef KF_REGRESS_H
 #define KF_REGRESS_H
 
@@ -52,7 +55,7 @@ kofn_status kf_learn_times_points(const kofn_regression *r,
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
-/* Its second derivative there. */
+/* The loss's second derivative there. */
 double kf_loss_second(kofn_loss loss, double t);
 /* A bound of its second derivative; 0: there is none. */
 double kf_loss_curvature(kofn_loss loss);
@@ -120,7 +123,7 @@ extern const kf_way kf_by_products, kf_by_sum;
 extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
 const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
-/* One round, with a look at the watch now and then. */
+/* Runs one round, with a look at the watch now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
 kofn_matrix kf_learn_column(const double *x, size_t n);

@@ -3,6 +3,9 @@
  * Along -g from w least squares is a parabola, which one product more tells;
  * of other losses every trial step costs a pass over the margins where these
  * are known (math/elastic.md 11), and a round where they are not.
+ *
+ * Owns its scratch within a call; the descent is the caller's.  It may try
+ * steps, but only the one it returns changes w.
  */
 #include "regress.h"
 #include "vector.h"
@@ -52,8 +55,8 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
     return KOFN_OK;
 }
 
-/* What its rounds take is told apart from the iteration's; who is there is
- * known best from the last of them. */
+/* Begins the setup, whose rounds are told apart from the iteration's; the
+ * workers that are there are known best from the last of these rounds. */
 static void begin_setup(kf_descent *d, kofn_report *before)
 {
     *before = d->sum;

@@ -1,5 +1,8 @@
 /* train.c -- steps: a gradient of a batch, from workers or made on this thread,
- * and what becomes of the weights (math/training.md 5 and 6). */
+ * and what becomes of the weights (math/training.md 5 and 6).
+ *
+ * A training borrows the network, the points and the job, and owns velocities,
+ * batches and scratch.  Without a job every step is made on this thread. */
 #include "coded.h"
 #include "training.h"
 #include "watch.h"
@@ -278,7 +281,7 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     return KOFN_OK;
 }
 
-/* What is asked of all points, in r->out. */
+/* Computes the sum that is asked for over all points, into r->out. */
 static kofn_status sum(run *r, const kf_batch *batch)
 {
     const kofn_training *t = r->t;
@@ -355,7 +358,7 @@ static void move(run *r)
     kf_net_read(r->t->net, w); /* as rounded */
 }
 
-/* What the workers have, into the net and the state. */
+/* Fetches the weights that the workers have into the net and the state. */
 static kofn_status fetch(run *r)
 {
     if (!r->coded || r->fetched)
@@ -487,8 +490,8 @@ static kofn_status run_new(run *r)
     return KOFN_OK;
 }
 
-/* What the last step made, if whoever determines it is there; of a training that
- * failed that is what there is to say. */
+/* Fetches what the last step made, if enough workers are there to determine it;
+ * a training that failed has nothing better to say. */
 static kofn_status fetch_last(run *r, kofn_status st)
 {
     kofn_status got;

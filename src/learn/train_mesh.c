@@ -6,7 +6,11 @@
  * The vector has *tapes* of the last steps, what came out of every layer and the
  * deltas, which is all that the updates are made of besides the points that
  * everybody has; and behind them room for the weights, which are read when the last
- * step is over. */
+ * step is over.
+ *
+ * Owns the passes of this node; points are borrowed.  What a stage makes may
+ * depend on the vector and the points alone, for another node may have to make
+ * the same. */
 #include "coded.h"
 #include "training.h"
 

@@ -5,6 +5,9 @@
  * All that is asked stands in the round's input: the network's shape, which
  * batch, the weights.  On a worker elsewhere it comes from the wire, and nothing
  * of it is believed.
+ *
+ * Scratch is of the call; the points are the worker's rows.  It may call
+ * neither the job nor the training.
  */
 #include "net.h"
 
@@ -94,6 +97,8 @@ static kofn_status odd(const char *what, double x)
                    what, x);
 }
 
+/* Reads the network's shape from the round's input.  It came over the wire, so
+ * every number is checked to be a count within its range. */
 static kofn_status take_shape(question *q, const double *in)
 {
     static const char *const what[] = {"activation", "activation", "cost",

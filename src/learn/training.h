@@ -1,4 +1,7 @@
-/* training.h -- what a training is of, for whoever takes its steps. */
+/* training.h -- what a training is of, for whoever takes its steps.
+ *
+ * The training owns what it points to unless it says borrowed.  Steps are
+ * taken by train.c, train_mesh.c or train_sum.c, by one of them at a time. */
 #ifndef KF_TRAINING_H
 #define KF_TRAINING_H
 
@@ -20,10 +23,10 @@ struct kofn_training {
 
 size_t kf_training_steps(const kofn_training *t); /* of an epoch */
 size_t kf_training_room(const kofn_training *t);  /* points of a batch */
-/* That of a step, from 0, and its points. */
+/* The batch of a step, from 0; and its points put into the passes. */
 kf_batch kf_training_batch(const kofn_training *t, uint64_t step);
 void kf_training_put(const kofn_training *t, const kf_batch *b, kf_passes *p);
-/* What a step makes of weights and velocities. */
+/* The change that a step makes of weights and velocities. */
 kofn_change kf_training_change(const kofn_training *t);
 
 /* ---- train_mesh.c -------------------------------------------------------- */

@@ -1,4 +1,6 @@
-/* vector.h -- what iterations do with vectors. */
+/* vector.h -- what iterations do with vectors.
+ *
+ * Pure functions of vectors of the caller's. */
 #ifndef KF_LEARN_VECTOR_H
 #define KF_LEARN_VECTOR_H
 

@@ -1,4 +1,6 @@
-/* watch.c -- waiting for a round, and for who may want to end it. */
+/* watch.c -- waiting for a round, and for who may want to end it.
+ *
+ * Owns nothing; the round and its output are the caller's. */
 #include "watch.h"
 
 #define LOOK (KOFN_SECOND / 10)

@@ -1,4 +1,6 @@
-/* watch.h -- a round of a job, with somebody watching. */
+/* watch.h -- a round of a job, with somebody watching.
+ *
+ * A look is the caller's and is asked between waits; it may not call the job. */
 #ifndef KF_LEARN_WATCH_H
 #define KF_LEARN_WATCH_H
 
@@ -12,7 +14,7 @@
             return unstopped_status_;                                          \
     } while (0)
 
-/* Who is asked whether to stop. */
+/* The caller who is asked whether to stop. */
 typedef struct kf_look {
     int (*stops)(void *ud); /* NULL: nobody */
     void *ud;

@@ -13,6 +13,9 @@
  *
  * Without a job the first way is gone on this thread: what the coded ones are
  * compared with.
+ *
+ * The descent owns the vectors; the job is borrowed.  Which way is gone is
+ * decided when the regression is placed and may not change after.
  */
 #include "regress.h"
 #include "vector.h"

@@ -8,6 +8,9 @@
  * OpenBLAS chooses its kernels when it is loaded.  Builds older than the
  * processor fall back to kernels of another age and lose a factor of up to
  * five without a word (OpenBLAS 0.3.21 on Intel server cores since 2021).
+ *
+ * Its state is which library was found, once a process.  It opens no library
+ * that is not loaded already, and changes only the number of threads.
  */
 #define _GNU_SOURCE
 #include "mat.h"
@@ -156,8 +159,8 @@ static int processor_rank(void)
 #endif
 }
 
-/* What OPENBLAS_CORETYPE should have been, NULL when the kernels are right, or
- * this OpenBLAS was told and does not have them. */
+/* The value that OPENBLAS_CORETYPE should have had; NULL when the kernels are
+ * right, or this OpenBLAS was told and does not have them. */
 static const char *better_core(const char *core)
 {
     int rank = processor_rank();

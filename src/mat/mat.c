@@ -1,4 +1,7 @@
-/* mat.c -- checks, parts and products; see mat.h. */
+/* mat.c -- checks, parts and products; see mat.h.
+ *
+ * Parts are views of an operand, padded copies only at its edges, which the
+ * kf_parts own.  CBLAS is called here and nowhere else. */
 #include "mat.h"
 
 #include <cblas.h>
@@ -176,7 +179,7 @@ static size_t inside(size_t whole, size_t each, size_t i)
     return i * each >= whole ? 0 : kf_min(each, whole - i * each);
 }
 
-/* What there is of a part is copied, with zeros below and beside it. */
+/* Pads a part: what there is of it is copied, with zeros below and beside it. */
 static void pad(kofn_matrix *part, const kf_parts *p, char **space)
 {
     kofn_matrix all = {*space, p->rows, p->cols, p->cols, part->dtype};

@@ -1,4 +1,7 @@
-/* mat.h -- floor 1: operands cut into parts, and the products of strips. */
+/* mat.h -- floor 1: operands cut into parts, and the products of strips.
+ *
+ * Parts are views of operands that must outlive them.  Nothing above this
+ * floor may call BLAS. */
 #ifndef KF_MAT_H
 #define KF_MAT_H
 
@@ -77,9 +80,9 @@ void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
 void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
                                size_t lo, double *c);
 
-/* One BLAS thread per caller from now on; the number before, or 0 when the
- * BLAS at hand has no way to say.  A thread that computes calls it as well:
- * where OpenMP or BLIS keep the number for each thread that is its own. */
+/* Sets one BLAS thread per caller from now on; returns the number before, or 0
+ * when the BLAS at hand has no way to say.  A thread that computes calls it as
+ * well: where OpenMP or BLIS keep the number for each thread that is its own. */
 int kf_blas_single(void);
 void kf_blas_restore(int threads);
 

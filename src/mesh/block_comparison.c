@@ -3,7 +3,10 @@
  * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is awaited
  * than determines the matrix, all that come are compared by the parities of the code,
  * velocities as well, with weights that nobody else knows, and those that are wrong
- * are dropped (data/check.h). */
+ * are dropped (data/check.h).
+ *
+ * Owns what it read within a call; the lent blocks are the operand's.  It may
+ * drop a block, but only the node's own counts may exclude a node. */
 #include "host.h"
 
 #include "data/check.h"
@@ -12,7 +15,7 @@
 #define HIDDEN 1e-9 /* of the norms: more may not stay hidden */
 #define CACHE_BYTES ((size_t)1 << 20)
 
-/* What is read of blocks of a matrix, as pieces are. */
+/* A reading of blocks of a matrix, which are read as pieces are. */
 typedef struct reading {
     kofn_plan *plan;
     kf_code *code;
@@ -83,7 +86,8 @@ static kofn_status begin(const kf_host *h, uint32_t operand, reading *r)
     return KOFN_OK;
 }
 
-/* Who has no velocity says that it is 0. */
+/* Reads the blocks or their velocities; a lender without a velocity says that
+ * it is 0. */
 static kofn_status read_blocks(reading *r, bool velocity)
 {
     for (size_t i = 0; i < r->n; i++) {

@@ -7,7 +7,10 @@
  * them does the turns that it missed.  What it did on a way of its own since then
  * differs by the rounding of a decoding for each of these turns: such ways part
  * where a leader is lost while some have its last iterate and others make that again.
- * Who was on no such way has blocks of another matrix, and drops them. */
+ * Who was on no such way has blocks of another matrix, and drops them.
+ *
+ * Owns the marks of the turns that the blocks here went through; blocks are
+ * the operand's.  A block may be changed by a turn once only. */
 #include "host.h"
 
 #include "data/kernel.h"

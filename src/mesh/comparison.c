@@ -3,7 +3,11 @@
  * With weights that nobody else knows (src/data/check.c, docs/errors.md).  Who is
  * wrong in more iterates than chance makes the others is not heard any more, as it
  * is with workers (src/base/blame.h).  A node that finds itself wrong makes its piece again: if it is
- * the same, its block is wrong, and where matrices change it needs another. */
+ * the same, its block is wrong, and where matrices change it needs another.
+ *
+ * Owns the weights and scales of this iterate.  What it finds concerns this
+ * node alone: it tells the coordinator of the node, and accuses nobody to
+ * others. */
 #include "host.h"
 
 #include <math.h>
@@ -104,6 +108,8 @@ kofn_status kf_comparison_weights(kf_host *h, kf_check *c)
     return KOFN_OK;
 }
 
+/* Fills in the check of one group: the pieces, the norms they are measured by,
+ * and the weights that only this node knows. */
 static kofn_status make_check(kf_host *h, const kf_node_task *t,
                               const kf_source *source, kf_check *c)
 {

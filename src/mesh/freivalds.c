@@ -12,6 +12,9 @@
  * made again: who sent one that differs by more than rounding and decoding may
  * make a difference is corrupt.  No node is told of it: each finds out itself,
  * so nobody can accuse anybody.
+ *
+ * Owns the secret row and its product with A, which may never be sent.  It
+ * makes a product of A alone where others made it wrong.
  */
 #include "host.h"
 
@@ -22,7 +25,7 @@
 #include "mat/mat.h"
 
 #define UNIT (DBL_EPSILON / 2)
-/* What is decoded by others may be off by so much, relatively: the tolerance
+/* Relative differences.  The first may be in what others decoded: the tolerance
  * of kf_node_options.  Nobody is accused for less.  Hardly anything is off by
  * more than the second, so what is gets made again, which costs time alone. */
 #define MAY_DIFFER 1e-9

@@ -6,12 +6,15 @@
  * the next (math/training.md 8).  Where too few came it asks as many as are missing,
  * and others where these do not answer.  Nobody stops for that: a block comes as it
  * is after some turn, those that come are changed by turns as one's own are, and so
- * is what is made of them. */
+ * is what is made of them.
+ *
+ * Owns the blocks that others lent until its own is made of them.  It asks and
+ * answers by notes, and never waits. */
 #include "host.h"
 
 #include "data/kernel.h"
 
-/* What is made of blocks that determine it badly would be off by more. */
+/* The noise above which blocks determine a block too badly to make it of them. */
 #define TOLERANCE 1e-9
 #define LONGEST 5 /* times that the time to wait is doubled */
 
@@ -327,6 +330,8 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         m->seat[i] = m->lent[i]->seat;
 }
 
+/* Mixes the lent blocks, or their velocities, into the lanes of ours with the
+ * coefficients that were solved for. */
 static kofn_status mix_half(making *m, bool velocity, kf_buffer *all)
 {
     const kf_extent e = kf_extent_of(m->of->plan);

@@ -4,6 +4,10 @@
  * One thread.  While it computes it looks at what has come whenever it looks
  * up from its work, so that a node is never silent and never stays at what
  * nobody needs any more.
+ *
+ * Owns the node with all its data from kf_host_new to kf_host_free; the
+ * program, the transport and the matrices are borrowed.  It may decide nothing
+ * that the coordinator of the node decides.
  */
 #include "host.h"
 
@@ -177,6 +181,9 @@ static kofn_status keep_result(kf_host *h, size_t group)
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
 
+/* Decodes a group from the pieces that the decision names, all of which are
+ * here.  A result that is not finite is looked into before the iterate is
+ * made. */
 static kofn_status decode(kf_host *h, const kf_node_task *t)
 {
     const kofn_decoder *d = t->decoder;
@@ -225,6 +232,8 @@ static kofn_status check(kf_host *h, const kf_node_task *t)
     return h->comparison.ours ? kf_comparison_appeal(h, t) : KOFN_OK;
 }
 
+/* Makes the next iterate: has the product examined, computes the vector, and
+ * tells the coordinator before anything else is asked for. */
 static kofn_status update(kf_host *h, const kf_node_task *t)
 {
     kofn_node_view view;
@@ -254,6 +263,8 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     return kf_mesh_freivalds_tell(h);
 }
 
+/* Does one task that the coordinator of the node names; *worked is false when
+ * there was none. */
 static kofn_status work(kf_host *h, bool *worked)
 {
     kf_node_task *t = &h->task;
@@ -349,7 +360,7 @@ static uint64_t digest_operands(const kf_host *h, uint64_t d)
     return d;
 }
 
-/* What must be the same on all nodes. */
+/* A digest of what must be the same on all nodes. */
 static uint64_t job_of(const kf_host *h)
 {
     const kofn_program *p = &h->program;
@@ -374,8 +385,8 @@ static uint64_t job_of(const kf_host *h)
     return digest_operands(h, d);
 }
 
-/* Whose what is kept may be.  Where matrices do not change that is a vector alone,
- * which is the same in every code. */
+/* A digest of the job whose kept files may be used.  Where matrices do not
+ * change that is a vector alone, which is the same in every code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
     uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,
@@ -451,6 +462,8 @@ static kofn_status make_node(kf_host *h)
                        kf_host_now(h));
 }
 
+/* Builds the node: its stages, its vector, what it kept on disk, its
+ * coordinator, and its block where the seat is given. */
 static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
     TRY(kf_host_stages_new(h, v));

@@ -1,5 +1,8 @@
 /* host.h -- the body of a node of a mesh: its vector, its blocks, the pieces
- * of others, and the packets they come in. */
+ * of others, and the packets they come in.
+ *
+ * All is owned by the host and used on its one thread.  Only files of this
+ * folder may read these structs, but for what ports start it with. */
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
 
@@ -9,7 +12,7 @@
 
 #define KF_OURS UINT32_MAX
 
-/* One piece of a group; seat KOFN_NO_SEAT: its result. */
+/* A piece of a group; seat KOFN_NO_SEAT: the group's result. */
 typedef struct kf_piece {
     uint32_t seat;
     kofn_peer from; /* KF_OURS: made here */
@@ -79,7 +82,7 @@ typedef struct kf_secret {
     double *most;  /* of the first: |row| |A|            */
 } kf_secret;
 
-/* What is known against the product that is being made. */
+/* The findings against the product that is being made. */
 typedef struct kf_mesh_freivalds {
     double noise;                  /* of what it is made of    */
     bool odd;                      /* some of it is not finite */
@@ -175,7 +178,7 @@ typedef struct kf_waiting {
 
 struct kf_check;
 
-/* What the time is: the machine's, or a simulator's. */
+/* The source of time: the machine's clock, or a simulator's. */
 typedef struct kf_timer {
     kofn_time (*now)(void *ud);
     void *ud;
@@ -262,8 +265,8 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
-/* What the block of that seat, which is of the operand in hand, makes of a
- * group.  KOFN_AGAIN when it was stopped. */
+/* Computes what the block of that seat, which is of the operand in hand, makes
+ * of a group.  KOFN_AGAIN when it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                             size_t group, bool (*stopped)(void *),
                             kf_buffer **out);
@@ -284,7 +287,7 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
 /* Ours are lost, or were found to be wrong. */
 kofn_status kf_changing_lose(kf_host *h);
-/* What a turn does to a matrix as it is raised. */
+/* The change of a matrix by a turn, raised as the matrix is. */
 typedef struct kf_turned {
     kofn_turned to;
     void *own[2]; /* numbers of U and V */
@@ -309,7 +312,7 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
                           kf_buffer *all, bool velocity, kf_block **out);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
-/* It asks for our blocks. */
+/* The peer asks for our blocks. */
 kofn_status kf_lent_give(kf_host *h, const kf_route *r);
 /* Bytes of a block, without its velocity. */
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
@@ -324,7 +327,7 @@ kofn_status kf_keep_open(kf_host *h);
 void kf_keep_close(kf_host *h);
 /* A turn is over. */
 kofn_status kf_keep_turn(kf_host *h);
-/* It has that iterate on disk. */
+/* The peer has that iterate on disk. */
 kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
 kofn_status kf_keep_load(kf_host *h, uint32_t seat);
@@ -339,7 +342,7 @@ kofn_status kf_mesh_norms_new(kf_host *h);
 /* Of the rows of parts, or of their velocities; and of the columns. */
 const double *kf_mesh_norms_rows(const kf_mesh_operand *o, bool velocity);
 const double *kf_mesh_norms_cols(const kf_mesh_operand *o);
-/* This turn changed the matrices. */
+/* The turn changed the matrices. */
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn);
 /* Numbers that travel with the vector; into and out of it. */
 size_t kf_mesh_norms_count(const kf_host *h);
@@ -359,7 +362,8 @@ void kf_secret_free(kf_secret *s);
 kofn_status kf_mesh_freivalds_next(kf_host *h);
 /* Makes it from A alone. */
 kofn_status kf_mesh_freivalds_make(kf_host *h);
-/* It is told when the iterate is made.  Who finds no room lies again. */
+/* Accuse a peer, which is told when the iterate is made.  A peer for whom there
+ * is no room will be found when it lies again. */
 void kf_mesh_freivalds_accuse(kf_mesh_freivalds *a, kofn_peer peer);
 /* Tells the coordinator, when the iterate is made. */
 kofn_status kf_mesh_freivalds_tell(kf_host *h);
@@ -372,9 +376,9 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
 /* Weights for a comparison, its own. */
 kofn_status kf_comparison_weights(kf_host *h, struct kf_check *c);
-/* It sent what is wrong. */
+/* The peer sent what is wrong. */
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
-/* This iterate is over: who was compared in it was right, or wrong. */
+/* The iterate is over: count who was compared in it and was right, or wrong. */
 void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
@@ -389,9 +393,10 @@ uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key);
  * fingerprint. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask);
-/* What comes of it.  Takes over the body of a VECTOR that was asked for. */
+/* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
+ * asked for. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* It asked for fingerprints: of this iterate, and of some that follow. */
+/* The peer asked for fingerprints: of this iterate, and of some that follow. */
 void kf_vector_quorum_asked(kf_route *r, uint64_t key);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);

@@ -14,7 +14,11 @@
  *    16  u64  number of the iterate        40  u32  seat, u32 matrices
  *    24  u64  ... and its line             48  u64  bytes of the vector
  *     then the vector as a VECTOR's body, of each matrix u64 bytes and the block as a
- *     BLOCK's body, and XXH3 of all that, each part seeded by what those before give. */
+ *     BLOCK's body, and XXH3 of all that, each part seeded by what those before give.
+ *
+ * Owns the files in the folder whose names begin with its seat.  A file is
+ * written under another name first, and a damaged one is put aside and never
+ * used. */
 #include "host.h"
 
 #include "io/out.h"
@@ -150,8 +154,8 @@ static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
     return last;
 }
 
-/* What is left of turns before that, or of the same under another name, but for
- * what was kept before. */
+/* Removes files of turns before that, or of the same turn under another name,
+ * but for what was kept before. */
 static kofn_status sweep(kf_host *h, const kf_kept *newest)
 {
     kf_keeping *k = &h->keeping;
@@ -263,6 +267,8 @@ static kofn_status damaged(const char *path)
                    path);
 }
 
+/* Reads a file into a buffer.  Its length is checked before memory is asked
+ * for; a file that ends early is damaged. */
 static kofn_status read_whole(const char *path, kf_buffer **out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -312,6 +318,9 @@ typedef struct places {
     size_t vector, *block, *bytes;
 } places;
 
+/* Finds the places of the vector and the blocks in a kept file.  False where
+ * any size, mark or checksum is not what it must be: the file is damaged
+ * then. */
 static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
                         places *p)
 {
@@ -522,7 +531,7 @@ static kofn_status list_files(kf_host *h)
     return st;
 }
 
-/* It is not begun with again. */
+/* Puts a damaged file aside, so that it is not begun with again. */
 static kofn_status put_aside(kf_host *h, const kf_kept *k)
 {
     char path[LONGEST], aside[LONGEST + 8];

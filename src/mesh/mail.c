@@ -1,5 +1,9 @@
 /* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
- * them, out and in. */
+ * them, out and in.
+ *
+ * Owns the routes to peers and what is known of each; bodies are buffers, lent
+ * to the transport while they are sent.  Nothing that comes is believed before
+ * the note was checked. */
 #include "host.h"
 
 #define MOST_WAITING 4096
@@ -26,7 +30,7 @@ kf_route *kf_mail_route(const kf_host *h, kofn_peer peer)
     return NULL;
 }
 
-/* Who answers for it: of two that have a name the same, if it is one. */
+/* The principal that answers for a peer: peers that have a name share it. */
 static uint64_t principal_of(const kf_host *h, kofn_peer peer)
 {
     const uint64_t itself = UINT64_C(1) << 63;
@@ -468,6 +472,8 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
     return st;
 }
 
+/* Takes a note of a peer that speaks for its incarnation; notes that are for
+ * the host are handled here, the others go to the coordinator of the node. */
 static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
                                 kf_buffer *body)
 {
@@ -497,7 +503,8 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     }
 }
 
-/* What others have to say grows with the iterates, and a little with time. */
+/* Gives a peer more credit: what others have to say grows with the iterates,
+ * and a little with time. */
 static void give_credit(kf_host *h, kf_route *r)
 {
     kofn_time each = KOFN_SECOND / PER_SECOND;

@@ -4,7 +4,10 @@
  * Pieces are measured by them (src/data/check.h), and nobody has the matrices.  They
  * are those of the start, bounded from there on by what every turn can have added
  * (src/data/norms.c), and travel with the vector, so that all who have an iterate have
- * the same. */
+ * the same.
+ *
+ * Owns bounds for the norms of each matrix that changes.  They must be the
+ * same at all nodes that have an iterate, so they depend on the turns alone. */
 #include "host.h"
 
 #include "data/check.h"

@@ -1,4 +1,7 @@
-/* note.c -- notes between the nodes of a mesh, to bytes and back. */
+/* note.c -- notes between the nodes of a mesh, to bytes and back.
+ *
+ * Bytes go into the caller's memory; a list that is read is in memory that the
+ * caller frees.  A note that is not whole or makes no sense is refused here. */
 #include "note.h"
 
 #define XXH_INLINE_ALL

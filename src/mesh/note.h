@@ -18,6 +18,10 @@
  * vector, and where matrices change the lines of the last turns, u64; BLOCK,
  * float64, the block's lanes one below the other, and then its velocity's, if it
  * has one; else none.
+ *
+ * A note is a struct of the caller's.  Lists that it points to are borrowed
+ * until it is sent; those of a note that was read are in *room, which the
+ * caller frees.
  */
 #ifndef KF_MESH_NOTE_H
 #define KF_MESH_NOTE_H

@@ -1,5 +1,8 @@
 /* stage.c -- the products of a mesh with their data: what is multiplied with
- * what, and what a seat's block makes of it. */
+ * what, and what a seat's block makes of it.
+ *
+ * Owns the blocks, the coded inputs and the outputs of the stages.  A
+ * computation looks up now and then and may be given up. */
 #include "host.h"
 
 #include "code/operation.h"
@@ -336,7 +339,7 @@ kofn_status kf_host_input(kf_host *h)
                          : KOFN_OK;
 }
 
-/* What goes with a seat; a reference of the caller's own. */
+/* The message that goes with a seat; a reference of the caller's own. */
 static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
 {
     size_t row = seat;

@@ -1,4 +1,7 @@
-/* vector.c -- the vector of a node as bytes: what travels with it. */
+/* vector.c -- the vector of a node as bytes: what travels with it.
+ *
+ * The body is made once and shared by counted references; a vector that is
+ * taken over must have been checked. */
 #include "host.h"
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
@@ -8,7 +11,7 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
            sizeof(double);
 }
 
-/* One for all who ask. */
+/* Makes the body of the vector, one for all who ask. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
     size_t rows = h->v->m.rows, recalls = h->program.recalls;

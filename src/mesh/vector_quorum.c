@@ -11,6 +11,9 @@
  *
  * Nodes go on in the meantime, so fingerprints may be of earlier iterates than
  * the vector: those who were asked send them of some that follow, too.
+ *
+ * Keys and fingerprints are kept in the host.  No vector of another is taken
+ * that too few vouch for.
  */
 #include "host.h"
 

@@ -2,6 +2,9 @@
  * survive?  Loads the library for it.
  *
  * What it survives was measured with Open MPI 4.1 and MPICH 4.0: docs/mpi.md.
+ *
+ * Owns the library that it loaded, which stays until the process ends.  It may
+ * not call MPI itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,6 +2,9 @@
  *
  * Nothing here waits: a send to a rank that is dead or stopped may never end,
  * and every collective call and MPI_Finalize may hang when somebody has died.
+ *
+ * Owns the one table of requests of the process.  Only these functions may
+ * call MPI while a job runs, from one thread.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -204,7 +207,7 @@ kofn_status kf_mpi_poll(void)
         return failed("MPI_Testsome", error);
     if (count == MPI_UNDEFINED)
         return KOFN_OK;
-    /* What is finished may begin another, which may move the table. */
+    /* A request that is finished may begin another, which may move the table. */
     for (int i = 0; i < count; i++) {
         size_t at = (size_t)table.done[i];
         MPI_Status *s = &table.status[i];

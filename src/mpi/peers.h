@@ -9,6 +9,9 @@
  * MPI takes whatever is sent to somebody who does not listen.  So a channel
  * carries at most WINDOW packets that the other side has not taken, and every
  * frame says how many its sender has.
+ *
+ * Peers, channels and frames are the transport's.  All is used on one thread,
+ * which may not wait in MPI.
  */
 #ifndef KF_MPI_PEERS_H
 #define KF_MPI_PEERS_H
@@ -142,7 +145,7 @@ kofn_status kf_mpi_came(peer *q);
 bool kf_mpi_next(transport *t, kofn_packet *p);
 /* Nothing of the peer is told from now on. */
 void kf_mpi_hush(peer *q);
-/* It is silent, or something has failed. */
+/* The peer is silent, or something has failed. */
 void kf_mpi_lose(peer *q);
 void kf_mpi_lose_by(peer *q, kofn_status st);
 

@@ -1,4 +1,7 @@
-/* plugin.h -- the border between libkofn and the library for one MPI. */
+/* plugin.h -- the border between libkofn and the library for one MPI.
+ *
+ * Constant tables of functions, one each way; neither side may free what the
+ * other allocated. */
 #ifndef KF_MPI_PLUGIN_H
 #define KF_MPI_PLUGIN_H
 
@@ -8,7 +11,8 @@
 
 #define KF_MPI_VERSION 1 /* of this border */
 
-/* What the plugin has of libkofn, whose insides it cannot see. */
+/* The functions of libkofn that the plugin calls, since it cannot see the
+ * inside. */
 typedef struct kf_mpi_host {
     kofn_status (*fail)(kofn_status st, const char *fmt, ...) KF_PRINTF(2, 3);
     void *(*make)(size_t n, size_t size); /* zeroed */

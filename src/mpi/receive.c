@@ -2,6 +2,9 @@
  *
  * A receive from a peer that is dead cannot be taken back: its memory is kept
  * until it ends after all, or for ever.
+ *
+ * Owns frames and bodies that are on their way to us.  A body is handed to the
+ * caller whole and once.
  */
 #include <stdio.h>
 
@@ -230,6 +233,8 @@ static void acknowledge(channel *l, uint32_t by_now)
         l->acked = by_now;
 }
 
+/* Takes a frame that is well formed: what the other side has taken of ours
+ * first, then what the frame says. */
 static kofn_status understand(channel *l, const frame *f)
 {
     peer *q = l->peer;
@@ -260,9 +265,9 @@ static kofn_status understand(channel *l, const frame *f)
     }
 }
 
-/* One who was lost lives after all, and had better know.  Nothing is sent to
- * the lost who say nothing: Open MPI would try to connect to the dead for
- * ever. */
+/* Tells a peer that was lost and lives after all that it was given up.  Nothing
+ * is sent to lost peers that say nothing: Open MPI would try to connect to the
+ * dead for ever. */
 static void disown(peer *q)
 {
     q->bye = true;
@@ -270,6 +275,8 @@ static void disown(peer *q)
         kf_mpi_post(&q->channel[l], BROKEN, NULL, 0, NULL);
 }
 
+/* MPI has received a frame of a channel, or could not.  A frame that makes no
+ * sense is dropped and counted; the channel listens again. */
 static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
 {
     channel *l = (channel *)op;

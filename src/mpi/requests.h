@@ -1,7 +1,10 @@
 /* requests.h -- MPI as the transport wants it: sends and receives that are
  * begun and reported when they are over, and nothing that waits.
  *
- * There is one MPI in a process, so there is one table of requests. */
+ * There is one MPI in a process, so there is one table of requests.
+ *
+ * The table owns each request until it is reported; memory that a request
+ * refers to may not be freed before that. */
 #ifndef KF_MPI_REQUESTS_H
 #define KF_MPI_REQUESTS_H
 

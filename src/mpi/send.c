@@ -2,6 +2,8 @@
  *
  * A send to a peer that is dead or stopped may never end and cannot be taken
  * back: what it refers to is kept until it does or the transport is closed.
+ *
+ * Owns frames until MPI has sent them; bodies are lent and given back then.
  */
 #include "peers.h"
 

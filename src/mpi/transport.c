@@ -3,6 +3,9 @@
  * MPI says nothing of the dead: who is not heard of for too long is lost.
  * Silence is counted on a clock that stands still while we do not listen.
  * When somebody was lost MPI_Finalize may hang and is left out.
+ *
+ * Owns the peers.  There is one such transport in a process, and it may not
+ * wait in MPI for anybody.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* absent.c -- what stands in where TCP and Unix sockets were left out. */
+/* absent.c -- what stands in where TCP and Unix sockets were left out.
+ *
+ * Owns nothing: every function fails and says what is missing in this build. */
 #include <kofn/net.h>
 
 #include "base/base.h"

@@ -1,4 +1,7 @@
-/* dial.c -- a connection to an address, made again after every loss. */
+/* dial.c -- a connection to an address, made again after every loss.
+ *
+ * A dial owns its address and is freed when it is given up; its link is the
+ * transport's.  It may not wait: all is done by timers of the loop. */
 #include "inside.h"
 
 #include <errno.h>

@@ -4,6 +4,10 @@
  * anything: the owner's thread while it waits or sends, and otherwise a thread
  * of the transport's own, the keeper, which takes over when the owner has been
  * away for a moment (loop.c).
+ *
+ * Links, channels and arrivals are the transport's; but for the keeper's few
+ * flags all is read and written with the lock.  Functions of this header that
+ * take the lock say so.
  */
 #ifndef KF_NET_INSIDE_H
 #define KF_NET_INSIDE_H
@@ -86,7 +90,7 @@ typedef union kf_passing {
     char room[CMSG_SPACE(sizeof(int))];
 } kf_passing;
 
-/* That is to be sent: the body is lent. */
+/* A packet that is to be sent: the body is lent. */
 typedef struct kf_departure {
     struct kf_departure *next;
     kofn_lent body;
@@ -98,7 +102,7 @@ typedef struct kf_departure {
 
 typedef struct kf_link kf_link;
 
-/* That has come, or is coming; or the coming or going of a peer. */
+/* A packet that has come, or is coming; or the coming or going of a peer. */
 typedef struct kf_arrival {
     struct kf_arrival *next;
     kf_link *from; /* NULL: it is gone */
@@ -129,7 +133,7 @@ typedef enum kf_link_state {
     KF_OVER      /* until libuv has let go of it   */
 } kf_link_state;
 
-/* What goes one way in one channel. */
+/* The traffic of one channel. */
 typedef struct kf_channel {
     kf_departure *first,
         **last;            /* to be sent ...                              */
@@ -148,7 +152,7 @@ struct kf_dial;
 struct kf_keys;
 struct ssl_st;
 
-/* What OpenSSL waits for, when that is not what it was asked to do. */
+/* Flags of what OpenSSL waits for, when that is not what it was asked to do. */
 enum { KF_READS_WAIT = 1, KF_WRITES_WAIT = 2 };
 
 #define KF_BUNDLE                                                              \
@@ -313,7 +317,7 @@ kofn_status kf_net_loop_keep(kf_transport *t);
 void kf_net_loop_close(kf_transport *t);
 /* Does what there is to do, without waiting. */
 void kf_net_loop_pass(kf_transport *t);
-/* What is to be called without the lock is called, and it is let go. */
+/* Calls what is to be called without the lock, and lets the lock go. */
 void kf_net_loop_unlock(kf_transport *t);
 /* Bodies that were lent for several peers are not lent any more. */
 void kf_net_loop_release(kf_transport *t);
@@ -398,20 +402,20 @@ bool kf_net_receive_tell(kf_link *l, kofn_arrival what);
 void kf_net_receive_ask(kf_transport *t);
 void kf_net_receive_answer(kf_link *l, int channel);
 void kf_net_receive_release(kofn_transport *base, void *own);
-/* What is on its way from a peer in the bulk channel. */
+/* The packet that is on its way from a peer in the bulk channel. */
 bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
                              kofn_arriving *a);
 void kf_net_receive_drop(kf_transport *t, const kf_link *from);
 
 /* ---- join.c -------------------------------------------------------------- */
 
-/* It has its last word, and is lost. */
+/* The link has its last word, and is lost. */
 void kf_join_revoke(kf_link *l);
-/* It says who it is; false: it is no peer of ours. */
+/* The other end says who it is; false: it is no peer of ours. */
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g);
-/* Who was reached does not speak like us. */
+/* The process that was reached does not speak this protocol. */
 void kf_join_is_no_kofn(kf_link *l);
-/* What a link was before it ended. */
+/* The link is lost; `was` is its state before it ended. */
 void kf_join_lost(kf_link *l, kf_link_state was);
 /* Lets those in who had to wait for that. */
 void kf_join_held(kf_transport *t);
@@ -421,7 +425,7 @@ void kf_join_forget(kofn_transport *base, kofn_peer peer);
 
 /* who: whose key is expected there, or "". */
 kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who);
-/* Its link is over. */
+/* The dial's link is over. */
 void kf_dial_ended(kf_dial *d);
 void kf_dial_connected(kf_dial *d);
 /* Begins those that are due. */
@@ -442,7 +446,8 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2]);
 ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts);
 /* Sends what is encrypted; false, with errno: there is something left. */
 bool kf_tls_flush(kf_link *l);
-/* It had its turn: the rest is received although the system has no more. */
+/* Has the link receive the rest, after its turn, although the system has no
+ * more. */
 void kf_tls_rest(kf_link *l);
 void kf_tls_again(uv_idle_t *idle);
 /* Says that nothing more is said. */
@@ -458,7 +463,7 @@ void kf_keys_free(struct kf_keys *k);
 /* Looks whether others are listed now, and ends who is not any more; or whether the
  * files of a CA have changed. */
 void kf_keys_look(uv_timer_t *timer);
-/* What is wrong with keys that were to be renewed, once; or false. */
+/* Tells once what is wrong with keys that were to be renewed; or false. */
 bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
@@ -473,7 +478,7 @@ typedef struct kf_place {
 
 /* Is this an address, to listen at or to connect to, and one that may be used? */
 kofn_status kf_place_check(const char *address, bool listens, bool anywhere);
-/* What to do where one cannot listen. */
+/* Advice for where one cannot listen. */
 const char *kf_place_advice(int error);
 /* Where to listen. */
 kofn_status kf_place_here(const char *address, kf_place *out);
@@ -484,7 +489,7 @@ kofn_status kf_place_there(const char *address, kf_place *out, char *host,
 kofn_status kf_place_vacant(const char *address);
 /* As people write it. */
 void kf_place_text(const struct sockaddr *at, char *out, size_t room);
-/* Who answers for a connection without a key: its host, or its user. */
+/* The principal of a connection without a key: its host, or its user. */
 void kf_place_principal(int fd, char *out, size_t room);
 
 #endif

@@ -3,6 +3,9 @@
  * Two nodes of a mesh may connect to each other at once.  The connection that the
  * lesser node made stays: so it lets a greater one in only when none of its own
  * dials can be the same, and otherwise waits a moment.
+ *
+ * Peers are the transport's; all but kf_join_forget is called with its lock.
+ * A peer is told to the owner only after its greeting was accepted.
  */
 #include "inside.h"
 
@@ -31,7 +34,7 @@ static bool come(kf_link *l)
     return true;
 }
 
-/* What the other end says of itself. */
+/* Keeps what the other end says of itself. */
 static void learn(kf_link *l, const kf_greeting *g)
 {
     kofn_time silence = (kofn_time)(kf_net_number(g->silence, 8) >> 1 << 1);
@@ -43,7 +46,8 @@ static void learn(kf_link *l, const kf_greeting *g)
     l->shares = l->local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
 }
 
-/* Who has another key is another, whatever he says. */
+/* The peer that is the same node; a node with another key is another, whatever
+ * it says. */
 static kf_link *same_node(const kf_link *l)
 {
     const kf_transport *t = l->t;

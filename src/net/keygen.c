@@ -2,6 +2,9 @@
  * itself.
  *
  * A file is there when all of it is, and none is written over.
+ *
+ * A secret key is in memory only until it is written, and that memory is
+ * wiped.  An existing file is never written over.
  */
 #define _GNU_SOURCE /* mkostemp */
 #include "keys.h"
@@ -103,7 +106,7 @@ static kofn_status make_folder(const char *dir)
                : KOFN_OK;
 }
 
-/* Its files are there, also after a crash. */
+/* Makes sure that the folder's files are there also after a crash. */
 static kofn_status keep(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -124,7 +127,7 @@ static void drop(const char *dir, const char *name)
 
 /* ---- certificates -------------------------------------------------------- */
 
-/* It is for whoever has its key, and for ever. */
+/* Describes the certificate: it is for whoever has its key, and for ever. */
 static bool describe(X509 *x, EVP_PKEY *key, const char *name)
 {
     X509_NAME *of = X509_get_subject_name(x);
@@ -270,7 +273,8 @@ static kofn_status check_name(const char *name)
     return KOFN_OK;
 }
 
-/* It is listed last, when all of it is there. */
+/* Writes a worker's key and certificate; the certificate is listed last, when
+ * all of it is there. */
 static kofn_status write_worker(const char *dir, const char *name)
 {
     char own[KF_PATH], path[KF_PATH], *text;

@@ -4,6 +4,9 @@
  * A secret key and a certificate are files of their own, in PEM.  Certificates of
  * `keys` are signed by nobody but themselves, and known byte for byte; those of
  * another CA are believed as it says.
+ *
+ * Owns the keys and certificates of a transport, and wipes what is secret when
+ * it frees it.  A key that others may read is refused.
  */
 #include "keys.h"
 
@@ -57,8 +60,9 @@ static bool is_our_group(gid_t group)
     return found;
 }
 
-/* What is wrong with how it is kept, or NULL.  Kubernetes and systemd hand a
- * secret to a process by one of its groups; what is root's is for root to say. */
+/* The fault in how a secret file is kept, or NULL.  Kubernetes and systemd hand
+ * a secret to a process by one of its groups; what is root's is for root to
+ * say. */
 static const char *exposed(const struct stat *s)
 {
     if (s->st_mode & 07)
@@ -379,7 +383,7 @@ static kofn_status check(const kofn_net_options *o)
     return KOFN_OK;
 }
 
-/* What to do where a file is not what it should be. */
+/* Advice where a file is not what it should be. */
 #define ISSUED "give the files that the CA issued, in PEM"
 #define MADE "make keys with kofn keygen"
 

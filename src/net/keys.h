@@ -1,4 +1,7 @@
-/* keys.h -- certificates and secret keys, as files and in memory. */
+/* keys.h -- certificates and secret keys, as files and in memory.
+ *
+ * Keys are the transport's and freed with it.  The text of a secret key is
+ * wiped as soon as OpenSSL has it. */
 #ifndef KF_NET_KEYS_H
 #define KF_NET_KEYS_H
 
@@ -68,7 +71,8 @@ uint64_t kf_list_stamp(const char *path);
 
 /* ---- tls.c --------------------------------------------------------------- */
 
-/* What OpenSSL works with here, apart from the program's own. */
+/* The library context that OpenSSL works with here, apart from the program's
+ * own. */
 OSSL_LIB_CTX *kf_tls_library(void);
 /* The words of OpenSSL for what went wrong last. */
 const char *kf_tls_words(void);

@@ -1,5 +1,8 @@
 /* link.c -- one connection: its beginning, its end, and what it does when its
- * descriptor is ready. */
+ * descriptor is ready.
+ *
+ * A link owns its socket, its queues and its TLS state until libuv has let go
+ * of it.  Called with the lock, and never blocks. */
 #define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 
@@ -111,7 +114,7 @@ static void ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* What it waits for now. */
+/* Watches the socket for what the link waits for now. */
 void kf_link_watch(kf_link *l)
 {
     int read = l->waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;

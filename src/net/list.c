@@ -4,6 +4,9 @@
  * looked at every second: a key comes in once its file is there, and is revoked by
  * taking the file away.  A file that holds no key lists nobody; what cannot be read
  * for another reason, say for want of file descriptors, changes nothing.
+ *
+ * Owns the list of certificates that are let in.  It reads files once a second
+ * at most, and a failure to read changes nothing.
  */
 #include "keys.h"
 
@@ -25,7 +28,7 @@ static bool is_certificate(const char *name)
     return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".crt") == 0;
 }
 
-/* One file of a folder. */
+/* Adds one file of a folder. */
 static kofn_status add_file(kf_cards *to, const char *dir, const char *name,
                             bool strict)
 {
@@ -105,7 +108,7 @@ uint64_t kf_list_stamp(const char *path)
     return fresh ? 0 : sum;
 }
 
-/* Who came by a key that is not listed any more, or that is another's by now. */
+/* True if the peer's key is not listed any more, or is another's by now. */
 static bool is_revoked(const kf_link *l)
 {
     char name[KF_NAME];

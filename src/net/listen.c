@@ -1,4 +1,7 @@
-/* listen.c -- whom others connect to: strangers come in here, and not too many. */
+/* listen.c -- whom others connect to: strangers come in here, and not too many.
+ *
+ * Owns the listening sockets and the names of Unix sockets, which it removes.
+ * It may accept only as many strangers as are allowed at once. */
 #define _GNU_SOURCE /* accept4 */
 #include "inside.h"
 
@@ -16,8 +19,8 @@
 
 /* ---- coming -------------------------------------------------------------- */
 
-/* One stranger makes room for the next, so that who only sits there keeps nobody
- * out: whoever came first. */
+/* Ends the stranger that came first to make room for the next, so that a
+ * stranger that only sits there keeps nobody out. */
 static void make_room(kf_transport *t, uint64_t *why)
 {
     kf_link *oldest = NULL;

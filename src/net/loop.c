@@ -9,6 +9,9 @@
  * is a fraction of the silence that is allowed at most: where this process did not
  * run, because it was stopped, the machine slept or others had the processors, nobody
  * is judged before there was time to hear everybody.
+ *
+ * Owns the loop and the keeper's thread.  Whoever runs the loop holds the
+ * lock, and lets it go before it calls back.
  */
 #define _GNU_SOURCE /* pipe2 */
 #include "inside.h"
@@ -46,6 +49,9 @@ static void look_after_peer(kf_link *l)
         kf_net_send_word(l, KF_BEAT);
 }
 
+/* Ends a link that has been in its stage for too long: a dial, a stranger that
+ * does not get done, a peer that is silent, a last word that does not go
+ * out. */
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -124,7 +130,8 @@ void kf_net_loop_unlock(kf_transport *t)
     }
 }
 
-/* What was lent for several peers has been sent to all that it was sent to. */
+/* Gives back bodies that were lent for several peers and have been sent to all
+ * of them. */
 void kf_net_loop_release(kf_transport *t)
 {
     while (t->lingering) {
@@ -167,6 +174,9 @@ static bool nothing_left(const kf_transport *t)
     return true;
 }
 
+/* Waits on the owner's thread until a packet is here, time is up or the
+ * transport is of no use any more.  The lock is held, and let go while the
+ * loop sleeps. */
 static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 {
     for (bool first = true;; first = false) {
@@ -249,6 +259,8 @@ static void nap(kf_transport *t)
     pthread_mutex_lock(&t->lock);
 }
 
+/* The keeper's thread: it runs the loop while the owner is away, naps while
+ * the owner comes and goes, and sleeps while the owner stays. */
 static void *keep(void *ud)
 {
     kf_transport *t = ud;

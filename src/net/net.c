@@ -1,4 +1,8 @@
-/* net.c -- the transport over TCP and Unix sockets: what it shows of itself. */
+/* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
+ *
+ * Owns the transport from the call that makes it to its close.  Functions that
+ * the owner calls take the lock, here and in the other files; what they call
+ * inside has it. */
 #include "inside.h"
 
 #include <fcntl.h>
@@ -20,7 +24,7 @@ static kofn_status net_wait(kofn_transport *base, kofn_time atmost,
     return kf_net_loop_wait((kf_transport *)base, atmost, p);
 }
 
-/* Its name, or who answers for it; valid until the next call. */
+/* The peer's name, or who answers for it; valid until the next call. */
 static const char *words_about(kofn_transport *base, kofn_peer peer,
                                bool principal)
 {
@@ -49,7 +53,8 @@ static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
     return words[0] ? words : NULL;
 }
 
-/* Who was ended since it was told last, at most every ten seconds. */
+/* Tells which connections were ended since it was told last, at most every ten
+ * seconds. */
 static const char *words_of(kf_transport *t)
 {
     kf_refused is = t->refused;

@@ -1,5 +1,9 @@
 /* place.c -- addresses: what they mean, who can reach them, and whether they may
- * be taken. */
+ * be taken.
+ *
+ * Owns nothing: a place is a struct of the caller's.  It may block, where a
+ * name of our own is looked up; names of others are looked up by dial.c, which
+ * may not. */
 #define _GNU_SOURCE /* struct ucred */
 #include "inside.h"
 
@@ -166,8 +170,8 @@ kofn_status kf_place_there(const char *address, kf_place *out, char *host,
     return by_numbers(host, *port, AF_UNSPEC, out) ? KOFN_OK : KOFN_AGAIN;
 }
 
-/* What a name of the loopback means is not for others to say: it may be used
- * without keys. */
+/* Looks a name up.  The meaning of a name of the loopback is not for others to
+ * say: it may be used without keys. */
 static kofn_status look_up(const char *address, const char *host,
                            const char *port, kf_place *out)
 {

@@ -1,5 +1,9 @@
 /* receive.c -- what comes over a connection: frames, and bodies straight to where
- * they stay. */
+ * they stay.
+ *
+ * Owns arrivals until the owner takes them; a body is received into the memory
+ * where it stays.  A frame that makes no sense ends the link.  Called with the
+ * lock, but for what the owner calls. */
 #include "inside.h"
 
 #include <errno.h>
@@ -103,7 +107,7 @@ static size_t cost(const kf_arrival *in)
     return KF_COST + (in->skipped ? 0 : in->bytes);
 }
 
-/* Its owner takes it, so that the other end may send more. */
+/* The owner takes a packet, so that the other end may send more. */
 static void taken(kf_arrival *in)
 {
     kf_link *l = in->from;
@@ -122,7 +126,8 @@ static bool is_wanted(kf_transport *t, const kf_arrival *in)
                           in->bytes);
 }
 
-/* What is urgent comes first, but not before its peer was told of. */
+/* The next arrival: an urgent one comes first, but not before its peer was told
+ * of. */
 static kf_arrival *next_in(kf_transport *t)
 {
     if (t->urgent.first &&
@@ -235,7 +240,7 @@ static void arrived(kf_link *l, int channel)
     }
 }
 
-/* Whose owner is to be asked whether it wants so much. */
+/* Asks owners whether they want a body that is larger than may come unasked. */
 void kf_net_receive_ask(kf_transport *t)
 {
     for (kf_link *l = t->links, *after; t->asking && l; l = after) {

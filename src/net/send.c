@@ -1,5 +1,8 @@
 /* send.c -- what goes out over a connection: frames, the most urgent first, and
- * bodies from where they lie. */
+ * bodies from where they lie.
+ *
+ * Owns packets in the queues; bodies are lent and given back when the last
+ * byte is sent or the link is over.  Never blocks. */
 #include "inside.h"
 
 #include <errno.h>
@@ -254,7 +257,7 @@ static bool write_some(kf_link *l, size_t *written)
     return true;
 }
 
-/* What is encrypted and not sent yet. */
+/* Sends what is encrypted and not sent yet. */
 static void flush(kf_link *l)
 {
     if (kf_tls_flush(l))

@@ -9,6 +9,9 @@
  * Where the system has no such files, or one cannot be made, bytes are sent.  So they
  * are where one process alone is sent a body: the pages of a new file cost as much as
  * copying them through the socket does.
+ *
+ * Owns the memory file of each body as long as it is lent, and the mapping as
+ * long as it is used.  What cannot be shared is sent as bytes.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
@@ -25,7 +28,7 @@
 
 enum { NONE_YET = -1, NONE = -2 };
 
-/* One body, as long as it is lent for at least one packet. */
+/* A body, as long as it is lent for at least one packet. */
 typedef struct kf_share {
     kf_share *next;
     const void *body;

@@ -6,6 +6,9 @@
  *
  * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
  * public-key operations is done so many times a pass that peers have their turn.
+ *
+ * Its library context is of the process, its state of each link.  It allocates
+ * what OpenSSL needs and may leave no error of its own in the program's queue.
  */
 #include "keys.h"
 
@@ -194,7 +197,8 @@ static int verify(X509_STORE_CTX *store, void *ud)
     return 0;
 }
 
-/* What is no TLS 1.3, costs more than need be or remembers somebody is left away. */
+/* Makes a context for TLS 1.3 alone, without what costs more than need be or
+ * remembers a peer. */
 kofn_status kf_tls_context(SSL_CTX **out, size_t chain)
 {
     SSL_CTX *c;
@@ -253,7 +257,7 @@ static bool make(kf_link *l)
     return true;
 }
 
-/* What an alert says of our certificate, or NULL. */
+/* The meaning of an alert about our certificate, or NULL. */
 static const char *alert_words(int alert)
 {
     switch (alert) {
@@ -407,7 +411,7 @@ bool kf_tls_flush(kf_link *l)
     return true;
 }
 
-/* One record of what is behind the first `at` bytes; 0: not now. */
+/* Writes one record of what is behind the first `at` bytes; 0: not now. */
 static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
 {
     kf_transport *t = l->t;
@@ -448,7 +452,7 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     return -1;
 }
 
-/* What came before is told first. */
+/* Ends a read that gives no more; what came before is told first. */
 static ssize_t no_more(kf_link *l, size_t got)
 {
     bool waits = l->wants == 'r' || l->wants == 'w';

@@ -1,4 +1,7 @@
-/* check.c -- what must hold of a node of a mesh between steps. */
+/* check.c -- what must hold of a node of a mesh between steps.
+ *
+ * Reads the node and changes nothing.  Called after every step in tests: it
+ * may be slow. */
 #include "node.h"
 
 static const char *check_members(const kf_node *n)

@@ -12,9 +12,13 @@
  * followed again only after twice as long as the time before, so that what it
  * costs grows with the logarithm of the time at most; and who finds himself
  * outside for long proposes himself.
+ *
+ * Members and epoch are the node's.  It may not wait for answers, and enters
+ * no epoch that is lower than the one it is in.
  */
 #include "node.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- entering ------------------------------------------------------------ */
@@ -34,6 +38,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     for (size_t i = 0; i < n->others; i++)
         n->other[i].rank = kf_peer_rank_of(n, n->other[i].incarnation);
     n->rank = kf_peer_rank_of(n, n->opt.incarnation);
+    assert(n->rank == KF_NONE || n->rank < n->members);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;
     n->proposed = n->now;
@@ -218,8 +223,9 @@ static kofn_status admit(kf_node *n, kf_member *m, size_t *count,
     return KOFN_OK;
 }
 
-/* Those who are not members: who wishes for a seat before who does not, or has not
- * said so yet, and would be given that of another. */
+/* Admits nodes that are not members: those that wish for a seat before those
+ * that do not, or have not said so yet, and would be given the seat of
+ * another. */
 static kofn_status admit_others(kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)
@@ -251,6 +257,9 @@ static kofn_status list_members(kf_node *n, kf_member *m, size_t *count,
     return KOFN_OK;
 }
 
+/* Enters an epoch of its own with the members it knows and tells all live
+ * nodes.  The number exceeds all that are known, so it ends every epoch that
+ * it knows of. */
 static kofn_status propose(kf_node *n, bool stalled)
 {
     kf_member *m = kf_new(n->members + n->others + 1, sizeof *m);
@@ -362,6 +371,9 @@ static bool overdue(kf_node *n)
     return kf_due(n, since, wait_in_line(n, first));
 }
 
+/* Proposes itself where the leader is gone, or is there and decides nothing
+ * although all is ready.  Nodes wait in line by rank, so that mostly one
+ * proposes. */
 static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);

@@ -11,6 +11,9 @@
  * Where the evidence of others does not suffice, or does not come, a node goes by
  * its own: it asks everybody.  Where not even all pieces tell whose are wrong the
  * iteration has failed, and nobody goes on from it.
+ *
+ * Evidence is the node's.  It compares nothing itself: CHECK is work for the
+ * host, whose finding comes back as an event.
  */
 #include "node.h"
 
@@ -167,7 +170,7 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
     return KOFN_OK;
 }
 
-/* What all of them make: with it they are compared. */
+/* The decoder of all pieces, by which they are compared. */
 static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
                               size_t count, const kofn_decoder **out)
 {

@@ -1,5 +1,8 @@
 /* node.c -- the coordinator of one node of a mesh: its life, what is told
- * where it stands, and which of its parts an event is for. */
+ * where it stands, and which of its parts an event is for.
+ *
+ * Owns the node and all that is in it, from kf_node_new to kf_node_free.  As
+ * the coordinator of rounds it may not wait, look at a clock or see a matrix. */
 #include "node.h"
 
 #include <assert.h>
@@ -28,7 +31,8 @@ kofn_status kf_peer_take(kf_node *n, const kf_note *note)
     return act(n, (kf_node_action){KF_NODE_TAKE, 0, *note});
 }
 
-/* What a note points to may have moved, or be void, since it was written. */
+/* Completes a note: what it points to may have moved, or be void, since it was
+ * written. */
 static bool complete(const kf_node *n, kf_note *note)
 {
     if (note->type == KF_NOTE_EPOCH) {
@@ -98,7 +102,8 @@ kofn_status kf_peer_beat_all(kf_node *n)
     return KOFN_OK;
 }
 
-/* What an epoch makes of an iterate.  It decides once, so there is one. */
+/* The mark of the iterate that an epoch makes of an iterate.  It decides once,
+ * so there is one. */
 kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
 {
     uint64_t line = kf_mix64(kf_state64(at.line, 1));
@@ -226,6 +231,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     return KOFN_OK;
 }
 
+/* Numbers beyond FARTHEST are refused: one hostile note could exhaust them. */
 static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
 {
     kf_other *o;
@@ -305,6 +311,7 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
            kf_piece_wanted(n, t->group);
 }
 
+/* The host has done a task: in vain, if the iterate or the epoch has changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;

@@ -1,4 +1,7 @@
-/* node.h -- what the coordinator of one node of a mesh remembers. */
+/* node.h -- what the coordinator of one node of a mesh remembers.
+ *
+ * All is the node's, and pointers that a note shows hold until the next step.
+ * Only files of this folder may read these structs. */
 #ifndef KF_PEER_NODE_H
 #define KF_PEER_NODE_H
 
@@ -29,7 +32,7 @@ typedef struct kf_other {
     bool liar;  /* what it sent was wrong, and it is not heard any more */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
-    /* What it wants of us ... */
+    /* The iterate that the other node wants of us ... */
     kofn_mark want;
     kofn_epoch want_epoch;
     uint64_t coded, decoded;
@@ -66,7 +69,7 @@ typedef struct kf_cluster {
     size_t need;             /* pieces that another takes                    */
 } kf_cluster;
 
-/* What a leader decided of an iterate, as it is told. */
+/* The decisions of a leader about an iterate, as they are told. */
 typedef struct kf_decisions {
     kofn_mark at;
     kofn_epoch epoch;
@@ -246,7 +249,8 @@ kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
 kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
                              kofn_incarnation to);
-/* What this node has decided of that iterate, if it leads. */
+/* Tell the other node again what this node has decided of that iterate, if it
+ * leads. */
 kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at);
 /* Make what was decided ready to be told. */
 kofn_status kf_peer_build_decision(kf_node *n);
@@ -265,7 +269,8 @@ void kf_peer_drop_former(kf_node *n);
 /* Decide what can be decided from what is here. */
 kofn_status kf_peer_decide_all(kf_node *n);
 bool kf_peer_has(const kf_cluster *c, uint32_t seat);
-/* What was decided is told a quarter of the groups at a time; or now. */
+/* Tell the members what was decided, a quarter of the groups at a time; or
+ * now. */
 kofn_status kf_peer_tell_members(kf_node *n);
 kofn_status kf_peer_tell_now(kf_node *n);
 

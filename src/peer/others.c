@@ -3,8 +3,13 @@
  * There is one way to come by an iterate that one did not help to make,
  * whether one has just joined, was stopped for a while, is too slow, or was
  * on the side of a cut that lost: to ask somebody who has it.
+ *
+ * Owns the table of other incarnations, of which there are KF_MOST_LIVES at
+ * most, whoever sends whatever.
  */
 #include "node.h"
+
+#include <assert.h>
 
 kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 {
@@ -74,6 +79,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
         TRY(kf_grow(&n->other, &n->other_cap, n->others, sizeof *n->other));
         o = &n->other[n->others++];
     }
+    assert(n->others <= KF_MOST_LIVES && o < n->other + n->others);
     *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,
@@ -216,8 +222,8 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     return kf_due(n, n->ahead, n->opt.hedge);
 }
 
-/* One of those that are farthest ahead, or NULL: each time another one, and the first by
- * our own number, so that not everybody asks the same. */
+/* Picks one of the nodes that are farthest ahead, or NULL: each time another
+ * one, and the first by our own number, so that not everybody asks the same. */
 static kf_other *pick_one(kf_node *n)
 {
     bool idle = kf_peer_idle(n);

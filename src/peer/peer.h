@@ -207,13 +207,14 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
 kofn_status kf_node_step(kf_node *n, const kf_node_event *ev);
 /* The next action of the last step; drain them before the next step. */
 bool kf_node_next(kf_node *n, kf_node_action *out);
-/* What to work on; answer with KF_NODE_DONE.  DECODE, UPDATE, CHECK and ALONE
- * are done before the next event; the others may be interrupted by events, and given
- * up where kf_node_wanted says that nobody needs them any more. */
+/* The task to work on; answer with KF_NODE_DONE.  DECODE, UPDATE, CHECK and
+ * ALONE are done before the next event; the others may be interrupted by
+ * events, and given up where kf_node_wanted says that nobody needs them any
+ * more. */
 void kf_node_work(const kf_node *n, kf_node_task *out);
 bool kf_node_wanted(const kf_node *n, const kf_node_task *task);
 kofn_time kf_node_alarm(const kf_node *n);
-/* What the decoder of a CHECK is from. */
+/* The cache that the decoder of a CHECK is from. */
 kf_cache *kf_node_cache(const kf_node *n);
 /* A BEAT for somebody who has just come and whose incarnation is not known. */
 void kf_node_greet(const kf_node *n, kf_note *out);

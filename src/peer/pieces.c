@@ -12,6 +12,9 @@
  * own (distributed), from the first k pieces that come to it: different
  * nodes would have different first k, decode iterates that differ in the last
  * bits, and the code would enlarge the difference with every iteration.
+ *
+ * Owns which pieces are here, not the pieces.  A group that is decided stays
+ * decided within its epoch.
  */
 #include "node.h"
 
@@ -55,6 +58,7 @@ void kf_peer_set_deciders(kf_node *n)
     size_t prompt = 0, leader = kf_peer_rank_of(n, n->epoch.proposer);
     bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
 
+    assert(n->on->groups > 0 && n->on->groups <= KF_MAX_GROUPS);
     for (size_t r = 0; r < n->members; r++)
         prompt += n->member[r].prompt;
     n->mine = 0;
@@ -83,6 +87,7 @@ static uint64_t share(const kf_node *n, size_t rank)
     size_t end = kf_ceil_div((rank + kf_peer_awaited(n)) * g, n->members);
     uint64_t set = 0;
 
+    assert(rank < n->members);
     for (size_t i = first; i < end && i < first + g; i++)
         set |= kf_bit(i % g);
     return set;
@@ -158,6 +163,7 @@ size_t kf_peer_next_group(const kf_node *n)
 
     if (n->rank == KF_NONE || n->holds == KOFN_NO_SEAT)
         return KF_NONE;
+    assert(n->rank < n->members);
     set = wanted(n);
     for (size_t q = 0; set && q < g; q++) {
         size_t group = (n->rank * g / n->members + q) % g;
@@ -178,6 +184,7 @@ static uint64_t lacking(const kf_node *n, const kf_other *o)
     uint64_t expect = n->mine | (all ? share(n, o->rank) : 0), set = 0;
     uint32_t seat = n->member[o->rank].seat;
 
+    assert(o->rank < n->members);
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
         bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
@@ -301,9 +308,10 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
     return KOFN_OK;
 }
 
-/* Who comes to an iterate after the leader has decided something of it, as it may
- * where not all pieces are needed, was told too early, when it had to drop that.  Where
- * nodes may be hostile it is told again with its next beat. */
+/* Another node wants pieces of an iterate.  A node that comes to an iterate
+ * after the leader has decided something of it, as it may where not all pieces
+ * are needed, was told too early, when it had to drop that.  Where nodes may be
+ * hostile it is told again with its next beat. */
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
     uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
@@ -334,6 +342,7 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
 {
     size_t i = c->count;
 
+    assert(c->count <= c->cap && c->count <= c->by_cap);
     TRY(kf_grow(&c->have, &c->cap, c->count, sizeof *c->have));
     TRY(kf_grow(&c->by, &c->by_cap, c->count, sizeof *c->by));
     for (; i > 0 && c->have[i - 1] > seat; i--) {
@@ -539,7 +548,8 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
     return try_decide(n, note->group);
 }
 
-/* One group's seats; false when they make no sense. */
+/* Follows the decision about one group's seats; *sound becomes false when they
+ * make no sense. */
 static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {

@@ -1,7 +1,12 @@
-/* stage.c -- the products that a step is made of, one after the other. */
+/* stage.c -- the products that a step is made of, one after the other.
+ *
+ * Owns plans, codes and caches of the stages, the same for the whole run; the
+ * caller's plans are borrowed. */
 #include "node.h"
 
 #include "code/operation.h"
+
+#include <assert.h>
 
 #define CACHE_BYTES ((size_t)64 << 20)
 
@@ -21,6 +26,7 @@ size_t kf_course_stage(const kf_course *c, uint64_t t)
 {
     uint64_t each = c->stages - c->after;
 
+    assert(c->after < c->stages);
     if (!c->turns || t / each < c->turns)
         return t % each;
     return each + (t - each * c->turns) % c->after;

@@ -15,6 +15,10 @@
  *
  * Blocks are pulled: a worker asks for some rows at a time, and gets them
  * when there is nothing else to do, or nobody got any for a while.
+ *
+ * Owns the table of workers and principals; the transport is the port's and is
+ * closed with it.  Called from the coordinator's thread alone, and waits only
+ * in the transport.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -83,7 +87,7 @@ kf_bucket *kf_away_fleeting(port *p, uint32_t who)
     return who ? &p->principal[who - 1].fleeting : &p->fleeting;
 }
 
-/* It is not there any more, and its memory is not needed. */
+/* Buries a worker that is not there any more, and whose memory is not needed. */
 void kf_away_bury(port *p, worker *w)
 {
     w->gone = true;
@@ -146,8 +150,9 @@ static kofn_status listen(port *p, kofn_time atmost, kofn_packet *k)
     return st;
 }
 
-/* One packet; or one piece of a block when there is none, or none was sent for
- * a while: whoever floods us with packets does not keep blocks back. */
+/* Handles one packet; or one piece of a block when there is none, or none was
+ * sent for a while: a worker that floods us with packets does not keep blocks
+ * back. */
 static kofn_status pass(port *p, kofn_time atmost)
 {
     const char *news = p->t->news ? p->t->news(p->t) : NULL;
@@ -175,8 +180,8 @@ static kofn_status pass(port *p, kofn_time atmost)
     return st ? st : kf_away_receive(p, &k);
 }
 
-/* Who was started and ended before it came is not waited for: its end may be
- * known before all that it sent is here. */
+/* Stops waiting for workers that were started and ended before they came: the
+ * end of one may be known before all that it sent is here. */
 static kofn_status check_coming(port *p)
 {
     kofn_time now = kf_away_now(&p->base);
@@ -252,6 +257,8 @@ static void dismiss(port *p)
     }
 }
 
+/* Dismisses the workers, closes the transport and frees all that the port
+ * owns.  Messages that were not taken are dropped. */
 static void port_close(kofn_port *base)
 {
     port *p = (port *)base;

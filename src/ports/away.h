@@ -1,5 +1,8 @@
 /* away.h -- what the coordinator's port over a transport has in hand, shared
- * by away.c (its life), away_send.c and away_receive.c. */
+ * by away.c (its life), away_send.c and away_receive.c.
+ *
+ * Workers, principals and outboxes are the port's.  All is used on the
+ * coordinator's thread. */
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
@@ -27,7 +30,7 @@
 #define FLEETING 64
 #define FLEETING_RATE 8
 
-/* What is borne for a while: it runs out by itself. */
+/* A bucket of what is borne for a while: it runs out by itself. */
 typedef struct kf_bucket {
     double level;
     kofn_time since;
@@ -41,7 +44,8 @@ typedef struct errand {
     kofn_time since;
 } errand;
 
-/* Who answers for some of the workers; their number in the core is one more. */
+/* A principal answers for some of the workers; its number in the core is one
+ * more. */
 typedef struct principal {
     char *name;
     size_t workers; /* that are there */
@@ -134,19 +138,20 @@ typedef struct port {
 
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
-/* What the job is to hear; takes the payload over. */
+/* Tells the job a message; takes the payload over. */
 kofn_status kf_away_tell(port *p, kf_msg m);
 /* For people: who was turned away or dropped. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* This worker is not there any more: its memory, and the job told of it. */
+/* Bury a worker that is not there any more: its memory; and tell the job that
+ * it is lost. */
 void kf_away_bury(port *p, worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
 /* How full it is, when `rate` a second run out. */
 double kf_away_level(port *p, kf_bucket *b, double rate);
 /* Of fleeting workers of this principal, or of those who have none. */
 kf_bucket *kf_away_fleeting(port *p, uint32_t who);
-/* It is there and answers nothing: it is told that it is given up. */
+/* The worker is there and answers nothing: it is told that it is given up. */
 void kf_away_evict(port *p, uint32_t id);
 
 /* ---- away_send.c --------------------------------------------------------- */
@@ -165,7 +170,8 @@ errand *kf_away_errand(worker *w, uint32_t task);
 kf_buffer *kf_away_end(worker *w, errand *e); /* the room for its result */
 /* A worker asks for a piece of its block; it is sent when there is time. */
 kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h);
-/* Who is to be served next and has room on the way; NOBODY: nobody. */
+/* The worker to be served next that has room on the way; NOBODY: there is
+ * none. */
 uint32_t kf_away_next(const port *p);
 kofn_status kf_away_serve(port *p, uint32_t id);
 
@@ -179,16 +185,16 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
 /* ---- away_receive.c ------------------------------------------------------ */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
-/* It has another number from now on, and no block. */
+/* The worker has another number from now on, and no block. */
 kofn_status kf_away_renew(port *p, uint32_t id);
-/* It sent what nobody asked for, which is borne now and then. */
+/* The worker sent what nobody asked for, which is borne now and then. */
 kofn_status kf_away_strike(port *p, uint32_t id);
 /* Whether a long body is, before there is memory for it. */
 bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes);
-/* What of a result that is waited for is here. */
+/* The part of a result that is waited for and is here. */
 bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c);
-/* Whoever connects and does not say who it is. */
+/* Sends away peers that connect and do not say who they are. */
 void kf_away_send_away(port *p);
 
 #endif

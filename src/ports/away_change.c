@@ -3,7 +3,10 @@
  * Both ends count the updates of an operand's block, so that one that has missed
  * any, or has had one twice, is found out, and its worker comes as one that is
  * new.  A worker that does not get done with them is not sent more and more: it
- * is given another number and empty blocks, and what others hold then. */
+ * is given another number and empty blocks, and what others hold then.
+ *
+ * Changes wait in the worker's outbox.  The block at a worker is not known
+ * here, only how often it was changed. */
 #include "away.h"
 
 /* ---- updates ------------------------------------------------------------- */
@@ -56,6 +59,8 @@ static bool too_far_behind(const worker *w, size_t bytes)
            bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
 }
 
+/* Sends a change to a worker.  One that is too far behind is given new blocks
+ * instead, since its line of updates would only grow. */
 static kofn_status send_update(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -128,6 +133,8 @@ static kofn_status pack_strips(const kf_block *b, kf_buffer **out)
     return KOFN_OK;
 }
 
+/* Sends strips of a block that is being healed, or, without a block, that all
+ * have come.  They are as of the number of updates told so far. */
 static kofn_status send_strips(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];

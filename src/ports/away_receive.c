@@ -1,4 +1,8 @@
-/* away_receive.c -- what comes from workers elsewhere, none of it believed. */
+/* away_receive.c -- what comes from workers elsewhere, none of it believed.
+ *
+ * A body belongs to the packet until it is taken; results go to the buffer
+ * that the task brought.  A packet that nobody asked for is counted and
+ * dropped. */
 #include "away.h"
 
 /* Packets of a worker that nobody asked for: so many are borne at once, and so
@@ -59,7 +63,8 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* It goes by itself when it has heard, or is sent away later. */
+/* Turns a peer away; it goes by itself when it has heard, or is sent away
+ * later. */
 static void turn_away(port *p, kofn_peer peer, const char *why)
 {
     kf_away_news(p, "a worker was turned away: %s", why);
@@ -93,8 +98,9 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     return KOFN_OK;
 }
 
-/* It comes back, perhaps when others have gone: a line that was lost may not
- * have been missed yet. */
+/* Sends away a worker of a principal that has all the workers it may have.  The
+ * worker comes back, perhaps when others have gone: a line that was lost may
+ * not have been missed yet. */
 static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
 {
     kf_away_news(p,
@@ -174,8 +180,8 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     return kf_away_store(p);
 }
 
-/* Its line is not to be trusted any more.  It will come back on another, and
- * what it owed is asked for again. */
+/* Hangs up on a worker whose line is not to be trusted any more.  It will come
+ * back on another, and what it owed is asked for again. */
 static kofn_status hang_up(port *p, uint32_t id)
 {
     p->base.dropped++;
@@ -275,6 +281,9 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
     return st == KOFN_NOMEM ? st : hang_up(p, id);
 }
 
+/* Takes the result of a task that the worker has.  The room for it was made
+ * when the task was sent; what does not fit is answered as a failure, and a
+ * body that is damaged ends the connection. */
 static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -340,7 +349,8 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* What it says it goes for, as far as that may be shown on a terminal. */
+/* Tells the reason that a worker gives for going, as far as that may be shown
+ * on a terminal. */
 static void tell_why(port *p, uint32_t id, const kf_head *h,
                      const kofn_packet *k)
 {
@@ -357,6 +367,8 @@ static void tell_why(port *p, uint32_t id, const kf_head *h,
                  *name ? ")" : "", words);
 }
 
+/* Handles a packet of a worker that is known.  What makes no sense, or comes
+ * twice, is a strike against it. */
 static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
                                kofn_packet *k)
 {
@@ -419,7 +431,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
     return hang_up(p, id);
 }
 
-/* Whoever connects and does not say who it is. */
+/* Sends away peers that connect and do not say who they are. */
 void kf_away_send_away(port *p)
 {
     while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME) {

@@ -1,4 +1,7 @@
-/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks. */
+/* away_send.c -- what goes to workers elsewhere: inputs, tasks, blocks.
+ *
+ * Owns the inputs that workers were sent and may be asked for again.  It never
+ * waits for a worker: what does not go now stays in the outbox. */
 #include "away.h"
 
 #include "data/kernel.h"
@@ -163,7 +166,7 @@ static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
     return KOFN_OK;
 }
 
-/* Those of products that are over. */
+/* Forgets the inputs of products that are over. */
 static void forget_inputs(port *p, uint32_t oldest)
 {
     size_t kept = 0;
@@ -231,6 +234,9 @@ static kf_head work_head(const port *p, const kf_msg *m)
                      .out_cols = out->cols};
 }
 
+/* Sends a task with the input it needs: both operands of a stream, the strips
+ * of an adjoint code, or, if the worker does not remember it, an input that is
+ * sent once.  A worker remembers the last two inputs. */
 static kofn_status post_work(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -313,9 +319,9 @@ static bool waits_for_its_block(const port *p, uint32_t id)
     return false;
 }
 
-/* Whoever holds the block is to be the worker that gets it: two who have not
- * been given any yet change numbers.  Nobody's principal comes to more seats
- * by that. */
+/* Gives the block to the worker that holds it: two workers that have not been
+ * given any yet change numbers.  Nobody's principal comes to more seats by
+ * that. */
 static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
 {
     const worker w = *p->worker[id];
@@ -332,6 +338,8 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
     return KOFN_OK;
 }
 
+/* Sends the specification of a block, whose digest is the block's name.  The
+ * time at which the worker is late with it is set from the block's size. */
 static kofn_status send_block(port *p, kf_msg *m)
 {
     worker *w = p->worker[m->worker];
@@ -546,6 +554,8 @@ kofn_status kf_away_ask(port *p, uint32_t id, const kf_head *h)
     return KOFN_OK;
 }
 
+/* Answers a request for rows of a block.  A worker that asks for more than its
+ * block comes to, with some to spare, is struck. */
 static kofn_status post_piece(port *p, uint32_t id, const need *n)
 {
     worker *w = p->worker[id];
@@ -605,6 +615,6 @@ kofn_status kf_away_serve(port *p, uint32_t id)
     p->needs--;
     p->server = id + 1;
     p->served = w->alone = kf_away_now(&p->base);
-    /* Its block may be another one by now. */
+    /* The worker's block may be another one by now. */
     return is_piece(w, &n) ? post_piece(p, id, &n) : KOFN_OK;
 }

@@ -1,4 +1,7 @@
-/* known.c -- how much a message to a simulated worker is. */
+/* known.c -- how much a message to a simulated worker is.
+ *
+ * Owns nothing; which input a worker has is of the simulator.  Called for
+ * sizes only, so that simulated traffic is that of docs/wire.md. */
 #include "known.h"
 
 #include "data/data.h"

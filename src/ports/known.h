@@ -1,5 +1,8 @@
 /* known.h -- what a simulated worker need not be sent again: inputs, as workers
- * elsewhere remember them (docs/wire.md). */
+ * elsewhere remember them (docs/wire.md).
+ *
+ * Pointers to inputs are compared and never followed: no reference of them is
+ * held. */
 #ifndef KF_PORTS_KNOWN_H
 #define KF_PORTS_KNOWN_H
 

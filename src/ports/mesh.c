@@ -2,6 +2,9 @@
  *
  * One lock for all, held for as long as it takes to link a packet; every end
  * has its own queue and bell.  A peer's number is that of its end.
+ *
+ * Owns the ends, their queues and threads until kofn_mesh_free.  A packet has
+ * one owner, and the lock is not held while anybody computes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -94,6 +97,8 @@ static void burn(letter *l)
 
 /* ---- the transport's entries --------------------------------------------- */
 
+/* Links a packet into the queue of the other end.  On KOFN_AGAIN the body
+ * stays the sender's; in any other case it is taken over. */
 static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                              const void *head, size_t head_bytes,
                              const kofn_lent *body, bool urgent)
@@ -153,6 +158,8 @@ static bool to_be_dropped(const end *e, const letter *l)
            l->p.body_bytes > e->base.body_max;
 }
 
+/* Waits for the next packet of this end, without the lock while it sleeps.  A
+ * packet without a body leaves nothing to be released. */
 static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
                              kofn_packet *p)
 {

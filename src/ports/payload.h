@@ -1,4 +1,6 @@
-/* payload.h -- what a message owns. */
+/* payload.h -- what a message owns.
+ *
+ * Only whoever owns the message may drop what is in it, once. */
 #ifndef KF_PORTS_PAYLOAD_H
 #define KF_PORTS_PAYLOAD_H
 

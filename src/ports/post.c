@@ -1,4 +1,7 @@
-/* post.c -- letters that wait until the way is free, and bodies that come. */
+/* post.c -- letters that wait until the way is free, and bodies that come.
+ *
+ * A letter owns its bytes and holds a reference of its buffer until it was
+ * sent.  It may not drop a letter that is begun. */
 #include "post.h"
 
 kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,

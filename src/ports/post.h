@@ -1,4 +1,7 @@
-/* post.h -- what waits to go to a peer. */
+/* post.h -- what waits to go to a peer.
+ *
+ * An outbox is its peer's and owns the letters in it until they were sent or
+ * taken back. */
 #ifndef KF_PORTS_POST_H
 #define KF_PORTS_POST_H
 

@@ -9,6 +9,9 @@
  * The block outlives the coordinator: one that comes back with the same job
  * asks for the same block, and nothing has to be sent again, not even what had
  * come of a block that was not whole.
+ *
+ * Owns the worker: its block, its tasks and its outbox, on one thread.  It
+ * decides nothing: a task that it cannot do is refused and never guessed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -209,7 +212,8 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_queue_up(s, (errand){m, false, h->updates});
 }
 
-/* What only waits is answered at once, and its memory is free again. */
+/* Cancels a task.  One that only waits is answered at once, and its memory is
+ * free again. */
 static void cancel(server *s, uint32_t task)
 {
     errand *queue;
@@ -291,6 +295,8 @@ static void stage(server *s, const kf_head *h)
         s->t->dropped++;
 }
 
+/* Has a packet of the coordinator handled by its kind.  Before the welcome,
+ * and of another job, nothing but a greeting counts. */
 static void dispatch(server *s, const kf_head *h, kofn_packet *k)
 {
     if (h->type == KF_WIRE_REFUSED)
@@ -439,7 +445,7 @@ static void lose_patience(server *s)
                                    (double)s->opt.patience * 1e-9));
 }
 
-/* What is to be done now and then. */
+/* Does what is to be done now and then. */
 static void look_up(server *s)
 {
     making *b = &s->block;
@@ -469,8 +475,8 @@ static bool stopped(void *ud)
     return s->over || s->errands == 0 || s->errand[s->first].cancelled;
 }
 
-/* That a task is not needed any more may never be heard; work of a later round
- * says it as well. */
+/* True if work of a later round waits: a CANCEL may never be heard, and later
+ * work says as well that the task is not needed any more. */
 static bool is_outlived(const server *s)
 {
     const errand *queue = s->errand + s->first;
@@ -527,7 +533,7 @@ static bool is_now(const server *s, const errand *e)
     return e->msg.block || (b && b->updates == e->updates);
 }
 
-/* It has missed something, or had it twice: it begins anew. */
+/* The block has missed a change, or had it twice: the worker begins anew. */
 static void is_stale(server *s)
 {
     kf_serve_fail(s, kf_fail(KOFN_STATE,

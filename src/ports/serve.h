@@ -1,6 +1,8 @@
 /* serve.h -- what a worker has in hand, shared by serve.c (its life),
  * serve_block.c (its block), serve_work.c (the operands of its tasks) and
- * serve_own.c (its own way to multiply). */
+ * serve_own.c (its own way to multiply).
+ *
+ * All is the server's, on its one thread.  Only the serve_ files may read it. */
 #ifndef KF_PORTS_SERVE_H
 #define KF_PORTS_SERVE_H
 
@@ -118,7 +120,7 @@ void kf_serve_ask(server *s);
 void kf_serve_drop_block(server *s);
 /* Have all pieces come that are asked for? */
 bool kf_serve_has_pieces(const server *s);
-/* It can be worked with: the coordinator is told. */
+/* The block can be worked with: the coordinator is told. */
 void kf_serve_block_is_whole(server *s);
 
 #endif

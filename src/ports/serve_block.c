@@ -1,5 +1,8 @@
 /* serve_block.c -- a worker's block in the making: from its block specification and the
- * operand, or piece by piece from the coordinator. */
+ * operand, or piece by piece from the coordinator.
+ *
+ * The block belongs to the server, also while it is made.  A piece that was
+ * not asked for is dropped. */
 #include "serve.h"
 
 #include "base/clock.h"

@@ -1,5 +1,8 @@
 /* serve_change.c -- a worker's blocks change where they lie: what is told of that
- * is done in the order in which it came, after the tasks that came before. */
+ * is done in the order in which it came, after the tasks that came before.
+ *
+ * Changes the server's own blocks, between tasks and never during one.  A
+ * change that was missed is told, for no block may be wrong in silence. */
 #include "serve.h"
 
 #include <string.h>
@@ -88,7 +91,7 @@ static kofn_status take_update(const kf_head *h, kf_buffer *all, kf_msg *m)
     return kf_buffer_view(&m->with, all, &V);
 }
 
-/* Its body is as long as it is to be. */
+/* Takes a body that is as long as it is to be. */
 static kofn_status take(server *s, const kf_head *h, kofn_packet *k, kf_msg *m)
 {
     const kf_block *b = block_of(s, h);

@@ -1,5 +1,8 @@
 /* serve_own.c -- a worker's own way to multiply: called for as much at a time
- * as takes some milliseconds, however fast it is. */
+ * as takes some milliseconds, however fast it is.
+ *
+ * The function is the user's and is called on the thread that computes; how
+ * much at a time is measured here. */
 #include "serve.h"
 
 #include "base/clock.h"

@@ -1,5 +1,8 @@
 /* serve_work.c -- what a worker's tasks are of: operands that are resident, that
- * are sent, or both. */
+ * are sent, or both.
+ *
+ * Operands that were sent are the task's and dropped with it; the server keeps
+ * inputs that may be named again. */
 #include "serve.h"
 
 #include "data/kernel.h"
@@ -147,7 +150,7 @@ static bool pair_bytes(const kf_head *h, size_t *bytes)
            kf_mul(first + second, kf_dtype_size(h->dtype), bytes);
 }
 
-/* What is cancelled is about to go. */
+/* The bytes that tasks in line hold; what is cancelled is about to go. */
 size_t kf_serve_carried(const server *s)
 {
     size_t sum = 0;

@@ -10,8 +10,8 @@
  *
  * On the measured clock the coordinator's own work takes time as well, and
  * workers do not stand still meanwhile: whatever happens is at the time of its
- * entry, which may be before that of the clock.
- */
+ * entry, which may be before that of the clock.  Owns the workers and all that is
+ * on its way; uses no threads. */
 #include <math.h>
 
 #include "known.h"
@@ -128,7 +128,8 @@ static kofn_time travel(const port *p, double bytes)
 
 /* ---- a worker's life ----------------------------------------------------- */
 
-/* What a task is of: a block that came with it, or the one that is stored. */
+/* The block that a task is of: one that came with it, or the one that is
+ * stored. */
 static const kf_block *block_of(const worker *w, const kf_msg *m)
 {
     return m->block ? m->block : w->block;
@@ -226,7 +227,7 @@ static kofn_status report(port *p, uint32_t id, uint32_t slot)
     return send_next(p, id);
 }
 
-/* What was held goes when nothing more of its round is to be done. */
+/* Lets held results go when nothing more of their round is to be done. */
 static kofn_status let_go(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -280,7 +281,7 @@ static bool is_slow(const port *p, uint32_t id, unsigned round)
     return p->worker[id].factor > 1 || kf_faults_slow(&p->faults, id, round);
 }
 
-/* What it had in hand is dropped when its time comes. */
+/* Stops a worker; what it had in hand is dropped. */
 static void stop(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
@@ -364,7 +365,7 @@ static kofn_status start(port *p, uint32_t *id)
 
 /* ---- what happens -------------------------------------------------------- */
 
-/* What an entry of the heap means; *ready when it is a message. */
+/* Has an entry of the heap happen; *ready when it is a message. */
 static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
                           bool *ready)
 {
@@ -408,8 +409,9 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
     }
 }
 
-/* What happened before the clock, which the coordinator's work has moved: before
- * it tells anybody anything, for workers did not wait for that. */
+/* Has everything happen that is due before the clock, which the coordinator's
+ * work has moved: before the coordinator tells anybody anything, for workers
+ * did not wait for that. */
 static void catch_up(port *p)
 {
     while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock) {

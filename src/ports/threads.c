@@ -4,6 +4,10 @@
  * handed over by pointer.  Blocks that are plain parts of A are views of it:
  * nothing is copied.  The fault model is real here: a slow worker sleeps, one
  * that leaves ends its thread, a corrupt one changes its result.
+ *
+ * Owns the threads and their mailboxes; a message is owned by whoever holds
+ * it.  Workers may touch their own block and message, and nothing of the
+ * coordinator.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +23,8 @@
 
 /* ---- mailboxes ----------------------------------------------------------- */
 
-/* Who is told that there is something would wait for the lock of who tells it:
- * that is let go before. */
+/* The lock is let go before the receiver is told that there is something, or
+ * the receiver would wait for the lock. */
 
 typedef struct mailbox {
     pthread_mutex_t lock;
@@ -251,7 +255,8 @@ static void store(worker *w, const kf_msg *m)
         report(w, (kf_msg){.type = KF_MSG_STORED});
 }
 
-/* Who cannot has a block that nobody can use, and goes. */
+/* Changes a worker's block.  A worker that cannot has a block that nobody can
+ * use, and goes. */
 static void change(worker *w, kf_msg *m)
 {
     if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m)) {
@@ -499,7 +504,7 @@ static bool from_the_dead(const port *p, const kf_msg *m)
     return dead;
 }
 
-/* One message from the box, or KOFN_AGAIN at `until`. */
+/* Receives one message from the box, or KOFN_AGAIN at `until`. */
 static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
 {
     struct timespec at = at_time(p, until);

@@ -1,11 +1,16 @@
 /* act.c -- what the core has the body do: hand out blocks and work, mix,
- * check, decode, deliver. */
+ * check, decode, deliver.
+ *
+ * Takes actions of the core one after the other; results and buffers are the
+ * product's.  It may not decide: what an action does not say is not done. */
 #include "job.h"
 
 #include "base/clock.h"
 #include "base/report.h"
 #include "code/operation.h"
 #include "data/kernel.h"
+
+#include <assert.h>
 
 /* ---- the clock ----------------------------------------------------------- */
 
@@ -70,7 +75,8 @@ static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
     return st;
 }
 
-/* Those of an operand follow those of the operands before it. */
+/* Encodes the blocks of all operands for the seats that are owed one; those of
+ * an operand follow those of the operands before it. */
 static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
 {
     kf_block **more = kf_new(j->owing, sizeof *more);
@@ -131,13 +137,15 @@ static size_t row_in_plan(const product *p, size_t row, size_t group)
     return row * p->use->layout.groups + group;
 }
 
-/* There is one when work is given out. */
+/* The core's number of the oldest product that is running; there is one
+ * whenever work is given out. */
 static uint32_t oldest_running(const kofn_job *j)
 {
     size_t i = 0;
 
     while (!kf_job_is_running(j->open[i]))
         i++;
+    assert(i < j->opens);
     return j->open[i]->core;
 }
 
@@ -172,6 +180,7 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
                 .hi = s->hi};
     kofn_status st;
 
+    assert(s->lo < s->hi && s->fate == KF_FATE_OUT);
     s->sent = kf_job_now(j);
     m.in = kf_messages_take(&p->messages, row_in_plan(p, s->row, s->group));
     st = count_input(p, s->worker, m.in);
@@ -246,6 +255,7 @@ static kf_source *sources(const product *p, const kofn_action *a)
     for (size_t i = 0; source && i < a->count; i++) {
         const slot *s = kf_job_slot(p, a->tasks[i]);
 
+        assert(s && s->result);
         source[i] = (kf_source){&s->result->m, s->lo, s->hi};
     }
     return source;
@@ -276,8 +286,8 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                            &p->back, &p->out);
 }
 
-/* What is no number spoils this product, not the next: say it when it is over,
- * and whose answers it is from. */
+/* Notes that a result is no number, and whose answers it is from: this spoils
+ * the product itself, not the next, and is said when the product is over. */
 static void note_odd(product *p, const kofn_action *a, const kf_source *source)
 {
     if (p->odd)
@@ -361,6 +371,8 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 
 /* ---- the end of a product ------------------------------------------------ */
 
+/* Copies what the report points to, since the core's tables go on changing; of
+ * a sum the weights of its parts as well. */
 static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
                                const kf_core_view *v)
 {
@@ -459,8 +471,8 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
     keep_buffers(j, p);
 }
 
-/* It was not coded, and somebody was missing, or answered what is no number: that
- * is for the code.  It begins again. */
+/* Begins an uncoded product again, coded: a worker was missing, or answered
+ * what is no number. */
 static void begin_again(kofn_job *j, product *p)
 {
     keep_buffers(j, p);
@@ -472,8 +484,8 @@ static void begin_again(kofn_job *j, product *p)
     p->again = true;
 }
 
-/* Who says what is tolerated is handed nothing that may be less exact: with results
- * that were compared, lies below the floor are counted. */
+/* Refuses an answer that may be less exact than the caller tolerates; where
+ * results were compared, lies below the floor are counted. */
 static void refuse_inexact(const kofn_job *j, product *p)
 {
     const kofn_report *r = &p->rep;

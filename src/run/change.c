@@ -1,7 +1,10 @@
 /* change.c -- operands that change where their blocks lie: kofn_update.
  *
  * What a worker adds to its block is the product of two mixtures, of U and of V
- * (src/data/side.c), which it is told. */
+ * (src/data/side.c), which it is told.
+ *
+ * U, V and their mixtures are borrowed or of the call.  An update that cannot
+ * be sent to all breaks the job, for blocks would be of different matrices. */
 #include "job.h"
 
 #include "code/operation.h"
@@ -63,6 +66,8 @@ static kofn_status tell_all(telling *t)
     return KOFN_OK;
 }
 
+/* Mixes U and V for the blocks and has all workers told.  If some were told
+ * and others not, blocks are of different matrices and the job is broken. */
 static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_change *change, const kofn_matrix *U,
                         const kofn_matrix *V)

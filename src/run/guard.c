@@ -1,6 +1,9 @@
 /* guard.c -- the body's part in finding wrong results: scales of the operands
  * to measure them by, checks as the core asks for them, and their verdicts on
- * the way back to it. */
+ * the way back to it.
+ *
+ * Owns the verdicts that the core has not had yet, and the norms of operands.
+ * The weights of a check are secret and drawn for it alone. */
 #include "run.h"
 
 #include "code/operation.h"
@@ -160,8 +163,8 @@ static kofn_status measure_margins(kf_held *h, const kf_measure *of,
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* What is left is measured anew without those who were located: one that is large
- * enough hides what others are wrong by. */
+/* Measures what is left anew, without the workers that were located: a wrong
+ * result that is large enough hides what others are wrong by. */
 static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
                                   kf_found *found)
 {
@@ -205,7 +208,8 @@ static double as_error(const kofn_plan *use, double floor)
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
-/* What decoding rounds, and lies below the floor, come to no more than is tolerated. */
+/* True if the rounding of decoding and lies below the floor together come to no
+ * more than is tolerated. */
 static bool tolerable(const kf_guard *g, const kf_check *c, double floor)
 {
     bool wide = c->plan->layout.problem.dtype == KOFN_F64;
@@ -264,8 +268,8 @@ static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
                                 .doubted = found->doubted});
 }
 
-/* One after the other in A' A x; 0 where they are those of the operands, and 1 where
- * what is rounded is an answer. */
+/* The terms that are added one after the other in A' A x; 0 where they are
+ * those of the operands, and 1 where what is rounded is an answer. */
 static size_t terms_of(const kofn_plan *use)
 {
     size_t rows, cols;

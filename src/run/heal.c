@@ -8,8 +8,13 @@
  * have not come are written over when they do.
  *
  * Before every product that the caller begins one window is read; as many as there
- * are where nobody can begin without. */
+ * are where nobody can begin without.
+ *
+ * Owns the list of workers to be healed and the window that is being read.  It
+ * begins one window at a time and never waits in between. */
 #include "job.h"
+
+#include <assert.h>
 
 kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat)
 {
@@ -95,7 +100,7 @@ static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
     return st;
 }
 
-/* What was read, as the seats have it. */
+/* Encodes the window that was read for the seats being healed. */
 static kofn_status encode_window(kofn_job *j, kf_block **blocks)
 {
     const kf_heal *h = &j->heal;
@@ -122,11 +127,12 @@ static kofn_status pass_on(kofn_job *j)
     return st;
 }
 
-/* They have all that there is. */
+/* Tells the workers of the batch that they have all pieces. */
 static kofn_status end_batch(kofn_job *j)
 {
     kf_heal *h = &j->heal;
 
+    assert(h->among <= h->count);
     for (size_t i = 0; i < h->among; i++) {
         kf_msg m = {
             .type = KF_MSG_PIECE, .worker = h->worker[i], .round = j->begun};
@@ -214,8 +220,9 @@ static bool is_awaited(const kofn_job *j)
     return false;
 }
 
-/* One before each product; all of them where products wait for it, but for whom
- * is on the way with a block that was made here. */
+/* True if it is time to read a window: one before each product, or all of them
+ * where products wait for it, except for workers on the way with a block that
+ * was made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
     if (j->heal.count == 0)

@@ -1,4 +1,7 @@
-/* job.c -- a job's life: opened, given its operands, looked at, closed. */
+/* job.c -- a job's life: opened, given its operands, looked at, closed.
+ *
+ * Owns the job and all in it, from kofn_open_all to kofn_close; the port
+ * becomes the job's, operands are borrowed.  Called from one thread. */
 #include "job.h"
 
 #include "code/operation.h"
@@ -59,7 +62,8 @@ static double late(const kofn_job *j)
     return j->plan->layout.everybody ? 0 : LATE;
 }
 
-/* Who is left alone may be asked for all answers of all open products. */
+/* Refuses a port too small for lists: a worker that is left alone may be asked
+ * for all answers of all open products. */
 static kofn_status check_lists(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
@@ -93,6 +97,8 @@ static kofn_status check_audit(const kofn_job *j)
     return KOFN_OK;
 }
 
+/* Makes the parts of the job with the options checked: the guard, the core,
+ * the journal and the observers. */
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                               size_t operands)
 {

@@ -1,6 +1,9 @@
 /* job.h -- what the body of the coordinator has in hand, shared by job.c (its
  * life), open.c and put.c (its products), change.c and heal.c (operands that
- * change), loop.c (passes of its loop) and act.c (what the core has it do). */
+ * change), loop.c (passes of its loop) and act.c (what the core has it do).
+ *
+ * The job owns everything here but operands, outputs and plans, which are
+ * borrowed.  All is used on the thread of the job's owner. */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -21,7 +24,7 @@ typedef struct slot {
     bool awaited; /* a submessage that was sent for and has not come */
 } slot;
 
-/* What a report points to. */
+/* The tables that a report points to. */
 typedef struct tables {
     size_t *rows, row_cap;
     kofn_worker_state *states;
@@ -108,7 +111,7 @@ typedef struct kf_heal {
     uint32_t last; /* product before which there was a window             */
 } kf_heal;
 
-/* What is known against a worker. */
+/* The evidence that is known against a worker. */
 typedef struct kf_trial {
     bool accused; /* it was located, and is asked again            */
     bool wrong;   /* what came of its block is ...                 */
@@ -226,7 +229,7 @@ struct kofn_job {
     size_t observers;
 };
 
-/* What a product uses of which operand, as kofn_event has it. */
+/* The number of the operand's use that a product makes, as kofn_event has it. */
 static inline uint32_t kf_job_use_number(const product *p)
 {
     return KOFN_USES * p->operand + (uint32_t)p->as;
@@ -255,8 +258,8 @@ void kf_job_free_products(kofn_job *j);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 
-/* One that has begun and is not taken, by its number in the core, or NULL.  Most
- * often there is one. */
+/* The product that has begun and is not taken, by its number in the core, or
+ * NULL.  Most often there is one. */
 static inline product *kf_job_find(const kofn_job *j, uint32_t number)
 {
     return j->opens && j->open[0]->core == number ? j->open[0]
@@ -274,7 +277,7 @@ KF_WRAPS static inline slot *kf_job_slot(const product *p, uint32_t task)
                : kf_job_search_slot(p, task);
 }
 
-/* One that was taken, for its memory, or a new one; still not open. */
+/* A product that was taken, for its memory, or a new one; still not open. */
 product *kf_job_last_idle(kofn_job *j);
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
@@ -282,11 +285,12 @@ kofn_status kf_job_check_placed(const kofn_job *j);
 kofn_status kf_job_check_whole(const kofn_job *j);
 /* Everybody who is to come before the first round has come. */
 kofn_status kf_job_await_start(kofn_job *j);
-/* So many are live that any such set answers every operand's products. */
+/* True if so many workers are live that any such set answers every operand's
+ * products. */
 bool kf_job_has_enough(const kofn_job *j);
 /* Begin to read a window, of which `shape` is the plan. */
 kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape);
-/* It is over and has no report of its own. */
+/* The read of the window is over and has no report of its own. */
 void kf_job_close_read(kofn_job *j, kf_window *w);
 /* Is the job itself reading? */
 static inline bool kf_job_reads(const kofn_job *j)
@@ -309,7 +313,7 @@ void kf_job_code_it(const kofn_job *j, product *p);
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out);
 void kf_job_opened(kofn_job *j, product *p);
-/* What was put last begins at once where nothing is in its way. */
+/* Begin the product that was put last, where nothing is in its way. */
 kofn_status kf_job_begin_now(kofn_job *j);
 
 /* pair.c: products of streams. */
@@ -341,10 +345,11 @@ void kf_pair_release(product *p);
 /* act.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);
-/* It is over, with what is known of it. */
+/* End the product, with what is known of it. */
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
-/* What is of no product, since `began`, and who is there. */
+/* Report the events of no product, since `began`, and the workers that are
+ * there. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
 /* The actions of the core's step in j->todo, with inputs made for all who are
  * given work in it. */
@@ -358,13 +363,13 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s);
 /* pace.c */
 /* A task is given out; *hold: its turn comes later, and it is sent then. */
 kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold);
-/* It has been answered, in whatever way. */
+/* The task has been answered, in whatever way. */
 void kf_pace_came(kofn_job *j, slot *s, kofn_time took);
-/* It is not waited for. */
+/* The task is not waited for. */
 void kf_pace_over(kofn_job *j, slot *s);
 /* By when some may be sent for; KOFN_NEVER: by nothing but an answer. */
 kofn_time kf_pace_alarm(const kofn_job *j);
-/* It is cancelled; true: it was never sent. */
+/* The task is cancelled; true: it was never sent. */
 bool kf_pace_cancel(kofn_job *j, slot *s);
 /* Send those whose turn it is. */
 kofn_status kf_pace_go_on(kofn_job *j);
@@ -377,25 +382,25 @@ size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
 /* How far it reaches. */
 void kf_window_next(const kofn_job *j, kf_window *w);
 kofn_status kf_window_read(kofn_job *j, kf_window *w);
-/* What was read, as an operand by itself, to be freed in any case. */
+/* The strips that were read, as an operand by itself, to be freed in any case. */
 kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
                                const kofn_plan *shape, kf_resident *out);
 
 /* scrub.c */
-/* Whoever was located by the check that was made last is asked again. */
+/* Have the workers that the last check located asked again. */
 kofn_status kf_scrub_receive(kofn_job *j, const product *p,
                              const kofn_action *a);
-/* It has stored a block. */
+/* The worker has stored a block. */
 void kf_scrub_stored(kofn_job *j, uint32_t worker);
-/* One thing to do; *busy: something is being read, and nothing else is to begin. */
+/* Do one thing; *busy: something is being read, and nothing else is to begin. */
 kofn_status kf_scrub_go_on(kofn_job *j, bool *busy);
 void kf_scrub_free(kofn_job *j);
 
 /* heal.c */
-/* This worker has been sent empty blocks of operands that have changed. */
+/* The worker has been sent empty blocks of operands that have changed. */
 kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat);
-/* One thing to do for them, if there is: *busy: wait until what is read has
- * come, and nothing else is to begin before. */
+/* Do one thing for the workers to be healed, if there is any; *busy: wait until
+ * what is read has come, and nothing else is to begin before. */
 kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy);
 /* Until nothing is being read. */
 kofn_status kf_heal_rest(kofn_job *j);
@@ -416,7 +421,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
 kofn_status kf_job_poll(kofn_job *j);
 /* Is something to happen before this product begins? */
 bool kf_job_is_due(const kofn_job *j, const product *p);
-/* What is due once this share of it has come. */
+/* Have happen what is due once this share of the product has come. */
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
 /* ... of the newest that has begun. */
 kofn_status kf_job_stage_now(kofn_job *j);

@@ -3,6 +3,9 @@
  *
  * Actions are not written but their digest is: a replay that gives other
  * actions is found at the event where it first does.
+ *
+ * Owns the file until kf_journal_close.  It writes what happened, decides
+ * nothing, and a failure to write fails the step.
  */
 #include "run.h"
 

@@ -4,6 +4,9 @@
  * (core/late.c): after the lease and many times what half of the others took,
  * and after many leases while there is no such half.  What it waits for us and
  * what a block of that size may take do not count; the port knows both.
+ *
+ * Times are the job's.  It looks at real time, for a block is made by real
+ * work, and gives up workers only by an event to the core.
  */
 #include "job.h"
 
@@ -57,7 +60,8 @@ static kofn_status give_up(kofn_job *j, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
-/* Whoever is in time now is looked at when it would not be any more. */
+/* Looks at workers that are storing: one that is in time now is looked at again
+ * when it would not be any more. */
 static kofn_status look(kofn_job *j, kofn_time now)
 {
     j->look_at = KOFN_NEVER;

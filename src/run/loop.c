@@ -1,6 +1,9 @@
 /* loop.c -- one loop over any port: a message becomes an event, the event a
  * step of the core, the step actions.  Small numbers are decided in the core;
- * matrices are handled here and only here. */
+ * matrices are handled here and only here.
+ *
+ * Owns a message from the port until it is handed on or dropped.  It is the
+ * only place that waits for a port. */
 #include "job.h"
 
 /* ---- one pass of the loop ------------------------------------------------ */
@@ -68,6 +71,9 @@ static void file_result(kofn_job *j, kf_msg *m)
     }
 }
 
+/* Turns a message of the port into the event of the core that it stands for,
+ * after what it carries was filed.  Only hellos of workers that will get a
+ * seat are counted towards those waited for at the start. */
 static kofn_status handle(kofn_job *j, kf_msg *m)
 {
     kofn_event ev = {.worker = m->worker,
@@ -120,7 +126,8 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
-    /* Who has no seat because others have its principal's is not waited for. */
+    /* A worker without a seat because others have its principal's is not waited
+     * for. */
     if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
         return KOFN_OK;
     j->greeted++;
@@ -141,7 +148,8 @@ static void waited(kofn_job *j, kofn_time t)
         last->waiting += t;
 }
 
-/* What is here already may say that nothing more is to be sent for. */
+/* Receives a message; one that is here already may say that nothing more is to
+ * be sent for. */
 static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
                            kf_msg *m)
 {
@@ -192,6 +200,8 @@ kofn_status kf_job_poll(kofn_job *j)
 
 /* ---- events files -------------------------------------------------------- */
 
+/* Has one line of the events file happen at the port.  A leaving or a joining
+ * is told to the core at once, since nobody says goodbye or hello. */
 static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
 {
     kofn_port *p = j->port;

@@ -3,6 +3,9 @@
  *
  * The file takes its name whole, at most once a second of real time and at the
  * end.  Figures that --json tells as well are the same ones here.
+ *
+ * Owns its copy of the figures and the path; a file that cannot be written is
+ * told at the end.  It may not change the job.
  */
 #include "job.h"
 

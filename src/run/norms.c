@@ -3,7 +3,10 @@
  *
  * Results are measured by the norms of the rows and columns they are products of
  * (check.h), which are bounded as it changes (src/data/norms.c), and are the norms
- * again when it has been read. */
+ * again when it has been read.
+ *
+ * Norms are of the held operand and are changed in place.  They may only be
+ * bounds from above. */
 #include "run.h"
 
 #include "data/check.h"

@@ -1,10 +1,14 @@
-/* observe.c -- what became of tasks, and telling those who watch. */
+/* observe.c -- what became of tasks, and telling those who watch.
+ *
+ * The fates of tasks are in their slots.  Observers are called in turn and may
+ * not change anything. */
 #include "job.h"
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* Its worker was done with the task before it, as far as is known here: a worker
- * has several in hand, of several products, and does one after the other. */
+/* The time since when the worker was at this task, as far as is known here: a
+ * worker has several in hand, of several products, and does one after the
+ * other. */
 static kofn_time since(const kofn_job *j, const slot *s)
 {
     return s->worker < j->enders && j->ended[s->worker] > s->sent

@@ -3,13 +3,15 @@
  *
  * They see and do not touch: what fails in them is told by kofn_finish and
  * harms no round.  Without any of them a job does nothing for it but remember
- * when tasks were sent and came. */
+ * when tasks were sent and came.
+ *
+ * What a moment points to is the job's and holds during the call. */
 #ifndef KF_OBSERVE_H
 #define KF_OBSERVE_H
 
 #include "core/core.h"
 
-/* What became of a task. */
+/* The fate of a task. */
 typedef enum kf_fate {
     KF_FATE_OUT,       /* nothing yet                                      */
     KF_FATE_CAME,      /* its result did ...                               */
@@ -66,7 +68,7 @@ kofn_status kf_record_new(kf_observer **out, const kofn_job *j,
 
 /* ---- observe.c ----------------------------------------------------------- */
 
-/* Those that the options ask for. */
+/* Opens the observers that the options ask for. */
 kofn_status kf_observe(kofn_job *j);
 void kf_run_tell(const kofn_job *j, const kf_moment *m);
 void kf_run_tell_worker(const kofn_job *j, kf_moment_type type,

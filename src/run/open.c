@@ -1,4 +1,7 @@
-/* open.c -- a product is checked and opened: it has its input, and a plan. */
+/* open.c -- a product is checked and opened: it has its input, and a plan.
+ *
+ * A product is the job's, taken from those that are idle or made.  Everything
+ * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
 #include "code/operation.h"
@@ -68,6 +71,8 @@ static kofn_status check_state(const kofn_job *j, const kofn_plan *use,
                                "call kofn_plan_serve_left before kofn_open");
 }
 
+/* Refuses an input or output whose shape or type is not that of the plan's
+ * use; *most becomes the largest magnitude of the input. */
 static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
                                  const kofn_matrix *out, double *most)
 {

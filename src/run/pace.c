@@ -22,9 +22,13 @@
  *
  * Tasks of a product wait behind those of older ones: a worker keeps the values
  * of one product, and would have to compute them again.
+ *
+ * Owns who waits for its turn.  It holds tasks back, but neither drops nor
+ * makes any: the core's count of tasks stays true.
  */
 #include "job.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define PAUSE 4 /* without an answer: this part of an answer's way */
@@ -41,8 +45,8 @@ static kofn_status know(kf_pace *x, uint32_t worker)
     return KOFN_OK;
 }
 
-/* So many submessages of each who is live are enough at the earliest: who is
- * gone has not to be waited for. */
+/* The number of submessages of each live worker that are enough at the
+ * earliest: a worker that is gone has not to be waited for. */
 static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 {
     size_t live = kf_core_live(j->core);
@@ -86,6 +90,7 @@ kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
         goes(j, p, g, s);
         return KOFN_OK;
     }
+    assert(g->first <= g->end);
     TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
     g->turn[g->end++] = (kf_turn){p->core, s->task};
     j->paced.held++;
@@ -101,6 +106,7 @@ void kf_pace_over(kofn_job *j, slot *s)
     if (!s->awaited)
         return;
     g = &j->paced.gait[s->worker];
+    assert(g->awaited > 0);
     s->awaited = false;
     g->awaited--;
     j->paced.due |= j->paced.held > 0;
@@ -206,8 +212,8 @@ static kofn_time times(double n, kofn_time t)
     return all < (double)(KOFN_NEVER / 2) ? (kofn_time)all : KOFN_NEVER / 2;
 }
 
-/* What a submessage of this product takes a worker, and all that it was sent
- * for. */
+/* The time that a submessage of this product takes a worker, and that of all
+ * that it was sent for. */
 typedef struct strides {
     kofn_time pace, rest; /* KOFN_NEVER: it has sent nothing */
 } strides;

@@ -4,6 +4,9 @@
  * and forgotten when nobody is asked for them again.  What is over is decoded
  * when the coordinator has nothing else to do, while workers are at the next
  * round; in slices, so that what comes meanwhile is not kept waiting.
+ *
+ * Blocks and messages are the product's while workers may be asked for them.
+ * Decoding is done in slices, and messages are taken in between.
  */
 #include "job.h"
 
@@ -14,6 +17,8 @@
 
 /* ---- putting ------------------------------------------------------------- */
 
+/* Refuses operands of a stream's product that do not fit each other, the
+ * output or the plan's type. */
 static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
                               const kofn_matrix *Y, const kofn_matrix *out)
 {
@@ -175,8 +180,8 @@ kofn_status kf_pair_go_on(kofn_job *j)
     return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN});
 }
 
-/* Those that may be asked for again are kept, which no worker but their own
- * has. */
+/* Drops the blocks of rows that are not needed again; rows that may be asked
+ * for again are kept, which no worker but their own has. */
 static void forget_rows(const kofn_job *j, product *p)
 {
     for (size_t i = 0; i < p->slots; i++) {

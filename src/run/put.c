@@ -4,12 +4,17 @@
  * there has a block, and are with the workers together: the oldest first, and
  * the next where workers have nothing more to do for it.  A round is a product
  * that is put and then taken.
+ *
+ * Products are the job's; outputs are the caller's and borrowed until the
+ * product is taken.  A product that failed is told once, when it is taken.
  */
 #include "job.h"
 
 #include "base/clock.h"
 #include "base/report.h"
 #include "code/operation.h"
+
+#include <assert.h>
 
 /* ---- what there is ------------------------------------------------------- */
 
@@ -21,7 +26,8 @@ product *kf_job_search(const kofn_job *j, uint32_t number)
     return NULL;
 }
 
-/* One that is put and not taken, by the number that the caller has, or NULL. */
+/* The product that is put and not taken, by the number that the caller has, or
+ * NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)
 {
     for (size_t i = 0; number && i < j->opens; i++)
@@ -86,8 +92,8 @@ void kf_job_free_products(kofn_job *j)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* So many answers of the workers at the start that any such set is enough, where
- * they are compared with one more. */
+/* The number of answers of the workers at the start of which any such set is
+ * enough, where they are compared with one more. */
 static size_t enough(const kofn_plan *p, bool compared)
 {
     const kofn_layout *L = &p->layout;
@@ -111,9 +117,9 @@ bool kf_job_has_enough(const kofn_job *j)
     return all;
 }
 
-/* Who is given a block is waited for, if it is made here.  But where the others are enough, nobody
- * is for longer than the lease after any of them had its own: a joiner that
- * never stores would hold every round. */
+/* True while a worker that is given a block made here is waited for.  But where
+ * the others are enough, nobody is waited for longer than the lease after any
+ * of them had its own: a joiner that never stores would hold every round. */
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), most = kf_job_lease(j), left;
@@ -152,7 +158,8 @@ static product *next_to_begin(const kofn_job *j)
     return i < j->opens ? j->open[i] : NULL;
 }
 
-/* Who was located is not believed in between. */
+/* Has the product coded where a worker was located, since the answer of such a
+ * worker alone is not believed. */
 static void distrust(const kofn_job *j, product *p)
 {
     if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
@@ -186,9 +193,9 @@ static kofn_status begin(kofn_job *j, product *p)
     return kf_job_step(j, &ev);
 }
 
-/* One step towards the beginning: everybody who is to come at the start says
- * hello and gets a block, what is to happen before the product happens, and
- * those who come by that are served as well. */
+/* Takes one step towards the beginning: every worker that is to come at the
+ * start says hello and gets a block, what is to happen before the product
+ * happens, and workers that come by that are served as well. */
 static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 {
     if (wait_for_blocks(j, &atmost) || j->greeted < j->port->workers)
@@ -219,7 +226,7 @@ kofn_status kofn_put(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
     return kf_job_begin_now(j);
 }
 
-/* What a left product is to this operand. */
+/* The use of this operand that a left product is. */
 static kofn_use left_of(const kofn_job *j, uint32_t operand)
 {
     return j->held[operand].plan->op->left ? KOFN_USE_OWN : KOFN_USE_LEFT;
@@ -272,7 +279,8 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
                    p.here, p.expected, (double)(now - j->asked) * 1e-9);
 }
 
-/* What is waited for: that product, or NULL for any. */
+/* The product that is over among those waited for: that product, or any if it
+ * is NULL. */
 static product *awaited(const kofn_job *j, product *p)
 {
     for (size_t i = 0; !p && i < j->opens; i++)
@@ -335,8 +343,8 @@ static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
     return KOFN_OK;
 }
 
-/* It is over, and its memory is for others.  What its report points to is kept
- * until the next one is taken. */
+/* Closes a product that is over; its memory is for others.  The tables that its
+ * report points to are kept until the next product is taken. */
 static void close_product(kofn_job *j, product *p)
 {
     tables mine = j->tables;
@@ -344,6 +352,7 @@ static void close_product(kofn_job *j, product *p)
 
     while (j->open[i] != p)
         i++;
+    assert(i < j->opens);
     memmove(&j->open[i], &j->open[i + 1], (--j->opens - i) * sizeof *j->open);
     j->idle[j->idles++] = p;
     j->tables = p->tables;
@@ -574,11 +583,12 @@ kofn_status kf_job_await_start(kofn_job *j)
 
 /* ---- reading for the job itself ------------------------------------------ */
 
-/* It begins before all that has not. */
+/* Opens the product before all that have not begun. */
 static void open_before(kofn_job *j, product *p)
 {
     size_t i = j->opens++;
 
+    assert(j->idles > 0);
     j->idles--;
     for (; i > 0 && !j->open[i - 1]->begun; i--)
         j->open[i] = j->open[i - 1];
@@ -617,7 +627,7 @@ kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape)
     return begin(j, p);
 }
 
-/* What it cost is told of what is taken next. */
+/* Closes a read; its cost is told with the product that is taken next. */
 void kf_job_close_read(kofn_job *j, kf_window *w)
 {
     product *p = w->reading;

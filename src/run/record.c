@@ -6,6 +6,9 @@
  * Who had not by the end of the round never answers: infinity.  Who was asked
  * for nothing is as usual, and so are all where nobody came to an end.  It is
  * kept until the end, eight bytes a worker and a round.
+ *
+ * Owns the table until the job is closed, when it is written.  It may not
+ * change the job.
  */
 #include "job.h"
 
@@ -53,7 +56,8 @@ static kofn_status note_task(record *x, const kf_moment *m)
     return KOFN_OK;
 }
 
-/* What who was first to have done all of its own took; 0: nobody did. */
+/* The time of the worker that was first to have done all of its own; 0: none
+ * did. */
 static kofn_time first_of(const record *x)
 {
     kofn_time first = 0;

@@ -1,4 +1,7 @@
-/* run.h -- floor 5: the body of the coordinator. */
+/* run.h -- floor 5: the body of the coordinator.
+ *
+ * Guards, journals and norms are the job's, each freed by the function beside
+ * the one that made it. */
 #ifndef KF_RUN_H
 #define KF_RUN_H
 
@@ -44,7 +47,7 @@ typedef struct kf_guard {
     uint32_t *spent; /* of the verdict told last */
 } kf_guard;
 
-/* What a product is measured by: its input. */
+/* The measure of a product: its input. */
 typedef struct kf_measure {
     kf_messages *messages;
     double *input; /* scales */
@@ -70,13 +73,15 @@ void kf_guard_free(kf_guard *g);
 void kf_guard_forget(kf_held *h); /* its norms */
 /* All of them are known. */
 kofn_status kf_guard_know(kf_held *h);
-/* It changes (norms.c): norms are no larger afterwards than what is kept for them. */
+/* The operand changes (norms.c): norms are no larger afterwards than what is
+ * kept for them. */
 kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V);
-/* This is what it is. */
+/* The operand is this matrix now. */
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
-/* These are strips from `at` on of it, or of its velocity; *cols has what columns
- * have come to in those before, of all is known when all have been seen. */
+/* The strips given are those from `at` on of the operand, or of its velocity; *cols has
+ * what columns have come to in those before, and the norms of columns are known
+ * when all strips have been seen. */
 kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
                                 const kf_resident *strips, size_t at,
                                 double **cols);

@@ -7,7 +7,10 @@
  * things apart: who has a right block and answered wrongly once, and who has a
  * wrong one and would go on.  The latter is handed another, as a joiner is.  Either
  * counts against it, and who is wrong more often than chance makes the others gets
- * no more work (src/base/blame.h). */
+ * no more work (src/base/blame.h).
+ *
+ * Owns what is known against each worker and the window that is read.  It may
+ * not exclude anybody: it tells the core what it found. */
 #include "job.h"
 
 void kf_scrub_free(kofn_job *j)
@@ -142,7 +145,7 @@ static void end(kofn_job *j, kofn_status st, const char *why)
     snprintf(s->why, sizeof s->why, "%s", why);
 }
 
-/* What was read is what the operand is. */
+/* Renews the norms of the operand by the strips that were read. */
 static kofn_status renew(kofn_job *j)
 {
     kf_window *w = &j->scrub.window;
@@ -158,8 +161,8 @@ static kofn_status renew(kofn_job *j)
     return st;
 }
 
-/* Those of which somebody's came wrong are read once more: was it the block, or
- * reading it? */
+/* Has operands of which a block came out wrong read once more, to tell whether
+ * the block or the reading of it was wrong. */
 static bool read_again(kofn_job *j)
 {
     kf_scrub *s = &j->scrub;
@@ -230,7 +233,7 @@ static kofn_status begin_window(kofn_job *j)
     return kf_window_read(j, w);
 }
 
-/* There are too few to compare: not now. */
+/* Gives up comparing for now: there are too few workers to compare. */
 static kofn_status give_up(kofn_job *j)
 {
     kf_window *w = &j->scrub.window;

@@ -13,6 +13,9 @@
  *
  * Slices are written as rounds end and nothing of them is kept, so that a long
  * run needs memory only for its workers.  The file has its name at the end.
+ *
+ * Owns the file and the lines that are not written yet.  It may not change the
+ * job, and a failure is told by kofn_finish.
  */
 #include "job.h"
 
@@ -42,7 +45,7 @@ typedef struct trace {
     char why[256];
 } trace;
 
-/* What a task is called and coloured by its fate.  Perfetto gives each name a
+/* The name and colour of a task by its fate.  Perfetto gives each name a
  * colour, Chrome takes that of cname. */
 static const struct {
     const char *name, *colour;
@@ -281,7 +284,7 @@ static kofn_status put(trace *x, const kofn_job *j, const kf_moment *m)
 
 /* ---- an observer --------------------------------------------------------- */
 
-/* What cannot be written is not tried again: half a drawing is none. */
+/* Keeps a failure: after it no more is written, since half a drawing is none. */
 static void keep_failure(trace *x, kofn_status st)
 {
     if (!st || x->failed)

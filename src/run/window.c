@@ -1,6 +1,9 @@
 /* window.c -- operands that have changed are read back some strips at a time, for
  * those who want blocks of them (heal.c) or compare them (scrub.c): whole, they are
- * nowhere. */
+ * nowhere.
+ *
+ * A window borrows the operand's plan and owns the strips while they are read.
+ * No more than one window is in memory. */
 #include "job.h"
 
 #include "code/operation.h"

@@ -12,6 +12,9 @@
  * time of the slowest; intervals of these lengths are laid around the circle
  * of strips one after the other, and since none is longer than the circle and
  * they go round it exactly k times, each strip has k different workers.
+ *
+ * Owns nothing: shares go into the caller's deals.  It is asked anew whenever
+ * the live set changes, and remembers nothing.
  */
 #include <kofn/scheme.h>
 
@@ -79,6 +82,9 @@ static kofn_status deal_equally(size_t k, size_t n, size_t span,
     return st;
 }
 
+/* Deals shares in proportion to speeds, whole strips of them, laid round the
+ * circle one after the other.  No share exceeds the block, so each strip has k
+ * different workers. */
 static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
                                  size_t span, kofn_deals *out)
 {

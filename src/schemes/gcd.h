@@ -1,4 +1,6 @@
-/* gcd.h -- the greatest common divisor. */
+/* gcd.h -- the greatest common divisor.
+ *
+ * A pure function. */
 #ifndef KF_GCD_H
 #define KF_GCD_H
 

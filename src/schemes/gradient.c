@@ -9,6 +9,9 @@
  *
  * The constructions of the papers are there; the default is one that stays
  * accurate (gradient_dual.c, docs/gradients.md).
+ *
+ * Its state is the layout's, freed with it.  It knows nothing of who is slow:
+ * any seats may be missing.
  */
 #include "gradient.h"
 
@@ -226,7 +229,7 @@ static kofn_status gc_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* Which d parts a seat of fractional repetition adds up. */
+/* The group of d parts that a seat of fractional repetition adds up. */
 static size_t group_of(const kofn_layout *L, size_t seat)
 {
     return seat % (L->seats / (size_t)kofn_arg(L, "d"));

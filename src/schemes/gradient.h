@@ -6,6 +6,9 @@
  * each: complex numbers or quaternions made of neighbouring segments, which
  * cost no traffic.  All matrices below are real; an entry stands for a field x
  * field block.
+ *
+ * A kf_gradient is the state of a layout and owns its duals; all are constant
+ * once the layout is made, so that any thread may ask for rows.
  */
 #ifndef KF_GRADIENT_H
 #define KF_GRADIENT_H
@@ -16,7 +19,7 @@
 
 #include "base/mix.h"
 
-/* One code by its dual: a matrix M with a row for each seat and d columns such
+/* A code by its dual: a matrix M with a row for each seat and d columns such
  * that for every part j and submessage t
  *
  *     sum over the seats i that hold j of  M_i' E_(t,i),j = P_t,
@@ -56,9 +59,9 @@ void kf_dual_row(const kf_dual *u, size_t i, size_t t, size_t first,
 /* KOFN_TOOFEW when these answers are too few equations, which is quick to say. */
 kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base);
-/* What the answers seat submessages + submessage, ascending from `base` on,
- * make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when it is not
- * all. */
+/* Solves for what the answers seat submessages + submessage, ascending from
+ * `base` on, make of the units; rows of D are `wide` apart.  KOFN_TOOFEW when
+ * it is not all. */
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide);
 /* Householder's step: rows c.. of T (w x wide) are reflected so that column c is

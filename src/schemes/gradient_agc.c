@@ -18,6 +18,9 @@
  *                  cancel r stragglers.  Who has the submessages of rounds
  *                  0..r-1 of all but r workers lacks one segment of each; these
  *                  are what round r consists of.
+ *
+ * Its state is the layout's, freed with it.  Which submessages come is not
+ * known when rows are made.
  */
 #include "gcd.h"
 #include "gradient.h"

@@ -13,6 +13,9 @@
  *
  * The combinations are made orthonormal over the answers, so that all these
  * equations carry the same rounding, and v is their least-squares solution.
+ *
+ * A dual owns its matrices, freed by kf_dual_free; scratch is of the call.  It
+ * solves no system larger than d or the missing seats.
  */
 #include "gradient.h"
 
@@ -377,7 +380,7 @@ static void orthonormalise(pool *p, size_t first, double *row)
         row[c] /= sqrt(norm);
 }
 
-/* What a Householder elimination works on: the columns of M as rows, over the
+/* A tableau for a Householder elimination: the columns of M as rows, over the
  * seats that are missing in submessages [from, to), those that are not, and
  * units. */
 typedef struct tableau {
@@ -437,7 +440,7 @@ static void keep_row(const tableau *b, const kf_dual *u, const heard *h,
     p->submessage[p->rows++] = b->from;
 }
 
-/* What submessages [from, to) say. */
+/* Adds the equations that submessages [from, to) give. */
 static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
                                  size_t to, pool *p)
 {

@@ -12,6 +12,9 @@
  * Quaternions: orthonormal columns at random, the best of several draws.  A
  * set of rows that is nearly singular is much rarer than with real or complex
  * numbers (docs/numerics.md).
+ *
+ * Writes into the dual's arrays and owns nothing.  Cosines are
+ * kf_code_cossin's, so that every machine has the same.
  */
 #include "gcd.h"
 #include "gradient.h"

@@ -3,6 +3,8 @@
  * Groups of d seats that share d parts among themselves, the last group taking
  * what is left over (Cao, Yan, Tang, Han, "Adaptive gradient coding", 2021,
  * section VI): any d-1 of *each* may be missing.
+ *
+ * Its state, the codes of its groups, is the layout's and freed with it.
  */
 #include "gradient.h"
 

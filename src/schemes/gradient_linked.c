@@ -15,6 +15,8 @@
  *
  * One submessage with n - d + units columns is Ye and Abbe's random code
  * (2018).
+ *
+ * Scratch is of the call; M goes into the dual.
  */
 #include "gradient.h"
 

@@ -9,6 +9,9 @@
  *     random      the same, section IV, and Cao, Yan, Tang, Han, "Adaptive
  *                 gradient coding", 2021: E = V S, where S makes E vanish at
  *                 those seats.  The dual M of V (gradient.h) gives the same E.
+ *
+ * Scratch is of the call; these codes are for comparison and are as inaccurate
+ * as they were published.
  */
 #include "gradient.h"
 

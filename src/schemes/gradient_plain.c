@@ -13,6 +13,9 @@
  *
  * The last two give another number than the sum, which is why it is delivered
  * as KOFN_PARTIAL.
+ *
+ * Its state is the layout's.  An answer that is not the sum must be delivered
+ * as KOFN_PARTIAL.
  */
 #include "gradient.h"
 

@@ -13,6 +13,9 @@
  * coded row of blocks answers A B and says nothing in B A, where it would take
  * another input for each of the rows that it mixes; its input is zero there, and
  * so is what it answers.  Coded columns the other way round.
+ *
+ * Its codes are the layout's.  Answers that are zero by construction may not
+ * be counted as agreeing with others.
  */
 #include "systematic.h"
 
@@ -142,8 +145,8 @@ static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
     return KOFN_OK;
 }
 
-/* What spoils the answer are all copies of one more row of blocks than there are
- * coded ones. */
+/* Lays the grid out.  An answer is spoilt when all copies of one more row of
+ * blocks than there are coded ones are missing. */
 static kofn_status layout(kofn_layout *L)
 {
     bool left = L->problem.op == KOFN_LEFT;

@@ -3,6 +3,8 @@
  *
  * A is cut into k row blocks; a seat stores a combination of them.  Every
  * seat works on everything, and the first k answers to a strip decode it.
+ *
+ * Owns nothing: rows are those of code/basis.c.
  */
 #include <kofn/scheme.h>
 

@@ -24,6 +24,9 @@
  * plain blocks.  Their answers add up to A' A x without the others; and so do
  * those of any c or more seats that stand evenly round the circle, as the mean
  * over them is the mean over the circle.
+ *
+ * Keeps no state.  Rows depend on the seat alone, so that joiners get rows of
+ * their own.
  */
 #include "polynomial.h"
 

@@ -21,6 +21,9 @@
  *
  * Where nothing is summed the symbols are the products of parts themselves and
  * G is the outer product of the rows of both operands.
+ *
+ * Keeps no state.  Angles are integers until the last, or digits would be
+ * lost.
  */
 #include "gcd.h"
 #include "polynomial.h"

@@ -22,6 +22,9 @@
  * codes that mix A with quaternions and B with reals, whose bad sets are rare
  * (the Khatri-Rao product of two codes; Subramaniam, Heidarzadeh, Narayanan,
  * "Random Khatri-Rao-product codes", 2019, with reals).
+ *
+ * Keeps no state.  What is cut and how is settled here once, and no row may
+ * change it.
  */
 #include "polynomial.h"
 
@@ -95,7 +98,7 @@ static const kofn_param gpd_params[] = {
 
 /* ---- the shape ----------------------------------------------------------- */
 
-/* Which sides a scheme cuts, in the order in which they grow. */
+/* The sides that a scheme cuts, in the order in which they grow. */
 typedef struct kind {
     const char *name;
     bool cuts[3];

@@ -1,6 +1,9 @@
 /* polynomial.h -- the shape of a polynomial code: between polynomial.c, which
  * settles it, and points.c, which makes the rows of a seat from it; and the
- * rows of codes in which nothing is summed. */
+ * rows of codes in which nothing is summed.
+ *
+ * Shapes are values, and owned by nobody; nothing in a shape may depend on a
+ * seat. */
 #ifndef KF_POLYNOMIAL_H
 #define KF_POLYNOMIAL_H
 
@@ -43,7 +46,7 @@ static inline size_t kf_want(const kf_cut_shape *s, size_t f, size_t k)
     return s->left ? k + s->p * f : f + s->kept * k;
 }
 
-/* Its exponent. */
+/* The exponent of that product. */
 static inline size_t kf_wanted(const kf_cut_shape *s, size_t f, size_t k)
 {
     return s->ek * f + s->es * (s->sum - 1) + s->ew * k;

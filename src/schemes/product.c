@@ -11,6 +11,9 @@
  *
  * A's side is the default code of "any k of n", quaternions; B's has to be
  * real, since coefficients on both sides of a product commute with nothing.
+ *
+ * Its state, the code of B's side, is the layout's.  Which answers decode is
+ * found by shared code, not here.
  */
 #include "polynomial.h"
 #include "systematic.h"

@@ -2,6 +2,8 @@
  * answer of each.
  *
  * As a code: k groups of threshold 1.
+ *
+ * Owns nothing: rows are unit vectors.
  */
 #include "gradient.h"
 

@@ -15,6 +15,8 @@
  * (bursty).  docs/math/sequential.md has the statements and their proofs.
  *
  * Rows are those of polynomial.c: any K of them decode, the first K are plain.
+ *
+ * Keeps no state and no history: the past is handed in by whoever asks.
  */
 #include "polynomial.h"
 
@@ -125,7 +127,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
     return s;
 }
 
-/* What a worker is sent for a row: a share of X and one of Y. */
+/* The numbers that a worker is sent for a row: a share of X and one of Y. */
 static double sent(const kofn_layout *L, size_t m, size_t p)
 {
     return (double)L->problem.m / (double)m + (double)L->problem.p / (double)p;
@@ -149,7 +151,8 @@ static bool factor(const kofn_layout *L, size_t k)
     return true;
 }
 
-/* So many rows that a product may take, in which rows differ. */
+/* Finishes the layout with the number of rows that a product may take, in which
+ * rows differ. */
 static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
 {
     kf_cut_shape s = shape_of(L, circle);
@@ -210,6 +213,8 @@ static void choose_cut(const kofn_layout *L)
     settle(L, "p", p);
 }
 
+/* Lays out dip: any lambda workers can give all K answers in the round in which a
+ * product is due, so a round has T + ceil(K / lambda) slots. */
 static kofn_status dip_layout(kofn_layout *L)
 {
     size_t P = kofn_arg_workers(L), lambda, due;

@@ -1,4 +1,6 @@
-/* systematic.c -- real codes of any k of n that keep what they code as it is. */
+/* systematic.c -- real codes of any k of n that keep what they code as it is.
+ *
+ * Owns nothing; rows go into the caller's memory. */
 #include "systematic.h"
 
 #include <math.h>
@@ -9,9 +11,10 @@ kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
     return kf_basis_prepare(KOFN_BASIS_HAAR, n, k, seed, state);
 }
 
-/* One parity: the sum.  Two: the parts stand at directions evenly spread over the
- * half circle that keep as far from both rows as from each other, which is the
- * best there is.  More: a random orthogonal slice. */
+/* Writes a parity row.  With one parity it is the sum.  With two the parts
+ * stand at directions evenly spread over the half circle that keep as far from
+ * both rows as from each other, which is the best there is.  With more it is of
+ * a random orthogonal slice. */
 kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
                                       const void *state, size_t i, double *row)
 {

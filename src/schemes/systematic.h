@@ -1,4 +1,6 @@
-/* systematic.h -- between schemes that code a side of a product with reals. */
+/* systematic.h -- between schemes that code a side of a product with reals.
+ *
+ * Rows go into the caller's memory, and nothing is kept. */
 #ifndef KF_SYSTEMATIC_H
 #define KF_SYSTEMATIC_H
 

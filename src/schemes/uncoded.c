@@ -1,5 +1,7 @@
 /* uncoded.c -- each row band, or part of a sum, once, one worker each; all
- * must answer. */
+ * must answer.
+ *
+ * Owns nothing: rows are unit vectors.  The scheme to copy for a new one. */
 #include <kofn/scheme.h>
 
 static const kofn_param params[] = {
@@ -14,7 +16,7 @@ static kofn_status sum_layout(kofn_layout *L)
     return KOFN_OK;
 }
 
-/* One code of all row bands: any worker may compute any of them. */
+/* Lays out one code of all row bands: any worker may compute any of them. */
 static kofn_status stream_layout(kofn_layout *L)
 {
     L->seats = L->max_seats = L->enough = kofn_arg_workers(L);

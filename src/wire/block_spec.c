@@ -3,6 +3,9 @@
  * A worker gets the block specification first.  One that can read the operand itself makes
  * its block from that, and only these coefficients have travelled; the others
  * ask for the block's numbers piece by piece.
+ *
+ * Bytes are the caller's, freed by kf_bytes_free.  Nothing that is read is
+ * believed: every size is checked before memory is asked for.
  */
 #include "wire.h"
 
@@ -73,7 +76,7 @@ static kofn_status write_dense(const kf_block *b, kf_bytes *out)
     return KOFN_OK;
 }
 
-/* Which of its lanes are not zero throughout. */
+/* Writes which lanes of the block are not zero throughout. */
 static kofn_status write_empty(const kf_block *b, kf_bytes *out)
 {
     for (size_t l = 0; l < b->lanes; l++)
@@ -362,6 +365,9 @@ static kofn_status read_empty(reader *r, kf_block_spec *out)
     return r->broken ? malformed(r) : make_lanes(r, b, full);
 }
 
+/* Reads the specification of a dense block.  Nothing is believed: each size is
+ * bounded and paid for from what the peer may spend before memory is asked
+ * for. */
 static kofn_status read_dense(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
@@ -488,6 +494,8 @@ static kofn_status make_rows(reader *r, kf_block_spec *out, kf_subset *s)
     return KOFN_OK;
 }
 
+/* Reads the specification of a share of a sum.  All products of sizes are
+ * formed with overflow checked, and coefficients must be finite. */
 static kofn_status read_sum(reader *r, kf_block_spec *out,
                             const kofn_serve_options *opt)
 {

@@ -1,4 +1,7 @@
-/* cook.c -- a block made of the operand itself, where its worker can read it. */
+/* cook.c -- a block made of the operand itself, where its worker can read it.
+ *
+ * The block that it makes is the caller's; the file is only read.  It is used
+ * only when its digest is that of the coordinator's operand. */
 #include "wire.h"
 
 static kofn_status other_numbers(void)

@@ -1,6 +1,8 @@
 /* digest.c -- checksums of the parts of an operand, by which a worker that
  * has it in a file of its own knows that its numbers are the coordinator's.
- * They do not depend on how rows lie in memory. */
+ * They do not depend on how rows lie in memory.
+ *
+ * Owns nothing.  Digests are the same on machines of either byte order. */
 #include "wire.h"
 
 #define XXH_INLINE_ALL

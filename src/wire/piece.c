@@ -4,6 +4,9 @@
  * rows are mixed when the worker asks for them, so that the coordinator's
  * memory does not grow with the number of workers, and plain rows are sent
  * from where they lie in A.
+ *
+ * A piece is a buffer of the caller's.  No more than one piece is in memory
+ * for each worker that asks.
  */
 #include "wire.h"
 

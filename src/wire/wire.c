@@ -1,4 +1,7 @@
-/* wire.c -- heads of packets, and their checksums. */
+/* wire.c -- heads of packets, and their checksums.
+ *
+ * Owns nothing; heads go into the caller's bytes.  A head that is not whole,
+ * or of another version, is refused here. */
 #include "wire.h"
 
 #include "data/kernel.h"

@@ -4,6 +4,9 @@
  * little-endian whatever the machine is.  Both head and body carry a
  * checksum: they are meant for faults, not for enemies, whom the transport
  * keeps out.
+ *
+ * Heads are values; bodies are the caller's.  Nothing that is read here may be
+ * used before it was checked.
  */
 #ifndef KF_WIRE_H
 #define KF_WIRE_H
@@ -94,9 +97,10 @@ typedef struct kf_bytes {
 } kf_bytes;
 void kf_bytes_free(kf_bytes *b);
 
-/* What a block is made of, for those who have the operand, and the shapes of
- * its sections, for those who do not.  `source` names the operand, or is
- * NULL.  Those of several operands follow one another, and have no names. */
+/* Writes what a block is made of, for workers that have the operand, and the
+ * shapes of its sections, for those that do not.  `source` names the operand,
+ * or is NULL.  Specifications of several operands follow one another, and have
+ * no names. */
 kofn_status kf_block_spec_write(const kf_block *b, const char *source,
                                 kf_bytes *out);
 
