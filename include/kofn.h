@@ -4,8 +4,8 @@
  * of which some are slow, lost or wrong.
  *
  * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports and their fault model, job, report; and, in kofn/learn.h,
- * what is made of rounds: iterations, regression.
+ * matrices, plan, ports, job, report; in kofn/faults.h, what goes wrong; and in
+ * kofn/learn.h, what is made of rounds: iterations, regression.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
@@ -181,101 +181,7 @@ KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
 KOFN_API void kofn_plan_free(kofn_plan *plan);
 
-/* ---- events and fault model: what goes wrong ----------------------------- */
-
-typedef enum kofn_fault_event_kind {
-    KOFN_FAULT_EVENT_LEAVE =
-        1,                    /* worker vanishes                              */
-    KOFN_FAULT_EVENT_JOIN,    /* a new worker, numbered after all before it   */
-    KOFN_FAULT_EVENT_SLOW,    /* worker takes `factor` times as long          */
-    KOFN_FAULT_EVENT_NORMAL,  /* worker is neither slow nor corrupt any more  */
-    KOFN_FAULT_EVENT_CORRUPT, /* worker's results are silently wrong          */
-    KOFN_FAULT_EVENT_FLIP     /* a bit of what the worker stores is another   */
-} kofn_fault_event_kind;
-
-typedef struct kofn_fault_event {
-    unsigned round;  /* 1 is the first */
-    double fraction; /* 0: before the round; else after this share of its
-                        strips has arrived */
-    kofn_fault_event_kind kind;
-    uint32_t worker; /* not for JOIN */
-    double factor;   /* SLOW */
-} kofn_fault_event;
-
-/* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
- * normal W | corrupt W | flip W` a line, # comments.  Checks workers and rounds against
- * `workers` at the start and `rounds` in all; kofn_step says what is counted.
- * *out is freed with kofn_events_free. */
-KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
-                                      const char *path, size_t workers,
-                                      size_t rounds);
-/* The same from text, which messages call "events". */
-KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
-                                       const char *text, size_t length,
-                                       size_t workers, size_t rounds);
-KOFN_API void kofn_events_free(kofn_fault_event *events);
-
-typedef enum kofn_clock {
-    KOFN_CLOCK_MODELLED, /* simulator: a task takes what the fault model says */
-    KOFN_CLOCK_MEASURED  /* simulator: a task takes the processor time it
-                            really took, as if each worker had a machine  */
-} kofn_clock;
-
-/* Zero is no fault at all, and every draw comes from a stream named
- * by (seed, purpose, worker, round): a seed repeats a run. */
-typedef struct kofn_faults {
-    double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
-    double straggle; /* chance that a worker straggles in a round           */
-    double burst;    /* ... which is drawn anew in one of so many rounds, and
-                        else is as in the round before; 0: in every round   */
-    double factor;   /* ... and then takes this many times as long; 0: 5    */
-    double delay;    /* ... or instead this many seconds longer             */
-    double leave;    /* departures per worker-second                        */
-    double join;     /* arrivals per second                                 */
-    double corrupt;  /* chance that a result is silently wrong              */
-    kofn_clock clock;
-    double work;      /* modelled clock: seconds per 1e9 multiply-adds; 0: 1 */
-    double latency;   /* simulator: seconds a message takes                  */
-    double bandwidth; /* simulator: bytes per second; a worker's answers go one
-                         after the other; 0: unlimited                       */
-    uint64_t seed;
-    /* Or a row a round, which begins again at its end, and in it how many times
-     * as long each worker takes: 0, 1: as usual, infinity: it never answers.
-     * Workers that have no column are as usual.  Borrowed; see
-     * kofn_pattern_new. */
-    const kofn_matrix *pattern;
-    bool whole; /* simulator: what a slow worker computed comes together, when
-                   it has nothing more of this round to do               */
-    /* Chances that, with an update of an operand (kofn_update), a bit of what a
-     * worker stores flips; that the worker misses it. */
-    double flip, miss;
-} kofn_faults;
-
-/* "key=value,..." with the field names above (clock=modelled|measured), onto
- * what *w holds. */
-KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
-
-/* Makes a pattern of slowness, rounds x workers factors for
- * kofn_faults.pattern: 1, or `factor` where a worker is slow in a round.  `text`
- * is one of
- *
- *     iid:p=P                  each by itself, anew in every round
- *     fritchman:a=A,b=B,M=M    each by itself: good, with chance A the first
- *                              of M bad states, each left for the next with
- *                              chance B
- *     arbitrary:N=N,W=W        at most N times in any W rounds, all together
- *     bursty:B=B,W=W,eps=E     in any W rounds at most E workers, and each of
- *                              them within B rounds
- *
- * and arbitrary and bursty may have a style: max, as many as ever may be;
- * onoff, so or none; uniform, any number (the default); sticky, that too, of
- * those who were slow just before if possible.  Else it is a file with a matrix
- * of that kind, as options.record makes one; of that, workers are at least
- * those in it, and rounds, factor and seed say nothing.  out->data is freed
- * with kofn_free. */
-KOFN_API kofn_status kofn_pattern_new(kofn_matrix *out, const char *text,
-                                      size_t workers, size_t rounds,
-                                      double factor, uint64_t seed);
+#include <kofn/faults.h>
 
 /* ---- ports: ways to reach workers ---------------------------------------- */
 
