@@ -68,7 +68,7 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict)
 
 /* ---- has anything changed? ----------------------------------------------- */
 
-static uint64_t mix(uint64_t h, uint64_t x)
+KF_WRAPS static uint64_t mix(uint64_t h, uint64_t x)
 {
     h = (h ^ x) * KF_STEP64;
     return h ^ h >> 29;
@@ -90,7 +90,7 @@ static uint64_t stamp_of(const char *name, const struct stat *s, bool *fresh)
 }
 
 /* In whatever order the folder names its files. */
-uint64_t kf_list_stamp(const char *path)
+KF_WRAPS uint64_t kf_list_stamp(const char *path)
 {
     DIR *dir = opendir(path);
     bool fresh = false;

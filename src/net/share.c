@@ -2,9 +2,10 @@
  * of bytes.
  *
  * A long body that is lent for more than one Unix socket without keys at a time is
- * written once into a file that exists in memory only (memfd).  The file is sealed: nobody can change, shorten or extend it any more, its writer neither.
- * Its descriptor is sent, and the receiver maps the file and closes the descriptor.  So
- * what was checked cannot be another when it is used, and no page of it can be missing.
+ * written once into a file that exists in memory only (memfd).  The file is sealed:
+ * nobody can change, shorten or extend it any more, its writer neither.  Its descriptor
+ * is sent, and the receiver maps the file and closes the descriptor.  So what was
+ * checked cannot be another when it is used, and no page of it can be missing.
  *
  * Where the system has no such files, or one cannot be made, bytes are sent.  So they
  * are where one process alone is sent a body: the pages of a new file cost as much as

@@ -416,8 +416,7 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
 {
     kf_transport *t = l->t;
     size_t front = at < part[0].iov_len ? part[0].iov_len - at : 0, n = 0;
-    const char *from =
-        (const char *)part[1].iov_base + (front ? 0 : at - part[0].iov_len);
+    const char *from = part[1].iov_base; /* NULL: there is no body */
     size_t bytes = part[0].iov_len + part[1].iov_len - at;
 
     if (front) { /* what is short goes in one record */
@@ -426,6 +425,8 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
         if (bytes > front)
             memcpy(t->record + front, from, bytes - front);
         from = (const char *)t->record;
+    } else {
+        from += at - part[0].iov_len;
     }
     if (SSL_write_ex(l->tls, from, bytes, &n) && ++l->records % KF_REKEY == 0)
         SSL_key_update(l->tls, SSL_KEY_UPDATE_NOT_REQUESTED);

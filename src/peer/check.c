@@ -37,8 +37,8 @@ static const char *check_others(const kf_node *n)
                 continue;
             if (n->other[k].principal == o->principal)
                 return "an other is known twice";
-            if (!n->other[k].twin || !o->twin)
-                return "twins are not known to be such";
+            if (!n->other[k].duplicate || !o->duplicate)
+                return "duplicates are not known to be such";
         }
     }
     return NULL;

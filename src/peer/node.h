@@ -15,12 +15,12 @@
 #define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
 /* Another incarnation, as far as it has told.  Where two principals say that
- * they are the same incarnation, one of them wrongly, these are two others,
- * *twins*. */
+ * they are the same incarnation, one of them wrongly, these are two others, with
+ * duplicate numbers. */
 typedef struct kf_other {
     kofn_incarnation incarnation;
     uint64_t principal;
-    bool twin;
+    bool duplicate;
     kofn_time heard;       /* KF_LONG_AGO: lost, or it has left     */
     kofn_epoch epoch;      /* the highest that it said it is in     */
     uint64_t roster;       /* ... and a digest of its members       */
@@ -204,14 +204,14 @@ void kf_peer_stages_free(kf_node *n);
 const char *kf_node_check(const kf_node *n);
 
 /* others.c */
-/* Of twins one who is live, if any is. */
+/* Of duplicates one who is live, if any is. */
 kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation);
 kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
                            uint64_t principal);
 /* NULL when there is no room for more. */
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out);
-/* Is it live, and no twin of one that comes before it? */
+/* Is it live, and no duplicate of one that comes before it? */
 bool kf_peer_is_new(const kf_node *n, size_t i);
 size_t kf_peer_count_live(const kf_node *n);
 /* Is the quorum there, or was it until some had the result and went? */

@@ -20,7 +20,7 @@ kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 
         if (o->incarnation != incarnation)
             continue;
-        if (!o->twin || kf_live(n, o))
+        if (!o->duplicate || kf_live(n, o))
             return o;
         any = o;
     }
@@ -46,7 +46,7 @@ static kf_other *reuse(kf_node *n, bool liars)
 
         if (o->liar <= liars &&
             (o->heard == KF_LONG_AGO
-                 ? o->rank == KF_NONE || o->twin
+                 ? o->rank == KF_NONE || o->duplicate
                  : o->rank == KF_NONE && !kf_live(n, o) &&
                        (n->now - o->heard) / 16 > n->opt.silence))
             return o;
@@ -54,14 +54,14 @@ static kf_other *reuse(kf_node *n, bool liars)
     return NULL;
 }
 
-/* Sets the rank of a new one, and marks those of the same incarnation as its
- * twins. */
+/* Sets the rank of a new one, and marks others of the same incarnation
+ * as duplicates of it. */
 static void place_among(kf_node *n, kf_other *new)
 {
     new->rank = kf_peer_rank_of(n, new->incarnation);
     for (size_t i = 0; i < n->others; i++)
         if (&n->other[i] != new && n->other[i].incarnation == new->incarnation)
-            n->other[i].twin = new->twin = true;
+            n->other[i].duplicate = new->duplicate = true;
 }
 
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
@@ -95,12 +95,12 @@ static bool is_there(const kf_node *n, const kf_other *o, bool or_ended)
     return kf_live(n, o) || (or_ended && (o->final || o->ended));
 }
 
-/* Is it there, and no twin of one before it? */
+/* Is it there, and no duplicate of one before it? */
 static bool is_another(const kf_node *n, size_t i, bool or_ended)
 {
     const kf_other *o = &n->other[i];
 
-    for (size_t j = 0; o->twin && j < i; j++)
+    for (size_t j = 0; o->duplicate && j < i; j++)
         if (n->other[j].incarnation == o->incarnation &&
             is_there(n, &n->other[j], or_ended))
             return false;

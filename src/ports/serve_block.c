@@ -96,11 +96,11 @@ static void build_block(server *s)
         return;
     st = s->opt.operand(s->opt.ud, r->source, &A, &S);
     if (!st) {
-        st = kf_block_spec_cook(r, A, S);
+        st = kf_block_spec_build(r, A, S);
         s->opt.operand_done(s->opt.ud);
     }
     if (!st)
-        s->block.section = r->cooked;
+        s->block.section = r->built;
     kf_serve_news(s, st ? kofn_errmsg() : "block made from a file here");
 }
 

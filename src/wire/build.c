@@ -1,4 +1,4 @@
-/* cook.c -- a block made of the operand itself, where its worker can read it.
+/* build.c -- a block made of the operand itself, where its worker can read it.
  *
  * The block that it makes is the caller's; the file is only read.  It is used
  * only when its digest is that of the coordinator's operand. */
@@ -74,7 +74,7 @@ static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
     kf_parts_free(&grid);
     kf_free(jobs);
     kf_free(part);
-    r->cooked = r->block->lanes;
+    r->built = r->block->lanes;
     return st;
 }
 
@@ -101,7 +101,7 @@ static kofn_status copy_sections(kf_block_spec *r, const kf_block *whole,
         kf_bytes_free(&scratch);
         TRY(st);
     }
-    r->cooked = n;
+    r->built = n;
     return KOFN_OK;
 }
 
@@ -176,8 +176,8 @@ static size_t copy_of(const kofn_matrix *A, const kofn_sparse *S)
              : S->ptr[S->rows] * sizeof *S->val;
 }
 
-kofn_status kf_block_spec_cook(kf_block_spec *r, const kofn_matrix *A,
-                               const kofn_sparse *S)
+kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
+                                const kofn_sparse *S)
 {
     kf_block *b = r->block;
 

@@ -113,7 +113,7 @@ typedef struct kf_block_spec {
     char source[256]; /* name of the operand; "" when it has none        */
     uint64_t digest;  /* ... and of its parts that the block is made of  */
     unsigned raised;  /* ... KF_RAISED_*: once lines of it are raised    */
-    size_t cooked;    /* sections that were made of it                   */
+    size_t built;     /* sections that were made of it                   */
     size_t A_rows, A_cols;
     size_t grid_rows, grid_cols; /* how the operand is cut ...              */
     size_t part_rows, part_cols; /* ... and into parts of which size        */
@@ -127,10 +127,10 @@ typedef struct kf_block_spec {
 kofn_status kf_block_spec_read(kf_block_spec *out, const void *bytes, size_t n,
                                const kofn_serve_options *opt);
 void kf_block_spec_free(kf_block_spec *r); /* not the block */
-/* Make the first `cooked` sections of the block from the operand itself, if it
+/* Make the first `built` sections of the block from the operand itself, if it
  * is the coordinator's to the last number: KOFN_SHAPE when it is not. */
-kofn_status kf_block_spec_cook(kf_block_spec *r, const kofn_matrix *A,
-                               const kofn_sparse *S);
+kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
+                                const kofn_sparse *S);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 

@@ -362,13 +362,13 @@ static void travel(both *t, const kf_block *near, const kf_block *far, bool all,
     done(&r);
 
     assert_ok(kf_block_spec_read(&r, block_spec.p, block_spec.n, &o));
-    assert_ok(kf_block_spec_cook(&r, A, A ? NULL : &t->r.sparse));
-    assert_int_equal(r.cooked, near->subset ? 1 : r.sections);
-    send_pieces(t, far, &r, r.cooked);
+    assert_ok(kf_block_spec_build(&r, A, A ? NULL : &t->r.sparse));
+    assert_int_equal(r.built, near->subset ? 1 : r.sections);
+    send_pieces(t, far, &r, r.built);
     same_block(near, r.block);
     other.rows--;
     if (A && other.rows)
-        assert_int_equal(kf_block_spec_cook(&r, &other, NULL), KOFN_SHAPE);
+        assert_int_equal(kf_block_spec_build(&r, &other, NULL), KOFN_SHAPE);
     done(&r);
     if (all)
         refusals(&block_spec);

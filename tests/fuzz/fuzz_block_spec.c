@@ -66,7 +66,7 @@ static kofn_status ones(void *ctx, size_t part, size_t parts,
     return KOFN_OK;
 }
 
-static void cook(kf_block_spec *r)
+static void build(kf_block_spec *r)
 {
     static double zeros[4096];
     kofn_matrix A = {zeros, r->A_rows, r->A_cols, r->A_cols, r->block->dtype};
@@ -74,7 +74,7 @@ static void cook(kf_block_spec *r)
 
     if (r->block->A || !A.rows || !A.cols || A.rows > 4096 / A.cols)
         return;
-    st = kf_block_spec_cook(r, &A, NULL);
+    st = kf_block_spec_build(r, &A, NULL);
     MUST(st == KOFN_OK || st == KOFN_SHAPE || st == KOFN_NOMEM);
 }
 
@@ -119,7 +119,7 @@ static void read(const uint8_t *bytes, size_t n, const kf_head *task, draw *d)
     if (st == KOFN_OK) {
         fill(&r, d);
         most += 4 * MEMORY;
-        cook(&r);
+        build(&r);
         if (task && kf_pieces_check(r.block) == KOFN_OK)
             work(r.block, task);
         kf_block_spec_free(&r);
