@@ -60,6 +60,8 @@ typedef struct kofn_node_view {
     uint64_t liars;     /* who are not heard any more, each counted once */
     uint64_t alone;     /* iterates that were made alone       */
     uint64_t left_out;  /* pieces that were, for they were wrong, or may be */
+    uint64_t outvoted;  /* times that this node had another iterate than most
+                           others, and took theirs                          */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
                            too few to tell, and there are no more; `over` once
                            others could come to see that                    */
@@ -123,6 +125,10 @@ typedef struct kofn_program {
     kofn_status (*output)(void *ud, uint64_t t, kofn_matrix *product,
                           kofn_matrix *v, double scalar[KOFN_SCALARS],
                           bool *final);
+    /* NULL, or which entries of the vector iterate t wrote: `rows` from `first` on.
+     * Where errors are looked for nodes compare these of all iterates (NULL: all
+     * entries). */
+    void (*wrote)(void *ud, uint64_t t, size_t *first, size_t *rows);
     void *ud;
     uint64_t digest; /* of what these depend on besides: options */
     /* Most programs go through their stages in turn until the last iterate: 0.
@@ -191,7 +197,7 @@ typedef struct kofn_peer_options {
     void *watch_ud;
     unsigned quarantine; /* as in kofn_options; 0: 3 */
     /* NULL, or called when an iterate is over of which another node sent wrong
-     * pieces: its seat, who answers for it ("" where nobody is known to), and
+     * pieces, or had another vector than most: its seat, who answers for it ("" where nobody is known to), and
      * whether it is not heard any more for that. */
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
     void *erred_ud;

@@ -106,6 +106,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("dropped", json_integer((json_int_t)end->dropped));
     if (r->a->job.errors) {
         PUT("left_out", json_integer((json_int_t)end->left_out));
+        PUT("outvoted", json_integer((json_int_t)end->outvoted));
         PUT("liars", json_integer((json_int_t)end->liars));
         PUT("wrong", nodes_wrong(r->best));
     }
@@ -208,7 +209,6 @@ static int prepare(run *r, size_t steps)
                   : a->job.errors
                       ? KOFN_DECODE_REPLICATED
                       : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
-    m->confirm = 1;
     m->each = 2 * r->train_run->shape->layers - 1;
     m->every = r->train_run->every;
     m->bytes = largest(r->train_run);

@@ -41,14 +41,20 @@ static double *lay(kofn_matrix *a, double *at)
     return at + a->rows * a->ld;
 }
 
+/* What came out of a layer, and its deltas. */
+static size_t layer_of(const kf_train_mesh *m, size_t l)
+{
+    return m->p.X[l + 1].rows * m->p.X[l + 1].ld +
+           m->p.D[l].rows * m->p.D[l].ld;
+}
+
 /* The passes' own memory is what they have of the points and a tape. */
 static size_t tape_of(const kf_train_mesh *m)
 {
-    size_t L = layers_of(m), numbers = 0;
+    size_t numbers = 0;
 
-    for (size_t l = 1; l <= L; l++)
-        numbers += m->p.X[l].rows * m->p.X[l].ld +
-                   m->p.D[l - 1].rows * m->p.D[l - 1].ld;
+    for (size_t l = 0; l < layers_of(m); l++)
+        numbers += layer_of(m, l);
     return numbers;
 }
 
@@ -195,6 +201,29 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
     return stage + 1 == turn_of(m) ? check_deltas(m, step) : KOFN_OK;
 }
 
+/* Of a stage what came out of its layer or went back to it, of the last one of a step
+ * the whole tape, and of the last of all the weights. */
+static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
+{
+    kf_train_mesh *m = ud;
+    uint64_t step = (t - 1) / turn_of(m);
+    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
+    size_t layer = is_forward(m, stage) ? stage : 2 * L - 2 - stage;
+
+    if (step >= m->steps) {
+        *first = TAPES * m->tape;
+        *rows = m->t->net->total;
+        return;
+    }
+    *first = step % TAPES * m->tape;
+    *rows = m->tape;
+    if (stage + 1 == turn_of(m))
+        return;
+    for (size_t l = 0; l < layer; l++)
+        *first += layer_of(m, l);
+    *rows = layer_of(m, layer);
+}
+
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to)
 {
@@ -307,6 +336,7 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               .operands = layers_of(m),
                               .input = input,
                               .output = output,
+                              .wrote = wrote,
                               .ud = m,
                               .digest = digest_of(t),
                               .turns = m->steps,

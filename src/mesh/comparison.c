@@ -162,6 +162,18 @@ void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
     r->wrong_seat = seat;
 }
 
+void kf_comparison_outvoted(kf_host *h, kofn_incarnation who)
+{
+    for (size_t i = 0; i < h->routes; i++) {
+        kf_route *r = &h->route[i];
+
+        if (r->incarnation != who || r->over)
+            continue;
+        r->errs = true;
+        r->wrong_seat = kf_node_seat_of(h->node, who);
+    }
+}
+
 static void tell_who(const kf_host *h, const kf_route *r, bool excluded)
 {
     const kofn_transport *t = h->t;

@@ -17,15 +17,25 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
+kofn_status kf_host_act(kf_host *h, bool *take)
 {
     kf_node_action a;
 
-    TRY(kf_node_step(h->node, ev));
-    while (kf_node_next(h->node, &a))
+    while (kf_node_next(h->node, &a)) {
         if (a.type == KF_NODE_SEND)
             TRY(kf_mail_send(h, a.to, &a.note));
+        else if (a.type == KF_NODE_ERRED)
+            kf_comparison_outvoted(h, a.to);
+        else if (take)
+            *take = true;
+    }
     return KOFN_OK;
+}
+
+kofn_status kf_host_step(kf_host *h, const kf_node_event *ev)
+{
+    TRY(kf_node_step(h->node, ev));
+    return kf_host_act(h, NULL);
 }
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -217,6 +227,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     else
         TRY(st);
     h->freivalds.noise = fmax(h->freivalds.noise, d->predicted);
+    h->noise = fmax(h->noise, d->predicted);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
     return done(h, t, false);
@@ -247,14 +258,16 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
                           h->scalar, &final));
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
-    TRY(kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_DONE,
-                                               .now = kf_host_now(h),
-                                               .task = t,
-                                               .final = final}));
+    TRY(kf_node_step(
+        h->node, &(kf_node_event){.type = KF_NODE_DONE,
+                                  .now = kf_host_now(h),
+                                  .task = t,
+                                  .final = final,
+                                  .digest = kf_host_digest(
+                                      h, h->at.t, h->scalar, h->v->m.data)}));
     kf_node_look(h->node, &view);
     h->at = view.at;
-    for (kf_node_action a; kf_node_next(h->node, &a);)
-        TRY(kf_mail_send(h, a.to, &a.note));
+    TRY(kf_host_act(h, NULL));
     if (h->program.change)
         TRY(kf_changing_turn(h));
     else if (!final) /* who has kept the last would make one more of it */
@@ -395,6 +408,17 @@ static uint64_t kept_job_of(const kf_host *h)
     return h->program.change ? h->job : digest_operands(h, d);
 }
 
+/* Where matrices change nobody makes an iterate alone, so that it has to be taken of
+ * as few as may be left when the quorum is just there. */
+static size_t confirm_of(const kf_host *h)
+{
+    if (!h->program.change)
+        return kf_node_confirm(h->opt.nodes);
+    if (h->opt.errors == KOFN_ERRORS_NONE || h->opt.nodes < 3)
+        return 1;
+    return kf_max(2, h->opt.nodes / 2);
+}
+
 static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
 {
     const kofn_plan *first = h->program.stage[0].plan;
@@ -410,9 +434,7 @@ static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
         o->decoding = KOFN_DECODE_REPLICATED;
     if (o->decoding == KOFN_DECODE_AUTO)
         o->decoding = kofn_decoding_for(first, o->nodes, 0, 0, 0);
-    h->confirm = o->confirm          ? o->confirm
-                 : h->program.change ? 1
-                                     : kf_node_confirm(o->nodes);
+    h->confirm = o->confirm ? o->confirm : confirm_of(h);
     return KOFN_OK;
 }
 
@@ -470,6 +492,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
     h->job = job_of(h);
+    h->machine = kf_host_machine();
     h->keeping.job = kept_job_of(h);
     h->largest =
         kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
@@ -575,8 +598,10 @@ static kofn_status live(kf_host *h)
         if (st)
             return st;
         kf_node_look(h->node, &view);
-        if (view.over)
+        if (view.over) {
+            kf_comparison_advance(h); /* tells who erred in the last iterate */
             return KOFN_OK;
+        }
         atmost = kf_node_alarm(h->node) - wall_clock(NULL);
         if (h->waits && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;

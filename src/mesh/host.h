@@ -206,6 +206,9 @@ typedef struct kf_host {
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
+    uint64_t machine;     /* what the digests of like ones have in common     */
+    double noise;         /* of all that was decoded so far                   */
+    uint64_t outvoted;    /* times that others' vectors were taken for ours   */
     size_t largest;       /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
     kf_vector_quorum vector_quorum;
@@ -242,6 +245,9 @@ kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
+/* Does what the last step of the node says; *take, unless NULL, becomes true where a
+ * body is to be kept. */
+kofn_status kf_host_act(kf_host *h, bool *take);
 /* NULL when it is not here. */
 kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
@@ -332,6 +338,13 @@ kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
 kofn_status kf_keep_load(kf_host *h, uint32_t seat);
 
+/* ballot.c */
+/* The same on machines that compute the same bits. */
+uint64_t kf_host_machine(void);
+/* Of iterate t, which is that vector with these scalars. */
+kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
+                              const double *scalar, const double *v);
+
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
@@ -378,6 +391,8 @@ kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
 kofn_status kf_comparison_weights(kf_host *h, struct kf_check *c);
 /* The peer sent what is wrong. */
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
+/* The incarnation had another iterate than most. */
+void kf_comparison_outvoted(kf_host *h, kofn_incarnation who);
 /* The iterate is over: count who was compared in it and was right, or wrong. */
 void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */

@@ -341,17 +341,10 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
                         .now = kf_host_now(h),
                         .note = note,
                         .principal = from->principal};
-    kf_node_action a;
 
     *take = false;
     TRY(kf_node_step(h->node, &ev));
-    while (kf_node_next(h->node, &a)) {
-        if (a.type == KF_NODE_SEND)
-            TRY(kf_mail_send(h, a.to, &a.note));
-        else
-            *take = true;
-    }
-    return KOFN_OK;
+    return kf_host_act(h, take);
 }
 
 /* The whole body in memory of our own: it is checked before it counts. */
@@ -467,6 +460,8 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
         kf_vector_quorum_print(r, note);
     if (!kf_vector_quorum_ready(h, &ready, &its))
         return KOFN_OK;
+    ready.digest = kf_host_digest(h, ready.at.t, its->m.data,
+                                  kf_at(&its->m, KOFN_SCALARS, 0));
     st = receive_note(h, &h->vector_quorum.sender, &ready, its);
     kf_buffer_drop(its);
     return st;
@@ -528,7 +523,7 @@ static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
 
     TRY(add_route(h, peer, &r));
     *heard = !r->over;
-    if (r->over || h->confirm < 2) /* nobody is hostile */
+    if (r->over || h->confirm < 2 || h->program.change) /* nobody is hostile */
         return KOFN_OK;
     give_credit(h, r);
     *heard = --r->credit >= 0;

@@ -10,6 +10,7 @@
 #define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
 #define SUM_AT 84
 #define BODY_SUM_AT 88
+#define DIGEST_AT 96
 
 /* Pieces and vectors are sent as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -29,6 +30,23 @@ static uint64_t get(const unsigned char *p, size_t bytes)
 
     for (size_t i = 0; i < bytes; i++)
         x |= (uint64_t)p[i] << 8 * i;
+    return x;
+}
+
+static void put_real(unsigned char *p, double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    put(p, bits, sizeof bits);
+}
+
+static double get_real(const unsigned char *p)
+{
+    uint64_t bits = get(p, sizeof bits);
+    double x;
+
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
@@ -65,6 +83,10 @@ void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
     put(head + 72, note->group, 4);
     put(head + 76, note->seat, 4);
     put(head + 80, (uint64_t)note->final | (uint64_t)note->idle << 1, 4);
+    put(head + DIGEST_AT, note->digest.exact, 8);
+    put(head + DIGEST_AT + 8, note->digest.machine, 8);
+    put_real(head + DIGEST_AT + 16, note->digest.sum);
+    put_real(head + DIGEST_AT + 24, note->digest.room);
     put(head + BODY_SUM_AT, body_bytes ? XXH3_64bits(body, body_bytes) : 0, 8);
     put(head + SUM_AT, head_sum(head), 4);
 }
@@ -120,6 +142,9 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
         .decoded = get(head + 64, 8),
         .group = get32(head + 72),
         .seat = get32(head + 76),
+        .digest = {get(head + DIGEST_AT, 8), get(head + DIGEST_AT + 8, 8),
+                   get_real(head + DIGEST_AT + 16),
+                   get_real(head + DIGEST_AT + 24)},
     };
     return KOFN_OK;
 }

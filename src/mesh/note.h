@@ -11,6 +11,8 @@
  *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
  *     40  u64  number of the                with zeros here
  *              iterate             88  u64  XXH3 of the body
+ *     96  u64  digest: exact      112  f64  digest: sum
+ *    104  u64  digest: machine    120  f64  digest: room
  *
  * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
  * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
@@ -30,8 +32,8 @@
 
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 4
-#define KF_NOTE_HEAD 96
+#define KF_NOTE_VERSION 5
+#define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 
 /* Writes the head; `body` is what it will be sent with. */

@@ -114,11 +114,11 @@ static kofn_status check_course(const kofn_program *p,
                        "the vector recalls %zu turns; it takes 2 at least, the "
                        "last and the one under way",
                        p->recalls);
-    if (p->change && opt->confirm > 1)
+    if (p->change && opt->confirm > 1 && opt->errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_UNSUITED,
                        "%zu nodes are to confirm what others say, but nobody "
-                       "can check products with matrices that change: let "
-                       "nobody be hostile, and 1 confirm",
+                       "can check products with matrices that change unless "
+                       "errors are looked for: set errors, or let 1 confirm",
                        opt->confirm);
     return KOFN_OK;
 }

@@ -33,9 +33,26 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
     return KOFN_OK;
 }
 
+/* Is it taken because most others had another one, and has a turn changed our blocks
+ * since? */
+static bool is_doubtful(kf_host *h)
+{
+    uint64_t each = h->course.stages - h->course.after;
+    kofn_node_view view;
+    bool outvoted;
+
+    if (!h->node) /* it begins with what it had kept */
+        return false;
+    kf_node_look(h->node, &view);
+    outvoted = view.outvoted > h->outvoted;
+    h->outvoted = view.outvoted;
+    return outvoted && h->changing.turn * each >= kf_node_doubted(h->node);
+}
+
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
 {
     kofn_matrix part = body->m;
+    bool doubtful = is_doubtful(h);
     kf_buffer *v;
 
     part.rows = h->v->m.rows;
@@ -45,8 +62,8 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     kf_buffer_drop(h->v);
     h->v = v;
     kf_host_advance(h, at);
-    return h->program.change
-               ? kf_changing_adopt(h,
-                                   kf_at(&body->m, KOFN_SCALARS + part.rows, 0))
-               : KOFN_OK;
+    if (!h->program.change)
+        return KOFN_OK;
+    TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
+    return doubtful ? kf_changing_lose(h) : KOFN_OK;
 }

@@ -31,6 +31,11 @@ kofn_status kf_peer_take(kf_node *n, const kf_note *note)
     return act(n, (kf_node_action){KF_NODE_TAKE, 0, *note});
 }
 
+kofn_status kf_peer_erred(kf_node *n, kofn_incarnation who)
+{
+    return act(n, (kf_node_action){.type = KF_NODE_ERRED, .to = who});
+}
+
 /* Completes a note: what it points to may have moved, or be void, since it was
  * written. */
 static bool complete(const kf_node *n, kf_note *note)
@@ -57,7 +62,7 @@ bool kf_node_next(kf_node *n, kf_node_action *out)
 {
     while (n->next_action < n->actions) {
         *out = n->action[n->next_action++];
-        if (out->type == KF_NODE_TAKE || complete(n, &out->note))
+        if (out->type != KF_NODE_SEND || complete(n, &out->note))
             return true;
     }
     return false;
@@ -81,9 +86,10 @@ kf_note kf_peer_beat(const kf_node *n)
                      .at = n->at,
                      .final = n->final,
                      .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                             kf_peer_idle(n),
+                             !n->outvoted && kf_peer_idle(n),
                      .coded = n->made,
-                     .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish};
+                     .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish,
+                     .digest = kf_peer_digest(n)};
 }
 
 void kf_node_greet(const kf_node *n, kf_note *out)
@@ -112,7 +118,8 @@ kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
     return (kofn_mark){at.t + 1, kf_mix64(line ^ e.proposer)};
 }
 
-kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
+kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
+                            bool final)
 {
     kf_decisions told = n->told[1];
 
@@ -130,6 +137,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final)
     n->told[0] = told;
     n->told[0].groups = 0;
     n->at = to;
+    kf_peer_cast(n, digest);
     n->on = kf_peer_stage_of(n, to.t);
     n->final = final;
     n->began = n->now;
@@ -189,6 +197,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
 {
     switch (note->type) {
     case KF_NOTE_BEAT:
+        kf_peer_receive_digest(n, o, note);
         return hear_beat(n, o, note);
     case KF_NOTE_EPOCH:
         return kf_peer_receive_epoch(n, o, note);
@@ -198,6 +207,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
         place(o, note);
+        kf_peer_receive_digest(n, o, note);
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
         if (kf_same_mark(o->want, note->at))
@@ -268,7 +278,7 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     size_t group;
 
     *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || kf_peer_to_check(n, out))
+    if (n->failed_check || n->outvoted || kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
         out->type = KF_NODE_TASK_UPDATE;
@@ -307,7 +317,7 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
     if (t->type != KF_NODE_TASK_COMPUTE)
         return true;
     return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
-           !(n->made & kf_bit(t->group)) && !n->asked &&
+           !(n->made & kf_bit(t->group)) && !n->asked && !n->outvoted &&
            kf_piece_wanted(n, t->group);
 }
 
@@ -342,7 +352,8 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
     case KF_NODE_TASK_UPDATE:
         if (now && n->done == n->on->all && !n->final) {
             n->single = 0;
-            return kf_peer_advance(n, kf_peer_child(n->epoch, n->at), final);
+            return kf_peer_advance(n, kf_peer_child(n->epoch, n->at),
+                                   ev->digest, final);
         }
         break;
     case KF_NODE_TASK_SOLO:
@@ -354,7 +365,7 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
             n,
             kf_peer_child((kofn_epoch){~n->epoch.number, n->opt.incarnation},
                           n->at),
-            final);
+            ev->digest, final);
     case KF_NODE_TASK_NONE:
         break;
     }
@@ -435,7 +446,7 @@ static void consider_solo(kf_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
-    if (n->opt.changes || n->failed_check ||
+    if (n->opt.changes || n->failed_check || n->outvoted ||
         (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
         !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
@@ -457,6 +468,7 @@ static kofn_status on_tick(kf_node *n)
         kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
     }
     TRY(kf_peer_tick_checks(n));
+    TRY(kf_peer_count_votes(n));
     consider_solo(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_peer_beat_all(n));
@@ -598,7 +610,7 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
-        n->returned = KF_LONG_AGO;
+        n->returned = n->doubted = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
     return n->voice ? KOFN_OK : KOFN_NOMEM;
@@ -641,60 +653,4 @@ void kf_node_free(kf_node *n)
     kf_free(n->member);
     kf_free(n->action);
     kf_free(n);
-}
-
-/* ---- looking ------------------------------------------------------------- */
-
-/* Nobody who can be reached is without the result.  Those who have fallen
- * silent, but were not seen to go, may be stopped: they get the time there is
- * to come back. */
-static bool over(const kf_node *n)
-{
-    if (n->failed_check)
-        return n->now - n->finished >= n->opt.linger;
-    if (!n->final)
-        return false;
-    if (n->now - n->finished >= n->opt.linger)
-        return true;
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].heard != KF_LONG_AGO && !n->other[i].final)
-            return false;
-    return true;
-}
-
-void kf_node_look(const kf_node *n, kofn_node_view *v)
-{
-    *v = (kofn_node_view){.epoch = n->epoch,
-                          .members = n->members,
-                          .live = kf_peer_count_live(n),
-                          .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,
-                          .at = n->at,
-                          .leader = kf_leads(n),
-                          .final = n->final,
-                          .over = over(n),
-                          .epochs = n->epochs,
-                          .adopted = n->adopted,
-                          .dropped = n->dropped,
-                          .liars = n->liars,
-                          .alone = n->alone,
-                          .left_out = n->left_out,
-                          .failed = n->failed_check};
-}
-
-/* f + 1, where fewer than half of the others, f, may be hostile. */
-size_t kf_node_confirm(size_t nodes)
-{
-    return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
-}
-
-kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
-                                double multiply, double move, double trip)
-{
-    double n = (double)nodes, k = (double)plan->layout.enough;
-    double N = (double)plan->layout.problem.m;
-    double saved = k * N * (1 - 1 / n) * (multiply > 0 ? multiply : 0.5e-9);
-    double more = (k - 1) * N / (k * n) * (move > 0 ? move : 8e-9) +
-                  (trip > 0 ? trip : 100e-6);
-
-    return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
 }

@@ -14,6 +14,17 @@
 #define KF_MOST_LIVES 1024         /* others that are remembered */
 #define KF_FAR (UINT64_C(1) << 20) /* epochs, beyond what is known */
 
+#define KF_BALLOTS 4 /* iterates that are compared, the last */
+
+/* What a node has of an iterate. */
+typedef struct kf_ballot {
+    kofn_mark at;
+    kf_node_digest digest;
+    bool agreed;  /* ours: as most have it                       */
+    bool rounded; /* ... but for rounding, also on like machines */
+    bool erred;   /* another's: that was told                    */
+} kf_ballot;
+
 /* Another incarnation, as far as it has told.  Where two principals say that
  * they are the same incarnation, one of them wrongly, these are two others, with
  * duplicate numbers. */
@@ -32,6 +43,8 @@ typedef struct kf_other {
     bool liar;  /* what it sent was wrong, and it is not heard any more */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
+    kf_ballot ballot[KF_BALLOTS];
+    size_t ballots; /* ever */
     /* The iterate that the other node wants of us ... */
     kofn_mark want;
     kofn_epoch want_epoch;
@@ -117,13 +130,21 @@ struct kf_node {
     uint64_t own;                  /* ... or check by ourselves      */
     bool disagreed;                /* pieces of this iterate do      */
     kofn_status failed_check;      /* ... or are too few; for good   */
-    kofn_incarnation asked;        /* for its iterate; 0: nobody */
-    unsigned tries;                /* ... in vain so far          */
-    unsigned repeats;              /* of what pieces are wanted   */
-    kofn_time took;                /* iterations, smoothed */
+    kf_ballot ballot[KF_BALLOTS];  /* of the last iterates           */
+    size_t ballots;                /* ever                           */
+    uint64_t doubted_from;         /* ... from this one on, the last time */
+    bool outvoted;                 /* ours is not                    */
+    bool split;             /* all have told, and no most have the same */
+    bool recount;           /* somebody told, or went         */
+    uint64_t outvotes;      /* times that it was not, ever    */
+    kofn_incarnation asked; /* for its iterate; 0: nobody */
+    unsigned tries;         /* ... in vain so far          */
+    unsigned repeats;       /* of what pieces are wanted   */
+    kofn_time took;         /* iterations, smoothed */
 
     /* Since when. */
-    kofn_time began, proposed, leaderless, stalled, ahead, starved, finished;
+    kofn_time began, proposed, leaderless, stalled, ahead, starved, finished,
+        doubted;
     kofn_time asked_at, wanted_at, beat_at;
 
     kf_node_action *action;
@@ -159,6 +180,12 @@ static inline bool kf_leads(const kf_node *n)
     return n->epoch.number > 0 && n->epoch.proposer == n->opt.incarnation;
 }
 
+/* May others be hostile?  Where matrices change all trust each other to take part. */
+static inline bool kf_wary(const kf_node *n)
+{
+    return n->opt.confirm > 1 && !n->opt.changes;
+}
+
 static inline bool kf_live(const kf_node *n, const kf_other *o)
 {
     return o->heard != KF_LONG_AGO && n->now - o->heard < n->opt.silence;
@@ -185,11 +212,30 @@ static inline bool kf_due(kf_node *n, kofn_time since, kofn_time after)
 /* node.c */
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
 kofn_status kf_peer_take(kf_node *n, const kf_note *note);
+/* It had another iterate than most. */
+kofn_status kf_peer_erred(kf_node *n, kofn_incarnation who);
 kf_note kf_peer_beat(const kf_node *n);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */
-kofn_status kf_peer_advance(kf_node *n, kofn_mark to, bool final);
+kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
+                            bool final);
 kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
+
+/* vote.c */
+/* What this node has of its iterate; nothing is known of it before. */
+void kf_peer_cast(kf_node *n, kf_node_digest digest);
+void kf_peer_forget_ballots(kf_node *n);
+/* The digest of our iterate, as it is told. */
+kf_node_digest kf_peer_digest(const kf_node *n);
+/* The other node told its own. */
+void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note);
+kofn_status kf_peer_count_votes(kf_node *n);
+/* Ours is as most have it, or there is nobody to compare it with. */
+bool kf_peer_is_agreed(const kf_node *n);
+/* Has the other node our iterate? */
+bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
+/* Has it the one that most have, and we have another? */
+bool kf_peer_is_right(const kf_node *n, const kf_other *o);
 
 /* stage.c */
 /* The product that is made of iterate t. */

@@ -274,8 +274,23 @@ static bool somebody_ahead(kf_node *n)
     return ahead;
 }
 
+/* One who has the iterate that most have, where ours is another: each time another
+ * one. */
+static kf_other *pick_right(kf_node *n)
+{
+    for (size_t k = 0; k < n->others; k++) {
+        kf_other *o = &n->other[(n->tries + k) % n->others];
+
+        if (kf_live(n, o) && o->at.t >= n->at.t && kf_peer_is_right(n, o))
+            return o;
+    }
+    return NULL;
+}
+
 static kf_other *whom_to_ask(kf_node *n)
 {
+    if (n->outvoted)
+        return pick_right(n);
     if (n->final || !somebody_ahead(n))
         return NULL;
     n->agreed = kf_peer_common(n, number_of_iterate, NULL);
@@ -290,8 +305,8 @@ kofn_status kf_peer_catch_up(kf_node *n)
         n->asked = 0;
         return KOFN_OK;
     }
-    if (o->final && kf_same_mark(o->at, n->at))
-        return kf_peer_advance(n, n->at, true);
+    if (!n->outvoted && o->final && kf_same_mark(o->at, n->at))
+        return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->asked &&
         !kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)))
         return KOFN_OK;
@@ -311,12 +326,14 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&
                   (note->final || note->from == n->epoch.proposer));
 
+    newer |= n->outvoted && note->at.t == n->at.t;
     o->final |= note->final && kf_same_mark(o->at, note->at);
-    if (n->final || !newer || !(n->asked || whom_to_ask(n))) {
+    if ((n->final && !n->outvoted) || !newer || !(n->asked || whom_to_ask(n))) {
         n->dropped++;
         return KOFN_OK;
     }
     n->adopted++;
     TRY(kf_peer_take(n, note));
-    return kf_peer_advance(n, note->at, note->final);
+    kf_peer_forget_ballots(n);
+    return kf_peer_advance(n, note->at, note->digest, note->final);
 }

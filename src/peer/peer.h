@@ -53,6 +53,17 @@ uint64_t kf_course_turn(const kf_course *c, uint64_t t);
 
 /* ---- what nodes tell each other ------------------------------------------ */
 
+/* The numbers of an iterate summed up, so that nodes can compare theirs: those that
+ * the iterate wrote (kofn_program's `wrote`).  Of nodes with the same `machine`
+ * they are equal, bit for bit, unless one of them made a mistake; of others they
+ * differ by rounding, and `sum`, of all numbers times weights between 1/2 and 1 of
+ * either sign, by no more than `room`. */
+typedef struct kf_node_digest {
+    uint64_t exact; /* a hash of the numbers; 0: there is no digest */
+    uint64_t machine;
+    double sum, room;
+} kf_node_digest;
+
 typedef enum kf_note_type {
     KF_NOTE_BEAT = 1, /* I stand at `at`; coded: pieces of it I made; seat:
                            whose block I have, or would like               */
@@ -92,6 +103,8 @@ typedef struct kf_note {
      * the seats, ascending. */
     const uint32_t *list;
     size_t listed;
+    kf_node_digest
+        digest; /* BEAT, WANT: of `at`, where errors are looked for */
 } kf_note;
 
 /* ---- the coordinator of one node ----------------------------------------- */
@@ -173,6 +186,8 @@ typedef struct kf_node_event {
                            other incarnations; 0: itself                  */
     const kf_node_task *task;
     bool final;
+    kf_node_digest
+        digest; /* DONE of an UPDATE or SOLO, NOTE of a VECTOR: of the iterate */
     /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
      * are needed to tell; which seats of the decoder are left out, and of how
      * many of these, the last, it is not certain that they are wrong. */
@@ -183,7 +198,8 @@ typedef struct kf_node_event {
 
 typedef enum kf_node_action_type {
     KF_NODE_SEND = 1, /* note; PIECE, VECTOR: with its body */
-    KF_NODE_TAKE      /* keep the body of the note that came */
+    KF_NODE_TAKE,     /* keep the body of the note that came */
+    KF_NODE_ERRED     /* `to` had another iterate than most  */
 } kf_node_action_type;
 
 typedef struct kf_node_action {
@@ -219,6 +235,11 @@ kf_cache *kf_node_cache(const kf_node *n);
 /* A BEAT for somebody who has just come and whose incarnation is not known. */
 void kf_node_greet(const kf_node *n, kf_note *out);
 void kf_node_free(kf_node *n);
+/* Of a member; KOFN_NO_SEAT: it is none. */
+uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
+/* The iterate from which on this node may have had others than most, when it last
+ * found that. */
+uint64_t kf_node_doubted(const kf_node *n);
 
 void kf_node_look(const kf_node *n, kofn_node_view *v);
 

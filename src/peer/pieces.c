@@ -232,7 +232,8 @@ kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
                          (kf_note){.type = KF_NOTE_WANT,
                                    .at = n->at,
                                    .coded = coded,
-                                   .decoded = decoded}));
+                                   .decoded = decoded,
+                                   .digest = kf_peer_digest(n)}));
     }
     return KOFN_OK;
 }
@@ -319,7 +320,7 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 
     if (note->at.t < o->want.t)
         return KOFN_OK;
-    if (fresh && n->opt.confirm < 2)
+    if (fresh && !kf_wary(n))
         o->coded = o->decoded = 0;
     if (!kf_same_epoch(note->epoch, o->want_epoch)) {
         o->decoded = 0;
@@ -329,7 +330,7 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
     o->want_epoch = note->epoch;
     o->coded |= note->coded & all;
     o->decoded |= note->decoded & all;
-    if (fresh && n->opt.confirm < 2)
+    if (fresh && !kf_wary(n))
         TRY(kf_peer_tell_again(n, o, note->at));
     if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
         return serve_before(n, o);

@@ -1,0 +1,88 @@
+/* ballot.c -- the numbers of an iterate summed up, for nodes to compare theirs
+ * (src/peer/vote.c).
+ *
+ * What the iterate wrote of the vector, and the scalars that go with it.  Whose
+ * machines compute the same bits have the same hash; of others the sums of the numbers
+ * with random weights agree but for what decoding rounds by (math/training.md 12).
+ *
+ * Pure functions of the vector: a digest depends on nothing but the iterate's number,
+ * its numbers, and the machine. */
+#include "host.h"
+
+#include "base/mix.h"
+
+#include <math.h>
+
+/* The noise of a node that has decoded nothing yet, and of others at least. */
+#define NOISE 1e-13
+#define DEVIATIONS 20 /* that a sum of rounding errors never has */
+
+uint64_t kf_host_machine(void)
+{
+    kofn_machine m;
+    uint64_t d;
+
+    kofn_machine_info(&m);
+    d = kf_mesh_digest(0, m.simd, strlen(m.simd));
+    d = kf_mesh_digest(d, m.blas, strlen(m.blas));
+    return kf_mesh_digest(d, &m.blas_threads, sizeof m.blas_threads);
+}
+
+/* From 1/2 to 1, of either sign: 15 bits of a significand, and the sign. */
+static inline double weigh(uint64_t bits)
+{
+    uint64_t number =
+        UINT64_C(0x3fe) << 52 | (bits & 0x7fff) << 37 | (bits & 0x8000) << 48;
+    double x;
+
+    memcpy(&x, &number, sizeof x);
+    return x;
+}
+
+/* Four numbers, or fewer, get their weights of one random number. */
+static inline void add(double sum[4], double top[4], uint64_t bits,
+                       const double *x, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        double size = fabs(x[k]);
+
+        sum[k] += weigh(bits >> 16 * k) * x[k];
+        top[k] = size > top[k] ? size : top[k];
+    }
+}
+
+/* *most: the largest number so far. */
+static double weighted_sum(uint64_t key, const double *x, size_t n,
+                           double *most)
+{
+    double sum[4] = {0}, top[4] = {0};
+    size_t i = 0;
+
+    for (; i + 4 <= n; i += 4)
+        add(sum, top, kf_mix64(kf_state64(key, i)), x + i, 4);
+    add(sum, top, kf_mix64(kf_state64(key, i)), x + i, n - i);
+    for (size_t k = 0; k < 4; k++)
+        *most = fmax(*most, top[k]);
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
+}
+
+kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
+                              const double *scalar, const double *v)
+{
+    uint64_t key = kf_mix64(kf_state64(h->job, t));
+    kf_node_digest d = {.machine = h->machine};
+    size_t first = 0, rows = h->v->m.rows;
+    double most = 0;
+
+    if (h->opt.errors == KOFN_ERRORS_NONE)
+        return d;
+    if (h->program.wrote)
+        h->program.wrote(h->program.ud, t, &first, &rows);
+    d.exact = kf_mesh_digest(t, scalar, KOFN_SCALARS * sizeof *scalar);
+    d.exact = kf_mesh_digest(d.exact, v + first, rows * sizeof *v) | 1;
+    d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
+            weighted_sum(kf_mix64(key), v + first, rows, &most);
+    d.room = DEVIATIONS * sqrt((double)(rows + KOFN_SCALARS)) * 2 *
+             fmax(h->noise, NOISE) * most;
+    return d;
+}

@@ -1,0 +1,70 @@
+/* view.c -- what a node of a mesh shows, and what follows from the number of nodes.
+ *
+ * Reads the node and changes nothing. */
+#include "node.h"
+
+/* Nobody who can be reached is without the result, or has another one.  Those who
+ * have fallen silent, but were not seen to go, may be stopped: they get the time
+ * there is to come back.  Where errors are looked for nobody ends with a result that
+ * most do not have. */
+static bool over(const kf_node *n)
+{
+    if (n->failed_check)
+        return n->now - n->finished >= n->opt.linger;
+    if (!n->final || n->outvoted || !kf_peer_is_agreed(n))
+        return false;
+    if (n->now - n->finished >= n->opt.linger)
+        return true;
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (o->heard != KF_LONG_AGO && !(o->final && kf_peer_has_ours(n, o)))
+            return false;
+    }
+    return true;
+}
+
+uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation)
+{
+    size_t rank = kf_peer_rank_of(n, incarnation);
+
+    return rank == KF_NONE ? KOFN_NO_SEAT : n->member[rank].seat;
+}
+
+void kf_node_look(const kf_node *n, kofn_node_view *v)
+{
+    *v = (kofn_node_view){.epoch = n->epoch,
+                          .members = n->members,
+                          .live = kf_peer_count_live(n),
+                          .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,
+                          .at = n->at,
+                          .leader = kf_leads(n),
+                          .final = n->final,
+                          .over = over(n),
+                          .epochs = n->epochs,
+                          .adopted = n->adopted,
+                          .dropped = n->dropped,
+                          .liars = n->liars,
+                          .alone = n->alone,
+                          .left_out = n->left_out,
+                          .outvoted = n->outvotes,
+                          .failed = n->failed_check};
+}
+
+/* f + 1, where fewer than half of the others, f, may be hostile. */
+size_t kf_node_confirm(size_t nodes)
+{
+    return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
+}
+
+kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
+                                double multiply, double move, double trip)
+{
+    double n = (double)nodes, k = (double)plan->layout.enough;
+    double N = (double)plan->layout.problem.m;
+    double saved = k * N * (1 - 1 / n) * (multiply > 0 ? multiply : 0.5e-9);
+    double more = (k - 1) * N / (k * n) * (move > 0 ? move : 8e-9) +
+                  (trip > 0 ? trip : 100e-6);
+
+    return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
+}

@@ -1,0 +1,278 @@
+/* vote.c -- what one node decodes is not believed: nodes compare their iterates.
+ *
+ * All decode an iterate from the same bytes, so all have the same (docs/masterless.md,
+ * "Wrong iterates").  Each tells a digest of its own with what it wants next.  Who
+ * finds that more than half have the same and it has another made a mistake since the
+ * pieces were compared, and takes theirs; and nobody ends with a result that most do
+ * not have.  Those who are reached and those who have told vote, and one principal
+ * once.
+ *
+ * Ballots are the node's.  It may not compare numbers beyond the digests, and accuses
+ * nobody but of what he told himself.
+ */
+#include "node.h"
+
+#define UNSETTLED 8 /* silences after which it cannot be told who is right */
+
+/* ---- ballots ------------------------------------------------------------- */
+
+static kf_ballot *find(kf_ballot *of, kofn_mark at)
+{
+    for (size_t i = 0; i < KF_BALLOTS; i++)
+        if (of[i].digest.exact && kf_same_mark(of[i].at, at))
+            return &of[i];
+    return NULL;
+}
+
+static const kf_node_digest *told(const kf_other *o, kofn_mark at)
+{
+    for (size_t i = 0; i < KF_BALLOTS; i++)
+        if (o->ballot[i].digest.exact && kf_same_mark(o->ballot[i].at, at))
+            return &o->ballot[i].digest;
+    return NULL;
+}
+
+/* true: it is new. */
+static bool put(kf_ballot *of, size_t *ever, kofn_mark at,
+                kf_node_digest digest)
+{
+    kf_ballot *b = find(of, at);
+
+    if (!b)
+        b = &of[(*ever)++ % KF_BALLOTS];
+    else if (b->digest.exact == digest.exact)
+        return false;
+    *b = (kf_ballot){.at = at, .digest = digest};
+    return true;
+}
+
+void kf_peer_cast(kf_node *n, kf_node_digest digest)
+{
+    if (kf_peer_checks(n) && digest.exact)
+        n->recount |= put(n->ballot, &n->ballots, n->at, digest);
+}
+
+void kf_peer_forget_ballots(kf_node *n)
+{
+    memset(n->ballot, 0, sizeof n->ballot);
+    n->outvoted = n->split = false;
+    n->doubted = KF_LONG_AGO;
+}
+
+kf_node_digest kf_peer_digest(const kf_node *n)
+{
+    for (size_t i = 0; i < KF_BALLOTS; i++)
+        if (n->ballot[i].digest.exact && kf_same_mark(n->ballot[i].at, n->at))
+            return n->ballot[i].digest;
+    return (kf_node_digest){.exact = 0};
+}
+
+void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
+{
+    if (note->digest.exact && kf_peer_checks(n))
+        n->recount |= put(o->ballot, &o->ballots, note->at, note->digest);
+}
+
+/* ---- counting ------------------------------------------------------------ */
+
+/* What those who vote on an iterate of ours have of it. */
+typedef struct tally {
+    const kf_ballot *own;
+    const kf_node_digest *of[KF_MOST_LIVES];
+    size_t told;
+    size_t voters; /* those who told, those who may yet, and this node */
+    bool rounded;  /* like machines may differ by rounding as well     */
+} tally;
+
+static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
+{
+    double apart = a->sum > b->sum ? a->sum - b->sum : b->sum - a->sum;
+
+    return apart <= room;
+}
+
+/* Is it the same iterate?  The room is ours, since others may claim any. */
+static bool alike(const tally *t, const kf_node_digest *a,
+                  const kf_node_digest *b)
+{
+    return a->exact == b->exact || ((t->rounded || a->machine != b->machine) &&
+                                    near(a, b, t->own->digest.room));
+}
+
+/* Of those of one principal the first that votes does. */
+static void gather(const kf_node *n, const kf_ballot *own, tally *t)
+{
+    uint64_t voter[KF_MOST_LIVES];
+
+    *t = (tally){.own = own, .voters = 1, .rounded = own->rounded};
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+        const kf_node_digest *d = told(o, own->at);
+        bool again = false;
+
+        if (o->liar || !(d || (o->rank != KF_NONE && kf_live(n, o))))
+            continue;
+        for (size_t j = 1; j < t->voters; j++)
+            again |= voter[j - 1] == o->principal;
+        if (again)
+            continue;
+        voter[t->voters++ - 1] = o->principal;
+        if (d)
+            t->of[t->told++] = d;
+    }
+}
+
+static bool is_most(const tally *t, const kf_node_digest *of)
+{
+    size_t same = alike(t, &t->own->digest, of);
+
+    for (size_t i = 0; i < t->told; i++)
+        same += alike(t, t->of[i], of);
+    return 2 * same > t->voters;
+}
+
+/* Have most what this node has not?  Of alike ones the first is looked at. */
+static bool others_agree(const tally *t)
+{
+    for (size_t i = 0; i < t->told; i++) {
+        bool again = alike(t, &t->own->digest, t->of[i]);
+
+        for (size_t j = 0; j < i && !again; j++)
+            again = alike(t, t->of[j], t->of[i]);
+        if (!again && is_most(t, t->of[i]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- what comes of it ---------------------------------------------------- */
+
+/* Those who told another iterate than most have erred. */
+static kofn_status tell_erred(kf_node *n, const tally *t)
+{
+    for (size_t i = 0; i < n->others; i++) {
+        kf_ballot *b = find(n->other[i].ballot, t->own->at);
+
+        if (!b || b->erred || n->other[i].liar ||
+            alike(t, &t->own->digest, &b->digest))
+            continue;
+        b->erred = true;
+        TRY(kf_peer_erred(n, n->other[i].incarnation));
+    }
+    return KOFN_OK;
+}
+
+/* From the first iterate on that is not known to be as most have it. */
+static void outvote(kf_node *n)
+{
+    n->outvotes++;
+    n->outvoted = true;
+    n->doubted_from = n->at.t;
+    for (size_t i = 0; i < KF_BALLOTS; i++) {
+        const kf_ballot *b = &n->ballot[i];
+
+        if (b->digest.exact && !b->agreed && b->at.t < n->doubted_from)
+            n->doubted_from = b->at.t;
+    }
+}
+
+/* Pieces that one node leaves out and another does not make like machines differ by
+ * rounding: where no most agree to the bit, rounding is allowed for. */
+static void settle(kf_node *n, kf_ballot *own, tally *t)
+{
+    own->agreed = is_most(t, &own->digest);
+    if (own->agreed)
+        return;
+    if (others_agree(t)) {
+        outvote(n);
+        return;
+    }
+    if (t->told + 1 < t->voters)
+        return;
+    t->rounded = own->rounded = true;
+    own->agreed = is_most(t, &own->digest);
+    n->split |= !own->agreed && kf_same_mark(own->at, n->at);
+}
+
+static kofn_status count(kf_node *n, kf_ballot *own)
+{
+    tally t;
+
+    gather(n, own, &t);
+    if (!own->agreed)
+        settle(n, own, &t);
+    if (!own->agreed)
+        return KOFN_OK;
+    return tell_erred(n, &t);
+}
+
+/* There is nobody left who has what most have, or no most have the same result. */
+static kofn_status consider_failing(kf_node *n)
+{
+    kofn_time wait = UNSETTLED * n->opt.silence;
+
+    if (!n->outvoted && !(n->final && n->split)) {
+        n->doubted = KF_LONG_AGO;
+        return KOFN_OK;
+    }
+    if (n->doubted == KF_LONG_AGO)
+        n->doubted = n->now;
+    if (!kf_due(n, n->doubted, n->opt.give_up > wait ? n->opt.give_up : wait))
+        return KOFN_OK;
+    return kf_peer_fail(n, KOFN_CORRUPT);
+}
+
+kofn_status kf_peer_count_votes(kf_node *n)
+{
+    bool late = kf_due(n, n->beat_at, n->opt.beat); /* some may have gone */
+
+    if (!kf_peer_checks(n) || n->failed_check)
+        return KOFN_OK;
+    if (n->recount || late) {
+        n->recount = n->split = false;
+        for (size_t i = 0; i < KF_BALLOTS && !n->outvoted; i++)
+            if (n->ballot[i].digest.exact)
+                TRY(count(n, &n->ballot[i]));
+    }
+    return consider_failing(n);
+}
+
+bool kf_peer_is_agreed(const kf_node *n)
+{
+    if (!kf_peer_checks(n) || n->single > 0)
+        return true;
+    for (size_t i = 0; i < KF_BALLOTS; i++)
+        if (n->ballot[i].digest.exact && kf_same_mark(n->ballot[i].at, n->at))
+            return n->ballot[i].agreed;
+    return true; /* it is the start */
+}
+
+bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
+{
+    const kf_ballot own = {.digest = kf_peer_digest(n)};
+    const kf_node_digest *d = told(o, n->at);
+    const tally t = {.own = &own, .rounded = true};
+
+    return !own.digest.exact || (d && alike(&t, &own.digest, d));
+}
+
+bool kf_peer_is_right(const kf_node *n, const kf_other *o)
+{
+    for (size_t i = 0; i < KF_BALLOTS; i++) {
+        const kf_ballot *own = &n->ballot[i];
+        const kf_node_digest *d = own->digest.exact ? told(o, own->at) : NULL;
+        tally t;
+
+        if (!d || own->agreed)
+            continue;
+        gather(n, own, &t);
+        if (!alike(&t, &own->digest, d) && is_most(&t, d))
+            return true;
+    }
+    return false;
+}
+
+uint64_t kf_node_doubted(const kf_node *n)
+{
+    return n->doubted_from;
+}

@@ -1,0 +1,274 @@
+/* train_votes_test.c -- trainings without a master with nodes that err after the pieces
+ * were compared: in decoding, or in what they make of what they decoded; in every
+ * iterate that there is, one node or several.  Up to half of the nodes all end with the
+ * plain training's weights, bit for bit the same, and the others know who erred; beyond
+ * that nobody ends with a result.  Nobody believes one who says that it is ahead. */
+#include "train_mesh_rig.h"
+
+typedef struct fault {
+    uint64_t nodes; /* set of those that err ...                     */
+    uint64_t t;     /* ... in this iterate                           */
+    bool decoded;   /* in what they decoded, else in what they made  */
+    bool alike;     /* all by the same                               */
+    bool liar;      /* the first of them says that it is far ahead   */
+} fault;
+
+static fault now;
+static size_t told[SIM_NODES][SIM_NODES], erred;
+
+static void err(const sim_node *n, uint64_t t, kofn_matrix *numbers,
+                bool decoded)
+{
+    double *x = numbers->data;
+    size_t count = numbers->rows * numbers->cols;
+    double by = now.alike ? 1 : 1 + (double)n->id;
+
+    if (t != now.t || decoded != now.decoded || !(now.nodes & kf_bit(n->id)))
+        return;
+    erred++;
+    for (size_t i = 0; i < count && i < 5; i++)
+        x[i] += 0.5 * by;
+    if (!decoded) /* where the last layer's weights are, and the last tape */
+        x[count - 1] += by;
+}
+
+static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
+{
+    const sim_node *n = ud;
+    size_t who = (size_t)atoi(name + strlen("node "));
+
+    (void)seat;
+    assert_false(excluded);
+    told[n->id][who]++;
+}
+
+/* A vector that it makes up, of an iterate that is far ahead. */
+static void twist(sim *s, sim_packet *p)
+{
+    uint64_t job = s->node[p->from].host->job;
+    kf_note note;
+
+    if (!now.liar)
+        return;
+    assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
+    if (note.type != KF_NOTE_BEAT && note.type != KF_NOTE_WANT &&
+        note.type != KF_NOTE_VECTOR)
+        return;
+    note.at.t = now.t;
+    note.at.line = 4711;
+    note.final = note.type != KF_NOTE_WANT;
+    if (note.type == KF_NOTE_VECTOR)
+        ((double *)(void *)p->body)[KOFN_SCALARS] += 1;
+    kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
+}
+
+static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
+                  uint64_t seed)
+{
+    memset(told, 0, sizeof told);
+    erred = 0;
+    mesh_up(s, f, l, 3, seed);
+    s->opt.errors = errors;
+    s->opt.confirm = 0;
+    s->opt.erred = hear;
+    s->evil = &now; /* two vectors under one mark are what this is about */
+    s->lenient = true;
+    s->look = NULL;
+    s->twist = twist;
+    sim_err = err;
+}
+
+static void end(sim *s, fixture *f)
+{
+    sim_err = NULL;
+    mesh_down(s, f);
+}
+
+static void start_all(sim *s, const lesson *l)
+{
+    for (size_t i = 0; i < l->nodes; i++) {
+        sim_start(s, i, true);
+        s->node[i].turncoat = now.liar && now.nodes & kf_bit(i);
+    }
+}
+
+/* All have ended, or failed. */
+static void run_to_the_end(sim *s, const lesson *l)
+{
+    bool all = false;
+
+    while (!all) {
+        sim_run(s, s->now + MS, NULL);
+        if (s->now > 300 * KOFN_SECOND) {
+            sim_print(s);
+            fail_msg("iterate %llu, nodes %llx: not everybody has ended",
+                     (unsigned long long)now.t, (unsigned long long)now.nodes);
+        }
+        all = true;
+        for (size_t i = 0; i < l->nodes; i++)
+            all &= s->node[i].over || s->node[i].status || s->node[i].turncoat;
+    }
+}
+
+/* The weights, which the vector ends with. */
+static void compare_weights(const fixture *f, const sim *s, size_t id)
+{
+    size_t rows = f->v0.rows, first = rows;
+    const double *v = s->node[id].host->v->m.data;
+    const double *right = f->ref + iterates(f) * rows;
+
+    for (size_t l = 0; l < f->l->layers; l++)
+        first -= f->net->W[l].rows * f->net->W[l].cols;
+    for (size_t i = first; i < rows; i++)
+        if (!(fabs(v[i] - right[i]) <= 1e-9))
+            fail_msg("iterate %llu, nodes %llx: node %zu has %g for %g",
+                     (unsigned long long)now.t, (unsigned long long)now.nodes,
+                     id, v[i], right[i]);
+}
+
+/* All end well.  Gives how often those who err had what most had not; others may, too,
+ * for they leave out other pieces, and take what is the same to the bit. */
+static size_t try_well(const lesson *l, kofn_errors errors, fault what,
+                       uint64_t seed)
+{
+    size_t outvoted = 0;
+    const sim_node *first;
+    fixture f;
+    sim s;
+
+    now = what;
+    begin(&s, &f, l, errors, seed);
+    start_all(&s, l);
+    run_to_the_end(&s, l);
+    first = &s.node[s.node[0].turncoat ? 1 : 0];
+    for (size_t i = 0; i < l->nodes; i++) {
+        const sim_node *n = &s.node[i];
+        kofn_node_view v;
+
+        if (n->turncoat)
+            continue;
+        if (n->status)
+            fail_msg("iterate %llu, nodes %llx: node %zu: %s",
+                     (unsigned long long)what.t, (unsigned long long)what.nodes,
+                     i, kofn_errmsg());
+        kf_node_look(n->host->node, &v);
+        assert_int_equal(v.at.t, iterates(&f));
+        compare_weights(&f, &s, i);
+        assert_memory_equal(n->host->v->m.data, first->host->v->m.data,
+                            f.v0.rows * 8);
+        outvoted += what.nodes & kf_bit(i) ? v.outvoted : 0;
+        kf_comparison_advance(n->host);
+    }
+    end(&s, &f);
+    return outvoted;
+}
+
+static size_t iterates_of(const lesson *l)
+{
+    fixture f;
+    size_t n;
+
+    set_up(&f, l, 3);
+    n = iterates(&f);
+    tear_down(&f);
+    return n;
+}
+
+static void one(const lesson *l, uint64_t t, size_t id, bool decoded,
+                uint64_t seed)
+{
+    fault what = {.nodes = kf_bit(id), .t = t, .decoded = decoded};
+    size_t by = id ? 0 : 1;
+    size_t outvoted = try_well(
+        l, seed % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC, what,
+        seed);
+
+    assert_int_equal(erred, 1);
+    assert_true(outvoted > 0);
+    assert_true(told[by][id] > 0);
+}
+
+static void decoding(void **state)
+{
+    const lesson *l = &lessons[2];
+    size_t n = iterates_of(l);
+
+    (void)state;
+    for (uint64_t t = 1; t <= n; t++)
+        one(l, t, t % l->nodes, true, t);
+}
+
+static void activation(void **state)
+{
+    const lesson *l = &lessons[0];
+    size_t n = iterates_of(l), turn = 2 * l->layers - 1;
+
+    (void)state;
+    /* the first numbers are of the first of four tapes, and the last are weights */
+    for (uint64_t t = 1; t <= turn; t++)
+        one(l, t, t % l->nodes, false, t);
+    one(l, n, 3, false, n);
+}
+
+/* As many as are not half of all. */
+static void several(void **state)
+{
+    const lesson *l = &lessons[2];
+    size_t n = iterates_of(l);
+    uint64_t at[] = {1, 3, n - 2, n - 1, n};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        fault what = {.nodes = UINT64_C(7) << i, .t = at[i], .decoded = true};
+
+        assert_true(try_well(l, KOFN_ERRORS_ADVERSARIAL, what, i) > 0);
+        assert_int_equal(erred, 3);
+    }
+}
+
+/* Of no result more than half of the nodes are sure, or so many have the same wrong one
+ * that the others cannot be. */
+static void beyond(void **state)
+{
+    const lesson *l = &lessons[2];
+    size_t n = iterates_of(l);
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        fixture f;
+        sim s;
+
+        now = (fault){.nodes = 0xf, .t = n - i, .decoded = true};
+        now.alike = i;
+        begin(&s, &f, l, KOFN_ERRORS_ADVERSARIAL, i);
+        start_all(&s, l);
+        run_to_the_end(&s, l);
+        for (size_t k = 0; k < l->nodes; k++)
+            assert_int_equal(s.node[k].status, KOFN_CORRUPT);
+        end(&s, &f);
+    }
+}
+
+/* One says from the beginning that it has the result, and hands one out. */
+static void claims(void **state)
+{
+    const lesson *l = &lessons[2];
+    size_t n = iterates_of(l);
+
+    (void)state;
+    for (size_t id = 0; id < l->nodes; id++)
+        try_well(l, KOFN_ERRORS_ADVERSARIAL,
+                 (fault){.nodes = kf_bit(id), .t = n, .liar = true}, id);
+}
+
+TEST_FILE(train_votes_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decoding), cmocka_unit_test(activation),
+        cmocka_unit_test(several),  cmocka_unit_test(beyond),
+        cmocka_unit_test(claims),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
