@@ -23,8 +23,27 @@ typedef enum kofn_fault_event_kind {
     KOFN_FAULT_EVENT_SLOW,    /* worker takes `factor` times as long          */
     KOFN_FAULT_EVENT_NORMAL,  /* worker is neither slow nor corrupt any more  */
     KOFN_FAULT_EVENT_CORRUPT, /* worker's results are silently wrong          */
-    KOFN_FAULT_EVENT_FLIP     /* a bit of what the worker stores is another   */
+    KOFN_FAULT_EVENT_FLIP,    /* a bit of what the worker stores is another   */
+    KOFN_FAULT_EVENT_ERR      /* a node of a mesh errs once                   */
 } kofn_fault_event_kind;
+
+/* Where a node of a mesh can err while an iterate is made; a set of them is their sum
+ * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes", 2018, section V). */
+typedef enum kofn_fault_place {
+    KOFN_FAULT_IN_ENCODING =
+        1, /* the input, mixed for its seat; where it is cut */
+    KOFN_FAULT_IN_PRODUCT =
+        2, /* a piece that it makes                         */
+    KOFN_FAULT_IN_DECODING =
+        4, /* the product that it decodes                   */
+    KOFN_FAULT_IN_VECTOR =
+        8, /* what it makes of that: activations, deltas    */
+    KOFN_FAULT_IN_UPDATE =
+        16, /* a block that changes, as it does              */
+    KOFN_FAULT_IN_MEMORY =
+        32 /* ... at any other time                         */
+} kofn_fault_place;
 
 typedef struct kofn_fault_event {
     unsigned round;  /* 1 is the first */
@@ -32,11 +51,12 @@ typedef struct kofn_fault_event {
                         strips has arrived */
     kofn_fault_event_kind kind;
     uint32_t worker; /* not for JOIN */
-    double factor;   /* SLOW */
+    double factor;   /* SLOW; ERR: where, a kofn_fault_place */
 } kofn_fault_event;
 
 /* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
- * normal W | corrupt W | flip W` a line, # comments.  Checks workers and rounds against
+ * normal W | corrupt W | flip W | err W PLACE` a line, # comments; PLACE is one of
+ * encode, product, decode, vector, update, memory.  Checks workers and rounds against
  * `workers` at the start and `rounds` in all; kofn_step says what is counted.
  * *out is freed with kofn_events_free. */
 KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
@@ -47,6 +67,11 @@ KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                                        const char *text, size_t length,
                                        size_t workers, size_t rounds);
 KOFN_API void kofn_events_free(kofn_fault_event *events);
+/* What a fault does to numbers: all of them are wrong, or one is, by a bit, or by being
+ * no number, or out of all proportion.  The n-th fault of a worker is the same for the
+ * same seed. */
+KOFN_API void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
+                                kofn_matrix *numbers);
 
 /* ---- the fault model ----------------------------------------------------- */
 
@@ -84,10 +109,14 @@ typedef struct kofn_faults {
     /* Chances that, with an update of an operand (kofn_update), a bit of what a
      * worker stores flips; that the worker misses it. */
     double flip, miss;
+    /* Chance that a node of a mesh errs in each of the places of `where`, a set, at
+     * any iterate. */
+    double fault;
+    unsigned where;
 } kofn_faults;
 
-/* "key=value,..." with the field names above (clock=modelled|measured), onto
- * what *w holds. */
+/* "key=value,..." with the field names above (clock=modelled|measured,
+ * where=product+update+... of the places of an events file), onto what *w holds. */
 KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
 
 /* Makes a pattern of slowness, rounds x workers factors for

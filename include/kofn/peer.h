@@ -178,10 +178,14 @@ typedef struct kofn_peer_options {
                            never                                            */
     kofn_incarnation incarnation; /* 0: a random one */
     kofn_errors errors;
-    /* NULL, or emulates a node that is wrong: called with every piece that is
-     * made of iterate t, which it may change. */
-    void (*spoil)(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece);
-    void *spoil_ud;
+    /* NULL, or emulates a node that errs: called where it may, in what follows from
+     * iterate t, with the numbers that it has made there, which it may change. */
+    void (*fault)(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *numbers);
+    /* NULL, or how many times as long a piece of what follows from iterate t takes,
+     * in which others are heard as if it was computed. */
+    double (*slow)(void *ud, uint64_t t);
+    void *fault_ud; /* of both */
     /* NULL, or a folder that is there: of every `every`th turn in which matrices
      * change, or where they do not of every `every`th iterate, it gets a file with
      * the vector and this node's blocks that have changed, so that a mesh of

@@ -484,6 +484,9 @@ typedef struct cli_node {
     bool resumes;            /* goes on with what was kept */
     struct cli_wrong *wrong; /* whose pieces it found wrong */
     size_t wrongs;
+    uint64_t erred,
+        draws;       /* the last step in which an event made it err; chances */
+    uint32_t faults; /* that it had so far */
 } cli_node;
 
 typedef struct cli_nodes {

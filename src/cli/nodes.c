@@ -5,6 +5,8 @@
  * to nodes_close.  What a node's thread finds goes into its own cli_node. */
 #include "cli.h"
 
+#include "base/mix.h"
+
 #include <kofn/peer.h>
 
 #include <dirent.h>
@@ -34,32 +36,40 @@ static int check_errors(const cli_args *a)
 static int check_options(const cli_args *a)
 {
     const kofn_faults *w = &a->faults;
-    const char *what = a->job.journal      ? "journal"
-                       : a->job.metrics    ? "metrics"
-                       : a->job.trace      ? "trace"
-                       : a->job.record     ? "record"
-                       : a->pattern_text   ? "pattern"
-                       : a->show           ? "show"
-                       : a->job.in_flight  ? "in-flight"
-                       : a->job.late != 0  ? "late"
-                       : a->job.lease != 0 ? "lease"
-                       : w->spread > 0 || w->straggle > 0 || w->leave > 0 ||
-                               w->join > 0 || w->corrupt > 0 || w->flip > 0 ||
-                               w->miss > 0
-                           ? "faults"
+    const char *what = a->job.journal                       ? "journal"
+                       : a->job.metrics                     ? "metrics"
+                       : a->job.trace                       ? "trace"
+                       : a->job.record                      ? "record"
+                       : a->pattern_text                    ? "pattern"
+                       : a->show                            ? "show"
+                       : a->job.in_flight                   ? "in-flight"
+                       : a->job.late != 0                   ? "late"
+                       : a->job.lease != 0                  ? "lease"
                        : a->job.below == KOFN_BELOW_DEGRADE ? "below degrade"
                                                             : NULL;
 
     if (what)
         return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
+    if (w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
+        w->corrupt > 0 || w->flip > 0 || w->miss > 0)
+        return cli_say(EXIT_USAGE,
+                       "--faults %s: nodes of a mesh have only fault= and "
+                       "where=; give --events who is slow, leaves or joins",
+                       a->faults_text);
+    if (w->fault > 0 && !w->where)
+        return cli_say(EXIT_USAGE,
+                       "--faults %s: say where, as where=product+update",
+                       a->faults_text);
+    if (w->fault > 0 && a->job.errors == KOFN_ERRORS_NONE)
+        return cli_say(EXIT_USAGE,
+                       "--faults fault=%g needs --errors: without it a result "
+                       "with mistakes in it would be taken for one without",
+                       w->fault);
     if (a->workers > MOST_NODES)
         return cli_say(EXIT_USAGE,
                        "--workers %zu: a mesh has at most %d "
                        "nodes",
                        a->workers, MOST_NODES);
-    if (a->events && !cli_transport_of(a->port)->here)
-        return cli_say(EXIT_USAGE, "--events with --masterless needs --port "
-                                   "threads");
     if (a->resume && !a->checkpoint)
         return cli_say(EXIT_USAGE,
                        "--resume needs --checkpoint and the folder");
@@ -73,16 +83,24 @@ static int read_events(cli_nodes *m, size_t rounds)
 
     if (st)
         return cli_fail_input(st);
-    for (size_t i = 0; i < m->event_count; i++)
-        if (m->events[i].kind != KOFN_FAULT_EVENT_LEAVE &&
-            m->events[i].kind != KOFN_FAULT_EVENT_JOIN &&
-            (m->events[i].kind != KOFN_FAULT_EVENT_CORRUPT ||
-             m->a->job.errors == KOFN_ERRORS_NONE))
+    for (size_t i = 0; i < m->event_count; i++) {
+        kofn_fault_event_kind kind = m->events[i].kind;
+
+        if (kind == KOFN_FAULT_EVENT_JOIN &&
+            !cli_transport_of(m->a->port)->here)
             return cli_say(EXIT_USAGE,
-                           "%s: on a mesh of threads nodes can "
-                           "leave and join, and be corrupt where --errors are "
-                           "looked for, nothing else",
+                           "%s: where each node is a process of its own nobody "
+                           "here can make one join; start another one",
                            m->a->events);
+        if ((kind == KOFN_FAULT_EVENT_CORRUPT ||
+             kind == KOFN_FAULT_EVENT_FLIP || kind == KOFN_FAULT_EVENT_ERR) &&
+            m->a->job.errors == KOFN_ERRORS_NONE)
+            return cli_say(EXIT_USAGE,
+                           "%s: nodes can be corrupt, err, or have bits that "
+                           "flip only with --errors; without it a result with "
+                           "mistakes in it would be taken for one without",
+                           m->a->events);
+    }
     return 0;
 }
 
@@ -162,6 +180,12 @@ static kofn_status start(cli_nodes *m, size_t number, uint32_t seat)
     return kofn_mesh_start(m->mesh, live, n);
 }
 
+/* Of the events: as a thread, or, where each process is one, the seat it has. */
+static uint32_t number_of(const cli_node *n)
+{
+    return n->all->mesh ? (uint32_t)n->number : n->seat;
+}
+
 /* Events before the round that begins now.  Whoever gets there first lets a joiner
  * in; who is to leave goes by itself. */
 static bool happen(const cli_node *n, uint64_t round)
@@ -176,14 +200,10 @@ static bool happen(const cli_node *n, uint64_t round)
 
         if (e->round > round)
             break;
-        if (e->kind == KOFN_FAULT_EVENT_CORRUPT) {
-            atomic_compare_exchange_strong(&m->due, &expected, i + 1);
-        } else if (e->kind == KOFN_FAULT_EVENT_LEAVE) {
-            go |= e->worker == n->number;
-            atomic_compare_exchange_strong(&m->due, &expected, i + 1);
-        } else if (atomic_compare_exchange_strong(&m->due, &expected, i + 1)) {
+        go |= e->kind == KOFN_FAULT_EVENT_LEAVE && e->worker == number_of(n);
+        if (atomic_compare_exchange_strong(&m->due, &expected, i + 1) &&
+            e->kind == KOFN_FAULT_EVENT_JOIN)
             (void)start(m, number, KOFN_NO_SEAT); /* it may as well not come */
-        }
         number += e->kind == KOFN_FAULT_EVENT_JOIN;
     }
     return go;
@@ -193,33 +213,93 @@ static bool happen(const cli_node *n, uint64_t round)
  * behind, and took the last iterate from others, was to leave before that. */
 static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 {
-    const cli_node *n = ud;
+    cli_node *n = ud;
 
     (void)scalar;
+    if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
+        n->seat = view->seat;
     return cli_caught() ||
            happen(n, (view->at.t - view->final) / n->all->each + 1);
 }
 
-/* Spoils the pieces of a corrupt node from the round of its event on: the
- * mistake is as large as a piece has numbers. */
-static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+/* ---- a node that errs ---------------------------------------------------- */
+
+static bool is_normal_again(const cli_node *n, const kofn_fault_event *since,
+                            uint64_t step)
 {
-    const cli_node *n = ud;
     const cli_nodes *m = n->all;
-    double *x = piece->data;
+
+    for (const kofn_fault_event *e = since; e < m->events + m->event_count; e++)
+        if (e->kind == KOFN_FAULT_EVENT_NORMAL && e->worker == number_of(n) &&
+            e->round <= step)
+            return true;
+    return false;
+}
+
+/* From its event on all pieces of a corrupt node are wrong; a bit flips, or a node errs,
+ * once, in the step of the event. */
+static bool is_due(cli_node *n, const kofn_fault_event *e,
+                   kofn_fault_place where, uint64_t step)
+{
+    if (e->worker != number_of(n))
+        return false;
+    if (e->kind == KOFN_FAULT_EVENT_CORRUPT)
+        return where == KOFN_FAULT_IN_PRODUCT && step >= e->round &&
+               !is_normal_again(n, e, step);
+    return step == e->round && n->erred < step &&
+           (e->kind == KOFN_FAULT_EVENT_FLIP
+                ? where == KOFN_FAULT_IN_MEMORY
+                : e->kind == KOFN_FAULT_EVENT_ERR &&
+                      where == (kofn_fault_place)e->factor);
+}
+
+static bool is_due_by_chance(cli_node *n, kofn_fault_place where)
+{
+    const kofn_faults *w = &n->all->a->faults;
+    uint64_t draw = kf_mix64(kf_state64(w->seed ^ number_of(n), ++n->draws));
+
+    return w->where & where && (double)(draw >> 11) * 0x1p-53 < w->fault;
+}
+
+static void fault(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *numbers)
+{
+    cli_node *n = ud;
+    const cli_nodes *m = n->all;
+    uint64_t step = t / m->each + 1;
+    bool due = is_due_by_chance(n, where);
 
     for (size_t i = 0; i < m->event_count; i++) {
         const kofn_fault_event *e = &m->events[i];
 
-        if (e->kind != KOFN_FAULT_EVENT_CORRUPT || e->worker != n->number ||
-            e->round > t / m->each + 1)
+        if (!is_due(n, e, where, step))
             continue;
-        for (size_t k = 0; k < piece->rows * piece->cols; k++)
-            x[k] +=
-                (1 + fabs(x[k])) *
-                (1 + (double)((k * 7 + group * 5 + t + n->number * 11) % 13));
-        return;
+        due = true;
+        n->erred = e->kind == KOFN_FAULT_EVENT_CORRUPT ? n->erred : step;
     }
+    if (due)
+        kofn_faults_spoil(m->a->faults.seed, number_of(n), n->faults++,
+                          numbers);
+}
+
+/* As the last event about it says that has come. */
+static double slow(void *ud, uint64_t t)
+{
+    const cli_node *n = ud;
+    const cli_nodes *m = n->all;
+    double factor = 1;
+
+    for (size_t i = 0; i < m->event_count; i++) {
+        const kofn_fault_event *e = &m->events[i];
+
+        if (e->worker != number_of(n) || e->round > t / m->each + 1)
+            continue;
+        if (e->kind == KOFN_FAULT_EVENT_SLOW)
+            factor = e->factor;
+        else if (e->kind == KOFN_FAULT_EVENT_NORMAL)
+            factor = 1;
+    }
+    return factor;
 }
 
 /* ---- whose pieces were wrong --------------------------------------------- */
@@ -282,25 +362,27 @@ static void live(void *ud, kofn_transport *t)
     cli_node *n = ud;
     cli_nodes *m = n->all;
     kofn_time patience = m->a->job.patience;
-    kofn_peer_options p = {.size = sizeof(kofn_peer_options),
-                           .nodes = m->count,
-                           .seat = n->seat,
-                           .confirm = m->confirm,
-                           .decoding = m->decoding,
-                           .errors = m->a->job.errors,
-                           .quarantine = m->a->job.quarantine,
-                           .spoil = m->event_count ? spoil : NULL,
-                           .spoil_ud = n,
-                           .keep = m->a->checkpoint,
-                           .every = m->every,
-                           .resume = n->resumes,
-                           .give_up = patience  ? patience
-                                      : m->mesh ? 5 * KOFN_SECOND
-                                                : 60 * KOFN_SECOND,
-                           .watch = watch,
-                           .watch_ud = n,
-                           .erred = erred,
-                           .erred_ud = n};
+    kofn_peer_options p = {
+        .size = sizeof(kofn_peer_options),
+        .nodes = m->count,
+        .seat = n->seat,
+        .confirm = m->confirm,
+        .decoding = m->decoding,
+        .errors = m->a->job.errors,
+        .quarantine = m->a->job.quarantine,
+        .fault = m->event_count || m->a->faults.fault > 0 ? fault : NULL,
+        .slow = m->event_count ? slow : NULL,
+        .fault_ud = n,
+        .keep = m->a->checkpoint,
+        .every = m->every,
+        .resume = n->resumes,
+        .give_up = patience  ? patience
+                   : m->mesh ? 5 * KOFN_SECOND
+                             : 60 * KOFN_SECOND,
+        .watch = watch,
+        .watch_ud = n,
+        .erred = erred,
+        .erred_ud = n};
 
     n->status = m->live(n, t, &p);
     if (n->status < 0)

@@ -50,6 +50,8 @@ static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
     case KOFN_FAULT_EVENT_FLIP:
         fprintf(f, "  a bit of worker %u's block flips", h->worker);
         break;
+    case KOFN_FAULT_EVENT_ERR: /* of nodes of a mesh, which are not shown */
+        break;
     }
     if (h->fraction > 0)
         fprintf(f, " in mid-round");

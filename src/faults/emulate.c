@@ -42,6 +42,6 @@ kofn_status kf_emulate(kf_exposed *x, const kf_block *b, const kf_msg *m,
             st = KOFN_AGAIN;
     }
     if (!st && (x->wrong || kf_faults_corrupts(x->faults, x->worker, m->task)))
-        kf_faults_corrupt(x->faults, x->worker, m->task, &m->result->m);
+        kofn_faults_spoil(x->faults->seed, x->worker, m->task, &m->result->m);
     return st;
 }

@@ -1,7 +1,7 @@
 /* events.c -- an events file: what happens to which worker, and when.
  *
  *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W |
- *                      flip W
+ *                      flip W | err W PLACE
  *
  * one a line, # comments.  Workers are checked against those that are there at
  * that moment, so that a slip of the pen is found before the run and not in
@@ -10,6 +10,8 @@
  * The list of events is the caller's, freed by kofn_events_free.  Nothing
  * happens here: the body asks when an event is due.
  */
+#include "faults.h"
+
 #include "base/base.h"
 
 #include <errno.h>
@@ -35,6 +37,7 @@ static const struct {
     {"leave", KOFN_FAULT_EVENT_LEAVE},     {"join", KOFN_FAULT_EVENT_JOIN},
     {"slow", KOFN_FAULT_EVENT_SLOW},       {"normal", KOFN_FAULT_EVENT_NORMAL},
     {"corrupt", KOFN_FAULT_EVENT_CORRUPT}, {"flip", KOFN_FAULT_EVENT_FLIP},
+    {"err", KOFN_FAULT_EVENT_ERR},
 };
 
 static kofn_status wrong(const reader *r, const char *what, const char *word)
@@ -112,6 +115,17 @@ static kofn_status parse_factor(const reader *r, const char *word,
     return KOFN_OK;
 }
 
+static kofn_status parse_place(const reader *r, const char *word,
+                               kofn_fault_event *h)
+{
+    h->factor = kf_fault_place(word, strlen(word));
+    return h->factor > 0 ? KOFN_OK
+                         : wrong(r,
+                                 "not one of encode, product, decode, vector, "
+                                 "update, memory:",
+                                 word);
+}
+
 static kofn_status parse_line(reader *r, const char *at, const char *end,
                               size_t rounds)
 {
@@ -128,7 +142,8 @@ static kofn_status parse_line(reader *r, const char *at, const char *end,
         i++;
     if (i == sizeof words / sizeof *words)
         return wrong(
-            r, "not one of leave, join, slow, normal, corrupt, flip:", word);
+            r,
+            "not one of leave, join, slow, normal, corrupt, flip, err:", word);
     h.kind = words[i].kind;
     if (h.kind != KOFN_FAULT_EVENT_JOIN) {
         next_word(&at, end, word, sizeof word);
@@ -137,6 +152,10 @@ static kofn_status parse_line(reader *r, const char *at, const char *end,
     if (h.kind == KOFN_FAULT_EVENT_SLOW) {
         next_word(&at, end, word, sizeof word);
         TRY(parse_factor(r, word, &h));
+    }
+    if (h.kind == KOFN_FAULT_EVENT_ERR) {
+        next_word(&at, end, word, sizeof word);
+        TRY(parse_place(r, word, &h));
     }
     next_word(&at, end, word, sizeof word);
     if (*word)

@@ -137,23 +137,23 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
 
 /* Half of the time every number is wrong, else a single one: a bit of it has
  * flipped, or it is no number at all, or out of all proportion. */
-void kf_faults_corrupt(const kofn_faults *w, uint32_t worker, uint32_t task,
-                       kofn_matrix *result)
+void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
+                       kofn_matrix *numbers)
 {
     static const double wild[] = {(double)NAN, (double)INFINITY, -1e300, 1e30};
-    kf_rng r = kf_rng_stream(w->seed, KF_FOR_CORRUPT, worker, task);
+    kf_rng r = kf_rng_stream(seed, KF_FOR_CORRUPT, worker, n);
     size_t i, j, kind;
 
     kf_rng_u64(&r); /* used to decide whether */
-    i = kf_rng_below(&r, result->rows);
-    j = kf_rng_below(&r, result->cols);
+    i = kf_rng_below(&r, numbers->rows);
+    j = kf_rng_below(&r, numbers->cols);
     kind = kf_rng_below(&r, 4);
     if (kind < 2)
-        spoil_all(result, &r);
+        spoil_all(numbers, &r);
     else if (kind == 2)
-        flip_bit(result, i, j, &r);
+        flip_bit(numbers, i, j, &r);
     else
-        set_entry(result, i, j, wild[kf_rng_below(&r, 4)]);
+        set_entry(numbers, i, j, wild[kf_rng_below(&r, 4)]);
 }
 
 /* ---- blocks -------------------------------------------------------------- */
@@ -206,10 +206,45 @@ static const field fields[] = {
     {"corrupt", offsetof(kofn_faults, corrupt), 1},
     {"flip", offsetof(kofn_faults, flip), 1},
     {"miss", offsetof(kofn_faults, miss), 1},
+    {"fault", offsetof(kofn_faults, fault), 1},
     {"work", offsetof(kofn_faults, work), 1e6},
     {"latency", offsetof(kofn_faults, latency), 1e6},
     {"bandwidth", offsetof(kofn_faults, bandwidth), 1e18},
 };
+
+unsigned kf_fault_place(const char *word, size_t n)
+{
+    static const char *const names[] = {"encode", "product", "decode",
+                                        "vector", "update",  "memory"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && memcmp(names[i], word, n) == 0)
+            return 1U << i;
+    return 0;
+}
+
+/* "product+update". */
+static kofn_status set_where(kofn_faults *w, const char *value, size_t n)
+{
+    unsigned all = 0;
+
+    for (size_t i = 0, k; i <= n; i += k + 1) {
+        unsigned one;
+
+        for (k = 0; i + k < n && value[i + k] != '+'; k++)
+            ;
+        one = kf_fault_place(value + i, k);
+        if (!one)
+            return kf_fail(KOFN_INVAL,
+                           "faults: where=%.*s: \"%.*s\" is none of encode, "
+                           "product, decode, vector, update, memory",
+                           (int)kf_min(n, 80), value, (int)kf_min(k, 40),
+                           value + i);
+        all |= one;
+    }
+    w->where = all;
+    return KOFN_OK;
+}
 
 static kofn_status set_whole(kofn_faults *w, const char *value, size_t n)
 {
@@ -240,6 +275,8 @@ static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
     }
     if (k == 5 && !memcmp(key, "whole", 5))
         return set_whole(w, value, n);
+    if (k == 5 && !memcmp(key, "where", 5))
+        return set_where(w, value, n);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const field *f = &fields[i];
 
@@ -262,7 +299,7 @@ static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
         KOFN_INVAL,
         "faults has no \"%.*s\"; it takes spread, "
         "straggle, burst, factor, delay, leave, join, corrupt, flip, miss, "
-        "clock, work, latency, bandwidth, whole",
+        "clock, work, latency, bandwidth, whole, fault, where",
         (int)kf_min(k, 40), key);
 }
 

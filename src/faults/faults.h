@@ -28,9 +28,8 @@ kofn_status kf_faults_change(const kofn_faults *w, uint32_t worker,
 /* A bit flips, as an events file asks for; *count of those that did. */
 kofn_status kf_faults_flip(const kofn_faults *w, uint32_t worker,
                            uint32_t *count, kf_block *b);
-/* Make a result wrong, the same way for the same (seed, worker, task). */
-void kf_faults_corrupt(const kofn_faults *w, uint32_t worker, uint32_t task,
-                       kofn_matrix *result);
+/* The place of that name, as a kofn_fault_place; 0: there is none. */
+unsigned kf_fault_place(const char *word, size_t n);
 kofn_time kf_faults_nanoseconds(double seconds);
 bool kf_faults_fair(const kofn_faults *w);
 

@@ -144,8 +144,13 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
     step s = {0};
     kofn_status st = begin_step(h, &s, turn, operand);
 
-    if (!st && seat != KOFN_NO_SEAT)
-        st = change_block(&s, h->operand[operand].block, seat);
+    if (!st && seat != KOFN_NO_SEAT) {
+        kf_block *block = h->operand[operand].block;
+
+        st = change_block(&s, block, seat);
+        if (!st)
+            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.t, &block->lane[0]);
+    }
     for (size_t i = 0; i < c->lents && !st; i++)
         if (c->lent[i].operand == operand && waits_for(&c->lent[i], turn))
             st = change_block(&s, c->lent[i].block, c->lent[i].seat);
@@ -237,6 +242,10 @@ kofn_status kf_changing_turn(kf_host *h)
     TRY(kf_mesh_norms_turn(h, turn));
     settle(h);
     TRY(bring(h, h->seat, was));
+    for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
+        if (h->operand[i].plan)
+            kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.t,
+                          &h->operand[i].block->lane[0]);
     return kf_keep_turn(h);
 }
 

@@ -250,6 +250,9 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     TRY(kf_cache_hidden(cache, t->decoder,
                         kf_check_few(&c, t->decoder->seats, 0), &c.hidden));
     *verdict = look(&c, t->last, found);
+    if (*verdict ==
+        KOFN_OK) /* what may be hidden differs like what is rounded */
+        h->noise = fmax(h->noise, found->floor);
     return *verdict == KOFN_NOMEM ? KOFN_NOMEM : KOFN_OK;
 }
 

@@ -331,7 +331,7 @@ static kofn_status find_liars(kf_host *h)
 kofn_status kf_mesh_freivalds_next(kf_host *h)
 {
     if (h->program.change)
-        return h->freivalds.odd
+        return h->freivalds.odd && h->opt.errors == KOFN_ERRORS_NONE
                    ? kf_fail(KOFN_NONFINITE,
                              "what stage %zu makes of iterate %llu is "
                              "not finite",

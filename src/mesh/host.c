@@ -94,9 +94,17 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     kf_buffer_drop(h->in);
     kf_buffer_drop(h->lowered);
     h->packed = h->in = h->lowered = NULL;
+    h->encoded = false;
     h->freivalds.noise = 0;
     h->freivalds.odd = false;
     kf_comparison_forget(h);
+}
+
+void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
+                   kofn_matrix *numbers)
+{
+    if (h->opt.fault)
+        h->opt.fault(h->opt.fault_ud, where, t, numbers);
 }
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -159,21 +167,36 @@ static kofn_status encode(kf_host *h, uint32_t seat)
     return KOFN_OK;
 }
 
+#define SLICE (KOFN_SECOND / 1000)
+
+/* What took so long takes longer, unless nobody needs it any more. */
+static void linger(kf_host *h, uint64_t t, kofn_time took)
+{
+    double factor = h->opt.slow(h->opt.fault_ud, t);
+    double longer = factor > 1 ? (factor - 1) * (double)took : 0;
+    kofn_time until = kf_host_now(h) + (kofn_time)fmin(longer, 1e18);
+
+    while (!stopped(h) && kf_host_now(h) < until)
+        h->status = look_up(h, SLICE);
+}
+
 static kofn_status compute(kf_host *h, const kf_node_task *t)
 {
+    kofn_time began = kf_host_now(h);
     kf_buffer *out;
     kofn_status st;
 
     h->status = KOFN_OK;
     st = kf_host_compute(h, h->on->of->block, h->seat, t->group, stopped, &out);
+    if (!st && h->opt.slow)
+        linger(h, t->at.t, kf_host_now(h) - began);
     if (h->status)
         st = h->status;
     if (st || !kf_node_wanted(h->node, t)) {
         kf_buffer_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
-    if (h->opt.spoil)
-        h->opt.spoil(h->opt.spoil_ud, t->at.t, t->group, &out->m);
+    kf_host_fault(h, KOFN_FAULT_IN_PRODUCT, t->at.t, &out->m);
     TRY(kf_host_keep(h, t->group, h->seat, KF_OURS, out));
     return done(h, t, false);
 }
@@ -243,31 +266,48 @@ static kofn_status check(kf_host *h, const kf_node_task *t)
     return h->comparison.ours ? kf_comparison_appeal(h, t) : KOFN_OK;
 }
 
-/* Makes the next iterate: has the product examined, computes the vector, and
- * tells the coordinator before anything else is asked for. */
-static kofn_status update(kf_host *h, const kf_node_task *t)
+static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
 {
-    kofn_node_view view;
-    bool final = false;
-
     if (t->type == KF_NODE_TASK_SOLO)
         TRY(kf_mesh_freivalds_make(h));
     else
         TRY(kf_mesh_freivalds_next(h));
+    kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.t, &h->on->out->m);
     TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
-                          h->scalar, &final));
+                          h->scalar, final));
+    kf_host_fault(h, KOFN_FAULT_IN_VECTOR, t->at.t, &h->v->m);
+    return KOFN_OK;
+}
+
+/* Makes the next iterate: has the product examined, computes the vector, and
+ * tells the coordinator before anything else is asked for.  Numbers that are not
+ * finite may be a mistake of this node alone: where nodes compare their iterates it
+ * waits for what the others have. */
+static kofn_status update(kf_host *h, const kf_node_task *t)
+{
+    kofn_node_view view;
+    bool final = false;
+    kofn_status st = make_vector(h, t, &final);
+    kf_node_digest digest;
+
+    if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
+        return st;
+    digest = kf_host_digest(h, t->at.t + 1, h->scalar, h->v->m.data);
+    if (st || h->freivalds.odd)
+        digest.sum = NAN;
+    h->odd = digest.exact && !isfinite(digest.sum);
     /* Pieces are handed over with the mark, before anything is asked for. */
     kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
-    TRY(kf_node_step(
-        h->node, &(kf_node_event){.type = KF_NODE_DONE,
-                                  .now = kf_host_now(h),
-                                  .task = t,
-                                  .final = final,
-                                  .digest = kf_host_digest(
-                                      h, h->at.t, h->scalar, h->v->m.data)}));
+    TRY(kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_DONE,
+                                               .now = kf_host_now(h),
+                                               .task = t,
+                                               .final = final,
+                                               .digest = digest}));
     kf_node_look(h->node, &view);
     h->at = view.at;
     TRY(kf_host_act(h, NULL));
+    if (h->odd)
+        return kf_vector_quorum_tell(h);
     if (h->program.change)
         TRY(kf_changing_turn(h));
     else if (!final) /* who has kept the last would make one more of it */
@@ -324,6 +364,10 @@ static kofn_status watch(kf_host *h)
     kf_node_look(h->node, &view);
     if (view.failed && view.over)
         return failed(view.failed);
+    if (h->odd && kf_node_is_agreed(h->node))
+        return kf_fail(KOFN_NONFINITE,
+                       "iterate %llu is not finite, at most of the nodes alike",
+                       (unsigned long long)h->at.t);
     if (!h->opt.watch)
         return KOFN_OK;
     if (!h->opt.watch(h->opt.watch_ud, &view, h->scalar))

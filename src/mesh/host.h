@@ -206,10 +206,12 @@ typedef struct kf_host {
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
-    uint64_t machine;     /* what the digests of like ones have in common     */
-    double noise;         /* of all that was decoded so far                   */
-    uint64_t outvoted;    /* times that others' vectors were taken for ours   */
-    size_t largest;       /* bytes of the vector or of all pieces of a seat */
+    bool odd;          /* our iterate is not finite: others may know better   */
+    bool encoded;      /* ... for our own seat                          */
+    uint64_t machine;  /* what the digests of like ones have in common     */
+    double noise;      /* of all that was decoded so far                   */
+    uint64_t outvoted; /* times that others' vectors were taken for ours   */
+    size_t largest;    /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
     kf_vector_quorum vector_quorum;
     kf_mesh_freivalds freivalds;
@@ -337,6 +339,10 @@ kofn_status kf_keep_turn(kf_host *h);
 kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
 kofn_status kf_keep_load(kf_host *h, uint32_t seat);
+
+/* The node may be made to err in what follows from iterate t. */
+void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
+                   kofn_matrix *numbers);
 
 /* ballot.c */
 /* The same on machines that compute the same bits. */

@@ -348,6 +348,9 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
     if (h->on->plan->parts1 > 1) {
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
+        if (seat == h->seat && !h->encoded) /* once an iterate */
+            kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->at.t, &(*out)->m);
+        h->encoded |= seat == h->seat;
     } else {
         *out = kf_buffer_keep(h->lowered);
     }
@@ -366,6 +369,7 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
                 .how = kf_kernel_for(p->plan)->how};
     kofn_status st;
 
+    *out = NULL;
     TRY(message_for(h, seat, &m.in)); /* another iterate may come meanwhile */
     st = kf_buffer_new(&m.result, strips * p->plan->layout.lanes, p->width,
                        KOFN_F64);

@@ -61,6 +61,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     memcpy(h->scalar, body->m.data, sizeof h->scalar);
     kf_buffer_drop(h->v);
     h->v = v;
+    h->odd = false;
     kf_host_advance(h, at);
     if (!h->program.change)
         return KOFN_OK;

@@ -278,7 +278,8 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     size_t group;
 
     *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || n->outvoted || kf_peer_to_check(n, out))
+    if (n->failed_check || n->outvoted || kf_peer_is_odd(n) ||
+        kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
         out->type = KF_NODE_TASK_UPDATE;

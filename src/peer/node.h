@@ -232,6 +232,8 @@ void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note);
 kofn_status kf_peer_count_votes(kf_node *n);
 /* Ours is as most have it, or there is nobody to compare it with. */
 bool kf_peer_is_agreed(const kf_node *n);
+/* Ours is not finite, and it is not known if that is so at most. */
+bool kf_peer_is_odd(const kf_node *n);
 /* Has the other node our iterate? */
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
 /* Has it the one that most have, and we have another? */

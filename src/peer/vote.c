@@ -147,9 +147,10 @@ static bool others_agree(const tally *t)
 
 /* ---- what comes of it ---------------------------------------------------- */
 
-/* Those who told another iterate than most have erred. */
-static kofn_status tell_erred(kf_node *n, const tally *t)
+/* Those who told another iterate than most have erred, but for rounding. */
+static kofn_status tell_erred(kf_node *n, tally *t)
 {
+    t->rounded = true;
     for (size_t i = 0; i < n->others; i++) {
         kf_ballot *b = find(n->other[i].ballot, t->own->at);
 
@@ -270,6 +271,18 @@ bool kf_peer_is_right(const kf_node *n, const kf_other *o)
             return true;
     }
     return false;
+}
+
+bool kf_node_is_agreed(const kf_node *n)
+{
+    return kf_peer_is_agreed(n);
+}
+
+bool kf_peer_is_odd(const kf_node *n)
+{
+    const kf_node_digest own = kf_peer_digest(n);
+
+    return own.exact && !(own.sum - own.sum == 0) && !kf_peer_is_agreed(n);
 }
 
 uint64_t kf_node_doubted(const kf_node *n)

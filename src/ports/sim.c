@@ -339,7 +339,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out,
         return changed(p, id, slot, out, ready);
     m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
     if (!m->status && (w->wrong || kf_faults_corrupts(&p->faults, id, m->task)))
-        kf_faults_corrupt(&p->faults, id, m->task, &m->result->m);
+        kofn_faults_spoil(p->faults.seed, id, m->task, &m->result->m);
     w->busy = false;
     if (p->faults.whole && is_slow(p, id, m->round)) {
         TRY(kf_grow(&w->held, &w->held_cap, w->helds, sizeof *w->held));

@@ -36,6 +36,12 @@ static kofn_status check_events(const kofn_job *j)
                        ? j->port->remove != NULL
                        : j->port->slow && j->port->corrupt;
 
+        if (kind == KOFN_FAULT_EVENT_ERR)
+            return kf_fail(
+                KOFN_UNSUITED,
+                "an event has worker %u err in round %u, as nodes of "
+                "a mesh can; workers can be corrupt",
+                j->opt.events[i].worker, j->opt.events[i].round);
         if (kind == KOFN_FAULT_EVENT_FLIP)
             TRY(check_flip(j, &j->opt.events[i]));
         else if (!can)

@@ -228,6 +228,8 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
         break;
     case KOFN_FAULT_EVENT_FLIP:
         return p->flip(p, worker);
+    case KOFN_FAULT_EVENT_ERR: /* was refused */
+        break;
     }
     return KOFN_OK;
 }

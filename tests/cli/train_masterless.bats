@@ -242,14 +242,33 @@ and o['liars'] == 0" <out.json
     refused distributed
 }
 
+@test "nodes err in every place that there is, and all have the same weights" {
+    images
+    printf '%s\n' '2 err 2 decode' '3 flip 1' '3 err 6 vector' '4 slow 3 3' \
+        '4 err 0 update' '5 err 4 product' '5 err 5 encode' '6 err 7 memory' '6 normal 3' \
+        >places.txt
+    kofn train X.npy y.npy -o model $net --epochs 3 -n 9 -s gpd:m=2,n=2,p=1 --masterless \
+        --errors adversarial -e places.txt --verify --json >out.json
+    json "o['rel_error'] <= 1e-12 and o['finished'] == 9 and o['same'] == 9 \
+and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
+}
+
 # bats test_tags=asan
 @test "what a training without a master does not have is refused" {
     images
     for o in "--history h.csv" "--scrub 3 --errors probabilistic" \
-        "--journal j" "-w flip=0.1"; do
+        "--journal j"; do
         run kofn train X.npy y.npy -o model $net --masterless $o
         refused "" "does not go with --masterless"
     done
+    run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1
+    refused flip=0.1 "only fault= and where="
+    run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1
+    refused fault=0.1 "say where"
+    run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1,where=decode
+    refused fault=0.1 "needs --errors"
+    run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1,where=decode+nowhere
+    refused nowhere "none of encode"
     run kofn train X.npy y.npy -o model $net --masterless -s elastic:k=4
     refused elastic "use gpd"
     run kofn train X.npy y.npy -o model $net --masterless -s gc:d=3

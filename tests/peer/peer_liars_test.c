@@ -40,12 +40,12 @@ static void spoil_numbers(sim *s, double *x, size_t n)
     f->told++;
 }
 
-static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+static void spoil(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *piece)
 {
     sim_node *n = ud;
 
-    (void)group;
-    if (lies(n->sim, n->id, t))
+    if (where == KOFN_FAULT_IN_PRODUCT && lies(n->sim, n->id, t))
         spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
 }
 
@@ -144,7 +144,7 @@ static void begin(sim *s, const char *spec, size_t nodes, kofn_errors errors,
     s->own = f;
     s->blamed = blamed;
     if (f->same)
-        s->opt.spoil = spoil;
+        s->opt.fault = spoil;
     if (!f->same || f->deciders) {
         s->evil = f; /* nodes may have vectors that differ by rounding */
         s->twist = twist;

@@ -232,15 +232,15 @@ static void one_by_one(void **state)
 }
 
 /* More nodes than can be told from the others are wrong, for a while. */
-static void be_wrong(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+static void be_wrong(void *ud, kofn_fault_place where, uint64_t t,
+                     kofn_matrix *piece)
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
     double *x = piece->data;
 
-    (void)group;
     for (size_t k = 0; k < piece->rows * piece->cols && n->id < 5; k++)
-        if (n->lives == 0 && t >= 7 * f->turn)
+        if (where == KOFN_FAULT_IN_PRODUCT && n->lives == 0 && t >= 7 * f->turn)
             x[k] += 1 + sim_draw(n->sim);
 }
 
@@ -274,7 +274,7 @@ static void goes_back(void **state)
 
         keeps_up(&s, &f, l, seed);
         s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
-        s.opt.spoil = be_wrong;
+        s.opt.fault = be_wrong;
         s.opt.resume = true;
         start_all(&s);
         for (until = s.now + 20 * KOFN_SECOND; s.now < until;) {

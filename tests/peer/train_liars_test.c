@@ -45,12 +45,12 @@ static void spoil_numbers(sim *s, double *x, size_t n)
     now.told++;
 }
 
-static void spoil(void *ud, uint64_t t, uint32_t group, kofn_matrix *piece)
+static void spoil(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *piece)
 {
     sim_node *n = ud;
 
-    (void)group;
-    if (lies(n->sim, n->id, t))
+    if (where == KOFN_FAULT_IN_PRODUCT && lies(n->sim, n->id, t))
         spoil_numbers(n->sim, piece->data, piece->rows * piece->cols);
 }
 
@@ -116,7 +116,7 @@ static void begin(sim *s, fixture *f, const lesson *l, unsigned epochs,
         s->evil = &now; /* nodes may have vectors that differ by rounding */
         s->twist = twist;
     } else {
-        s->opt.spoil = spoil;
+        s->opt.fault = spoil;
     }
     for (size_t i = 0; i < l->nodes; i++) {
         sim_start(s, i, true);

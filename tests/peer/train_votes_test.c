@@ -1,35 +1,34 @@
-/* train_votes_test.c -- trainings without a master with nodes that err after the pieces
- * were compared: in decoding, or in what they make of what they decoded; in every
- * iterate that there is, one node or several.  Up to half of the nodes all end with the
- * plain training's weights, bit for bit the same, and the others know who erred; beyond
- * that nobody ends with a result.  Nobody believes one who says that it is ahead. */
+/* train_votes_test.c -- trainings without a master with nodes that err: in every place
+ * where a node can, before the pieces are compared or after, in any iterate, one node or
+ * several.  Up to half of the nodes, where it is after, all end with the plain training's
+ * weights, bit for bit the same, and the others know who erred; beyond that nobody ends
+ * with a result.  Nobody believes one who says that it is ahead. */
 #include "train_mesh_rig.h"
 
 typedef struct fault {
-    uint64_t nodes; /* set of those that err ...                     */
-    uint64_t t;     /* ... in this iterate                           */
-    bool decoded;   /* in what they decoded, else in what they made  */
-    bool alike;     /* all by the same                               */
-    bool liar;      /* the first of them says that it is far ahead   */
+    uint64_t nodes;         /* set of those that err ...             */
+    uint64_t t;             /* ... as this iterate is made           */
+    kofn_fault_place where; /* 0: nowhere                            */
+    bool alike;             /* all by the same                       */
+    bool liar;              /* they say that they are far ahead      */
 } fault;
 
 static fault now;
 static size_t told[SIM_NODES][SIM_NODES], erred;
 
-static void err(const sim_node *n, uint64_t t, kofn_matrix *numbers,
-                bool decoded)
+static void err(void *ud, kofn_fault_place where, uint64_t t,
+                kofn_matrix *numbers)
 {
-    double *x = numbers->data;
-    size_t count = numbers->rows * numbers->cols;
+    const sim_node *n = ud;
     double by = now.alike ? 1 : 1 + (double)n->id;
 
-    if (t != now.t || decoded != now.decoded || !(now.nodes & kf_bit(n->id)))
+    if (t + 1 != now.t || where != now.where || !(now.nodes & kf_bit(n->id)))
         return;
     erred++;
-    for (size_t i = 0; i < count && i < 5; i++)
-        x[i] += 0.5 * by;
-    if (!decoded) /* where the last layer's weights are, and the last tape */
-        x[count - 1] += by;
+    for (size_t i = 0; i < numbers->rows; i++)
+        for (size_t j = 0; j < numbers->cols; j++)
+            if (i * numbers->cols + j < 5 || i + 1 == numbers->rows)
+                *(double *)kf_at(numbers, i, j) += 0.5 * by;
 }
 
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
@@ -75,13 +74,7 @@ static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
     s->lenient = true;
     s->look = NULL;
     s->twist = twist;
-    sim_err = err;
-}
-
-static void end(sim *s, fixture *f)
-{
-    sim_err = NULL;
-    mesh_down(s, f);
+    s->opt.fault = err;
 }
 
 static void start_all(sim *s, const lesson *l)
@@ -159,7 +152,7 @@ static size_t try_well(const lesson *l, kofn_errors errors, fault what,
         outvoted += what.nodes & kf_bit(i) ? v.outvoted : 0;
         kf_comparison_advance(n->host);
     }
-    end(&s, &f);
+    mesh_down(&s, &f);
     return outvoted;
 }
 
@@ -174,15 +167,17 @@ static size_t iterates_of(const lesson *l)
     return n;
 }
 
-static void one(const lesson *l, uint64_t t, size_t id, bool decoded,
+static void one(const lesson *l, uint64_t t, kofn_fault_place where,
                 uint64_t seed)
 {
-    fault what = {.nodes = kf_bit(id), .t = t, .decoded = decoded};
-    size_t by = id ? 0 : 1;
+    size_t id = seed % l->nodes, by = id ? 0 : 1;
+    fault what = {.nodes = kf_bit(id), .t = t, .where = where};
     size_t outvoted = try_well(
         l, seed % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC, what,
         seed);
 
+    if (where != KOFN_FAULT_IN_DECODING && where != KOFN_FAULT_IN_VECTOR)
+        return;
     assert_int_equal(erred, 1);
     assert_true(outvoted > 0);
     assert_true(told[by][id] > 0);
@@ -195,19 +190,25 @@ static void decoding(void **state)
 
     (void)state;
     for (uint64_t t = 1; t <= n; t++)
-        one(l, t, t % l->nodes, true, t);
+        one(l, t, KOFN_FAULT_IN_DECODING, t);
 }
 
-static void activation(void **state)
+/* Not every iterate in each place: a step, and the end. */
+static void everywhere(void **state)
 {
-    const lesson *l = &lessons[0];
-    size_t n = iterates_of(l), turn = 2 * l->layers - 1;
-
     (void)state;
-    /* the first numbers are of the first of four tapes, and the last are weights */
-    for (uint64_t t = 1; t <= turn; t++)
-        one(l, t, t % l->nodes, false, t);
-    one(l, n, 3, false, n);
+    for (size_t i = 0; i <= 2; i += 2)
+        for (unsigned where = 1; where <= KOFN_FAULT_IN_MEMORY; where *= 2) {
+            const lesson *l = &lessons[i];
+            size_t n = iterates_of(l), turn = 2 * l->layers - 1, tries = 0;
+
+            for (uint64_t t = turn + 1; t <= n; t++)
+                if (t <= 2 * turn || t + l->layers > n) {
+                    one(l, t, where, t + where);
+                    tries += erred > 0;
+                }
+            assert_true(tries > 0);
+        }
 }
 
 /* As many as are not half of all. */
@@ -219,7 +220,9 @@ static void several(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
-        fault what = {.nodes = UINT64_C(7) << i, .t = at[i], .decoded = true};
+        fault what = {.nodes = UINT64_C(7) << i,
+                      .t = at[i],
+                      .where = KOFN_FAULT_IN_DECODING};
 
         assert_true(try_well(l, KOFN_ERRORS_ADVERSARIAL, what, i) > 0);
         assert_int_equal(erred, 3);
@@ -238,14 +241,16 @@ static void beyond(void **state)
         fixture f;
         sim s;
 
-        now = (fault){.nodes = 0xf, .t = n - i, .decoded = true};
-        now.alike = i;
+        now = (fault){.nodes = 0xf,
+                      .t = n,
+                      .where = KOFN_FAULT_IN_DECODING,
+                      .alike = i > 0};
         begin(&s, &f, l, KOFN_ERRORS_ADVERSARIAL, i);
         start_all(&s, l);
         run_to_the_end(&s, l);
         for (size_t k = 0; k < l->nodes; k++)
             assert_int_equal(s.node[k].status, KOFN_CORRUPT);
-        end(&s, &f);
+        mesh_down(&s, &f);
     }
 }
 
@@ -264,7 +269,7 @@ static void claims(void **state)
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoding), cmocka_unit_test(activation),
+        cmocka_unit_test(decoding), cmocka_unit_test(everywhere),
         cmocka_unit_test(several),  cmocka_unit_test(beyond),
         cmocka_unit_test(claims),
     };

@@ -324,7 +324,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     program.ud = n;
     n->steps = s->steps - (id + 1 == s->hasty);
     o.incarnation = 1 + kf_rng_u64(&s->rng) / 2;
-    o.spoil_ud = o.erred_ud = n;
+    o.fault_ud = o.erred_ud = n;
     o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
     n->t = (kofn_transport){.name = "sim",
                             .send = sim_send,
