@@ -10,18 +10,8 @@
 static const kofn_options first = KOFN_OPTIONS_INIT;
 
 static const kofn_option table[] = {
-#define X(type, name, kind, first, zero, least, most, never, value, jobs,      \
-          text)                                                                \
-    {#name,                                                                    \
-     KOFN_OPTION_##kind,                                                       \
-     offsetof(kofn_options, name),                                             \
-     zero,                                                                     \
-     least,                                                                    \
-     most,                                                                     \
-     never,                                                                    \
-     value,                                                                    \
-     jobs,                                                                     \
-     text},
+#define X(type, name, kind, first, ...)                                        \
+    {#name, KOFN_OPTION_##kind, offsetof(kofn_options, name), __VA_ARGS__},
     KOFN_OPTIONS_MAP(X)
 #undef X
 };
@@ -54,8 +44,10 @@ static double get(const kofn_option *w, const void *at)
     case KOFN_OPTION_SIZE:
         return (double)*(const size_t *)at;
     case KOFN_OPTION_REAL:
+    case KOFN_OPTION_FACTOR:
         return *(const double *)at;
     case KOFN_OPTION_SECONDS:
+    case KOFN_OPTION_TERM:
         return (double)*(const kofn_time *)at / 1e9;
     case KOFN_OPTION_FILE:
         break;
@@ -78,9 +70,11 @@ static void put(const kofn_option *w, void *at, double x)
         *(size_t *)at = (size_t)x;
         break;
     case KOFN_OPTION_REAL:
+    case KOFN_OPTION_FACTOR:
         *(double *)at = x;
         break;
     case KOFN_OPTION_SECONDS:
+    case KOFN_OPTION_TERM:
         *(kofn_time *)at = (kofn_time)(x * 1e9);
         break;
     case KOFN_OPTION_FILE:
@@ -90,9 +84,19 @@ static void put(const kofn_option *w, void *at, double x)
 
 /* ---- checks --------------------------------------------------------------- */
 
+static bool is_time(const kofn_option *w)
+{
+    return w->kind == KOFN_OPTION_SECONDS || w->kind == KOFN_OPTION_TERM;
+}
+
+static bool may_be_never(const kofn_option *w)
+{
+    return w->kind == KOFN_OPTION_FACTOR || w->kind == KOFN_OPTION_TERM;
+}
+
 static bool is_whole(const kofn_option *w)
 {
-    return w->kind != KOFN_OPTION_REAL && w->kind != KOFN_OPTION_SECONDS;
+    return w->kind <= KOFN_OPTION_SIZE;
 }
 
 static bool in_range(const kofn_option *w, double x)
@@ -118,11 +122,11 @@ static kofn_status refuse(const kofn_option *w, double x, const char *beside)
 kofn_status kofn_option_set(kofn_options *o, const kofn_option *which,
                             double given)
 {
-    bool never = which->never && given <= 0;
+    bool never = may_be_never(which) && given <= 0;
 
     if (!never && !in_range(which, given))
         return refuse(which, given,
-                      which->never ? "neither 0, never, nor" : "not");
+                      may_be_never(which) ? "neither 0, never, nor" : "not");
     put(which, (char *)o + which->at, never ? -1 : given);
     return KOFN_OK;
 }
@@ -132,14 +136,14 @@ kofn_status kf_option_check(size_t i, const void *at)
     const kofn_option *w = &table[i];
     double x = get(w, at);
 
-    if (x == 0 || (w->never && x < 0) || in_range(w, x) ||
-        (w->kind == KOFN_OPTION_SECONDS &&
-         *(const kofn_time *)at == KOFN_NEVER))
+    if (x == 0 || (may_be_never(w) && x < 0) || in_range(w, x) ||
+        (is_time(w) && *(const kofn_time *)at == KOFN_NEVER))
         return KOFN_OK;
     return refuse(w, x,
-                  w->never ? "neither 0, for the default, nor below 0, for "
-                             "never, nor"
-                           : "neither 0, for the default, nor");
+                  may_be_never(w)
+                      ? "neither 0, for the default, nor below 0, for "
+                        "never, nor"
+                      : "neither 0, for the default, nor");
 }
 
 kofn_status kf_options_check(const kofn_options *o)
@@ -158,7 +162,7 @@ void kf_options_settle(kofn_options *o)
 
         if (w->zero > 0 && x == 0)
             put(w, at, w->zero);
-        else if (w->never && x < 0)
+        else if (may_be_never(w) && x < 0)
             put(w, at, 0);
     }
 }

@@ -82,10 +82,7 @@ static int set_real(const cli_option *o, const char *text, double min,
         return 0;
     return cli_say(
         EXIT_USAGE, "--%s %s: give %sa number from %g to %g", o->name, text,
-        o->kind == CLI_REAL_OR_NEVER || o->kind == CLI_SECONDS_OR_NEVER
-            ? "0 or "
-            : "",
-        min, max);
+        o->kind == CLI_FACTOR || o->kind == CLI_TERM ? "0 or " : "", min, max);
 }
 
 /* "give a, b or c" */
@@ -178,14 +175,14 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
         return set_number(o, text, at);
     case CLI_UNSIGNED:
         return set_unsigned(o, text, at);
-    case CLI_REAL_OR_NEVER:
+    case CLI_FACTOR:
         *(double *)at = -1;
         if (is_never(text))
             return 0;
         /* fall through */
     case CLI_REAL:
         return set_real(o, text, o->least, o->most, at);
-    case CLI_SECONDS_OR_NEVER:
+    case CLI_TERM:
         *(kofn_time *)at = -1;
         if (is_never(text))
             return 0;

@@ -287,27 +287,6 @@ static unsigned commands_of(unsigned jobs)
            (jobs & KOFN_OF_STREAMS ? IN_STREAM : 0);
 }
 
-static cli_kind kind_of(const kofn_option *its)
-{
-    switch (its->kind) {
-    case KOFN_OPTION_FLAG:
-        return CLI_FLAG;
-    case KOFN_OPTION_CHOICE:
-        return CLI_CHOICE;
-    case KOFN_OPTION_UNSIGNED:
-        return CLI_UNSIGNED;
-    case KOFN_OPTION_SIZE:
-        return CLI_SIZE;
-    case KOFN_OPTION_REAL:
-        return its->never ? CLI_REAL_OR_NEVER : CLI_REAL;
-    case KOFN_OPTION_SECONDS:
-        return its->never ? CLI_SECONDS_OR_NEVER : CLI_SECONDS;
-    case KOFN_OPTION_FILE:
-        break;
-    }
-    return CLI_FILE;
-}
-
 /* `text` is room for one that is made of two. */
 static void fill_in(cli_option *o, char text[TEXT])
 {
@@ -320,7 +299,7 @@ static void fill_in(cli_option *o, char text[TEXT])
     o->help = o->help ? text : its->text;
     o->arg = its->kind == KOFN_OPTION_FLAG ? NULL : its->value;
     o->in |= commands_of(its->jobs);
-    o->kind = kind_of(its);
+    o->kind = (cli_kind)its->kind;
     o->least = its->least;
     o->most = its->most;
 }
