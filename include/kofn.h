@@ -4,8 +4,9 @@
  * of which some are slow, lost or wrong.
  *
  * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports, job, report; in kofn/faults.h, what goes wrong; and in
- * kofn/learn.h, what is made of rounds: iterations, regression.
+ * matrices, plan, ports, job, report; in kofn/faults.h, what goes wrong; in
+ * kofn/options.h, a job's options as a table; and in kofn/learn.h, what is made of
+ * rounds: iterations, regression.
  *
  *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
  *     failure, and kofn_errmsg() then says what was wrong and what to do.
@@ -242,11 +243,11 @@ typedef struct kofn_options {
                            right; 0: 1.5, below 0: never.  STREAM: as the
                            first took, and the same row where there are no
                            others                                          */
-    unsigned pieces;    /* results a worker's share is sent in; 0: 4, fewer
-                           where a product of matrices has few rows       */
-    const kofn_fault_event *events; /* borrowed until kofn_close             */
-    size_t event_count;
-    const char *journal; /* file to record the run in, or NULL             */
+    kofn_time lease; /* give up a worker that has owed an answer, or been at its
+                        block, for so long, and 50 times as long as others
+                        took; 0: 30 s, below 0: never                      */
+    unsigned pieces; /* results a worker's share is sent in; 0: 4, fewer
+                        where a product of matrices has few rows           */
     kofn_errors errors;
     unsigned
         quarantine; /* how sure to be that a worker is wrong more often than
@@ -255,19 +256,9 @@ typedef struct kofn_options {
                             e^(12 quarantine) rounds (docs/errors.md); 0: 3 */
     bool beyond;    /* float32: also locate more liars than half of the
                             answers beyond k, at the risk of error  */
-    const char *metrics; /* file to keep figures in while it runs, or NULL */
-    const char *trace;   /* file to draw the run in, or NULL               */
     size_t seats; /* that one principal, a key or a host, may have; more of its
                      workers stand by; 0: no limit                         */
-    kofn_time start_within; /* fail when there are not enough workers for the
-                               first round after so long; 0: wait for ever */
-    kofn_time lease; /* give up a worker that has owed an answer, or been at its
-                        block, for so long, and 50 times as long as others
-                        took; 0: 30 s, below 0: never                      */
-    const char *record; /* .npy or .csv file for a pattern (kofn_pattern_new)
-                           of who was how slow in each round, or NULL; written
-                           by kofn_finish                                     */
-    double mu; /* STREAM: whoever takes more than 1 + mu times as long as the
+    double mu;    /* STREAM: whoever takes more than 1 + mu times as long as the
                   first to have done its list is not waited for, where the
                   scheme allows that; 0 and more                             */
     unsigned audit; /* KOFN_SUM with errors: only the first of every so many
@@ -275,12 +266,24 @@ typedef struct kofn_options {
                        computed by one worker and believed, and they are coded
                        only where a worker is missing or answers what is no
                        number; 0 or 1: all are                               */
+    kofn_time start_within; /* fail when there are not enough workers for the
+                               first round after so long; 0: wait for ever */
+    const char *journal;    /* file to record the run in, or NULL             */
+    const char *metrics;    /* file to keep figures in while it runs, or NULL */
+    const char *trace;      /* file to draw the run in, or NULL               */
+    const char *record; /* .npy or .csv file for a pattern (kofn_pattern_new)
+                           of who was how slow in each round, or NULL; written
+                           by kofn_finish                                     */
+    const kofn_fault_event *events; /* borrowed until kofn_close             */
+    size_t event_count;
 } kofn_options;
+
+#include <kofn/options.h>
+
+#define KOFN_OPTION_FIRST_(type, name, kind, first, ...) first,
 #define KOFN_OPTIONS_INIT                                                      \
     {                                                                          \
-        sizeof(kofn_options), KOFN_IN_FLIGHT_LEDGER, KOFN_BELOW_REFUSE, 0, 0,  \
-            0, 0, NULL, 0, NULL, KOFN_ERRORS_NONE, 0, false, NULL, NULL, 0, 0, \
-            0, NULL, 0.25, 0                                                   \
+        sizeof(kofn_options), KOFN_OPTIONS_MAP(KOFN_OPTION_FIRST_) NULL, 0     \
     }
 
 typedef enum kofn_worker_state {

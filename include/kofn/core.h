@@ -136,23 +136,15 @@ KOFN_API uint64_t kofn_action_digest(uint64_t h, const kofn_action *a);
 
 typedef struct kofn_core kofn_core;
 
+/* Those of kofn_options that decisions rest on, under their names.  They are the
+ * same here, but in `late` and in `lease` 0 is never. */
 typedef struct kofn_core_options {
     size_t size; /* sizeof(kofn_core_options), so that it may grow */
-    kofn_in_flight in_flight;
-    kofn_below below;
-    kofn_time patience;   /* 0: for ever                */
-    double tolerance;     /* 0: the default of the type */
-    double late;          /* 0: never                   */
-    kofn_time late_least; /* nobody is late before so long after others    */
-    kofn_time lease;      /* whoever owes an answer for so long, and 50 times as
-                        long as others took, is given up; 0: nobody is     */
-    unsigned pieces;      /* 0: as is best for the plan */
-    kofn_errors errors;
-    unsigned quarantine; /* 0: 3 */
-    bool beyond;
-    size_t seats;  /* that a principal may have; 0: no limit */
-    unsigned open; /* products at once; 0: 1 */
-    double mu;     /* STREAM: see kofn_options */
+#define X(type, name, ...) type name;
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
+    kofn_time late_least; /* nobody is late before so long after others */
+    unsigned open;        /* products at once; 0: 1                     */
 } kofn_core_options;
 #define KOFN_CORE_OPTIONS_INIT                                                 \
     {                                                                          \

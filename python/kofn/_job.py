@@ -12,13 +12,7 @@ from ._fleet import Keys, Port
 from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
 from ._turn import Turn
 
-ERRORS = {None: lib.KOFN_ERRORS_NONE, "none": lib.KOFN_ERRORS_NONE,
-          "detect": lib.KOFN_ERRORS_DETECT,
-          "adversarial": lib.KOFN_ERRORS_ADVERSARIAL,
-          "probabilistic": lib.KOFN_ERRORS_PROBABILISTIC}
 _REPORT = ffi.typeof("kofn_report *")
-BELOW = {"refuse": lib.KOFN_BELOW_REFUSE, "pause": lib.KOFN_BELOW_PAUSE,
-         "degrade": lib.KOFN_BELOW_DEGRADE}
 
 
 class Report(typing.NamedTuple):
@@ -90,33 +84,72 @@ def _close(handles):
     handles.clear()
 
 
+def _option_table():
+    """The library's table of a job's options, by name."""
+    out, i = {}, 0
+    while (row := lib.kofn_option_at(i)) != ffi.NULL:
+        out[ffi.string(row.name).decode()] = row
+        i += 1
+    return out
+
+
+OPTIONS = _option_table()
+
+
+def choice(name, word):
+    """The value of the option of that name, None being its first word."""
+    words = ffi.string(OPTIONS[name].value).decode().split("|")
+    if word is None:
+        return 0
+    if word not in words:
+        raise Invalid(f"{name}={word!r} is none of None, "
+                      f"{', '.join(map(repr, words))}")
+    return words.index(word)
+
+
+def job_options(given):
+    """kofn_options of a dict by name, None being what there is without the option;
+    and what they borrow."""
+    o = ffi.new("kofn_options *")
+    lib.kofn_options_begin(o)
+    keep = [o]
+    for name, value in given.items():
+        if name not in OPTIONS:
+            raise TypeError(f"a job has no option {name!r}; there are "
+                            f"{', '.join(OPTIONS)}")
+        row = OPTIONS[name]
+        if value is None:
+            continue
+        if row.kind == lib.KOFN_OPTION_FILE:
+            keep.append(ffi.new("char[]", os.fsencode(value)))
+            setattr(o, name, keep[-1])
+        else:
+            check(lib.kofn_option_set(o, row, choice(name, value) if row.kind ==
+                                      lib.KOFN_OPTION_CHOICE else value))
+    return o, keep
+
+
 class Job:
     """One problem on one fleet: what Matrix, Sum and the others stand on.
 
+    options those of kofn_options, by name: what the library's table has.
     plans   where it is not one plan of `problem`: those of its operands, which
             are freed with the job.
     turn    of the object that it is part of.  What that object does with the job it
             does in turn, and so round() and what `totals` reads."""
 
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
-                 serve=None, errors=None, audit=1, quarantine=3, below=None,
-                 tolerance=0.0, late=None, faults=None, events=None, keys=None,
-                 insecure=False, tls_ca=None, tls_cert=None, tls_key=None,
-                 journal=None, metrics=None, trace=None, record=None, mu=None,
-                 plans=None, turn=None):
-        if errors not in ERRORS:
-            raise Invalid(f"errors={errors!r} is none of "
-                          f"{', '.join(map(repr, ERRORS))}")
-        for name, value in (("audit", audit), ("quarantine", quarantine)):
-            if value != int(value) or value < 1:
-                raise Invalid(f"{name}={value!r} is no whole number of at least 1")
-        if below is not None and below not in BELOW:
-            raise Invalid(f"below={below!r} is none of "
-                          f"{', '.join(map(repr, BELOW))}")
+                 serve=None, faults=None, events=None, keys=None, insecure=False,
+                 tls_ca=None, tls_cert=None, tls_key=None, plans=None, turn=None,
+                 **options):
+        options.setdefault("below", None)
+        if options["below"] is None and "://" in where:
+            options["below"] = "pause"  # more may come at any time
+        opt, borrowed = job_options(options)
         self._handles = {"process": os.getpid()}
         self.turn = turn or Turn("it")
         self._final = weakref.finalize(self, _end, self._handles, self.turn)
-        self._keep = []      # what C borrows until the end
+        self._keep = borrowed  # what C borrows until the end
         self._running = None  # what a round that goes on borrows
         self._began = 0.0     # that round
         self.told = Told()    # what functions raised
@@ -127,11 +160,6 @@ class Job:
         self.plan = plans[0]
         self.serves_left = left > 0 and \
             lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK
-        if below is None:  # more may come at any time
-            below = "pause" if "://" in where else "refuse"
-        opt = self._options(errors, (audit, quarantine), below, tolerance, late, mu,
-                            {"journal": journal, "metrics": metrics,
-                             "trace": trace, "record": record})
         joiners = self._events(opt, events, workers)
         fleet = Port(where, workers, faults,
                      Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
@@ -146,32 +174,6 @@ class Job:
         self._handles["job"] = self.job = out[0]
         self.report = None
         self._last = None  # totals, once it is closed
-
-    def _options(self, errors, checks, below, tolerance, late, mu, files):
-        o = ffi.new("kofn_options *")
-        o.size = ffi.sizeof("kofn_options")
-        o.errors = ERRORS[errors]
-        o.audit, o.quarantine = checks
-        o.below = BELOW[below]
-        o.tolerance = tolerance
-        if late is not None:
-            o.late = self._late(late)
-        o.mu = 0.25 if mu is None else mu
-        for name, path in files.items():
-            if path is not None:
-                text = ffi.new("char[]", str(path).encode())
-                self._keep.append(text)
-                setattr(o, name, text)
-        self._keep.append(o)
-        return o
-
-    @staticmethod
-    def _late(factor):
-        """As the command has it: 0 is never, for which the library has less."""
-        if not (factor <= 0 or factor >= 1):
-            raise Invalid(f"late={factor!r} is neither 0, never, nor a factor of at "
-                          "least 1")
-        return factor or -1
 
     def _events(self, o, events, workers):
         """Lines of an events file: "3.5 leave 2", ...; how many join."""

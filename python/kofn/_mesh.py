@@ -5,7 +5,7 @@ import threading
 
 from . import _lib
 from ._fleet import Keys, net_options
-from ._job import ERRORS
+from ._job import choice
 from ._lib import Invalid, SECOND, TooFewWorkers, check, ffi, lib, new
 
 
@@ -132,19 +132,17 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
     `more` are other peer options.
 
     Ctrl-C has them leave, within a tenth of a second or so."""
-    if errors not in ERRORS:
-        raise Invalid(f"errors={errors!r} is none of "
-                      f"{', '.join(map(repr, ERRORS))}")
+    searched = choice("errors", errors)
     here = masterless is True
     ends, keep = transports(nodes, masterless, reach,
                             Keys(keys, insecure, tls_ca, tls_cert, tls_key),
                             longest)
     options = {
-        "errors": ERRORS[errors],
+        "errors": searched,
         # nodes of one process are not hostile to each other
         "confirm": confirm if confirm is not None else 1 if here else 0,
         "give_up": int((patience or (5 if here else 60)) * SECOND),
-        "decoding": lib.KOFN_DECODE_REPLICATED if errors not in (None, "none")
+        "decoding": lib.KOFN_DECODE_REPLICATED if searched
         else lib.kofn_decoding_for(plan, nodes, 0, 0, 0), **(more or {})}
     all_nodes = [Node(i if here else 2**32 - 1, nodes, t, make_live(i), options)
                  for i, t in enumerate(ends)]

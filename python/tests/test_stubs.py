@@ -1,9 +1,12 @@
-"""The stubs name what there is, with the same parameters."""
+"""The stubs and docs/python.md name what there is, with the same parameters."""
 import ast
 import inspect
 import pathlib
+import re
 
 import kofn
+from kofn._job import OPTIONS
+from kofn._kofn import ffi
 
 STUBS = pathlib.Path(kofn.__file__).parent / "__init__.pyi"
 TREE = ast.parse(STUBS.read_text())
@@ -25,6 +28,15 @@ def real_parameters(f):
             inspect.Parameter.VAR_KEYWORD: "**"}
     return [mark.get(p.kind, "") + p.name
             for p in inspect.signature(f).parameters.values()]
+
+
+def test_docs_and_table_have_every_option_of_a_job():
+    fields = {name for name, _ in ffi.typeof("kofn_options").fields}
+    assert set(OPTIONS) == fields - {"size", "events", "event_count"}
+    doc = pathlib.Path(__file__).parents[2] / "docs/python.md"
+    listed = re.search(r"arguments of the same name:(.*?)\. They", doc.read_text(),
+                       re.S).group(1)
+    assert set(OPTIONS) <= set(re.findall(r"`(\w+)`", listed))
 
 
 def test_every_name_has_a_stub():

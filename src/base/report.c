@@ -4,40 +4,26 @@
  * formed here and nowhere else, so that all totals agree. */
 #include "report.h"
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
+/* Written by place, so that a field without a row does not compile. */
+#define X(...) 0,
+_Static_assert(sizeof((kofn_report){KF_REPORT_MAP(X)}) == sizeof(kofn_report),
+               "every field has a row");
+#undef X
+
+#define SUM(was, now) ((was) + (now))
+#define MOST(was, now) ((was) > (now) ? (was) : (now))
+#define LAST(was, now) (now)
+#define OWN(was, now) (was)
 
 void kf_report_add(kofn_report *sum, const kofn_report *r)
 {
     kofn_report was = *sum;
 
-    *sum = *r;
-    sum->rounds += was.rounds;
-    sum->took += was.took;
-    sum->encoding += was.encoding;
-    sum->waiting += was.waiting;
-    sum->decoding += was.decoding;
-    sum->noise = larger(was.noise, r->noise);
-    sum->predicted = larger(was.predicted, r->predicted);
-    sum->joined += was.joined;
-    sum->left += was.left;
-    sum->late += was.late;
-    sum->dropped += was.dropped;
-    sum->messages += was.messages;
-    sum->scalars += was.scalars;
-    sum->corrupt += was.corrupt;
-    if (was.rounds > was.unchecked && (was.liars < r->liars || r->unchecked))
-        sum->liars = was.liars;
-    sum->floor = larger(was.floor, r->floor);
-    sum->again += was.again;
-    sum->healed += was.healed;
-    sum->drift = larger(was.drift, r->drift);
-    sum->unchecked += was.unchecked;
-    sum->sent += was.sent;
-    sum->received += was.received;
-    sum->plain += was.plain;
-    sum->coded += was.coded;
+#define X(field, adds, ...) sum->field = adds(was.field, r->field);
+    KF_REPORT_MAP(X)
+#undef X
+    /* of rounds that were believed nothing is known */
+    if (was.rounds <= was.unchecked || !(was.liars < r->liars || r->unchecked))
+        sum->liars = r->liars;
     sum->number = 0;
 }

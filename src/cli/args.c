@@ -80,8 +80,9 @@ static int set_real(const cli_option *o, const char *text, double min,
 {
     if (real(text, min, max, out))
         return 0;
-    return cli_say(EXIT_USAGE, "--%s %s: give a number from %g to %g", o->name,
-                   text, min, max);
+    return cli_say(
+        EXIT_USAGE, "--%s %s: give %sa number from %g to %g", o->name, text,
+        o->kind == CLI_FACTOR || o->kind == CLI_TERM ? "0 or " : "", min, max);
 }
 
 /* "give a, b or c" */
@@ -139,6 +140,14 @@ static int set_unsigned(const cli_option *o, const char *text, unsigned *out)
     return 0;
 }
 
+/* 0 is never. */
+static bool is_never(const char *text)
+{
+    double x;
+
+    return real(text, 0, 0, &x);
+}
+
 static int set_value(cli_args *a, const cli_option *o, const char *text)
 {
     void *at = (char *)a + o->at;
@@ -166,12 +175,23 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
         return set_number(o, text, at);
     case CLI_UNSIGNED:
         return set_unsigned(o, text, at);
+    case CLI_FACTOR:
+        *(double *)at = -1;
+        if (is_never(text))
+            return 0;
+        /* fall through */
     case CLI_REAL:
         return set_real(o, text, o->least, o->most, at);
+    case CLI_TERM:
+        *(kofn_time *)at = -1;
+        if (is_never(text))
+            return 0;
+        /* fall through */
     case CLI_SECONDS:
         return set_seconds(o, text, at);
     case CLI_TEXT:
     case CLI_PAIR:
+    case CLI_JOB: /* is one of the others by now */
         break;
     }
     *(const char **)at = text;
@@ -218,29 +238,13 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
                : 0;
 }
 
-/* 0 is never; in the library that is below 0. */
-int cli_check_late(cli_args *a, const cli_option *o, const char *text)
-{
-    if (a->job.late > 0 && a->job.late < 1)
-        return wrong(o, text, "give 0 or a factor of at least 1");
-    a->job.late = a->job.late > 0 ? a->job.late : -1;
-    return 0;
-}
-
-int cli_check_lease(cli_args *a, const cli_option *o, const char *text)
-{
-    (void)o;
-    a->job.lease = strtod(text, NULL) > 0 ? 1 + a->job.lease : -1;
-    return 0;
-}
-
 /* ---- the parser ---------------------------------------------------------- */
 
 /* The key that getopt_long is to answer: the letter, or a number above all
  * letters. */
 static int key_of(const cli_option *o)
 {
-    return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options);
+    return o->letter ? o->letter : UCHAR_MAX + 1 + (int)(o - cli_options());
 }
 
 /* The table as getopt_long wants it. */
@@ -250,7 +254,7 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     size_t n = 0;
 
     *shorts++ = ':';
-    for (const cli_option *o = cli_options; o->name; o++) {
+    for (const cli_option *o = cli_options(); o->name; o++) {
         if (!(o->in & c->bit))
             continue;
         longs[n++] = (struct option){
@@ -280,7 +284,7 @@ static int check_operands(const cli_command *c, const cli_args *a)
  * 0 for an unknown word, which is then the last argument it read. */
 static int bad_option(const cli_command *c, bool bare, const char *word)
 {
-    const cli_option *o = cli_options;
+    const cli_option *o = cli_options();
 
     while (o->name && (key_of(o) != optopt || !(o->in & c->bit)))
         o++;
@@ -407,7 +411,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
     opterr = 0;
     optind = 1;
     while ((key = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        const cli_option *o = cli_options;
+        const cli_option *o = cli_options();
         int code;
 
         if (key == ':' || key == '?')

@@ -102,19 +102,23 @@ enum {
     IN_JOB = IN_RUN | IN_STREAM
 };
 
-/* The kind of value that an option's text becomes. */
+/* The kind of value that an option's text becomes: those of a job's options, and
+ * more. */
 typedef enum cli_kind {
-    CLI_FLAG, /* bool: it was given                          */
-    CLI_TEXT, /* const char *                                */
-    CLI_FILE, /* ... that is not empty                       */
+    CLI_FLAG = KOFN_OPTION_FLAG,         /* it was given                     */
+    CLI_CHOICE = KOFN_OPTION_CHOICE,     /* `least` and the word's place     */
+    CLI_UNSIGNED = KOFN_OPTION_UNSIGNED, /* unsigned                         */
+    CLI_SIZE = KOFN_OPTION_SIZE,         /* or uint64_t; most 0: 2^63 - 1    */
+    CLI_REAL = KOFN_OPTION_REAL,
+    CLI_SECONDS = KOFN_OPTION_SECONDS,
+    CLI_FACTOR = KOFN_OPTION_FACTOR,
+    CLI_TERM = KOFN_OPTION_TERM,
+    CLI_FILE = KOFN_OPTION_FILE, /* not empty                              */
     CLI_DIR,
-    CLI_WORD,     /* ... one of the words of `arg`               */
-    CLI_PAIR,     /* ... and the argument after it, to `given`   */
-    CLI_CHOICE,   /* int or enum: `least` and the word's place   */
-    CLI_SIZE,     /* size_t or uint64_t; most 0: 2^63 - 1        */
-    CLI_UNSIGNED, /* unsigned                                    */
-    CLI_REAL,     /* double                                      */
-    CLI_SECONDS   /* kofn_time                                   */
+    CLI_TEXT, /* const char *                                              */
+    CLI_WORD, /* ... one of the words of `arg`                             */
+    CLI_PAIR, /* ... and the argument after it, to `given`                 */
+    CLI_JOB   /* as the library's table of a job's options says            */
 } cli_kind;
 
 typedef struct cli_option {
@@ -137,14 +141,12 @@ typedef struct cli_command {
     int (*run)(cli_args *a);
 } cli_command;
 
-extern const cli_option cli_options[];   /* ends with a NULL name */
+const cli_option *cli_options(void);     /* ends with a NULL name */
 extern const cli_command cli_commands[]; /* ends with a NULL name */
 
 /* Checks of options in the table: 0, or the exit code after a message. */
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
-int cli_check_late(cli_args *a, const cli_option *o, const char *text);
-int cli_check_lease(cli_args *a, const cli_option *o, const char *text);
 /* The arguments when no option is given. */
 cli_args cli_defaults(void);
 /* Fills in which keys are used, and whether it may go without any. */

@@ -50,7 +50,7 @@ static void help_options(FILE *f, const cli_command *c)
 {
     char names[80];
 
-    for (const cli_option *o = cli_options; o->name; o++) {
+    for (const cli_option *o = cli_options(); o->name; o++) {
         if (!(o->in & c->bit))
             continue;
         option_names(o, names, sizeof names);
@@ -175,7 +175,7 @@ static void man_options(FILE *f)
     fputs(".SH OPTIONS\nEach command takes those that apply to it; "
           "its \\-\\-help lists them.\n",
           f);
-    for (const cli_option *o = cli_options; o->name; o++) {
+    for (const cli_option *o = cli_options(); o->name; o++) {
         char names[80];
 
         option_names(o, names, sizeof names);

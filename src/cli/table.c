@@ -1,15 +1,26 @@
 /* table.c -- every command and every option, once.
  *
- * Constant data and no function.  Whatever is true of an option is said here,
- * and no other file may list options. */
+ * Whatever is true of an option is said here, but what the library tells of a job's
+ * options (kofn_option_at), which is filled in when the table is first asked for.
+ * No other file may list options. */
 #include "cli.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
 #define AT(field) offsetof(cli_args, field)
+#define OF_JOBS 30 /* options at most */
+#define TEXT 600
 
-const cli_option cli_options[] = {
+/* An option of a job.  What it may be, its place and its text are the library's;
+ * what the command does beside stands behind that text. */
+#define JOB(name_, field_, beside_)                                            \
+    {                                                                          \
+        .name = name_, .help = beside_, .kind = CLI_JOB, .at = AT(job.field_)  \
+    }
+
+static cli_option options[] = {
     {'o', "output", "FILE",
      "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
      IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
@@ -43,16 +54,14 @@ const cli_option cli_options[] = {
      IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(tls_cert), 0, NULL},
     {0, "tls-key", "FILE", "with --tls-ca: the secret key of --tls-cert",
      IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(tls_key), 0, NULL},
-    {0, "seats-per-key", "N",
-     "with an ADDRESS: workers that one key, or where there are none one host, "
-     "may have at work; more stand by; 0: no limit, and with --errors every "
-     "worker counts for itself, which tells faults but no enemies apart (with "
-     "--errors 1)",
-     IN_JOB, CLI_SIZE, 0, 1e6, AT(job.seats), AT(seats_given), NULL},
-    {0, "start-within", "SECONDS",
-     "fail when there are not enough workers for the first round by then "
-     "(wait for ever)",
-     IN_JOB, CLI_SECONDS, 1e-3, 1e9, AT(job.start_within), 0, NULL},
+    {.name = "seats-per-key",
+     .help =
+         "with an ADDRESS; 1 with --errors, where 0 has every worker count for "
+         "itself, which tells faults but no enemies apart",
+     .at = AT(job.seats),
+     .given = AT(seats_given),
+     .kind = CLI_JOB},
+    JOB("start-within", start_within, NULL),
     {0, "worker", "NAME",
      "a key for one worker, listed as NAME.crt until that file is taken "
      "away; without it one key for all of them",
@@ -200,67 +209,35 @@ const cli_option cli_options[] = {
      "bursty:B,W,eps,style (factor of --faults times as long), or what --record "
      "or kofn gen pattern wrote; worker: such a file",
      IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
-    {0, "record", "FILE",
-     "write how much longer than the first each worker took in each round, .npy "
-     "or .csv for --pattern",
-     IN_JOB, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
+    JOB("record", record, "for --pattern"),
     {0, "factor", "F",
      "pattern: how many times as long the slow take, or inf (5)", IN_GEN,
      CLI_REAL, 1.001, HUGE_VAL, AT(factor), 0, NULL},
-    {0, "in-flight", "ledger|keep|abort",
-     "work in hand when somebody leaves: keep all results, decoded strips, or "
-     "nothing (ledger)",
-     IN_RUN, CLI_CHOICE, 0, 0, AT(job.in_flight), 0, NULL},
-    {0, "below", "refuse|pause|degrade",
-     "when fewer workers are left than are needed: fail, wait for joiners, or "
-     "deliver the plain blocks that are left (refuse; with an ADDRESS pause)",
-     IN_JOB, CLI_CHOICE, 0, 0, AT(job.below), AT(below_given), NULL},
-    {0, "patience", "SECONDS",
-     "how long --below pause waits, and a worker for its coordinator (for ever)",
-     IN_JOB | IN_WORKER, CLI_SECONDS, 1e-6, 1e9, AT(job.patience), 0, NULL},
-    {0, "late", "FACTOR",
-     "ask others as well for what is still owed when this many times as long has "
-     "passed as half of the workers took (1.5, sooner where that has proved right; "
-     "0: never); of a stream, as the first took",
-     IN_JOB, CLI_REAL, 0, 1e9, AT(job.late), 0, cli_check_late},
-    {0, "lease", "SECONDS",
-     "give up a worker that has owed an answer, or been at its block, for so long, "
-     "and 50 times as long as others took (30; 0: never)",
-     IN_JOB, CLI_SECONDS, 0, 1e9, AT(job.lease), 0, cli_check_lease},
-    {0, "pieces", "N", "results in which a worker sends its share (4 or fewer)",
-     IN_RUN, CLI_UNSIGNED, 1, 10000, AT(job.pieces), 0, NULL},
-    {0, "max-error", "E",
-     "refuse to deliver above this predicted relative error, of rounding and, with "
-     "--errors, of what wrong results may hide (of rounding 1e-9, float32 1e-4)",
-     IN_JOB, CLI_REAL, 1e-300, 1, AT(job.tolerance), 0, NULL},
-    {0, "errors", "none|detect|adversarial|probabilistic",
-     "wrong results: trust all, fail when results disagree, or name and leave "
-     "out liars who conspire, or faults that do not (none)",
-     IN_JOB, CLI_CHOICE, 0, 0, AT(job.errors), 0, NULL},
-    {0, "quarantine", "N",
-     "how sure to be that a worker is wrong more often than others before it gets "
-     "no more work: by chance once in e^(12 N) rounds (3)",
-     IN_JOB, CLI_UNSIGNED, 1, 1e9, AT(job.quarantine), 0, NULL},
-    {0, "audit", "N",
-     "of codes for sums, with --errors: code and check one round in N, and have "
-     "each part computed once in the others (1)",
-     IN_REGRESS | IN_TRAIN, CLI_UNSIGNED, 1, 1e9, AT(job.audit), 0, NULL},
-    {0, "beyond", NULL,
-     "with float32 name more liars than half of the answers beyond the "
-     "threshold, at the risk of naming the wrong ones",
-     IN_RUN, CLI_FLAG, 0, 0, AT(job.beyond), 0, NULL},
+    JOB("in-flight", in_flight, NULL),
+    {.name = "below",
+     .help = "with an ADDRESS pause",
+     .at = AT(job.below),
+     .given = AT(below_given),
+     .kind = CLI_JOB},
+    {.name = "patience",
+     .help = "with --below pause; a worker: for its coordinator",
+     .in = IN_WORKER,
+     .at = AT(job.patience),
+     .kind = CLI_JOB},
+    JOB("late", late, NULL),
+    JOB("lease", lease, NULL),
+    JOB("pieces", pieces, NULL),
+    JOB("max-error", tolerance, NULL),
+    JOB("errors", errors, NULL),
+    JOB("quarantine", quarantine, NULL),
+    JOB("audit", audit, NULL),
+    JOB("beyond", beyond, NULL),
     {0, "seed", "S", "of coefficients, faults and generated data (1)",
      IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0, AT(seed), 0,
      NULL},
-    {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,
-     0, 0, AT(job.journal), 0, NULL},
-    {0, "metrics", "FILE",
-     "keep figures there while it runs, in the text format of Prometheus",
-     IN_JOB, CLI_FILE, 0, 0, AT(job.metrics), 0, NULL},
-    {0, "trace", "FILE",
-     "draw the run for ui.perfetto.dev or chrome://tracing: who did what, and "
-     "what for",
-     IN_JOB, CLI_FILE, 0, 0, AT(job.trace), 0, NULL},
+    JOB("journal", journal, NULL),
+    JOB("metrics", metrics, NULL),
+    JOB("trace", trace, NULL),
     {0, "checkpoint", "DIR",
      "keep there what a new start needs to go on, after every round or "
      "iteration",
@@ -281,10 +258,7 @@ const cli_option cli_options[] = {
     {0, "show", NULL,
      "a line a round: what share of its block each worker was given", IN_RUN,
      CLI_FLAG, 0, 0, AT(show), 0, NULL},
-    {0, "mu", "MU",
-     "a round lasts so many times longer than the first worker took for its "
-     "list, unless all are done or more is due (0.25)",
-     IN_STREAM, CLI_REAL, 0, 1e6, AT(job.mu), 0, NULL},
+    JOB("mu", mu, NULL),
     {0, "step", NULL, "print every event and what the coordinator did about it",
      IN_REPLAY, CLI_FLAG, 0, 0, AT(step), 0, NULL},
     {0, "state", NULL,
@@ -305,6 +279,43 @@ const cli_option cli_options[] = {
     {'h', "help", NULL, "this text", ~0u, CLI_FLAG, 0, 0, AT(help), 0, NULL},
     {0, NULL, NULL, NULL, 0, CLI_FLAG, 0, 0, 0, 0, NULL},
 };
+
+static unsigned commands_of(unsigned jobs)
+{
+    return (jobs & KOFN_OF_MATRICES ? IN_RUN : 0) |
+           (jobs & KOFN_OF_SUMS ? IN_REGRESS | IN_TRAIN : 0) |
+           (jobs & KOFN_OF_STREAMS ? IN_STREAM : 0);
+}
+
+/* `text` is room for one that is made of two. */
+static void fill_in(cli_option *o, char text[TEXT])
+{
+    const kofn_option *its = kofn_option_at(0);
+
+    for (size_t i = 1; AT(job) + its->at != o->at; i++)
+        its = kofn_option_at(i);
+    if (o->help)
+        snprintf(text, TEXT, "%s; %s", its->text, o->help);
+    o->help = o->help ? text : its->text;
+    o->arg = its->kind == KOFN_OPTION_FLAG ? NULL : its->value;
+    o->in |= commands_of(its->jobs);
+    o->kind = (cli_kind)its->kind;
+    o->least = its->least;
+    o->most = its->most;
+}
+
+const cli_option *cli_options(void)
+{
+    static char text[OF_JOBS][TEXT];
+    size_t n = 0;
+
+    for (cli_option *o = options; o->name; o++)
+        if (o->kind == CLI_JOB) {
+            assert(n < OF_JOBS);
+            fill_in(o, text[n++]);
+        }
+    return options;
+}
 
 const cli_command cli_commands[] = {
     {"matvec", "X w", "y = X w",

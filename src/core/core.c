@@ -6,6 +6,7 @@
  * nothing else. */
 #include "state.h"
 
+#include "base/options.h"
 #include "code/operation.h"
 
 #include <assert.h>
@@ -215,12 +216,7 @@ static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
                        "is enough; use refuse or pause");
     if (o->errors != KOFN_ERRORS_NONE)
         TRY(check_stream_errors(p));
-    if (!(o->mu >= 0 && o->mu <= 1e6))
-        return kf_fail(KOFN_INVAL,
-                       "mu = %g: give by how much longer than the first a "
-                       "worker may take, 0 and more",
-                       o->mu);
-    return KOFN_OK;
+    return kf_option_check(KF_OPTION_mu, &o->mu);
 }
 
 /* Refuses options that this plan cannot serve. */
@@ -386,7 +382,8 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     if (c->opt.open == 0)
         c->opt.open = 1;
     if (c->opt.quarantine == 0)
-        c->opt.quarantine = 3;
+        c->opt.quarantine =
+            (unsigned)kofn_option_at(KF_OPTION_quarantine)->zero;
     if (!(c->opt.tolerance > 0))
         c->opt.tolerance =
             plan[0]->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-4;

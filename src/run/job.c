@@ -4,6 +4,7 @@
  * becomes the job's, operands are borrowed.  Called from one thread. */
 #include "job.h"
 
+#include "base/options.h"
 #include "code/operation.h"
 
 /* ---- life ---------------------------------------------------------------- */
@@ -56,17 +57,8 @@ static kofn_status check_events(const kofn_job *j)
     return KOFN_OK;
 }
 
-#define LATE 1.5 /* times as long as half of the others */
 #define LATE_LEAST                                                             \
     (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
-
-/* Codes that leave out who is late do so where it is asked for only. */
-static double late(const kofn_job *j)
-{
-    if (j->opt.late != 0)
-        return j->opt.late > 0 ? j->opt.late : 0;
-    return j->plan->layout.everybody ? 0 : LATE;
-}
 
 /* Refuses a port too small for lists: a worker that is left alone may be asked
  * for all answers of all open products. */
@@ -108,28 +100,14 @@ static kofn_status check_audit(const kofn_job *j)
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                               size_t operands)
 {
-    kofn_core_options o = {.size = sizeof o,
-                           .in_flight = j->opt.in_flight,
-                           .below = j->opt.below,
-                           .patience = j->opt.patience,
-                           .tolerance = j->opt.tolerance,
-                           .late = late(j),
-                           .late_least = j->port->simulated ? 0 : LATE_LEAST,
-                           .lease = kf_job_lease(j),
-                           .pieces = j->opt.pieces,
-                           .errors = j->opt.errors,
-                           .quarantine = j->opt.quarantine,
-                           .beyond = j->opt.beyond,
-                           .seats = j->opt.seats,
-                           .open = KF_JOB_OPEN,
-                           .mu = j->opt.mu};
+    kofn_core_options o = KOFN_CORE_OPTIONS_INIT;
 
+#define X(type, name, ...) o.name = j->opt.name;
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
+    o.late_least = j->port->simulated ? 0 : LATE_LEAST;
+    o.open = KF_JOB_OPEN;
     TRY(check_lists(j));
-    if (!(o.late == 0 || (o.late >= 1 && o.late <= 1e300)))
-        return kf_fail(KOFN_INVAL,
-                       "late = %g: give a factor of at least 1, 0 "
-                       "for the default, or one below 0 for never",
-                       o.late);
     TRY(check_events(j));
     TRY(check_audit(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
@@ -155,6 +133,10 @@ static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
     j->plan = plan[0];
     for (size_t o = 0; o < operands; o++)
         j->held[o].plan = plan[o];
+    TRY(kf_options_check(&j->opt));
+    if (j->opt.late == 0 && j->plan->layout.everybody)
+        j->opt.late = -1; /* codes that leave out who is late */
+    kf_options_settle(&j->opt);
     return open_parts(j, plan, operands);
 }
 
@@ -171,7 +153,7 @@ kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
         return KOFN_NOMEM;
     }
     j->port = port;
-    j->opt = (kofn_options)KOFN_OPTIONS_INIT;
+    kofn_options_begin(&j->opt);
     st = kf_given(&j->opt, sizeof j->opt, opt, "KOFN_OPTIONS_INIT");
     if (!st)
         st = hold(j, plan, operands);

@@ -173,7 +173,8 @@ struct kofn_job {
     kf_held *held; /* the operands */
     size_t operands;
     kf_journal *journal;
-    kofn_options opt;
+    kofn_options opt;   /* checked, with defaults filled in; late, lease: 0 is
+                         never */
     size_t next_event;  /* of opt.events */
     kofn_status broken; /* nothing works any more */
 
@@ -407,7 +408,6 @@ kofn_status kf_heal_rest(kofn_job *j);
 void kf_heal_free(kofn_job *j);
 
 /* lease.c */
-kofn_time kf_job_lease(const kofn_job *j);
 /* A worker has stored its block. */
 void kf_lease_stored(kofn_job *j, uint32_t worker);
 /* Give up those who do not; *atmost: until it is time to look again. */

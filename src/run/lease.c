@@ -12,16 +12,8 @@
 
 #include "base/clock.h"
 
-#define LEASE (30 * KOFN_SECOND)
 #define MANY 50 /* times as long as others took                          */
 #define FEW 10  /* leases that it lasts before half of them have a block */
-
-kofn_time kf_job_lease(const kofn_job *j)
-{
-    if (j->opt.lease != 0)
-        return j->opt.lease > 0 ? j->opt.lease : 0;
-    return LEASE;
-}
 
 static kofn_time times(kofn_time t, unsigned by)
 {
@@ -35,7 +27,7 @@ static bool half(const kofn_job *j)
 
 static kofn_time allowed(const kofn_job *j)
 {
-    kofn_time least = times(kf_job_lease(j), half(j) ? 1 : FEW);
+    kofn_time least = times(j->opt.lease, half(j) ? 1 : FEW);
     kofn_time many = times(j->pace, MANY);
 
     return many > least ? many : least;
@@ -83,8 +75,7 @@ kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), left;
 
-    if (!j->port->storing || kf_job_lease(j) == 0 ||
-        kf_core_storing(j->core) == 0)
+    if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
         return KOFN_OK;
     if (now >= j->look_at)
         TRY(look(j, now));

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/report.h"
 #include "io/out.h"
 
 #include <inttypes.h>
@@ -133,7 +134,7 @@ static kofn_status put_round(kf_out *o, const metrics *x,
                        x->rounds, (double)x->round_time * 1e-9);
 }
 
-static kofn_status put_tasks(kf_out *o, const metrics *x, const kofn_report *t)
+static kofn_status put_tasks(kf_out *o, const metrics *x)
 {
     static const char *const name[KF_FATES] = {
         [KF_FATE_OUT] = "unfinished",      [KF_FATE_CAME] = "wasted",
@@ -147,29 +148,17 @@ static kofn_status put_tasks(kf_out *o, const metrics *x, const kofn_report *t)
     for (size_t k = 0; k < KF_FATES; k++)
         TRY(kf_out_text(o, "kofn_tasks_total{fate=\"%s\"} %" PRIu64 "\n",
                         name[k], x->fate[k]));
-    TRY(counter(o, "kofn_results_late_total",
-                "Results that were not needed, come or not.", t->late));
-    TRY(counter(o, "kofn_results_corrupt_total",
-                "Results that were found wrong.", t->corrupt));
-    return counter(o, "kofn_messages_dropped_total",
-                   "Foreign, stale and duplicate messages.", t->dropped);
+    return KOFN_OK;
 }
 
-static kofn_status put_work(kf_out *o, const kofn_report *t)
+#define none(o, name, help, value) KOFN_OK
+
+static kofn_status put_report(kf_out *o, const kofn_report *t)
 {
-    TRY(counter(o, "kofn_sent_bytes_total",
-                "Blocks and inputs of tasks, as the port was given them.",
-                t->sent));
-    TRY(counter(o, "kofn_received_bytes_total", "Results.", t->received));
-    TRY(seconds(o, "kofn_encode_seconds_total", "Spent on encoding.",
-                t->encoding));
-    TRY(seconds(o, "kofn_wait_seconds_total", "Spent on waiting.", t->waiting));
-    TRY(seconds(o, "kofn_decode_seconds_total",
-                "Spent on decoding and checking.", t->decoding));
-    TRY(gauge(o, "kofn_noise_ratio",
-              "Amplification of rounding by the worst decoding.", t->noise));
-    return gauge(o, "kofn_predicted_error_ratio",
-                 "The relative error expected from it.", t->predicted);
+#define X(field, adds, metric, name, help) TRY(metric(o, name, help, t->field));
+    KF_REPORT_MAP(X)
+#undef X
+    return KOFN_OK;
 }
 
 static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
@@ -182,8 +171,8 @@ static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
     TRY(put_job(o, j));
     TRY(put_workers(o, j, &p));
     TRY(put_round(o, x, &p));
-    TRY(put_tasks(o, x, &t));
-    return put_work(o, &t);
+    TRY(put_tasks(o, x));
+    return put_report(o, &t);
 }
 
 static kofn_status write_file(metrics *x, const kofn_job *j)

@@ -122,7 +122,7 @@ bool kf_job_has_enough(const kofn_job *j)
  * of them had its own: a joiner that never stores would hold every round. */
 static bool wait_for_blocks(kofn_job *j, kofn_time *atmost)
 {
-    kofn_time now = kf_clock(), most = kf_job_lease(j), left;
+    kofn_time now = kf_clock(), most = j->opt.lease, left;
     size_t storing = kf_core_storing(j->core);
     bool live = kf_job_has_enough(j);
 
