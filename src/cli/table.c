@@ -11,9 +11,10 @@
 
 const cli_option cli_options[] = {
     {'o', "output", "FILE",
-     "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
-     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
-     NULL},
+     "write the result there (.npy, .csv or .mtx by its suffix; train: a folder; "
+     "trace: the drawing)",
+     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK | IN_TRACE, CLI_FILE, 0, 0,
+     AT(output), 0, NULL},
     {'n', "workers", "N", "workers at the start (8)", IN_JOB | IN_SCHEMES,
      CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
@@ -203,7 +204,7 @@ const cli_option cli_options[] = {
     {0, "record", "FILE",
      "write how much longer than the first each worker took in each round, .npy "
      "or .csv for --pattern",
-     IN_JOB, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
+     IN_JOB | IN_TRACE, CLI_FILE, 0, 0, AT(job.record), 0, NULL},
     {0, "factor", "F",
      "pattern: how many times as long the slow take, or inf (5)", IN_GEN,
      CLI_REAL, 1.001, HUGE_VAL, AT(factor), 0, NULL},
@@ -252,8 +253,8 @@ const cli_option cli_options[] = {
     {0, "seed", "S", "of coefficients, faults and generated data (1)",
      IN_JOB | IN_GEN | IN_SCHEMES | IN_WORKER, CLI_SIZE, 0, 0, AT(seed), 0,
      NULL},
-    {0, "journal", "FILE", "record the run for kofn replay", IN_JOB, CLI_TEXT,
-     0, 0, AT(job.journal), 0, NULL},
+    {0, "journal", "FILE", "record the run for kofn replay and kofn trace",
+     IN_JOB, CLI_TEXT, 0, 0, AT(job.journal), 0, NULL},
     {0, "metrics", "FILE",
      "keep figures there while it runs, in the text format of Prometheus",
      IN_JOB, CLI_FILE, 0, 0, AT(job.metrics), 0, NULL},
@@ -296,11 +297,11 @@ const cli_option cli_options[] = {
     {'j', "json", NULL,
      "one JSON object on stdout; schemes without a name: a list of them; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_PREDICT | IN_CHECK, CLI_FLAG, 0, 0,
-     AT(json), 0, NULL},
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT | IN_CHECK,
+     CLI_FLAG, 0, 0, AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
-     IN_JOB | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
-         IN_CHECK,
+     IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
+         IN_PREDICT | IN_CHECK,
      CLI_FLAG, 0, 0, AT(quiet), 0, NULL},
     {'h', "help", NULL, "this text", ~0u, CLI_FLAG, 0, 0, AT(help), 0, NULL},
     {0, NULL, NULL, NULL, 0, CLI_FLAG, 0, 0, 0, 0, NULL},
@@ -511,5 +512,12 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
+    {"trace", "JOURNAL", "draw a run from its journal",
+     "Runs the coordinator again, as kofn replay does, and writes what --trace "
+     "and --record would have written while it ran. Of a run that was killed it "
+     "shows all until then. Nothing is written when a decision is another.",
+     "kofn trace run.jsonl -o run.json  for ui.perfetto.dev or chrome://tracing\n"
+     "kofn trace run.jsonl --record was.csv  who was how slow, for --pattern",
+     IN_TRACE, 1, 1, cmd_trace},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };
