@@ -16,6 +16,13 @@ same() {
     kofn trace j -o is.json --record is.csv -q
     cmp was.json is.json
     cmp was.csv is.csv
+    once
+}
+
+# No round, and no product of a stream, is drawn twice.
+once() {
+    [ -z "$(grep -o '"name":"\(round\|product\) [0-9]*","ts.*"cat":"round"' is.json |
+        grep -o '"name":"[a-z]* [0-9]*"' | sort | uniq -d)" ]
 }
 
 # drawn NAME...: there are slices of these names.
@@ -51,6 +58,9 @@ drawn() {
             --errors probabilistic
         drawn check wrong
         same regress X.npy y.npy -p $port -s gc:d=4 --iterations 5 -e events.txt \
+            --errors probabilistic --audit 3
+        printf '2.5 leave 1\n' >leaves.txt
+        same regress X.npy y.npy -p $port -s gc:d=4 --iterations 5 -e leaves.txt \
             --errors probabilistic --audit 3
     done
     # submessages are sent later than they are given out
@@ -88,6 +98,7 @@ drawn() {
     [ "$status" -eq 0 ]
     [[ "$output" == *"5 rounds"*"cut off"* ]]
     drawn "round 5" "round 6" unfinished
+    once
     # all but what was not over is as it was drawn
     py "
 import json
