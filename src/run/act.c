@@ -34,18 +34,16 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
     if (kf_job_is_watched(j))
-        kf_job_note(
-            j, &(kf_moment){
-                   .type = KF_SPENT, .from = w.start, .to = now, .what = what});
+        kf_job_note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
     return now - w.start;
 }
 
-static void note_now(kofn_job *j, kf_moment m)
+static void note_now(kofn_job *j, kofn_note n)
 {
     if (!kf_job_is_watched(j))
         return;
-    m.from = m.to = kf_job_now(j);
-    kf_job_note(j, &m);
+    n.now = n.since = kf_job_now(j);
+    kf_job_note(j, &n);
 }
 
 /* ---- actions ------------------------------------------------------------- */
@@ -73,7 +71,7 @@ static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
             continue;
         }
         j->rep.sent += kf_block_bytes(blocks[i]);
-        note_now(j, (kf_moment){.type = KF_STORING, .worker = m.worker});
+        note_now(j, (kofn_note){.own = "storing", .worker = m.worker});
         j->look_at = 0;
         if (!kf_block_whole(m.block))
             st = kf_heal_add(j, m.worker, j->owed_seat[i]);
@@ -177,9 +175,8 @@ static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 static void note_sent(kofn_job *j, const product *p, const kf_slot *s)
 {
     if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
-        note_now(j, (kf_moment){.type = KF_SENT,
-                                .product = p->core,
-                                .number = s->task});
+        note_now(
+            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
 }
 
 kofn_status kf_job_send_task(kofn_job *j, product *p, kf_slot *s)
@@ -462,9 +459,9 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
         kf_pool_give(&j->spare, came);
     }
     if (kf_job_is_watched(j))
-        kf_job_note(j, &(kf_moment){.type = KF_ROUND,
-                                    .from = p->began,
-                                    .to = p->began + p->rep.took,
+        kf_job_note(j, &(kofn_note){.own = "over",
+                                    .since = p->began,
+                                    .now = p->began + p->rep.took,
                                     .status = p->ended,
                                     .round = round,
                                     .product = p->core});

@@ -51,22 +51,12 @@ kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a)
 
 void kofn_drawing_note(kofn_drawing *d, const kofn_note *n)
 {
-    kf_moment m = {.type = kf_moment_named(n->own),
-                   .from = n->since,
-                   .to = n->now,
-                   .what = n->own,
-                   .status = n->status,
-                   .round = n->round,
-                   .worker = n->worker,
-                   .product = n->product,
-                   .number = n->task};
-
     if (d->finished)
         return;
-    kf_fates_note(&d->fates, &m);
-    if (m.type == KF_ROUND)
-        kf_fates_close(&d->fates, m.product);
-    d->finished = m.type == KF_FINISHED;
+    kf_fates_note(&d->fates, n);
+    if (!strcmp(n->own, "over"))
+        kf_fates_close(&d->fates, n->product);
+    d->finished = !strcmp(n->own, "finished");
 }
 
 /* A run that was killed has products that are still open. */

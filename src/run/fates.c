@@ -11,7 +11,7 @@
 
 /* ---- telling ------------------------------------------------------------- */
 
-static void tell(const kf_fates *f, const kf_moment *m)
+void kf_fates_tell(const kf_fates *f, const kf_moment *m)
 {
     for (size_t i = 0; i < f->observers; i++)
         f->observer[i]->see(f->observer[i], m);
@@ -19,8 +19,9 @@ static void tell(const kf_fates *f, const kf_moment *m)
 
 static void tell_worker(const kf_fates *f, kf_moment_type type, uint32_t worker)
 {
-    tell(f, &(kf_moment){
-                .type = type, .from = f->now, .to = f->now, .worker = worker});
+    kf_fates_tell(
+        f, &(kf_moment){
+               .type = type, .from = f->now, .to = f->now, .worker = worker});
 }
 
 /* ---- products ------------------------------------------------------------ */
@@ -275,8 +276,9 @@ static void end_lists(const kf_fates *f)
     if (!f->observers)
         return;
     kf_core_round(f->core, &r);
-    tell(f, &(kf_moment){
-                .type = KF_LISTS, .from = f->now, .to = f->now, .lists = &r});
+    kf_fates_tell(
+        f, &(kf_moment){
+               .type = KF_LISTS, .from = f->now, .to = f->now, .lists = &r});
 }
 
 kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
@@ -322,50 +324,47 @@ static void tell_tasks(const kf_fates *f, const kf_slots *of,
             t.since = since(f, &t);
             t.over = m->to;
         }
-        tell(f, &(kf_moment){.type = KF_TASK,
-                             .from = t.since,
-                             .to = t.over,
-                             .round = m->round,
-                             .worker = t.worker,
-                             .task = &t});
+        kf_fates_tell(f, &(kf_moment){.type = KF_TASK,
+                                      .from = t.since,
+                                      .to = t.over,
+                                      .round = m->round,
+                                      .worker = t.worker,
+                                      .task = &t});
     }
 }
 
-static const char *const names[KF_MOMENTS] = {[KF_STORING] = "storing",
-                                              [KF_SENT] = "sent",
-                                              [KF_ROUND] = "over",
-                                              [KF_FINISHED] = "finished"};
-
-const char *kf_moment_name(kf_moment_type type)
+/* What takes time is called by what it is. */
+static kf_moment_type type_of(const char *own)
 {
-    return names[type];
+    return !strcmp(own, "over")      ? KF_ROUND
+           : !strcmp(own, "storing") ? KF_STORING
+                                     : KF_SPENT;
 }
 
-kf_moment_type kf_moment_named(const char *own)
+void kf_fates_note(kf_fates *f, const kofn_note *n)
 {
-    for (kf_moment_type t = 0; t < KF_MOMENTS; t++)
-        if (names[t] && !strcmp(names[t], own))
-            return t;
-    return KF_SPENT;
-}
-
-void kf_fates_note(kf_fates *f, const kf_moment *m)
-{
-    const kf_slots *of = of_product(f, m->product);
+    const kf_slots *of = of_product(f, n->product);
+    kf_moment m = {.type = type_of(n->own),
+                   .from = n->since,
+                   .to = n->now,
+                   .what = n->own,
+                   .status = n->status,
+                   .round = n->round,
+                   .worker = n->worker};
     kf_slot *t;
 
-    if (m->type == KF_SENT) {
-        t = of ? kf_fates_find(of, m->number) : NULL;
+    if (!strcmp(n->own, "sent")) {
+        t = of ? kf_fates_find(of, n->task) : NULL;
         if (t)
-            t->sent = m->from;
+            t->sent = n->now;
         return;
     }
-    if (m->type == KF_ROUND) {
-        if (!of || m->round == 0 || !f->observers)
-            return;
-        tell_tasks(f, of, m);
-    }
-    tell(f, m);
+    if (!strcmp(n->own, "finished") || !f->observers ||
+        (m.type == KF_ROUND && (!of || m.round == 0)))
+        return;
+    if (m.type == KF_ROUND)
+        tell_tasks(f, of, &m);
+    kf_fates_tell(f, &m);
 }
 
 unsigned kf_fates_late(const kf_slots *t)

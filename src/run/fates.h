@@ -48,27 +48,17 @@ typedef struct kf_slots {
 } kf_slots;
 
 typedef enum kf_moment_type {
-    KF_PASS,     /* nothing, but time has passed                */
-    KF_JOINED,   /* worker is here                              */
-    KF_STORED,   /* ... and has its block                       */
-    KF_LEAVING,  /* it will go                                  */
-    KF_LEFT,     /* it is gone                                  */
-    KF_TASK,     /* `task`, at the end of its product           */
-    KF_LISTS,    /* a round of a stream is over: `lists`        */
-    KF_STORING,  /* to be noted: the block of worker is on its way */
-    KF_SENT,     /* noted: the task `number` of product         */
-    KF_SPENT,    /* noted: from, to, what: the coordinator's own work */
-    KF_ROUND,    /* noted: product is over: from, to, status; round: the number
-                    that the caller has for it, and 0 for one that is the job's
-                    own, or begins again; after its tasks       */
-    KF_FINISHED, /* noted: nothing is to be told any more       */
-    KF_MOMENTS
+    KF_PASS,    /* nothing, but time has passed                */
+    KF_JOINED,  /* worker is here                              */
+    KF_STORED,  /* ... and has its block                       */
+    KF_LEAVING, /* it will go                                  */
+    KF_LEFT,    /* it is gone                                  */
+    KF_TASK,    /* `task`, at the end of its product           */
+    KF_LISTS,   /* a round of a stream is over: `lists`        */
+    KF_STORING, /* the block of worker is on its way           */
+    KF_SPENT,   /* from, to, what: the coordinator's own work  */
+    KF_ROUND    /* from, to, status, round: it is over; after its tasks */
 } kf_moment_type;
-
-/* Of a kf_moment that is noted, as journals have it: "storing", "sent", "over",
- * "finished"; NULL: it is called by `what`. */
-const char *kf_moment_name(kf_moment_type type);
-kf_moment_type kf_moment_named(const char *own);
 
 typedef struct kf_moment {
     kf_moment_type type;
@@ -76,7 +66,7 @@ typedef struct kf_moment {
     const char *what;   /* "encode", "mix", "decode" or "check" */
     kofn_status status;
     unsigned round;
-    uint32_t worker, product, number;
+    uint32_t worker;
     const kf_slot *task;
     const kofn_stream_round *lists;
 } kf_moment;
@@ -129,7 +119,8 @@ void kf_fates_close(kf_fates *f, uint32_t product);
 kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev);
 /* An action that it led to, before it is carried out. */
 kofn_status kf_fates_action(kf_fates *f, const kofn_action *a);
-void kf_fates_note(kf_fates *f, const kf_moment *m);
+void kf_fates_note(kf_fates *f, const kofn_note *n);
+void kf_fates_tell(const kf_fates *f, const kf_moment *m);
 /* Has them told to a trace and a record, of a job with this plan and port; a
  * path that is NULL is not wanted. */
 kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,

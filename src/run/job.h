@@ -326,7 +326,7 @@ static inline bool kf_job_is_watched(const kofn_job *j)
 {
     return j->journal || j->fates.observers;
 }
-void kf_job_note(kofn_job *j, const kf_moment *m);
+void kf_job_note(kofn_job *j, const kofn_note *n);
 
 /* act.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,

@@ -242,24 +242,24 @@ void kf_journal_step(kf_journal *j)
     fputs("}\n", j->file);
 }
 
-void kf_journal_note(kf_journal *j, const kf_moment *m)
+void kf_journal_note(kf_journal *j, const kofn_note *n)
 {
-    const char *own = kf_moment_name(m->type);
+    bool over = !strcmp(n->own, "over"), sent = !strcmp(n->own, "sent");
 
     if (j->finished) /* what comes after is nobody's */
         return;
-    j->finished = m->type == KF_FINISHED;
-    fprintf(j->file, "{\"t\":%" PRId64 ",\"own\":\"%s\"", m->to,
-            own ? own : m->what);
-    if (m->type == KF_STORING)
-        fprintf(j->file, ",\"w\":%u", m->worker);
-    if (m->type == KF_SENT)
-        fprintf(j->file, ",\"n\":%u,\"k\":%u", m->product, m->number);
-    if (m->type == KF_SPENT || m->type == KF_ROUND)
-        fprintf(j->file, ",\"since\":%" PRId64, m->from);
-    if (m->type == KF_ROUND)
-        fprintf(j->file, ",\"n\":%u,\"round\":%u,\"s\":%d", m->product,
-                m->round, (int)m->status);
+    j->finished = !strcmp(n->own, "finished");
+    fprintf(j->file, "{\"t\":%" PRId64 ",\"own\":\"%s\"", n->now, n->own);
+    if (over)
+        fprintf(j->file,
+                ",\"since\":%" PRId64 ",\"n\":%u,\"round\":%u,\"s\":%d",
+                n->since, n->product, n->round, (int)n->status);
+    else if (sent)
+        fprintf(j->file, ",\"n\":%u,\"k\":%u", n->product, n->task);
+    else if (!strcmp(n->own, "storing"))
+        fprintf(j->file, ",\"w\":%u", n->worker);
+    else if (!j->finished)
+        fprintf(j->file, ",\"since\":%" PRId64, n->since);
     fputs("}\n", j->file);
 }
 

@@ -178,7 +178,7 @@ static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
     kofn_status st;
 
     if (j->fates.observers) {
-        kf_fates_note(&j->fates, &(kf_moment){.type = KF_PASS});
+        kf_fates_tell(&j->fates, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = receive(j, alarm < until ? alarm : until, atmost, &m);

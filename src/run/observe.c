@@ -4,11 +4,11 @@
  * May not change the job but for its observers. */
 #include "job.h"
 
-void kf_job_note(kofn_job *j, const kf_moment *m)
+void kf_job_note(kofn_job *j, const kofn_note *n)
 {
     if (j->journal)
-        kf_journal_note(j->journal, m);
-    kf_fates_note(&j->fates, m);
+        kf_journal_note(j->journal, n);
+    kf_fates_note(&j->fates, n);
 }
 
 kofn_status kf_observe(kofn_job *j)
@@ -34,12 +34,12 @@ kofn_status kofn_finish(kofn_job *j)
     now = kf_job_now(j);
     for (size_t i = 0; i < j->opens; i++)
         if (kf_job_is_running(j->open[i]))
-            kf_job_note(j, &(kf_moment){.type = KF_ROUND,
-                                        .from = j->open[i]->began,
-                                        .to = now,
+            kf_job_note(j, &(kofn_note){.own = "over",
+                                        .now = now,
+                                        .since = j->open[i]->began,
                                         .status = KOFN_AGAIN,
                                         .round = j->open[i]->number,
                                         .product = j->open[i]->core});
-    kf_job_note(j, &(kf_moment){.type = KF_FINISHED, .from = now, .to = now});
+    kf_job_note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
     return kf_fates_end(&j->fates, true);
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "data/data.h"
-#include "fates.h"
 #include "faults/faults.h"
 
 /* ---- operands ------------------------------------------------------------ */
@@ -98,8 +97,7 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev);
 void kf_journal_action(kf_journal *j, const kofn_action *a);
 /* End of the step's line. */
 void kf_journal_step(kf_journal *j);
-/* A line of what only the job knows: KF_STORING and what follows it. */
-void kf_journal_note(kf_journal *j, const kf_moment *m);
+void kf_journal_note(kf_journal *j, const kofn_note *n);
 /* Could all be written?  After a round it is on disk. */
 kofn_status kf_journal_check(kf_journal *j);
 kofn_status kf_journal_close(kf_journal *j);

@@ -278,9 +278,6 @@ static kofn_status put(trace *x, const kf_moment *m)
     case KF_LEFT:
         return put_worker(x, m);
     case KF_PASS:
-    case KF_SENT:
-    case KF_FINISHED:
-    case KF_MOMENTS:
         break;
     }
     return KOFN_OK;
