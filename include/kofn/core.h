@@ -128,7 +128,7 @@ typedef enum kofn_use {
 } kofn_use;
 
 /* Of the format of journals (docs/journal.md). */
-#define KOFN_JOURNAL_VERSION 3
+#define KOFN_JOURNAL_VERSION 4
 
 /* A running digest of actions, from h = 0: equal digests, equal actions.  Call
  * it for each action as it is taken. */
@@ -165,6 +165,44 @@ KOFN_API void kofn_core_free(kofn_core *c);
 KOFN_API void kofn_core_tell(const kofn_core *c,
                              void (*line)(void *ud, const char *words),
                              void *ud);
+
+/* ---- a run that is over --------------------------------------------------- */
+
+/* What the body of a coordinator knows of itself, as journals have it in lines
+ * with the key `own` (docs/journal.md, which says what each has). */
+typedef struct kofn_note {
+    const char *own;
+    kofn_time now, since; /* without a key `since`: both are now */
+    uint32_t worker, product, task;
+    unsigned round;
+    kofn_status status;
+} kofn_note;
+
+/* The files that a run with these options of kofn_options would have written. */
+typedef struct kofn_drawing_options {
+    size_t size; /* sizeof(kofn_drawing_options), so that it may grow */
+    const char *trace, *record; /* NULL: not wanted                */
+    const char *port;           /* its name, as in the journal     */
+    kofn_in_flight in_flight;   /* as the core was told            */
+} kofn_drawing_options;
+#define KOFN_DRAWING_OPTIONS_INIT                                              \
+    {                                                                          \
+        .size = sizeof(kofn_drawing_options), .port = ""                       \
+    }
+
+/* Makes a trace and a record of the journal that the core replays: call it for
+ * each event before the step, for each action as it is taken, and for each note.
+ * Borrows the core and the plan, which is of its first operand. */
+typedef struct kofn_drawing kofn_drawing;
+KOFN_API kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
+                                      const kofn_plan *plan,
+                                      const kofn_drawing_options *opt);
+KOFN_API kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev);
+KOFN_API kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a);
+KOFN_API void kofn_drawing_note(kofn_drawing *d, const kofn_note *n);
+/* Frees it, before the core; without `keep` no file is written.  KOFN_IO when one
+ * could not be. */
+KOFN_API kofn_status kofn_drawing_end(kofn_drawing *d, bool keep);
 
 #ifdef __cplusplus
 }

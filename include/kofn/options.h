@@ -97,7 +97,7 @@ enum {
       "fail when there are not enough workers for the first round by then "    \
       "(wait for ever)")                                                       \
     X(const char *, journal, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,         \
-      "record the run for kofn replay")                                        \
+      "record the run for kofn replay and kofn trace")                         \
     X(const char *, metrics, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,         \
       "keep figures there while it runs, in the text format of Prometheus")    \
     X(const char *, trace, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,           \

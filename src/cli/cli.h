@@ -89,6 +89,7 @@ enum {
     IN_GEN = 1 << 4,
     IN_SCHEMES = 1 << 5,
     IN_REPLAY = 1 << 6,
+    IN_TRACE = 1 << 7,
     IN_REGRESS = 1 << 9,
     IN_WORKER = 1 << 10,
     IN_KEYGEN = 1 << 11,
@@ -236,6 +237,7 @@ void cli_put_blas(const cli_args *a, json_t *o);
     X(cmd_gen)                                                                 \
     X(cmd_schemes)                                                             \
     X(cmd_replay)                                                              \
+    X(cmd_trace)                                                               \
     X(cmd_regress)                                                             \
     X(cmd_predict)                                                             \
     X(cmd_check)                                                               \

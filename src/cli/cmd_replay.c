@@ -1,4 +1,5 @@
-/* cmd_replay.c -- kofn replay: the coordinator again, from its journal.
+/* cmd_replay.c -- kofn replay, the coordinator again, from its journal; and kofn
+ * trace, what the run's observers would have written.
  *
  * The format is that of docs/journal.md.  A journal comes from a file: every
  * line is checked before a word of it is believed.
@@ -39,11 +40,11 @@ static int read_all(const char *path, char **text, size_t *n)
     return 0;
 }
 
-static void report_json(const replay_result *r, int code)
+static void report_json(const cli_args *a, const replay_result *r, int code)
 {
     json_t *o = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:b}", "status", code ? "failed" : "ok",
-        "command", "replay", "events", (json_int_t)r->events, "rounds",
+        "command", a->command->name, "events", (json_int_t)r->events, "rounds",
         (json_int_t)r->rounds, "line", (json_int_t)r->line, "cut", r->cut);
 
     if (code)
@@ -51,34 +52,50 @@ static void report_json(const replay_result *r, int code)
     cli_print_json(o);
 }
 
-int cmd_replay(cli_args *a)
+static int play(const cli_args *a, const replay_show *show)
 {
     const char *path = a->operand[0];
-    const replay_show show = {.steps = a->step ? stdout : NULL,
-                              .state = a->state};
     replay_result r = {0};
     size_t n;
     char *text;
-    int code;
-
-    if (a->step && a->json)
-        return cli_say(EXIT_USAGE, "--step is for people to read; leave out "
-                                   "--json");
-    if (a->state && !a->step)
-        return cli_say(EXIT_USAGE, "--state is shown with --step");
-    code = read_all(path, &text, &n);
+    int code = read_all(path, &text, &n);
 
     if (!code)
-        code = replay(text, n, path, &show, &r);
+        code = replay(text, n, path, show, &r);
     free(text);
     fflush(stdout); /* steps come before what is wrong with them */
     if (code && *r.error)
         cli_say(code, "%s", r.error);
     if (a->json)
-        report_json(&r, code);
+        report_json(a, &r, code);
     else if (!code && !a->quiet)
         printf("%s: %zu events, %u rounds: every decision is the same%s\n",
                path, r.events, r.rounds,
                r.cut ? " (the last line is cut off and left out)" : "");
     return code;
+}
+
+int cmd_replay(cli_args *a)
+{
+    if (a->step && a->json)
+        return cli_say(EXIT_USAGE, "--step is for people to read; leave out "
+                                   "--json");
+    if (a->state && !a->step)
+        return cli_say(EXIT_USAGE, "--state is shown with --step");
+    return play(
+        a, &(replay_show){.steps = a->step ? stdout : NULL, .state = a->state});
+}
+
+int cmd_trace(cli_args *a)
+{
+    int code = cli_check_names(a);
+
+    if (code)
+        return code;
+    if (!a->output && !a->job.record)
+        return cli_say(EXIT_USAGE,
+                       "say what is to be made of %s: a drawing, --output "
+                       "FILE, or a pattern, --record FILE",
+                       a->operand[0]);
+    return play(a, &(replay_show){.trace = a->output, .record = a->job.record});
 }

@@ -1,7 +1,8 @@
 /* replay.c -- see replay.h.
  *
- * Owns the coordinator that it drives and the plans of the journal.  It may
- * believe no word of a journal before it has checked it, and may not write. */
+ * Owns the coordinator that it drives, the plans of the journal and who watches.
+ * It may believe no word of a journal before it has checked it, and writes but
+ * what it was asked for. */
 #include "replay.h"
 #include "steps.h"
 
@@ -20,6 +21,9 @@
 #define EVENTS                                                                         \
     "joined|stored|leaving|left|begin|result|failed|alarm|verdict|moved|unresponsive|" \
     "cancel|void|judged"
+/* Likewise of what the body of the coordinator noted of itself. */
+#define OWN "storing|sent|over|finished|encode|mix|decode|check"
+enum { STORING, SENT, OVER, FINISHED };
 
 typedef struct player {
     const char *name, *at, *end;
@@ -28,8 +32,9 @@ typedef struct player {
     kofn_core *core;
     replay_show show;
     replay_result *r;
-    uint32_t *bad;    /* of a verdict */
-    char foreign[80]; /* what to say if another version wrote it */
+    uint32_t *bad;         /* of a verdict */
+    kofn_drawing *drawing; /* if a trace or a record is wanted */
+    char foreign[80];      /* what to say if another version wrote it */
 } player;
 
 __attribute__((format(printf, 3, 4))) static int stop(player *p, int code,
@@ -196,6 +201,30 @@ static int read_plan(player *p, const json_t *o, size_t workers,
     return SAME;
 }
 
+/* The library's message on a file that is to be written. */
+static int cannot_write(player *p)
+{
+    snprintf(p->r->error, sizeof p->r->error, "%s", kofn_errmsg());
+    return DIFFERENT;
+}
+
+static int draw(player *p, const json_t *o, const kofn_core_options *opt)
+{
+    kofn_drawing_options d = KOFN_DRAWING_OPTIONS_INIT;
+
+    d.port = json_string_value(json_object_get(o, "port"));
+    d.trace = p->show.trace;
+    d.record = p->show.record;
+    d.in_flight = opt->in_flight;
+    if (!d.port || d.port[strcspn(d.port, "\"\\\n")])
+        return lacks(p);
+    if (!d.trace && !d.record)
+        return SAME;
+    return kofn_drawing_new(&p->drawing, p->core, p->plan[0], &d)
+               ? cannot_write(p)
+               : SAME;
+}
+
 static int read_header(player *p, const json_t *o)
 {
     const json_t *more = json_object_get(o, "operands");
@@ -218,7 +247,7 @@ static int read_header(player *p, const json_t *o)
     if (!code && kofn_core_new_all(&p->core, (const kofn_plan *const *)p->plan,
                                    p->plans, &opt))
         code = stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
-    return code;
+    return code ? code : draw(p, o, &opt);
 }
 
 /* ---- events -------------------------------------------------------------- */
@@ -357,9 +386,12 @@ static int play(player *p, const json_t *o)
         return code;
     if (p->show.steps)
         show_event(p->show.steps, p->r->line, &ev);
-    if (kofn_core_step(p->core, &ev))
+    if ((p->drawing && kofn_drawing_event(p->drawing, &ev)) ||
+        kofn_core_step(p->core, &ev))
         return stop(p, DIFFERENT, "%s", kofn_errmsg());
     while (kofn_core_next(p->core, &a)) {
+        if (p->drawing && kofn_drawing_action(p->drawing, &a))
+            return stop(p, DIFFERENT, "%s", kofn_errmsg());
         if (p->show.steps)
             show_action(p->show.steps, &a);
         digest = kofn_action_digest(digest, &a);
@@ -378,6 +410,46 @@ static int play(player *p, const json_t *o)
     return SAME;
 }
 
+/* ---- what the coordinator noted of itself --------------------------------- */
+
+#define MAX_ROUNDS 10000000
+
+static int read_note(player *p, const json_t *o, kofn_note *x)
+{
+    json_int_t t, since, w = 0, n = 0, k = 0, round = 0, status = 0;
+    int own;
+
+    if (!whole(o, "t", 0, INT64_MAX, &t) || !word(o, "own", OWN, &own))
+        return stop(p, NOT_A_JOURNAL, "not a line of a kofn journal");
+    since = t;
+    if ((own == STORING && !whole(o, "w", 0, 2 * MAX_WORKERS, &w)) ||
+        ((own == SENT || own == OVER) && !whole(o, "n", 1, UINT32_MAX, &n)) ||
+        (own == SENT && !whole(o, "k", 0, UINT32_MAX, &k)) ||
+        ((own == OVER || own > FINISHED) && !whole(o, "since", 0, t, &since)) ||
+        (own == OVER && (!whole(o, "round", 0, MAX_ROUNDS, &round) ||
+                         !whole(o, "s", -1000, 1000, &status))))
+        return stop(p, NOT_A_JOURNAL, "a field is missing or out of range");
+    *x = (kofn_note){.own = json_string_value(json_object_get(o, "own")),
+                     .now = t,
+                     .since = since,
+                     .worker = (uint32_t)w,
+                     .product = (uint32_t)n,
+                     .task = (uint32_t)k,
+                     .round = (unsigned)round,
+                     .status = (kofn_status)status};
+    return SAME;
+}
+
+static int note(player *p, const json_t *o)
+{
+    kofn_note x;
+    int code = read_note(p, o, &x);
+
+    if (!code && p->drawing)
+        kofn_drawing_note(p->drawing, &x);
+    return code;
+}
+
 /* ---- lines --------------------------------------------------------------- */
 
 static int play_line(player *p, size_t n)
@@ -391,7 +463,9 @@ static int play_line(player *p, size_t n)
         return stop(p, NOT_A_JOURNAL, "not a JSON object%s%.100s",
                     o ? "" : ": ", o ? "" : error.text);
     }
-    code = p->r->line == 1 ? read_header(p, o) : play(p, o);
+    code = p->r->line == 1             ? read_header(p, o)
+           : json_object_get(o, "own") ? note(p, o)
+                                       : play(p, o);
     json_decref(o);
     return code;
 }
@@ -425,6 +499,8 @@ int replay(const char *text, size_t length, const char *name,
     }
     if (!code)
         r->line = 0;
+    if (kofn_drawing_end(p.drawing, !code))
+        code = cannot_write(&p);
     free(p.bad);
     kofn_core_free(p.core);
     for (size_t i = 0; i < p.plans; i++)

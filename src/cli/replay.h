@@ -1,4 +1,5 @@
-/* replay.h -- a journal in memory against a fresh coordinator.
+/* replay.h -- a journal in memory against a fresh coordinator, and the trace and
+ * the record of that run.
  *
  * The journal is borrowed and stays unchanged; what the replay makes is freed
  * before it returns. */
@@ -20,6 +21,9 @@ typedef struct replay_result {
 typedef struct replay_show {
     FILE *steps; /* every event and what came of it; NULL: nothing */
     bool state;  /* ... and where the products then stand          */
+    const char *trace, *record; /* files of what the run would have written to
+                                   such; NULL: none.  Neither is written where
+                                   the replay fails                        */
 } replay_show;
 
 /* The values that `replay` returns, and the command exits with. */

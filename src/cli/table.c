@@ -22,9 +22,10 @@
 
 static cli_option options[] = {
     {'o', "output", "FILE",
-     "write the result there (.npy, .csv or .mtx by its suffix; train: a folder)",
-     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK, CLI_FILE, 0, 0, AT(output), 0,
-     NULL},
+     "write the result there (.npy, .csv or .mtx by its suffix; train: a folder; "
+     "trace: the drawing)",
+     IN_RUN | IN_GEN | IN_PREDICT | IN_CHECK | IN_TRACE, CLI_FILE, 0, 0,
+     AT(output), 0, NULL},
     {'n', "workers", "N", "workers at the start (8)", IN_JOB | IN_SCHEMES,
      CLI_SIZE, 1, 1e6, AT(workers), AT(workers_given), NULL},
     {'s', "scheme", "NAME[:key=value,...]",
@@ -209,7 +210,11 @@ static cli_option options[] = {
      "bursty:B,W,eps,style (factor of --faults times as long), or what --record "
      "or kofn gen pattern wrote; worker: such a file",
      IN_JOB | IN_WORKER, CLI_FILE, 0, 0, AT(pattern_text), 0, NULL},
-    JOB("record", record, "for --pattern"),
+    {.name = "record",
+     .help = "for --pattern",
+     .in = IN_TRACE,
+     .at = AT(job.record),
+     .kind = CLI_JOB},
     {0, "factor", "F",
      "pattern: how many times as long the slow take, or inf (5)", IN_GEN,
      CLI_REAL, 1.001, HUGE_VAL, AT(factor), 0, NULL},
@@ -270,11 +275,11 @@ static cli_option options[] = {
     {'j', "json", NULL,
      "one JSON object on stdout; schemes without a name: a list of them; stream: "
      "one for each product",
-     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_PREDICT | IN_CHECK, CLI_FLAG, 0, 0,
-     AT(json), 0, NULL},
+     IN_JOB | IN_SCHEMES | IN_REPLAY | IN_TRACE | IN_PREDICT | IN_CHECK,
+     CLI_FLAG, 0, 0, AT(json), 0, NULL},
     {'q', "quiet", NULL, "no report, no progress",
-     IN_JOB | IN_GEN | IN_REPLAY | IN_WORKER | IN_KEYGEN | IN_PREDICT |
-         IN_CHECK,
+     IN_JOB | IN_GEN | IN_REPLAY | IN_TRACE | IN_WORKER | IN_KEYGEN |
+         IN_PREDICT | IN_CHECK,
      CLI_FLAG, 0, 0, AT(quiet), 0, NULL},
     {'h', "help", NULL, "this text", ~0u, CLI_FLAG, 0, 0, AT(help), 0, NULL},
     {0, NULL, NULL, NULL, 0, CLI_FLAG, 0, 0, 0, 0, NULL},
@@ -522,5 +527,12 @@ const cli_command cli_commands[] = {
      "kofn replay run.jsonl  says where the first difference is, if any\n"
      "kofn replay run.jsonl --step --state  every decision, and what it rests on",
      IN_REPLAY, 1, 1, cmd_replay},
+    {"trace", "JOURNAL", "draw a run from its journal",
+     "Runs the coordinator again, as kofn replay does, and writes what --trace "
+     "and --record would have written while it ran. Of a run that was killed it "
+     "shows all until then. Nothing is written when a decision is another.",
+     "kofn trace run.jsonl -o run.json  for ui.perfetto.dev or chrome://tracing\n"
+     "kofn trace run.jsonl --record was.csv  who was how slow, for --pattern",
+     IN_TRACE, 1, 1, cmd_trace},
     {NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL},
 };

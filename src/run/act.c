@@ -12,6 +12,8 @@
 
 #include <assert.h>
 
+#define SENT_LATE 10000 /* ns: a task that is sent later is noted */
+
 /* ---- the clock ----------------------------------------------------------- */
 
 /* The coordinator's own work: on a simulated port it costs simulated time. */
@@ -31,11 +33,17 @@ static kofn_time end_work(kofn_job *j, stopwatch w, const char *what)
     if (j->port->spend)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
-    if (j->observers)
-        kf_run_tell(
-            j, &(kf_moment){
-                   .type = KF_SPENT, .from = w.start, .to = now, .what = what});
+    if (kf_job_is_watched(j))
+        kf_job_note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
     return now - w.start;
+}
+
+static void note_now(kofn_job *j, kofn_note n)
+{
+    if (!kf_job_is_watched(j))
+        return;
+    n.now = n.since = kf_job_now(j);
+    kf_job_note(j, &n);
 }
 
 /* ---- actions ------------------------------------------------------------- */
@@ -63,7 +71,7 @@ static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
             continue;
         }
         j->rep.sent += kf_block_bytes(blocks[i]);
-        kf_run_tell_worker(j, KF_STORING, m.worker);
+        note_now(j, (kofn_note){.own = "storing", .worker = m.worker});
         j->look_at = 0;
         if (!kf_block_whole(m.block))
             st = kf_heal_add(j, m.worker, j->owed_seat[i]);
@@ -163,7 +171,15 @@ static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
     return KOFN_OK;
 }
 
-kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
+/* A task counts as sent when the event came that it was given out for. */
+static void note_sent(kofn_job *j, const product *p, const kf_slot *s)
+{
+    if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
+        note_now(
+            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
+}
+
+kofn_status kf_job_send_task(kofn_job *j, product *p, kf_slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
     kf_msg m = {.type = KF_MSG_WORK,
@@ -180,8 +196,8 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
                 .hi = s->hi};
     kofn_status st;
 
-    assert(s->lo < s->hi && s->fate == KF_FATE_OUT);
-    s->sent = kf_job_now(j);
+    assert(s->lo < s->hi);
+    note_sent(j, p, s);
     m.in = kf_messages_take(&p->messages, row_in_plan(p, s->row, s->group));
     st = count_input(p, s->worker, m.in);
     if (!st && kf_is_stream(j))
@@ -198,20 +214,9 @@ kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s)
 
 static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
 {
-    slot *s;
+    kf_slot *s = kf_job_task(p, a->task);
     bool hold;
 
-    TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
-    if (p->slots == 0)
-        p->first_task = a->task;
-    s = &p->slot[p->slots++];
-    *s = (slot){.task = a->task,
-                .worker = a->worker,
-                .lo = a->lo,
-                .hi = a->hi,
-                .group = a->group,
-                .row = (uint32_t)a->row,
-                .sent = kf_job_now(j)};
     TRY(kf_pace_hold(j, p, s, &hold));
     return hold ? KOFN_OK : kf_job_send_task(j, p, s);
 }
@@ -232,9 +237,8 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
                 .product = a->product,
                 .task = a->task};
 
-    slot *s = kf_job_slot(p, a->task);
+    kf_slot *s = kf_job_task(p, a->task);
 
-    kf_job_over(j, p, a->task, KF_FATE_CANCELLED);
     return s && kf_pace_cancel(j, s) ? KOFN_OK : j->port->send(j->port, &m);
 }
 
@@ -242,7 +246,6 @@ static kofn_status do_evict(kofn_job *j, const kofn_action *a)
 {
     kf_msg m = {.type = KF_MSG_EVICT, .worker = a->worker};
 
-    kf_job_lose(j, a->worker);
     j->rep.left++;
     return j->port->send(j->port, &m);
 }
@@ -253,7 +256,7 @@ static kf_source *sources(const product *p, const kofn_action *a)
     kf_source *source = kf_new(a->count, sizeof *source);
 
     for (size_t i = 0; source && i < a->count; i++) {
-        const slot *s = kf_job_slot(p, a->tasks[i]);
+        const kf_slot *s = kf_job_task(p, a->tasks[i]);
 
         assert(s && s->result);
         source[i] = (kf_source){&s->result->m, s->lo, s->hi};
@@ -301,7 +304,7 @@ static void note_odd(product *p, const kofn_action *a, const kf_source *source)
             p->odd = KOFN_CORRUPT;
         snprintf(p->why, sizeof p->why,
                  "worker %u answered NaN or infinity; %s",
-                 kf_job_slot(p, a->tasks[i])->worker,
+                 kf_job_task(p, a->tasks[i])->worker,
                  p->room || p->use->op->factors == 0
                      ? "have wrong answers found (option errors)"
                      : "the product may have elements that its type cannot "
@@ -339,7 +342,6 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
 
     if (!source)
         return KOFN_NOMEM;
-    kf_job_use(p, a);
     if (kf_is_stream(j))
         return kf_pair_decode_later(j, p, a, source);
     shift(p, source, a->count);
@@ -357,16 +359,12 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
                         kf_core_cache(j->core, use)};
     kofn_status st = KOFN_NOMEM;
 
-    kf_job_use(p, a);
     if (source)
         st = kf_guard_check(&j->guard, kf_job_held(j, p), &p->measure, by, a,
                             source);
     kf_free(source);
     p->rep.decoding += end_work(j, watch, "check");
-    if (st)
-        return st;
-    kf_job_corrupt(j, p, a);
-    return kf_scrub_receive(j, p, a);
+    return st ? st : kf_scrub_receive(j, p, a);
 }
 
 /* ---- the end of a product ------------------------------------------------ */
@@ -412,7 +410,7 @@ static void report(kofn_job *j, product *p, const kofn_action *a,
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
     r->live = (unsigned)v->live;
-    r->late = kf_job_late(p);
+    r->late = kf_fates_late(p->tasks);
     r->dropped = (unsigned)(v->dropped - j->dropped_before);
     r->rows = p->tables.rows;
     r->located = p->tables.located;
@@ -450,16 +448,25 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     return KOFN_OK;
 }
 
-static void keep_buffers(kofn_job *j, product *p)
+/* Nothing more is to come of its tasks; `round`: the number to be told. */
+static void close_tasks(kofn_job *j, product *p, unsigned round)
 {
-    for (size_t i = 0; i < p->slots; i++) {
-        kf_buffer *came = p->slot[i].result;
+    for (size_t i = 0; i < p->tasks->count; i++) {
+        kf_buffer *came = p->tasks->task[i].result;
 
         p->rep.messages += came != NULL;
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
         kf_pool_give(&j->spare, came);
-        p->slot[i].result = NULL;
     }
+    if (kf_job_is_watched(j))
+        kf_job_note(j, &(kofn_note){.own = "over",
+                                    .since = p->began,
+                                    .now = p->began + p->rep.took,
+                                    .status = p->ended,
+                                    .round = round,
+                                    .product = p->core});
+    kf_fates_close(&j->fates, p->core);
+    p->tasks = NULL;
 }
 
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
@@ -467,15 +474,14 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
     p->rep.took = kf_job_now(j) - p->began;
     p->ended = st >= 0 && p->odd ? p->odd : st;
     p->rep.unchecked = p->as == KOFN_USE_PARTS;
-    kf_run_tell_product(j, p, p->ended);
-    keep_buffers(j, p);
+    close_tasks(j, p, p->number);
 }
 
 /* Begins an uncoded product again, coded: a worker was missing, or answered
  * what is no number. */
 static void begin_again(kofn_job *j, product *p)
 {
-    keep_buffers(j, p);
+    close_tasks(j, p, 0);
     kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
@@ -615,8 +621,13 @@ kofn_status kf_job_gather(kofn_job *j, size_t *n)
     do
         TRY(kf_grow(&j->todo, &j->todo_cap, *n, sizeof *j->todo));
     while (kofn_core_next(j->core, &j->todo[*n]) && ++*n);
-    for (size_t i = 0; *n > 0 && i < j->opens; i++)
+    return KOFN_OK;
+}
+
+kofn_status kf_job_encode_inputs(kofn_job *j, size_t n)
+{
+    for (size_t i = 0; n > 0 && i < j->opens; i++)
         if (kf_job_is_running(j->open[i]))
-            TRY(encode_inputs(j, j->open[i], *n));
+            TRY(encode_inputs(j, j->open[i], n));
     return KOFN_OK;
 }

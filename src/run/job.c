@@ -116,7 +116,8 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
     if (j->opt.audit > 1)
         TRY(kf_code_has_own(kf_core_code(j->core, KOFN_USE_OWN)));
     if (j->opt.journal)
-        TRY(kf_journal_open(&j->journal, j->opt.journal, plan, operands, &o));
+        TRY(kf_journal_open(&j->journal, j->opt.journal, j->port->name, plan,
+                            operands, &o));
     return kf_observe(j);
 }
 
@@ -350,7 +351,7 @@ void kofn_close(kofn_job *j)
     kf_scrub_free(j);
     kf_pace_free(&j->paced);
     kf_free(j->load);
-    kf_free(j->ended);
+    kf_fates_free(&j->fates);
     kf_scratch_free(&j->scratch);
     kf_free(j);
 }
@@ -413,9 +414,9 @@ static size_t outstanding(const product *p)
 {
     size_t strips = 0;
 
-    for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].fate == KF_FATE_OUT)
-            strips += p->slot[i].hi - p->slot[i].lo;
+    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
+        if (p->tasks->task[i].fate == KF_FATE_OUT)
+            strips += p->tasks->task[i].hi - p->tasks->task[i].lo;
     return strips;
 }
 

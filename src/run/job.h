@@ -7,22 +7,10 @@
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
-#include "observe.h"
+#include "fates.h"
 #include "run.h"
 
 #include "code/operation.h"
-
-/* A task of the product and, once it has come, its result. */
-typedef struct slot {
-    kf_buffer *result;
-    uint32_t task, worker, row;
-    size_t group, lo, hi;
-    kofn_time sent, since, over, took; /* since: when its worker could begin;
-                                          over: when its fate was known; took:
-                                          the worker's own work              */
-    kf_fate fate;
-    bool awaited; /* a submessage that was sent for and has not come */
-} slot;
 
 /* The tables that a report points to. */
 typedef struct tables {
@@ -60,15 +48,12 @@ typedef struct product {
     kf_levels raised; /* rows and columns of what is coded with the blocks */
     kf_back back;     /* what is decoded is multiplied by         */
     bool room;        /* no answer of an honest worker is infinite */
-    slot *slot;       /* its tasks, in the order of their numbers  */
-    size_t slots, slot_cap;
+    kf_slots *tasks;  /* once it has begun, until it is over   */
     const kf_buffer **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
-    uint32_t first_task;
     size_t level; /* submessages that whoever is not late is sent for */
     bool audited; /* a sum that is compared, for those that are not after it */
     bool begun;   /* the core knows of it */
-    bool shown;   /* ... and so do those who watch */
     kofn_time began;
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
     kofn_status odd;    /* the first thing wrong with what was decoded */
@@ -224,10 +209,7 @@ struct kofn_job {
     size_t dropped_before;
     unsigned step; /* what events count; 0: products */
 
-    kofn_time *ended; /* per worker, for those who watch: its last task */
-    size_t enders, ended_cap;
-    kf_observer *observer[3]; /* who watches; see observe.h */
-    size_t observers;
+    kf_fates fates; /* of tasks, and who watches */
 };
 
 /* The number of the operand's use that a product makes, as kofn_event has it. */
@@ -254,7 +236,6 @@ static inline bool kf_job_is_running(const product *p)
 
 /* put.c */
 product *kf_job_search(const kofn_job *j, uint32_t number);
-slot *kf_job_search_slot(const product *p, uint32_t task);
 void kf_job_free_products(kofn_job *j);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
@@ -267,15 +248,10 @@ static inline product *kf_job_find(const kofn_job *j, uint32_t number)
                                                   : kf_job_search(j, number);
 }
 
-/* A task of it, or NULL.  While one product is open its tasks have successive
- * numbers. */
-KF_WRAPS static inline slot *kf_job_slot(const product *p, uint32_t task)
+/* A task of it, which has begun and is not over, or NULL. */
+static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 {
-    size_t i = task - p->first_task;
-
-    return i < p->slots && p->slot[i].task == task
-               ? &p->slot[i]
-               : kf_job_search_slot(p, task);
+    return kf_fates_find(p->tasks, task);
 }
 
 /* A product that was taken, for its memory, or a new one; still not open. */
@@ -343,6 +319,16 @@ bool kf_pair_has_undecoded(const kofn_job *j);
 /* Nothing of its operands is looked at any more. */
 void kf_pair_release(product *p);
 
+/* observe.c */
+/* Opens the observers that the options ask for. */
+kofn_status kf_observe(kofn_job *j);
+/* Is there somebody whom what only the job knows is to be noted for? */
+static inline bool kf_job_is_watched(const kofn_job *j)
+{
+    return j->journal || j->fates.observers;
+}
+void kf_job_note(kofn_job *j, const kofn_note *n);
+
 /* act.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);
@@ -352,26 +338,27 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
 /* Report the events of no product, since `began`, and the workers that are
  * there. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
-/* The actions of the core's step in j->todo, with inputs made for all who are
- * given work in it. */
+/* The actions of the core's step in j->todo. */
 kofn_status kf_job_gather(kofn_job *j, size_t *n);
+/* Inputs for all who are given work in it. */
+kofn_status kf_job_encode_inputs(kofn_job *j, size_t n);
 /* Encode the blocks that are owed, all in one pass over A, and send them. */
 kofn_status kf_job_hand_out(kofn_job *j);
 
 /* The worker is sent the task. */
-kofn_status kf_job_send_task(kofn_job *j, product *p, slot *s);
+kofn_status kf_job_send_task(kofn_job *j, product *p, kf_slot *s);
 
 /* pace.c */
 /* A task is given out; *hold: its turn comes later, and it is sent then. */
-kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold);
+kofn_status kf_pace_hold(kofn_job *j, product *p, kf_slot *s, bool *hold);
 /* The task has been answered, in whatever way. */
-void kf_pace_came(kofn_job *j, slot *s, kofn_time took);
+void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took);
 /* The task is not waited for. */
-void kf_pace_over(kofn_job *j, slot *s);
+void kf_pace_over(kofn_job *j, kf_slot *s);
 /* By when some may be sent for; KOFN_NEVER: by nothing but an answer. */
 kofn_time kf_pace_alarm(const kofn_job *j);
 /* The task is cancelled; true: it was never sent. */
-bool kf_pace_cancel(kofn_job *j, slot *s);
+bool kf_pace_cancel(kofn_job *j, kf_slot *s);
 /* Send those whose turn it is. */
 kofn_status kf_pace_go_on(kofn_job *j);
 void kf_pace_free(kf_pace *x);

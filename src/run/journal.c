@@ -17,7 +17,7 @@ struct kf_journal {
     char *path;
     uint64_t digest;
     kofn_status failed;
-    bool round_over;
+    bool round_over, finished;
 };
 
 static uint64_t mix(uint64_t h, uint64_t x)
@@ -99,29 +99,29 @@ static void more_operands(FILE *f, const kofn_plan *const *plan, size_t n)
     fputc(']', f);
 }
 
-static void header(FILE *f, const kofn_plan *const *plan, size_t operands,
-                   const kofn_core_options *o)
+static void header(FILE *f, const char *port, const kofn_plan *const *plan,
+                   size_t operands, const kofn_core_options *o)
 {
     const kofn_plan *p = plan[0];
     const kofn_problem *pb = &p->layout.problem;
 
-    fprintf(f,
-            "{\"kofn\":\"%s\",\"journal\":%d,\"scheme\":\"%s\",\"workers\":%zu,"
-            "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
-            "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
-            "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
-            "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
-            "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
-            "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u,"
-            "\"mu\":%.17g",
-            KOFN_VERSION, KOFN_JOURNAL_VERSION, p->spec, p->workers,
-            p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
-            pb->dtype == KOFN_F64 ? "f64" : "f32",
-            pb->sparse ? "true" : "false", in_flight_name(o->in_flight),
-            below_name(o->below), o->patience, o->tolerance, o->late, o->pieces,
-            errors_name(o->errors), o->quarantine, o->beyond ? "true" : "false",
-            o->late_least, o->lease, p->left ? p->left->layout.problem.p : 0,
-            o->seats, o->open, o->mu);
+    fprintf(
+        f,
+        "{\"kofn\":\"%s\",\"journal\":%d,\"port\":\"%s\",\"scheme\":\"%s\",\"workers\":%zu,"
+        "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
+        "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
+        "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
+        "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
+        "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
+        "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u,"
+        "\"mu\":%.17g",
+        KOFN_VERSION, KOFN_JOURNAL_VERSION, port, p->spec, p->workers,
+        p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
+        pb->dtype == KOFN_F64 ? "f64" : "f32", pb->sparse ? "true" : "false",
+        in_flight_name(o->in_flight), below_name(o->below), o->patience,
+        o->tolerance, o->late, o->pieces, errors_name(o->errors), o->quarantine,
+        o->beyond ? "true" : "false", o->late_least, o->lease,
+        p->left ? p->left->layout.problem.p : 0, o->seats, o->open, o->mu);
     if (operands > 1)
         more_operands(f, plan + 1, operands - 1);
     fputs("}\n", f);
@@ -136,8 +136,8 @@ static kofn_status bad(kf_journal *j)
 }
 
 kofn_status kf_journal_open(kf_journal **out, const char *path,
-                            const kofn_plan *const *plan, size_t operands,
-                            const kofn_core_options *opt)
+                            const char *port, const kofn_plan *const *plan,
+                            size_t operands, const kofn_core_options *opt)
 {
     kf_journal *j = kf_zero(1, sizeof *j);
     kofn_status st;
@@ -157,7 +157,7 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
         kf_free(j);
         return st;
     }
-    header(j->file, plan, operands, opt);
+    header(j->file, port, plan, operands, opt);
     if (fflush(j->file)) {
         st = bad(j);
         kf_journal_close(j);
@@ -235,11 +235,36 @@ void kf_journal_action(kf_journal *j, const kofn_action *a)
     j->digest = kofn_action_digest(j->digest, a);
 }
 
-kofn_status kf_journal_step(kf_journal *j)
+void kf_journal_step(kf_journal *j)
 {
     if (j->digest)
         fprintf(j->file, ",\"h\":\"%016" PRIx64 "\"", j->digest);
     fputs("}\n", j->file);
+}
+
+void kf_journal_note(kf_journal *j, const kofn_note *n)
+{
+    bool over = !strcmp(n->own, "over"), sent = !strcmp(n->own, "sent");
+
+    if (j->finished) /* what comes after is nobody's */
+        return;
+    j->finished = !strcmp(n->own, "finished");
+    fprintf(j->file, "{\"t\":%" PRId64 ",\"own\":\"%s\"", n->now, n->own);
+    if (over)
+        fprintf(j->file,
+                ",\"since\":%" PRId64 ",\"n\":%u,\"round\":%u,\"s\":%d",
+                n->since, n->product, n->round, (int)n->status);
+    else if (sent)
+        fprintf(j->file, ",\"n\":%u,\"k\":%u", n->product, n->task);
+    else if (!strcmp(n->own, "storing"))
+        fprintf(j->file, ",\"w\":%u", n->worker);
+    else if (!j->finished)
+        fprintf(j->file, ",\"since\":%" PRId64, n->since);
+    fputs("}\n", j->file);
+}
+
+kofn_status kf_journal_check(kf_journal *j)
+{
     if (j->round_over && fflush(j->file))
         return bad(j);
     j->round_over = false;

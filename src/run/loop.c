@@ -15,15 +15,20 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
-    kf_job_record(j, ev);
+    TRY(kf_fates_event(&j->fates, ev));
     TRY(kofn_core_step(j->core, ev));
     TRY(kf_job_gather(j, &n));
     for (size_t i = 0; i < n; i++) {
         if (j->journal)
             kf_journal_action(j->journal, &j->todo[i]);
-        TRY(kf_job_act(j, &j->todo[i]));
+        TRY(kf_fates_action(&j->fates, &j->todo[i]));
     }
-    return j->journal ? kf_journal_step(j->journal) : KOFN_OK;
+    if (j->journal)
+        kf_journal_step(j->journal);
+    TRY(kf_job_encode_inputs(j, n));
+    for (size_t i = 0; i < n; i++)
+        TRY(kf_job_act(j, &j->todo[i]));
+    return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
 /* At the start blocks are handed out together, once everybody is there. */
@@ -54,7 +59,7 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
 static void file_result(kofn_job *j, kf_msg *m)
 {
     product *p = kf_job_find(j, m->product);
-    slot *s = p && kf_job_is_running(p) ? kf_job_slot(p, m->task) : NULL;
+    kf_slot *s = p && kf_job_is_running(p) ? kf_job_task(p, m->task) : NULL;
 
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
@@ -172,8 +177,8 @@ static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
     kf_msg m = {0};
     kofn_status st;
 
-    if (j->observers) {
-        kf_run_tell(j, &(kf_moment){.type = KF_PASS});
+    if (j->fates.observers) {
+        kf_fates_tell(&j->fates, &(kf_moment){.type = KF_PASS});
         atmost = atmost < KOFN_SECOND ? atmost : KOFN_SECOND;
     }
     st = receive(j, alarm < until ? alarm : until, atmost, &m);

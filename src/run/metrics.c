@@ -18,6 +18,7 @@
 
 typedef struct metrics {
     kf_observer base;
+    const kofn_job *job;
     char *path;
     kofn_time due; /* of real time */
     uint64_t fate[KF_FATES];
@@ -175,13 +176,13 @@ static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
     return put_report(o, &t);
 }
 
-static kofn_status write_file(metrics *x, const kofn_job *j)
+static kofn_status write_file(metrics *x)
 {
     kf_out o;
 
     TRY(kf_out_open(&o, x->path));
     o.loose = true;
-    return kf_out_close(&o, put_all(&o, x, j));
+    return kf_out_close(&o, put_all(&o, x, x->job));
 }
 
 /* ---- an observer --------------------------------------------------------- */
@@ -194,13 +195,13 @@ static void keep_failure(metrics *x, kofn_status st)
     strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
 }
 
-static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
+static void see(kf_observer *base, const kf_moment *m)
 {
     metrics *x = (metrics *)base;
     kofn_time now;
 
     if (m->type == KF_TASK) {
-        x->fate[m->fate]++;
+        x->fate[m->task->fate]++;
         return;
     }
     if (m->type == KF_ROUND && m->status >= 0 && m->status != KOFN_AGAIN) {
@@ -211,15 +212,16 @@ static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
     if (now < x->due)
         return;
     x->due = now + KOFN_SECOND;
-    keep_failure(x, write_file(x, j));
+    keep_failure(x, write_file(x));
 }
 
-static kofn_status end(kf_observer *base, const kofn_job *j)
+static kofn_status end(kf_observer *base, bool keep)
 {
     metrics *x = (metrics *)base;
     kofn_status st;
 
-    keep_failure(x, write_file(x, j));
+    if (keep)
+        keep_failure(x, write_file(x));
     st = x->failed ? kf_fail(x->failed, "metrics: %s", x->why) : KOFN_OK;
     kf_free(x->path);
     kf_free(x);
@@ -235,9 +237,10 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
     if (!x)
         return st;
     x->base = (kf_observer){see, end};
+    x->job = j;
     x->path = kf_strdup(path);
     if (x->path)
-        st = write_file(x, j);
+        st = write_file(x);
     if (st) {
         kf_free(x->path);
         kf_free(x);

@@ -130,8 +130,8 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->measure.messages = &p->messages;
     p->measure.known = p->measure.velocity = false;
     p->measure.floor = p->measure.error = p->measure.drift = 0;
-    p->slots = p->feds = 0;
-    p->begun = p->shown = p->audited = false;
+    p->feds = 0;
+    p->begun = p->audited = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;

@@ -56,7 +56,7 @@ static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 
 /* Is it this one's turn? */
 static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
-                   const slot *s)
+                   const kf_slot *s)
 {
     const kofn_layout *L = &p->use->layout;
     size_t submessage = s->row % L->submessages;
@@ -65,7 +65,7 @@ static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
            (g->awaited == 0 && submessage < p->level);
 }
 
-static void goes(const kofn_job *j, const product *p, kf_gait *g, slot *s)
+static void goes(const kofn_job *j, const product *p, kf_gait *g, kf_slot *s)
 {
     if (g->awaited == 0)
         g->sent = kf_job_now(j);
@@ -76,7 +76,7 @@ static void goes(const kofn_job *j, const product *p, kf_gait *g, slot *s)
     g->awaited++;
 }
 
-kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
+kofn_status kf_pace_hold(kofn_job *j, product *p, kf_slot *s, bool *hold)
 {
     const kofn_layout *L = &p->use->layout;
     kf_gait *g;
@@ -99,7 +99,7 @@ kofn_status kf_pace_hold(kofn_job *j, product *p, slot *s, bool *hold)
     return KOFN_OK;
 }
 
-void kf_pace_over(kofn_job *j, slot *s)
+void kf_pace_over(kofn_job *j, kf_slot *s)
 {
     kf_gait *g;
 
@@ -112,7 +112,7 @@ void kf_pace_over(kofn_job *j, slot *s)
     j->paced.due |= j->paced.held > 0;
 }
 
-void kf_pace_came(kofn_job *j, slot *s, kofn_time took)
+void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took)
 {
     kofn_time now = kf_job_now(j), way;
     kf_gait *g;
@@ -120,7 +120,7 @@ void kf_pace_came(kofn_job *j, slot *s, kofn_time took)
     if (!s->awaited)
         return;
     g = &j->paced.gait[s->worker];
-    way = now - (s->since > g->last ? s->since : g->last) - took;
+    way = now - g->last - took;
     g->way = way < g->way ? way : g->way;
     g->last = j->paced.newest = now;
     kf_pace_over(j, s);
@@ -131,7 +131,7 @@ kofn_time kf_pace_alarm(const kofn_job *j)
     return j->paced.held > 0 ? j->paced.due_at : KOFN_NEVER;
 }
 
-bool kf_pace_cancel(kofn_job *j, slot *s)
+bool kf_pace_cancel(kofn_job *j, kf_slot *s)
 {
     kf_gait *g =
         s->worker < j->paced.workers ? &j->paced.gait[s->worker] : NULL;
@@ -156,12 +156,12 @@ static bool counts(const kofn_job *j, uint32_t worker)
 }
 
 /* The task whose turn it is; NULL: it is not needed any more. */
-static slot *find(const kofn_job *j, kf_turn t, product **p)
+static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 {
-    slot *s;
+    kf_slot *s;
 
     *p = kf_job_find(j, t.product);
-    s = *p && kf_job_is_running(*p) ? kf_job_slot(*p, t.task) : NULL;
+    s = *p && kf_job_is_running(*p) ? kf_job_task(*p, t.task) : NULL;
     return s && s->fate == KF_FATE_OUT && counts(j, s->worker) ? s : NULL;
 }
 
@@ -169,7 +169,7 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
 {
     while (g->first < g->end) {
         product *p;
-        slot *s = find(j, g->turn[g->first], &p);
+        kf_slot *s = find(j, g->turn[g->first], &p);
 
         if (s && !may_go(j, p, g, s))
             return KOFN_OK;

@@ -184,8 +184,8 @@ kofn_status kf_pair_go_on(kofn_job *j)
  * for again are kept, which no worker but their own has. */
 static void forget_rows(const kofn_job *j, product *p)
 {
-    for (size_t i = 0; i < p->slots; i++) {
-        const slot *s = &p->slot[i];
+    for (size_t i = 0; i < p->tasks->count; i++) {
+        const kf_slot *s = &p->tasks->task[i];
 
         if (s->row >= p->blocks || !p->block[s->row] ||
             (j->plan->layout.repeats && s->fate == KF_FATE_CANCELLED))
@@ -204,8 +204,6 @@ void kf_pair_end_round(kofn_job *j)
     for (size_t i = 0; i < j->opens; i++)
         if (kf_job_is_running(j->open[i]))
             forget_rows(j, j->open[i]);
-    if (j->observers)
-        kf_run_tell(j, &(kf_moment){.type = KF_LISTS});
     if (!j->on_round)
         return;
     kf_core_round(j->core, &r);
@@ -279,7 +277,7 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
     memcpy(tasks, a->tasks, a->count * sizeof *tasks);
     p->undecoded.how.tasks = tasks;
     for (size_t i = 0; i < a->count; i++)
-        ++*(kf_job_slot(p, a->tasks[i])->row < p->shape.layout.plain
+        ++*(kf_job_task(p, a->tasks[i])->row < p->shape.layout.plain
                 ? &p->rep.plain
                 : &p->rep.coded);
     return KOFN_OK;

@@ -36,23 +36,6 @@ static product *find_number(const kofn_job *j, uint32_t number)
     return NULL;
 }
 
-/* Numbers ascend, and begin again at 0 when there are no more. */
-KF_WRAPS slot *kf_job_search_slot(const product *p, uint32_t task)
-{
-    uint32_t first = p->first_task;
-    size_t lo = 0, hi = kf_min(p->slots, (size_t)(task - first) + 1);
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (p->slot[mid].task - first < task - first)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < p->slots && p->slot[lo].task == task ? &p->slot[lo] : NULL;
-}
-
 static void tables_free(tables *t)
 {
     kf_free(t->rows);
@@ -64,14 +47,13 @@ static void tables_free(tables *t)
 
 static void product_free(product *p)
 {
-    for (size_t i = 0; i < p->slots; i++)
-        kf_buffer_drop(p->slot[i].result);
+    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
+        kf_buffer_drop(p->tasks->task[i].result);
     kf_pair_release(p);
     kf_free(p->block);
     kf_levels_free(&p->raised);
     kf_messages_free(&p->messages);
     kf_free(p->measure.input);
-    kf_free(p->slot);
     kf_free(p->fed);
     kf_free(p->failure);
     tables_free(&p->tables);
@@ -181,7 +163,7 @@ static kofn_status begin(kofn_job *j, product *p)
     j->rep.waiting = 0;
     p->began = p->again ? p->began : kf_job_now(j);
     p->begun = true;
-    p->slots = 0;
+    TRY(kf_fates_open(&j->fates, p->core, &p->tasks));
     p->level = 0;
     if (kf_is_stream(j))
         return kf_pair_begin(j, p);
@@ -609,7 +591,6 @@ kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape)
     kf_job_reset(j, p, use);
     p->number = p->count = 0;
     p->rep = (kofn_report){.rounds = 0};
-    p->shown = true; /* who watches is told of what the caller asked for */
     p->operand = operand;
     p->as = KOFN_USE_READ;
     p->velocity = p->measure.velocity = w->velocity;

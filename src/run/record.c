@@ -7,10 +7,12 @@
  * for nothing is as usual, and so are all where nobody came to an end.  It is
  * kept until the end, eight bytes a worker and a round.
  *
- * Owns the table until the job is closed, when it is written.  It may not
- * change the job.
+ * Owns the table until the end, when it is written.  It knows moments alone, of a
+ * job that runs or of a journal.
  */
-#include "job.h"
+#include "fates.h"
+
+#include "code/operation.h"
 
 #include "base/base.h"
 #include "io/io.h"
@@ -31,6 +33,7 @@ typedef struct line {
 typedef struct record {
     kf_observer base;
     char *path;
+    bool stream;
     share *share;
     size_t shares, share_cap;
     line *line;
@@ -38,21 +41,20 @@ typedef struct record {
     kofn_status failed;
 } record;
 
-static kofn_status note_task(record *x, const kf_moment *m)
+static kofn_status note_task(record *x, uint32_t worker, share task)
 {
     share *s;
 
-    while (x->shares <= m->worker) {
+    while (x->shares <= worker) {
         TRY(kf_grow(&x->share, &x->share_cap, x->shares, sizeof *x->share));
         x->share[x->shares++] = (share){.asked = false};
     }
-    s = &x->share[m->worker];
+    s = &x->share[worker];
     if (!s->asked)
-        *s = (share){.from = m->sent, .to = m->to, .asked = true};
-    s->from = m->sent < s->from ? m->sent : s->from;
-    s->to = m->to > s->to ? m->to : s->to;
-    s->owes |= m->fate != KF_FATE_CAME && m->fate != KF_FATE_USED &&
-               m->fate != KF_FATE_WRONG;
+        *s = task;
+    s->from = task.from < s->from ? task.from : s->from;
+    s->to = task.to > s->to ? task.to : s->to;
+    s->owes |= task.owes;
     return KOFN_OK;
 }
 
@@ -101,32 +103,32 @@ static kofn_status note_round(record *x, unsigned round)
 }
 
 /* Of a stream: who is marked owes something, who had no list is as usual. */
-static kofn_status note_lists(record *x, const kofn_job *j)
+static kofn_status note_lists(record *x, const kofn_stream_round *r)
 {
-    kofn_stream_round r;
-
-    kf_core_round(j->core, &r);
     x->shares = 0;
-    for (uint32_t w = 0; w < r.workers; w++)
-        TRY(note_task(x, &(kf_moment){.worker = w,
-                                      .to = r.times[w],
-                                      .fate = r.mark[w] ? KF_FATE_CANCELLED
-                                                        : KF_FATE_USED}));
-    for (size_t w = 0; w < r.workers; w++)
-        x->share[w].asked = r.mark[w] || r.times[w] != KOFN_NEVER;
-    return note_round(x, r.round);
+    for (uint32_t w = 0; w < r->workers; w++)
+        TRY(note_task(x, w,
+                      (share){.to = r->times[w],
+                              .asked = r->mark[w] || r->times[w] != KOFN_NEVER,
+                              .owes = r->mark[w]}));
+    return note_round(x, r->round);
 }
 
-static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
+static void see(kf_observer *base, const kf_moment *m)
 {
     record *x = (record *)base;
+    const kf_slot *t = m->task;
 
     if (m->type == KF_LISTS && !x->failed)
-        x->failed = note_lists(x, j);
-    if (kf_is_stream(j))
+        x->failed = note_lists(x, m->lists);
+    if (x->stream)
         return;
     if (m->type == KF_TASK && !x->failed)
-        x->failed = note_task(x, m);
+        x->failed = note_task(x, m->worker,
+                              (share){t->sent, m->to, true,
+                                      t->fate != KF_FATE_CAME &&
+                                          t->fate != KF_FATE_USED &&
+                                          t->fate != KF_FATE_WRONG});
     if (m->type != KF_ROUND)
         return;
     if (!x->failed && m->status != KOFN_AGAIN)
@@ -158,15 +160,14 @@ static kofn_status write_all(const record *x)
     return st;
 }
 
-static kofn_status end(kf_observer *base, const kofn_job *j)
+static kofn_status end(kf_observer *base, bool keep)
 {
     record *x = (record *)base;
     kofn_status st = x->failed;
 
-    (void)j;
     if (st)
         kf_fail(st, "record: out of memory");
-    else if ((st = write_all(x)))
+    else if (keep && (st = write_all(x)))
         kf_fail_in(st, "record");
     for (size_t t = 0; t < x->lines; t++)
         kf_free(x->line[t].factor);
@@ -177,18 +178,18 @@ static kofn_status end(kf_observer *base, const kofn_job *j)
     return st;
 }
 
-kofn_status kf_record_new(kf_observer **out, const kofn_job *j,
+kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
                           const char *path)
 {
     record *x;
 
-    (void)j;
     if (!kf_io_has_suffix(path, ".npy") && !kf_io_has_suffix(path, ".csv"))
         return kf_fail(KOFN_INVAL, "record = %s: name it .npy or .csv", path);
     x = kf_zero(1, sizeof *x);
     if (!x)
         return KOFN_NOMEM;
     x->base = (kf_observer){see, end};
+    x->stream = plan->op->stream;
     x->path = kf_strdup(path);
     if (!x->path) {
         kf_free(x);

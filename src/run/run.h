@@ -91,12 +91,15 @@ void kf_guard_renew_cols(kf_held *h, bool velocity, double **cols);
 
 typedef struct kf_journal kf_journal;
 kofn_status kf_journal_open(kf_journal **out, const char *path,
-                            const kofn_plan *const *plan, size_t operands,
-                            const kofn_core_options *opt);
+                            const char *port, const kofn_plan *const *plan,
+                            size_t operands, const kofn_core_options *opt);
 void kf_journal_event(kf_journal *j, const kofn_event *ev);
 void kf_journal_action(kf_journal *j, const kofn_action *a);
 /* End of the step's line. */
-kofn_status kf_journal_step(kf_journal *j);
+void kf_journal_step(kf_journal *j);
+void kf_journal_note(kf_journal *j, const kofn_note *n);
+/* Could all be written?  After a round it is on disk. */
+kofn_status kf_journal_check(kf_journal *j);
 kofn_status kf_journal_close(kf_journal *j);
 
 #endif

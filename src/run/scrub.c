@@ -76,7 +76,7 @@ kofn_status kf_scrub_receive(kofn_job *j, const product *p,
     size_t n = v->count - (p->scrubs && j->scrub.second ? 0 : v->doubted);
 
     for (size_t i = 0; !kf_is_stream(j) && i < n; i++)
-        TRY(accuse(j, p, kf_job_slot(p, a->tasks[v->bad[i]])->worker));
+        TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));
     return KOFN_OK;
 }
 

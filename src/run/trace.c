@@ -14,15 +14,18 @@
  * Slices are written as rounds end and nothing of them is kept, so that a long
  * run needs memory only for its workers.  The file has its name at the end.
  *
- * Owns the file and the lines that are not written yet.  It may not change the
- * job, and a failure is told by kofn_finish.
+ * Owns the file and the lines that are not written yet.  It knows moments alone,
+ * of a job that runs or of a journal, and a failure is told at the end.
  */
-#include "job.h"
+#include "fates.h"
+
+#include "code/operation.h"
 
 #include "base/base.h"
 #include "io/out.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* tracks */
 #define MORE_ROUNDS 1000000000              /* behind those of the workers */
@@ -152,30 +155,31 @@ static kofn_status track_of(trace *x, uint32_t worker, track **out)
 
 static kofn_status put_task(trace *x, const kf_moment *m)
 {
-    const char *name = look[m->fate].name, *colour = look[m->fate].colour;
+    const kf_slot *t = m->task;
+    const char *name = look[t->fate].name, *colour = look[t->fate].colour;
     char own[32];
     track *l;
     kofn_time from = m->from;
 
-    if (x->stream && m->fate == KF_FATE_USED) {
+    if (x->stream && t->fate == KF_FATE_USED) {
         snprintf(own, sizeof own, "product %u", m->round);
         name = own;
         colour = colours[m->round % (sizeof colours / sizeof *colours)];
     }
     TRY(track_of(x, m->worker, &l));
-    if (m->took > 0 && m->to - m->took > from)
-        from = m->to - m->took;
+    if (t->took > 0 && m->to - t->took > from)
+        from = m->to - t->took;
     from = from < m->to ? from : m->to;
     TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, name, from, m->to));
     TRY(kf_out_text(&x->out, ",\"cat\":\"%s\",\"cname\":\"%s\"",
-                    look[m->fate].name, colour));
+                    look[t->fate].name, colour));
     return kf_out_text(
         &x->out,
         ",\"args\":{\"round\":%u,\"task\":%u,"
-        "\"group\":%zu,\"row\":%zu,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
+        "\"group\":%zu,\"row\":%u,\"strips\":\"%zu-%zu\",\"sent\":%" PRId64
         ",\"took\":%" PRId64 "}}",
-        m->round, m->task, m->group, m->row, m->lo, m->hi - (m->hi > m->lo),
-        m->sent, m->took);
+        m->round, t->task, t->group, t->row, t->lo, t->hi - (t->hi > t->lo),
+        t->sent, t->took);
 }
 
 /* Slices of one track do not overlap: where products do, there are more. */
@@ -212,22 +216,19 @@ static kofn_status put_round(trace *x, const kf_moment *m)
 }
 
 /* A round of a stream, which is just over. */
-static kofn_status put_lists(trace *x, const kofn_job *j)
+static kofn_status put_lists(trace *x, const kf_moment *m)
 {
-    kofn_time now = kf_job_now(j), from;
-    kofn_stream_round r;
+    kofn_time from = m->to - m->lists->took;
     char name[32];
 
-    kf_core_round(j->core, &r);
-    from = now - r.took;
     from = from > x->over[0] ? from : x->over[0];
-    x->over[0] = now;
-    snprintf(name, sizeof name, "round %u", r.round);
-    TRY(slice(x, ROUNDS, name, from, now));
+    x->over[0] = m->to;
+    snprintf(name, sizeof name, "round %u", m->lists->round);
+    TRY(slice(x, ROUNDS, name, from, m->to));
     return kf_out_text(&x->out,
                        ",\"cat\":\"round\",\"args\":{\"open\":%zu,"
                        "\"slots\":%zu}}",
-                       r.open, r.slots);
+                       m->lists->open, m->lists->slots);
 }
 
 static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
@@ -258,13 +259,11 @@ static kofn_status put_worker(trace *x, const kf_moment *m)
     return m->type == KF_LEFT ? put_instant(x, m, "left") : KOFN_OK;
 }
 
-static kofn_status put(trace *x, const kofn_job *j, const kf_moment *m)
+static kofn_status put(trace *x, const kf_moment *m)
 {
     switch (m->type) {
-    case KF_PASS:
-        return KOFN_OK;
     case KF_LISTS:
-        return put_lists(x, j);
+        return put_lists(x, m);
     case KF_SPENT:
         TRY(slice(x, COORDINATOR, m->what, m->from, m->to));
         return kf_out_text(&x->out, ",\"cat\":\"%s\"}", m->what);
@@ -278,6 +277,8 @@ static kofn_status put(trace *x, const kofn_job *j, const kf_moment *m)
     case KF_LEAVING:
     case KF_LEFT:
         return put_worker(x, m);
+    case KF_PASS:
+        break;
     }
     return KOFN_OK;
 }
@@ -293,38 +294,38 @@ static void keep_failure(trace *x, kofn_status st)
     strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
 }
 
-static void see(kf_observer *base, const kofn_job *j, const kf_moment *m)
+static void see(kf_observer *base, const kf_moment *m)
 {
     trace *x = (trace *)base;
 
     if (!x->failed)
-        keep_failure(x, put(x, j, m));
+        keep_failure(x, put(x, m));
 }
 
-static kofn_status end(kf_observer *base, const kofn_job *j)
+static kofn_status end(kf_observer *base, bool keep)
 {
     trace *x = (trace *)base;
     kofn_status st = x->failed;
 
-    (void)j;
-    if (!st)
+    if (!st && keep)
         st = text(x, "\n]}\n");
-    st = kf_out_close(&x->out, st);
-    keep_failure(x, st);
+    st = kf_out_close(&x->out, keep ? st : KOFN_STATE);
+    if (keep)
+        keep_failure(x, st);
     st = x->failed ? kf_fail(x->failed, "trace: %s", x->why) : KOFN_OK;
     kf_free(x->worker);
     kf_free(x);
     return st;
 }
 
-static kofn_status begin(trace *x, const kofn_job *j)
+static kofn_status begin(trace *x, const kofn_plan *plan, const char *port)
 {
     TRY(kf_out_text(&x->out,
                     "{\"displayTimeUnit\":\"ns\",\"otherData\":{"
                     "\"kofn\":\"" KOFN_VERSION "\",\"port\":\"%s\","
                     "\"scheme\":\"",
-                    j->port->name));
-    TRY(text(x, j->plan->spec));
+                    port));
+    TRY(text(x, plan->spec));
     TRY(text(x, "\"},\n\"traceEvents\":[\n"));
     TRY(entry(x, 'M', 0));
     TRY(text(x, ",\"name\":\"process_name\",\"args\":{\"name\":\"kofn\"}}"));
@@ -332,7 +333,8 @@ static kofn_status begin(trace *x, const kofn_job *j)
     return name_track(x, COORDINATOR, "coordinator");
 }
 
-kofn_status kf_trace_new(kf_observer **out, const kofn_job *j, const char *path)
+kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
+                         const char *port, const char *path)
 {
     trace *x = kf_zero(1, sizeof *x);
     kofn_status st;
@@ -340,13 +342,13 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_job *j, const char *path)
     if (!x)
         return KOFN_NOMEM;
     x->base = (kf_observer){see, end};
-    x->stream = kf_is_stream(j);
+    x->stream = plan->op->stream;
     st = kf_out_open(&x->out, path);
     if (st) {
         kf_free(x);
         return st;
     }
-    st = begin(x, j);
+    st = begin(x, plan, port);
     if (st) {
         kf_out_close(&x->out, st);
         kf_free(x);

@@ -7,7 +7,7 @@ load helpers
 }
 
 @test "every command explains itself, with examples" {
-    for c in matvec matmul power pagerank regress check gen schemes replay stream; do
+    for c in matvec matmul power pagerank regress check gen schemes replay trace stream; do
         run kofn $c --help
         [ "$status" -eq 0 ]
         [[ "$output" == *"examples:"* && "$output" == *"kofn $c "* ]]

@@ -32,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!nowhere)
             nowhere = fopen("/dev/null", "w");
         show.steps = size % 4 ? NULL : nowhere; /* it takes its time */
+        show.trace = size % 8 == 1 ? "fuzz_journal.json" : NULL;
         code = replay(text, size, "fuzz", &show, &r);
         if (code < 0 || code > 2 || (code == 0) != (r.line == 0) ||
             (code != 0) != (*r.error != 0))

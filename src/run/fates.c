@@ -1,0 +1,424 @@
+/* fates.c -- see fates.h.
+ *
+ * Owns the tasks of open products and the observers, which are called in turn
+ * and may not change anything.  It decides nothing, and knows no clock but
+ * the times of events. */
+#include "fates.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+/* ---- telling ------------------------------------------------------------- */
+
+void kf_fates_tell(const kf_fates *f, const kf_moment *m)
+{
+    for (size_t i = 0; i < f->observers; i++)
+        f->observer[i]->see(f->observer[i], m);
+}
+
+static void tell_worker(const kf_fates *f, kf_moment_type type, uint32_t worker)
+{
+    kf_fates_tell(
+        f, &(kf_moment){
+               .type = type, .from = f->now, .to = f->now, .worker = worker});
+}
+
+/* ---- products ------------------------------------------------------------ */
+
+static kf_slots *of_product(const kf_fates *f, uint32_t product)
+{
+    for (size_t i = f->opens; i > 0; i--)
+        if (f->open[i - 1]->product == product)
+            return f->open[i - 1];
+    return NULL;
+}
+
+kofn_status kf_fates_open(kf_fates *f, uint32_t product, kf_slots **out)
+{
+    *out = of_product(f, product);
+    if (*out)
+        return KOFN_OK;
+    TRY(kf_grow(&f->open, &f->open_cap, f->opens, sizeof(kf_slots *)));
+    if (!f->spare)
+        f->spare = kf_zero(1, sizeof *f->spare);
+    if (!f->spare)
+        return KOFN_NOMEM;
+    *out = f->open[f->opens++] = f->spare;
+    f->spare = NULL;
+    (*out)->product = product;
+    (*out)->count = 0;
+    return KOFN_OK;
+}
+
+static void tasks_free(kf_slots *t)
+{
+    if (t)
+        kf_free(t->task);
+    kf_free(t);
+}
+
+void kf_fates_close(kf_fates *f, uint32_t product)
+{
+    size_t i = 0;
+
+    while (i < f->opens && f->open[i]->product != product)
+        i++;
+    if (i == f->opens)
+        return;
+    tasks_free(f->spare);
+    f->spare = f->open[i];
+    memmove(&f->open[i], &f->open[i + 1],
+            (--f->opens - i) * sizeof(kf_slots *));
+}
+
+/* Numbers ascend, and begin again at 0 when there are no more. */
+KF_WRAPS kf_slot *kf_fates_search(const kf_slots *t, uint32_t task)
+{
+    uint32_t first = t->count ? t->task[0].task : 0;
+    size_t lo = 0, hi = kf_min(t->count, (size_t)(task - first) + 1);
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (t->task[mid].task - first < task - first)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < t->count && t->task[lo].task == task ? &t->task[lo] : NULL;
+}
+
+static kf_slot *find(const kf_fates *f, uint32_t product, uint32_t task)
+{
+    const kf_slots *t = of_product(f, product);
+
+    return t ? kf_fates_find(t, task) : NULL;
+}
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* The time since when the worker was at this task, as far as is known here: a
+ * worker has several in hand, of several products, and does one after the
+ * other. */
+static kofn_time since(const kf_fates *f, const kf_slot *t)
+{
+    return t->worker < f->enders && f->ended[t->worker] > t->sent
+               ? f->ended[t->worker]
+               : t->sent;
+}
+
+static void end_task(kf_fates *f, kf_slot *t, kf_fate fate)
+{
+    t->fate = fate;
+    t->over = f->now;
+    if (!f->observers)
+        return;
+    t->since = since(f, t);
+    while (f->enders <= t->worker) {
+        if (kf_grow(&f->ended, &f->ended_cap, f->enders, sizeof *f->ended))
+            return;
+        f->ended[f->enders++] = 0;
+    }
+    f->ended[t->worker] = t->over;
+}
+
+/* A result may come after all of a task that was cancelled. */
+static void came(kf_fates *f, const kofn_event *ev)
+{
+    kf_slot *t = find(f, ev->product, ev->task);
+
+    if (!t || t->worker != ev->worker ||
+        (t->fate != KF_FATE_OUT && t->fate != KF_FATE_CANCELLED))
+        return;
+    t->took = ev->took;
+    end_task(f, t, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
+}
+
+/* Nothing more comes of what this worker has in hand; `all`: nor is what others
+ * did of use any more. */
+static void lose(kf_fates *f, uint32_t worker, bool all)
+{
+    for (size_t k = 0; k < f->opens; k++)
+        for (size_t i = 0; i < f->open[k]->count; i++) {
+            kf_slot *t = &f->open[k]->task[i];
+
+            if (t->worker == worker && t->fate == KF_FATE_OUT)
+                end_task(f, t, KF_FATE_LOST);
+            else if (all && t->fate == KF_FATE_USED)
+                t->fate = KF_FATE_CAME;
+        }
+}
+
+/* With KOFN_IN_FLIGHT_ABORT nobody's work of a product is of use any more when
+ * one of those who take part in it goes. */
+static void left(kf_fates *f, uint32_t worker)
+{
+    kofn_worker_state was = kf_core_worker(f->core, worker);
+
+    lose(f, worker,
+         f->abort && (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING));
+    tell_worker(f, KF_LEFT, worker);
+}
+
+/* Those who are only left out are not wrong. */
+static void judged(kf_fates *f, const kofn_event *ev)
+{
+    size_t k = 0;
+
+    while (k < f->asks && (f->asked[k].product != ev->product ||
+                           f->asked[k].number != ev->task))
+        k++;
+    if (k == f->asks)
+        return;
+    for (size_t i = 0; i + ev->doubted < ev->bad_count; i++) {
+        kf_slot *t = ev->bad[i] < f->asked[k].count
+                         ? find(f, ev->product, f->asked[k].tasks[ev->bad[i]])
+                         : NULL;
+
+        if (t)
+            t->fate = KF_FATE_WRONG;
+    }
+    kf_free(f->asked[k].tasks);
+    f->asked[k] = f->asked[--f->asks];
+}
+
+kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
+{
+    kf_slots *t;
+
+    f->now = ev->now;
+    switch (ev->type) {
+    case KOFN_EV_JOINED:
+        tell_worker(f, KF_JOINED, ev->worker);
+        break;
+    case KOFN_EV_STORED:
+        tell_worker(f, KF_STORED, ev->worker);
+        break;
+    case KOFN_EV_LEAVING:
+        tell_worker(f, KF_LEAVING, ev->worker);
+        break;
+    case KOFN_EV_LEFT:
+    case KOFN_EV_UNRESPONSIVE:
+        left(f, ev->worker);
+        break;
+    case KOFN_EV_RESULT:
+    case KOFN_EV_FAILED:
+        came(f, ev);
+        break;
+    case KOFN_EV_BEGIN:
+        if (!ev->product) /* a round of a stream, and no product */
+            break;
+        TRY(kf_fates_open(f, ev->product, &t));
+        t->began = ev->now;
+        break;
+    case KOFN_EV_VERDICT:
+        judged(f, ev);
+        break;
+    case KOFN_EV_ALARM:
+    case KOFN_EV_MOVED:
+    case KOFN_EV_CANCEL:
+    case KOFN_EV_VOID:
+    case KOFN_EV_JUDGED:
+        break;
+    }
+    return KOFN_OK;
+}
+
+/* ---- actions ------------------------------------------------------------- */
+
+static kofn_status give(kf_fates *f, const kofn_action *a)
+{
+    kf_slots *t;
+
+    TRY(kf_fates_open(f, a->product, &t));
+    TRY(kf_grow(&t->task, &t->cap, t->count, sizeof *t->task));
+    t->task[t->count++] = (kf_slot){.task = a->task,
+                                    .worker = a->worker,
+                                    .row = (uint32_t)a->row,
+                                    .group = a->group,
+                                    .lo = a->lo,
+                                    .hi = a->hi,
+                                    .sent = f->now};
+    return KOFN_OK;
+}
+
+static void use(kf_fates *f, const kofn_action *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        kf_slot *t = find(f, a->product, a->tasks[i]);
+
+        if (t && t->fate == KF_FATE_CAME)
+            t->fate = KF_FATE_USED;
+    }
+}
+
+static kofn_status ask(kf_fates *f, const kofn_action *a)
+{
+    kf_unjudged *x;
+
+    use(f, a);
+    TRY(kf_grow(&f->asked, &f->ask_cap, f->asks, sizeof *f->asked));
+    x = &f->asked[f->asks];
+    *x = (kf_unjudged){a->product, a->task, kf_new(a->count, sizeof *x->tasks),
+                       a->count};
+    if (!x->tasks)
+        return KOFN_NOMEM;
+    f->asks++;
+    memcpy(x->tasks, a->tasks, a->count * sizeof *x->tasks);
+    return KOFN_OK;
+}
+
+static void end_lists(const kf_fates *f)
+{
+    kofn_stream_round r;
+
+    if (!f->observers)
+        return;
+    kf_core_round(f->core, &r);
+    kf_fates_tell(
+        f, &(kf_moment){
+               .type = KF_LISTS, .from = f->now, .to = f->now, .lists = &r});
+}
+
+kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
+{
+    kf_slot *t;
+
+    switch (a->type) {
+    case KOFN_DO_WORK:
+        return give(f, a);
+    case KOFN_DO_CANCEL:
+        t = find(f, a->product, a->task);
+        if (t && t->fate == KF_FATE_OUT)
+            end_task(f, t, KF_FATE_CANCELLED);
+        break;
+    case KOFN_DO_EVICT:
+        lose(f, a->worker, false);
+        break;
+    case KOFN_DO_DECODE:
+        use(f, a);
+        break;
+    case KOFN_DO_CHECK:
+        return ask(f, a);
+    case KOFN_DO_END:
+        end_lists(f);
+        break;
+    case KOFN_DO_STORE:
+    case KOFN_DO_DELIVER:
+    case KOFN_DO_MIX:
+        break;
+    }
+    return KOFN_OK;
+}
+
+/* ---- what the body knows alone ------------------------------------------- */
+
+static void tell_tasks(const kf_fates *f, const kf_slots *of,
+                       const kf_moment *m)
+{
+    for (size_t i = 0; i < of->count; i++) {
+        kf_slot t = of->task[i];
+
+        if (t.fate == KF_FATE_OUT) {
+            t.since = since(f, &t);
+            t.over = m->to;
+        }
+        kf_fates_tell(f, &(kf_moment){.type = KF_TASK,
+                                      .from = t.since,
+                                      .to = t.over,
+                                      .round = m->round,
+                                      .worker = t.worker,
+                                      .task = &t});
+    }
+}
+
+/* What takes time is called by what it is. */
+static kf_moment_type type_of(const char *own)
+{
+    return !strcmp(own, "over")      ? KF_ROUND
+           : !strcmp(own, "storing") ? KF_STORING
+                                     : KF_SPENT;
+}
+
+void kf_fates_note(kf_fates *f, const kofn_note *n)
+{
+    const kf_slots *of = of_product(f, n->product);
+    kf_moment m = {.type = type_of(n->own),
+                   .from = n->since,
+                   .to = n->now,
+                   .what = n->own,
+                   .status = n->status,
+                   .round = n->round,
+                   .worker = n->worker};
+    kf_slot *t;
+
+    if (!strcmp(n->own, "sent")) {
+        t = of ? kf_fates_find(of, n->task) : NULL;
+        if (t)
+            t->sent = n->now;
+        return;
+    }
+    if (!strcmp(n->own, "finished") || !f->observers ||
+        (m.type == KF_ROUND && (!of || m.round == 0)))
+        return;
+    if (m.type == KF_ROUND)
+        tell_tasks(f, of, &m);
+    kf_fates_tell(f, &m);
+}
+
+unsigned kf_fates_late(const kf_slots *t)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < t->count; i++)
+        n += t->task[i].fate == KF_FATE_CAME ||
+             t->task[i].fate == KF_FATE_CANCELLED;
+    return n;
+}
+
+/* ---- those who watch ------------------------------------------------------------- */
+
+kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
+                           const char *trace, const char *record)
+{
+    if (trace) {
+        TRY(kf_trace_new(&f->observer[f->observers], plan, port, trace));
+        f->observers++;
+    }
+    if (record) {
+        TRY(kf_record_new(&f->observer[f->observers], plan, record));
+        f->observers++;
+    }
+    return KOFN_OK;
+}
+
+kofn_status kf_fates_end(kf_fates *f, bool keep)
+{
+    char first[256] = "";
+    kofn_status bad = KOFN_OK;
+
+    for (size_t i = 0; i < f->observers; i++) {
+        kofn_status st = f->observer[i]->end(f->observer[i], keep);
+
+        if (st && !bad) {
+            bad = st;
+            strncpy(first, kofn_errmsg(), sizeof first - 1);
+        }
+    }
+    f->observers = 0;
+    return bad ? kf_fail(bad, "%s", first) : KOFN_OK;
+}
+
+void kf_fates_free(kf_fates *f)
+{
+    kf_fates_end(f, false);
+    for (size_t i = 0; i < f->opens; i++)
+        tasks_free(f->open[i]);
+    tasks_free(f->spare);
+    kf_free(f->open);
+    for (size_t i = 0; i < f->asks; i++)
+        kf_free(f->asked[i].tasks);
+    kf_free(f->asked);
+    kf_free(f->ended);
+}
