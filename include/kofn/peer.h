@@ -57,9 +57,11 @@ typedef struct kofn_node_view {
     bool over; /* everybody who can be reached has the result */
     uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
                                           others; events that did not fit */
-    uint64_t liars;     /* who are not heard any more, each counted once */
-    uint64_t alone;     /* iterates that were made alone       */
-    uint64_t left_out;  /* pieces that were, for they were wrong, or may be */
+    uint64_t liars;    /* who are not heard any more, each counted once */
+    uint64_t alone;    /* iterates that were made alone       */
+    uint64_t left_out; /* pieces that were, for they were wrong, or may be */
+    uint64_t again; /* iterates that this node, as the leader, had made again,
+                           for it could not be told which pieces were wrong  */
     uint64_t outvoted;  /* times that this node had another iterate than most
                            others, and took theirs                          */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are

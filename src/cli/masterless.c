@@ -142,6 +142,7 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("alone", json_integer((json_int_t)n->end.alone));
     PUT("left_out", json_integer((json_int_t)n->end.left_out));
     PUT("outvoted", json_integer((json_int_t)n->end.outvoted));
+    PUT("again", json_integer((json_int_t)n->end.again));
     PUT("finished", json_integer((json_int_t)have));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)

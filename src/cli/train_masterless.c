@@ -107,6 +107,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     if (r->a->job.errors) {
         PUT("left_out", json_integer((json_int_t)end->left_out));
         PUT("outvoted", json_integer((json_int_t)end->outvoted));
+        PUT("again", json_integer((json_int_t)end->again));
         PUT("liars", json_integer((json_int_t)end->liars));
         PUT("wrong", nodes_wrong(r->best));
     }

@@ -11,15 +11,42 @@
  */
 #include "host.h"
 
-#include "base/clock.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
+static void drop_pieces(kf_pieces *p)
+{
+    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
+        for (size_t i = 0; i < p[g].count; i++)
+            kf_buffer_drop(p[g].piece[i].data);
+        p[g].count = 0;
+    }
+}
+
+/* All that was made of the iterate is void. */
+static void begin_again(kf_host *h)
+{
+    kofn_node_view view;
+
+    kf_node_look(h->node, &view);
+    h->again = view.again;
+    h->at = view.at;
+    drop_pieces(h->now);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
+    h->in = h->lowered = NULL;
+    h->encoded = false;
+    kf_comparison_void(h);
+    kf_comparison_forget(h);
+}
+
 kofn_status kf_host_act(kf_host *h, bool *take)
 {
     kf_node_action a;
+
+    if (kf_node_agains(h->node) != h->again)
+        begin_again(h);
 
     while (kf_node_next(h->node, &a)) {
         if (a.type == KF_NODE_SEND)
@@ -70,20 +97,14 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
     return KOFN_OK;
 }
 
-static void drop_pieces(kf_pieces *p)
-{
-    for (size_t g = 0; p && g < KF_MAX_GROUPS; g++) {
-        for (size_t i = 0; i < p[g].count; i++)
-            kf_buffer_drop(p[g].piece[i].data);
-        p[g].count = 0;
-    }
-}
-
 void kf_host_advance(kf_host *h, kofn_mark at)
 {
     kf_pieces *p = h->before;
 
-    kf_comparison_advance(h);
+    if (at.t > h->at.t)
+        kf_comparison_advance(h);
+    else
+        kf_comparison_void(h);
     h->before = h->now;
     h->before_at = h->at;
     h->now = p;
@@ -621,58 +642,4 @@ void kf_host_free(kf_host *h)
     kf_host_stages_free(h);
     kf_scratch_free(&h->scratch);
     kf_free(h);
-}
-
-static kofn_time wall_clock(void *ud)
-{
-    (void)ud;
-    return kf_clock();
-}
-
-#define WAY_MAY_BE_FREE (KOFN_SECOND / 1000)
-
-static kofn_status live(kf_host *h)
-{
-    for (;;) {
-        kofn_node_view view;
-        bool worked;
-        kofn_status st = kf_host_pass(h, &worked);
-        kofn_time atmost;
-
-        if (st)
-            return st;
-        kf_node_look(h->node, &view);
-        if (view.over) {
-            kf_comparison_advance(h); /* tells who erred in the last iterate */
-            return KOFN_OK;
-        }
-        atmost = kf_node_alarm(h->node) - wall_clock(NULL);
-        if (h->waits && atmost > WAY_MAY_BE_FREE)
-            atmost = WAY_MAY_BE_FREE;
-        if (!worked && atmost > 0)
-            TRY(kf_mail_receive(h, atmost));
-    }
-}
-
-kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
-                          const kofn_peer_options *opt, kofn_matrix *v,
-                          double scalar[KOFN_SCALARS], kofn_node_view *end)
-{
-    kf_host *h;
-    kofn_status st;
-
-    if (end)
-        *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
-    if (scalar)
-        memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
-    TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
-    st = live(h);
-    if (scalar)
-        memcpy(scalar, h->scalar, sizeof h->scalar);
-    if (end)
-        kf_node_look(h->node, end);
-    if (st == KOFN_OK)
-        memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
-    kf_host_free(h);
-    return st;
 }

@@ -210,6 +210,7 @@ typedef struct kf_host {
     bool encoded;      /* ... for our own seat                          */
     uint64_t machine;  /* what the digests of like ones have in common     */
     double noise;      /* of all that was decoded so far                   */
+    uint64_t again;    /* times that an iterate was begun again            */
     uint64_t outvoted; /* times that others' vectors were taken for ours   */
     size_t largest;    /* bytes of the vector or of all pieces of a seat */
     size_t confirm;
@@ -403,6 +404,9 @@ void kf_comparison_outvoted(kf_host *h, kofn_incarnation who);
 void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
 kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t);
+/* The iterate is made again: what was found of it says nothing, for where it could not
+ * be told whose pieces are wrong those who are right may have been taken for others. */
+void kf_comparison_void(kf_host *h);
 /* The input is another one. */
 void kf_comparison_forget(kf_host *h);
 void kf_comparison_free(kf_host *h);

@@ -155,6 +155,18 @@ static bool alike(const double *x, const double *y, size_t n, double room)
     return true;
 }
 
+/* Of the same number, and the same numbers. */
+static bool is_ours(const kf_host *h)
+{
+    const kf_vector_quorum *c = &h->vector_quorum;
+    const double *body = c->body->m.data;
+
+    return c->note.at.t == h->at.t &&
+           memcmp(body, h->scalar, sizeof h->scalar) == 0 &&
+           memcmp(body + KOFN_SCALARS, h->v->m.data,
+                  h->v->m.rows * sizeof *body) == 0;
+}
+
 /* An iterate that agrees with our own of the same number needs nobody to confirm
  * it.  At most once an iterate: a liar could else move it a little each time. */
 static bool like_ours(const kf_host *h)
@@ -191,7 +203,7 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->vector_quorum.body)
         return false;
-    if (count_agreeing(h) < h->confirm) {
+    if (count_agreeing(h) < h->confirm && !is_ours(h)) {
         if (!like_ours(h))
             return false;
         h->vector_quorum.merged = h->at.t;

@@ -210,7 +210,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     bool enough = c->count >= least(n, c);
     const kofn_decoder *all;
 
-    if (c->decoder || n->final || n->failed_check ||
+    if (c->decoder || n->final || n->failed_check || kf_peer_is_stuck(n) ||
         !kf_peer_by_itself(n, group) || (c->shown && !c->judged))
         return KOFN_OK;
     if (!enough &&
@@ -284,7 +284,7 @@ static kofn_status give_up(kf_node *n, size_t group, kofn_status st)
         n->decided |= kf_bit(group); /* so that all look at the same */
         TRY(kf_peer_tell_now(n));
     }
-    return kf_peer_fail(n, st == KOFN_CORRUPT ? st : KOFN_TOOFEW);
+    return kf_peer_give_up(n, st == KOFN_CORRUPT ? st : KOFN_TOOFEW);
 }
 
 /* More pieces are wanted than were looked at. */
@@ -336,7 +336,8 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     kf_cluster *c = &n->cluster[group];
     bool corrupt = ev->verdict == KOFN_CORRUPT;
 
-    if (n->failed_check || c->decoder || c->judged || !c->shown)
+    if (n->failed_check || kf_peer_is_stuck(n) || c->decoder || c->judged ||
+        !c->shown)
         return KOFN_OK;
     c->judged = true;
     if (ev->verdict == KOFN_OK)

@@ -86,7 +86,8 @@ kf_note kf_peer_beat(const kf_node *n)
                      .at = n->at,
                      .final = n->final,
                      .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                             !n->outvoted && kf_peer_idle(n),
+                             !n->outvoted && !kf_peer_is_stuck(n) &&
+                             kf_peer_idle(n),
                      .coded = n->made,
                      .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish,
                      .digest = kf_peer_digest(n)};
@@ -123,6 +124,9 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
 {
     kf_decisions told = n->told[1];
 
+    kf_peer_unstick(n);
+    if (to.t > n->at.t)
+        n->agains = 0;
     if (to.t == n->at.t + 1) {
         kofn_time took = n->now - n->began;
 
@@ -278,8 +282,8 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     size_t group;
 
     *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || n->outvoted || kf_peer_is_odd(n) ||
-        kf_peer_to_check(n, out))
+    if (n->failed_check || n->outvoted || kf_peer_is_stuck(n) ||
+        kf_peer_is_odd(n) || kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
         out->type = KF_NODE_TASK_UPDATE;
@@ -410,7 +414,7 @@ static kofn_status check_quorum(kf_node *n)
     if (n->starved == KF_LONG_AGO)
         n->starved = n->now;
     if (n->disagreed && !n->failed_check &&
-        kf_due(n, n->starved, n->opt.silence))
+        kf_due(n, n->starved, KF_UNSETTLED * n->opt.silence))
         return kf_peer_fail(n, KOFN_CORRUPT);
     if (n->failed_check || n->opt.give_up == 0 ||
         !kf_due(n, n->starved, n->opt.give_up))
@@ -470,6 +474,7 @@ static kofn_status on_tick(kf_node *n)
     }
     TRY(kf_peer_tick_checks(n));
     TRY(kf_peer_count_votes(n));
+    TRY(kf_peer_tick_again(n));
     consider_solo(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_peer_beat_all(n));

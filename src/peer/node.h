@@ -9,6 +9,8 @@
 
 #include "code/code.h"
 
+#define KF_UNSETTLED                                                           \
+    8 /* silences after which those who could settle it are gone */
 #define KF_NONE SIZE_MAX
 #define KF_LONG_AGO INT64_MIN
 #define KF_MOST_LIVES 1024         /* others that are remembered */
@@ -133,6 +135,9 @@ struct kf_node {
     kf_ballot ballot[KF_BALLOTS];  /* of the last iterates           */
     size_t ballots;                /* ever                           */
     uint64_t doubted_from;         /* ... from this one on, the last time */
+    kofn_status stuck;             /* it cannot be told whose are wrong, ... */
+    unsigned agains;               /* ... so often, of this iterate, ... */
+    uint64_t again;                /* ... and we made one again, ever    */
     bool outvoted;                 /* ours is not                    */
     bool split;             /* all have told, and no most have the same */
     bool recount;           /* somebody told, or went         */
@@ -144,7 +149,7 @@ struct kf_node {
 
     /* Since when. */
     kofn_time began, proposed, leaderless, stalled, ahead, starved, finished,
-        doubted;
+        doubted, stuck_at;
     kofn_time asked_at, wanted_at, beat_at;
 
     kf_node_action *action;
@@ -238,6 +243,15 @@ bool kf_peer_is_odd(const kf_node *n);
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
 /* Has it the one that most have, and we have another? */
 bool kf_peer_is_right(const kf_node *n, const kf_other *o);
+
+/* again.c */
+/* It cannot be told which pieces are wrong, or there are too few: the iterate is made
+ * again, or has failed. */
+kofn_status kf_peer_give_up(kf_node *n, kofn_status st);
+bool kf_peer_is_stuck(const kf_node *n);
+/* Our iterate is another one. */
+void kf_peer_unstick(kf_node *n);
+kofn_status kf_peer_tick_again(kf_node *n);
 
 /* stage.c */
 /* The product that is made of iterate t. */

@@ -237,6 +237,8 @@ void kf_node_greet(const kf_node *n, kf_note *out);
 void kf_node_free(kf_node *n);
 /* Of a member; KOFN_NO_SEAT: it is none. */
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
+/* Times that our iterate got another mark, and all pieces of it were void. */
+uint64_t kf_node_agains(const kf_node *n);
 /* Have most others our iterate, or is there nobody to compare it with? */
 bool kf_node_is_agreed(const kf_node *n);
 /* The iterate from which on this node may have had others than most, when it last

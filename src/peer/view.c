@@ -48,6 +48,7 @@ void kf_node_look(const kf_node *n, kofn_node_view *v)
                           .alone = n->alone,
                           .left_out = n->left_out,
                           .outvoted = n->outvotes,
+                          .again = n->again,
                           .failed = n->failed_check};
 }
 

@@ -12,8 +12,6 @@
  */
 #include "node.h"
 
-#define UNSETTLED 8 /* silences after which it cannot be told who is right */
-
 /* ---- ballots ------------------------------------------------------------- */
 
 static kf_ballot *find(kf_ballot *of, kofn_mark at)
@@ -210,7 +208,7 @@ static kofn_status count(kf_node *n, kf_ballot *own)
 /* There is nobody left who has what most have, or no most have the same result. */
 static kofn_status consider_failing(kf_node *n)
 {
-    kofn_time wait = UNSETTLED * n->opt.silence;
+    kofn_time wait = KF_UNSETTLED * n->opt.silence;
 
     if (!n->outvoted && !(n->final && n->split)) {
         n->doubted = KF_LONG_AGO;

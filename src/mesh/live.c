@@ -1,0 +1,60 @@
+/* live.c -- a node's whole life on the machine's clock: until everybody has the result.
+ *
+ * Owns the node from its start to its end; what it does is host.c's. */
+#include "host.h"
+
+#include "base/clock.h"
+
+static kofn_time wall_clock(void *ud)
+{
+    (void)ud;
+    return kf_clock();
+}
+
+#define WAY_MAY_BE_FREE (KOFN_SECOND / 1000)
+
+static kofn_status live(kf_host *h)
+{
+    for (;;) {
+        kofn_node_view view;
+        bool worked;
+        kofn_status st = kf_host_pass(h, &worked);
+        kofn_time atmost;
+
+        if (st)
+            return st;
+        kf_node_look(h->node, &view);
+        if (view.over) {
+            kf_comparison_advance(h); /* tells who erred in the last iterate */
+            return KOFN_OK;
+        }
+        atmost = kf_node_alarm(h->node) - wall_clock(NULL);
+        if (h->waits && atmost > WAY_MAY_BE_FREE)
+            atmost = WAY_MAY_BE_FREE;
+        if (!worked && atmost > 0)
+            TRY(kf_mail_receive(h, atmost));
+    }
+}
+
+kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
+                          const kofn_peer_options *opt, kofn_matrix *v,
+                          double scalar[KOFN_SCALARS], kofn_node_view *end)
+{
+    kf_host *h;
+    kofn_status st;
+
+    if (end)
+        *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
+    if (scalar)
+        memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
+    TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
+    st = live(h);
+    if (scalar)
+        memcpy(scalar, h->scalar, sizeof h->scalar);
+    if (end)
+        kf_node_look(h->node, end);
+    if (st == KOFN_OK)
+        memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
+    kf_host_free(h);
+    return st;
+}
