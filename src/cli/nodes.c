@@ -253,6 +253,15 @@ static bool is_due(cli_node *n, const kofn_fault_event *e,
                       where == (kofn_fault_place)e->factor);
 }
 
+/* All numbers are wrong, by as much as they are large. */
+static void lie(kofn_matrix *numbers, uint64_t by)
+{
+    double *x = numbers->data;
+
+    for (size_t k = 0; k < numbers->rows * numbers->cols; k++)
+        x[k] += (1 + fabs(x[k])) * (1 + (double)((k * 7 + by * 11) % 13));
+}
+
 static bool is_due_by_chance(cli_node *n, kofn_fault_place where)
 {
     const kofn_faults *w = &n->all->a->faults;
@@ -274,8 +283,12 @@ static void fault(void *ud, kofn_fault_place where, uint64_t t,
 
         if (!is_due(n, e, where, step))
             continue;
-        due = true;
-        n->erred = e->kind == KOFN_FAULT_EVENT_CORRUPT ? n->erred : step;
+        if (e->kind == KOFN_FAULT_EVENT_CORRUPT) {
+            lie(numbers, number_of(n) + t);
+        } else {
+            due = true;
+            n->erred = step;
+        }
     }
     if (due)
         kofn_faults_spoil(m->a->faults.seed, number_of(n), n->faults++,

@@ -387,7 +387,7 @@ static kofn_status watch(kf_host *h)
         return failed(view.failed);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
-                       "iterate %llu is not finite, at most of the nodes alike",
+                       "iterate %llu is not finite, as far as others can tell",
                        (unsigned long long)h->at.t);
     if (!h->opt.watch)
         return KOFN_OK;

@@ -274,14 +274,15 @@ static bool somebody_ahead(kf_node *n)
     return ahead;
 }
 
-/* One who has the iterate that most have, where ours is another: each time another
- * one. */
+/* One who has the iterate that most have, where ours is another, or a later one: each
+ * time another one. */
 static kf_other *pick_right(kf_node *n)
 {
     for (size_t k = 0; k < n->others; k++) {
         kf_other *o = &n->other[(n->tries + k) % n->others];
 
-        if (kf_live(n, o) && o->at.t >= n->at.t && kf_peer_is_right(n, o))
+        if (kf_live(n, o) && (o->at.t > n->at.t ||
+                              (o->at.t == n->at.t && kf_peer_is_right(n, o))))
             return o;
     }
     return NULL;

@@ -205,6 +205,29 @@ static kofn_status count(kf_node *n, kf_ballot *own)
     return tell_erred(n, &t);
 }
 
+/* Those who have what most have went: what differs from it by rounding is as good. */
+static void settle_alone(kf_node *n)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < n->others; i++)
+        if (kf_live(n, &n->other[i]) &&
+            (n->other[i].at.t > n->at.t || kf_peer_is_right(n, &n->other[i])))
+            return;
+    for (size_t i = 0; i < KF_BALLOTS; i++) {
+        kf_ballot *own = &n->ballot[i];
+        tally t;
+
+        if (!own->digest.exact || own->agreed)
+            continue;
+        gather(n, own, &t);
+        t.rounded = own->rounded = true;
+        own->agreed = is_most(&t, &own->digest);
+        all &= own->agreed;
+    }
+    n->outvoted = !all;
+}
+
 /* There is nobody left who has what most have, or no most have the same result. */
 static kofn_status consider_failing(kf_node *n)
 {
@@ -232,6 +255,8 @@ kofn_status kf_peer_count_votes(kf_node *n)
         for (size_t i = 0; i < KF_BALLOTS && !n->outvoted; i++)
             if (n->ballot[i].digest.exact)
                 TRY(count(n, &n->ballot[i]));
+        if (n->outvoted)
+            settle_alone(n);
     }
     return consider_failing(n);
 }
@@ -248,11 +273,16 @@ bool kf_peer_is_agreed(const kf_node *n)
 
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 {
-    const kf_ballot own = {.digest = kf_peer_digest(n)};
     const kf_node_digest *d = told(o, n->at);
-    const tally t = {.own = &own, .rounded = true};
 
-    return !own.digest.exact || (d && alike(&t, &own.digest, d));
+    for (size_t i = 0; i < KF_BALLOTS; i++) {
+        const kf_ballot *own = &n->ballot[i];
+        const tally t = {.own = own, .rounded = own->rounded};
+
+        if (own->digest.exact && kf_same_mark(own->at, n->at))
+            return d && alike(&t, &own->digest, d);
+    }
+    return true;
 }
 
 bool kf_peer_is_right(const kf_node *n, const kf_other *o)
