@@ -203,8 +203,8 @@ typedef struct kofn_peer_options {
     void *watch_ud;
     unsigned quarantine; /* as in kofn_options; 0: 3 */
     /* NULL, or called when an iterate is over of which another node sent wrong
-     * pieces, or had another vector than most: its seat, who answers for it ("" where nobody is known to), and
-     * whether it is not heard any more for that. */
+     * pieces, or had another vector than most: its seat, who it is, as far as the
+     * transport knows ("": it does not), and whether it is not heard any more. */
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
     void *erred_ud;
 } kofn_peer_options;

@@ -198,7 +198,7 @@ static int prepare(run *r, size_t steps)
     int code = check_options(a);
 
     if (!code)
-        code = nodes_open(m, a, steps);
+        code = nodes_open(m, a, steps + 1); /* the last: weights are read */
     if (code)
         return code;
     st = kofn_training_plans(r->train_run->training,

@@ -176,8 +176,10 @@ void kf_comparison_outvoted(kf_host *h, kofn_incarnation who)
 
 static void tell_who(const kf_host *h, const kf_route *r, bool excluded)
 {
-    const kofn_transport *t = h->t;
-    const char *name = t->principal_of ? t->principal_of(h->t, r->peer) : NULL;
+    kofn_transport *t = h->t;
+    const char *name = t->name_of        ? t->name_of(t, r->peer)
+                       : t->principal_of ? t->principal_of(t, r->peer)
+                                         : NULL;
 
     if (h->opt.erred)
         h->opt.erred(h->opt.erred_ud, r->wrong_seat, name ? name : "",

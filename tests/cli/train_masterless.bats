@@ -242,6 +242,20 @@ and o['liars'] == 0" <out.json
     refused distributed
 }
 
+@test "a process that errs as it reads the weights in the end is found, and has them of the others" {
+    epochs=3
+    nodes unix
+    printf '19 err 3 decode\n' >last.txt # after 18 steps
+    words+=(-n 5 --errors adversarial -e last.txt)
+    for i in 1 2 3 4 5; do node $i; done
+    ended 1 2 3 4 5
+    py "
+import json
+o = [json.load(open(f'o{i}.json')) for i in range(1, 6)]
+assert sum(x['outvoted'] for x in o) >= 1, o
+assert sum({w['seat'] for w in x['wrong']} == {3} for x in o) >= 3, o"
+}
+
 @test "nodes err in every place that there is, and all have the same weights" {
     images
     printf '%s\n' '2 err 2 decode' '3 flip 1' '3 err 6 vector' '4 slow 3 3' \
