@@ -259,12 +259,13 @@ static uint64_t digest_of(const kofn_training *t)
     const kofn_train_options *o = &t->opt;
     const double reals[] = {o->step, o->momentum, o->l2, s->sparsity,
                             s->sparsity_weight};
-    const uint64_t counts[] = {
-        o->nesterov, o->batch,  o->epochs, o->seed,       t->points.rows,
-        s->layers,   s->output, s->cost,   s->activation, s->autoencoder};
+    /* not the epochs: a training goes on with more */
+    const uint64_t counts[] = {o->nesterov,    o->batch,      o->seed,
+                               t->points.rows, s->layers,     s->output,
+                               s->cost,        s->activation, s->autoencoder};
     uint64_t d = digest(1, reals, 5);
 
-    d = digest(d, counts, 10);
+    d = digest(d, counts, 9);
     for (size_t l = 0; l <= s->layers; l++)
         d = kf_mix64(kf_state64(d, 1) ^ t->net->widths[l]);
     d = digest(d, t->y, t->points.rows);

@@ -439,10 +439,10 @@ static uint64_t digest_operands(const kf_host *h, uint64_t d)
 }
 
 /* A digest of what must be the same on all nodes. */
-static uint64_t job_of(const kf_host *h)
+static uint64_t job_of(const kf_host *h, uint64_t turns)
 {
     const kofn_program *p = &h->program;
-    uint64_t course[] = {p->turns, p->after, p->recalls, p->change != NULL,
+    uint64_t course[] = {turns, p->after, p->recalls, p->change != NULL,
                          KF_NOTE_VERSION};
     uint64_t d =
         kf_mesh_digest(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
@@ -463,14 +463,15 @@ static uint64_t job_of(const kf_host *h)
     return digest_operands(h, d);
 }
 
-/* A digest of the job whose kept files may be used.  Where matrices do not
- * change that is a vector alone, which is the same in every code. */
+/* A digest of the job whose kept files may be used, however many turns it was to have.
+ * Where matrices do not change that is a vector alone, which is the same in every
+ * code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
     uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,
                                 h->v->m.rows * sizeof(double));
 
-    return h->program.change ? h->job : digest_operands(h, d);
+    return h->program.change ? job_of(h, 0) : digest_operands(h, d);
 }
 
 /* Where matrices change nobody makes an iterate alone, so that it has to be taken of
@@ -556,7 +557,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_host_stages_new(h, v));
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
-    h->job = job_of(h);
+    h->job = job_of(h, h->program.turns);
     h->machine = kf_host_machine();
     h->keeping.job = kept_job_of(h);
     h->largest =

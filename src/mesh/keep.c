@@ -1,6 +1,6 @@
 /* keep.c -- what a node keeps on disk, so that a mesh that is lost goes on.
  *
- * Of every so many turns it writes the vector, with all that travels with it, and its
+ * Of every so many turns, and of the last, it writes the vector, with all that travels with it, and its
  * own blocks: a *draft*, of which it tells the others (KEPT).  When all members have
  * told that they have drafts of the same iterate it is *kept*, and older files are
  * removed, but for the one that was kept before: should the last be damaged, a node
@@ -239,7 +239,8 @@ kofn_status kf_keep_turn(kf_host *h)
     kf_out o;
 
     if (!h->opt.keep || h->seat == KOFN_NO_SEAT || turn == 0 ||
-        turn % h->opt.every != 0 || h->at.t != turn * each)
+        (turn % h->opt.every != 0 && turn != h->program.turns) ||
+        h->at.t != turn * each)
         return KOFN_OK;
     TRY(path_of(h, &now, false, path));
     TRY(kf_out_open(&o, path));
@@ -485,6 +486,12 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
                 ? "training or release; give the same data, scheme, nodes, "
                   "seed and"
                 : "run or release; give the same data, seed and");
+    if (h->program.turns && first.turn > h->program.turns)
+        return kf_fail(KOFN_INVAL,
+                       "%s is of step %llu, and only %llu are wanted now; give "
+                       "as many epochs as then, or more",
+                       path, (unsigned long long)first.turn,
+                       (unsigned long long)h->program.turns);
     k->at = first.at;
     *ours = true;
     return KOFN_OK;

@@ -160,6 +160,12 @@ lost_and_late() { # lost_and_late WAY
     run kofn $words --resume --verify --json
     [ "$status" -eq 0 ]
     json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <<<"$output"
+    kofn $words --epochs 25 --resume --verify --json >more.json
+    json "o['rel_error'] <= 1e-12 and o['iterations'] == 150" <more.json
+    run kofn $words --resume -q
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"is of step 150, and only 120 are wanted now"* ]]
+    words="$words --epochs 25"
     for f in kept/seat-0-*; do truncate -s 100 "$f"; done
     run kofn $words --resume -q
     [ "$status" -eq 0 ] || [[ "$output" == *"kept/seat-0-step-"*"damaged"* ]]
