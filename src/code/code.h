@@ -65,6 +65,13 @@ static inline size_t kf_local(const kofn_plan *p, size_t seat)
     return seat / p->layout.groups;
 }
 
+/* Is an answer, of the operation or of the left product, the sum of all that
+ * workers send?  Then each is needed, and is no part of the answer by itself. */
+static inline bool kf_code_adds_up(const kofn_plan *p)
+{
+    return p->layout.adjoint || (p->left && p->left->layout.adjoint);
+}
+
 /* ---- coefficients -------------------------------------------------------- */
 
 /* A row of coefficients without its zeros; columns ascend. */

@@ -38,6 +38,12 @@ typedef struct kf_operation {
     size_t (*span)(const kofn_layout *L);
 } kf_operation;
 
+/* Is there an A, and do workers keep blocks of it from product to product? */
+static inline bool kf_operation_is_resident(const kf_operation *op)
+{
+    return op->factors > 0 && !op->stream;
+}
+
 /* A is read: strips of blocks as they stand.  Of readers only (blocks.c), no
  * problem of anybody's. */
 #define KF_READ ((kofn_op)(1 << 30))

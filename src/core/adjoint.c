@@ -33,7 +33,7 @@ static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
 }
 
 /* Tell the body what to mix, cell by cell, before the work is handed out. */
-kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
+static kofn_status mix(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     kf_product *p = &r->p;
     const kf_ledger *l = &p->ledger[0];
@@ -74,16 +74,57 @@ kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d)
     return KOFN_OK;
 }
 
-/* Everything has come: have it added up. */
-kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
+/* An answer is a sum, as large for a few strips as for all: so each member gets
+ * one task, whose strips may go round from the last to the first. */
+static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
-    const kf_product *p = &r->p;
+    for (size_t k = 0; k < d->count; k++) {
+        kofn_deal one = d->deal[k];
+        const kofn_deal *next = &d->deal[k + 1];
+
+        if (k + 1 < d->count && next->who == one.who && next->lo == 0 &&
+            one.hi == r->p.use->plan->span) {
+            one.hi += next->hi;
+            k++;
+        }
+        TRY(kf_core_ask_seat(c, r, 0, c->live_worker[one.who], one.lo, one.hi));
+    }
+    return KOFN_OK;
+}
+
+/* Shares are dealt afresh or not at all. */
+kofn_status kf_adjoint_deal(kofn_core *c, kf_round *r, size_t group,
+                            kf_owed owed)
+{
+    kofn_deals d;
+    kofn_status st;
+
+    assert(owed != KF_OWED_SHORT); /* whoever answers is enough, by the mix */
+    if (!kf_deal_can(c, r, group, owed))
+        return KOFN_OK;
+    st = kf_deal_afresh(c, r, group, false, &d);
+    if (!st)
+        st = mix(c, r, &d);
+    if (!st && kf_is_open(r))
+        st = ask_for_sums(c, r, &d);
+    kf_free(d.deal);
+    return st;
+}
+
+/* Once everything has come it is added up. */
+kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
+                              const kofn_decoder *d, size_t n)
+{
     kofn_action a = {.type = KOFN_DO_DECODE,
                      .product = p->number,
                      .hi = p->use->plan->span,
                      .first = c->pooled};
 
-    assert(p->unsettled == 0);
+    (void)b;
+    (void)d;
+    (void)n;
+    if (p->unsettled > 0)
+        return KOFN_OK;
     for (size_t i = 0; i < p->tasks; i++) {
         if (p->task[i].state != KF_TASK_DONE)
             continue;
@@ -94,9 +135,33 @@ kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r)
     return kf_act(c, a);
 }
 
+/* What is kept is nothing: begin again with those who can still work. */
+kofn_status kf_adjoint_back(kofn_core *c, kf_round *r)
+{
+    TRY(kf_round_drop_all(c, r));
+    for (size_t i = 0; i < r->p.tasks; i++)
+        if (r->p.task[i].state == KF_TASK_DONE)
+            r->p.task[i].state = KF_TASK_DROPPED;
+    r->p.noise = r->p.predicted = 0;
+    return kf_round_restart(c, r);
+}
+
+kofn_status kf_adjoint_failed(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    if (kf_round_fail(c, r, ev))
+        r->back = true;
+    return KOFN_OK;
+}
+
+bool kf_adjoint_misses(const kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    (void)c;
+    return r->load[worker].out > 0;
+}
+
 /* Marks the workers that have not answered by now as late, to be done without,
  * if there are enough others. */
-void kf_adjoint_without_late(const kofn_core *c, kf_round *r)
+void kf_adjoint_late(kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
 

@@ -41,9 +41,6 @@ static const char *check_round(const kofn_core *c, const kf_round *r)
         return "a round was left before it was done";
     if (r->p.unsettled == 0)
         return "a round with nothing open is not over";
-    if (!c->stream.on && r->state == KF_ROUND_RUNNING && r->busy == 0 &&
-        !r->p.checks)
-        return "a round waits for nobody";
     return kf_product_wrong(&r->p);
 }
 
@@ -51,8 +48,8 @@ const char *kf_core_check(const kofn_core *c)
 {
     const char *wrong = kf_fleet_check(&c->fleet);
 
-    if (!wrong && c->stream.on)
-        wrong = kf_stream_check(c);
+    if (!wrong)
+        wrong = c->use[0].policy->wrong(c);
     for (size_t i = 0; i < c->rounds && !wrong; i++) {
         wrong = check_round(c, c->round[i]);
         if (i && c->round[i]->p.number <= c->round[i - 1]->p.number)

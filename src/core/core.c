@@ -36,101 +36,17 @@ kofn_time kf_core_alarm(const kofn_core *c)
     return first;
 }
 
-/* ---- products ------------------------------------------------------------ */
-
-static bool can_begin(const kofn_core *c, const kofn_event *ev)
-{
-    const kf_use *use = ev->use < c->uses ? &c->use[ev->use] : NULL;
-
-    return use && use->plan && ev->product > kf_newest(c)->p.number &&
-           kf_core_open_rounds(c) < c->opt.open &&
-           ev->lo < (ev->hi ? ev->hi : use->plan->span) &&
-           ev->hi <= use->plan->span;
-}
-
-static kofn_status begin(kofn_core *c, const kofn_event *ev)
-{
-    const kf_use *use = &c->use[ev->use];
-    kf_round *r;
-
-    if (!can_begin(c, ev)) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    kf_cache_trim(use->cache); /* nobody has a decoder any more */
-    TRY(kf_core_quarantine(c));
-    kf_late_round(c, kf_newest(c));
-    kf_core_forget_over(c);
-    TRY(kf_core_add_round(c));
-    r = kf_newest(c);
-    r->state = KF_ROUND_RUNNING;
-    kf_product_begin(&r->p, ev->product, use, ev->lo,
-                     ev->hi ? ev->hi : use->plan->span);
-    r->p.all = ev->all;
-    r->p.late_too = ev->late_too;
-    return kf_round_restart(c, r);
-}
-
-static kofn_status cancel(kofn_core *c, kf_round *r)
-{
-    if (r && kf_is_open(r) && !c->stream.on)
-        return kf_core_deliver(c, r, KOFN_AGAIN);
-    c->dropped++;
-    return KOFN_OK;
-}
-
-/* ---- answers ------------------------------------------------------------- */
-
-static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
-{
-    const kf_task *t;
-    size_t index;
-
-    if (!kf_core_find_task(r, ev, &index) ||
-        r->p.task[index].state == KF_TASK_DONE) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    t = &r->p.task[index];
-    if (!kf_in_hand(t) || !kf_is_open(r))
-        return KOFN_OK; /* it was cancelled */
-    kf_round_end(c, r, index, KF_TASK_DONE);
-    kf_fleet_measure(&c->fleet, t->worker, t->hi - t->lo, c->now, ev->took);
-    if (r->load[t->worker].out == 0)
-        kf_late_ready(c, r, t->worker);
-    TRY(kf_product_came(&r->p, index));
-    r->resolve |= r->p.ledger[t->group].owed != KF_OWED_NOTHING;
-    return KOFN_OK;
-}
-
-static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
-{
-    if (!kf_round_fail(c, r, ev))
-        return KOFN_OK;
-    if (kf_layout(&r->p)->adjoint)
-        r->back = true;
-    else
-        kf_round_more(c, r);
-    return KOFN_OK;
-}
-
 /* ---- events -------------------------------------------------------------- */
 
-static kofn_status verdict(kofn_core *c, const kofn_event *ev)
+/* By the policy of the product, if there is one. */
+static kofn_status take(kofn_core *c, const kofn_event *ev)
 {
     kf_round *r = kf_core_find_round(c, ev->product);
+    const kf_policy *p = r ? kf_policy_of(r) : c->use[0].policy;
 
-    if (r)
-        return kf_core_apply_verdict(c, r, ev);
-    c->dropped++;
-    return KOFN_OK;
-}
-
-static kofn_status alarm(kofn_core *c)
-{
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_late_rang(c, c->round[i]));
-    return c->stream.on ? kf_stream_rang(c) : KOFN_OK;
+    if ((size_t)ev->type > KOFN_EV_JUDGED || !p->on[ev->type])
+        return kf_core_drop(c);
+    return p->on[ev->type](c, r, ev);
 }
 
 /* Applies one event, which leaves marks and does not act on them.  An event of
@@ -150,27 +66,11 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
         return kf_core_left(c, ev->worker, KOFN_WORKER_GONE);
     case KOFN_EV_UNRESPONSIVE:
         return kf_core_left(c, ev->worker, KOFN_WORKER_UNRESPONSIVE);
-    case KOFN_EV_BEGIN:
-        return (c->stream.on ? kf_stream_begin : begin)(c, ev);
-    case KOFN_EV_CANCEL:
-        return cancel(c, kf_core_find_round(c, ev->product));
-    case KOFN_EV_RESULT:
-        return (c->stream.on ? kf_stream_result : result)(
-            c, kf_core_find_round(c, ev->product), ev);
-    case KOFN_EV_FAILED:
-        return (c->stream.on ? kf_stream_failed : failed)(
-            c, kf_core_find_round(c, ev->product), ev);
-    case KOFN_EV_ALARM:
-        return alarm(c);
-    case KOFN_EV_VERDICT:
-        return verdict(c, ev);
-    case KOFN_EV_VOID:
-        return kf_core_invalidate_block(c, ev->worker);
     case KOFN_EV_JUDGED:
         return kf_core_judged(c, ev->worker);
+    default:
+        return take(c, ev);
     }
-    c->dropped++;
-    return KOFN_OK;
 }
 
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
@@ -184,90 +84,12 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     if (ev->now > c->now)
         c->now = ev->now;
     TRY(apply(c, ev));
-    if (c->stream.on)
-        TRY(kf_stream_go_on(c));
-    for (size_t i = 0; !c->stream.on && i < c->rounds; i++)
-        TRY(kf_round_go_on(c, c->round[i]));
+    TRY(c->use[0].policy->go_on(c));
     assert(!kf_core_check(c));
     return KOFN_OK;
 }
 
 /* ---- life ---------------------------------------------------------------- */
-
-/* Rows have no end, but workers do: one has nobody to be compared with. */
-static kofn_status check_stream_errors(const kofn_plan *p)
-{
-    if (p->layout.max_seats <= p->layout.enough)
-        return kf_fail(KOFN_UNSUITED,
-                       "scheme %s needs every answer and leaves none to find "
-                       "errors with; use dip, idip or polynomial",
-                       p->scheme->name);
-    if (p->workers == 1)
-        return kf_fail(KOFN_INVAL, "one worker has nobody to be compared with; "
-                                   "use at least 2 workers");
-    return KOFN_OK;
-}
-
-static kofn_status check_stream(const kofn_plan *p, const kofn_core_options *o)
-{
-    if (o->below == KOFN_BELOW_DEGRADE)
-        return kf_fail(KOFN_UNSUITED,
-                       "below=degrade does not serve streams, where one worker "
-                       "is enough; use refuse or pause");
-    if (o->errors != KOFN_ERRORS_NONE)
-        TRY(check_stream_errors(p));
-    return kf_option_check(KF_OPTION_mu, &o->mu);
-}
-
-/* Refuses options that this plan cannot serve. */
-static kofn_status check_options(const kofn_plan *p, const kofn_core_options *o)
-{
-    const kofn_layout *L = &p->layout;
-    size_t each = p->workers / L->groups, enough = kf_code_enough(p, true);
-
-    if (p->op->stream)
-        return check_stream(p, o);
-    if (o->below == KOFN_BELOW_DEGRADE &&
-        (L->adjoint || !p->mixes_parts || p->left))
-        return kf_fail(KOFN_UNSUITED,
-                       "no block of scheme %s is a part of the "
-                       "answer as it stands; below=degrade cannot serve it",
-                       p->scheme->name);
-    if (o->errors == KOFN_ERRORS_NONE)
-        return KOFN_OK;
-    if (!p->op->checked)
-        return kf_fail(KOFN_UNSUITED,
-                       "errors cannot be told from rounding in %s; do "
-                       "without the search for them",
-                       p->op->name);
-    if (L->everybody || L->remembers)
-        return kf_fail(KOFN_UNSUITED,
-                       "scheme %s answers with whatever has come, and has no "
-                       "answer to spare to find errors with; use gc or cgc",
-                       p->scheme->name);
-    if (o->below == KOFN_BELOW_DEGRADE)
-        return kf_fail(KOFN_UNSUITED,
-                       "below=degrade delivers blocks that "
-                       "nothing checks; with errors use refuse or pause");
-    if (L->adjoint || (p->left && p->left->layout.adjoint))
-        return kf_fail(KOFN_UNSUITED,
-                       "sums over a cut (cut=columns, left products) need "
-                       "every answer and leave none to find errors with; use "
-                       "another scheme, or do without the search for errors");
-    if (each > enough)
-        return KOFN_OK;
-    if (each == 1)
-        return kf_fail(KOFN_INVAL,
-                       "one worker%s has nobody to be compared "
-                       "with; use at least %zu workers",
-                       L->groups > 1 ? " a group" : "", 2 * L->groups);
-    return kf_fail(KOFN_INVAL,
-                   "%zu workers%s and a threshold of %zu leave no "
-                   "redundancy to find errors with; use at least %zu workers "
-                   "or a threshold of at most %zu",
-                   each, L->groups > 1 ? " a group" : "", enough,
-                   (enough + 1) * L->groups, (each - 1) * L->groups);
-}
 
 static kofn_status make_use(kf_use *u, const kofn_plan *plan,
                             kofn_errors errors)
@@ -275,6 +97,9 @@ static kofn_status make_use(kf_use *u, const kofn_plan *plan,
     if (!plan)
         return KOFN_OK;
     u->plan = plan;
+    u->policy = plan->op->stream       ? &kf_stream_policy
+                : plan->layout.adjoint ? &kf_rounds_adjoint
+                                       : &kf_rounds;
     u->errors = errors;
     TRY(kf_code_new(&u->code, plan));
     if (errors != KOFN_ERRORS_NONE)
@@ -297,11 +122,7 @@ static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
  * one that is over. */
 static kofn_status make_fleet(kofn_core *c)
 {
-    const kofn_layout *L = &c->use[0].plan->layout;
-
-    TRY(kf_fleet_open(&c->fleet, L->groups,
-                      c->use[0].plan->op->stream ? SIZE_MAX : L->max_seats,
-                      c->opt.seats));
+    TRY(c->use[0].policy->open(c));
     TRY(kf_core_add_round(c));
     kf_product_begin(&kf_newest(c)->p, 0, &c->use[0], 0, c->use[0].plan->span);
     return KOFN_OK;
@@ -312,7 +133,7 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
 {
     const kofn_layout *L = &plan[0]->layout;
 
-    if (n > 1 && (plan[0]->op->factors == 0 || plan[0]->op->stream))
+    if (n > 1 && !kf_operation_is_resident(plan[0]->op))
         return kf_fail(KOFN_UNSUITED,
                        "a job of several operands is of matrices that are "
                        "resident, and not of %s",
@@ -320,7 +141,7 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
     for (size_t o = 1; o < n; o++) {
         const kofn_layout *M = &plan[o]->layout;
 
-        if (plan[o]->op->factors == 0 || plan[o]->op->stream ||
+        if (!kf_operation_is_resident(plan[o]->op) ||
             plan[o]->workers != plan[0]->workers || M->groups != L->groups ||
             M->max_seats != L->max_seats ||
             M->problem.dtype != L->problem.dtype)
@@ -348,8 +169,8 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
     for (size_t o = 0; o < operands; o++) {
         kf_use *use = &c->use[KOFN_USES * o];
 
-        TRY(check_options(plan[o], &c->opt));
         TRY(make_use(&use[KOFN_USE_OWN], plan[o], c->opt.errors));
+        TRY(use[KOFN_USE_OWN].policy->limits(plan[o], &c->opt));
         TRY(make_use(&use[KOFN_USE_LEFT], plan[o]->left, c->opt.errors));
         if (!kf_code_can_be_read(plan[o]))
             continue;
@@ -392,8 +213,6 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
         st = make_uses(c, plan, operands);
     if (!st)
         st = make_fleet(c);
-    if (!st && plan[0]->op->stream)
-        st = kf_stream_open(c);
     if (st) {
         kofn_core_free(c);
         return st;
@@ -483,15 +302,6 @@ size_t kf_core_known(const kofn_core *c)
     return c->fleet.workers;
 }
 
-static size_t needed(const kofn_core *c, const kf_round *r)
-{
-    if (r->state != KF_ROUND_STARVED)
-        return 0;
-    if (c->stream.on) /* anybody answers anything */
-        return 1;
-    return kf_workers_needed(&r->p) * r->p.groups;
-}
-
 static size_t fewest_liars(const kf_product *p)
 {
     size_t fewest = SIZE_MAX;
@@ -501,11 +311,16 @@ static size_t fewest_liars(const kf_product *p)
     return fewest;
 }
 
-static void look(const kofn_core *c, const kf_round *r, kf_core_view *v)
+void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
 {
+    const kf_round *found = kf_core_find_round(c, product);
+    const kf_round *r = found ? found : kf_newest(c);
+
     *v = (kf_core_view){.round = r->p.number,
                         .running = kf_is_open(r),
-                        .needed = needed(c, r),
+                        .needed = r->state == KF_ROUND_STARVED
+                                      ? kf_policy_of(r)->needed(&r->p)
+                                      : 0,
                         .liars = fewest_liars(&r->p),
                         .awaited = c->fleet.busy,
                         .done = r->p.number ? kf_product_done(&r->p) : 0,
@@ -521,12 +336,5 @@ static void look(const kofn_core *c, const kf_round *r, kf_core_view *v)
 
 void kf_core_look(const kofn_core *c, kf_core_view *v)
 {
-    look(c, kf_newest(c), v);
-}
-
-void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
-{
-    const kf_round *r = kf_core_find_round(c, product);
-
-    look(c, r ? r : kf_newest(c), v);
+    kf_core_look_at(c, kf_newest(c)->p.number, v);
 }

@@ -32,17 +32,15 @@ kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 /* ---- dealing what is open ------------------------------------------------ */
 
 static kofn_status collect(const kofn_core *c, const kf_round *r, size_t group,
-                           size_t n, kofn_deals *d)
+                           bool all, kofn_deals *d)
 {
     const kofn_plan *p = r->p.use->plan;
-    size_t cover = (c->generous > 0 || r->p.all) && !p->layout.adjoint
-                       ? n
-                       : kf_product_enough(&r->p) + r->p.ledger[group].spare;
+    size_t cover = kf_product_enough(&r->p) + r->p.ledger[group].spare;
+    size_t n = d->members;
 
-    d->members = n;
     if (p->scheme->deal)
-        return p->scheme->deal(&p->layout, c->live, n, kf_min(cover, n),
-                               d->span, d);
+        return p->scheme->deal(&p->layout, c->live, n,
+                               all ? n : kf_min(cover, n), d->span, d);
     for (size_t i = 0; i < n; i++)
         TRY(kofn_deals_add(d, i, 0, d->span));
     return KOFN_OK;
@@ -145,25 +143,6 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
     return KOFN_OK;
 }
 
-/* An answer of an adjoint code is a sum, as large for a few strips as for all: so
- * each member gets one task, whose strips may go round from the last to the
- * first. */
-static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
-{
-    for (size_t k = 0; k < d->count; k++) {
-        kofn_deal one = d->deal[k];
-        const kofn_deal *next = &d->deal[k + 1];
-
-        if (k + 1 < d->count && next->who == one.who && next->lo == 0 &&
-            one.hi == r->p.use->plan->span) {
-            one.hi += next->hi;
-            k++;
-        }
-        TRY(kf_core_ask_seat(c, r, 0, c->live_worker[one.who], one.lo, one.hi));
-    }
-    return KOFN_OK;
-}
-
 static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
                              const kofn_deals *d)
 {
@@ -186,35 +165,25 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* Deal everything that is not settled afresh. */
-static kofn_status deal_open(kofn_core *c, kf_round *r, size_t group)
+kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
+                           kofn_deals *out)
 {
-    const kofn_layout *L = kf_layout(&r->p);
     kf_ledger *l = &r->p.ledger[group];
-    kofn_deals d = {.span = kf_product_open_strips(&r->p, group)}, real = {0};
+    kofn_deals d = {.span = kf_product_open_strips(&r->p, group)};
     kofn_status st;
-    size_t n;
 
+    *out = (kofn_deals){.span = r->p.use->plan->span};
     if (d.span == 0)
         return KOFN_OK;
-    TRY(kf_core_live_members(c, r, group, &n));
-    st = collect(c, r, group, n, &d);
-    real.members = n;
-    real.span = r->p.use->plan->span;
-    assert(d.span <= real.span);
+    TRY(kf_core_live_members(c, r, group, &d.members));
+    out->members = d.members;
+    assert(d.span <= out->span);
+    st = collect(c, r, group, all, &d);
     if (!st)
-        st = expand(l, &d, &real);
+        st = expand(l, &d, out);
     if (!st)
-        st = split_at_deals(l, &real);
-    if (!st && L->adjoint)
-        st = kf_adjoint_mix(c, r, &real);
-    else if (!st && !L->whole)
-        st = split_evenly(l, pieces_of(c, &r->p));
-    if (!st && kf_is_open(r))
-        st = L->adjoint ? ask_for_sums(c, r, &real)
-                        : ask_deals(c, r, group, &real);
+        st = split_at_deals(l, out);
     kf_free(d.deal);
-    kf_free(real.deal);
     return st;
 }
 
@@ -230,21 +199,32 @@ static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
            kf_product_enough(&r->p) + r->p.ledger[group].spare;
 }
 
-static kofn_status deal_group(kofn_core *c, kf_round *r, size_t group,
-                              kf_owed owed)
+bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
+                 kf_owed owed)
 {
-    if (owed == KF_OWED_SHORT)
-        return kf_deal_short(c, r, group);
-    if (plenty(c, r, group) &&
-        (owed == KF_OWED_AFRESH || kf_product_untouched(&r->p, group)))
-        return deal_open(c, r, group);
-    if (owed == KF_OWED_AFRESH || kf_layout(&r->p)->adjoint)
-        return KOFN_OK;
-    return kf_deal_short(c, r, group);
+    return owed != KF_OWED_SHORT && plenty(c, r, group) &&
+           (owed == KF_OWED_AFRESH || kf_product_untouched(&r->p, group));
 }
 
-/* Ask for what groups [lo, hi) are owed: by the scheme's deal where nothing has
- * been asked for yet, else for single results. */
+/* By the scheme's deal where nothing has been asked for yet, else for single
+ * results. */
+kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
+{
+    kofn_deals d;
+    kofn_status st;
+
+    if (!kf_deal_can(c, r, group, owed))
+        return owed == KF_OWED_AFRESH ? KOFN_OK : kf_deal_short(c, r, group);
+    st = kf_deal_afresh(c, r, group, c->generous > 0 || r->p.all, &d);
+    if (!st && !kf_layout(&r->p)->whole)
+        st = split_evenly(&r->p.ledger[group], pieces_of(c, &r->p));
+    if (!st)
+        st = ask_deals(c, r, group, &d);
+    kf_free(d.deal);
+    return st;
+}
+
+/* Ask for what groups [lo, hi) are owed. */
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
 {
     assert(lo <= hi && hi <= r->p.groups);
@@ -254,7 +234,7 @@ kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
         r->p.ledger[g].owed = KF_OWED_NOTHING;
         if (owed == KF_OWED_NOTHING)
             continue;
-        TRY(deal_group(c, r, g, owed));
+        TRY(kf_policy_of(r)->deal(c, r, g, owed));
         if (!kf_is_open(r))
             return KOFN_OK;
     }

@@ -71,6 +71,14 @@ static inline kofn_worker_state kf_fleet_state(const kf_fleet *f,
     return worker < f->workers ? f->worker[worker].state : KOFN_WORKER_UNKNOWN;
 }
 
+/* May it answer? */
+static inline bool kf_fleet_works(const kf_fleet *f, uint32_t worker)
+{
+    kofn_worker_state state = kf_fleet_state(f, worker);
+
+    return state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING;
+}
+
 /* Does this principal have all the seats that it may have? */
 bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal);
 /* The lowest empty seat of a group with the fewest members, or the next fresh

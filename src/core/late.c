@@ -55,7 +55,7 @@ void kf_late_round(kofn_core *c, const kf_round *last)
 
 static void be_generous(kofn_core *c, const kf_round *r)
 {
-    if (kf_layout(&r->p)->adjoint || r->pace >= c->opt.late_least)
+    if (r->pace >= c->opt.late_least)
         return;
     c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
     c->generous = c->generosity;
@@ -148,25 +148,25 @@ void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker)
 
 /* ---- late ---------------------------------------------------------------- */
 
-/* Has others asked for what is late: tasks in hand may still come, but are not
- * waited for alone. */
-static void hedge(kofn_core *c, kf_round *r)
+/* Tasks in hand may still come, but are not waited for alone. */
+void kf_late_ask_others(kofn_core *c, kf_round *r)
 {
-    kofn_time past = c->now - r->began;
-
-    r->hedged = true;
     be_generous(c, r);
-    r->late_at = later(c->now, past > 0 ? past : 1); /* they may be late, too */
-    if (kf_layout(&r->p)->adjoint) {
-        kf_adjoint_without_late(c, r);
-        return;
-    }
     for (size_t i = 0; i < r->p.tasks; i++)
         kf_product_late(&r->p, i);
     /* Where answers are whole everybody was asked for all there is. */
     for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
         kf_product_owe(&r->p, g, KF_OWED_SHORT);
     kf_product_all_news(&r->p); /* cells may have enough without the late */
+}
+
+static void hedge(kofn_core *c, kf_round *r)
+{
+    kofn_time past = c->now - r->began;
+
+    r->hedged = true;
+    r->late_at = later(c->now, past > 0 ? past : 1); /* they may be late, too */
+    kf_policy_of(r)->late(c, r);
 }
 
 /* ---- unresponsive -------------------------------------------------------- */

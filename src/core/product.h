@@ -79,7 +79,8 @@ typedef struct kf_ledger {
 /* A use of a plan: its own operation, or the left product. */
 typedef struct kf_use {
     const kofn_plan *plan;
-    kofn_errors errors; /* that are looked for */
+    const struct kf_policy *policy; /* policy.h */
+    kofn_errors errors;             /* that are looked for */
     bool alone; /* of parts, each from one worker: where one is missing the
                            product is coded instead, and nobody is waited for */
     kf_code *code;

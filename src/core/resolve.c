@@ -64,7 +64,7 @@ static bool do_without_suspects(const kofn_core *c, kf_round *r)
         for (size_t i = 0; i < p->ledger[g].count; i++) {
             kf_cell *cell = &p->ledger[g].cell[i];
 
-            if (!starves(p, g, cell) || !kf_core_without_suspects(c, r, cell))
+            if (!starves(p, g, cell) || !kf_core_leave_out(c, r, cell, true))
                 continue;
             any = true;
             cell->extra = 0;

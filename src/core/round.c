@@ -1,8 +1,10 @@
-/* round.c -- an open product among the workers: what they are asked, and how it
- * begins again and ends.
+/* round.c -- an open product among the workers: what they are asked, how it
+ * begins again and ends; and the list of those that are open, or just over.
  *
  * A round owns its product and what it knows of each worker.  All tasks begin
- * and end here, so that the counts of product, round and fleet agree. */
+ * and end here, so that the counts of product, round and fleet agree.  The list
+ * is in the order in which they began, with one spare for its memory; an open
+ * round is never forgotten. */
 #include "state.h"
 
 #include <assert.h>
@@ -45,6 +47,64 @@ kofn_status kf_round_know(kf_round *r, size_t workers)
     return KOFN_OK;
 }
 
+/* ---- those that are open -------------------------------------------------- */
+
+kf_round *kf_core_find_round(const kofn_core *c, uint32_t product)
+{
+    for (size_t i = c->rounds; i > 0; i--)
+        if (c->round[i - 1]->p.number == product)
+            return c->round[i - 1];
+    return NULL;
+}
+
+size_t kf_core_open_rounds(const kofn_core *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->rounds; i++)
+        n += kf_is_open(c->round[i]);
+    return n;
+}
+
+/* Forgets rounds that are over; the memory of one is kept. */
+void kf_core_forget_over(kofn_core *c)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->rounds; i++) {
+        kf_round *r = c->round[i];
+
+        if (kf_is_open(r)) {
+            c->round[kept++] = r;
+            continue;
+        }
+        kf_round_free(c->spare);
+        c->spare = r;
+    }
+    c->rounds = kept;
+}
+
+kofn_status kf_core_add_round(kofn_core *c)
+{
+    kf_round *r = c->spare;
+
+    c->spare = NULL;
+    if (!r)
+        TRY(kf_round_new(&r, c->fleet.groups));
+    if (kf_round_know(r, c->fleet.workers) ||
+        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
+        c->spare = r;
+        return KOFN_NOMEM;
+    }
+    assert(!kf_is_open(r) && r->busy == 0);
+    for (size_t i = 0; i < r->workers; i++) {
+        r->rows[i] = 0;
+        r->load[i] = (kf_load){.again = KF_NO_ROW};
+    }
+    c->round[c->rounds++] = r;
+    return KOFN_OK;
+}
+
 /* ---- what they are asked ------------------------------------------------- */
 
 KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
@@ -84,7 +144,8 @@ bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
 {
     return r && kf_product_find(&r->p, ev->task, index) &&
            r->p.task[*index].worker == ev->worker &&
-           r->p.task[*index].row == ev->row;
+           r->p.task[*index].row == ev->row &&
+           r->p.task[*index].state != KF_TASK_DONE;
 }
 
 bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev)
@@ -92,7 +153,7 @@ bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev)
     size_t index;
 
     if (!kf_core_find_task(r, ev, &index) || !kf_in_hand(&r->p.task[index])) {
-        c->dropped++;
+        kf_core_drop(c);
         return false;
     }
     r->load[ev->worker].failed = true;
@@ -139,8 +200,8 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
     r->state = KF_ROUND_IDLE;
     r->alarm = KOFN_NEVER;
     r->back = r->resolve = false;
-    if (c->stream.on)
-        kf_stream_update_lists_done(c);
+    if (kf_policy_of(r)->over)
+        kf_policy_of(r)->over(c);
     return kf_act(c, (kofn_action){.type = KOFN_DO_DELIVER,
                                    .product = p->number,
                                    .status = st,
@@ -172,12 +233,4 @@ kofn_status kf_round_restart(kofn_core *c, kf_round *r)
     kf_core_set_spare(c, r);
     kf_round_more(c, r);
     return KOFN_OK;
-}
-
-void kf_round_lost(kf_round *r)
-{
-    if (r->state == KF_ROUND_STARVED)
-        r->resolve = true;
-    else
-        r->back = true;
 }

@@ -1,63 +1,390 @@
-/* rounds.c -- the products that are open, or just over.
+/* rounds.c -- the policy of rounds: the worker on a seat stores a block, and answers
+ * the rows of its seat, of each product as it begins.
  *
- * Owns the list of rounds, in the order in which they began, and one spare for
- * its memory.  An open round is never forgotten. */
+ * From one event to the next, what the event marked is taken back, settled, dealt
+ * and resolved, until no marks are left.
+ *
+ * Owns nothing.  It is the only place that calls settling, dealing and resolving
+ * of rounds, so that none of them has to call another. */
 #include "state.h"
+
+#include "code/operation.h"
 
 #include <assert.h>
 
-kf_round *kf_core_find_round(const kofn_core *c, uint32_t product)
+/* ---- life ---------------------------------------------------------------- */
+
+static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
 {
-    for (size_t i = c->rounds; i > 0; i--)
-        if (c->round[i - 1]->p.number == product)
-            return c->round[i - 1];
+    const kofn_layout *L = &p->layout;
+    size_t each = p->workers / L->groups, enough = kf_code_enough(p, true);
+
+    if (o->below == KOFN_BELOW_DEGRADE &&
+        (kf_code_adds_up(p) || !p->mixes_parts || p->left))
+        return kf_fail(KOFN_UNSUITED,
+                       "no block of scheme %s is a part of the "
+                       "answer as it stands; below=degrade cannot serve it",
+                       p->scheme->name);
+    if (o->errors == KOFN_ERRORS_NONE)
+        return KOFN_OK;
+    if (!p->op->checked)
+        return kf_fail(KOFN_UNSUITED,
+                       "errors cannot be told from rounding in %s; do "
+                       "without the search for them",
+                       p->op->name);
+    if (L->everybody || L->remembers)
+        return kf_fail(KOFN_UNSUITED,
+                       "scheme %s answers with whatever has come, and has no "
+                       "answer to spare to find errors with; use gc or cgc",
+                       p->scheme->name);
+    if (o->below == KOFN_BELOW_DEGRADE)
+        return kf_fail(KOFN_UNSUITED,
+                       "below=degrade delivers blocks that "
+                       "nothing checks; with errors use refuse or pause");
+    if (kf_code_adds_up(p))
+        return kf_fail(KOFN_UNSUITED,
+                       "sums over a cut (cut=columns, left products) need "
+                       "every answer and leave none to find errors with; use "
+                       "another scheme, or do without the search for errors");
+    if (each > enough)
+        return KOFN_OK;
+    if (each == 1)
+        return kf_fail(KOFN_INVAL,
+                       "one worker%s has nobody to be compared "
+                       "with; use at least %zu workers",
+                       L->groups > 1 ? " a group" : "", 2 * L->groups);
+    return kf_fail(KOFN_INVAL,
+                   "%zu workers%s and a threshold of %zu leave no "
+                   "redundancy to find errors with; use at least %zu workers "
+                   "or a threshold of at most %zu",
+                   each, L->groups > 1 ? " a group" : "", enough,
+                   (enough + 1) * L->groups, (each - 1) * L->groups);
+}
+
+static kofn_status open(kofn_core *c)
+{
+    const kofn_layout *L = &c->use[0].plan->layout;
+
+    return kf_fleet_open(&c->fleet, L->groups, L->max_seats, c->opt.seats);
+}
+
+static const char *wrong(const kofn_core *c)
+{
+    for (size_t i = 0; i < c->rounds; i++) {
+        const kf_round *r = c->round[i];
+
+        if (r->state == KF_ROUND_RUNNING && r->busy == 0 && !r->p.checks)
+            return "a round waits for nobody";
+    }
     return NULL;
 }
 
-size_t kf_core_open_rounds(const kofn_core *c)
+/* Each group needs its own. */
+static size_t needed(const kf_product *p)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->rounds; i++)
-        n += kf_is_open(c->round[i]);
-    return n;
+    return kf_workers_needed(p) * p->groups;
 }
 
-/* Forgets rounds that are over; the memory of one is kept. */
-void kf_core_forget_over(kofn_core *c)
+/* ---- workers ------------------------------------------------------------- */
+
+static kofn_status store(kofn_core *c, uint32_t worker)
 {
-    size_t kept = 0;
-
-    for (size_t i = 0; i < c->rounds; i++) {
-        kf_round *r = c->round[i];
-
-        if (kf_is_open(r)) {
-            c->round[kept++] = r;
-            continue;
-        }
-        kf_round_free(c->spare);
-        c->spare = r;
-    }
-    c->rounds = kept;
+    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_STORING);
+    return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
+                                   .worker = worker,
+                                   .seat = c->fleet.worker[worker].seat});
 }
 
-kofn_status kf_core_add_round(kofn_core *c)
+/* The rows of the seat are made before the seat is taken, so that a failure
+ * leaves no trace. */
+static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
 {
-    kf_round *r = c->spare;
+    const kf_seat *rows;
 
-    c->spare = NULL;
-    if (!r)
-        TRY(kf_round_new(&r, c->fleet.groups));
-    if (kf_round_know(r, c->fleet.workers) ||
-        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
-        c->spare = r;
-        return KOFN_NOMEM;
+    for (size_t u = 0; u + KOFN_USES <= c->uses; u += KOFN_USES)
+        TRY(kf_code_seat(c->use[u].code, seat / c->fleet.groups, &rows));
+    TRY(kf_fleet_assign_seat(&c->fleet, worker, seat));
+    return store(c, worker);
+}
+
+/* The worker stays on its seat, and is to store another block. */
+static kofn_status void_block(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    (void)r;
+    if (kf_fleet_state(&c->fleet, ev->worker) != KOFN_WORKER_LIVE)
+        return kf_core_drop(c);
+    TRY(kf_core_relieve(c, ev->worker, true));
+    return store(c, ev->worker);
+}
+
+static bool misses(const kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    return kf_fleet_works(&c->fleet, worker) &&
+           c->fleet.worker[worker].from <= r->p.number;
+}
+
+/* What of the work in hand, and of what has come, is kept is as the options
+ * say. */
+static kofn_status back(kofn_core *c, kf_round *r)
+{
+    kf_core_set_spare(c, r);
+    if (!r->p.degraded && c->opt.in_flight == KOFN_IN_FLIGHT_ABORT) {
+        TRY(kf_round_drop_all(c, r));
+        return kf_round_restart(c, r);
     }
-    assert(!kf_is_open(r) && r->busy == 0);
-    for (size_t i = 0; i < r->workers; i++) {
-        r->rows[i] = 0;
-        r->load[i] = (kf_load){.again = KF_NO_ROW};
+    if (!r->p.degraded && c->opt.in_flight == KOFN_IN_FLIGHT_KEEP) {
+        TRY(kf_round_drop_all(c, r));
+        kf_product_forget_open(&r->p);
+        kf_round_owe(r, KF_OWED_AFRESH);
+        return KOFN_OK;
     }
-    c->round[c->rounds++] = r;
+    /* degraded: whoever is left has been asked for all there is */
+    kf_round_more(c, r);
     return KOFN_OK;
 }
+
+/* ---- products ------------------------------------------------------------ */
+
+static bool can_begin(const kofn_core *c, const kofn_event *ev)
+{
+    const kf_use *use = ev->use < c->uses ? &c->use[ev->use] : NULL;
+
+    return use && use->plan && ev->product > kf_newest(c)->p.number &&
+           kf_core_open_rounds(c) < c->opt.open &&
+           ev->lo < (ev->hi ? ev->hi : use->plan->span) &&
+           ev->hi <= use->plan->span;
+}
+
+static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    const kf_use *use = &c->use[ev->use];
+
+    if (!can_begin(c, ev))
+        return kf_core_drop(c);
+    kf_cache_trim(use->cache); /* nobody has a decoder any more */
+    TRY(kf_core_quarantine(c));
+    kf_late_round(c, kf_newest(c));
+    kf_core_forget_over(c);
+    TRY(kf_core_add_round(c));
+    r = kf_newest(c);
+    r->state = KF_ROUND_RUNNING;
+    kf_product_begin(&r->p, ev->product, use, ev->lo,
+                     ev->hi ? ev->hi : use->plan->span);
+    r->p.all = ev->all;
+    r->p.late_too = ev->late_too;
+    return kf_round_restart(c, r);
+}
+
+static kofn_status cancel(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    (void)ev;
+    return r && kf_is_open(r) ? kf_core_deliver(c, r, KOFN_AGAIN)
+                              : kf_core_drop(c);
+}
+
+/* ---- answers ------------------------------------------------------------- */
+
+static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    const kf_task *t;
+    size_t index;
+
+    if (!kf_core_find_task(r, ev, &index))
+        return kf_core_drop(c);
+    t = &r->p.task[index];
+    if (!kf_in_hand(t) || !kf_is_open(r))
+        return KOFN_OK; /* it was cancelled */
+    kf_round_end(c, r, index, KF_TASK_DONE);
+    kf_fleet_measure(&c->fleet, t->worker, t->hi - t->lo, c->now, ev->took);
+    if (r->load[t->worker].out == 0)
+        kf_late_ready(c, r, t->worker);
+    TRY(kf_product_came(&r->p, index));
+    r->resolve |= r->p.ledger[t->group].owed != KF_OWED_NOTHING;
+    return KOFN_OK;
+}
+
+static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    if (kf_round_fail(c, r, ev))
+        kf_round_more(c, r);
+    return KOFN_OK;
+}
+
+/* ---- from one event to the next ------------------------------------------ */
+
+static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    (void)r;
+    (void)ev;
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(kf_late_rang(c, c->round[i]));
+    return KOFN_OK;
+}
+
+static bool has_marks(const kf_round *r)
+{
+    return kf_product_marked(&r->p) || r->back || r->resolve ||
+           r->p.unsettled == 0;
+}
+
+kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
+{
+    while (kf_is_open(r) && has_marks(r)) {
+        size_t lo, hi;
+
+        if (r->back) {
+            r->back = false;
+            TRY(kf_policy_of(r)->back(c, r));
+        }
+        assert(!r->back);
+        TRY(kf_settle(c, r));
+        if (r->p.unsettled == 0)
+            return kf_core_deliver(c, r, r->p.lost ? KOFN_PARTIAL : KOFN_OK);
+        lo = r->p.mark_lo;
+        hi = r->p.mark_hi;
+        assert(lo <= hi && hi <= r->p.groups);
+        r->p.mark_lo = r->p.mark_hi = 0;
+        TRY(kf_deal(c, r, lo, hi));
+        if (kf_is_open(r) && r->resolve)
+            TRY(kf_resolve(c, r));
+    }
+    return KOFN_OK;
+}
+
+static kofn_status go_on(kofn_core *c)
+{
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(kf_round_go_on(c, c->round[i]));
+    return KOFN_OK;
+}
+
+/* ---- where results are compared ------------------------------------------ */
+
+/* Counts one seat more of this worker's principal; returns 1 if the worker
+ * answers for itself alone. */
+static size_t add_share(kf_fleet *f, uint32_t worker)
+{
+    uint32_t principal = f->worker[worker].principal;
+
+    assert(worker < f->workers && (!principal || principal < f->principals));
+    if (principal)
+        f->principal[principal].seats++;
+    return principal == 0;
+}
+
+static size_t largest_share(const kf_fleet *f, size_t alone)
+{
+    size_t most = alone > 0;
+
+    for (size_t p = 0; p < f->principals; p++)
+        most = kf_max(most, f->principal[p].seats);
+    return most;
+}
+
+/* The seats of workers that may answer in this group, and of those that have
+ * answered and may not any more. */
+static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
+                        const uint32_t *tasks, size_t n)
+{
+    kf_fleet *f = &c->fleet;
+    kf_voices v = {0};
+
+    for (size_t p = 0; p < f->principals; p++)
+        f->principal[p].seats = 0;
+    for (size_t s = group; s < f->seats; s += f->groups)
+        if (f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s])) {
+            v.alone += add_share(f, f->seat[s]);
+            v.known += r->load[f->seat[s]].located;
+            v.all++;
+        }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t worker = r->p.task[tasks[i]].worker;
+
+        if (!kf_product_leads(&r->p, tasks[i]))
+            continue;
+        if (kf_core_can_work(c, r, worker)) {
+            v.known -= r->load[worker].located;
+        } else {
+            v.alone += add_share(f, worker);
+            v.all++;
+        }
+    }
+    v.one = largest_share(f, v.alone);
+    return v;
+}
+
+/* The number of principals that, whichever they are, have at most `seats` seats
+ * together. */
+static size_t liars(const kf_fleet *f, const kf_voices *v, size_t seats)
+{
+    size_t who = 0;
+
+    for (size_t each = v->one; each > 0; each--) {
+        size_t n = each == 1 ? v->alone : 0, fit = seats / each;
+
+        for (size_t p = 0; p < f->principals; p++)
+            n += f->principal[p].seats == each;
+        who += kf_min(n, fit);
+        if (fit < n)
+            break;
+        seats -= n * each;
+    }
+    return who;
+}
+
+/* Of all seats of the group. */
+static kofn_status silent(const kf_fleet *f, const kf_product *p,
+                          const kofn_action *check, const uint32_t *tasks,
+                          size_t *silent)
+{
+    (void)tasks;
+    *silent = 0;
+    if (kf_code_has_no_zero_result(p->use->plan, check->group, check->lo))
+        return KOFN_OK;
+    for (size_t s = check->group; s < f->seats; s += f->groups)
+        TRY(kf_core_add_zero_result(p, check->group, check->lo,
+                                    kf_local(p->use->plan, s), silent));
+    return KOFN_OK;
+}
+
+/* Nobody can be located among fewer than one beyond those who may lie and those
+ * who decode (math/errors.md 2.2), so all of these are asked for at once. */
+static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
+                    size_t n)
+{
+    size_t worth = kf_product_worth(p, p->evidence + a->first, n);
+
+    (void)f;
+    return kf_max(worth, kf_product_surely(p) + a->liars) + 1;
+}
+
+/* ---- the policies -------------------------------------------------------- */
+
+/* What rounds have in common, adjoint or not. */
+#define ALL_ROUNDS                                                             \
+    .limits = limits, .open = open, .sit = sit, .on[KOFN_EV_BEGIN] = begin,    \
+    .on[KOFN_EV_CANCEL] = cancel, .on[KOFN_EV_RESULT] = result,                \
+    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict, .on[KOFN_EV_ALARM] = rang,   \
+    .on[KOFN_EV_VOID] = void_block, .go_on = go_on, .wrong = wrong,            \
+    .needed = needed, .voices = voices, .liars = liars, .silent = silent,      \
+    .apart = apart
+
+const kf_policy kf_rounds = {
+    ALL_ROUNDS,
+    .on[KOFN_EV_FAILED] = failed,
+    .misses = misses,
+    .back = back,
+    .deal = kf_deal_rows,
+    .late = kf_late_ask_others,
+    .decode = kf_settle_decode,
+};
+
+const kf_policy kf_rounds_adjoint = {
+    ALL_ROUNDS,
+    .on[KOFN_EV_FAILED] = kf_adjoint_failed,
+    .misses = kf_adjoint_misses,
+    .back = kf_adjoint_back,
+    .deal = kf_adjoint_deal,
+    .late = kf_adjoint_late,
+    .decode = kf_adjoint_decode,
+};

@@ -39,13 +39,10 @@ bool kf_core_crowded(const kofn_core *c, uint32_t worker)
            kf_fleet_crowded(&c->fleet, c->fleet.worker[worker].principal);
 }
 
-/* Gives the worker a seat and has its block stored, or lets it stand by.  The
- * rows of the seat are made before the seat is taken, so that a failure leaves
- * no trace. */
+/* Gives the worker a seat, or lets it stand by. */
 static kofn_status assign_seat(kofn_core *c, uint32_t worker)
 {
     kf_fleet *f = &c->fleet;
-    const kf_seat *rows;
     size_t seat;
 
     assert(f->worker[worker].state == KOFN_WORKER_UNKNOWN ||
@@ -59,18 +56,7 @@ static kofn_status assign_seat(kofn_core *c, uint32_t worker)
         kf_fleet_set(f, worker, KOFN_WORKER_STANDBY);
         return KOFN_OK;
     }
-    if (c->stream.on) { /* a seat is a place here: nothing is stored */
-        TRY(kf_fleet_assign_seat(f, worker, seat));
-        kf_fleet_set(f, worker, KOFN_WORKER_LIVE);
-        return KOFN_OK;
-    }
-    for (size_t u = 0; u + KOFN_USES <= c->uses; u += KOFN_USES)
-        TRY(kf_code_seat(c->use[u].code, seat / f->groups, &rows));
-    TRY(kf_fleet_assign_seat(f, worker, seat));
-    kf_fleet_set(f, worker, KOFN_WORKER_STORING);
-    return kf_act(
-        c,
-        (kofn_action){.type = KOFN_DO_STORE, .worker = worker, .seat = seat});
+    return c->use[0].policy->sit(c, worker, seat);
 }
 
 static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
@@ -78,8 +64,6 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
     TRY(kf_fleet_know(&c->fleet, worker, principal));
     for (size_t i = 0; i < c->rounds; i++)
         TRY(kf_round_know(c->round[i], c->fleet.workers));
-    if (c->stream.on)
-        TRY(kf_stream_know(c, c->fleet.workers));
     c->fleet.worker[worker].principal = principal;
     return KOFN_OK;
 }
@@ -87,10 +71,8 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
 kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
-        kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_UNKNOWN) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+        kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_UNKNOWN)
+        return kf_core_drop(c);
     TRY(know(c, worker, principal));
     return assign_seat(c, worker);
 }
@@ -100,10 +82,8 @@ kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal)
     kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
 
     if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
-        (state != KOFN_WORKER_STORING && state != KOFN_WORKER_STANDBY)) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+        (state != KOFN_WORKER_STORING && state != KOFN_WORKER_STANDBY))
+        return kf_core_drop(c);
     return know(c, worker, principal);
 }
 
@@ -120,10 +100,8 @@ static uint32_t first_of(const kofn_core *c)
 
 kofn_status kf_core_stored(kofn_core *c, uint32_t worker)
 {
-    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING)
+        return kf_core_drop(c);
     kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LIVE);
     c->fleet.worker[worker].from = first_of(c);
     for (size_t i = 0; i < c->rounds; i++) /* perhaps it is the one missed */
@@ -148,58 +126,27 @@ static kofn_status next_in_line(kofn_core *c)
 
 kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
 {
-    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE)
+        return kf_core_drop(c);
     /* The worker may finish what it has in hand; nothing more is dealt to it. */
     kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
 
-/* Must this product react when it goes?  In a transposed code only if it owes an
- * answer; otherwise also if it could still have been asked for one. */
-static bool is_missed(const kofn_core *c, const kf_round *r, uint32_t worker)
-{
-    const kf_worker *w = &c->fleet.worker[worker];
-
-    if (!kf_is_open(r))
-        return false;
-    if (r->state == KF_ROUND_STARVED)
-        return true;
-    if (kf_layout(&r->p)->adjoint)
-        return r->load[worker].out > 0;
-    return (w->state == KOFN_WORKER_LIVE || w->state == KOFN_WORKER_LEAVING) &&
-           w->from <= r->p.number;
-}
-
-/* Takes the worker's tasks off every product: they are not counted on any more,
- * and the worker is told if it is there. */
-static kofn_status relieve(kofn_core *c, uint32_t worker, bool there)
+kofn_status kf_core_relieve(kofn_core *c, uint32_t worker, bool there)
 {
     for (size_t i = 0; i < c->rounds; i++) {
         kf_round *r = c->round[i];
 
-        if (!c->stream.on && is_missed(c, r, worker))
-            kf_round_lost(r);
+        if (r->state == KF_ROUND_STARVED)
+            r->resolve = true;
+        else if (kf_is_open(r) && kf_policy_of(r)->misses)
+            r->back |= kf_policy_of(r)->misses(c, r, worker);
         for (size_t t = 0; t < r->p.tasks; t++)
             if (r->p.task[t].worker == worker)
                 TRY(kf_round_drop(c, r, t, there));
     }
     return KOFN_OK;
-}
-
-kofn_status kf_core_invalidate_block(kofn_core *c, uint32_t worker)
-{
-    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE || c->stream.on) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    TRY(relieve(c, worker, true));
-    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_STORING);
-    return kf_act(c, (kofn_action){.type = KOFN_DO_STORE,
-                                   .worker = worker,
-                                   .seat = c->fleet.worker[worker].seat});
 }
 
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
@@ -208,7 +155,7 @@ kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
     kofn_worker_state was = c->fleet.worker[worker].state;
 
     assert(was != KOFN_WORKER_GONE && was != KOFN_WORKER_UNRESPONSIVE);
-    TRY(relieve(c, worker, false));
+    TRY(kf_core_relieve(c, worker, false));
     if (state == KOFN_WORKER_UNRESPONSIVE) {
         c->mutes++;
         c->unresponsive = worker;
@@ -226,9 +173,7 @@ kofn_status kf_core_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
     kofn_worker_state was = kf_fleet_state(&c->fleet, worker);
 
     if (was == KOFN_WORKER_GONE || was == KOFN_WORKER_UNRESPONSIVE ||
-        was == KOFN_WORKER_UNKNOWN) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+        was == KOFN_WORKER_UNKNOWN)
+        return kf_core_drop(c);
     return kf_core_release_seat(c, worker, state);
 }

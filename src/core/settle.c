@@ -123,8 +123,22 @@ typedef struct run {
     size_t group, from, to;
 } run;
 
-/* Decides these strips: has them decoded from the n tasks at the end of the
- * pool. */
+kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
+                             const kofn_decoder *d, size_t n)
+{
+    TRY(kf_act(c, (kofn_action){.type = KOFN_DO_DECODE,
+                                .product = p->number,
+                                .group = b.group,
+                                .lo = b.lo,
+                                .hi = b.hi,
+                                .decoder = d,
+                                .first = c->pooled,
+                                .count = n}));
+    keep_survivors(c, p, n);
+    return KOFN_OK;
+}
+
+/* Decides these strips by the n tasks at the end of the pool. */
 static kofn_status finish(kofn_core *c, kf_product *p, run u,
                           const kofn_decoder *d, size_t n)
 {
@@ -141,18 +155,8 @@ static kofn_status finish(kofn_core *c, kf_product *p, run u,
         cell[i].settled = true;
         p->unsettled -= cell[i].hi - cell[i].lo;
     }
-    if (kf_layout(p)->adjoint) /* added up when all is there */
-        return KOFN_OK;
-    TRY(kf_act(c, (kofn_action){.type = KOFN_DO_DECODE,
-                                .product = p->number,
-                                .group = u.group,
-                                .lo = cell[u.from].lo,
-                                .hi = cell[u.to - 1].hi,
-                                .decoder = d,
-                                .first = c->pooled,
-                                .count = n}));
-    keep_survivors(c, p, n);
-    return KOFN_OK;
+    return p->use->policy->decode(
+        c, p, (kf_band){u.group, cell[u.from].lo, cell[u.to - 1].hi}, d, n);
 }
 
 static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
@@ -180,7 +184,8 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
     size_t silent = 0;
 
     if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
-        TRY(kf_core_zero_results(&r->p, u.group, cell, &silent));
+        TRY(kf_core_zero_results(&r->p, u.group, cell->lo, cell->have,
+                                 cell->count, &silent));
     *n = kf_product_enough(&r->p) + silent +
          kf_core_vouch(c, r, u.group, have, count);
     return KOFN_OK;
@@ -228,7 +233,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
     l->news_lo = l->news_hi = 0;
     for (; i < l->count && l->cell[i].lo < hi; i = end) {
         end = i + 1;
-        if (is_open(&l->cell[i]) && kf_core_without_located(r, &l->cell[i]))
+        if (is_open(&l->cell[i]) && kf_core_leave_out(c, r, &l->cell[i], false))
             want(r, group, &l->cell[i], 0);
         if (!complete(&r->p, group, &l->cell[i]) || waits(r, &l->cell[i]))
             continue;

@@ -3,10 +3,7 @@
  * takes.
  *
  * fleet.c and product.c know nothing of each other; the rest of this folder is
- * policies that give rows to workers.  That of rounds gives the worker on a
- * seat the rows of that seat, of each product as it begins; workers do what is
- * of the oldest first.  That of streams (stream.c, lists.c) gives everybody a
- * list of rows of all open products at once; who gets which is the scheme's.
+ * policies that give rows to workers (policy.h), and what they share.
  *
  * A step is flat: the event is applied, which leaves marks (news of strips,
  * what is owed, that the work was taken back, that something may be short of
@@ -18,8 +15,7 @@
 #ifndef KF_CORE_STATE_H
 #define KF_CORE_STATE_H
 
-#include "fleet.h"
-#include "product.h"
+#include "policy.h"
 
 #include <assert.h>
 
@@ -44,7 +40,7 @@ typedef struct kf_load {
 #define KF_NO_ROW UINT32_MAX
 
 /* An open product among the workers. */
-typedef struct kf_round {
+struct kf_round {
     kf_product p;
     kf_round_state state;
     bool back;    /* marks: work is to be taken back and dealt again ... */
@@ -67,7 +63,7 @@ typedef struct kf_round {
     unsigned first;      /* round of the stream                 */
     size_t plain, coded; /* rows below are given out or plain; see lists.c */
     bool shared;         /* a row was given out again, or to several       */
-} kf_round;
+};
 
 /* A worker's list in a round of a stream. */
 typedef struct kf_todo {
@@ -84,7 +80,7 @@ typedef struct kf_marks {
 
 /* The policy of streams.  A round is in hand from its BEGIN to its END. */
 typedef struct kf_stream {
-    bool on, running;
+    bool running;
     unsigned round;   /* in hand, or the last; the first is 1 */
     uint32_t product; /* that began with it; 0: none          */
     uint32_t newest;  /* product of all that began            */
@@ -146,6 +142,18 @@ static inline bool kf_is_open(const kf_round *r)
     return r->state != KF_ROUND_IDLE;
 }
 
+static inline const kf_policy *kf_policy_of(const kf_round *r)
+{
+    return r->p.use->policy;
+}
+
+/* An event that makes no sense is counted, and no more. */
+static inline kofn_status kf_core_drop(kofn_core *c)
+{
+    c->dropped++;
+    return KOFN_OK;
+}
+
 /* The newest product, open or over. */
 static inline kf_round *kf_newest(const kofn_core *c)
 {
@@ -181,29 +189,12 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 
 /* ---- rounds.c ------------------------------------------------------------ */
 
-kf_round *kf_core_find_round(const kofn_core *c, uint32_t product);
-size_t kf_core_open_rounds(const kofn_core *c);
-/* Forget the rounds that are over. */
-void kf_core_forget_over(kofn_core *c);
-/* The newest is a new round now. */
-kofn_status kf_core_add_round(kofn_core *c);
+/* Until there is nothing to do but wait. */
+kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
-kofn_status kf_stream_open(kofn_core *c);
 void kf_stream_close(kf_stream *s);
-/* Tasks were taken off lists: which are done now? */
-void kf_stream_update_lists_done(kofn_core *c);
-/* Make room for this number of workers. */
-kofn_status kf_stream_know(kofn_core *c, size_t workers);
-kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev);
-kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev);
-kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev);
-kofn_status kf_stream_rang(kofn_core *c);
-/* Until there is nothing to do but wait. */
-kofn_status kf_stream_go_on(kofn_core *c);
-/* NULL, or what is wrong with it. */
-const char *kf_stream_check(const kofn_core *c);
 
 static inline size_t kf_stream_age(const kofn_core *c, const kf_round *r)
 {
@@ -251,7 +242,7 @@ kofn_status kf_round_know(kf_round *r, size_t workers);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
-/* The task of its worker that an event speaks of. */
+/* The task of its worker that an event speaks of, and whose result has not come. */
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
 /* The task of the event failed, and its worker gets no more of this product;
  * false: there is none in hand. */
@@ -266,13 +257,12 @@ void kf_round_owe(kf_round *r, kf_owed owed);
 kofn_status kf_round_restart(kofn_core *c, kf_round *r);
 /* More is to be asked for: less may be wanted than before, and be here. */
 void kf_round_more(kofn_core *c, kf_round *r);
-/* Somebody who worked on it does not any more. */
-void kf_round_lost(kf_round *r);
-
-/* ---- marks.c ------------------------------------------------------------- */
-
-/* Until there is nothing to do but wait. */
-kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
+kf_round *kf_core_find_round(const kofn_core *c, uint32_t product);
+size_t kf_core_open_rounds(const kofn_core *c);
+/* Forget the rounds that are over. */
+void kf_core_forget_over(kofn_core *c);
+/* The newest is a new round now. */
+kofn_status kf_core_add_round(kofn_core *c);
 
 /* ---- seats.c ------------------------------------------------------------- */
 
@@ -285,8 +275,9 @@ kofn_status kf_core_left(kofn_core *c, uint32_t worker,
 /* The worker goes, or does no more; its seat is for others. */
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
                                  kofn_worker_state state);
-/* The worker stays on its seat, and is to store another block. */
-kofn_status kf_core_invalidate_block(kofn_core *c, uint32_t worker);
+/* Take the worker's tasks off every product: they are not counted on any more,
+ * and the worker is told if it is there. */
+kofn_status kf_core_relieve(kofn_core *c, uint32_t worker, bool there);
 
 /* ---- deal.c -------------------------------------------------------------- */
 
@@ -296,6 +287,14 @@ struct kofn_deals {
     size_t members, span;
 };
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi);
+/* May all that is open be dealt afresh? */
+bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
+                 kf_owed owed);
+/* Deal it, to all members or to as many as are wanted; the deals of *out are the
+ * caller's. */
+kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
+                           kofn_deals *out);
+kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed);
 
 /* ---- short.c ------------------------------------------------------------- */
 
@@ -310,6 +309,8 @@ kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 kofn_status kf_settle(kofn_core *c, kf_round *r);
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                               size_t n, bool sure, size_t wanted);
+kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
+                             const kofn_decoder *d, size_t n);
 /* A decoder that is accurate enough, or NULL. */
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
@@ -330,22 +331,22 @@ void kf_core_set_spare(kofn_core *c, kf_round *r);
 /* The same where these tasks have come, whoever has left since. */
 size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n);
-/* Members of the group who were located in this round, but for those whose tasks
- * these are. */
-size_t kf_core_known_besides(const kofn_core *c, const kf_round *r,
-                             size_t group, const uint32_t *tasks, size_t n);
-/* Results of this cell that say nothing. */
-kofn_status kf_core_zero_results(const kf_product *p, size_t group,
-                                 const kf_cell *cell, size_t *silent);
+/* Another worker was located in this round. */
+void kf_core_set_known(kofn_core *c, kf_round *r);
+/* How many of these n tasks have results that say nothing from strip `lo` on;
+ * count one more if that of a row of a seat would. */
+kofn_status kf_core_zero_results(const kf_product *p, size_t group, size_t lo,
+                                 const uint32_t *tasks, size_t n,
+                                 size_t *silent);
+kofn_status kf_core_add_zero_result(const kf_product *p, size_t group,
+                                    size_t lo, size_t row, size_t *silent);
 /* Of the n tasks at the end of the pool. */
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                               const kofn_decoder *d, size_t n);
-/* Where results disagreed those of workers who were located in this round do not
- * count; false: there are none. */
-bool kf_core_without_located(const kf_round *r, kf_cell *cell);
-/* Nor those of workers who were located before. */
-bool kf_core_without_suspects(const kofn_core *c, const kf_round *r,
-                              kf_cell *cell);
+/* Where results disagreed those of workers who were located in this round, or
+ * `before`, do not count; false: there are none. */
+bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
+                       bool before);
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
 
 /* ---- verdict.c ----------------------------------------------------------- */
@@ -367,6 +368,7 @@ void kf_core_blame(kofn_core *c, const kf_round *r);
 void kf_late_round(kofn_core *c, const kf_round *last);
 void kf_late_learn(kofn_core *c, const kf_round *r);
 void kf_late_begin(const kofn_core *c, kf_round *r);
+void kf_late_ask_others(kofn_core *c, kf_round *r);
 void kf_late_alarm(kf_round *r);
 void kf_late_put_off(const kofn_core *c, kf_round *r);
 void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
@@ -381,9 +383,15 @@ kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace);
 
 /* ---- adjoint.c ----------------------------------------------------------- */
 
-kofn_status kf_adjoint_mix(kofn_core *c, kf_round *r, const kofn_deals *d);
-kofn_status kf_adjoint_sum(kofn_core *c, kf_round *r);
-void kf_adjoint_without_late(const kofn_core *c, kf_round *r);
+/* Functions of the policy. */
+kofn_status kf_adjoint_failed(kofn_core *c, kf_round *r, const kofn_event *ev);
+bool kf_adjoint_misses(const kofn_core *c, const kf_round *r, uint32_t worker);
+kofn_status kf_adjoint_back(kofn_core *c, kf_round *r);
+kofn_status kf_adjoint_deal(kofn_core *c, kf_round *r, size_t group,
+                            kf_owed owed);
+void kf_adjoint_late(kofn_core *c, kf_round *r);
+kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
+                              const kofn_decoder *d, size_t n);
 /* True when there are some, and the round begins again with them. */
 bool kf_adjoint_with_late(kf_round *r);
 

@@ -23,6 +23,8 @@
  */
 #include "state.h"
 
+#include "base/options.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -33,11 +35,40 @@
  * done any, and some have none. */
 #define FEW 10
 
-kofn_status kf_stream_open(kofn_core *c)
+/* ---- life ---------------------------------------------------------------- */
+
+/* Rows have no end, but workers do: one has nobody to be compared with. */
+static kofn_status check_errors(const kofn_plan *p)
+{
+    if (p->layout.max_seats <= p->layout.enough)
+        return kf_fail(KOFN_UNSUITED,
+                       "scheme %s needs every answer and leaves none to find "
+                       "errors with; use dip, idip or polynomial",
+                       p->scheme->name);
+    if (p->workers == 1)
+        return kf_fail(KOFN_INVAL, "one worker has nobody to be compared with; "
+                                   "use at least 2 workers");
+    return KOFN_OK;
+}
+
+static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
+{
+    if (o->below == KOFN_BELOW_DEGRADE)
+        return kf_fail(KOFN_UNSUITED,
+                       "below=degrade does not serve streams, where one worker "
+                       "is enough; use refuse or pause");
+    if (o->errors != KOFN_ERRORS_NONE)
+        TRY(check_errors(p));
+    return kf_option_check(KF_OPTION_mu, &o->mu);
+}
+
+/* Of places for workers there are any number. */
+static kofn_status open(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
-    s->on = true;
+    TRY(kf_fleet_open(&c->fleet, c->use[0].plan->layout.groups, SIZE_MAX,
+                      c->opt.seats));
     s->memory = c->use[0].plan->layout.memory;
     s->past = kf_zero(s->memory + 1, sizeof *s->past);
     return s->past ? KOFN_OK : KOFN_NOMEM;
@@ -54,11 +85,12 @@ void kf_stream_close(kf_stream *s)
     kf_free(s->times);
 }
 
-kofn_status kf_stream_know(kofn_core *c, size_t workers)
+/* Makes room for all workers. */
+static kofn_status know(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
-    while (s->known < workers) {
+    while (s->known < c->fleet.workers) {
         TRY(kf_grow(&s->list, &s->list_cap, s->known, sizeof *s->list));
         TRY(kf_grow(&s->times, &s->time_cap, s->known, sizeof *s->times));
         s->times[s->known] = KOFN_NEVER;
@@ -70,6 +102,22 @@ kofn_status kf_stream_know(kofn_core *c, size_t workers)
 static kofn_time later(kofn_time t, double more)
 {
     return more < (double)(KOFN_NEVER - t) ? t + (kofn_time)more : KOFN_NEVER;
+}
+
+/* ---- workers ------------------------------------------------------------- */
+
+static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
+{
+    TRY(kf_fleet_assign_seat(&c->fleet, worker, seat));
+    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LIVE);
+    return KOFN_OK;
+}
+
+/* Anybody answers anything. */
+static size_t needed(const kf_product *p)
+{
+    (void)p;
+    return 1;
 }
 
 /* ---- a round begins ------------------------------------------------------ */
@@ -129,16 +177,16 @@ static void begin_round(kofn_core *c, uint32_t product)
         s->list[w] = (kf_todo){.done = KOFN_NEVER};
 }
 
-kofn_status kf_stream_begin(kofn_core *c, const kofn_event *ev)
+static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
     kofn_plan shape;
     double few;
 
-    if (!can_begin(c, ev, &shape)) {
-        c->dropped++;
-        return KOFN_OK;
-    }
+    (void)r;
+    TRY(know(c));
+    if (!can_begin(c, ev, &shape))
+        return kf_core_drop(c);
     kf_cache_trim_idle(c->use[0].cache);
     TRY(kf_core_quarantine(c));
     kf_core_forget_over(c);
@@ -210,7 +258,8 @@ static void update_list_done(kofn_core *c, uint32_t worker)
     put_off(c);
 }
 
-void kf_stream_update_lists_done(kofn_core *c)
+/* Tasks were taken off lists: which are done now? */
+static void over(kofn_core *c)
 {
     for (uint32_t w = 0; w < c->stream.known; w++)
         update_list_done(c, w);
@@ -233,28 +282,18 @@ static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
             (r->shared || r->p.task[i].worker == worker))
             TRY(kf_round_drop(c, r, i, true));
     if (r->shared)
-        kf_stream_update_lists_done(c);
+        over(c);
     return KOFN_OK;
 }
 
-static bool works(const kofn_core *c, uint32_t worker)
-{
-    kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
-
-    return state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING;
-}
-
-kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
+static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     size_t index;
     kf_task *t;
 
-    if (!kf_core_find_task(r, ev, &index) ||
-        r->p.task[index].state == KF_TASK_DONE) {
-        c->dropped++;
-        return KOFN_OK;
-    }
-    if (!kf_is_open(r) || !works(c, ev->worker))
+    if (!kf_core_find_task(r, ev, &index))
+        return kf_core_drop(c);
+    if (!kf_is_open(r) || !kf_fleet_works(&c->fleet, ev->worker))
         return KOFN_OK;
     t = &r->p.task[index];
     if (kf_in_hand(t)) {
@@ -272,17 +311,21 @@ kofn_status kf_stream_result(kofn_core *c, kf_round *r, const kofn_event *ev)
     return kf_product_came(&r->p, index);
 }
 
-kofn_status kf_stream_failed(kofn_core *c, kf_round *r, const kofn_event *ev)
+static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     if (kf_round_fail(c, r, ev))
         update_list_done(c, ev->worker);
     return KOFN_OK;
 }
 
-kofn_status kf_stream_rang(kofn_core *c)
+static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
 
+    (void)r;
+    (void)ev;
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(kf_late_rang(c, c->round[i]));
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
     if (s->running && c->now >= s->late_at)
@@ -464,7 +507,7 @@ static kofn_status end_round(kofn_core *c)
 
 /* Settles and resolves until nothing is marked: making do with what is here may
  * give something new to settle. */
-static kofn_status go_on(kofn_core *c, kf_round *r)
+static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
     do {
         if (kf_is_open(r) && (kf_product_marked(&r->p) || !r->p.unsettled))
@@ -476,12 +519,13 @@ static kofn_status go_on(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-kofn_status kf_stream_go_on(kofn_core *c)
+static kofn_status go_on(kofn_core *c)
 {
     bool end;
 
+    TRY(know(c));
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(go_on(c, c->round[i]));
+        TRY(go_on_with(c, c->round[i]));
     TRY(may_end(c, &end));
     return end ? end_round(c) : KOFN_OK;
 }
@@ -507,7 +551,7 @@ void kf_core_round(const kofn_core *c, kofn_stream_round *out)
         out->waited = s->took - (kofn_time)most;
 }
 
-const char *kf_stream_check(const kofn_core *c)
+static const char *wrong(const kofn_core *c)
 {
     const kf_stream *s = &c->stream;
     size_t came = 0;
@@ -524,3 +568,91 @@ const char *kf_stream_check(const kofn_core *c)
         return "a round with nothing to wait for is not over";
     return NULL;
 }
+
+/* ---- where results are compared ------------------------------------------ */
+
+/* Results of whoever gave this one. */
+static size_t *said(kofn_core *c, kf_round *r, uint32_t task)
+{
+    uint32_t worker = r->p.task[task].worker;
+    uint32_t principal = c->fleet.worker[worker].principal;
+
+    return principal ? &c->fleet.principal[principal].seats
+                     : &r->load[worker].said;
+}
+
+/* The most that are one principal's of these n. */
+static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
+                        size_t n)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        *said(c, r, tasks[i]) = 0;
+    for (size_t i = 0; i < n; i++)
+        most = kf_max(most, ++*said(c, r, tasks[i]));
+    return most;
+}
+
+/* A scheme asks everybody while a product is not late.  Whoever was located could
+ * have said any number of things, and none is counted on. */
+static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
+                        const uint32_t *tasks, size_t n)
+{
+    size_t live = c->fleet.in_state[KOFN_WORKER_LIVE];
+
+    (void)group;
+    return (kf_voices){.one = most_said(c, r, tasks, n),
+                       .all = kf_max(n, live * (kf_layout(&r->p)->delay + 1))};
+}
+
+static size_t liars(const kf_fleet *f, const kf_voices *v, size_t spare)
+{
+    (void)f;
+    return v->one ? spare / v->one : 1;
+}
+
+/* Of the results that are checked. */
+static kofn_status silent(const kf_fleet *f, const kf_product *p,
+                          const kofn_action *check, const uint32_t *tasks,
+                          size_t *silent)
+{
+    (void)f;
+    return kf_core_zero_results(p, check->group, check->lo, tasks, check->count,
+                                silent);
+}
+
+/* With as many of everybody one of n principals can be told from the others where
+ * those, less another one, decode.  Where that was not enough, more of
+ * everybody. */
+static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
+                    size_t results)
+{
+    size_t K = kf_layout(p)->threshold;
+    size_t n = kf_max(f->in_state[KOFN_WORKER_LIVE], 1);
+
+    (void)a;
+    return kf_max(results + n, n * (n > 2 ? kf_ceil_div(K, n - 2) : K));
+}
+
+/* ---- the policy ---------------------------------------------------------- */
+
+const kf_policy kf_stream_policy = {
+    .limits = limits,
+    .open = open,
+    .sit = sit,
+    .on[KOFN_EV_BEGIN] = begin,
+    .on[KOFN_EV_RESULT] = result,
+    .on[KOFN_EV_FAILED] = failed,
+    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict,
+    .on[KOFN_EV_ALARM] = rang,
+    .go_on = go_on,
+    .wrong = wrong,
+    .decode = kf_settle_decode,
+    .over = over,
+    .needed = needed,
+    .voices = voices,
+    .liars = liars,
+    .silent = silent,
+    .apart = apart,
+};

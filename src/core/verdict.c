@@ -18,8 +18,7 @@ static void name(kofn_core *c, kf_round *r, uint32_t task)
         return;
     r->load[worker].located = true;
     f->located[worker]++;
-    for (size_t g = 0; g < r->p.groups; g++)
-        r->p.ledger[g].known = kf_core_known_besides(c, r, g, NULL, 0);
+    kf_core_set_known(c, r);
     kf_product_all_news(&r->p); /* its other results do not count either */
 }
 
@@ -57,17 +56,6 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
     }
 }
 
-/* In a stream: with as many of everybody one of n principals can be told from the
- * others where those, less another one, decode.  Where that was not enough, more
- * of everybody. */
-static size_t tell_apart(const kofn_core *c, const kf_round *r, size_t results)
-{
-    size_t K = kf_layout(&r->p)->threshold;
-    size_t n = kf_max(c->fleet.in_state[KOFN_WORKER_LIVE], 1);
-
-    return kf_max(results + n, n * (n > 2 ? kf_ceil_div(K, n - 2) : K));
-}
-
 /* The results do not all agree; returns how many more to ask for.  Nobody can
  * be located among fewer than one beyond those who may lie and those who decode
  * (math/errors.md 2.2), so all of these are asked for at once unless somebody
@@ -77,7 +65,6 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
 {
     kf_ledger *l = &r->p.ledger[a->group];
     bool known = n < a->count;
-    size_t worth = kf_product_worth(&r->p, r->p.evidence + a->first, n);
 
     assert(n <= a->count);
     r->p.disagree = true;
@@ -85,13 +72,9 @@ static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
          i < l->count && l->cell[i].lo < a->hi; i++)
         if (l->cell[i].checking) {
             l->cell[i].disagreed = true;
-            known |= kf_core_without_located(r, &l->cell[i]);
+            known |= kf_core_leave_out(c, r, &l->cell[i], false);
         }
-    if (known)
-        return 0;
-    if (c->stream.on)
-        return tell_apart(c, r, n);
-    return kf_max(worth, kf_product_surely(&r->p) + a->liars) + 1;
+    return known ? 0 : kf_policy_of(r)->apart(&c->fleet, &r->p, a, n);
 }
 
 kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
@@ -101,10 +84,10 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
     size_t index, n, wanted;
     kf_asked *a;
 
-    if (!kf_is_open(r) || !kf_product_find_check(&r->p, ev->task, &index) ||
+    if (!r || !kf_is_open(r) ||
+        !kf_product_find_check(&r->p, ev->task, &index) ||
         !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
-        c->dropped++;
-        return KOFN_OK;
+        return kf_core_drop(c);
     }
     a = &r->p.check[index];
     a->open = false;
@@ -236,8 +219,7 @@ kofn_status kf_core_quarantine(kofn_core *c)
 kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
 {
     if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN) {
-        c->dropped++;
-        return KOFN_OK;
+        return kf_core_drop(c);
     }
     blame(c, worker, true);
     return kf_core_quarantine(c);

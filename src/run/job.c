@@ -17,7 +17,7 @@ static kofn_status check_flip(const kofn_job *j, const kofn_fault_event *h)
                        "no bit can be flipped at worker %u in round %u of "
                        "port %s",
                        h->worker, h->round, j->port->name);
-    if (j->plan->op->factors == 0 || j->plan->op->stream ||
+    if (!kf_operation_is_resident(j->plan->op) ||
         j->plan->layout.problem.sparse)
         return kf_fail(
             KOFN_UNSUITED,
