@@ -224,6 +224,11 @@ static const char *const faults_keys[] = {
     "whole",
     "simulator: 1: what a slow worker computed in a round comes together, at "
     "its end (0)",
+    "fault",
+    "without a master: chance that a node errs in a place of where, at any step",
+    "where",
+    "without a master: some of encode, product, decode, vector, update and "
+    "memory, with + between them",
     NULL,
 };
 

@@ -107,37 +107,61 @@ static bool unsigned_text(const json_t *o, const char *key, int base,
 #define MAX_SIZE ((json_int_t)1 << 40)
 #define MAX_WORKERS 100000
 
+static bool read_option(const json_t *o, const kofn_option *w, void *at)
+{
+    bool is_time =
+        w->kind == KOFN_OPTION_SECONDS || w->kind == KOFN_OPTION_TERM;
+    json_int_t most = is_time ? INT64_MAX : (json_int_t)w->most, n = 0;
+    const json_t *x = json_object_get(o, w->name);
+    int place = 0;
+    bool ok = true;
+
+    switch (w->kind) {
+    case KOFN_OPTION_FLAG:
+        *(bool *)at = json_is_true(x);
+        return json_is_boolean(x);
+    case KOFN_OPTION_CHOICE:
+        ok = word(o, w->name, w->value, &place);
+        *(unsigned *)at = (unsigned)place;
+        return ok;
+    case KOFN_OPTION_REAL:
+    case KOFN_OPTION_FACTOR:
+        return real(o, w->name, at);
+    case KOFN_OPTION_UNSIGNED:
+        ok = whole(o, w->name, 0, most, &n);
+        *(unsigned *)at = (unsigned)n;
+        return ok;
+    case KOFN_OPTION_SIZE:
+        ok = whole(o, w->name, 0, most, &n);
+        *(size_t *)at = (size_t)n;
+        return ok;
+    case KOFN_OPTION_SECONDS:
+    case KOFN_OPTION_TERM:
+        ok = whole(o, w->name, 0, most, &n);
+        *(kofn_time *)at = n;
+        return ok;
+    case KOFN_OPTION_FILE:
+        break;
+    }
+    return false;
+}
+
+/* Those that decisions rest on are the first rows of the table. */
 static bool read_options(const json_t *o, kofn_core_options *opt)
 {
-    json_int_t quarantine, seats, late_least, lease, patience, pieces, open;
-    int errors, in_flight, below;
+    json_int_t late_least, open;
+    size_t i = 0;
 
-    if (!word(o, "in_flight", "ledger|keep|abort", &in_flight) ||
-        !word(o, "below", "refuse|pause|degrade", &below) ||
-        !word(o, "errors", "none|detect|adversarial|probabilistic", &errors) ||
-        !whole(o, "patience", 0, INT64_MAX, &patience) ||
-        !whole(o, "late_least", 0, INT64_MAX, &late_least) ||
-        !whole(o, "lease", 0, INT64_MAX, &lease) ||
-        !whole(o, "pieces", 0, 10000, &pieces) ||
-        !whole(o, "quarantine", 0, UINT32_MAX, &quarantine) ||
-        !whole(o, "seats", 0, MAX_SIZE, &seats) ||
-        !whole(o, "open", 0, MAX_WORKERS, &open) ||
-        !json_is_boolean(json_object_get(o, "beyond")) ||
-        !real(o, "tolerance", &opt->tolerance) ||
-        !real(o, "late", &opt->late) ||
-        (json_object_get(o, "mu") && !real(o, "mu", &opt->mu)))
+#define X(type, name, ...)                                                     \
+    if (!read_option(o, kofn_option_at(i++), &opt->name))                      \
         return false;
-    opt->in_flight = (kofn_in_flight)in_flight;
-    opt->below = (kofn_below)below;
-    opt->errors = (kofn_errors)errors;
-    opt->patience = patience;
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
+    if (!whole(o, "late_least", 0, INT64_MAX, &late_least) ||
+        !whole(o, "open", 0, MAX_WORKERS, &open))
+        return false;
     opt->late_least = late_least;
-    opt->lease = lease;
-    opt->pieces = (unsigned)pieces;
-    opt->quarantine = (unsigned)quarantine;
-    opt->seats = (size_t)seats;
     opt->open = (unsigned)open;
-    opt->beyond = json_is_true(json_object_get(o, "beyond"));
     return true;
 }
 

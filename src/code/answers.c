@@ -19,23 +19,6 @@ size_t kf_code_enough(const kofn_plan *p, bool compared)
     return compared && p->op->factors > 1 ? L->symbols : L->enough;
 }
 
-size_t kf_code_seats(const kofn_layout *L, size_t each)
-{
-    return kf_ceil_div(L->threshold, L->submessages) - 1 +
-           kf_ceil_div(L->submessages, each);
-}
-
-size_t kf_code_each(const kofn_layout *L, const uint32_t *rows, size_t n)
-{
-    size_t each = 1;
-
-    if (L->submessages == 1)
-        return 1;
-    while (each < n && rows[each] / L->submessages == rows[0] / L->submessages)
-        each++;
-    return each;
-}
-
 bool kf_answers_all(const kofn_plan *p, size_t n)
 {
     return n / p->layout.submessages >= p->layout.max_seats;

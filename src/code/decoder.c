@@ -364,11 +364,6 @@ static kofn_status distance_of_all(const kofn_decoder *d, const kf_sift *s,
     return st;
 }
 
-bool kf_code_decodes_itself(const kofn_plan *p, bool uneven)
-{
-    return p->scheme->decode && !p->of && !(uneven && p->op->factors > 1);
-}
-
 /* The scheme may know a better way than least squares; else it is unsuited.
  * It is asked first, since it may be quick to say that it is too early. */
 static kofn_status ask_scheme(kofn_decoder *d, const kf_code *c)

@@ -1,5 +1,6 @@
-/* layout.c -- the table of schemes, their argument strings, plans, and the
- * rows of seats made on demand. */
+/* layout.c -- the table of schemes, their argument strings, and plans.
+ *
+ * Owns the table, which is constant. */
 #include "code.h"
 
 #include "operation.h"
@@ -444,257 +445,26 @@ double *kofn_layout_table(size_t rows, size_t cols)
     return kf_zero(n, sizeof(double));
 }
 
-/* ---- rows of seats ------------------------------------------------------- */
+/* ---- questions of a layout ----------------------------------------------- */
 
-kofn_status kf_code_new(kf_code **out, const kofn_plan *plan)
+bool kf_code_decodes_itself(const kofn_plan *p, bool uneven)
 {
-    kf_code *c = kf_zero(1, sizeof *c);
-
-    *out = c;
-    if (!c)
-        return KOFN_NOMEM;
-    c->plan = plan;
-    return KOFN_OK;
+    return p->scheme->decode && !p->of && !(uneven && p->op->factors > 1);
 }
 
-void kf_code_uneven(kf_code *c)
+size_t kf_code_seats(const kofn_layout *L, size_t each)
 {
-    c->uneven = true;
+    return kf_ceil_div(L->threshold, L->submessages) - 1 +
+           kf_ceil_div(L->submessages, each);
 }
 
-static void free_rows(kf_row *rows, size_t n)
+size_t kf_code_each(const kofn_layout *L, const uint32_t *rows, size_t n)
 {
-    for (size_t i = 0; rows && i < n; i++)
-        kf_free(rows[i].col);
-    kf_free(rows);
-}
+    size_t each = 1;
 
-static void free_seat(const kf_code *c, kf_seat *s)
-{
-    const kofn_layout *L = &c->plan->layout;
-
-    if (!s)
-        return;
-    if (s->G != s->E0)
-        free_rows(s->G, L->lanes);
-    free_rows(s->E0, L->lanes * L->inner);
-    free_rows(s->E1, L->inner);
-    kf_free(s);
-}
-
-void kf_code_free(kf_code *c)
-{
-    if (!c)
-        return;
-    for (size_t i = 0; i < c->cap; i++)
-        free_seat(c, c->seat[i]);
-    kf_free(c->seat);
-    kf_free(c);
-}
-
-#define ZEROS 16
-
-/* Are so many numbers 0, of either sign? */
-static bool all_zero(const double *x)
-{
-    uint64_t any = 0, b[4];
-
-    for (size_t i = 0; i < ZEROS; i += 4) {
-        memcpy(b, x + i, sizeof b);
-        any |= b[0] | b[1] | b[2] | b[3];
-    }
-    return any << 1 == 0;
-}
-
-/* The first number from `at` on that is not 0, or n.  Rows are mostly zeros where
- * there are many parts, and there is a row for each of them. */
-static size_t next_entry(const double *dense, size_t at, size_t n)
-{
-    if (at < n && dense[at] != 0)
-        return at;
-    while (at + ZEROS <= n && all_zero(dense + at))
-        at += ZEROS;
-    while (at < n && dense[at] == 0)
-        at++;
-    return at;
-}
-
-/* Columns and values share one allocation, columns first. */
-static kofn_status compress(kf_row *r, const double *dense, size_t n)
-{
-    size_t first = next_entry(dense, 0, n), end = first, count = 0, cols;
-
-    for (size_t i = first; i < n; i = next_entry(dense, i + 1, n)) {
-        count++;
-        end = i + 1;
-    }
-    cols = (count + 1) / 2 * 2 * sizeof *r->col;
-    r->col = kf_new(cols + count * sizeof *r->val, 1);
-    if (!r->col)
-        return KOFN_NOMEM;
-    r->val = (double *)(void *)((char *)r->col + cols);
-    for (size_t i = first; i < end; i = next_entry(dense, i + 1, end)) {
-        r->col[r->n] = (uint32_t)i;
-        r->val[r->n++] = dense[i];
-    }
-    return KOFN_OK;
-}
-
-static kofn_status finite_row(const kofn_plan *p, size_t local, const kf_row *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (!(r->val[i] - r->val[i] == 0))
-            return kf_fail(KOFN_UNSTABLE,
-                           "%s: the coefficients of seat %zu overflow; choose "
-                           "another basis or fewer parts",
-                           p->spec, local);
-    return KOFN_OK;
-}
-
-static kofn_status compress_rows(const kofn_plan *p, size_t local,
-                                 kf_row **rows, const double *dense, size_t n,
-                                 size_t cols)
-{
-    *rows = kf_zero(n, sizeof **rows);
-    if (!*rows)
-        return KOFN_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        TRY(compress(&(*rows)[i], dense + i * cols, cols));
-        TRY(finite_row(p, local, &(*rows)[i]));
-    }
-    return KOFN_OK;
-}
-
-/* The largest norm of the rows of a lane: of `inner` rows together. */
-static double largest_norm(const kf_row *rows, size_t lanes, size_t inner)
-{
-    double top = 0;
-
-    for (size_t l = 0; l < lanes; l++) {
-        double sum = 0;
-
-        for (size_t t = l * inner; t < (l + 1) * inner; t++)
-            for (size_t i = 0; i < rows[t].n; i++)
-                sum += rows[t].val[i] * rows[t].val[i];
-        top = kf_larger(top, sqrt(sum));
-    }
-    return top;
-}
-
-/* Rows that are symbols as they stand. */
-static bool plain_rows(const double *rows, size_t n, size_t cols)
-{
-    bool plain = true;
-
-    for (size_t i = 0; i < n; i++) {
-        size_t terms = 0;
-
-        for (size_t j = 0; j < cols; j++)
-            terms += rows[i * cols + j] != 0;
-        for (size_t j = 0; j < cols; j++)
-            plain &= rows[i * cols + j] == 0 || rows[i * cols + j] == 1;
-        plain &= terms == 1;
-    }
-    return plain;
-}
-
-/* By multiples of 1/1024 in the order of the golden section. */
-static double enlargement(size_t local)
-{
-    return 1 + (double)(local % 1024 * 633 % 1024) / 1024;
-}
-
-static void enlarge(double by, double *rows, size_t n)
-{
-    for (size_t i = 0; rows && i < n; i++)
-        rows[i] *= by;
-}
-
-static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
-{
-    const kofn_layout *L = &p->layout;
-    size_t rows = L->lanes * L->inner;
-    double by = enlargement(local);
-    bool twice = p->op->factors > 1;
-
-    if (kf_code_decodes_itself(p, true))
-        return;
-    /* In A' A x plain blocks stand evenly as the others do. */
-    if (!twice && plain_rows(G ? G : E0, L->lanes, G ? L->symbols : p->parts))
-        return;
-    enlarge(by, E0, rows * p->parts);
-    enlarge(twice ? by * by : by, G, L->lanes * L->symbols);
-}
-
-/* The plan that the scheme made: a reader has the rows of another. */
-static const kofn_plan *made_by_scheme(const kofn_plan *p)
-{
-    return p->of ? p->of : p;
-}
-
-static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
-                             double *E1, double *G)
-{
-    const kofn_plan *p = c->plan, *of = made_by_scheme(p);
-    const kofn_layout *L = &p->layout;
-    size_t rows = L->lanes * L->inner;
-
-    TRY(of->scheme->seat(&of->layout, local, E0, E1, G));
-    if (c->uneven)
-        make_uneven(of, local, E0, G);
-    TRY(compress_rows(p, local, &s->E0, E0, rows, p->parts));
-    if (p->op->factors >
-        1) /* sub-blocks stand below each other: no sum of them */
-        s->weight = pow(largest_norm(s->E0, rows, 1), 2);
-    else
-        s->weight = largest_norm(s->E0, L->lanes, L->inner);
-    s->G = s->E0;
-    if (p->parts1 > 1) {
-        TRY(compress_rows(p, local, &s->E1, E1, L->inner, p->parts1));
-        s->weight *= largest_norm(s->E1, 1, L->inner);
-    }
-    if (p->mixes_parts)
-        return KOFN_OK;
-    s->G = NULL;
-    return compress_rows(p, local, &s->G, G, L->lanes, L->symbols);
-}
-
-static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
-{
-    const kofn_plan *p = made_by_scheme(c->plan);
-    const kofn_layout *L = &p->layout;
-    bool coded = p->parts1 > 1;
-    kf_seat *s = kf_zero(1, sizeof *s);
-    double *E0 = kofn_layout_table(L->lanes * L->inner, p->parts);
-    double *E1 = coded ? kofn_layout_table(L->inner, p->parts1) : NULL;
-    double *G = p->mixes_parts ? NULL : kofn_layout_table(L->lanes, L->symbols);
-    kofn_status st = KOFN_NOMEM;
-
-    if (s && E0 && (E1 || !coded) && (G || p->mixes_parts))
-        st = fill_seat(c, local, s, E0, E1, G);
-    if (!st && L->lanes == 4)
-        s->quaternions = kf_code_quaternions(s->G);
-    kf_free(E0);
-    kf_free(E1);
-    kf_free(G);
-    if (st) {
-        free_seat(c, s);
-        s = NULL;
-    }
-    *out = s;
-    return st;
-}
-
-kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out)
-{
-    while (local >= c->cap) {
-        size_t had = c->cap;
-
-        TRY(kf_grow(&c->seat, &c->cap, c->cap, sizeof *c->seat));
-        memset(c->seat + had, 0, (c->cap - had) * sizeof *c->seat);
-    }
-    if (!c->seat[local])
-        TRY(make_seat(c, local, &c->seat[local]));
-    *out = c->seat[local];
-    return KOFN_OK;
+    if (L->submessages == 1)
+        return 1;
+    while (each < n && rows[each] / L->submessages == rows[0] / L->submessages)
+        each++;
+    return each;
 }

@@ -255,6 +255,18 @@ static kofn_status set_whole(kofn_faults *w, const char *value, size_t n)
     return KOFN_OK;
 }
 
+static kofn_status unknown_field(const char *key, size_t k)
+{
+    char known[300] = "clock, whole, where";
+
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        strncat(known, ", ", sizeof known - 1 - strlen(known));
+        strncat(known, fields[i].name, sizeof known - 1 - strlen(known));
+    }
+    return kf_fail(KOFN_INVAL, "faults has no \"%.*s\"; it takes %s",
+                   (int)kf_min(k, 40), key, known);
+}
+
 static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
                              const char *value, size_t n)
 {
@@ -295,12 +307,7 @@ static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
         memcpy((char *)w + f->offset, &x, sizeof x);
         return KOFN_OK;
     }
-    return kf_fail(
-        KOFN_INVAL,
-        "faults has no \"%.*s\"; it takes spread, "
-        "straggle, burst, factor, delay, leave, join, corrupt, flip, miss, "
-        "clock, work, latency, bandwidth, whole, fault, where",
-        (int)kf_min(k, 40), key);
+    return unknown_field(key, k);
 }
 
 kofn_status kofn_faults_parse(kofn_faults *w, const char *text)

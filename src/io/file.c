@@ -69,42 +69,6 @@ kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
 
 /* ---- the result ---------------------------------------------------------- */
 
-kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols, size_t size)
-{
-    size_t need;
-
-    if (rows == 0 || cols == 0)
-        return kf_fail(KOFN_FORMAT, "the array of %zu x %zu numbers is empty",
-                       rows, cols);
-    if (!kf_mul(rows, cols, &need) || !kf_mul(need, size, &need))
-        return kf_fail(KOFN_FORMAT,
-                       "the header says %zu x %zu numbers, more than there is "
-                       "memory anywhere",
-                       rows, cols);
-    if (have != need)
-        return kf_fail(KOFN_FORMAT,
-                       "%zu x %zu numbers of %zu bytes need %zu bytes, but "
-                       "%s%zu follow the header%s",
-                       rows, cols, size, need, have < need ? "only " : "", have,
-                       have < need ? ": the file is cut off"
-                                   : "; kofn reads one array a file");
-    return KOFN_OK;
-}
-
-kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
-{
-    size_t n;
-
-    if (!kf_mul(rows, cols, &n))
-        return kf_fail(KOFN_NOMEM, "%zu x %zu numbers do not fit in memory",
-                       rows, cols);
-    f->owned = kf_new(n, sizeof(double));
-    if (!f->owned)
-        return KOFN_NOMEM;
-    f->dense = (kofn_matrix){f->owned, rows, cols, cols, KOFN_F64};
-    return KOFN_OK;
-}
-
 const kofn_matrix *kofn_file_dense(const kofn_file *f)
 {
     return f && f->dense.data ? &f->dense : NULL;
@@ -149,29 +113,11 @@ void kofn_file_free(kofn_file *f)
     kf_free(f);
 }
 
-kofn_status kf_file_finite(const kofn_file *f)
-{
-    const kofn_matrix *a = &f->dense;
-    size_t at;
-
-    for (size_t i = 0; i < a->rows; i++) {
-        if ((at = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype)) ==
-            a->cols)
-            continue;
-        if (f->dims == 1)
-            return kf_fail(KOFN_NONFINITE, "element [%zu] is NaN or infinite",
-                           i);
-        return kf_fail(KOFN_NONFINITE, "element [%zu, %zu] is NaN or infinite",
-                       i, at);
-    }
-    return KOFN_OK;
-}
-
 /* ---- which format -------------------------------------------------------- */
 
 typedef struct format {
-    kofn_status (*read)(kofn_file *f, const kf_input *in);
-    kofn_status (*part)(const kf_input *part, size_t *room);
+    kf_read_fn *read;
+    kf_part_fn *part;
 } format;
 
 /* Files that people pass by mistake, and what to do then. */
@@ -272,7 +218,7 @@ static kofn_status parse_plain(kofn_file *f, const kf_input *in)
     return found->read(f, in);
 }
 
-kofn_status kf_file_part(const kf_input *part, size_t *room)
+static kofn_status part_of_any(const kf_input *part, size_t *room)
 {
     const format *found;
 
@@ -291,7 +237,7 @@ static kofn_status parse_packed(kofn_file *f, const kf_input *in)
         if (kf_io_has_suffix(path, ".gz"))
             path[strlen(path) - 3] = 0;
         inner.path = path;
-        st = kf_io_unpack(in, path, &f->unpacked, &inner.length);
+        st = kf_io_unpack(in, path, part_of_any, &f->unpacked, &inner.length);
     }
     inner.data = f->unpacked;
     if (!st)

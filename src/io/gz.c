@@ -145,7 +145,7 @@ static kofn_status widen(flow *f, size_t room)
     return KOFN_OK;
 }
 
-static kofn_status run(flow *f, const char *path)
+static kofn_status run(flow *f, const char *path, kf_part_fn *look)
 {
     kf_input part = *f->in;
     size_t room = FIRST;
@@ -158,11 +158,11 @@ static kofn_status run(flow *f, const char *path)
             return KOFN_OK;
         part.data = f->to;
         part.length = f->out;
-        TRY(kf_file_part(&part, &room));
+        TRY(look(&part, &room));
     }
 }
 
-kofn_status kf_io_unpack(const kf_input *in, const char *path,
+kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
                          unsigned char **bytes, size_t *n)
 {
     flow f = {.z = {.zalloc = take, .zfree = give}, .in = in};
@@ -171,7 +171,7 @@ kofn_status kf_io_unpack(const kf_input *in, const char *path,
     *bytes = NULL;
     if (inflateInit2(&f.z, 16 + MAX_WBITS) != Z_OK) /* 16: gzip's heads */
         return KOFN_NOMEM;
-    st = run(&f, path);
+    st = run(&f, path, look);
     inflateEnd(&f.z);
     *bytes = f.to;
     *n = f.out;

@@ -87,13 +87,9 @@ struct kofn_file {
 bool kf_file_mapped(const kofn_file *f);
 
 /* Each fills *f or leaves what it had allocated in it for kofn_file_free. */
-kofn_status kf_npy_read(kofn_file *f, const kf_input *in);
-kofn_status kf_mtx_read(kofn_file *f, const kf_input *in);
-kofn_status kf_csv_read(kofn_file *f, const kf_input *in);
-kofn_status kf_edges_read(kofn_file *f, const kf_input *in);
-kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in);
-kofn_status kf_idx_read(kofn_file *f, const kf_input *in);
-kofn_status kf_cifar_read(kofn_file *f, const kf_input *in);
+typedef kofn_status kf_read_fn(kofn_file *f, const kf_input *in);
+kf_read_fn kf_npy_read, kf_mtx_read, kf_csv_read, kf_edges_read, kf_libsvm_read,
+    kf_idx_read, kf_cifar_read;
 
 /* The kind of elements that a .npy has. */
 typedef struct kf_npy_kind {
@@ -110,25 +106,22 @@ kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
 
-/* Inflates what gzip compressed: *n bytes, freed with kf_free also after a
- * failure.  `path` tells the format where the bytes do not. */
-kofn_status kf_io_unpack(const kf_input *in, const char *path,
-                         unsigned char **bytes, size_t *n);
-
 /* ---- the first bytes of a file that goes on ------------------------------ */
 
 /* Looks at the part of a compressed file that is inflated, before there is more
- * of it: each of these refuses what is wrong in the part already, or says how
- * many bytes of the file to have next, more than the part has. */
-kofn_status kf_npy_part(const kf_input *part, size_t *room);
-kofn_status kf_mtx_part(const kf_input *part, size_t *room);
-kofn_status kf_csv_part(const kf_input *part, size_t *room);
-kofn_status kf_edges_part(const kf_input *part, size_t *room);
-kofn_status kf_libsvm_part(const kf_input *part, size_t *room);
-kofn_status kf_idx_part(const kf_input *part, size_t *room);
-kofn_status kf_cifar_part(const kf_input *part, size_t *room);
-/* Calls the function of the file's format. */
-kofn_status kf_file_part(const kf_input *part, size_t *room);
+ * of it: refuses what is wrong in the part already, or says how many bytes of the
+ * file to have next, more than the part has. */
+typedef kofn_status kf_part_fn(const kf_input *part, size_t *room);
+
+/* Inflates what gzip compressed: *n bytes, freed with kf_free also after a
+ * failure.  `path` tells the format where the bytes do not, and `look` is asked
+ * before every step. */
+kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
+                         unsigned char **bytes, size_t *n);
+
+/* Each is that of a format. */
+kf_part_fn kf_npy_part, kf_mtx_part, kf_csv_part, kf_edges_part, kf_libsvm_part,
+    kf_idx_part, kf_cifar_part;
 
 /* For them: of a file of `total` bytes; and of text with so many numbers. */
 kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room);

@@ -231,32 +231,6 @@ void kofn_regression_free(kofn_regression *r)
     kf_free(r);
 }
 
-/* ---- products on this thread --------------------------------------------- */
-
-kofn_status kf_learn_points_times(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out)
-{
-    return r->S.rows ? kofn_product_plain_sparse(&r->S, in, out)
-                     : kofn_product_plain(&r->X, in, out);
-}
-
-/* Of a sparse X of one row, which is contiguous. */
-kofn_status kf_learn_times_points(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out)
-{
-    const kofn_sparse *S = &r->S;
-    const double *x = in->data;
-    double *to = out->data;
-
-    if (S->rows == 0)
-        return kofn_product_plain(in, &r->X, out);
-    memset(to, 0, S->cols * sizeof *to);
-    for (size_t i = 0; i < S->rows; i++)
-        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
-            to[S->col[e]] += x[i] * S->val[e];
-    return KOFN_OK;
-}
-
 /* ---- which way ----------------------------------------------------------- */
 
 #define SMALL ((size_t)1 << 20) /* numbers of X: 8 MB */

@@ -45,7 +45,7 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X in, and out = in X, on this thread. */
+/* out = X in, and out = in X, on this thread (ways.c). */
 kofn_status kf_learn_points_times(const kofn_regression *r,
                                   const kofn_matrix *in, kofn_matrix *out);
 kofn_status kf_learn_times_points(const kofn_regression *r,

@@ -21,8 +21,6 @@
  * in the transport.
  */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <sys/random.h>
 
 #include "away.h"
@@ -32,103 +30,6 @@
 #define RETRY (KOFN_SECOND / 1000) /* a full outbox is tried again          */
 #define GRACE (2 * KOFN_SECOND)    /* for packets of who has ended           */
 #define PASS (KOFN_SECOND / 50)    /* pieces do not wait for packets longer */
-
-kofn_time kf_away_now(kofn_port *base)
-{
-    return kf_clock() - ((port *)base)->start;
-}
-
-/* ---- what the job is to hear --------------------------------------------- */
-
-kofn_status kf_away_tell(port *p, kf_msg m)
-{
-    if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
-                     sizeof *p->ready)) {
-        kf_payload_drop(&m);
-        return KOFN_NOMEM;
-    }
-    p->ready[p->ready_first + p->readies++] = m;
-    return KOFN_OK;
-}
-
-void kf_away_news(port *p, const char *format, ...)
-{
-    char words[400];
-    va_list args;
-
-    if (!p->opt.news)
-        return;
-    va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
-    va_end(args);
-    p->opt.news(p->opt.ud, words);
-}
-
-static void forget_errands(worker *w)
-{
-    for (size_t i = 0; i < w->errands; i++)
-        kf_buffer_drop(w->errand[i].result);
-    w->errands = 0;
-}
-
-double kf_away_level(port *p, kf_bucket *b, double rate)
-{
-    kofn_time now = kf_away_now(&p->base);
-
-    b->level -= (double)(now - b->since) * 1e-9 * rate;
-    if (b->level < 0)
-        b->level = 0;
-    b->since = now;
-    return b->level;
-}
-
-kf_bucket *kf_away_fleeting(port *p, uint32_t who)
-{
-    return who ? &p->principal[who - 1].fleeting : &p->fleeting;
-}
-
-/* Buries a worker that is not there any more, and whose memory is not needed. */
-void kf_away_bury(port *p, worker *w)
-{
-    w->gone = true;
-    if (w->principal)
-        p->principal[w->principal - 1].workers--;
-    p->needs -= w->asked;
-    w->asked = 0;
-    forget_errands(w);
-    kf_post_empty(&w->outbox);
-    kf_block_drop(w->block);
-    w->block = NULL;
-}
-
-kofn_status kf_away_lose(port *p, uint32_t id)
-{
-    const worker *w = p->worker[id];
-    kf_bucket *b = kf_away_fleeting(p, w->principal);
-
-    if (w->gone)
-        return KOFN_OK;
-    if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
-        b->level++;
-    kf_away_bury(p, p->worker[id]);
-    p->of_peer[p->worker[id]->peer] = NOBODY;
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
-}
-
-void kf_away_evict(port *p, uint32_t id)
-{
-    worker *w = p->worker[id];
-    char words[100];
-
-    snprintf(words, sizeof words,
-             "worker %u is given up: it is connected and "
-             "answers nothing",
-             id);
-    kf_away_news(p, "%s", words);
-    kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
-    kf_away_bury(p, w);
-    p->of_peer[w->peer] = NOBODY;
-}
 
 /* ---- the port ------------------------------------------------------------ */
 
@@ -299,18 +200,6 @@ static const char *port_name_of(kofn_port *base, uint32_t id)
     uint32_t who = id < p->workers ? p->worker[id]->principal : 0;
 
     return who ? p->principal[who - 1].name : "";
-}
-
-kofn_time kf_away_storing(kofn_port *base, uint32_t id)
-{
-    const port *p = (const port *)base;
-    const worker *w = id < p->workers ? p->worker[id] : NULL;
-
-    if (!w || !w->block)
-        return 0;
-    return w->storing + (w->stored || w->asked || w->healing
-                             ? 0
-                             : kf_away_now(base) - w->alone);
 }
 
 /* ---- what an events file asks for ---------------------------------------- */

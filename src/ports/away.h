@@ -1,5 +1,6 @@
 /* away.h -- what the coordinator's port over a transport has in hand, shared
- * by away.c (its life), away_send.c and away_receive.c.
+ * by away.c (its life), away_line.c (the way to a worker), away_send.c,
+ * away_receive.c and away_change.c.
  *
  * Workers, principals and outboxes are the port's.  All is used on the
  * coordinator's thread. */
@@ -134,7 +135,7 @@ typedef struct port {
     uint64_t transport_dropped;
 } port;
 
-/* ---- away.c -------------------------------------------------------------- */
+/* ---- away_line.c --------------------------------------------------------- */
 
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
@@ -154,9 +155,6 @@ kf_bucket *kf_away_fleeting(port *p, uint32_t who);
 /* The worker is there and answers nothing: it is told that it is given up. */
 void kf_away_evict(port *p, uint32_t id);
 
-/* ---- away_send.c --------------------------------------------------------- */
-
-kofn_status kf_away_send(kofn_port *base, kf_msg *m);
 /* To a worker, behind what waits; takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
                          const kofn_lent *body);
@@ -164,6 +162,19 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words);
 kofn_status kf_away_flush(port *p); /* what waits in outboxes */
+/* The worker has another number from now on, and no block. */
+kofn_status kf_away_renew(port *p, uint32_t id);
+/* The worker sent what nobody asked for, which is borne now and then. */
+kofn_status kf_away_strike(port *p, uint32_t id);
+/* Hangs up on a worker whose line is not to be trusted any more.  It will come
+ * back on another, and what it owed is asked for again. */
+kofn_status kf_away_hang_up(port *p, uint32_t id);
+/* A worker like this one is there from now on. */
+kofn_status kf_away_enrol(port *p, const worker *like);
+
+/* ---- away_send.c --------------------------------------------------------- */
+
+kofn_status kf_away_send(kofn_port *base, kf_msg *m);
 /* Blocks that have waited, once all are there who are to be at the start. */
 kofn_status kf_away_store(port *p);
 errand *kf_away_errand(worker *w, uint32_t task);
@@ -185,10 +196,6 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
 /* ---- away_receive.c ------------------------------------------------------ */
 
 kofn_status kf_away_receive(port *p, kofn_packet *k);
-/* The worker has another number from now on, and no block. */
-kofn_status kf_away_renew(port *p, uint32_t id);
-/* The worker sent what nobody asked for, which is borne now and then. */
-kofn_status kf_away_strike(port *p, uint32_t id);
 /* Whether a long body is, before there is memory for it. */
 bool kf_away_wanted(void *port, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes);

@@ -5,11 +5,6 @@
  * dropped. */
 #include "away.h"
 
-/* Packets of a worker that nobody asked for: so many are borne at once, and so
- * many a second. */
-#define STRIKES 256
-#define STRIKES_RATE 64
-
 /* ---- receiving ----------------------------------------------------------- */
 
 static void discard(port *p, kofn_packet *k)
@@ -126,43 +121,6 @@ static bool too_many_fleeting(port *p, kofn_peer peer, uint32_t who)
     return true;
 }
 
-static kofn_status enrol(port *p, const worker *like)
-{
-    uint32_t who = like->principal;
-    worker *w = kf_zero(1, sizeof *w);
-
-    if (!w)
-        return KOFN_NOMEM;
-    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
-        kf_free(w);
-        return KOFN_NOMEM;
-    }
-    *w = *like;
-    if (who)
-        p->principal[who - 1].workers++;
-    p->of_peer[w->peer] = (uint32_t)p->workers;
-    p->worker[p->workers] = w;
-    kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_HELLO,
-                                    .worker = (uint32_t)p->workers++,
-                                    .principal = who});
-}
-
-kofn_status kf_away_renew(port *p, uint32_t id)
-{
-    const worker *w = p->worker[id];
-    worker now = {.peer = w->peer,
-                  .principal = w->principal,
-                  .useful = w->useful,
-                  .process = w->process,
-                  .strikes = w->strikes,
-                  .staged = w->staged,
-                  .owes = w->owes + w->errands + w->told - w->done};
-
-    TRY(kf_away_lose(p, id));
-    return enrol(p, &now);
-}
-
 static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
 {
     worker w = {.peer = peer, .process = h->lo, .staged = h->which != 0};
@@ -176,33 +134,8 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     not_a_stranger(p, peer);
     w.principal = who;
     w.holds = h->job == p->job ? h->block : 0;
-    TRY(enrol(p, &w));
+    TRY(kf_away_enrol(p, &w));
     return kf_away_store(p);
-}
-
-/* Hangs up on a worker whose line is not to be trusted any more.  It will come
- * back on another, and what it owed is asked for again. */
-static kofn_status hang_up(port *p, uint32_t id)
-{
-    p->base.dropped++;
-    p->t->forget(p->t, p->worker[id]->peer);
-    return kf_away_lose(p, id);
-}
-
-kofn_status kf_away_strike(port *p, uint32_t id)
-{
-    worker *w = p->worker[id];
-
-    p->base.dropped++;
-    if (w->gone || kf_away_level(p, &w->strikes, STRIKES_RATE) < STRIKES) {
-        w->strikes.level++;
-        return KOFN_OK;
-    }
-    kf_away_news(p,
-                 "worker %u (%s) was dropped: it sends what nobody asked "
-                 "for",
-                 id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
-    return hang_up(p, id);
 }
 
 static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
@@ -278,7 +211,7 @@ static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
                       h->status < 0 ? (kofn_status)h->status : KOFN_TRANSPORT,
                       why);
     kf_buffer_drop(result);
-    return st == KOFN_NOMEM ? st : hang_up(p, id);
+    return st == KOFN_NOMEM ? st : kf_away_hang_up(p, id);
 }
 
 /* Takes the result of a task that the worker has.  The room for it was made
@@ -325,7 +258,7 @@ static kofn_status take_result(port *p, uint32_t id, const kf_head *h,
     if (st == KOFN_OK)
         return answer(p, id, h, result, KOFN_OK, NULL);
     kf_buffer_drop(result);
-    return st == KOFN_NOMEM ? st : hang_up(p, id);
+    return st == KOFN_NOMEM ? st : kf_away_hang_up(p, id);
 }
 
 static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
@@ -428,7 +361,7 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
     if (!st)
         return from_worker(p, id, &h, k);
     discard(p, k);
-    return hang_up(p, id);
+    return kf_away_hang_up(p, id);
 }
 
 /* Sends away peers that connect and do not say who they are. */

@@ -27,70 +27,7 @@
 #define IDLE_MOST (16 * IDLE)        /* ... of a worker that only waits    */
 #define ASK_AGAIN (2 * KOFN_SECOND)  /* what was asked for is lost         */
 
-void kf_serve_finish(server *s, kofn_status st)
-{
-    if (!s->over)
-        s->end = st;
-    s->over = true;
-}
-
-void kf_serve_news(server *s, const char *words)
-{
-    if (s->opt.watch)
-        s->opt.watch(s->opt.ud, words);
-}
-
-void kf_serve_fail(server *s, kofn_status st)
-{
-    if (st == KOFN_NOMEM) {
-        kf_serve_finish(s, st);
-    } else if (st) {
-        s->t->dropped++;
-        kf_serve_news(s, kofn_errmsg());
-    }
-}
-
 /* ---- sending ------------------------------------------------------------- */
-
-void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body)
-{
-    kofn_status st;
-
-    if (!s->connected) {
-        kf_give_back(body);
-        return;
-    }
-    st = kf_post(&s->outbox, s->t, s->head, h, body);
-    if (st == KOFN_NOMEM)
-        kf_serve_finish(s, st);
-}
-
-static void post_words(server *s, kf_head *h, const char *words)
-{
-    char *copy = kf_strdup(words);
-
-    if (!copy) {
-        kf_serve_finish(s, KOFN_NOMEM);
-        return;
-    }
-    h->body_sum = kf_wire_checksum(h->job, words, strlen(words));
-    kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
-}
-
-void kf_serve_say(server *s, kf_wire type)
-{
-    kf_head h = {.type = type, .job = s->job, .block = s->block_id};
-
-    kf_serve_post(s, &h, NULL);
-}
-
-void kf_serve_refuse(server *s, kofn_status st)
-{
-    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .block = s->block_id};
-
-    post_words(s, &h, kofn_errmsg());
-    kf_serve_finish(s, st);
-}
 
 static void say_hello(server *s)
 {
@@ -104,7 +41,7 @@ static void say_hello(server *s)
     gethostname(host, sizeof host - 1);
     snprintf(words, sizeof words, "kofn %s, process %ld on %s", KOFN_VERSION,
              (long)getpid(), host);
-    post_words(s, &h, words);
+    kf_serve_post_words(s, &h, words);
 }
 
 /* Takes m's result over. */
@@ -126,7 +63,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
         if (st == KOFN_AGAIN)
             kf_serve_post(s, &h, NULL);
         else
-            post_words(s, &h, kofn_errmsg());
+            kf_serve_post_words(s, &h, kofn_errmsg());
         return;
     }
     h.rows = p->m.rows;
@@ -136,36 +73,6 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     kf_serve_post(
         s, &h,
         &(kofn_lent){p->m.data, kf_buffer_bytes(p), kf_post_drop_buffer, p});
-}
-
-/* ---- losing the coordinator ---------------------------------------------- */
-
-void kf_serve_drop_tasks(server *s)
-{
-    for (size_t i = 0; i < s->errands; i++)
-        kf_serve_drop_task(&s->errand[s->first + i].msg);
-    s->first = s->errands = 0;
-}
-
-static void disconnected(server *s)
-{
-    if (!s->connected)
-        return;
-    s->connected = s->welcome = false;
-    s->lost = kf_clock();
-    kf_serve_drop_tasks(s);
-    kf_serve_forget_inputs(s);
-    kf_post_empty(&s->outbox);
-    if (s->block.changed) /* and goes on changing while this worker is away */
-        kf_serve_drop_block(s);
-    kf_serve_news(s, "the coordinator is gone; waiting for it");
-}
-
-void kf_serve_hang_up(server *s)
-{
-    s->t->dropped++;
-    s->t->forget(s->t, s->head);
-    disconnected(s);
 }
 
 /* ---- inputs and tasks ---------------------------------------------------- */
@@ -179,21 +86,6 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
     TRY(kf_buffer_new(&m->result, h->out_rows, h->out_cols, h->dtype));
     return kf_post_room(&s->errand, &s->first, s->errands, &s->cap,
                         sizeof *s->errand);
-}
-
-/* Before the work of later rounds, but behind what is in hand and what changes
- * the block. */
-void kf_serve_queue_up(server *s, errand e)
-{
-    errand *queue = s->errand + s->first;
-    size_t i = s->errands++;
-
-    for (; i > 1 && e.msg.type == KF_MSG_WORK &&
-           queue[i - 1].msg.type == KF_MSG_WORK &&
-           queue[i - 1].msg.round > e.msg.round;
-         i--)
-        queue[i] = queue[i - 1];
-    queue[i] = e;
 }
 
 static void take_work(server *s, const kf_head *h, kofn_packet *k)
@@ -401,13 +293,13 @@ static bool listen(server *s, kofn_time atmost)
     }
     s->idle = IDLE;
     if (k.what == KOFN_CAME) {
-        disconnected(s);
+        kf_serve_disconnected(s);
         s->head = k.peer;
         s->connected = true;
         say_hello(s);
     } else if (k.what == KOFN_WENT) {
         if (k.peer == s->head)
-            disconnected(s);
+            kf_serve_disconnected(s);
     } else {
         packet(s, &k);
     }

@@ -1,6 +1,7 @@
-/* serve.h -- what a worker has in hand, shared by serve.c (its life),
- * serve_block.c (its block), serve_work.c (the operands of its tasks) and
- * serve_own.c (its own way to multiply).
+/* serve.h -- what a worker has in hand, shared by serve.c (its life), serve_line.c
+ * (its way to the coordinator), serve_block.c (its block), serve_change.c (changes
+ * of that), serve_work.c (the operands of its tasks) and serve_own.c (its own way to
+ * multiply).
  *
  * All is the server's, on its one thread.  Only the serve_ files may read it. */
 #ifndef KF_PORTS_SERVE_H
@@ -60,7 +61,7 @@ typedef struct server {
     kofn_status end;
 } server;
 
-/* ---- serve.c ------------------------------------------------------------- */
+/* ---- serve_line.c -------------------------------------------------------- */
 
 void kf_serve_finish(server *s, kofn_status st);
 void kf_serve_news(server *s, const char *words);
@@ -70,6 +71,8 @@ void kf_serve_fail(server *s, kofn_status st);
 void kf_serve_hang_up(server *s);
 /* Takes the body over. */
 void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body);
+/* The same of a head with words for its body. */
+void kf_serve_post_words(server *s, kf_head *h, const char *words);
 void kf_serve_say(server *s, kf_wire type);
 /* Go, and tell the coordinator why: the message is there. */
 void kf_serve_refuse(server *s, kofn_status st);
@@ -77,6 +80,10 @@ void kf_serve_refuse(server *s, kofn_status st);
 void kf_serve_queue_up(server *s, errand e);
 /* Tasks are of the block that there was. */
 void kf_serve_drop_tasks(server *s);
+void kf_serve_drop_block(server *s);
+/* The coordinator is gone: what was of it is dropped, but for a block that has not
+ * changed. */
+void kf_serve_disconnected(server *s);
 
 /* ---- serve_work.c -------------------------------------------------------- */
 
@@ -117,7 +124,6 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
 /* Ask for what comes next of it. */
 void kf_serve_ask(server *s);
-void kf_serve_drop_block(server *s);
 /* Have all pieces come that are asked for? */
 bool kf_serve_has_pieces(const server *s);
 /* The block can be worked with: the coordinator is told. */

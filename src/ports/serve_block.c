@@ -12,15 +12,6 @@
 #define PIECE_BYTES ((size_t)4 << 20) /* asked for at a time         */
 #define AHEAD 3                       /* pieces asked for and not here */
 
-void kf_serve_drop_block(server *s)
-{
-    kf_serve_drop_tasks(s);
-    kf_block_spec_free(&s->block.block_spec);
-    kf_block_drop(s->block.block_spec.block);
-    s->block = (making){0};
-    s->block_id = 0;
-}
-
 bool kf_serve_has_pieces(const server *s)
 {
     const making *b = &s->block;

@@ -9,6 +9,8 @@
  */
 #include "run.h"
 
+#include "base/options.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
@@ -58,26 +60,46 @@ uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
     return h;
 }
 
-static const char *in_flight_name(kofn_in_flight x)
+/* One that decisions rest on, as its row of the table has it. */
+static void write_option(FILE *f, const kofn_option *w, const void *at)
 {
-    return x == KOFN_IN_FLIGHT_ABORT  ? "abort"
-           : x == KOFN_IN_FLIGHT_KEEP ? "keep"
-                                      : "ledger";
+    const char *words = w->value;
+
+    fprintf(f, ",\"%s\":", w->name);
+    switch (w->kind) {
+    case KOFN_OPTION_FLAG:
+        fputs(*(const bool *)at ? "true" : "false", f);
+        break;
+    case KOFN_OPTION_CHOICE:
+        for (unsigned c = *(const unsigned *)at; c > 0; c--)
+            words += strcspn(words, "|") + 1;
+        fprintf(f, "\"%.*s\"", (int)strcspn(words, "|"), words);
+        break;
+    case KOFN_OPTION_UNSIGNED:
+        fprintf(f, "%u", *(const unsigned *)at);
+        break;
+    case KOFN_OPTION_SIZE:
+        fprintf(f, "%zu", *(const size_t *)at);
+        break;
+    case KOFN_OPTION_REAL:
+    case KOFN_OPTION_FACTOR:
+        fprintf(f, "%.17g", *(const double *)at);
+        break;
+    case KOFN_OPTION_SECONDS:
+    case KOFN_OPTION_TERM:
+        fprintf(f, "%" PRId64, *(const kofn_time *)at);
+        break;
+    case KOFN_OPTION_FILE: /* nothing is decided by it */
+        break;
+    }
 }
 
-static const char *below_name(kofn_below x)
+static void write_options(FILE *f, const kofn_core_options *o)
 {
-    return x == KOFN_BELOW_PAUSE     ? "pause"
-           : x == KOFN_BELOW_DEGRADE ? "degrade"
-                                     : "refuse";
-}
-
-static const char *errors_name(kofn_errors x)
-{
-    return x == KOFN_ERRORS_DETECT          ? "detect"
-           : x == KOFN_ERRORS_ADVERSARIAL   ? "adversarial"
-           : x == KOFN_ERRORS_PROBABILISTIC ? "probabilistic"
-                                            : "none";
+#define X(type, name, ...)                                                     \
+    write_option(f, kofn_option_at(KF_OPTION_##name), &o->name);
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
 }
 
 /* Operands beyond the first. */
@@ -109,19 +131,13 @@ static void header(FILE *f, const char *port, const kofn_plan *const *plan,
         f,
         "{\"kofn\":\"%s\",\"journal\":%d,\"port\":\"%s\",\"scheme\":\"%s\",\"workers\":%zu,"
         "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
-        "\"dtype\":\"%s\",\"sparse\":%s,\"in_flight\":\"%s\","
-        "\"below\":\"%s\",\"patience\":%" PRId64 ",\"tolerance\":%.17g,"
-        "\"late\":%.17g,\"pieces\":%u,\"errors\":\"%s\","
-        "\"quarantine\":%u,\"beyond\":%s,\"late_least\":%" PRId64 ","
-        "\"lease\":%" PRId64 ",\"left\":%zu,\"seats\":%zu,\"open\":%u,"
-        "\"mu\":%.17g",
+        "\"dtype\":\"%s\",\"sparse\":%s,\"left\":%zu,\"open\":%u,"
+        "\"late_least\":%" PRId64,
         KOFN_VERSION, KOFN_JOURNAL_VERSION, port, p->spec, p->workers,
         p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
         pb->dtype == KOFN_F64 ? "f64" : "f32", pb->sparse ? "true" : "false",
-        in_flight_name(o->in_flight), below_name(o->below), o->patience,
-        o->tolerance, o->late, o->pieces, errors_name(o->errors), o->quarantine,
-        o->beyond ? "true" : "false", o->late_least, o->lease,
-        p->left ? p->left->layout.problem.p : 0, o->seats, o->open, o->mu);
+        p->left ? p->left->layout.problem.p : 0, o->open, o->late_least);
+    write_options(f, o);
     if (operands > 1)
         more_operands(f, plan + 1, operands - 1);
     fputs("}\n", f);

@@ -117,3 +117,13 @@ print(*[s["name"] for s in json.load(sys.stdin)])'); do
     run kofn $'frob\nnicate'
     refused "frob?nicate"
 }
+
+@test "the manual has every key of --faults" {
+    run kofn matvec X.npy w.npy --faults none=1
+    refused "it takes"
+    kofn --manual >kofn.1
+    for key in $(sed 's/.*it takes//; s/,//g' <<<"$output"); do
+        grep -qx ".B $key" kofn.1 || { echo "the manual has no $key"; return 1; }
+    done
+    [[ "$output" == *where*bandwidth* ]]
+}

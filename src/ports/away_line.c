@@ -1,0 +1,265 @@
+/* away_line.c -- the way between the coordinator and each worker elsewhere: what is
+ * sent on it, what the job is told, and who is lost.
+ *
+ * Owns nothing: all is the port's.  The other away_ files call this one, and it calls
+ * none of them. */
+#include "away.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Packets of a worker that nobody asked for: so many are borne at once, and so
+ * many a second. */
+#define STRIKES 256
+#define STRIKES_RATE 64
+
+kofn_time kf_away_now(kofn_port *base)
+{
+    return kf_clock() - ((port *)base)->start;
+}
+
+/* ---- what the job is to hear --------------------------------------------- */
+
+kofn_status kf_away_tell(port *p, kf_msg m)
+{
+    if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
+                     sizeof *p->ready)) {
+        kf_payload_drop(&m);
+        return KOFN_NOMEM;
+    }
+    p->ready[p->ready_first + p->readies++] = m;
+    return KOFN_OK;
+}
+
+void kf_away_news(port *p, const char *format, ...)
+{
+    char words[400];
+    va_list args;
+
+    if (!p->opt.news)
+        return;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    p->opt.news(p->opt.ud, words);
+}
+
+kofn_time kf_away_storing(kofn_port *base, uint32_t id)
+{
+    const port *p = (const port *)base;
+    const worker *w = id < p->workers ? p->worker[id] : NULL;
+
+    if (!w || !w->block)
+        return 0;
+    return w->storing + (w->stored || w->asked || w->healing
+                             ? 0
+                             : kf_away_now(base) - w->alone);
+}
+
+/* ---- who is lost --------------------------------------------------------- */
+
+static void forget_errands(worker *w)
+{
+    for (size_t i = 0; i < w->errands; i++)
+        kf_buffer_drop(w->errand[i].result);
+    w->errands = 0;
+}
+
+double kf_away_level(port *p, kf_bucket *b, double rate)
+{
+    kofn_time now = kf_away_now(&p->base);
+
+    b->level -= (double)(now - b->since) * 1e-9 * rate;
+    if (b->level < 0)
+        b->level = 0;
+    b->since = now;
+    return b->level;
+}
+
+kf_bucket *kf_away_fleeting(port *p, uint32_t who)
+{
+    return who ? &p->principal[who - 1].fleeting : &p->fleeting;
+}
+
+/* Buries a worker that is not there any more, and whose memory is not needed. */
+void kf_away_bury(port *p, worker *w)
+{
+    w->gone = true;
+    if (w->principal)
+        p->principal[w->principal - 1].workers--;
+    p->needs -= w->asked;
+    w->asked = 0;
+    forget_errands(w);
+    kf_post_empty(&w->outbox);
+    kf_block_drop(w->block);
+    w->block = NULL;
+}
+
+kofn_status kf_away_lose(port *p, uint32_t id)
+{
+    const worker *w = p->worker[id];
+    kf_bucket *b = kf_away_fleeting(p, w->principal);
+
+    if (w->gone)
+        return KOFN_OK;
+    if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
+        b->level++;
+    kf_away_bury(p, p->worker[id]);
+    p->of_peer[p->worker[id]->peer] = NOBODY;
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+/* Whether its outbox moves: one that does not for too long is lost.  What is
+ * taken back from it has not moved. */
+static kofn_status watch(port *p, uint32_t id, kofn_status posted)
+{
+    worker *w = p->worker[id];
+    kofn_time now = kf_away_now(&p->base);
+    bool moved = w->outbox.sent != w->behind;
+
+    w->behind = w->outbox.sent;
+    p->waiting += posted == KOFN_AGAIN;
+    if (posted != KOFN_AGAIN) {
+        if (moved)
+            w->stuck = 0;
+        return posted;
+    }
+    if (moved || !w->stuck)
+        w->stuck = now + 1;
+    if (now - w->stuck < p->opt.silence)
+        return KOFN_OK;
+    p->t->forget(p->t, w->peer);
+    return kf_away_lose(p, id);
+}
+
+kofn_status kf_away_flush(port *p)
+{
+    if (!p->waiting)
+        return KOFN_OK;
+    p->waiting = 0;
+    for (uint32_t i = 0; i < p->workers; i++) {
+        worker *w = p->worker[i];
+
+        if (w->outbox.count)
+            TRY(watch(p, i, kf_post_flush(&w->outbox, p->t, w->peer)));
+    }
+    return KOFN_OK;
+}
+
+/* Takes the body over, even on failure. */
+kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
+                         const kofn_lent *body)
+{
+    worker *w = p->worker[id];
+
+    if (w->gone) {
+        kf_give_back(body);
+        return KOFN_OK;
+    }
+    return watch(p, id, kf_post(&w->outbox, p->t, w->peer, h, body));
+}
+
+/* Words for a peer who may not be a worker. */
+void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
+                 const char *words)
+{
+    size_t n = words ? strlen(words) : 0;
+    kf_head h = {.type = type,
+                 .job = p->job,
+                 .task = number,
+                 .body_sum = n ? kf_wire_checksum(p->job, words, n) : 0};
+    unsigned char head[KF_HEAD];
+    char *copy = n ? kf_strdup(words) : NULL;
+
+    if (n && !copy)
+        return;
+    kf_head_write(head, &h);
+    /* the end overtakes everything; a welcome must come before the block */
+    if (p->t->send(p->t, peer, head, sizeof head,
+                   &(kofn_lent){copy, n, kf_free, copy},
+                   type == KF_WIRE_DISMISS) == KOFN_AGAIN)
+        kf_free(copy);
+}
+
+/* ---- given up, or another ------------------------------------------------ */
+
+void kf_away_evict(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+    char words[100];
+
+    snprintf(words, sizeof words,
+             "worker %u is given up: it is connected and "
+             "answers nothing",
+             id);
+    kf_away_news(p, "%s", words);
+    kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
+    kf_away_bury(p, w);
+    p->of_peer[w->peer] = NOBODY;
+}
+
+/* Hangs up on a worker whose line is not to be trusted any more.  It will come
+ * back on another, and what it owed is asked for again. */
+kofn_status kf_away_hang_up(port *p, uint32_t id)
+{
+    p->base.dropped++;
+    p->t->forget(p->t, p->worker[id]->peer);
+    return kf_away_lose(p, id);
+}
+
+kofn_status kf_away_strike(port *p, uint32_t id)
+{
+    worker *w = p->worker[id];
+
+    p->base.dropped++;
+    if (w->gone || kf_away_level(p, &w->strikes, STRIKES_RATE) < STRIKES) {
+        w->strikes.level++;
+        return KOFN_OK;
+    }
+    kf_away_news(p,
+                 "worker %u (%s) was dropped: it sends what nobody asked "
+                 "for",
+                 id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
+    return kf_away_hang_up(p, id);
+}
+
+kofn_status kf_away_enrol(port *p, const worker *like)
+{
+    uint32_t who = like->principal;
+    worker *w = kf_zero(1, sizeof *w);
+
+    if (!w)
+        return KOFN_NOMEM;
+    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
+        kf_free(w);
+        return KOFN_NOMEM;
+    }
+    *w = *like;
+    if (who)
+        p->principal[who - 1].workers++;
+    p->of_peer[w->peer] = (uint32_t)p->workers;
+    p->worker[p->workers] = w;
+    kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
+    return kf_away_tell(p, (kf_msg){.type = KF_MSG_HELLO,
+                                    .worker = (uint32_t)p->workers++,
+                                    .principal = who});
+}
+
+kofn_status kf_away_renew(port *p, uint32_t id)
+{
+    const worker *w = p->worker[id];
+    worker now = {.peer = w->peer,
+                  .principal = w->principal,
+                  .useful = w->useful,
+                  .process = w->process,
+                  .strikes = w->strikes,
+                  .staged = w->staged,
+                  .owes = w->owes + w->errands + w->told - w->done};
+
+    TRY(kf_away_lose(p, id));
+    return kf_away_enrol(p, &now);
+}

@@ -1,0 +1,129 @@
+/* serve_line.c -- the way between a worker and its coordinator: what is sent on it,
+ * the line of tasks, and what is dropped with either.
+ *
+ * Owns nothing: all is the server's.  The other serve_ files call this one, and it
+ * calls serve_work.c alone. */
+#include "serve.h"
+
+#include "base/clock.h"
+
+void kf_serve_finish(server *s, kofn_status st)
+{
+    if (!s->over)
+        s->end = st;
+    s->over = true;
+}
+
+void kf_serve_news(server *s, const char *words)
+{
+    if (s->opt.watch)
+        s->opt.watch(s->opt.ud, words);
+}
+
+void kf_serve_fail(server *s, kofn_status st)
+{
+    if (st == KOFN_NOMEM) {
+        kf_serve_finish(s, st);
+    } else if (st) {
+        s->t->dropped++;
+        kf_serve_news(s, kofn_errmsg());
+    }
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body)
+{
+    kofn_status st;
+
+    if (!s->connected) {
+        kf_give_back(body);
+        return;
+    }
+    st = kf_post(&s->outbox, s->t, s->head, h, body);
+    if (st == KOFN_NOMEM)
+        kf_serve_finish(s, st);
+}
+
+void kf_serve_post_words(server *s, kf_head *h, const char *words)
+{
+    char *copy = kf_strdup(words);
+
+    if (!copy) {
+        kf_serve_finish(s, KOFN_NOMEM);
+        return;
+    }
+    h->body_sum = kf_wire_checksum(h->job, words, strlen(words));
+    kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
+}
+
+void kf_serve_say(server *s, kf_wire type)
+{
+    kf_head h = {.type = type, .job = s->job, .block = s->block_id};
+
+    kf_serve_post(s, &h, NULL);
+}
+
+void kf_serve_refuse(server *s, kofn_status st)
+{
+    kf_head h = {.type = KF_WIRE_BYE, .job = s->job, .block = s->block_id};
+
+    kf_serve_post_words(s, &h, kofn_errmsg());
+    kf_serve_finish(s, st);
+}
+
+/* ---- tasks and the block -------------------------------------------------- */
+
+/* Before the work of later rounds, but behind what is in hand and what changes
+ * the block. */
+void kf_serve_queue_up(server *s, errand e)
+{
+    errand *queue = s->errand + s->first;
+    size_t i = s->errands++;
+
+    for (; i > 1 && e.msg.type == KF_MSG_WORK &&
+           queue[i - 1].msg.type == KF_MSG_WORK &&
+           queue[i - 1].msg.round > e.msg.round;
+         i--)
+        queue[i] = queue[i - 1];
+    queue[i] = e;
+}
+
+void kf_serve_drop_tasks(server *s)
+{
+    for (size_t i = 0; i < s->errands; i++)
+        kf_serve_drop_task(&s->errand[s->first + i].msg);
+    s->first = s->errands = 0;
+}
+
+void kf_serve_drop_block(server *s)
+{
+    kf_serve_drop_tasks(s);
+    kf_block_spec_free(&s->block.block_spec);
+    kf_block_drop(s->block.block_spec.block);
+    s->block = (making){0};
+    s->block_id = 0;
+}
+
+/* ---- losing the coordinator ---------------------------------------------- */
+
+void kf_serve_disconnected(server *s)
+{
+    if (!s->connected)
+        return;
+    s->connected = s->welcome = false;
+    s->lost = kf_clock();
+    kf_serve_drop_tasks(s);
+    kf_serve_forget_inputs(s);
+    kf_post_empty(&s->outbox);
+    if (s->block.changed) /* and goes on changing while this worker is away */
+        kf_serve_drop_block(s);
+    kf_serve_news(s, "the coordinator is gone; waiting for it");
+}
+
+void kf_serve_hang_up(server *s)
+{
+    s->t->dropped++;
+    s->t->forget(s->t, s->head);
+    kf_serve_disconnected(s);
+}
