@@ -39,14 +39,16 @@ static bool make_do(kf_product *p)
             size_t least = kf_product_least(p, g, cell);
             size_t coming = cell->pending + cell->slow;
             size_t may = kf_product_may_have(p, g, cell);
+            /* answers that complete no seat's are none */
+            bool none = coming == 0 || may == kf_product_has(p, cell);
 
             if (!starves(p, g, cell) || cell->spent || may < least)
                 continue;
             any = true;
-            cell->last = coming == 0;
-            if (coming)
+            cell->last = none;
+            if (!none)
                 cell->extra = may - least;
-            if (!coming || kf_product_by_seats(p))
+            if (none || kf_product_by_seats(p))
                 kf_product_news(p, g, cell->lo, cell->hi);
         }
     return any;
