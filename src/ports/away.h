@@ -85,7 +85,8 @@ typedef struct worker {
     bool staged;         /* it may be slowed and spoiled                    */
     bool healing;        /* what others hold is still being sent            */
     uint64_t told, done; /* updates, since it was given its blocks          */
-    uint64_t owes; /* answers to what it was sent before that             */
+    uint64_t
+        owes; /* answers to what it was sent before that, or is forgotten */
 } worker;
 
 /* An input of a product, as it is sent. */

@@ -359,6 +359,7 @@ static void forget_cancelled(worker *w)
         i++;
     kf_away_end(w, &w->errand[i]);
     w->cancelled--;
+    w->owes++; /* it may say yet that it has left it */
 }
 
 /* A worker that computes says of a cancelled task that it has left it, or

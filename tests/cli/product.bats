@@ -302,6 +302,25 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     json "o['rounds'] == 10000 and o['left'] == 0" <out.json
 }
 
+# rounds_are N: so many are over.
+rounds_are() {
+    [ "$(sed -n 's/^kofn_round //p' m.txt 2>/dev/null)" -ge "$1" ] 2>/dev/null
+}
+
+@test "a worker that stands still for thousands of rounds may answer them all then" {
+    inputs
+    "$KOFN" matvec X.npy w.npy -o y.npy -n 4 -p processes -r 12000 --json \
+        --metrics m.txt >out.json &
+    pid=$!
+    wait_for rounds_are 100
+    worker=$(pgrep -P $pid | head -n 1)
+    kill -STOP "$worker"
+    wait_for rounds_are 4000
+    kill -CONT "$worker"
+    wait $pid
+    json "o['rounds'] == 12000 and o['left'] == 0" <out.json
+}
+
 @test "SIGTERM ends a simulated run with 143" {
     inputs
     "$KOFN" matvec X.npy w.npy -p sim -r 100000000 -q --metrics m.txt &

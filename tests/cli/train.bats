@@ -150,7 +150,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     images
     echo '3 corrupt 2' >events.txt
     for port in threads sim; do
-        kofn train X.npy y.npy -o model $net --epochs 1 --errors probabilistic \
+        kofn train X.npy y.npy -o model $net --epochs 4 --errors probabilistic \
             -e events.txt -p $port --late 0 --verify --json >out.json
         json "o['rel_error'] <= 1e-9 and o['corrupted'] == [2] and o['corrupt_results'] > 0" <out.json
     done
