@@ -379,6 +379,12 @@ static int check_port(cli_args *a)
                        a->reach    ? "reach"
                        : a->decode ? "decode"
                                    : "confirm");
+    if (!a->masterless && a->faults.fault > 0)
+        return cli_say(
+            EXIT_USAGE,
+            "--faults fault=%g is for nodes of --masterless; workers "
+            "have corrupt=, flip= and miss=",
+            a->faults.fault);
     if (a->reach && !port->address)
         return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
                                    "listen at; give --port tcp://HOST:PORT");

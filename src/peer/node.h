@@ -235,8 +235,6 @@ kf_node_digest kf_peer_digest(const kf_node *n);
 /* The other node told its own. */
 void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note);
 kofn_status kf_peer_count_votes(kf_node *n);
-/* Ours is as most have it, or there is nobody to compare it with. */
-bool kf_peer_is_agreed(const kf_node *n);
 /* Ours is not finite, and it is not known if that is so at most. */
 bool kf_peer_is_odd(const kf_node *n);
 /* Has the other node our iterate? */

@@ -11,7 +11,7 @@ static bool over(const kf_node *n)
 {
     if (n->failed_check)
         return n->now - n->finished >= n->opt.linger;
-    if (!n->final || n->outvoted || !kf_peer_is_agreed(n))
+    if (!n->final || n->outvoted || !kf_node_is_agreed(n))
         return false;
     if (n->now - n->finished >= n->opt.linger)
         return true;

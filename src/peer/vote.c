@@ -14,33 +14,43 @@
 
 /* ---- ballots ------------------------------------------------------------- */
 
-static kf_ballot *find(kf_ballot *of, kofn_mark at)
+/* Its place, or KF_BALLOTS. */
+static size_t find(const kf_ballot *of, kofn_mark at)
 {
-    for (size_t i = 0; i < KF_BALLOTS; i++)
-        if (of[i].digest.exact && kf_same_mark(of[i].at, at))
-            return &of[i];
-    return NULL;
+    size_t i = 0;
+
+    while (i < KF_BALLOTS &&
+           !(of[i].digest.exact && kf_same_mark(of[i].at, at)))
+        i++;
+    return i;
+}
+
+/* Of our iterate; NULL: it is the start. */
+static const kf_ballot *ours(const kf_node *n)
+{
+    size_t i = find(n->ballot, n->at);
+
+    return i < KF_BALLOTS ? &n->ballot[i] : NULL;
 }
 
 static const kf_node_digest *told(const kf_other *o, kofn_mark at)
 {
-    for (size_t i = 0; i < KF_BALLOTS; i++)
-        if (o->ballot[i].digest.exact && kf_same_mark(o->ballot[i].at, at))
-            return &o->ballot[i].digest;
-    return NULL;
+    size_t i = find(o->ballot, at);
+
+    return i < KF_BALLOTS ? &o->ballot[i].digest : NULL;
 }
 
 /* true: it is new. */
 static bool put(kf_ballot *of, size_t *ever, kofn_mark at,
                 kf_node_digest digest)
 {
-    kf_ballot *b = find(of, at);
+    size_t i = find(of, at);
 
-    if (!b)
-        b = &of[(*ever)++ % KF_BALLOTS];
-    else if (b->digest.exact == digest.exact)
+    if (i == KF_BALLOTS)
+        i = (*ever)++ % KF_BALLOTS;
+    else if (of[i].digest.exact == digest.exact)
         return false;
-    *b = (kf_ballot){.at = at, .digest = digest};
+    of[i] = (kf_ballot){.at = at, .digest = digest};
     return true;
 }
 
@@ -59,10 +69,9 @@ void kf_peer_forget_ballots(kf_node *n)
 
 kf_node_digest kf_peer_digest(const kf_node *n)
 {
-    for (size_t i = 0; i < KF_BALLOTS; i++)
-        if (n->ballot[i].digest.exact && kf_same_mark(n->ballot[i].at, n->at))
-            return n->ballot[i].digest;
-    return (kf_node_digest){.exact = 0};
+    const kf_ballot *own = ours(n);
+
+    return own ? own->digest : (kf_node_digest){.exact = 0};
 }
 
 void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
@@ -150,9 +159,10 @@ static kofn_status tell_erred(kf_node *n, tally *t)
 {
     t->rounded = true;
     for (size_t i = 0; i < n->others; i++) {
-        kf_ballot *b = find(n->other[i].ballot, t->own->at);
+        size_t k = find(n->other[i].ballot, t->own->at);
+        kf_ballot *b = &n->other[i].ballot[k];
 
-        if (!b || b->erred || n->other[i].liar ||
+        if (k == KF_BALLOTS || b->erred || n->other[i].liar ||
             alike(t, &t->own->digest, &b->digest))
             continue;
         b->erred = true;
@@ -261,28 +271,20 @@ kofn_status kf_peer_count_votes(kf_node *n)
     return consider_failing(n);
 }
 
-bool kf_peer_is_agreed(const kf_node *n)
+bool kf_node_is_agreed(const kf_node *n)
 {
-    if (!kf_peer_checks(n) || n->single > 0)
-        return true;
-    for (size_t i = 0; i < KF_BALLOTS; i++)
-        if (n->ballot[i].digest.exact && kf_same_mark(n->ballot[i].at, n->at))
-            return n->ballot[i].agreed;
-    return true; /* it is the start */
+    const kf_ballot *own = ours(n);
+
+    return !kf_peer_checks(n) || n->single > 0 || !own || own->agreed;
 }
 
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 {
     const kf_node_digest *d = told(o, n->at);
+    const kf_ballot *own = ours(n);
+    const tally t = {.own = own, .rounded = own && own->rounded};
 
-    for (size_t i = 0; i < KF_BALLOTS; i++) {
-        const kf_ballot *own = &n->ballot[i];
-        const tally t = {.own = own, .rounded = own->rounded};
-
-        if (own->digest.exact && kf_same_mark(own->at, n->at))
-            return d && alike(&t, &own->digest, d);
-    }
-    return true;
+    return !own || (d && alike(&t, &own->digest, d));
 }
 
 bool kf_peer_is_right(const kf_node *n, const kf_other *o)
@@ -301,16 +303,11 @@ bool kf_peer_is_right(const kf_node *n, const kf_other *o)
     return false;
 }
 
-bool kf_node_is_agreed(const kf_node *n)
-{
-    return kf_peer_is_agreed(n);
-}
-
 bool kf_peer_is_odd(const kf_node *n)
 {
     const kf_node_digest own = kf_peer_digest(n);
 
-    return own.exact && !(own.sum - own.sum == 0) && !kf_peer_is_agreed(n);
+    return own.exact && !(own.sum - own.sum == 0) && !kf_node_is_agreed(n);
 }
 
 uint64_t kf_node_doubted(const kf_node *n)
