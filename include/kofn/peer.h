@@ -64,6 +64,9 @@ typedef struct kofn_node_view {
                            for it could not be told which pieces were wrong  */
     uint64_t outvoted;  /* times that this node had another iterate than most
                            others, and took theirs                          */
+    uint64_t scrubs;    /* times that blocks of matrices that change were
+                           compared where they lie                          */
+    uint64_t healed;    /* times that this node's were made anew of others'  */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
                            too few to tell, and there are no more; `over` once
                            others could come to see that                    */
@@ -207,6 +210,10 @@ typedef struct kofn_peer_options {
      * transport knows ("": it does not), and whether it is not heard any more. */
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
     void *erred_ud;
+    /* Where matrices change and errors are looked for: nodes compare their blocks
+     * after every so many turns; 0: only before they are kept, and when an iterate
+     * is made again.  All nodes have the same. */
+    uint64_t scrub;
 } kofn_peer_options;
 #define KOFN_PEER_OPTIONS_INIT                                                 \
     {                                                                          \

@@ -117,7 +117,8 @@ typedef struct kofn_train_options {
      * there had been no break.  NULL, or of step 0: begin. */
     const kofn_train_step *resume;
     /* Where weights live with the workers of a job that looks for errors:
-     * kofn_scrub after every so many steps; 0: never. */
+     * kofn_scrub after every so many steps; 0: never.  Nodes without a master
+     * compare their blocks then (kofn_peer_options.scrub). */
     unsigned scrub;
 } kofn_train_options;
 #define KOFN_TRAIN_OPTIONS_INIT                                                \

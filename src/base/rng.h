@@ -32,7 +32,8 @@ typedef enum kf_purpose {
     KF_FOR_PATTERN,  /* is it slow in a pattern    i = worker, j = round  */
     KF_FOR_WEIGHTS,  /* where a network begins     i = layer, j = row     */
     KF_FOR_FLIP,     /* does a bit flip, and which i = worker, j = update */
-    KF_FOR_MISS      /* is an update missed        i = worker, j = update */
+    KF_FOR_MISS,     /* is an update missed        i = worker, j = update */
+    KF_FOR_SKETCH    /* weights of blocks          i = operand            */
 } kf_purpose;
 
 typedef struct kf_rng {

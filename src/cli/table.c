@@ -150,8 +150,8 @@ static cli_option options[] = {
     {0, "epochs", "E", "times through all points (1)", IN_TRAIN, CLI_UNSIGNED,
      1, 1e6, AT(train.epochs), 0, NULL},
     {0, "scrub", "N",
-     "compare the blocks of all workers after every N steps and mend those that are "
-     "wrong; for weights that live with the workers, with --errors (never)",
+     "compare the blocks of all workers or nodes after every N steps and mend those "
+     "that are wrong; for weights that live with them, with --errors (never)",
      IN_TRAIN, CLI_UNSIGNED, 1, 1e9, AT(train.scrub), 0, NULL},
     {0, "autoencoder", NULL,
      "let points come out as they came in; there is no y", IN_TRAIN, CLI_FLAG,

@@ -108,6 +108,8 @@ static void report_json(const run *r, const kofn_plan_info *info)
         PUT("left_out", json_integer((json_int_t)end->left_out));
         PUT("outvoted", json_integer((json_int_t)end->outvoted));
         PUT("again", json_integer((json_int_t)end->again));
+        PUT("scrubs", json_integer((json_int_t)end->scrubs));
+        PUT("healed", json_integer((json_int_t)end->healed));
         PUT("liars", json_integer((json_int_t)end->liars));
         PUT("wrong", nodes_wrong(r->best));
     }
@@ -173,11 +175,13 @@ static int conclude(run *r)
 
 static int check_options(const cli_args *a)
 {
-    const char *what = a->history ? "history" : a->train.scrub ? "scrub" : NULL;
-
-    return what
-               ? cli_say(EXIT_USAGE, "--%s does not go with --masterless", what)
-               : 0;
+    if (a->history)
+        return cli_say(EXIT_USAGE, "--history does not go with --masterless");
+    if (a->train.scrub && !a->job.errors)
+        return cli_say(EXIT_USAGE,
+                       "--scrub compares the blocks of the nodes where errors "
+                       "are looked for; give --errors");
+    return 0;
 }
 
 /* Of the vector, and of a node's blocks. */

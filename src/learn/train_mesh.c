@@ -299,9 +299,6 @@ static kofn_status check(const kofn_training *t)
     if (t->net->shape.dtype != KOFN_F64)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh trains in float64, and the net is in float32");
-    if (t->opt.scrub)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh does not compare blocks: scrub must be 0");
     if (t->opt.resume && t->opt.resume->step)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh begins at the start; those who join it later go "
@@ -387,12 +384,17 @@ kofn_status kofn_train_peers(kofn_transport *transport, kofn_training *t,
     kofn_program program;
     kf_train_mesh m;
     kofn_matrix v;
+    kofn_peer_options own = KOFN_PEER_OPTIONS_INIT;
     kofn_status st = kf_train_mesh_new(&m, t, plan, &program, &v);
 
     if (res)
         *res = (kofn_train_result){0};
     if (!st)
-        st = kofn_peer_run(transport, &program, peers, &v, scalar, end);
+        st = kf_given(&own, sizeof own, peers, "KOFN_PEER_OPTIONS_INIT");
+    if (own.scrub == 0)
+        own.scrub = t->opt.scrub;
+    if (!st)
+        st = kofn_peer_run(transport, &program, &own, &v, scalar, end);
     if (!st)
         st = conclude(&m, scalar, res);
     kf_train_mesh_free(&m);

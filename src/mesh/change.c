@@ -246,6 +246,7 @@ kofn_status kf_changing_turn(kf_host *h)
         if (h->operand[i].plan)
             kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.t,
                           &h->operand[i].block->lane[0]);
+    TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);
 }
 
@@ -268,6 +269,7 @@ kofn_status kf_changing_lose(kf_host *h)
     kf_lent_forget(h);
     if (h->seat == KOFN_NO_SEAT)
         return KOFN_OK;
+    TRY(kf_keep_forget(h));
     h->seat = KOFN_NO_SEAT;
     return kf_host_step(
         h, &(kf_node_event){.type = KF_NODE_LOST, .now = kf_host_now(h)});
@@ -295,5 +297,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
         return kf_changing_lose(h);
     settle(h);
     TRY(bring(h, h->seat, was));
+    if (c->turn != was)
+        TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);
 }

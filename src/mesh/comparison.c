@@ -99,12 +99,13 @@ static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_comparison_weights(kf_host *h, kf_check *c)
+kofn_status kf_comparison_weights(kf_host *h, uint64_t *secret,
+                                  uint32_t *number)
 {
     while (h->comparison.secret == 0)
         TRY(kf_host_random(&h->comparison.secret, sizeof h->comparison.secret));
-    c->secret = h->comparison.secret;
-    c->number = h->comparison.number++;
+    *secret = h->comparison.secret;
+    *number = h->comparison.number++;
     return KOFN_OK;
 }
 
@@ -122,7 +123,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
     cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
     TRY(know_input(h));
-    TRY(kf_comparison_weights(h, c));
+    TRY(kf_comparison_weights(h, &c->secret, &c->number));
     c->plan = h->on->plan;
     c->code = h->on->code;
     c->decoder = t->decoder;

@@ -25,7 +25,7 @@ static void drop_pieces(kf_pieces *p)
 }
 
 /* All that was made of the iterate is void. */
-static void begin_again(kf_host *h)
+static kofn_status begin_again(kf_host *h)
 {
     kofn_node_view view;
 
@@ -39,6 +39,7 @@ static void begin_again(kf_host *h)
     h->encoded = false;
     kf_comparison_void(h);
     kf_comparison_forget(h);
+    return kf_sketch_begin(h);
 }
 
 kofn_status kf_host_act(kf_host *h, bool *take)
@@ -46,7 +47,7 @@ kofn_status kf_host_act(kf_host *h, bool *take)
     kf_node_action a;
 
     if (kf_node_agains(h->node) != h->again)
-        begin_again(h);
+        TRY(begin_again(h));
 
     while (kf_node_next(h->node, &a)) {
         if (a.type == KF_NODE_SEND)
@@ -378,11 +379,18 @@ static kofn_status failed(kofn_status st)
                          "are wrong; start more nodes");
 }
 
+void kf_host_look(const kf_host *h, kofn_node_view *out)
+{
+    kf_node_look(h->node, out);
+    out->scrubs = h->sketches.done;
+    out->healed = h->changing.healed;
+}
+
 static kofn_status watch(kf_host *h)
 {
     kofn_node_view view;
 
-    kf_node_look(h->node, &view);
+    kf_host_look(h, &view);
     if (view.failed && view.over)
         return failed(view.failed);
     if (h->odd && kf_node_is_agreed(h->node))
@@ -404,6 +412,7 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
     *worked = false;
     TRY(look_up(h, 0));
+    TRY(kf_sketch_settle(h));
     st = watch(h);
     return st ? st : work(h, worked);
 }
@@ -557,7 +566,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_host_stages_new(h, v));
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
-    h->job = job_of(h, h->program.turns);
+    h->job = kf_mesh_digest(job_of(h, h->program.turns), &h->opt.scrub,
+                            sizeof h->opt.scrub);
     h->machine = kf_host_machine();
     h->keeping.job = kept_job_of(h);
     h->largest =
@@ -631,6 +641,7 @@ void kf_host_free(kf_host *h)
     kf_mail_free(h);
     kf_vector_quorum_drop(h);
     kf_comparison_free(h);
+    kf_sketch_free(h);
     kf_buffer_drop(h->packed);
     kf_buffer_drop(h->in);
     kf_buffer_drop(h->lowered);

@@ -138,11 +138,51 @@ typedef struct kf_changing {
     size_t wrong;  /* times that they were found to be wrong     */
 } kf_changing;
 
+/* Blocks of a matrix, a row of numbers each, to be compared (reading.c). */
+typedef struct kf_reading {
+    const kf_mesh_operand *of;
+    kofn_plan *plan; /* by which the matrix is read */
+    kf_code *code;
+    kf_cache *cache;
+    uint32_t *seat;    /* ascending ...                                  */
+    size_t *item;      /* ... and which of the caller's items that is    */
+    kf_source *source; /* its numbers, which the caller fills in     */
+    uint32_t *bad;     /* of a finding                               */
+    const double *col; /* norms of what blocks were multiplied by ...  */
+    size_t terms;      /* ... and how many products a number sums      */
+    const double *row; /* norms of the rows that are read              */
+    uint64_t secret;   /* of the weights that they are compared with:  */
+    uint32_t number;   /* kf_comparison_weights                        */
+    size_t n;
+} kf_reading;
+
+/* A block of a seat times a vector (sketch.c). */
+typedef struct kf_sketch {
+    uint32_t operand, seat;
+    kofn_peer from;      /* KF_OURS: made here             */
+    uint64_t turn, line; /* of the iterate that it goes with */
+    kf_buffer *data;     /* of the velocity, too, below, if it has one */
+} kf_sketch;
+
+/* Blocks that are compared where they lie (sketch.c). */
+typedef struct kf_sketches {
+    kf_sketch *sketch;
+    size_t sketches, cap;
+    bool on; /* those of this turn are to be compared:  */
+    uint64_t turn, line;
+    uint32_t seat; /* ours, and how often they had been healed */
+    size_t healed;
+    kofn_time began;
+    size_t tried;  /* sketches that did not suffice            */
+    uint64_t done; /* times that blocks were compared          */
+} kf_sketches;
+
 /* A file with our blocks and the vector (keep.c). */
 typedef struct kf_kept {
     kofn_mark at;
     uint64_t turn;
     uint32_t seat;
+    bool sound; /* its blocks were compared, if errors are looked for */
     bool whole; /* all members have theirs; else a draft */
 } kf_kept;
 
@@ -176,8 +216,6 @@ typedef struct kf_waiting {
     bool urgent;
 } kf_waiting;
 
-struct kf_check;
-
 /* The source of time: the machine's clock, or a simulator's. */
 typedef struct kf_timer {
     kofn_time (*now)(void *ud);
@@ -197,6 +235,7 @@ typedef struct kf_host {
     kf_mesh_product *on;      /* that is being made of v */
     kf_course course;         /* through them          */
     kf_changing changing;
+    kf_sketches sketches;
     kf_keeping keeping;
     uint32_t seat; /* whose the blocks are  */
 
@@ -247,6 +286,8 @@ void kf_host_free(kf_host *h);
 kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
+/* How the node stands, with what its coordinator does not know. */
+void kf_host_look(const kf_host *h, kofn_node_view *out);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* Does what the last step of the node says; *take, unless NULL, becomes true where a
  * body is to be kept. */
@@ -336,6 +377,12 @@ kofn_status kf_keep_open(kf_host *h);
 void kf_keep_close(kf_host *h);
 /* A turn is over. */
 kofn_status kf_keep_turn(kf_host *h);
+/* Will this turn be kept? */
+bool kf_keep_is_due(const kf_host *h);
+/* Our blocks of that turn agree with those of the others. */
+kofn_status kf_keep_sound(kf_host *h, uint64_t turn);
+/* Our blocks are wrong, and so may be the files of which they were not compared. */
+kofn_status kf_keep_forget(kf_host *h);
 /* The peer has that iterate on disk. */
 kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
@@ -369,6 +416,36 @@ size_t kf_mesh_norms_count(const kf_host *h);
 void kf_mesh_norms_pack(const kf_host *h, char *to);
 void kf_mesh_norms_take(kf_host *h, const char *from);
 
+/* reading.c */
+/* With room for so many blocks; freed in any case. */
+kofn_status kf_reading_new(kf_reading *r, const kf_mesh_operand *of,
+                           size_t room);
+void kf_reading_free(kf_reading *r);
+/* One more block; its place among the seats may be another when more are added. */
+void kf_reading_add(kf_reading *r, uint32_t seat, size_t item);
+struct kf_found;
+/* KOFN_OK: all agree but those that were found.  KOFN_CORRUPT: they do not, and these
+ * are not all who are wrong.  KOFN_TOOFEW: there must be more. */
+kofn_status kf_reading_judge(const kf_host *h, kf_reading *r,
+                             struct kf_found *found);
+
+/* sketch.c */
+void kf_sketch_free(kf_host *h);
+/* A turn is over: blocks are compared if it is time. */
+kofn_status kf_sketch_turn(kf_host *h);
+/* Ours are sketched, all are told, and those of all are compared when they are here. */
+kofn_status kf_sketch_begin(kf_host *h);
+/* Are blocks of this turn still to be compared? */
+bool kf_sketch_is_open(const kf_host *h);
+/* Compares them if enough have come. */
+kofn_status kf_sketch_settle(kf_host *h);
+/* Bytes of a sketch, without that of the velocity. */
+size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
+/* Ours, a reference of the caller's own; NULL: there is none. */
+kf_buffer *kf_sketch_body(const kf_host *h, uint32_t operand);
+kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
+                           kf_buffer *body);
+
 /* block_comparison.c */
 /* Do the blocks that are lent agree?  Those that are wrong are dropped.  KOFN_TOOFEW:
  * there must be more. */
@@ -395,7 +472,8 @@ void kf_mesh_freivalds_widen(kf_host *h);
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
 /* Weights for a comparison, its own. */
-kofn_status kf_comparison_weights(kf_host *h, struct kf_check *c);
+kofn_status kf_comparison_weights(kf_host *h, uint64_t *secret,
+                                  uint32_t *number);
 /* The peer sent what is wrong. */
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* The incarnation had another iterate than most. */

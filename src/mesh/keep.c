@@ -1,7 +1,8 @@
 /* keep.c -- what a node keeps on disk, so that a mesh that is lost goes on.
  *
  * Of every so many turns, and of the last, it writes the vector, with all that travels with it, and its
- * own blocks: a *draft*, of which it tells the others (KEPT).  When all members have
+ * own blocks: a *draft*, of which it tells the others (KEPT), where errors are looked for
+ * when its blocks were compared with theirs (sketch.c).  When all members have
  * told that they have drafts of the same iterate it is *kept*, and older files are
  * removed, but for the one that was kept before: should the last be damaged, a node
  * begins with that.  So whatever anybody has kept, all who were members then have at least a
@@ -205,7 +206,7 @@ static kofn_status keep_those_that_all_have(kf_host *h)
         kf_kept *f = &k->file[i];
         char from[LONGEST], to[LONGEST];
 
-        if (f->whole || count_holders(h, f->at) < view.members)
+        if (f->whole || !f->sound || count_holders(h, f->at) < view.members)
             continue;
         TRY(path_of(h, f, false, from));
         TRY(path_of(h, f, true, to));
@@ -219,35 +220,74 @@ static kofn_status keep_those_that_all_have(kf_host *h)
 
 /* ---- keeping ------------------------------------------------------------- */
 
-static kofn_status tell_all(kf_host *h)
+static kofn_status tell_all(kf_host *h, kofn_mark at)
 {
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation && !h->route[i].over)
             TRY(kf_mail_to(h, h->route[i].peer,
                            &(kf_note){.type = KF_NOTE_KEPT,
                                       .from = h->opt.incarnation,
-                                      .at = h->at}));
+                                      .at = at}));
     return KOFN_OK;
 }
 
-kofn_status kf_keep_turn(kf_host *h)
+bool kf_keep_is_due(const kf_host *h)
 {
     uint64_t turn = turn_of(h);
     uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
-    kf_kept now = {.at = h->at, .turn = turn, .seat = h->seat};
+
+    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
+           (turn % h->opt.every == 0 || turn == h->program.turns) &&
+           h->at.t == turn * each;
+}
+
+/* Nobody is told of blocks before they were compared. */
+kofn_status kf_keep_turn(kf_host *h)
+{
+    kf_kept now = {.at = h->at, .turn = turn_of(h), .seat = h->seat};
     char path[LONGEST];
     kf_out o;
 
-    if (!h->opt.keep || h->seat == KOFN_NO_SEAT || turn == 0 ||
-        (turn % h->opt.every != 0 && turn != h->program.turns) ||
-        h->at.t != turn * each)
+    if (!kf_keep_is_due(h))
         return KOFN_OK;
     TRY(path_of(h, &now, false, path));
     TRY(kf_out_open(&o, path));
     TRY(kf_out_close(&o, put_all(h, &o)));
     TRY(remember(&h->keeping, now));
-    TRY(tell_all(h));
+    return kf_sketch_is_open(h) ? KOFN_OK : kf_keep_sound(h, now.turn);
+}
+
+kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
+{
+    kf_keeping *k = &h->keeping;
+
+    for (size_t i = 0; i < k->files; i++) {
+        kf_kept *f = &k->file[i];
+
+        if (f->turn != turn || f->sound || f->whole)
+            continue;
+        f->sound = true;
+        TRY(tell_all(h, f->at));
+    }
     return keep_those_that_all_have(h);
+}
+
+kofn_status kf_keep_forget(kf_host *h)
+{
+    kf_keeping *k = &h->keeping;
+
+    for (size_t i = k->files; i > 0; i--) {
+        const kf_kept *f = &k->file[i - 1];
+        char path[LONGEST];
+
+        if (f->sound || f->whole)
+            continue;
+        TRY(path_of(h, f, false, path));
+        if (unlink(path) != 0 && errno != ENOENT)
+            return fail("remove", path);
+        forget(k, i - 1);
+    }
+    return KOFN_OK;
 }
 
 kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at)
@@ -493,6 +533,8 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
                        path, (unsigned long long)first.turn,
                        (unsigned long long)h->program.turns);
     k->at = first.at;
+    k->sound =
+        true; /* what is wrong with it is found when it is gone on with */
     *ours = true;
     return KOFN_OK;
 }

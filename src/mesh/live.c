@@ -52,7 +52,7 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);
     if (end)
-        kf_node_look(h->node, end);
+        kf_host_look(h, end);
     if (st == KOFN_OK)
         memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
     kf_host_free(h);

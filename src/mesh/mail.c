@@ -230,9 +230,10 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK)
         return kf_lent_body(h, note, body, bytes);
-    if (note->type != KF_NOTE_PIECE)
+    if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
-    *body = piece_body(h, note);
+    *body = note->type == KF_NOTE_PIECE ? piece_body(h, note)
+                                        : kf_sketch_body(h, note->group);
     if (!*body)
         return KOFN_AGAIN;
     *bytes = kf_buffer_bytes(*body);
@@ -384,6 +385,9 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
     case KF_NOTE_BLOCK: /* with its velocity, or without */
         lo = kf_lent_bytes(h, note->group);
         return has == 2 * lo ? has : lo;
+    case KF_NOTE_SKETCH: /* likewise */
+        lo = kf_sketch_bytes(h, note->group);
+        return has == 2 * lo ? has : lo;
     case KF_NOTE_EPOCH:
     case KF_NOTE_DECIDE:
         return SIZE_MAX;
@@ -493,6 +497,8 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return kf_lent_take(h, r, note, body);
     case KF_NOTE_KEPT:
         return kf_keep_receive(h, r, note->at);
+    case KF_NOTE_SKETCH:
+        return kf_sketch_take(h, r, note, body);
     default:
         return receive_note(h, r, note, body);
     }

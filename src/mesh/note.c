@@ -127,7 +127,7 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
 
     TRY(check_head(head, head_bytes, job));
     type = get(head + 6, 2);
-    if (type < KF_NOTE_BEAT || type > KF_NOTE_KEPT)
+    if (type < KF_NOTE_BEAT || type > KF_NOTE_SKETCH)
         return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
                        (unsigned)type);
     flags = get32(head + 80);

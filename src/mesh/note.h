@@ -19,7 +19,7 @@
  * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
  * vector, and where matrices change the lines of the last turns, u64; BLOCK,
  * float64, the block's lanes one below the other, and then its velocity's, if it
- * has one; else none.
+ * has one; SKETCH, float64, a number for each row of these; else none.
  *
  * A note is a struct of the caller's.  Lists that it points to are borrowed
  * until it is sent; those of a note that was read are in *room, which the
@@ -32,7 +32,7 @@
 
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 5
+#define KF_NOTE_VERSION 6
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -52,7 +52,7 @@ static bool is_doubtful(kf_host *h)
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
 {
     kofn_matrix part = body->m;
-    bool doubtful = is_doubtful(h);
+    bool doubtful = is_doubtful(h), again = h->node && at.t == h->at.t;
     kf_buffer *v;
 
     part.rows = h->v->m.rows;
@@ -66,5 +66,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     if (!h->program.change)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
-    return doubtful ? kf_changing_lose(h) : KOFN_OK;
+    if (doubtful)
+        return kf_changing_lose(h);
+    return again ? kf_sketch_begin(h) : KOFN_OK;
 }

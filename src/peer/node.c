@@ -239,6 +239,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_READ: /* so are these, which never come here */
     case KF_NOTE_BLOCK:
     case KF_NOTE_KEPT:
+    case KF_NOTE_SKETCH:
         break;
     }
     n->dropped++;

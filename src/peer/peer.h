@@ -85,7 +85,9 @@ typedef enum kf_note_type {
     KF_NOTE_READ,     /* send me your blocks, of matrices that change     */
     KF_NOTE_BLOCK,    /* body: seat's block of matrix `group` after the turn
                            that made the iterate `at`                      */
-    KF_NOTE_KEPT      /* I have the iterate `at`, and my blocks, on disk  */
+    KF_NOTE_KEPT,     /* I have the iterate `at`, and my blocks, on disk  */
+    KF_NOTE_SKETCH    /* body: seat's block of matrix `group` after the turn
+                         that made `at`, times a vector                  */
 } kf_note_type;
 
 typedef struct kf_note {

@@ -292,6 +292,53 @@ static void goes_back(void **state)
     }
 }
 
+/* A number of a block that no product shows, as the step is over that is kept. */
+static void be_hidden(void *ud, kofn_fault_place where, uint64_t t,
+                      kofn_matrix *block)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+
+    if (where == KOFN_FAULT_IN_MEMORY && t == n->sim->opt.every * f->turn &&
+        n->id == n->sim->seed && block->cols == cut_of(f->l))
+        *(double *)block->data += 0.5;
+}
+
+/* Nobody keeps a step of which a block is wrong; the next is kept by all, and whoever
+ * goes on with that has the right blocks. */
+static void wrong_blocks_are_not_kept(void **state)
+{
+    lesson l = lessons[0];
+
+    (void)state;
+    l.dark = true;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        uint64_t least;
+        fixture f;
+        sim s;
+
+        keeps_up(&s, &f, &l, seed);
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.every = 5;
+        s.opt.fault = be_hidden;
+        s.look = NULL; /* until the block is mended */
+        start_all(&s);
+        run_until(&s, 9);
+        assert_int_equal(count_healed(&s), 1);
+        assert_int_equal(each_file(".kept", NULL), 0);
+        assert_int_equal(each_file("005.draft", NULL), s.nodes - 1);
+        run_until(&s, 12);
+        assert_int_equal(each_file("010.kept", NULL), s.nodes);
+        stop_all(&s);
+        s.look = look_at_blocks;
+        s.opt.resume = true;
+        start_all(&s);
+        assert_int_equal(begun(&s, &least), s.nodes);
+        sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l.scheme, seed);
+        mesh_down(&s, &f);
+    }
+}
+
 /* Every node has at most the last two that it kept, and drafts of what came since. */
 static void few_files(void **state)
 {
@@ -444,10 +491,15 @@ static int remove_folder(void **state)
 TEST_FILE(train_keep_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_lost),    cmocka_unit_test(one_by_one),
-        cmocka_unit_test(between),     cmocka_unit_test(goes_back),
-        cmocka_unit_test(few_files),   cmocka_unit_test(some_stay_away),
-        cmocka_unit_test(wrong_files), cmocka_unit_test(the_one_before),
+        cmocka_unit_test(all_lost),
+        cmocka_unit_test(one_by_one),
+        cmocka_unit_test(between),
+        cmocka_unit_test(goes_back),
+        cmocka_unit_test(wrong_blocks_are_not_kept),
+        cmocka_unit_test(few_files),
+        cmocka_unit_test(some_stay_away),
+        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(the_one_before),
     };
 
     rig_begin();

@@ -25,6 +25,7 @@ typedef struct lesson {
     bool autoencoder;
     double sparsity, momentum, l2;
     bool nesterov;
+    bool dark; /* the first input of each half is always 0 (cut_of) */
 } lesson;
 
 /* Codes whose products from both sides need more answers, fewer, or different ones;
@@ -223,6 +224,18 @@ static void make_reference(fixture *f)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* Columns of a part of the first layer's weights, which have one more for biases. */
+static size_t cut_of(const lesson *l)
+{
+    return (l->widths[0] + 2) / 2;
+}
+
+static void darken(digits *d, size_t column)
+{
+    for (size_t i = 0; i < d->X.rows; i++)
+        *(double *)kf_at(&d->X, i, column) = 0;
+}
+
 static void set_up(fixture *f, const lesson *l, unsigned epochs)
 {
     kofn_net_shape shape = shape_of(l);
@@ -231,6 +244,8 @@ static void set_up(fixture *f, const lesson *l, unsigned epochs)
     memset(f, 0, sizeof *f);
     f->l = l;
     f->d = make_digits(POINTS, SIDE, 3, 1);
+    for (size_t i = 0; l->dark && i < 2; i++)
+        darken(&f->d, i * cut_of(l));
     f->net = make_net(&shape);
     f->t = make_training(f, f->net, epochs);
     assert_ok(kofn_training_plans(f->t, l->scheme, l->nodes, 3, f->plan));

@@ -1,0 +1,108 @@
+/* reading.c -- do blocks of a matrix that changes agree with each other?
+ *
+ * Blocks of different seats are compared as pieces are, by the parities of the code,
+ * whole or multiplied by the same vector, with weights that nobody else knows
+ * (data/check.h).  Any code of m x n parts is read from m n blocks, fewer than most
+ * products take, so that more of them may be wrong.
+ *
+ * Owns the code by which the blocks are read; their numbers are the caller's.  What is
+ * made of a finding is the caller's, too. */
+#include "host.h"
+
+#include "data/check.h"
+
+#define HIDDEN 1e-9 /* of the norms: more may not stay hidden */
+#define CACHE_BYTES ((size_t)1 << 20)
+
+void kf_reading_free(kf_reading *r)
+{
+    kf_free(r->seat);
+    kf_free(r->item);
+    kf_free(r->source);
+    kf_free(r->bad);
+    kf_cache_free(r->cache);
+    kf_code_free(r->code);
+    kofn_plan_free(r->plan);
+}
+
+kofn_status kf_reading_new(kf_reading *r, const kf_mesh_operand *of,
+                           size_t room)
+{
+    *r = (kf_reading){.of = of};
+    TRY(kf_code_reader(&r->plan, of->plan));
+    TRY(kf_code_new(&r->code, r->plan));
+    TRY(kf_cache_new(&r->cache, r->code, CACHE_BYTES));
+    r->seat = kf_new(room, sizeof *r->seat);
+    r->item = kf_new(room, sizeof *r->item);
+    r->source = kf_new(room, sizeof *r->source);
+    r->bad = kf_new(room, sizeof *r->bad);
+    return r->seat && r->item && r->source && r->bad ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_reading_add(kf_reading *r, uint32_t seat, size_t item)
+{
+    size_t at = r->n++;
+
+    for (; at > 0 && r->seat[at - 1] > seat; at--) {
+        r->seat[at] = r->seat[at - 1];
+        r->item[at] = r->item[at - 1];
+    }
+    r->seat[at] = seat;
+    r->item[at] = item;
+}
+
+/* As many as half of what is beyond the threshold may lie together.  Where wrong blocks
+ * are accidents, all of what is beyond what decodes but one are located, as pieces are
+ * (peer/liars.c). */
+static void promise(const kf_host *h, const kf_reading *r, kf_check *c)
+{
+    const kofn_layout *L = &r->plan->layout;
+    size_t beyond = r->n - kf_min(r->n, L->enough);
+    size_t over = r->n - kf_min(r->n, L->threshold);
+    bool chance = h->opt.errors == KOFN_ERRORS_PROBABILISTIC;
+    bool detect = h->opt.errors == KOFN_ERRORS_DETECT;
+
+    c->liars = c->promised = kf_max(1, over / 2);
+    if (!detect)
+        c->most = beyond - kf_min(beyond, chance ? 1 : c->liars);
+}
+
+static kofn_status compare(const kf_host *h, kf_reading *r,
+                           const kofn_decoder *d, kf_found *found)
+{
+    kf_check c = {.plan = r->plan,
+                  .code = r->code,
+                  .decoder = d,
+                  .source = r->source,
+                  .hi = r->plan->span,
+                  .row = r->row,
+                  .col = r->col,
+                  .terms = r->terms,
+                  .changes = h->changing.turn,
+                  .secret = r->secret,
+                  .number = r->number};
+    kofn_status st;
+
+    promise(h, r, &c);
+    TRY(kf_cache_parity(r->cache, d, &c.H, &c.q));
+    TRY(kf_cache_hidden(r->cache, d, kf_check_few(&c, r->n, 0), &c.hidden));
+    if (c.q == 0)
+        return KOFN_TOOFEW;
+    st = kf_check_results(&c, found);
+    return st == KOFN_OK && !(found->floor <= HIDDEN) ? KOFN_TOOFEW : st;
+}
+
+kofn_status kf_reading_judge(const kf_host *h, kf_reading *r, kf_found *found)
+{
+    kf_answers a;
+    kofn_status st;
+
+    *found = (kf_found){.bad = r->bad};
+    TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n, HIDDEN, &a));
+    if (!a.decoder)
+        return KOFN_TOOFEW;
+    st = compare(h, r, a.decoder, found);
+    return st == KOFN_OK || st == KOFN_CORRUPT || st == KOFN_NOMEM
+               ? st
+               : KOFN_TOOFEW;
+}

@@ -1,0 +1,157 @@
+/* train_scrub_test.c -- trainings without a master whose nodes compare their blocks where
+ * they lie: numbers of a block that no product shows are found and mended, more blocks
+ * than products can tell, and none is kept on disk before.  What all end with is the
+ * plain training's weights. */
+#include "train_mesh_rig.h"
+
+/* TURN: late enough that blocks of the start are of no use any more. */
+enum { EPOCHS = 3, LONGER = 16, TURN = 5 };
+
+static uint64_t
+    spoilt;      /* nodes whose blocks change by themselves after TURN ... */
+static bool all; /* ... in all numbers                             */
+static size_t changed; /* blocks that did                                */
+static uint64_t found[SIM_NODES]; /* turn at which each found that          */
+
+/* The first number of a lane is a weight of an input that is always 0. */
+static void err(void *ud, kofn_fault_place where, uint64_t t,
+                kofn_matrix *numbers)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+
+    if (where != KOFN_FAULT_IN_MEMORY || t != TURN * f->turn ||
+        !(spoilt & kf_bit(n->id)) || numbers->cols != cut_of(f->l))
+        return;
+    for (size_t i = 0; i < numbers->rows; i++)
+        for (size_t j = 0; j < numbers->cols; j++)
+            if (all || i + j == 0)
+                *(double *)kf_at(numbers, i, j) += 0.5 + sim_draw(n->sim);
+    changed++;
+}
+
+static void look(sim *s, size_t id)
+{
+    const kf_host *h = s->node[id].host;
+
+    if (h->changing.wrong && !found[id])
+        found[id] = h->changing.turn;
+}
+
+static void begin(sim *s, fixture *f, const lesson *l, uint64_t scrub,
+                  uint64_t seed)
+{
+    changed = 0;
+    memset(found, 0, sizeof found);
+    mesh_up(s, f, l, all ? LONGER : EPOCHS, seed);
+    s->opt.errors =
+        seed % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC;
+    s->opt.scrub = scrub;
+    s->opt.confirm = 0;
+    s->opt.fault = err;
+    s->evil = &spoilt; /* nodes that heal leave out other pieces */
+    s->look = look;
+    for (size_t i = 0; i < l->nodes; i++)
+        sim_start(s, i, true);
+}
+
+/* All end with the plain weights. */
+static void finish(sim *s, const lesson *l, uint64_t seed)
+{
+    sim_finish(s, 300 * KOFN_SECOND, NULL, l->scheme, seed);
+    for (size_t i = 0; i < l->nodes; i++) {
+        assert_ok(s->node[i].status);
+        look(s, i);
+    }
+}
+
+static lesson dark(size_t which)
+{
+    lesson l = lessons[which];
+
+    l.dark = true;
+    return l;
+}
+
+/* 0 and 2: those with nodes to spare. */
+static void hidden(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k <= 2; k += 2)
+        for (uint64_t seed = 0; seed < lessons[k].nodes; seed++) {
+            const lesson l = dark(k);
+            fixture f;
+            sim s;
+
+            spoilt = kf_bit(seed);
+            begin(&s, &f, &l, 1, seed);
+            finish(&s, &l, seed);
+            assert_int_equal(changed, 1);
+            for (size_t i = 0; i < l.nodes; i++)
+                if (i == seed)
+                    assert_true(found[i] && found[i] < f.steps);
+                else
+                    assert_int_equal(found[i], 0);
+            mesh_down(&s, &f);
+        }
+}
+
+/* Without a scrub that is seen when the weights are read. */
+static void seen_at_last(void **state)
+{
+    const lesson l = dark(0);
+    fixture f;
+    sim s;
+
+    (void)state;
+    spoilt = kf_bit(3);
+    begin(&s, &f, &l, 0, 0);
+    finish(&s, &l, 0);
+    assert_int_equal(changed, 1);
+    assert_true(!found[3] || found[3] == f.steps);
+    mesh_down(&s, &f);
+}
+
+/* Three of nine have wrong blocks, and where they may conspire products tell two: the
+ * iterate is made again, blocks are compared, and the three make others. */
+static void more_than_products_tell(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    all = true;
+    for (uint64_t seed = 1; seed < 12; seed += 2) {
+        size_t again = 0;
+        fixture f;
+        sim s;
+
+        spoilt = UINT64_C(7) << seed / 2;
+        begin(&s, &f, l, 0, seed);
+        finish(&s, l, seed);
+        assert_int_equal(changed, 3);
+        for (size_t i = 0; i < l->nodes; i++) {
+            kofn_node_view v;
+
+            kf_host_look(s.node[i].host, &v);
+            assert_int_equal(v.healed, spoilt >> i & 1);
+            assert_int_equal(found[i] > 0, spoilt >> i & 1);
+            assert_true(v.scrubs > 0 || found[i]);
+            again += v.again;
+        }
+        assert_true(again > 0);
+        mesh_down(&s, &f);
+    }
+    all = false;
+}
+
+TEST_FILE(train_scrub_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hidden),
+        cmocka_unit_test(seen_at_last),
+        cmocka_unit_test(more_than_products_tell),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
