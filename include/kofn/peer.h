@@ -67,6 +67,7 @@ typedef struct kofn_node_view {
     uint64_t scrubs;    /* times that blocks of matrices that change were
                            compared where they lie                          */
     uint64_t healed;    /* times that this node's were made anew of others'  */
+    uint64_t back;      /* times that it went back to what was kept          */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
                            too few to tell, and there are no more; `over` once
                            others could come to see that                    */
@@ -196,7 +197,9 @@ typedef struct kofn_peer_options {
      * the vector and this node's blocks that have changed, so that a mesh of
      * which all nodes are lost goes on with `resume`, from the last iterate of which
      * all had one (docs/masterless.md, "Going on").  Of its own, unless each node is
-     * told its `seat`.  All nodes have the same `every`. */
+     * told its `seat`.  All nodes have the same `every`.  Where errors are looked for
+     * and it cannot be told who is wrong, nodes that change matrices go back to it by
+     * themselves; the watch then sees an earlier iterate. */
     const char *keep;
     uint64_t every;
     bool resume;

@@ -108,6 +108,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
         PUT("left_out", json_integer((json_int_t)end->left_out));
         PUT("outvoted", json_integer((json_int_t)end->outvoted));
         PUT("again", json_integer((json_int_t)end->again));
+        PUT("back", json_integer((json_int_t)end->back));
         PUT("scrubs", json_integer((json_int_t)end->scrubs));
         PUT("healed", json_integer((json_int_t)end->healed));
         PUT("liars", json_integer((json_int_t)end->liars));

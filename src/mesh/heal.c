@@ -261,10 +261,7 @@ static bool may_come(const kf_host *h, kofn_time wait)
 
 static kofn_time longer(const kf_host *h)
 {
-    kofn_time beat = h->opt.beat > 0 ? h->opt.beat : KOFN_SECOND / 20;
-    kofn_time hedge = h->opt.hedge > 0 ? h->opt.hedge : 2 * beat;
-
-    return hedge << kf_min(h->changing.asks, LONGEST);
+    return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
 }
 
 /* Each time others, if there are others. */

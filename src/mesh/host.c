@@ -122,6 +122,29 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     kf_comparison_forget(h);
 }
 
+void kf_host_forget(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+
+    kf_lent_forget(h);
+    kf_sketch_free(h);
+    h->sketches = (kf_sketches){.done = h->sketches.done};
+    kf_vector_quorum_drop(h);
+    h->vector_quorum.merged = 0;
+    c->turn = 0;
+    memset(c->line, 0, h->program.recalls * sizeof *c->line);
+    h->opt.seat = h->seat != KOFN_NO_SEAT ? h->seat : h->opt.seat;
+    h->seat = KOFN_NO_SEAT;
+    h->again = h->outvoted = 0;
+    h->odd = false;
+    h->greeted = 0;
+    for (size_t i = 0; i < h->routes; i++) {
+        h->route[i].t = 0;
+        h->route[i].prints = 0;
+        h->route[i].agrees = h->route[i].met = false;
+    }
+}
+
 void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
                    kofn_matrix *numbers)
 {
@@ -384,6 +407,7 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
     kf_node_look(h->node, out);
     out->scrubs = h->sketches.done;
     out->healed = h->changing.healed;
+    kf_back_add(h, out);
 }
 
 static kofn_status watch(kf_host *h)
@@ -391,7 +415,7 @@ static kofn_status watch(kf_host *h)
     kofn_node_view view;
 
     kf_host_look(h, &view);
-    if (view.failed && view.over)
+    if (view.failed && view.over && !kf_back_waits(h))
         return failed(view.failed);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
@@ -413,6 +437,7 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
     *worked = false;
     TRY(look_up(h, 0));
     TRY(kf_sketch_settle(h));
+    TRY(kf_back_pass(h));
     st = watch(h);
     return st ? st : work(h, worked);
 }
@@ -529,7 +554,7 @@ static size_t quorum_of(const kf_host *h)
     return o->quorum || !h->program.change ? o->quorum : o->nodes / 2 + 1;
 }
 
-static kofn_status make_node(kf_host *h)
+kofn_status kf_host_node_new(kf_host *h)
 {
     const kofn_peer_options *o = &h->opt;
     kf_node_options n = {.incarnation = o->incarnation,
@@ -580,7 +605,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
     TRY(kf_keep_open(h));
-    TRY(make_node(h));
+    TRY(kf_back_new(h));
+    TRY(kf_host_node_new(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;
     for (size_t i = 0; i < h->program.stages; i++)
@@ -642,6 +668,7 @@ void kf_host_free(kf_host *h)
     kf_vector_quorum_drop(h);
     kf_comparison_free(h);
     kf_sketch_free(h);
+    kf_back_free(h);
     kf_buffer_drop(h->packed);
     kf_buffer_drop(h->in);
     kf_buffer_drop(h->lowered);

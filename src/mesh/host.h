@@ -58,6 +58,8 @@ typedef struct kf_route {
     bool right, errs; /* what it sent of this one was compared, and is wrong  */
     kofn_mark kept[KF_KEPT]; /* iterates that it has on disk                  */
     size_t tells;
+    unsigned attempt; /* that it is in, or wants      */
+    bool met;         /* it has spoken in this one    */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -189,8 +191,23 @@ typedef struct kf_kept {
 typedef struct kf_keeping {
     kf_kept *file;
     size_t files, cap;
-    uint64_t job; /* that a file is of */
+    uint64_t job;  /* that a file is of    */
+    uint64_t kept; /* the last turn so far */
 } kf_keeping;
+
+/* Attempts of a run (back.c). */
+typedef struct kf_backing {
+    uint64_t job;     /* of the first                                      */
+    unsigned attempt; /* that this is                                      */
+    unsigned vain;    /* that failed, one after the other, and kept nothing */
+    uint64_t times;   /* that this node went back                          */
+    uint64_t turn;    /* with which this one began ...                     */
+    uint64_t kept;    /* ... and keeping.kept then                         */
+    kofn_time since;  /* when it failed, or 0 ...                          */
+    kofn_time told;   /* ... and when the others were last told so         */
+    kofn_node_view before; /* what was counted in those before             */
+    kf_buffer *start; /* the vector of the start; NULL: nobody goes back   */
+} kf_backing;
 
 /* A stage with its data. */
 typedef struct kf_mesh_product {
@@ -237,6 +254,7 @@ typedef struct kf_host {
     kf_changing changing;
     kf_sketches sketches;
     kf_keeping keeping;
+    kf_backing back;
     uint32_t seat; /* whose the blocks are  */
 
     kofn_mark at;       /* of v            */
@@ -280,12 +298,30 @@ static inline kofn_time kf_host_now(const kf_host *h)
 {
     return h->timer.now(h->timer.ud);
 }
+/* How often to tell where one stands, and after what time who is silent is gone. */
+static inline kofn_time kf_host_beat(const kf_host *h)
+{
+    return h->opt.beat > 0 ? h->opt.beat : KOFN_SECOND / 20;
+}
+static inline kofn_time kf_host_silence(const kf_host *h)
+{
+    return h->opt.silence > 0 ? h->opt.silence : 20 * kf_host_beat(h);
+}
+/* The time after which to ask again. */
+static inline kofn_time kf_host_hedge(const kf_host *h)
+{
+    return h->opt.hedge > 0 ? h->opt.hedge : 2 * kf_host_beat(h);
+}
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */
 kofn_status kf_host_pass(kf_host *h, bool *worked);
 
 /* host.c */
+/* The coordinator of the node, as of the vector that is here. */
+kofn_status kf_host_node_new(kf_host *h);
+/* Nothing counts any more that was made, or came, but who lied. */
+void kf_host_forget(kf_host *h);
 /* How the node stands, with what its coordinator does not know. */
 void kf_host_look(const kf_host *h, kofn_node_view *out);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
@@ -371,12 +407,26 @@ kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
 kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
                          kf_buffer *body);
 
+/* back.c */
+kofn_status kf_back_new(kf_host *h);
+void kf_back_free(kf_host *h);
+/* A packet came that is of no note of this attempt: is it of another? */
+void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p);
+/* Does this node wait for others to go back with it, although it has failed? */
+bool kf_back_waits(const kf_host *h);
+/* Goes back, if enough nodes want to. */
+kofn_status kf_back_pass(kf_host *h);
+/* Adds what was counted in the attempts before. */
+void kf_back_add(const kf_host *h, kofn_node_view *view);
+
 /* keep.c */
 /* Finds what was kept, if it is to go on with it, and begins at the last. */
 kofn_status kf_keep_open(kf_host *h);
 void kf_keep_close(kf_host *h);
 /* A turn is over. */
 kofn_status kf_keep_turn(kf_host *h);
+/* Begins at the last turn that was kept before that one. */
+kofn_status kf_keep_rewind(kf_host *h, uint64_t before);
 /* Will this turn be kept? */
 bool kf_keep_is_due(const kf_host *h);
 /* Our blocks of that turn agree with those of the others. */
@@ -518,6 +568,8 @@ kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
+/* Says who it is to all, as if it were a node of that job. */
+kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
 void kf_mail_free(kf_host *h);

@@ -203,8 +203,9 @@ static kofn_status keep_those_that_all_have(kf_host *h)
 
     kf_node_look(h->node, &view);
     for (size_t i = 0; i < k->files && view.seat != KOFN_NO_SEAT; i++) {
-        kf_kept *f = &k->file[i];
+        const kf_kept *f = &k->file[i];
         char from[LONGEST], to[LONGEST];
+        kf_kept now;
 
         if (f->whole || !f->sound || count_holders(h, f->at) < view.members)
             continue;
@@ -212,8 +213,12 @@ static kofn_status keep_those_that_all_have(kf_host *h)
         TRY(path_of(h, f, true, to));
         if (rename(from, to) != 0)
             return fail("rename", from);
-        f->whole = true;
-        return sweep(h, f);
+        now = *f;
+        now.whole = true;
+        forget(k, i);
+        k->kept = now.turn > k->kept ? now.turn : k->kept;
+        TRY(remember(k, now)); /* in the place of that of a former attempt */
+        return sweep(h, &now);
     }
     return KOFN_OK;
 }
@@ -590,8 +595,9 @@ static kofn_status put_aside(kf_host *h, const kf_kept *k)
     return rename(path, aside) == 0 ? KOFN_OK : fail("rename", path);
 }
 
-/* Begin with the last that was kept, or where that is damaged with the one before. */
-static kofn_status begin(kf_host *h)
+/* Begin with the last that was kept before that turn, or where that is damaged with the
+ * one before. */
+static kofn_status begin(kf_host *h, uint64_t before)
 {
     kf_keeping *k = &h->keeping;
     size_t last;
@@ -600,7 +606,7 @@ static kofn_status begin(kf_host *h)
     for (;;) {
         last = k->files;
         for (size_t i = 0; i < k->files; i++)
-            if (k->file[i].whole &&
+            if (k->file[i].whole && k->file[i].turn < before &&
                 (last == k->files || k->file[i].turn > k->file[last].turn))
                 last = i;
         if (last == k->files)
@@ -611,6 +617,12 @@ static kofn_status begin(kf_host *h)
         TRY(put_aside(h, &k->file[last]));
         forget(k, last);
     }
+}
+
+kofn_status kf_keep_rewind(kf_host *h, uint64_t before)
+{
+    TRY(kf_keep_forget(h));
+    return begin(h, before);
 }
 
 kofn_status kf_keep_open(kf_host *h)
@@ -626,7 +638,7 @@ kofn_status kf_keep_open(kf_host *h)
         return KOFN_OK;
     TRY(list_files(h));
     choose_seat(h);
-    return begin(h);
+    return begin(h, UINT64_MAX);
 }
 
 void kf_keep_close(kf_host *h)

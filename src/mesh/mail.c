@@ -75,7 +75,11 @@ static bool speaks_for(const kf_host *h, kf_route *r,
         return false;
     if (r->incarnation == 0 && may_live(h, r))
         r->incarnation = incarnation;
-    return r->incarnation == incarnation;
+    if (r->incarnation != incarnation)
+        return false;
+    r->attempt = h->back.attempt;
+    r->met = true;
+    return true;
 }
 
 /* ---- out ----------------------------------------------------------------- */
@@ -424,8 +428,10 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
 {
     size_t want;
 
-    if (kf_note_read(note, p->head, p->head_bytes, h->job))
+    if (kf_note_read(note, p->head, p->head_bytes, h->job)) {
+        kf_back_hear(h, p->peer, p);
         return KOFN_AGAIN;
+    }
     want = body_bytes(h, note, p->body_bytes);
     if (want != SIZE_MAX && want != p->body_bytes)
         return KOFN_AGAIN;
@@ -567,6 +573,23 @@ static kofn_status greet(kf_host *h, kofn_peer peer)
     return kf_mail_to(h, peer, &hello);
 }
 
+/* Who is in that attempt already takes it for somebody at the start. */
+kofn_status kf_mail_announce(kf_host *h, uint64_t job)
+{
+    const kf_note hello = {
+        .type = KF_NOTE_BEAT, .from = h->opt.incarnation, .seat = KOFN_NO_SEAT};
+
+    for (size_t i = 0; i < h->routes; i++) {
+        kf_waiting w = {.peer = h->route[i].peer, .type = hello.type};
+
+        if (h->route[i].over)
+            continue;
+        kf_note_write(w.head, &hello, job, NULL, 0);
+        TRY(post(h, w));
+    }
+    return KOFN_OK;
+}
+
 static kofn_status came(kf_host *h, kofn_peer peer)
 {
     kf_route *r;
@@ -584,7 +607,7 @@ kofn_status kf_mail_greet(kf_host *h)
         return KOFN_OK;
     h->greeted = now;
     for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].incarnation == 0)
+        if (!h->route[i].met && !h->route[i].over)
             TRY(greet(h, h->route[i].peer));
     return KOFN_OK;
 }

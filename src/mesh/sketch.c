@@ -383,8 +383,7 @@ static kofn_status conclude(kf_host *h, bool ours)
 kofn_status kf_sketch_settle(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
-    kofn_time beat = h->opt.beat > 0 ? h->opt.beat : KOFN_SECOND / 20;
-    kofn_time hedge = h->opt.hedge > 0 ? h->opt.hedge : 2 * beat;
+    kofn_time wait = HEDGES * kf_host_hedge(h);
     kofn_node_view view;
     bool ours = false, all;
     size_t n;
@@ -395,7 +394,7 @@ kofn_status kf_sketch_settle(kf_host *h)
     kf_node_look(h->node, &view);
     n = count_least(h);
     all = n >= view.members;
-    if (n <= s->tried || (!all && kf_host_now(h) - s->began < HEDGES * hedge))
+    if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
     s->tried = n;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)

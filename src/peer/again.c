@@ -65,6 +65,11 @@ kofn_status kf_peer_tick_again(kf_node *n)
     return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->stuck);
 }
 
+bool kf_node_is_stuck(const kf_node *n)
+{
+    return kf_peer_is_stuck(n);
+}
+
 uint64_t kf_node_agains(const kf_node *n)
 {
     return n->again;

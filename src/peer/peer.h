@@ -241,6 +241,8 @@ void kf_node_free(kf_node *n);
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
 /* Times that our iterate got another mark, and all pieces of it were void. */
 uint64_t kf_node_agains(const kf_node *n);
+/* Can it not be told whose pieces are wrong, as long as the iterate has this mark? */
+bool kf_node_is_stuck(const kf_node *n);
 /* Have most others our iterate, or is there nobody to compare it with? */
 bool kf_node_is_agreed(const kf_node *n);
 /* The iterate from which on this node may have had others than most, when it last

@@ -183,8 +183,9 @@ lost_and_late() { # lost_and_late WAY
     words="train X.npy y.npy -o model $net --epochs 20 --masterless --checkpoint kept \
         --every 6 --errors probabilistic -q"
     printf '30 corrupt 1\n30 corrupt 2\n30 corrupt 3\n' >events.txt
+    # it goes back three times, or too few are left of whom nobody lied
     run kofn $words -e events.txt
-    [ "$status" -eq 5 ] || { echo "$status: $output"; return 1; }
+    [ "$status" -eq 5 ] || [ "$status" -eq 4 ] || { echo "$status: $output"; return 1; }
     [ ! -e model ]
     kofn $words --resume --verify --json >out.json
     json "o['rel_error'] <= 1e-12 and o['iterations'] == 120" <out.json
@@ -273,19 +274,20 @@ assert all(w['seat'] == 3 for x in o for w in x['wrong']), o"
         '4 err 0 update' '5 err 4 product' '5 err 5 encode' '6 err 7 memory' '6 normal 3' \
         >places.txt
     kofn train X.npy y.npy -o model $net --epochs 3 -n 9 -s gpd:m=2,n=2,p=1 --masterless \
-        --errors adversarial -e places.txt --verify --json >out.json
+        --errors adversarial --scrub 2 -e places.txt --verify --json >out.json
     json "o['rel_error'] <= 1e-12 and o['finished'] == 9 and o['same'] == 9 \
-and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
+and o['liars'] == 0 and len(o['wrong']) > 0 and o['scrubs'] > 0 and o['back'] == 0" <out.json
 }
 
 # bats test_tags=asan
 @test "what a training without a master does not have is refused" {
     images
-    for o in "--history h.csv" "--scrub 3 --errors probabilistic" \
-        "--journal j"; do
+    for o in "--history h.csv" "--journal j"; do
         run kofn train X.npy y.npy -o model $net --masterless $o
         refused "" "does not go with --masterless"
     done
+    run kofn train X.npy y.npy -o model $net --masterless --scrub 3
+    refused "--scrub compares" "give --errors"
     run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1
     refused flip=0.1 "only fault= and where="
     run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1

@@ -244,6 +244,16 @@ static void be_wrong(void *ud, kofn_fault_place where, uint64_t t,
             x[k] += 1 + sim_draw(n->sim);
 }
 
+/* The same, in the first attempt. */
+static void be_wrong_once(void *ud, kofn_fault_place where, uint64_t t,
+                          kofn_matrix *piece)
+{
+    const sim_node *n = ud;
+
+    if (n->host->back.attempt == 0)
+        be_wrong(ud, where, t, piece);
+}
+
 static size_t send_back(sim *s)
 {
     size_t n = 0;
@@ -265,7 +275,7 @@ static void goes_back(void **state)
     const lesson *l = &lessons[0];
 
     (void)state;
-    for (uint64_t seed = 0; seed < 3; seed++) {
+    for (uint64_t seed = 0; seed < 2; seed++) {
         kofn_time until;
         uint64_t least;
         fixture f;
@@ -277,7 +287,7 @@ static void goes_back(void **state)
         s.opt.fault = be_wrong;
         s.opt.resume = true;
         start_all(&s);
-        for (until = s.now + 20 * KOFN_SECOND; s.now < until;) {
+        for (until = s.now + 60 * KOFN_SECOND; s.now < until;) {
             for (n = 0; n < s.nodes && s.node[n].status; n++)
                 ;
             if (n == s.nodes)
@@ -337,6 +347,64 @@ static void wrong_blocks_are_not_kept(void **state)
         sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l.scheme, seed);
         mesh_down(&s, &f);
     }
+}
+
+/* They go back by themselves, to the last step that was kept, or to the start. */
+static void go_back_by_themselves(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const lesson *l = &lessons[seed % 2 ? 2 : 0];
+        fixture f;
+        sim s;
+
+        keeps_up(&s, &f, l, seed);
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.every = seed < 4 ? 5 : 8;
+        s.opt.fault = be_wrong_once;
+        start_all(&s);
+        sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, seed);
+        for (size_t i = 0; i < s.nodes; i++) {
+            kofn_node_view v;
+
+            assert_ok(s.node[i].status);
+            kf_host_look(s.node[i].host, &v);
+            assert_int_equal(v.back, 1);
+        }
+        mesh_down(&s, &f);
+    }
+}
+
+/* What is wrong again and again ends the run, after as many attempts as promised. */
+static void they_do_not_go_back_for_ever(void **state)
+{
+    const lesson *l = &lessons[0];
+    size_t ended = 0;
+    fixture f;
+    sim s;
+
+    (void)state;
+    keeps_up(&s, &f, l, 0);
+    s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    s.opt.every = 5;
+    s.opt.fault = be_wrong;
+    start_all(&s);
+    while (ended < s.nodes) {
+        sim_run(&s, s.now + MS, NULL);
+        assert_true(s.now < 300 * KOFN_SECOND);
+        ended = 0;
+        for (size_t i = 0; i < s.nodes; i++)
+            ended += s.node[i].status != KOFN_OK;
+    }
+    for (size_t i = 0; i < s.nodes; i++) {
+        kofn_node_view v;
+
+        assert_int_equal(s.node[i].status, KOFN_CORRUPT);
+        kf_host_look(s.node[i].host, &v);
+        assert_int_equal(v.back, 3);
+        assert_int_equal(v.at.t, 7 * f.turn);
+    }
+    mesh_down(&s, &f);
 }
 
 /* Every node has at most the last two that it kept, and drafts of what came since. */
@@ -496,6 +564,8 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(between),
         cmocka_unit_test(goes_back),
         cmocka_unit_test(wrong_blocks_are_not_kept),
+        cmocka_unit_test(go_back_by_themselves),
+        cmocka_unit_test(they_do_not_go_back_for_ever),
         cmocka_unit_test(few_files),
         cmocka_unit_test(some_stay_away),
         cmocka_unit_test(wrong_files),

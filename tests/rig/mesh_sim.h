@@ -50,7 +50,8 @@ typedef struct sim_node {
     char name[32];     /* that was asked for last           */
     sim_packet **inbox;
     size_t in, in_cap;
-    kofn_mark seen; /* last checked */
+    kofn_mark seen;   /* last checked */
+    unsigned attempt; /* then         */
 } sim_node;
 
 typedef struct sim {
@@ -379,6 +380,9 @@ static inline void sim_check(sim *s, sim_node *n)
     kf_node_look(n->host->node, &view);
     assert_int_equal(view.at.t, at.t);
     assert_true(view.at.line == at.line);
+    if (n->attempt != n->host->back.attempt) /* it went back */
+        n->seen = (kofn_mark){0, 0};
+    n->attempt = n->host->back.attempt;
     if (at.t == n->seen.t && at.line == n->seen.line)
         return;
     assert_true(at.t >= n->seen.t); /* never back */
@@ -506,8 +510,10 @@ static inline bool sim_run(sim *s, kofn_time until,
             if (s->inject)
                 s->inject(s);
         }
-        if (e.kind == SIM_WAKE)
-            sim_turn(s, e.worker);
+        if (e.kind == SIM_WAKE && s->node[e.worker].wakes == e.time)
+            sim_turn(s, e.worker); /* others were put off, or overtaken */
+        else if (e.kind == SIM_WAKE)
+            continue;
         else if (e.kind == SIM_DELIVER)
             sim_deliver(s, e.worker, e.task);
         else if (e.kind == SIM_EVIL)
