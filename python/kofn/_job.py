@@ -1,7 +1,7 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
+import collections
 import os
 import time
-import typing
 import weakref
 
 import numpy as np
@@ -15,38 +15,34 @@ from ._turn import Turn
 _REPORT = ffi.typeof("kofn_report *")
 
 
-class Report(typing.NamedTuple):
-    """What became of one round, or of all of them (`Job.totals`)."""
+# The numbers of kofn_report, of which times are seconds here, and two other names.
+_TIME = ffi.typeof("kofn_time")
+_NUMBERS = [(name, field.type is _TIME)
+            for name, field in ffi.typeof("kofn_report").fields
+            if field.type.kind == "primitive" and
+            name not in ("size", "workers", "parts")]
+_NAME = {"took": "seconds", "liars": "may_lie"}
 
-    rounds: int
-    seconds: float
-    live: int
-    joined: int
-    left: int
-    late: int
-    corrupt: int
-    liars: tuple      # workers that were located as corrupt so far
-    noise: float      # amplification of rounding by the worst decoding
-    predicted: float  # relative error expected from it
-    floor: float      # errors below it may pass; 0: nothing was checked
-    unchecked: int    # rounds that were believed (audit)
-    sent: int         # bytes
-    received: int
-    partial: bool     # not exact: rows are NaN, or parts are left out
-    decoding: float   # seconds of those in which the coordinator checked and decoded
-    began: int = 0    # of a stream: the product's first round
-    ended: int = 0    # and its last
-    plain: int = 0    # of a stream: answers that it was made of, as they stood
-    coded: int = 0    # and coded ones
+
+class Report(collections.namedtuple(
+        "Report", [_NAME.get(name, name) for name, _ in _NUMBERS] +
+        ["liars", "partial"])):
+    """What became of one round, or of all of them (`Job.totals`): the numbers of
+    kofn_report, with `seconds` for its `took` and `may_lie` for its `liars`, and
+
+    liars    the workers that were located as corrupt so far
+    partial  not exact: rows are NaN, or parts are left out
+    """
+
+    __slots__ = ()
 
     @classmethod
     def of(cls, r, status=0):
         located = ffi.unpack(r.located, r.workers) if r.located else ()
-        liars = tuple(i for i, rounds in enumerate(located) if rounds)
-        return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
-                   r.corrupt, liars, r.noise, r.predicted, r.floor,
-                   r.unchecked, r.sent, r.received, status == lib.KOFN_PARTIAL,
-                   r.decoding / SECOND, r.began, r.ended, r.plain, r.coded)
+        return cls(*[getattr(r, name) / SECOND if time else getattr(r, name)
+                     for name, time in _NUMBERS],
+                   tuple(i for i, rounds in enumerate(located) if rounds),
+                   status == lib.KOFN_PARTIAL)
 
     def _repr_html_(self):
         """A table, in Jupyter."""
