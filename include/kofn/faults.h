@@ -84,6 +84,7 @@ typedef enum kofn_clock {
 /* Zero is no fault at all, and every draw comes from a stream named
  * by (seed, purpose, worker, round): a seed repeats a run. */
 typedef struct kofn_faults {
+    size_t size;     /* sizeof(kofn_faults) */
     double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
     double straggle; /* chance that a worker straggles in a round           */
     double burst;    /* ... which is drawn anew in one of so many rounds, and
@@ -114,6 +115,11 @@ typedef struct kofn_faults {
     double fault;
     unsigned where;
 } kofn_faults;
+/* Of its members by name: KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7). */
+#define KOFN_FAULTS_INIT(...)                                                  \
+    {                                                                          \
+        .size = sizeof(kofn_faults), __VA_ARGS__                               \
+    }
 
 /* "key=value,..." with the field names above (clock=modelled|measured,
  * where=product+update+... of the places of an events file), onto what *w holds. */

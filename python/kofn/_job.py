@@ -9,11 +9,8 @@ import numpy as np
 from . import _lib
 from ._failed import Told
 from ._fleet import Keys, Port
-from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
+from ._lib import Error, Invalid, SECOND, begun, check, ffi, lib, new, raise_for
 from ._turn import Turn
-
-_REPORT = ffi.typeof("kofn_report *")
-
 
 # The numbers of kofn_report, of which times are seconds here, and two other names.
 _TIME = ffi.typeof("kofn_time")
@@ -247,7 +244,7 @@ class Job:
     def _finish(self):
         if self._running is None:
             return None
-        rep = ffi.new(_REPORT)
+        rep = begun("kofn_report")
         st = self.wait(lib.kofn_pump, self.job, SECOND // 10, rep)
         self._running = None
         self.report = Report.of(rep, st)
@@ -271,7 +268,7 @@ class Job:
             return self._last if self.closed else self._totals()
 
     def _totals(self):
-        rep = ffi.new("kofn_report *")
+        rep = begun("kofn_report")
         lib.kofn_job_totals(self.job, rep)
         return Report.of(rep)
 
@@ -279,7 +276,8 @@ class Job:
 def problem(op, m, n, p, dtype=np.float64, is_sparse=False):
     """A kofn_problem."""
     kind = lib.KOFN_F32 if np.dtype(dtype) == np.float32 else lib.KOFN_F64
-    return ffi.new("kofn_problem *", (op, m, n, p, kind, is_sparse))
+    return begun("kofn_problem", op=op, m=m, n=n, p=p, dtype=kind,
+                 sparse=is_sparse)
 
 
 def schemes():

@@ -259,7 +259,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
 /* Wait for this product, or 0, the next one, for a while.  *over: it is. */
 static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = kofn_take(s->s.job, number, atmost, &rep);
     size_t i = 0;
 
@@ -331,8 +331,8 @@ static int await_sources(stream *s, const task *t)
 /* The first product says of what shape most are. */
 static int open_job(stream *s, const task *t)
 {
-    kofn_problem pb = {KOFN_STREAM,   t->left.rows, t->left.cols,
-                       t->right.cols, KOFN_F64,     false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, t->left.rows, t->left.cols,
+                                        t->right.cols, KOFN_F64, false);
     kofn_plan_info info;
     int code;
 

@@ -209,7 +209,7 @@ static bool is_simulated(const session *s)
 /* Rounds that nobody was told of came before this one: of a search for a step. */
 static void know_times(session *s)
 {
-    kofn_report total;
+    kofn_report total = KOFN_REPORT_INIT;
 
     kofn_job_totals(s->job, &total);
     s->last = kf_clock_seconds();
@@ -545,7 +545,7 @@ static int finish(const session *s, int code)
 
 int session_close(session *s, int code)
 {
-    kofn_report total = {0};
+    kofn_report total = KOFN_REPORT_INIT;
     kofn_plan_info info;
 
     cli_erase();

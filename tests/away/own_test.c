@@ -278,11 +278,12 @@ static void blocks_that_change(void **state)
 /* What comes with its task is not worth keeping, and it is told so. */
 static void streams(void **state)
 {
-    const kofn_problem pb = {KOFN_STREAM, 30, 20, 30, KOFN_F32, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 30, 20, 30, KOFN_F32, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     size_t once = 0;
     kofn_plan *plan;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_job *job;
     own o[4];
     fleet f;
@@ -380,7 +381,7 @@ static void one_that_lies(void **state)
     rig_kind k = {
         .spec = "mds:k=3", .workers = 6, .m = 61, .n = 40, .p = 2, .opt = &opt};
     size_t located = 0;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     own o[6];
     fleet f;
     rig r;
