@@ -522,8 +522,6 @@ KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
  * kofn_pump returns KOFN_AGAIN while it is not, after `atmost` of real time. */
 KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out);
-KOFN_API kofn_status kofn_begin_left(kofn_job *job, const kofn_matrix *in,
-                                     kofn_matrix *out);
 /* out = A in of that operand, n x p to m x p; left: out = in A, p x m to p x n,
  * where its plan serves it, else KOFN_STATE. */
 KOFN_API kofn_status kofn_begin_at(kofn_job *job, size_t operand, bool left,

@@ -177,7 +177,7 @@ class Job:
         out, count = ffi.new("kofn_fault_event **"), ffi.new("size_t *")
         check(lib.kofn_events_parse(out, count, data, len(data),
                                     workers, 2**31))
-        self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
+        self._keep.append(ffi.gc(out[0], lib.kofn_free))
         o.events, o.event_count = out[0], count[0]
         return sum(out[0][i].kind == lib.KOFN_FAULT_EVENT_JOIN
                    for i in range(count[0]))

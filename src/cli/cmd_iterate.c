@@ -108,7 +108,7 @@ typedef struct rank {
 
 static int load_graph(rank *r, const char *path)
 {
-    kofn_status st = kofn_file_open_graph(&r->file, path);
+    kofn_status st = kofn_file_open(&r->file, path, KOFN_FILE_GRAPH);
     const kofn_sparse *g = st ? NULL : kofn_file_sparse(r->file);
 
     if (st)
@@ -243,7 +243,7 @@ int cmd_power(cli_args *a)
     kofn_file *file = NULL;
     kofn_matrix v = {0};
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 0, 0, 1, KOFN_F64, false);
-    kofn_status st = kofn_file_open(&file, a->operand[0]);
+    kofn_status st = kofn_file_open(&file, a->operand[0], KOFN_FILE_READ);
     const kofn_matrix *A = st ? NULL : kofn_file_dense(file);
     int code = st ? cli_fail_input(st) : 0;
 

@@ -61,10 +61,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
     const kofn_sparse *S;
-    kofn_status st = kofn_file_open(&p->A, a->operand[0]);
+    kofn_status st = kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ);
 
     if (!st)
-        st = kofn_file_open(&p->B, a->operand[1]);
+        st = kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ);
     if (st)
         return cli_fail_input(st);
     A = kofn_file_dense(p->A);

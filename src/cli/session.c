@@ -567,7 +567,7 @@ int session_close(session *s, int code)
         return 128 + cli_caught();
     for (size_t i = 0; i < s->operands; i++)
         kofn_plan_free(s->plan[i]);
-    kofn_events_free(s->events);
+    kofn_free(s->events);
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);

@@ -440,12 +440,6 @@ kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
     return begin_round(j, 0, KOFN_USE_OWN, in, out);
 }
 
-kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
-                            kofn_matrix *out)
-{
-    return begin_round(j, 0, left_of(j, 0), in, out);
-}
-
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand)
 {
     if (operand < j->operands)
@@ -491,7 +485,7 @@ kofn_status kofn_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                       kofn_report *rep)
 {
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    TRY(kofn_begin_left(j, in, out));
+    TRY(kofn_begin_at(j, 0, true, in, out));
     return kofn_pump(j, KOFN_NEVER, rep);
 }
 

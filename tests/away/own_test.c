@@ -220,7 +220,7 @@ static void both_sides(void **state)
         kofn_matrix y = random_matrix(3, 40, KOFN_F64, 6);
 
         want = plain_product(&x, &r.A);
-        assert_ok(kofn_begin_left(r.job, &x, &y));
+        assert_ok(kofn_begin_at(r.job, 0, true, &x, &y));
         assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
         for (size_t i = 0; i < 3 * 40; i++)
             assert_at_most(fabs(((double *)y.data)[i] - want[i]), 1e-10);

@@ -227,7 +227,7 @@ static void wiki_vote_under_a_trace(void **state)
         print_message("%s is not there\n", full);
         skip();
     }
-    assert_ok(kofn_file_open(&f, full));
+    assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
     assert_non_null(kofn_file_sparse(f));
     assert_int_equal(kofn_file_sparse(f)->rows, 7115);
     under_a_trace(kofn_file_sparse(f), 12, 8);

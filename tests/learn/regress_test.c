@@ -174,7 +174,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
         print_message("%s is not there\n", full);
         skip();
     }
-    assert_ok(kofn_file_open(&f, full));
+    assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
     *out = *kofn_file_dense(f);
     return f;
 }

@@ -39,7 +39,7 @@ static int make_keys(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     for (size_t i = 0; i < 5; i++)
-        assert_ok(kofn_net_keygen_worker(dir, names[i]));
+        assert_ok(kofn_net_keygen(dir, names[i]));
     return 0;
 }
 

@@ -41,7 +41,7 @@ static void keyring_new(keyring *k)
 static void keyring_add(keyring *k, const char *name)
 {
     snprintf(k->names[k->count++], sizeof *k->names, "%s", name);
-    assert_ok(kofn_net_keygen_worker(k->dir, name));
+    assert_ok(kofn_net_keygen(k->dir, name));
 }
 
 static void remove_in(const char *dir, const char *name)
@@ -593,10 +593,10 @@ static void names_are_checked(void **state)
     (void)state;
     keyring_new(&k);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(KOFN_INVAL, kofn_net_keygen_worker(k.dir, bad[i]));
+        assert_status(KOFN_INVAL, kofn_net_keygen(k.dir, bad[i]));
     keyring_add(&k, "01234567890123456789012345678");
     keyring_add(&k, "a.b-c_D");
-    assert_status(KOFN_IO, kofn_net_keygen_worker(k.dir, "a.b-c_D"));
+    assert_status(KOFN_IO, kofn_net_keygen(k.dir, "a.b-c_D"));
     assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
     snprintf(path, sizeof path, "%s/a.b-c_D/worker.key", k.dir);
     assert_int_equal(stat(path, &s), 0);

@@ -250,7 +250,7 @@ static kofn_status parse_events(const void *ud)
 
     if (st)
         assert_null(list);
-    kofn_events_free(list);
+    kofn_free(list);
     return st;
 }
 
