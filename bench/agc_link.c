@@ -66,7 +66,7 @@ static double received(const char *device)
 
 static void work(const char *address, const char *faults)
 {
-    kofn_faults w = {0};
+    kofn_faults w = KOFN_FAULTS_INIT();
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
     kofn_net_options plain = KOFN_NET_OPTIONS_INIT;
     kofn_transport *t = NULL;
@@ -112,7 +112,8 @@ static void rounds(kofn_job *job, size_t count, const char *device)
 static void coordinate(const char *address, const char *scheme, size_t count,
                        const char *device)
 {
-    kofn_problem pb = {KOFN_SUM, NUMBERS, 1, 1, KOFN_F32, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_SUM, NUMBERS, 1, 1, KOFN_F32, false);
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_net_options plain = KOFN_NET_OPTIONS_INIT;
     kofn_transport *t = NULL;

@@ -162,8 +162,8 @@ typedef struct work {
 static void open_work(work *w, const char *spec, size_t workers, size_t m,
                       size_t n, size_t p, double late)
 {
-    kofn_problem pb = {
-        p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m,
+                                        n, p, KOFN_F64, false);
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
     kofn_options jo = KOFN_OPTIONS_INIT;
     kofn_net_options z = net;

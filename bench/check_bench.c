@@ -220,7 +220,8 @@ static void products(size_t mib, kofn_dtype dtype)
 {
     size_t size = kf_dtype_size(dtype), cols = 512;
     size_t rows = (mib << 20) / size / cols; /* of a block */
-    kofn_problem pb = {KOFN_MATMUL, 9 * rows, 1000, cols, dtype, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 9 * rows, 1000, cols, dtype, false);
 
     compare("mds:k=9", 12, pb);
     pb.m = 12 * rows;
@@ -236,7 +237,8 @@ static void products(size_t mib, kofn_dtype dtype)
 
 static void vectors(size_t rows, size_t cols, kofn_dtype dtype)
 {
-    kofn_problem pb = {KOFN_MATVEC, 9 * rows, cols, 1, dtype, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 9 * rows, cols, 1, dtype, false);
 
     compare("mds:k=9", 12, pb);
     compare("elastic:k=9", 24, pb);

@@ -103,7 +103,7 @@ static void work(fleet *f)
 static void fleet_up(fleet *f, const char *spec, size_t workers, size_t m,
                      size_t n, size_t p)
 {
-    kofn_problem pb = {KOFN_MATMUL, m, n, p, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, m, n, p, KOFN_F64, false);
     size_t seat[SEATS];
 
     *f = (fleet){.spec = spec, .workers = workers};
@@ -492,8 +492,8 @@ static void stack_engine(stack *s)
 
 static void stack_up(stack *s, const char *spec, size_t workers)
 {
-    kofn_problem pb = {KOFN_MATMUL,   SEATS * SEATS, 4096,
-                       SEATS * SEATS, KOFN_F64,      false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, SEATS * SEATS, 4096,
+                                        SEATS * SEATS, KOFN_F64, false);
     const kofn_layout *L;
     size_t rows = 8 * MIB / 8 / COLUMNS;
 

@@ -133,8 +133,8 @@ static line measure(const entry *e)
 {
     size_t cols = e->cols ? e->cols : size;
     bool left = e->op == KOFN_LEFT;
-    kofn_problem pb = {
-        left ? KOFN_MATMUL : e->op, size, size, cols, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(left ? KOFN_MATMUL : e->op, size, size,
+                                        cols, KOFN_F64, false);
     kofn_matrix A = filled(size, size, 1);
     kofn_matrix in = left ? filled(cols, size, 2) : filled(size, cols, 2);
     kofn_matrix out = left ? filled(cols, size, 3) : filled(size, cols, 3);

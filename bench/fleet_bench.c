@@ -85,7 +85,8 @@ typedef struct fleet {
 static void fleet_up(fleet *f, const entry *e, const kofn_faults *faults,
                      kofn_options *o)
 {
-    kofn_problem pb = {KOFN_MATMUL, ROWS, INNER, COLS, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, INNER, COLS, KOFN_F64, false);
     kofn_matrix a = {A, ROWS, INNER, INNER, KOFN_F64};
     kofn_port *port;
 
@@ -151,7 +152,7 @@ static void run(fleet *f, series *s, int n)
     fleet before = *f;
 
     for (s->n = 0; s->n < n; s->n++) {
-        kofn_report rep, ref;
+        kofn_report rep = KOFN_REPORT_INIT, ref = rep;
         double t = one_round(f, &rep), u = one_round(&reference, &ref);
 
         s->ratio[s->n] = t / u;
@@ -168,7 +169,7 @@ static void run(fleet *f, series *s, int n)
 /* Until buffers are there to be used again. */
 static void warm_up(fleet *f)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     for (int i = 0; i < WARM; i++)
         one_round(f, &rep);
@@ -206,7 +207,8 @@ static void note(double ratio, const series *s, const char *faults,
 /* No faults, then worker 1 at a fifth of its speed. */
 static void fair_and_slow(const entry *e, series *fair, series *slow)
 {
-    const kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    const kofn_faults w =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED, .seed = 1);
     kofn_fault_event slows = {(unsigned)rounds + WARM + 1, 0,
                               KOFN_FAULT_EVENT_SLOW, 1, 5};
     kofn_options o = KOFN_OPTIONS_INIT;
@@ -223,8 +225,9 @@ static void fair_and_slow(const entry *e, series *fair, series *slow)
 
 static void stragglers(const entry *e, series *s)
 {
-    const kofn_faults w = {
-        .clock = KOFN_CLOCK_MEASURED, .straggle = 0.1, .factor = 5, .seed = 1};
+    const kofn_faults w =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED, .straggle = 0.1,
+                         .factor = 5, .seed = 1);
     kofn_options o = KOFN_OPTIONS_INIT;
     fleet f;
 
@@ -238,7 +241,8 @@ static void stragglers(const entry *e, series *s)
  * who are never dismissed for them. */
 static void liars(const entry *e, series *watched, series *lied)
 {
-    const kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    const kofn_faults w =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED, .seed = 1);
     unsigned from = (unsigned)rounds + WARM + 1;
     kofn_fault_event lies[] = {{from, 0, KOFN_FAULT_EVENT_CORRUPT, 1, 0},
                                {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0}};
@@ -322,7 +326,8 @@ static void table(void)
 
 int main(int argc, char **argv)
 {
-    const kofn_faults fine = {.clock = KOFN_CLOCK_MEASURED, .seed = 1};
+    const kofn_faults fine =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED, .seed = 1);
     kofn_options o = KOFN_OPTIONS_INIT;
     double typical;
 

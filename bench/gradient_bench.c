@@ -46,7 +46,7 @@ static bool straggles(size_t i, size_t out)
 static void fleet_up(fleet *f, const char *spec, size_t out, size_t submessages,
                      float *pool, double *found)
 {
-    kofn_problem pb = {KOFN_SUM, p, 1, 1, KOFN_F32, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, p, 1, 1, KOFN_F32, false);
     const kofn_layout *L;
     double start;
 
@@ -163,7 +163,7 @@ static void decode(const char *spec, size_t out, size_t submessages,
 
 static void set_up(const char *spec)
 {
-    kofn_problem pb = {KOFN_SUM, p, 1, 1, KOFN_F32, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, p, 1, 1, KOFN_F32, false);
     double start = now();
     kofn_plan *plan;
 

@@ -438,7 +438,7 @@ int main(int argc, char **argv)
     must(body != NULL, "memory");
     memset(body, 7, bulk_bytes);
     must(mkdtemp(keys) != NULL, "a folder for keys");
-    check(kofn_net_keygen(keys), "keygen");
+    check(kofn_net_keygen(keys, NULL), "keygen");
     for (int i = 0; i < rounds; i++)
         measure(i);
     clear_keys();

@@ -33,7 +33,7 @@ static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
                               .tolerance = 1e-300,
                               .max_iterations = 1};
     kofn_plan_info info;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_port *port;
 
     r->X = (kofn_matrix){numbers(m * n), m, n, n, KOFN_F64};

@@ -33,7 +33,7 @@ typedef struct rig {
 static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n,
                    const kofn_faults *sim, unsigned pieces)
 {
-    kofn_problem pb = {KOFN_MATVEC, m, n, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, m, n, 1, KOFN_F64, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_port *port;
 
@@ -135,12 +135,12 @@ static void against_hand_over(int workers)
 
 static void falls_as_one_over_n(size_t k)
 {
-    kofn_faults measured = {.clock = KOFN_CLOCK_MEASURED};
+    kofn_faults measured = KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED);
     double at_k = 0;
 
     for (size_t n = k; n <= 2 * k; n++) {
         double t[MOST];
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         char spec[32];
         rig r;
 
@@ -166,7 +166,7 @@ static void falls_as_one_over_n(size_t k)
 
 static void a_thousand(const char *spec, double straggle)
 {
-    kofn_faults w = {.straggle = straggle, .seed = 1};
+    kofn_faults w = KOFN_FAULTS_INIT(.straggle = straggle, .seed = 1);
     struct rusage use;
     double t = now();
     rig r;

@@ -49,7 +49,7 @@ static void flow_up(flow *f, const char *spec, size_t workers)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_plan_info info;
-    kofn_problem pb = {KOFN_STREAM, 1, 1, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, 1, 1, 1, KOFN_F64, false);
     kofn_port *port;
 
     check(kofn_plan_new(&f->plan, &pb, spec, workers, 1), "plan");
@@ -72,7 +72,7 @@ static void flow_up(flow *f, const char *spec, size_t workers)
 
 static void take(flow *f)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     check(kofn_take(f->job, ++f->takes, KOFN_NEVER, &rep), "take");
 }

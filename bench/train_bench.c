@@ -135,7 +135,7 @@ static double coded_step(course *c, const school *s, unsigned number)
 {
     double t = now(), cost, right;
 
-    c->sum = (kofn_report){0};
+    c->sum = (kofn_report)KOFN_REPORT_INIT;
     check(kofn_step(c->job, number), "step");
     put_points(s, &c->coded.p);
     check(kf_coded_step(&c->coded, &change, &cost, &right), "coded step");
@@ -246,7 +246,8 @@ static kf_buffer *buffer(size_t rows, size_t cols)
 
 static void seat_up(seat *s, const char *spec)
 {
-    kofn_problem pb = {KOFN_MATMUL, width, width + 1, batch, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, width, width + 1, batch,
+                                        KOFN_F64, false);
     const size_t last = WORKERS - 1;
 
     *s = (seat){.A = {numbers(width * (width + 1)), width, width + 1, width + 1,

@@ -36,7 +36,8 @@ int main(void)
     kofn_matrix A = {X, ROWS, COLS, COLS, KOFN_F64};
     kofn_matrix in = {w, COLS, 1, 1, KOFN_F64};
     kofn_matrix out = {y, ROWS, 1, 1, KOFN_F64};
-    kofn_problem pb = {KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false);
     kofn_fault_event lies[] = {
         {.round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 3},
         {.round = 1, .kind = KOFN_FAULT_EVENT_CORRUPT, .worker = 7},
@@ -45,7 +46,7 @@ int main(void)
     kofn_plan *plan = NULL;
     kofn_port *port = NULL;
     kofn_job *job = NULL;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
     bool right = false;
 

@@ -10,7 +10,8 @@ int main(void)
     static double X[1000 * 50], w[50], y[1000];
     kofn_matrix A = {X, 1000, 50, 50, KOFN_F64};
     kofn_matrix in = {w, 50, 1, 1, KOFN_F64}, out = {y, 1000, 1, 1, KOFN_F64};
-    kofn_problem pb = {KOFN_MATVEC, 1000, 50, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 50, 1, KOFN_F64, false);
     kofn_plan *plan = NULL;
     kofn_port *port = NULL;
     kofn_job *job = NULL;

@@ -76,7 +76,7 @@ int main(void)
     static double X[N * N];
     static node nodes[NODES];
     kofn_matrix A = {X, N, N, N, KOFN_F64};
-    kofn_problem pb = {KOFN_MATVEC, N, N, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
     kofn_plan *plan = NULL;
     kofn_mesh *mesh = NULL;
     kofn_status st;

@@ -58,7 +58,8 @@ int main(void)
     kofn_matrix A = {X, ROWS, COLS, COLS, KOFN_F64};
     kofn_matrix in = {w, COLS, 1, 1, KOFN_F64};
     kofn_matrix out = {y, ROWS, 1, 1, KOFN_F64};
-    kofn_problem pb = {KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, COLS, 1, KOFN_F64, false);
     kofn_fault_event gone = {
         .round = 1, .kind = KOFN_FAULT_EVENT_LEAVE, .worker = 2};
     kofn_options opt = KOFN_OPTIONS_INIT;

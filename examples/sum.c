@@ -49,13 +49,14 @@ static kofn_status coordinate(const char *address)
     double x[NUMBERS] = {1, 2, 3, 4}, y[NUMBERS];
     kofn_matrix in = {x, NUMBERS, 1, 1, KOFN_F64};
     kofn_matrix out = {y, NUMBERS, 1, 1, KOFN_F64};
-    kofn_problem pb = {KOFN_SUM, NUMBERS, NUMBERS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_SUM, NUMBERS, NUMBERS, 1, KOFN_F64, false);
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_transport *t = NULL;
     kofn_port *port = NULL;
     kofn_plan *plan = NULL;
     kofn_job *job = NULL;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
 
     away.workers = WORKERS;

@@ -138,6 +138,7 @@ typedef enum kofn_op {
 } kofn_op;
 
 typedef struct kofn_problem {
+    size_t size; /* sizeof(kofn_problem) */
     kofn_op op;
     size_t m, n, p; /* A is m x n, the round input n x p, the output m x p;
                        LEFT: the input is p x m, the output p x n;
@@ -147,6 +148,11 @@ typedef struct kofn_problem {
     kofn_dtype dtype;
     bool sparse; /* A is a kofn_sparse */
 } kofn_problem;
+/* Of its members, by place from `op` on. */
+#define KOFN_PROBLEM_INIT(...)                                                 \
+    {                                                                          \
+        sizeof(kofn_problem), __VA_ARGS__                                      \
+    }
 
 typedef struct kofn_plan kofn_plan;
 
@@ -303,6 +309,7 @@ typedef enum kofn_worker_state {
  * product that is taken next; where products overlap, each report counts all
  * the time that its product was open. */
 typedef struct kofn_report {
+    size_t size; /* sizeof(kofn_report): what is filled of it */
     unsigned rounds;
     kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
     double noise;     /* amplification of the worst strip decoded             */
@@ -354,6 +361,10 @@ typedef struct kofn_report {
                      nothing was compared                                     */
     unsigned unchecked; /* products that were believed (kofn_options.audit) */
 } kofn_report;
+#define KOFN_REPORT_INIT                                                       \
+    {                                                                          \
+        .size = sizeof(kofn_report)                                            \
+    }
 
 /* Takes the port over, even on failure; borrows the plan until kofn_close. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
@@ -511,8 +522,6 @@ KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
  * kofn_pump returns KOFN_AGAIN while it is not, after `atmost` of real time. */
 KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out);
-KOFN_API kofn_status kofn_begin_left(kofn_job *job, const kofn_matrix *in,
-                                     kofn_matrix *out);
 /* out = A in of that operand, n x p to m x p; left: out = in A, p x m to p x n,
  * where its plan serves it, else KOFN_STATE. */
 KOFN_API kofn_status kofn_begin_at(kofn_job *job, size_t operand, bool left,
@@ -602,7 +611,7 @@ KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
  * that was taken last: printable ASCII and newlines where it came from
  * elsewhere; "" where none failed.  Valid until the next product is taken. */
 KOFN_API const char *kofn_job_failure(const kofn_job *job);
-KOFN_API void kofn_job_totals(const kofn_job *job, kofn_report *rep);
+KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
 /* Complete the files of options.metrics and options.trace; no round can follow.
  * KOFN_IO when one of them could not be written, now or before: the rounds do
  * not suffer from it.  kofn_close does the same but cannot tell. */

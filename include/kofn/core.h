@@ -140,6 +140,9 @@ typedef struct kofn_core kofn_core;
  * same here, but in `late` and in `lease` 0 is never. */
 typedef struct kofn_core_options {
     size_t size; /* sizeof(kofn_core_options), so that it may grow */
+    /* sizeof(kofn_event) and sizeof(kofn_action), of whoever gives these events and
+     * reads these actions: told once, for all of this core.  0: the library's */
+    size_t event, action;
 #define X(type, name, ...) type name;
     KOFN_OPTIONS_OF_CORE(X)
 #undef X
@@ -148,7 +151,8 @@ typedef struct kofn_core_options {
 } kofn_core_options;
 #define KOFN_CORE_OPTIONS_INIT                                                 \
     {                                                                          \
-        .size = sizeof(kofn_core_options)                                      \
+        .size = sizeof(kofn_core_options), .event = sizeof(kofn_event),        \
+        .action = sizeof(kofn_action)                                          \
     }
 
 /* For several operands, a plan each, of the same workers, seats and groups: a

@@ -58,7 +58,7 @@ typedef struct kofn_fault_event {
  * normal W | corrupt W | flip W | err W PLACE` a line, # comments; PLACE is one of
  * encode, product, decode, vector, update, memory.  Checks workers and rounds against
  * `workers` at the start and `rounds` in all; kofn_step says what is counted.
- * *out is freed with kofn_events_free. */
+ * *out is freed with kofn_free. */
 KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
@@ -66,7 +66,6 @@ KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
 KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                                        const char *text, size_t length,
                                        size_t workers, size_t rounds);
-KOFN_API void kofn_events_free(kofn_fault_event *events);
 /* What a fault does to numbers: all of them are wrong, or one is, by a bit, or by being
  * no number, or out of all proportion.  The n-th fault of a worker is the same for the
  * same seed. */
@@ -84,6 +83,7 @@ typedef enum kofn_clock {
 /* Zero is no fault at all, and every draw comes from a stream named
  * by (seed, purpose, worker, round): a seed repeats a run. */
 typedef struct kofn_faults {
+    size_t size;     /* sizeof(kofn_faults) */
     double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
     double straggle; /* chance that a worker straggles in a round           */
     double burst;    /* ... which is drawn anew in one of so many rounds, and
@@ -114,6 +114,11 @@ typedef struct kofn_faults {
     double fault;
     unsigned where;
 } kofn_faults;
+/* Of its members by name: KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7). */
+#define KOFN_FAULTS_INIT(...)                                                  \
+    {                                                                          \
+        .size = sizeof(kofn_faults), __VA_ARGS__                               \
+    }
 
 /* "key=value,..." with the field names above (clock=modelled|measured,
  * where=product+update+... of the places of an events file), onto what *w holds. */

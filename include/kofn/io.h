@@ -41,16 +41,15 @@ typedef struct kofn_file kofn_file;
 /* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
  * it is.  KOFN_NONFINITE: it holds NaN or infinity.  A C-ordered .npy of the
  * machine's byte order is mapped, not copied. */
-KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path);
-/* The same with numbers that may be written to, which leaves the file as it is
- * and takes memory only where it is done; and a .npy may hold NaN and infinity. */
-KOFN_API kofn_status kofn_file_open_copy(kofn_file **out, const char *path);
-/* kofn_file_open of a graph: .txt, .tsv and .dat are lists of edges as well. */
-KOFN_API kofn_status kofn_file_open_graph(kofn_file **out, const char *path);
-/* kofn_file_open from memory, which is borrowed; `name` stands in messages and its
- * suffix tells the format where the first bytes do not. */
-KOFN_API kofn_status kofn_file_parse(kofn_file **out, const void *bytes,
-                                     size_t length, const char *name);
+typedef enum kofn_file_use {
+    KOFN_FILE_READ, /* a matrix that is read                                 */
+    KOFN_FILE_COPY, /* its numbers may be written to, which leaves the file as
+                       it is and takes memory only where it is done; and a .npy
+                       may hold NaN and infinity                             */
+    KOFN_FILE_GRAPH /* .txt, .tsv and .dat are lists of edges as well        */
+} kofn_file_use;
+KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path,
+                                    kofn_file_use use);
 /* Views of the matrix; one of the two is NULL: coordinate files, edges and
  * LIBSVM's are sparse (rows in order, columns ascending within a row,
  * duplicates summed), all others dense. */

@@ -154,6 +154,7 @@ typedef struct kofn_regress_options {
     }
 
 typedef struct kofn_regress_result {
+    size_t size; /* sizeof(kofn_regress_result) */
     unsigned iterations;
     double objective, gradient, test; /* of the last iteration           */
     double lipschitz;                 /* L, where it was estimated; or 0 */
@@ -164,6 +165,10 @@ typedef struct kofn_regress_result {
                         not asked                                       */
     kofn_report rounds; /* all together */
 } kofn_regress_result;
+#define KOFN_REGRESS_RESULT_INIT                                               \
+    {                                                                          \
+        .size = sizeof(kofn_regress_result)                                    \
+    }
 
 typedef struct kofn_regression kofn_regression;
 

@@ -53,7 +53,7 @@ typedef struct kofn_net_options {
      * listed keys come in.  The coordinator reads coordinator.key and
      * coordinator.crt there; a worker worker.key, worker.crt and
      * coordinator.crt; a node of a mesh worker.key and worker.crt, which all
-     * nodes have unless each has its own, as kofn_net_keygen_worker makes it. */
+     * nodes have unless each has its own, as kofn_net_keygen makes it too. */
     const char *keys;
     /* The keys that are let in: a folder of NAME.crt, or a file of certificates
      * one behind the other, whose names are within; it is looked at again every
@@ -89,16 +89,15 @@ KOFN_API kofn_status kofn_net_connect(kofn_transport **out, const char *address,
 KOFN_API kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
                                    const kofn_net_options *o);
 
-/* Makes new keys in `dir`: coordinator.key, coordinator.crt, worker.key and
+/* `name` NULL: makes new keys in `dir`: coordinator.key, coordinator.crt, worker.key and
  * worker.crt.  The folder is made if need be, for its owner alone.  KOFN_IO: there
- * are keys already, which stay as they are, or it cannot be written. */
-KOFN_API kofn_status kofn_net_keygen(const char *dir);
-
-/* A key for one worker, or for those who trust each other and are to count as
+ * are keys already, which stay as they are, or it cannot be written.
+ *
+ * Else a key for one worker, or for those who trust each other and are to count as
  * one: NAME.crt in `dir`, which lists it, and a folder `dir`/NAME for the worker.
  * The coordinator's keys are made if there are none.  A name is 1 to 50 letters,
  * digits and ._- and begins with a letter or a digit. */
-KOFN_API kofn_status kofn_net_keygen_worker(const char *dir, const char *name);
+KOFN_API kofn_status kofn_net_keygen(const char *dir, const char *name);
 
 /* How many keys may come in now; 0: anybody (of a CA), or it does not listen. */
 KOFN_API size_t kofn_net_listed(const kofn_transport *t);

@@ -218,38 +218,6 @@ __attribute__((format(printf, 1, 2)))
 KOFN_API kofn_status
 kofn_refuse(const char *fmt, ...);
 
-/* Families of coefficients for "any k of n", docs/numerics.md. */
-#define KOFN_BASES                                                             \
-    "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
-typedef enum kofn_basis {
-    KOFN_BASIS_QUATERNION, /* [I; P], dyadic quaternions; open-ended         */
-    KOFN_BASIS_HARMONIC,   /* real trigonometric frame                       */
-    KOFN_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
-    KOFN_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */
-    KOFN_BASIS_GAUSS,      /* Gaussian throughout; open-ended                */
-    KOFN_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at Chebyshev points, spread       */
-    KOFN_BASIS_MONOMIAL,   /* powers of Chebyshev points, spread             */
-    KOFN_BASIS_CAUCHY,     /* [I; P], P_ij = 1/(x_i - y_j)                   */
-    KOFN_BASIS_VANDERMONDE /* powers of 1..n                                 */
-} kofn_basis;
-
-/* The parameters k, basis and weight, for a scheme's table. */
-#define KOFN_BASIS_PARAMS                                                      \
-    {"k", KOFN_AUTO, 1, 100000, "threshold: any k answers are enough", NULL},  \
-        {"basis", KOFN_BASIS_QUATERNION,    0,                                 \
-         0,       "family of coefficients", KOFN_BASES},                       \
-    {                                                                          \
-        "weight", KOFN_AUTO, 0, 100000,                                        \
-            "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \
-    }
-/* Reads them and sets the sizes for A cut into row blocks, any k/groups of n
- * seats a group; k is `all_but` less than the seats where it was not given. */
-KOFN_API kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
-                                       size_t all_but);
-/* The seat() of a scheme on this basis. */
-KOFN_API kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat,
-                                     double *E0, double *E1, double *G);
-
 #ifdef __cplusplus
 }
 #endif

@@ -127,10 +127,15 @@ typedef struct kofn_train_options {
     }
 
 typedef struct kofn_train_result {
+    size_t size; /* sizeof(kofn_train_result) */
     unsigned steps;
     double loss, accuracy, test_loss, test_accuracy; /* of the last step */
     kofn_report rounds; /* all together; its tables are the job's */
 } kofn_train_result;
+#define KOFN_TRAIN_RESULT_INIT                                                 \
+    {                                                                          \
+        .size = sizeof(kofn_train_result)                                      \
+    }
 
 typedef struct kofn_training kofn_training;
 
@@ -144,7 +149,8 @@ KOFN_API kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
 KOFN_API size_t kofn_training_size(const kofn_training *t);
 /* The problem that a plan for the training must be made for: KOFN_SUM, the sum
  * of the gradients of parts of a batch. */
-KOFN_API kofn_problem kofn_training_problem(const kofn_training *t);
+KOFN_API kofn_status kofn_training_problem(const kofn_training *t,
+                                           kofn_problem *pb);
 /* Hand out the points to a job whose plan is for that; it must be closed before
  * the training is freed. */
 KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);

@@ -63,8 +63,8 @@ static kofn_status describe(const kofn_problem *pb, const char *spec,
 static kofn_status ask_plan(size_t way, const shape *s, bool back,
                             dnn_tolerance *out)
 {
-    kofn_problem pb = {
-        back ? KOFN_LEFT : KOFN_MATMUL, s->N, s->N, s->B, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(back ? KOFN_LEFT : KOFN_MATMUL, s->N,
+                                        s->N, s->B, KOFN_F64, false);
     size_t workers, spare;
     kofn_plan_info info;
     char spec[120];
@@ -252,7 +252,8 @@ static json_t *messages(const shape *s)
  * many workers as decode: these, and numbers sent. */
 static kofn_status trade(const shape *s, size_t m, size_t n, json_t *list)
 {
-    kofn_problem pb = {KOFN_MATMUL, s->N, s->N, s->N, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, s->N, s->N, s->N, KOFN_F64, false);
     double side = (double)s->N / (double)m, whole = up(s->N, m);
     size_t K = m * n * m + n - 1;
     kofn_plan_info info = {.threshold = 0};

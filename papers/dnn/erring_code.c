@@ -189,8 +189,8 @@ static kofn_status gpd(erring_nodes *c, const size_t cut[2])
 
     for (size_t back = 0; back < 2 && !st; back++) {
         size_t all = c->m * c->n * cut[back] * 4;
-        kofn_problem pb = {
-            back ? KOFN_LEFT : KOFN_MATMUL, all, all, all, KOFN_F64, false};
+        kofn_problem pb = KOFN_PROBLEM_INIT(back ? KOFN_LEFT : KOFN_MATMUL, all,
+                                            all, all, KOFN_F64, false);
         kofn_plan *plan;
         char spec[120];
 

@@ -415,7 +415,7 @@ static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
     kofn_fault_event events[2 * MACHINES * DESCENT_ITERATIONS];
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_matrix A = as_matrix(p->X, p->m, p->d);
-    kofn_report all = {0};
+    kofn_report all = KOFN_REPORT_INIT;
     fleet f = {.k = ENOUGH, .n = MACHINES, .seed = r + 1};
     descent s = {.p = p, .kind = DESCENT_CODED, .t = t, .r = r};
     kofn_status st;

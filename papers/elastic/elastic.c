@@ -28,7 +28,8 @@ void transposed_product(const double *X, size_t rows, size_t cols,
 kofn_status fleet_open(fleet *f, const kofn_matrix *A, const kofn_options *opt,
                        const kofn_faults *faults)
 {
-    kofn_problem pb = {KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, A->rows, A->cols, 1, KOFN_F64, false);
     kofn_options published = opt ? *opt : (kofn_options)KOFN_OPTIONS_INIT;
     kofn_port *port;
     kofn_status st;
@@ -152,7 +153,7 @@ static kofn_status bench_new(bench *b, uint64_t seed)
 
 static kofn_status set_up(bench *b)
 {
-    const kofn_faults faults = {.clock = KOFN_CLOCK_MEASURED};
+    const kofn_faults faults = KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED);
     kofn_matrix A = as_matrix(b->A, b->rows, b->cols);
     kofn_status st = KOFN_OK;
 
@@ -185,7 +186,7 @@ static kofn_status product(bench *b, size_t s, size_t i)
 {
     kofn_matrix in = as_matrix(b->x, b->cols, 1);
     kofn_matrix out = as_matrix(b->out, b->rows, 1);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     empty_caches(b->sweep);
     PAPERS_TRY(kofn_round(b->setting[s].fleet.job, &in, &out, &rep));
@@ -200,7 +201,7 @@ static kofn_status gradient(bench *b, size_t s, size_t i)
 {
     kofn_matrix z = as_matrix(b->z, 1, b->rows);
     kofn_matrix g = as_matrix(b->got, 1, b->cols);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     PAPERS_TRY(product(b, s, i));
     for (size_t k = 0; k < b->rows; k++)

@@ -77,10 +77,11 @@ static kofn_status train(training *t, const kofn_matrix *pattern, double mu,
                                  .verify = true,
                                  .watch = watch,
                                  .watch_ud = t};
-    const kofn_faults faults = {
-        .clock = KOFN_CLOCK_MODELLED, .pattern = pattern, .whole = true};
-    const kofn_problem pb = {KOFN_STREAM, o.batch,  IMAGES_PIXELS + 1,
-                             NETS_HIDDEN, KOFN_F64, false};
+    const kofn_faults faults =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MODELLED, .pattern = pattern,
+                         .whole = true);
+    const kofn_problem pb = KOFN_PROBLEM_INIT(
+        KOFN_STREAM, o.batch, IMAGES_PIXELS + 1, NETS_HIDDEN, KOFN_F64, false);
     kofn_port *port;
     kofn_status st = kofn_nets_new(nets, t->net, NETS, &t->p->X, &t->p->y, &o);
 

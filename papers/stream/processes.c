@@ -33,7 +33,7 @@ int processes_serve(const char *address, const char *file)
     kofn_net_options net = {
         .size = sizeof net, .body_max = (size_t)1 << 40, .silence = SILENCE};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
-    kofn_faults faults = {.seed = 1};
+    kofn_faults faults = KOFN_FAULTS_INIT(.seed = 1);
     kofn_transport *t;
     kofn_matrix pattern = {.data = NULL};
     kofn_status st = kofn_pattern_new(&pattern, file, 1, 1, 5, 1);

@@ -147,7 +147,7 @@ static kofn_status multiply_all(const workload *w, stream_job *s,
     kofn_status st = KOFN_OK;
 
     for (size_t i = 0; i < w->products + FLIGHT && !st; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         if (i >= FLIGHT) {
             st =
@@ -182,9 +182,9 @@ static kofn_status run_scheme(const workload *w, size_t k,
                               const kofn_matrix *slowed, const rates_port *port,
                               size_t turn, rates_result *out)
 {
-    const kofn_problem pb = {KOFN_STREAM, w->size,  w->size,
-                             w->size,     KOFN_F64, false};
-    const kofn_faults faults = {.pattern = slowed};
+    const kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, w->size, w->size,
+                                              w->size, KOFN_F64, false);
+    const kofn_faults faults = KOFN_FAULTS_INIT(.pattern = slowed);
     bool once = schemes[k].rules.kind == RHAT_ONCE;
     struct rates_row *row = &out->row[k];
     stream_job s;

@@ -126,7 +126,8 @@ static int read_idip(const papers_args *a, const char *text, rhat_scheme *s)
 /* Any code of one answer a worker, as kofn has it. */
 static int read_plan(const papers_args *a, const char *spec, rhat_scheme *s)
 {
-    kofn_problem pb = {KOFN_MATMUL, 27720, 27720, 27720, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 27720, 27720, 27720, KOFN_F64, false);
     kofn_plan_info info;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, spec, a->workers, a->seed);

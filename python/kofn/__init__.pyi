@@ -28,24 +28,35 @@ class ConvergenceWarning(UserWarning): ...
 class Report(NamedTuple):
     rounds: int
     seconds: float
+    encoding: float
+    waiting: float
+    decoding: float
+    noise: float
+    predicted: float
     live: int
     joined: int
     left: int
     late: int
+    dropped: int
+    messages: int
+    scalars: int
     corrupt: int
-    liars: tuple[int, ...]
-    noise: float
-    predicted: float
+    may_lie: int
     floor: float
-    unchecked: int
     sent: int
     received: int
+    number: int
+    began: int
+    ended: int
+    plain: int
+    coded: int
+    again: int
+    healed: int
+    healing: int
+    drift: float
+    unchecked: int
+    liars: tuple[int, ...]
     partial: bool
-    decoding: float
-    began: int = ...
-    ended: int = ...
-    plain: int = ...
-    coded: int = ...
 
 class Matrix:
     __array_priority__: int

@@ -18,7 +18,7 @@ def faults(words):
         return ffi.NULL
     if isinstance(words, dict):
         words = ",".join(f"{k}={v}" for k, v in words.items())
-    w = ffi.new("kofn_faults *")
+    w = _lib.begun("kofn_faults")
     check(lib.kofn_faults_parse(w, words.encode()))
     return w
 

@@ -1,7 +1,7 @@
 """A plan, a port and a job together, and rounds that Ctrl-C can stop."""
+import collections
 import os
 import time
-import typing
 import weakref
 
 import numpy as np
@@ -9,44 +9,37 @@ import numpy as np
 from . import _lib
 from ._failed import Told
 from ._fleet import Keys, Port
-from ._lib import Error, Invalid, SECOND, check, ffi, lib, new, raise_for
+from ._lib import Error, Invalid, SECOND, begun, check, ffi, lib, new, raise_for
 from ._turn import Turn
 
-_REPORT = ffi.typeof("kofn_report *")
+# The numbers of kofn_report, of which times are seconds here, and two other names.
+_TIME = ffi.typeof("kofn_time")
+_NUMBERS = [(name, field.type is _TIME)
+            for name, field in ffi.typeof("kofn_report").fields
+            if field.type.kind == "primitive" and
+            name not in ("size", "workers", "parts")]
+_NAME = {"took": "seconds", "liars": "may_lie"}
 
 
-class Report(typing.NamedTuple):
-    """What became of one round, or of all of them (`Job.totals`)."""
+class Report(collections.namedtuple(
+        "Report", [_NAME.get(name, name) for name, _ in _NUMBERS] +
+        ["liars", "partial"])):
+    """What became of one round, or of all of them (`Job.totals`): the numbers of
+    kofn_report, with `seconds` for its `took` and `may_lie` for its `liars`, and
 
-    rounds: int
-    seconds: float
-    live: int
-    joined: int
-    left: int
-    late: int
-    corrupt: int
-    liars: tuple      # workers that were located as corrupt so far
-    noise: float      # amplification of rounding by the worst decoding
-    predicted: float  # relative error expected from it
-    floor: float      # errors below it may pass; 0: nothing was checked
-    unchecked: int    # rounds that were believed (audit)
-    sent: int         # bytes
-    received: int
-    partial: bool     # not exact: rows are NaN, or parts are left out
-    decoding: float   # seconds of those in which the coordinator checked and decoded
-    began: int = 0    # of a stream: the product's first round
-    ended: int = 0    # and its last
-    plain: int = 0    # of a stream: answers that it was made of, as they stood
-    coded: int = 0    # and coded ones
+    liars    the workers that were located as corrupt so far
+    partial  not exact: rows are NaN, or parts are left out
+    """
+
+    __slots__ = ()
 
     @classmethod
     def of(cls, r, status=0):
         located = ffi.unpack(r.located, r.workers) if r.located else ()
-        liars = tuple(i for i, rounds in enumerate(located) if rounds)
-        return cls(r.rounds, r.took / SECOND, r.live, r.joined, r.left, r.late,
-                   r.corrupt, liars, r.noise, r.predicted, r.floor,
-                   r.unchecked, r.sent, r.received, status == lib.KOFN_PARTIAL,
-                   r.decoding / SECOND, r.began, r.ended, r.plain, r.coded)
+        return cls(*[getattr(r, name) / SECOND if time else getattr(r, name)
+                     for name, time in _NUMBERS],
+                   tuple(i for i, rounds in enumerate(located) if rounds),
+                   status == lib.KOFN_PARTIAL)
 
     def _repr_html_(self):
         """A table, in Jupyter."""
@@ -184,7 +177,7 @@ class Job:
         out, count = ffi.new("kofn_fault_event **"), ffi.new("size_t *")
         check(lib.kofn_events_parse(out, count, data, len(data),
                                     workers, 2**31))
-        self._keep.append(ffi.gc(out[0], lib.kofn_events_free))
+        self._keep.append(ffi.gc(out[0], lib.kofn_free))
         o.events, o.event_count = out[0], count[0]
         return sum(out[0][i].kind == lib.KOFN_FAULT_EVENT_JOIN
                    for i in range(count[0]))
@@ -251,7 +244,7 @@ class Job:
     def _finish(self):
         if self._running is None:
             return None
-        rep = ffi.new(_REPORT)
+        rep = begun("kofn_report")
         st = self.wait(lib.kofn_pump, self.job, SECOND // 10, rep)
         self._running = None
         self.report = Report.of(rep, st)
@@ -275,7 +268,7 @@ class Job:
             return self._last if self.closed else self._totals()
 
     def _totals(self):
-        rep = ffi.new("kofn_report *")
+        rep = begun("kofn_report")
         lib.kofn_job_totals(self.job, rep)
         return Report.of(rep)
 
@@ -283,7 +276,8 @@ class Job:
 def problem(op, m, n, p, dtype=np.float64, is_sparse=False):
     """A kofn_problem."""
     kind = lib.KOFN_F32 if np.dtype(dtype) == np.float32 else lib.KOFN_F64
-    return ffi.new("kofn_problem *", (op, m, n, p, kind, is_sparse))
+    return begun("kofn_problem", op=op, m=m, n=n, p=p, dtype=kind,
+                 sparse=is_sparse)
 
 
 def schemes():

@@ -94,6 +94,11 @@ def new(make, *args):
     return out[0]
 
 
+def begun(name, **members):
+    """A struct of the library that begins with its size."""
+    return ffi.new(name + " *", {"size": ffi.sizeof(name), **members})
+
+
 # An exception in a function that the library calls, Ctrl-C among them.  It
 # cannot pass through C: it stops the call, which then raises it.  Each thread has
 # calls of its own.

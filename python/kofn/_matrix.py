@@ -8,6 +8,10 @@ from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
 
+def _begin_left(job, x, out):
+    return lib.kofn_begin_at(job, 0, True, x, out)
+
+
 class Matrix:
     """A matrix, coded and handed out to workers; `A @ x` is then a round.
 
@@ -172,7 +176,7 @@ class Matrix:
 
     def __rmatmul__(self, x):
         """x @ A: a vector of m or a matrix of m columns, on the same blocks."""
-        return self._product(x, self.shape[0], True, lib.kofn_begin_left)
+        return self._product(x, self.shape[0], True, _begin_left)
 
     @property
     def T(self):

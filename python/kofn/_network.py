@@ -133,7 +133,8 @@ class Network(Estimator):
         weights."""
         scheme = self.scheme.encode()
         known = lib.kofn_scheme_find(self.scheme.partition(":")[0].encode())
-        pb = ffi.new("kofn_problem *", lib.kofn_training_problem(training))
+        pb = _lib.begun("kofn_problem")
+        check(lib.kofn_training_problem(training, pb))
         options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
             job = Job(pb, self.scheme, self.workers, self.where, **options)
@@ -162,7 +163,7 @@ class Network(Estimator):
         """The net and the result of a node of this process that has them."""
         count = self.workers if self.masterless is True else 1
         own = [make() for _ in range(count)]
-        res = [ffi.new("kofn_train_result *") for _ in own]
+        res = [_lib.begun("kofn_train_result") for _ in own]
         plans = self._plans(own[0][1], shape.layers)
         all_plans = ffi.new("kofn_plan *[]", plans)
         options = dict(self.options or {})
@@ -185,7 +186,7 @@ class Network(Estimator):
 
     def _fit_job(self, shape, make):
         net, training = make()
-        res = ffi.new("kofn_train_result *")
+        res = _lib.begun("kofn_train_result")
         job = self._job(training, shape.layers)
         try:
             job.call(lib.kofn_train, training, res)

@@ -117,7 +117,7 @@ class Regression(Estimator):
         xv, yv = _lib.view(X), _lib.view(y)
         r = ffi.gc(new(lib.kofn_regression_new, xv, yv, o),
                    lib.kofn_regression_free)
-        pb = ffi.new("kofn_problem *")
+        pb = _lib.begun("kofn_problem")
         check(lib.kofn_regression_problem(r, self.scheme.encode(),
                                           self.workers, pb))
         job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
@@ -126,7 +126,7 @@ class Regression(Estimator):
         try:
             check(lib.kofn_regression_place(r, job.job, pb.op))
             w = np.zeros(X.shape[1])
-            res = ffi.new("kofn_regress_result *")
+            res = _lib.begun("kofn_regress_result")
             job.call(lib.kofn_regress, r, _lib.view(w), res)
             self.report_ = Report.of(res.rounds)
         finally:

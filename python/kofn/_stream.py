@@ -40,7 +40,7 @@ class Product:
     def _wait(self):
         job = self._stream._job
         job.check_open()
-        rep = ffi.new("kofn_report *")
+        rep = _lib.begun("kofn_report")
         st = job.wait(lib.kofn_take, job.job, self.number, SECOND // 10, rep)
         self._stream._taken(self.number)
         try:

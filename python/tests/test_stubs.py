@@ -39,6 +39,21 @@ def test_docs_and_table_have_every_option_of_a_job():
     assert set(OPTIONS) <= set(re.findall(r"`(\w+)`", listed))
 
 
+def test_every_number_of_a_report_is_an_attribute_and_documented():
+    source = pathlib.Path(__file__).parents[2]
+    table = {name for name, kind in
+             re.findall(r"^    X\((\w+), \w+, (\w+),",
+                        (source / "src/base/report.h").read_text(), re.M)
+             if kind != "LIST"}
+    mine = table - {"took"} | {"seconds", "may_lie", "liars", "partial"}
+    assert "unchecked" in table and set(kofn.Report._fields) == mine
+    stub, = (n for n in TREE.body if getattr(n, "name", "") == "Report")
+    assert tuple(f.target.id for f in stub.body) == kofn.Report._fields
+    listed = re.search(r"A report has (.*?)\.\s", (source / "docs/python.md")
+                       .read_text(), re.S).group(1)
+    assert set(re.findall(r"`(\w+)`", listed)) == mine
+
+
 def test_every_name_has_a_stub():
     stubs = {n.name for n in TREE.body if isinstance(n, (ast.ClassDef,
                                                          ast.FunctionDef))}

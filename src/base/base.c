@@ -68,22 +68,51 @@ kofn_status kf_nomem(size_t bytes)
 
 /* ---- structs that begin with their size ----------------------------------- */
 
-kofn_status kf_given(void *all, size_t bytes, const void *given,
-                     const char *init)
+static size_t size_of(const void *given)
 {
     size_t has;
 
+    memcpy(&has, given, sizeof has);
+    return has;
+}
+
+kofn_status kf_begun(const void *to, const char *init)
+{
+    if (!to || size_of(to) >= sizeof(size_t))
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL,
+                   "a struct that says that it has %zu bytes: begin with %s",
+                   size_of(to), init);
+}
+
+kofn_status kf_given(void *all, size_t bytes, const void *given,
+                     const char *init)
+{
+    TRY(kf_begun(given, init));
     if (!given)
         return KOFN_OK;
-    memcpy(&has, given, sizeof has);
-    if (has < sizeof has)
-        return kf_fail(
-            KOFN_INVAL,
-            "a struct that says that it has %zu bytes: begin with %s", has,
-            init);
-    memcpy(all, given, kf_min(has, bytes));
+    memcpy(all, given, kf_min(size_of(given), bytes));
     memcpy(all, &bytes, sizeof bytes);
     return KOFN_OK;
+}
+
+const void *kf_whole(void *room, size_t bytes, const void *given, size_t has)
+{
+    if (has == 0 || has >= bytes)
+        return given;
+    memset(room, 0, bytes);
+    return memcpy(room, given, has);
+}
+
+void kf_give(void *to, const void *all, size_t bytes)
+{
+    size_t has;
+
+    if (!to)
+        return;
+    has = size_of(to);
+    memcpy(to, all, kf_min(has, bytes));
+    memcpy(to, &has, sizeof has);
 }
 
 /* ---- memory -------------------------------------------------------------- */

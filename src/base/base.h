@@ -84,6 +84,13 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
  * `init`. */
 kofn_status kf_given(void *all, size_t bytes, const void *given,
                      const char *init);
+/* The same of a struct whose size `has` was told elsewhere; 0: it is `bytes` long.
+ * It is *given itself, or *room filled with it. */
+const void *kf_whole(void *room, size_t bytes, const void *given, size_t has);
+/* What the caller has for an answer, NULL: nothing, was begun with `init`. */
+kofn_status kf_begun(const void *to, const char *init);
+/* *all, `bytes` long, into such a struct, as far as it reaches. */
+void kf_give(void *to, const void *all, size_t bytes);
 
 /* ---- memory -------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@
 
 /* Written by place, so that a field without a row does not compile. */
 #define X(...) 0,
-_Static_assert(sizeof((kofn_report){KF_REPORT_MAP(X)}) == sizeof(kofn_report),
+_Static_assert(sizeof((kofn_report){0, KF_REPORT_MAP(X)}) ==
+                   sizeof(kofn_report),
                "every field has a row");
 #undef X
 
@@ -25,5 +26,6 @@ void kf_report_add(kofn_report *sum, const kofn_report *r)
     /* of rounds that were believed nothing is known */
     if (was.rounds <= was.unchecked || !(was.liars < r->liars || r->unchecked))
         sum->liars = r->liars;
+    sum->size = sizeof *sum;
     sum->number = 0;
 }

@@ -401,6 +401,7 @@ cli_args cli_defaults(void)
                   .seed = 1,
                   .dtype = "f8",
                   .factor = 5,
+                  .faults = KOFN_FAULTS_INIT(),
                   .regress = {.size = sizeof(kofn_regress_options)},
                   .job = KOFN_OPTIONS_INIT};
 

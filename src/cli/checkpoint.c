@@ -258,7 +258,7 @@ static const char *read_state(checkpoint *c, const json_t *entry)
     snprintf(found, sizeof found, "%016" PRIx64, hash);
     if (strcmp(found, want) != 0)
         return "it is not what was written";
-    if (kofn_file_open(&c->state, path))
+    if (kofn_file_open(&c->state, path, KOFN_FILE_READ))
         return kofn_errmsg();
     if (!kofn_file_dense(c->state))
         return "it is sparse";

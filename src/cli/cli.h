@@ -385,6 +385,8 @@ int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
 void session_tell_waiting(session *s, bool quiet);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
+/* Every field of a report, and which workers were wrong or answered nothing. */
+void session_put_report(const session *s, const kofn_report *r, json_t *o);
 /* Does a regression descend by batches, so that its figures are of those? */
 bool session_batched(const session *s);
 /* Write the result unless --output was not given. */

@@ -17,12 +17,12 @@ typedef struct claim {
 
 static int load(claim *c, const cli_args *a)
 {
-    kofn_status st = kofn_file_open(&c->A, a->operand[0]);
+    kofn_status st = kofn_file_open(&c->A, a->operand[0], KOFN_FILE_READ);
 
     if (!st)
-        st = kofn_file_open(&c->B, a->operand[1]);
+        st = kofn_file_open(&c->B, a->operand[1], KOFN_FILE_READ);
     if (!st)
-        st = kofn_file_open_copy(&c->C, a->operand[2]);
+        st = kofn_file_open(&c->C, a->operand[2], KOFN_FILE_COPY);
     if (st)
         return cli_fail_input(st);
     for (int k = 1; k < 3; k++)

@@ -108,7 +108,7 @@ typedef struct rank {
 
 static int load_graph(rank *r, const char *path)
 {
-    kofn_status st = kofn_file_open_graph(&r->file, path);
+    kofn_status st = kofn_file_open(&r->file, path, KOFN_FILE_GRAPH);
     const kofn_sparse *g = st ? NULL : kofn_file_sparse(r->file);
 
     if (st)
@@ -171,7 +171,7 @@ int cmd_pagerank(cli_args *a)
 {
     session s = {0};
     rank r = {0};
-    kofn_problem pb = {KOFN_MATVEC, 0, 0, 1, KOFN_F64, true};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 0, 0, 1, KOFN_F64, true);
     int code = load_graph(&r, a->operand[0]);
 
     if (!code && a->masterless) {
@@ -242,8 +242,8 @@ int cmd_power(cli_args *a)
     session s = {0};
     kofn_file *file = NULL;
     kofn_matrix v = {0};
-    kofn_problem pb = {KOFN_MATVEC, 0, 0, 1, KOFN_F64, false};
-    kofn_status st = kofn_file_open(&file, a->operand[0]);
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 0, 0, 1, KOFN_F64, false);
+    kofn_status st = kofn_file_open(&file, a->operand[0], KOFN_FILE_READ);
     const kofn_matrix *A = st ? NULL : kofn_file_dense(file);
     int code = st ? cli_fail_input(st) : 0;
 

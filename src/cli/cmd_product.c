@@ -61,10 +61,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
     const kofn_sparse *S;
-    kofn_status st = kofn_file_open(&p->A, a->operand[0]);
+    kofn_status st = kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ);
 
     if (!st)
-        st = kofn_file_open(&p->B, a->operand[1]);
+        st = kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ);
     if (st)
         return cli_fail_input(st);
     A = kofn_file_dense(p->A);
@@ -77,12 +77,9 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     p->in = *kofn_file_dense(p->B);
     if (A)
         p->dense = *A;
-    *pb = (kofn_problem){vector ? KOFN_MATVEC : KOFN_MATMUL,
-                         A ? A->rows : S->rows,
-                         A ? A->cols : S->cols,
-                         p->in.cols,
-                         KOFN_F64,
-                         S != NULL};
+    *pb = (kofn_problem)KOFN_PROBLEM_INIT(
+        vector ? KOFN_MATVEC : KOFN_MATMUL, A ? A->rows : S->rows,
+        A ? A->cols : S->cols, p->in.cols, KOFN_F64, S != NULL);
     if (vector && p->in.cols != 1 && p->in.rows == 1) {
         p->in.rows = p->in.cols; /* a row of numbers is a vector, too */
         p->in.cols = p->in.ld = pb->p = 1;
@@ -107,7 +104,7 @@ static int run_rounds(session *s, product *p, size_t rounds)
     int code = done ? checkpoint_state(s->checkpoint, &p->out) : 0;
 
     for (size_t r = done; r < rounds && !code; r++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         s->status = kofn_begin(s->job, &p->in, &p->out);
         while (!s->status) {

@@ -280,7 +280,7 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 static int verify(fit *f)
 {
     kofn_matrix want = f->w;
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_status st;
     int code;
 
@@ -454,7 +454,7 @@ static int write_weights(fit *f, const cli_args *a)
 
 static int descend(fit *f, const cli_args *a, kofn_op op)
 {
-    kofn_regress_result res = {0};
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_status st = kofn_regression_place(f->regression, f->session->job, op);
     int code, wrote;
 
@@ -507,7 +507,7 @@ int cmd_regress(cli_args *a)
     session s = {0};
     fit f = {.session = &s};
     kofn_regress_options o;
-    kofn_problem pb = {0};
+    kofn_problem pb = {.size = sizeof pb};
     int code = check(a);
     kofn_status st = KOFN_OK;
 

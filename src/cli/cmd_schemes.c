@@ -22,7 +22,8 @@ static const kofn_scheme *scheme_of(const char *spec)
 /* A product of matrices, or what the scheme is for instead. */
 static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 {
-    kofn_problem pb = {KOFN_MATMUL, a->rows, 1000, 1000, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, a->rows, 1000, 1000, KOFN_F64, false);
 
     if (s && !(s->ops & KOFN_MATMUL)) {
         pb.op = (kofn_op)(s->ops & ~(s->ops - 1));

@@ -187,47 +187,27 @@ static int verify(const task *t, found *to)
     return st ? cli_fail(st) : 0;
 }
 
-static double seconds(kofn_time t)
-{
-    return (double)t * 1e-9;
-}
-
-/* Workers that were located so far. */
-static json_t *liars(const kofn_report *r)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < r->workers; i++)
-        if (r->located[i])
-            json_array_append_new(list, json_integer((json_int_t)i));
-    return list;
-}
-
-static void tell_json(const task *t, const kofn_report *r, const found *v)
+static void tell_json(const session *s, const task *t, const kofn_report *r,
+                      const found *v)
 {
     bool looked = v->error >= 0;
-
-    cli_print_json(json_pack(
-        "{s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:o, "
-        "s:o, s:o, s:o, s:o, s:i, s:o}",
-        "status", "ok", "product", (int)r->number, "X", t->X, "Y", t->Y,
-        "output", t->out, "began", (int)r->began, "ended", (int)r->ended,
-        "seconds", seconds(r->took), "encode_seconds", seconds(r->encoding),
-        "decode_seconds", seconds(r->decoding), "plain", (int)r->plain, "coded",
-        (int)r->coded, "predicted", cli_number(r->predicted), "rel_error",
-        looked ? cli_number(v->error) : json_null(), "row_error",
+    json_t *o = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "status", "ok", "X", t->X,
+        "Y", t->Y, "output", t->out, "predicted", cli_number(r->predicted),
+        "rel_error", looked ? cli_number(v->error) : json_null(), "row_error",
         looked ? cli_number(v->row_error) : json_null(), "worst_row",
-        looked ? json_integer((json_int_t)v->row) : json_null(), "corrupted",
-        liars(r), "corrupt_results", (int)r->corrupt, "floor",
-        cli_number(r->floor)));
+        looked ? json_integer((json_int_t)v->row) : json_null());
+
+    session_put_report(s, r, o);
+    cli_print_json(o);
 }
 
 static void tell_text(const task *t, const kofn_report *r, const found *v)
 {
     printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
            "answers, predicted relative error %.1e",
-           t->out, t->X, t->Y, r->began, r->ended, seconds(r->took), r->plain,
-           r->coded, r->predicted);
+           t->out, t->X, t->Y, r->began, r->ended, (double)r->took * 1e-9,
+           r->plain, r->coded, r->predicted);
     if (v->error >= 0)
         printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)", v->error,
                v->row, v->row_error);
@@ -265,7 +245,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
         code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
     cli_guard_promptly();
     if (!code && s->args->json)
-        tell_json(t, rep, &v);
+        tell_json(&s->s, t, rep, &v);
     else if (!code && !s->args->quiet)
         tell_text(t, rep, &v);
     if (!code)
@@ -279,7 +259,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
 /* Wait for this product, or 0, the next one, for a while.  *over: it is. */
 static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = kofn_take(s->s.job, number, atmost, &rep);
     size_t i = 0;
 
@@ -351,8 +331,8 @@ static int await_sources(stream *s, const task *t)
 /* The first product says of what shape most are. */
 static int open_job(stream *s, const task *t)
 {
-    kofn_problem pb = {KOFN_STREAM,   t->left.rows, t->left.cols,
-                       t->right.cols, KOFN_F64,     false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, t->left.rows, t->left.cols,
+                                        t->right.cols, KOFN_F64, false);
     kofn_plan_info info;
     int code;
 

@@ -376,7 +376,7 @@ static int conclude(train_run *t, const cli_args *a, kofn_status st)
 
 static int train(train_run *t, const cli_args *a)
 {
-    kofn_train_result res = {0};
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_status st =
         t->coded ? kofn_training_place_weights(t->training, t->session->job)
                  : kofn_training_place(t->training, t->session->job);
@@ -446,8 +446,10 @@ static bool is_coded(const char *spec, const kofn_problem *sum)
 static int open_session(train_run *t, cli_args *a)
 {
     size_t each, steps = count_steps(t, a, &each);
-    kofn_problem pb = kofn_training_problem(t->training);
+    kofn_problem pb = {.size = sizeof pb};
 
+    if (kofn_training_problem(t->training, &pb))
+        return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
     t->every = a->every ? a->every : (unsigned)each;
     if (!a->scheme_given) { /* any two may be missing */
         snprintf(a->suited, sizeof a->suited, "gc:d=%zu",

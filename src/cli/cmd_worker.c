@@ -59,7 +59,7 @@ static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
     if ((size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
                          name) >= sizeof path)
         return KOFN_UNSUITED;
-    st = kofn_file_open(&l->file, path);
+    st = kofn_file_open(&l->file, path, KOFN_FILE_READ);
     if (st)
         return st;
     *A = kofn_file_dense(l->file);
@@ -180,8 +180,7 @@ int cmd_keygen(cli_args *a)
 
     if (!*a->operand[0])
         return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
-    st = a->worker ? kofn_net_keygen_worker(a->operand[0], a->worker)
-                   : kofn_net_keygen(a->operand[0]);
+    st = kofn_net_keygen(a->operand[0], a->worker);
     if (st)
         return cli_fail(st);
     if (!a->quiet && a->worker)

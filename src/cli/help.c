@@ -4,6 +4,8 @@
  * described here. */
 #include "cli.h"
 
+#include "base/report.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -232,47 +234,32 @@ static const char *const faults_keys[] = {
     NULL,
 };
 
+#define COUNT(key, text) key, text,
+#define SECONDS(key, text) key, text,
+#define NUMBER(key, text) key, text,
+#define LIST(key, text)
+#define X(field, adds, kind, key, metric, text) kind(key, text)
 static const char *const json_keys[] = {
-    "status",
+    KF_REPORT_MAP(X)
+#undef X
+        "status",
     "ok, partial or failed; error says why in the last two",
     "command, scheme, workers, seed, port",
     "what was run, with all defaults",
     "threshold",
     "any this many answers decode",
-    "rounds",
-    "how often the product was computed",
     "iterations",
     "of power, pagerank and regress; of train: steps; else 0",
-    "seconds",
-    "of all rounds; clock says whether they are real, modelled or "
-    "measured",
-    "encode_seconds, wait_seconds, decode_seconds",
-    "where they went",
     "total_seconds",
     "from the beginning of the command until this report, the sum of the next four; "
     "not of simulated runs, which repeat to the byte",
     "read_seconds, prepare_seconds, round_seconds, finish_seconds",
     "until the inputs are read; until the first round begins, when workers are here "
     "and have their blocks; until the last one ends; until this report",
-    "joined, left",
-    "workers",
-    "sent_bytes, received_bytes",
-    "blocks, and inputs once for each worker and round; results",
     "given_up",
     "workers that were there and answered nothing",
-    "late",
-    "results that were not needed, come or not",
-    "dropped",
-    "messages that were stale or came twice",
     "corrupted",
     "workers whose results were found wrong",
-    "floor, unchecked",
-    "errors below it, relative to |A| |x| of rows of one size, are not looked for; "
-    "rounds that were not checked (\\-\\-audit)",
-    "noise",
-    "amplification of rounding by the worst decoding",
-    "predicted_error",
-    "the relative error expected from it, of rows of different size in each of them",
     "rel_error",
     "the relative error of the whole result, found by \\-\\-verify",
     "row_error, worst_row",
@@ -286,11 +273,6 @@ static const char *const json_keys[] = {
     "of train: mean cost and the share of labels told right, over all points "
     "and those of \\-\\-test, at the end; per_iteration has them of each step's "
     "batch, and of \\-\\-test at the end of an epoch",
-    "again, healed, drift",
-    "of train, with errors looked for in weights that live with the workers: "
-    "workers that were located and asked for their blocks again; those whose "
-    "block was wrong, and was made anew; by how much of their size numbers of "
-    "blocks were off what the code allows, at the worst of \\-\\-scrub",
     "r2, accuracy, explained_deviance",
     "how well the model fits, by \\-\\-loss: "
     "1 less the squares that are left by those around the mean; the share "
@@ -307,9 +289,8 @@ static const char *const json_keys[] = {
     "of regress: objective (sgd: batch_objective) where the "
     "gradient was taken, test_objective after the step, "
     "seconds, stragglers, scalars_received",
-    "messages, scalars_received, recovery_threshold",
-    "of regress: results that came, numbers in them, and how many answers "
-    "decode",
+    "recovery_threshold",
+    "of regress: how many answers decode",
     "per_round",
     "for each round live workers, the rows of its block that each "
     "worker was given, and seconds",

@@ -18,7 +18,7 @@ static void copy_floats(double *to, const kofn_matrix *a)
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
-    kofn_status st = kofn_file_open(&in->file, path);
+    kofn_status st = kofn_file_open(&in->file, path, KOFN_FILE_READ);
     const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
 
     if (st)

@@ -220,8 +220,8 @@ static int prepare(run *r)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    kofn_problem pb = {KOFN_MATVEC, r->v->rows, r->v->rows,
-                       1,           KOFN_F64,   r->M != NULL};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, r->v->rows, r->v->rows, 1,
+                                        KOFN_F64, r->M != NULL);
     kofn_status st;
     int code = nodes_open(m, a, a->max_iter ? a->max_iter : 200);
 

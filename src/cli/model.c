@@ -451,7 +451,7 @@ static int find_layer(found *f, size_t l)
 {
     size_t rows = f->widths[l], cols = f->widths[l - 1] + 1;
     const char *path = f->path;
-    kofn_status st = kofn_file_open(&f->layer[l - 1], path);
+    kofn_status st = kofn_file_open(&f->layer[l - 1], path, KOFN_FILE_READ);
     const kofn_matrix *a = st ? NULL : kofn_file_dense(f->layer[l - 1]);
 
     if (st)

@@ -513,6 +513,6 @@ int nodes_close(cli_nodes *m, int code)
         free(m->node[i].wrong);
     }
     free(m->node);
-    kofn_events_free(m->events);
+    kofn_free(m->events);
     return port->end ? port->end(code) : code;
 }

@@ -214,9 +214,9 @@ static int read_plan(player *p, const json_t *o, size_t workers,
         !json_is_boolean(json_object_get(o, "sparse")) ||
         !whole(o, "left", 0, MAX_SIZE, &left))
         return lacks(p);
-    pb = (kofn_problem){
-        (kofn_op)op,  (size_t)m, (size_t)n,
-        (size_t)cols, type,      json_is_true(json_object_get(o, "sparse"))};
+    pb = (kofn_problem)KOFN_PROBLEM_INIT(
+        (kofn_op)op, (size_t)m, (size_t)n, (size_t)cols, type,
+        json_is_true(json_object_get(o, "sparse")));
     if (kofn_plan_new(plan, &pb, spec, workers, seed))
         return stop(p, NOT_A_JOURNAL, "%s", kofn_errmsg());
     p->plans++;

@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include "base/clock.h"
+#include "base/report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -208,7 +209,7 @@ static bool is_simulated(const session *s)
 /* Rounds that nobody was told of came before this one: of a search for a step. */
 static void know_times(session *s)
 {
-    kofn_report total;
+    kofn_report total = KOFN_REPORT_INIT;
 
     kofn_job_totals(s->job, &total);
     s->last = kf_clock_seconds();
@@ -261,30 +262,6 @@ static void put_share(json_t *o, const cli_args *a, const char *prefix,
     json_object_set_new(o, key, cli_number(share));
 }
 
-/* Workers that were located as corrupt: their numbers, or who they are of. */
-static json_t *liars(const session *s, const kofn_report *t, bool names)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->located[i])
-            json_array_append_new(list,
-                                  names ? json_string(kofn_job_name(s->job, i))
-                                        : json_integer((json_int_t)i));
-    return list;
-}
-
-/* Workers that were given up, for they answered nothing. */
-static json_t *unresponsive(const kofn_report *t)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            json_array_append_new(list, json_integer((json_int_t)i));
-    return list;
-}
-
 static void report_unresponsive(const kofn_report *t)
 {
     for (size_t i = 0; i < t->workers; i++)
@@ -297,8 +274,8 @@ static void report_unresponsive(const kofn_report *t)
 
 #define PUT(key, value) json_object_set_new(o, key, value)
 
-static void put_regression(const session *s, const kofn_report *t,
-                           const kofn_plan_info *info, json_t *o)
+static void put_regression(const session *s, const kofn_plan_info *info,
+                           json_t *o)
 {
     PUT("objective", cli_number(s->objective));
     PUT("test_objective", cli_number(s->test_objective));
@@ -310,8 +287,6 @@ static void put_regression(const session *s, const kofn_report *t,
     PUT("converged", json_boolean(s->converged));
     if (s->setup)
         PUT("setup", json_incref(s->setup));
-    PUT("messages", json_integer(t->messages));
-    PUT("scalars_received", json_integer((json_int_t)t->scalars));
     PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
     PUT("per_iteration", json_incref(s->per_iteration));
 }
@@ -328,31 +303,37 @@ static void put_times(const session *s, json_t *o)
     PUT("finish_seconds", cli_number(now - s->last));
 }
 
-/* The workers: who came and went, and what was sent to them. */
-static void put_fleet(const kofn_report *t, json_t *o)
+#define COUNT(key, n) PUT(key, json_integer((json_int_t)(n)));
+#define SECONDS(key, time) PUT(key, cli_number(seconds(time)));
+#define NUMBER(key, x) PUT(key, cli_number(x));
+#define LIST(key, list)
+
+void session_put_report(const session *s, const kofn_report *r, json_t *o)
 {
-    PUT("joined", json_integer(t->joined));
-    PUT("left", json_integer(t->left));
-    PUT("sent_bytes", json_integer((json_int_t)t->sent));
-    PUT("received_bytes", json_integer((json_int_t)t->received));
-    PUT("given_up", unresponsive(t));
-    PUT("late", json_integer(t->late));
-    PUT("dropped", json_integer(t->dropped));
+    json_t *corrupted = json_array(), *names = json_array();
+    json_t *given_up = json_array();
+
+#define X(field, adds, kind, key, ...) kind(key, r->field)
+    KF_REPORT_MAP(X)
+#undef X
+    for (size_t i = 0; i < r->workers; i++) {
+        if (r->located[i]) {
+            json_array_append_new(corrupted, json_integer((json_int_t)i));
+            json_array_append_new(names, json_string(kofn_job_name(s->job, i)));
+        }
+        if (r->states[i] == KOFN_WORKER_UNRESPONSIVE)
+            json_array_append_new(given_up, json_integer((json_int_t)i));
+    }
+    PUT("corrupted", corrupted);
+    PUT("corrupted_names", names);
+    PUT("given_up", given_up);
 }
 
-/* How exact the results are, and whose were wrong. */
-static void put_exactness(const session *s, const kofn_report *t, json_t *o)
+/* How exact the results were found to be. */
+static void put_exactness(const session *s, json_t *o)
 {
     const cli_args *a = s->args;
 
-    PUT("corrupted", liars(s, t, false));
-    PUT("corrupted_names", liars(s, t, true));
-    PUT("may_lie", json_integer((json_int_t)t->liars));
-    PUT("corrupt_results", json_integer(t->corrupt));
-    PUT("floor", cli_number(t->floor));
-    PUT("unchecked", json_integer(t->unchecked));
-    PUT("noise", cli_number(t->noise));
-    PUT("predicted_error", cli_number(t->predicted));
     if (a->verify)
         PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
     if (s->rel_error >= 0 && a->command->bit & IN_PRODUCT) {
@@ -362,8 +343,7 @@ static void put_exactness(const session *s, const kofn_report *t, json_t *o)
 }
 
 /* What an iteration, a regression or a training has come to. */
-static void put_steps(const session *s, const kofn_report *t,
-                      const kofn_plan_info *info, json_t *o)
+static void put_steps(const session *s, const kofn_plan_info *info, json_t *o)
 {
     const cli_args *a = s->args;
 
@@ -374,12 +354,7 @@ static void put_steps(const session *s, const kofn_report *t,
         PUT("converged", json_boolean(s->converged));
     }
     if (a->command->bit == IN_REGRESS)
-        put_regression(s, t, info, o);
-    if (a->command->bit == IN_TRAIN) {
-        PUT("again", json_integer(t->again));
-        PUT("healed", json_integer(t->healed));
-        PUT("drift", cli_number(t->drift));
-    }
+        put_regression(s, info, o);
 }
 
 static void report_json(const session *s, const kofn_report *t,
@@ -395,17 +370,12 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("scheme", json_string(info->spec));
     PUT("workers", json_integer((json_int_t)a->workers));
     PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("rounds", json_integer(t->rounds));
     PUT("iterations", json_integer(s->iterations));
-    PUT("seconds", cli_number(seconds(t->took)));
-    PUT("encode_seconds", cli_number(seconds(t->encoding)));
-    PUT("wait_seconds", cli_number(seconds(t->waiting)));
-    PUT("decode_seconds", cli_number(seconds(t->decoding)));
+    session_put_report(s, t, o);
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
-    put_fleet(t, o);
-    put_exactness(s, t, o);
-    put_steps(s, t, info, o);
+    put_exactness(s, o);
+    put_steps(s, info, o);
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
@@ -575,7 +545,7 @@ static int finish(const session *s, int code)
 
 int session_close(session *s, int code)
 {
-    kofn_report total = {0};
+    kofn_report total = KOFN_REPORT_INIT;
     kofn_plan_info info;
 
     cli_erase();
@@ -597,7 +567,7 @@ int session_close(session *s, int code)
         return 128 + cli_caught();
     for (size_t i = 0; i < s->operands; i++)
         kofn_plan_free(s->plan[i]);
-    kofn_events_free(s->events);
+    kofn_free(s->events);
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);

@@ -38,6 +38,7 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     kofn_training *training = NULL;
     kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
 
+    own->res = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
     if (!st)
         st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
     if (!st)

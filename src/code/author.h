@@ -26,21 +26,53 @@ typedef struct kf_equation {
  * shape and rank of G (pseudo.c). */
 kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
 
+/* Families of coefficients for "any k of n", docs/numerics.md. */
+#define KF_BASES                                                               \
+    "quaternion|harmonic|haar|gauss_sys|gauss|chebyshev|monomial|cauchy|vandermonde"
+typedef enum kf_basis {
+    KF_BASIS_QUATERNION, /* [I; P], dyadic quaternions; open-ended         */
+    KF_BASIS_HARMONIC,   /* real trigonometric frame                       */
+    KF_BASIS_HAAR,       /* [I; P], P a slice of an orthogonal matrix      */
+    KF_BASIS_GAUSS_SYS,  /* [I; P], P Gaussian; open-ended                 */
+    KF_BASIS_GAUSS,      /* Gaussian throughout; open-ended                */
+    KF_BASIS_CHEBYSHEV,  /* T_0..T_{k-1} at Chebyshev points, spread       */
+    KF_BASIS_MONOMIAL,   /* powers of Chebyshev points, spread             */
+    KF_BASIS_CAUCHY,     /* [I; P], P_ij = 1/(x_i - y_j)                   */
+    KF_BASIS_VANDERMONDE /* powers of 1..n                                 */
+} kf_basis;
+
+/* The parameters k, basis and weight, for a scheme's table. */
+#define KF_BASIS_PARAMS                                                        \
+    {"k", KOFN_AUTO, 1, 100000, "threshold: any k answers are enough", NULL},  \
+        {"basis", KF_BASIS_QUATERNION,      0,                                 \
+         0,       "family of coefficients", KF_BASES},                         \
+    {                                                                          \
+        "weight", KOFN_AUTO, 0, 100000,                                        \
+            "blocks a seat mixes, 0 for all; fewer where A is sparse", NULL    \
+    }
+/* Reads them and sets the sizes for A cut into row blocks, any k/groups of n
+ * seats a group; k is `all_but` less than the seats where it was not given. */
+kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
+                            size_t all_but);
+/* The seat() of a scheme on this basis. */
+kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
+                          double *E1, double *G);
+
 /* An (n, k) code of a family.  With weight w > 0 a seat mixes only w of the k
  * blocks, cyclically placed (quaternion, gauss). */
 typedef struct kf_family {
-    kofn_basis basis;
+    kf_basis basis;
     size_t n, k, weight;
     uint64_t seed;
     const void *state; /* HAAR: what kf_basis_prepare made; else NULL */
 } kf_family;
 /* Results a seat of this family answers together: 4 for quaternions, else 1. */
-size_t kf_basis_lanes(kofn_basis b);
+size_t kf_basis_lanes(kf_basis b);
 /* Fresh rows beyond the first n exist. */
-bool kf_basis_open(kofn_basis b);
+bool kf_basis_open(kf_basis b);
 /* Tables that need the whole matrix at once (HAAR) are made here; *state is freed
  * with kofn_free.  NULL for the others. */
-kofn_status kf_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
+kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state);
 /* Rows of seat i: lanes x (lanes * k). */
 void kf_basis_rows(const kf_family *f, size_t i, double *rows);

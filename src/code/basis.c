@@ -22,15 +22,15 @@
 
 #include <math.h>
 
-size_t kf_basis_lanes(kofn_basis b)
+size_t kf_basis_lanes(kf_basis b)
 {
-    return b == KOFN_BASIS_QUATERNION ? 4 : 1;
+    return b == KF_BASIS_QUATERNION ? 4 : 1;
 }
 
-bool kf_basis_open(kofn_basis b)
+bool kf_basis_open(kf_basis b)
 {
-    return b == KOFN_BASIS_QUATERNION || b == KOFN_BASIS_GAUSS_SYS ||
-           b == KOFN_BASIS_GAUSS;
+    return b == KF_BASIS_QUATERNION || b == KF_BASIS_GAUSS_SYS ||
+           b == KF_BASIS_GAUSS;
 }
 
 /* ---- points -------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static void random_entry(const kf_family *f, double *rows, size_t seat,
     kf_rng r =
         kf_rng_stream(f->seed, KF_FOR_CODE, (uint32_t)seat, (uint32_t)block);
 
-    if (f->basis == KOFN_BASIS_QUATERNION)
+    if (f->basis == KF_BASIS_QUATERNION)
         quaternion(rows, f->k, block, &r, scale);
     else
         rows[block] = kf_rng_normal(&r) * scale;
@@ -187,10 +187,10 @@ static void chebyshev_row(double x, size_t k, double *row)
         row[j] = 2 * x * row[j - 1] - row[j - 2];
 }
 
-static bool systematic(kofn_basis b)
+static bool systematic(kf_basis b)
 {
-    return b == KOFN_BASIS_QUATERNION || b == KOFN_BASIS_HAAR ||
-           b == KOFN_BASIS_GAUSS_SYS || b == KOFN_BASIS_CAUCHY;
+    return b == KF_BASIS_QUATERNION || b == KF_BASIS_HAAR ||
+           b == KF_BASIS_GAUSS_SYS || b == KF_BASIS_CAUCHY;
 }
 
 void kf_basis_rows(const kf_family *f, size_t i, double *rows)
@@ -206,29 +206,29 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
         return;
     }
     switch (f->basis) {
-    case KOFN_BASIS_QUATERNION:
-    case KOFN_BASIS_GAUSS_SYS:
-    case KOFN_BASIS_GAUSS:
+    case KF_BASIS_QUATERNION:
+    case KF_BASIS_GAUSS_SYS:
+    case KF_BASIS_GAUSS:
         for (size_t j = 0; j < k; j++)
             random_entry(f, rows, i, j, level(k));
         break;
-    case KOFN_BASIS_HAAR:
+    case KF_BASIS_HAAR:
         memcpy(rows, (const double *)f->state + (i - k) * k, k * sizeof *rows);
         break;
-    case KOFN_BASIS_HARMONIC:
+    case KF_BASIS_HARMONIC:
         harmonic_row(i, f->n, k, rows);
         break;
-    case KOFN_BASIS_CHEBYSHEV:
+    case KF_BASIS_CHEBYSHEV:
         chebyshev_row(chebyshev_point(i, f->n), k, rows);
         break;
-    case KOFN_BASIS_MONOMIAL:
+    case KF_BASIS_MONOMIAL:
         power_row(chebyshev_point(i, f->n), k, rows);
         break;
-    case KOFN_BASIS_CAUCHY:
+    case KF_BASIS_CAUCHY:
         for (size_t j = 0; j < k; j++)
             rows[j] = 1 / ((double)i - (double)j);
         break;
-    case KOFN_BASIS_VANDERMONDE:
+    case KF_BASIS_VANDERMONDE:
         power_row((double)i + 1, k, rows);
         break;
     }
@@ -260,14 +260,14 @@ static void orthonormalise(double *Z, size_t r, size_t k)
     }
 }
 
-kofn_status kf_basis_prepare(kofn_basis b, size_t n, size_t k, uint64_t seed,
+kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state)
 {
     size_t r = n - k, size, wide = kf_max(r, k), rows = kf_min(r, k);
     double *Z, *P;
 
     *state = NULL;
-    if (b != KOFN_BASIS_HAAR || r == 0)
+    if (b != KF_BASIS_HAAR || r == 0)
         return KOFN_OK;
     if (!kf_mul(r, k, &size))
         return kf_nomem(SIZE_MAX);
@@ -322,7 +322,7 @@ static bool light_pays(const kofn_problem *pb, size_t groups, size_t parts)
 }
 
 static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
-                              kofn_basis b)
+                              kf_basis b)
 {
     if (k > n)
         return kofn_refuse("%s: k = %zu exceeds the %zu workers; ask for "
@@ -330,7 +330,7 @@ static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
                            who, k, n, n);
     if (w > k)
         return kofn_refuse("%s: weight = %zu exceeds k = %zu", who, w, k);
-    if (w > 0 && b != KOFN_BASIS_QUATERNION && b != KOFN_BASIS_GAUSS)
+    if (w > 0 && b != KF_BASIS_QUATERNION && b != KF_BASIS_GAUSS)
         return kofn_refuse("%s: a weight goes with basis=quaternion or "
                            "basis=gauss",
                            who);
@@ -341,10 +341,10 @@ static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
     return KOFN_OK;
 }
 
-kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
-                              size_t all_but)
+kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
+                            size_t all_but)
 {
-    kofn_basis b = (kofn_basis)kofn_arg(L, "basis");
+    kf_basis b = (kf_basis)kofn_arg(L, "basis");
     long given = kofn_arg(L, "k"), weight = kofn_arg(L, "weight");
     size_t k = given == KOFN_AUTO ? n - all_but : (size_t)given, w = 0;
 
@@ -354,7 +354,7 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
                            groups, n, k);
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
-    else if (L->problem.sparse && b == KOFN_BASIS_QUATERNION && k <= n &&
+    else if (L->problem.sparse && b == KF_BASIS_QUATERNION && k <= n &&
              light_pays(&L->problem, groups, k / groups * kf_basis_lanes(b)))
         w = light_weight(n / groups, k / groups);
     TRY(check_code("code", n / groups, k / groups, w, b));
@@ -370,12 +370,12 @@ kofn_status kofn_basis_layout(kofn_layout *L, size_t n, size_t groups,
     return kf_basis_prepare(b, L->seats, L->enough, L->seed, &L->state);
 }
 
-kofn_status kofn_basis_seat(const kofn_layout *L, size_t seat, double *E0,
-                            double *E1, double *G)
+kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
+                          double *E1, double *G)
 {
     (void)E1;
     (void)G;
-    kf_basis_rows(&(kf_family){(kofn_basis)kofn_arg(L, "basis"), L->seats,
+    kf_basis_rows(&(kf_family){(kf_basis)kofn_arg(L, "basis"), L->seats,
                                L->enough, (size_t)kofn_arg(L, "weight"),
                                L->seed, L->state},
                   seat, E0);

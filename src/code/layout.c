@@ -337,20 +337,22 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                               size_t workers, uint64_t seed)
 {
     kofn_scheme own = {.size = sizeof own};
+    kofn_problem problem = {.size = sizeof problem};
     kofn_plan *p;
     kofn_status st;
 
     *out = NULL;
     TRY(kf_given(&own, sizeof own, scheme, ".size = sizeof(kofn_scheme)"));
-    TRY(check_problem(pb, &own, workers));
+    TRY(kf_given(&problem, sizeof problem, pb, "KOFN_PROBLEM_INIT"));
+    TRY(check_problem(&problem, &own, workers));
     p = kf_zero(1, sizeof *p);
     if (!p)
         return KOFN_NOMEM;
     p->own = own;
     p->scheme = &p->own;
     p->workers = p->args.workers = workers;
-    p->op = kf_operation_of(pb->op);
-    p->layout = (kofn_layout){.problem = *pb, .seed = seed};
+    p->op = kf_operation_of(problem.op);
+    p->layout = (kofn_layout){.problem = problem, .seed = seed};
     st = parse_args(p->scheme, args, &p->args);
     if (!st)
         st = make_layout(p);

@@ -15,11 +15,14 @@
 
 bool kofn_core_next(kofn_core *c, kofn_action *out)
 {
+    kofn_action *a = &c->action[c->next_action];
+
     if (c->next_action == c->actions)
         return false;
-    *out = c->action[c->next_action++];
-    if (out->type == KOFN_DO_DECODE || out->type == KOFN_DO_CHECK)
-        out->tasks = c->pool + out->first; /* the pool may have moved since */
+    c->next_action++;
+    if (a->type == KOFN_DO_DECODE || a->type == KOFN_DO_CHECK)
+        a->tasks = c->pool + a->first; /* the pool may have moved since */
+    memcpy(out, a, kf_min(c->opt.action, sizeof *a));
     return true;
 }
 
@@ -73,8 +76,23 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     }
 }
 
+const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,
+                                kofn_event *room)
+{
+    return kf_whole(room, sizeof *room, ev, c->opt.event);
+}
+
+const kofn_action *kf_core_action(const kofn_core *c, const kofn_action *a,
+                                  kofn_action *room)
+{
+    return kf_whole(room, sizeof *room, a, c->opt.action);
+}
+
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 {
+    kofn_event room;
+
+    ev = kf_core_event(c, ev, &room);
     if (c->next_action < c->actions)
         return kf_fail(KOFN_STATE,
                        "%zu actions of the last step were not "
@@ -200,6 +218,8 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     c->hedge_factor = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
     c->opt = all;
+    if (c->opt.action == 0)
+        c->opt.action = sizeof(kofn_action);
     if (c->opt.open == 0)
         c->opt.open = 1;
     if (c->opt.quarantine == 0)

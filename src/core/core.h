@@ -58,6 +58,12 @@ void kf_core_look(const kofn_core *c, kf_core_view *v);
 /* The same with what is of a product of that one: it is open, or none has begun
  * since it was. */
 void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v);
+/* What the caller of the core gave or read, of the size that it has there; in *room
+ * where that is less. */
+const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,
+                                kofn_event *room);
+const kofn_action *kf_core_action(const kofn_core *c, const kofn_action *a,
+                                  kofn_action *room);
 /* The round of a stream that ended in the last step; its load and times are not
  * known here. */
 void kf_core_round(const kofn_core *c, kofn_stream_round *out);

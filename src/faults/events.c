@@ -7,7 +7,7 @@
  * that moment, so that a slip of the pen is found before the run and not in
  * the middle of it.
  *
- * The list of events is the caller's, freed by kofn_events_free.  Nothing
+ * The list of events is the caller's, freed by kofn_free.  Nothing
  * happens here: the body asks when an event is due.
  */
 #include "faults.h"
@@ -245,11 +245,6 @@ kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
     reader r = {.name = "events", .at = text, .end = text + length};
 
     return parse(r, workers, rounds, out, count);
-}
-
-void kofn_events_free(kofn_fault_event *events)
-{
-    kf_free(events);
 }
 
 /* An events file is written by hand: a megabyte is a mistake. */

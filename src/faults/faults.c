@@ -312,8 +312,9 @@ static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
 
 kofn_status kofn_faults_parse(kofn_faults *w, const char *text)
 {
-    kofn_faults now = *w;
+    kofn_faults now = KOFN_FAULTS_INIT();
 
+    TRY(kf_given(&now, sizeof now, w, "KOFN_FAULTS_INIT"));
     while (*text) {
         size_t n = strcspn(text, ","), key = strcspn(text, "=,");
 
@@ -327,6 +328,6 @@ kofn_status kofn_faults_parse(kofn_faults *w, const char *text)
         if (*text == ',' && !*++text)
             return kf_fail(KOFN_INVAL, "faults: a comma with nothing after");
     }
-    *w = now;
+    kf_give(w, &now, sizeof now);
     return KOFN_OK;
 }

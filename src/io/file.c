@@ -340,9 +340,11 @@ static kofn_status open_file(kofn_file **out, kf_input in)
     return finish(f, &in, out);
 }
 
-kofn_status kofn_file_open(kofn_file **out, const char *path)
+kofn_status kofn_file_open(kofn_file **out, const char *path, kofn_file_use use)
 {
-    return open_file(out, (kf_input){.path = path});
+    return open_file(out, (kf_input){.path = path,
+                                     .graph = use == KOFN_FILE_GRAPH,
+                                     .copy = use == KOFN_FILE_COPY});
 }
 
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
@@ -350,18 +352,8 @@ kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
     return open_file(out, (kf_input){.path = path, .infinite = true});
 }
 
-kofn_status kofn_file_open_graph(kofn_file **out, const char *path)
-{
-    return open_file(out, (kf_input){.path = path, .graph = true});
-}
-
-kofn_status kofn_file_open_copy(kofn_file **out, const char *path)
-{
-    return open_file(out, (kf_input){.path = path, .copy = true});
-}
-
-kofn_status kofn_file_parse(kofn_file **out, const void *bytes, size_t length,
-                            const char *name)
+kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
+                          const char *name)
 {
     kf_input in = {.data = bytes, .length = length, .path = name};
     kofn_file *f = NULL;

@@ -57,6 +57,11 @@ kofn_status kf_io_changed(void);
  * entries came.  In place.  KOFN_NONFINITE when a sum overflows. */
 kofn_status kf_io_sparse_tidy(kofn_sparse *s);
 
+/* kofn_file_open from memory, which is borrowed; `name` stands in messages and its
+ * suffix tells the format where the first bytes do not. */
+kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
+                          const char *name);
+
 /* ---- a file being read --------------------------------------------------- */
 
 #define KF_NAME 160 /* bytes of a path that are shown in messages */

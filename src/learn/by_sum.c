@@ -236,7 +236,7 @@ static kofn_problem problem(const kofn_regression *r)
 {
     size_t n = r->X.cols + 1;
 
-    return (kofn_problem){KOFN_SUM, n, n, 1, KOFN_F64, false};
+    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_SUM, n, n, 1, KOFN_F64, false);
 }
 
 static kofn_status check(const kofn_regression *r)

@@ -20,8 +20,9 @@
 
 static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
 {
-    return (kofn_problem){KOFN_MATMUL, net->widths[l + 1], net->widths[l] + 1,
-                          room,        net->shape.dtype,   false};
+    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATMUL, net->widths[l + 1],
+                                           net->widths[l] + 1, room,
+                                           net->shape.dtype, false);
 }
 
 static kofn_status plan_layer(kofn_plan **out, const kofn_problem *pb,
@@ -163,7 +164,7 @@ void kf_coded_free(kf_coded *c)
 static kofn_status product(kf_coded *c, size_t layer, bool left,
                            const kofn_matrix *in, kofn_matrix *out)
 {
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
 
     TRY(kofn_begin_at(c->job, layer - 1, left, in, out));
     TRY_UNSTOPPED(kf_learn_wait(c->job, (kf_look){c->look, c->ud}, &rep));
@@ -296,7 +297,7 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
 kofn_status kf_coded_fetch(kf_coded *c)
 {
     for (size_t l = 0; l < c->net->shape.layers; l++) {
-        kofn_report rep = {0};
+        kofn_report rep = KOFN_REPORT_INIT;
 
         TRY(kofn_fetch(c->job, l, &c->net->W[l], &rep));
         kf_report_add(c->sum, &rep);
@@ -325,7 +326,7 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
 {
     for (size_t l = 0; l < c->net->shape.layers; l++) {
         const kofn_matrix *W = &c->net->W[l];
-        kofn_report rep = {0};
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_matrix M;
         kofn_status st;
 
@@ -397,7 +398,7 @@ kofn_status kf_coded_move(kf_coded *c, const double *velocity)
 
 kofn_status kf_coded_scrub(kf_coded *c)
 {
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = kofn_scrub(c->job, &rep);
 
     kf_report_add(c->sum, &rep);

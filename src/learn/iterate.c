@@ -81,7 +81,7 @@ static kofn_status iterate(iteration *it, double *next)
 {
     kofn_matrix out = {next, it->v->rows, 1, 1, KOFN_F64};
     kofn_iterate_result *res = it->res;
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
 
     res->converged = res->change < it->opt.tolerance;
     while (!res->converged && res->iterations < it->opt.max_iterations) {

@@ -317,7 +317,7 @@ static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
 static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
 {
     learner *a = &n->coded[i];
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_nets_step now = {.net = i,
                           .iteration = n->done[i] + 1,
                           .product = (unsigned)a->s + 1,

@@ -256,15 +256,16 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
 kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
                                     size_t workers, kofn_problem *pb)
 {
+    TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
     for (size_t i = 0; kf_ways[i]; i++) {
+        const kofn_problem of = kf_ways[i]->problem(r);
         kofn_plan *plan;
-        kofn_status st;
+        kofn_status st = kofn_plan_new(&plan, &of, spec, workers, 0);
 
-        *pb = kf_ways[i]->problem(r);
-        st = kofn_plan_new(&plan, pb, spec, workers, 0);
         if (!st && kf_ways[i]->left)
             st = kofn_plan_serve_left(plan, 1);
         kofn_plan_free(plan);
+        kf_give(pb, &of, sizeof of);
         if (st != KOFN_UNSUITED)
             return st ? st : kf_way_check(kf_ways[i], r);
     }
@@ -471,7 +472,7 @@ static void add_up(kofn_report *all, kofn_report *sum)
 {
     if (sum->rounds)
         kf_report_add(all, sum);
-    *sum = (kofn_report){0};
+    *sum = (kofn_report)KOFN_REPORT_INIT;
 }
 
 /* Takes steps until the descent has converged or may take no more.  A step
@@ -526,10 +527,11 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res)
 {
     size_t n = kf_learn_features(&d);
-    kofn_regress_result own = {0};
+    kofn_regress_result own = KOFN_REGRESS_RESULT_INIT;
     double *v;
     kofn_status st;
 
+    TRY(kf_begun(res, "KOFN_REGRESS_RESULT_INIT"));
     TRY(check_start(d.r, w));
     st = descent_new(&d);
     v = kf_new(n, sizeof *v);
@@ -554,8 +556,7 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
     own.lipschitz = d.lipschitz;
     own.distance = d.distance;
     own.rounds = d.all;
-    if (res)
-        *res = own;
+    kf_give(res, &own, sizeof own);
     kf_free(v);
     descent_free(&d);
     return st;

@@ -60,7 +60,7 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 static void begin_setup(kf_descent *d, kofn_report *before)
 {
     *before = d->sum;
-    d->sum = (kofn_report){0};
+    d->sum = (kofn_report)KOFN_REPORT_INIT;
 }
 
 static void end_setup(kf_descent *d, const kofn_report *before)
@@ -84,7 +84,7 @@ static void end_setup(kf_descent *d, const kofn_report *before)
 
 kofn_status kf_learn_lipschitz(kf_descent *d)
 {
-    kofn_report before;
+    kofn_report before = KOFN_REPORT_INIT;
     double most = kf_loss_curvature(d->r->opt.loss), value = 0;
     double *v;
     kofn_status st;

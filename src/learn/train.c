@@ -145,14 +145,15 @@ size_t kofn_training_size(const kofn_training *t)
     return t->net->total;
 }
 
-kofn_problem kofn_training_problem(const kofn_training *t)
+kofn_status kofn_training_problem(const kofn_training *t, kofn_problem *pb)
 {
-    return (kofn_problem){KOFN_SUM,
-                          t->net->total + KF_SUM_EXTRA,
-                          kf_train_input(t->net),
-                          1,
-                          KOFN_F64,
-                          false};
+    const kofn_problem of =
+        KOFN_PROBLEM_INIT(KOFN_SUM, t->net->total + KF_SUM_EXTRA,
+                          kf_train_input(t->net), 1, KOFN_F64, false);
+
+    TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
+    kf_give(pb, &of, sizeof of);
+    return KOFN_OK;
 }
 
 static const kofn_formula *formula(void)
@@ -263,7 +264,7 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     size_t n = kf_train_input(t->net), m = t->net->total + KF_SUM_EXTRA;
     kofn_matrix in = {r->in, n, 1, 1, KOFN_F64};
     kofn_matrix out = {r->out, m, 1, 1, KOFN_F64};
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
 
     kf_train_ask(t->net, t->classes, batch, r->means, r->in);
@@ -438,7 +439,7 @@ static void add_up(run *r)
 {
     if (r->sum.rounds)
         kf_report_add(&r->all, &r->sum);
-    r->sum = (kofn_report){0};
+    r->sum = (kofn_report)KOFN_REPORT_INIT;
 }
 
 static kofn_status go(run *r)
@@ -526,16 +527,19 @@ static kofn_status go_coded(run *r)
 
 static kofn_status train(run r, kofn_train_result *res)
 {
-    kofn_status st = run_new(&r);
+    kofn_status st = kf_begun(res, "KOFN_TRAIN_RESULT_INIT");
+    kofn_train_result all;
 
+    TRY(st);
+    st = run_new(&r);
     r.t->run = &r;
     if (!st)
         st = !r.plain && r.t->placed ? go_coded(&r) : go(&r);
     r.t->run = NULL;
-    if (res)
-        *res = (kofn_train_result){r.now.step,          r.now.loss,
-                                   r.now.accuracy,      r.now.test_loss,
-                                   r.now.test_accuracy, r.all};
+    all = (kofn_train_result){
+        sizeof all,      r.now.step,          r.now.loss, r.now.accuracy,
+        r.now.test_loss, r.now.test_accuracy, r.all};
+    kf_give(res, &all, sizeof all);
     kf_free(r.in);
     kf_free(r.out);
     kf_free(r.means);

@@ -359,19 +359,20 @@ static kofn_status conclude(const kf_train_mesh *m,
 {
     const kofn_training *t = m->t;
     kofn_score score = {NAN, NAN};
+    kofn_train_result all;
 
     kf_net_write(t->net, m->v + TAPES * m->tape);
     if (t->opt.test_X)
         TRY(kofn_net_score(t->net, t->opt.test_X,
                            t->net->shape.autoencoder ? NULL : t->opt.test_y,
                            &score));
-    if (res)
-        *res = (kofn_train_result){.steps = (unsigned)m->steps,
-                                   .loss = scalar[LOSS],
-                                   .accuracy = t->classes ? scalar[ACCURACY]
-                                                          : (double)NAN,
-                                   .test_loss = score.loss,
-                                   .test_accuracy = score.accuracy};
+    all = (kofn_train_result){.steps = (unsigned)m->steps,
+                              .loss = scalar[LOSS],
+                              .accuracy =
+                                  t->classes ? scalar[ACCURACY] : (double)NAN,
+                              .test_loss = score.loss,
+                              .test_accuracy = score.accuracy};
+    kf_give(res, &all, sizeof all);
     return KOFN_OK;
 }
 
@@ -385,10 +386,12 @@ kofn_status kofn_train_peers(kofn_transport *transport, kofn_training *t,
     kf_train_mesh m;
     kofn_matrix v;
     kofn_peer_options own = KOFN_PEER_OPTIONS_INIT;
-    kofn_status st = kf_train_mesh_new(&m, t, plan, &program, &v);
+    const kofn_train_result none = KOFN_TRAIN_RESULT_INIT;
+    kofn_status st;
 
-    if (res)
-        *res = (kofn_train_result){0};
+    TRY(kf_begun(res, "KOFN_TRAIN_RESULT_INIT"));
+    kf_give(res, &none, sizeof none);
+    st = kf_train_mesh_new(&m, t, plan, &program, &v);
     if (!st)
         st = kf_given(&own, sizeof own, peers, "KOFN_PEER_OPTIONS_INIT");
     if (own.scrub == 0)

@@ -18,6 +18,6 @@ kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep)
 kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
                            kofn_matrix *out, kf_look look, kofn_report *rep)
 {
-    TRY(left ? kofn_begin_left(job, in, out) : kofn_begin(job, in, out));
+    TRY(left ? kofn_begin_at(job, 0, true, in, out) : kofn_begin(job, in, out));
     return kf_learn_wait(job, look, rep);
 }

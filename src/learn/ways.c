@@ -94,7 +94,7 @@ static int look(void *ud)
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out)
 {
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st =
         kf_learn_round(d->job, left, in, out,
                        (kf_look){d->r->opt.watch ? look : NULL, d}, &rep);
@@ -197,8 +197,8 @@ static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 
 static kofn_problem problem_of_products(const kofn_regression *r)
 {
-    return (kofn_problem){KOFN_MATVEC, r->X.rows, r->X.cols,
-                          1,           KOFN_F64,  r->S.rows > 0};
+    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATVEC, r->X.rows, r->X.cols, 1,
+                                           KOFN_F64, r->S.rows > 0);
 }
 
 const kf_way kf_by_products = {
@@ -275,8 +275,8 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 
 static kofn_problem problem_of_gram(const kofn_regression *r)
 {
-    return (kofn_problem){KOFN_GRAM, r->X.rows, r->X.cols,
-                          1,         KOFN_F64,  r->S.rows > 0};
+    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_GRAM, r->X.rows, r->X.cols, 1,
+                                           KOFN_F64, r->S.rows > 0);
 }
 
 static const kf_way by_gram = {

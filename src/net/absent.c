@@ -35,13 +35,7 @@ kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
     return absent();
 }
 
-kofn_status kofn_net_keygen(const char *dir)
-{
-    (void)dir;
-    return absent();
-}
-
-kofn_status kofn_net_keygen_worker(const char *dir, const char *name)
+kofn_status kofn_net_keygen(const char *dir, const char *name)
 {
     (void)dir, (void)name;
     return absent();

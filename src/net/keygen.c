@@ -237,7 +237,7 @@ static kofn_status none_there(const char *dir)
 #define OF_COORDINATOR "stays where the coordinator runs"
 #define OF_WORKER "goes to the workers and nobody else"
 
-kofn_status kofn_net_keygen(const char *dir)
+static kofn_status make_common(const char *dir)
 {
     kofn_status st;
 
@@ -299,10 +299,12 @@ static kofn_status write_worker(const char *dir, const char *name)
     return st;
 }
 
-kofn_status kofn_net_keygen_worker(const char *dir, const char *name)
+kofn_status kofn_net_keygen(const char *dir, const char *name)
 {
     char listed[NAME_MOST + 8], path[KF_PATH];
 
+    if (!name)
+        return make_common(dir);
     TRY(check_name(name));
     snprintf(listed, sizeof listed, "%.*s.crt", NAME_MOST, name);
     TRY(make_folder(dir));

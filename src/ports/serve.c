@@ -491,11 +491,14 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
 
     s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
     st = kf_given(&s.opt, sizeof s.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
+    if (!st)
+        st = kf_given(&s.faults, sizeof s.faults, s.opt.faults,
+                      "KOFN_FAULTS_INIT");
     if (st) {
         t->close(t, 0);
         return st;
     }
-    s.exposed = (kf_exposed){.faults = s.opt.faults ? s.opt.faults : &s.fair,
+    s.exposed = (kf_exposed){.faults = &s.faults,
                              .factor = 1,
                              .sleep_for = sleep_for,
                              .stopped = stopped};

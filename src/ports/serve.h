@@ -53,7 +53,7 @@ typedef struct server {
     kf_exposed exposed;
     kf_own own;
     uint64_t version; /* of the blocks: how often they have become others */
-    kofn_faults fair;
+    kofn_faults faults;
     uint32_t updates, flips;   /* so far */
     kofn_time vanish;          /* by the fault model; KOFN_NEVER: it stays */
     kofn_time looked, leaving; /* leaving: since when; 0: staying */

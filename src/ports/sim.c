@@ -686,10 +686,10 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           .corrupt = port_corrupt,
                           .flip = port_flip,
                           .coming = port_coming};
-    if (faults)
-        p->faults = *faults;
     p->blas_threads = kf_blas_single();
-    st = populate(p, workers);
+    st = kf_given(&p->faults, sizeof p->faults, faults, "KOFN_FAULTS_INIT");
+    if (!st)
+        st = populate(p, workers);
     if (st) {
         port_close(&p->base);
         return st;

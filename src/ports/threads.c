@@ -583,7 +583,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                               const kofn_faults *faults)
 {
     port *p = kf_zero(1, sizeof *p);
-    kofn_status st = KOFN_OK;
+    kofn_status st;
     uint32_t id;
 
     *out = NULL;
@@ -600,8 +600,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                           .slow = port_slow,
                           .corrupt = port_corrupt,
                           .flip = port_flip};
-    if (faults)
-        p->faults = *faults;
+    st = kf_given(&p->faults, sizeof p->faults, faults, "KOFN_FAULTS_INIT");
     p->fair = kf_faults_fair(&p->faults);
     p->start = kf_clock();
     mailbox_init(&p->box);

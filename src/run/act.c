@@ -443,7 +443,7 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     r.workers = v.workers;
     r.liars = v.liars;
     kf_report_add(&j->total, &r);
-    j->rep = (kofn_report){0};
+    j->rep = (kofn_report)KOFN_REPORT_INIT;
     *out = r;
     return KOFN_OK;
 }

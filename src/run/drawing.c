@@ -41,11 +41,17 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
 
 kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev)
 {
+    kofn_event room;
+
+    ev = kf_core_event(d->fates.core, ev, &room);
     return d->finished ? KOFN_OK : kf_fates_event(&d->fates, ev);
 }
 
 kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a)
 {
+    kofn_action room;
+
+    a = kf_core_action(d->fates.core, a, &room);
     return d->finished ? KOFN_OK : kf_fates_action(&d->fates, a);
 }
 

@@ -423,7 +423,7 @@ static size_t outstanding(const product *p)
 void kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {
     kf_core_view v;
-    kofn_report sum;
+    kofn_report sum = KOFN_REPORT_INIT;
 
     kf_core_look(j->core, &v);
     kf_job_sum(j, &sum);
@@ -463,7 +463,9 @@ const char *kofn_job_failure(const kofn_job *j)
     return j->failure ? j->failure : "";
 }
 
-void kofn_job_totals(const kofn_job *j, kofn_report *rep)
+kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 {
-    *rep = j->total;
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
+    kf_give(rep, &j->total, sizeof j->total);
+    return KOFN_OK;
 }

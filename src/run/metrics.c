@@ -152,11 +152,16 @@ static kofn_status put_tasks(kf_out *o, const metrics *x)
     return KOFN_OK;
 }
 
-#define none(o, name, help, value) KOFN_OK
+#define COUNT(...) counter(__VA_ARGS__)
+#define SECONDS(...) seconds(__VA_ARGS__)
+#define NUMBER(...) gauge(__VA_ARGS__)
+#define LIST(...) KOFN_OK
 
 static kofn_status put_report(kf_out *o, const kofn_report *t)
 {
-#define X(field, adds, metric, name, help) TRY(metric(o, name, help, t->field));
+#define X(field, adds, kind, key, metric, text)                                \
+    if (*("" metric))                                                          \
+        TRY(kind(o, metric, text, t->field));
     KF_REPORT_MAP(X)
 #undef X
     return KOFN_OK;
@@ -165,7 +170,7 @@ static kofn_status put_report(kf_out *o, const kofn_report *t)
 static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
 {
     kofn_progress p;
-    kofn_report t;
+    kofn_report t = KOFN_REPORT_INIT;
 
     kofn_job_progress(j, &p);
     kf_job_sum(j, &t);

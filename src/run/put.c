@@ -344,7 +344,7 @@ static void close_product(kofn_job *j, product *p)
     p->failure = NULL;
     if (p->number)
         j->moved = p->rep.sent + p->rep.received;
-    j->rep = (kofn_report){0};
+    j->rep = (kofn_report)KOFN_REPORT_INIT;
 }
 
 /* Of NULL: any. */
@@ -354,6 +354,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kofn_report r;
     kofn_status st;
 
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     while (j->broken && p && p->undecoded.how.type)
         TRY(kf_pair_decode_some(j, p));
     if (!awaited(j, p)) /* else it was over before the job failed */
@@ -363,8 +364,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     if (p)
         kf_report_add(&r, &p->rep);
     r.number = p ? p->number : 0;
-    if (rep)
-        *rep = r;
+    kf_give(rep, &r, sizeof r);
     if (st < 0)
         j->broken = st;
     if (st)
@@ -401,7 +401,7 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
 kofn_status kofn_cancel(kofn_job *j, uint32_t number)
 {
     kofn_event ev = {.type = KOFN_EV_CANCEL};
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
     product *p;
 
     if (kf_is_stream(j))
@@ -440,12 +440,6 @@ kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
     return begin_round(j, 0, KOFN_USE_OWN, in, out);
 }
 
-kofn_status kofn_begin_left(kofn_job *j, const kofn_matrix *in,
-                            kofn_matrix *out)
-{
-    return begin_round(j, 0, left_of(j, 0), in, out);
-}
-
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand)
 {
     if (operand < j->operands)
@@ -482,6 +476,7 @@ kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
 kofn_status kofn_round(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                        kofn_report *rep)
 {
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(kofn_begin(j, in, out));
     return kofn_pump(j, KOFN_NEVER, rep);
 }
@@ -489,7 +484,8 @@ kofn_status kofn_round(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
 kofn_status kofn_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                       kofn_report *rep)
 {
-    TRY(kofn_begin_left(j, in, out));
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
+    TRY(kofn_begin_at(j, 0, true, in, out));
     return kofn_pump(j, KOFN_NEVER, rep);
 }
 
@@ -514,6 +510,7 @@ kofn_status kofn_fetch(kofn_job *j, size_t operand, kofn_matrix *A,
 {
     kofn_status st;
 
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(kf_job_check_operand(j, operand));
     TRY(begin_to_read(j, operand, false, A));
     st = kofn_pump(j, KOFN_NEVER, rep);
@@ -525,8 +522,10 @@ kofn_status kofn_fetch(kofn_job *j, size_t operand, kofn_matrix *A,
 kofn_status kofn_fetch_velocity(kofn_job *j, size_t operand, kofn_matrix *M,
                                 kofn_report *rep)
 {
+    const kofn_report none = KOFN_REPORT_INIT;
     const kofn_problem *pb;
 
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(kf_job_check_operand(j, operand));
     if (j->held[operand].moves) {
         TRY(begin_to_read(j, operand, true, M));
@@ -542,8 +541,7 @@ kofn_status kofn_fetch_velocity(kofn_job *j, size_t operand, kofn_matrix *M,
                        M->rows, M->cols, pb->m, pb->n);
     for (size_t i = 0; i < M->rows; i++)
         memset(kf_at(M, i, 0), 0, M->cols * kf_dtype_size(M->dtype));
-    if (rep)
-        *rep = (kofn_report){.rounds = 0};
+    kf_give(rep, &none, sizeof none);
     return KOFN_OK;
 }
 
@@ -590,7 +588,7 @@ kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape)
     TRY(kf_messages_begin(&p->messages, use, &in, 1));
     kf_job_reset(j, p, use);
     p->number = p->count = 0;
-    p->rep = (kofn_report){.rounds = 0};
+    p->rep = (kofn_report)KOFN_REPORT_INIT;
     p->operand = operand;
     p->as = KOFN_USE_READ;
     p->velocity = p->measure.velocity = w->velocity;

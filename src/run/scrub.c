@@ -327,12 +327,12 @@ kofn_status kofn_scrub(kofn_job *j, kofn_report *rep)
     kofn_time began = kf_job_now(j);
     kofn_report r;
 
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(check_job(j));
     j->broken = scrub(j);
     TRY(j->broken);
     TRY(kf_job_report_rest(j, began, &r));
-    if (rep)
-        *rep = r;
+    kf_give(rep, &r, sizeof r);
     return j->scrub.status ? kf_fail(j->scrub.status, "%s", j->scrub.why)
                            : KOFN_OK;
 }

@@ -16,12 +16,14 @@
  * Owns nothing: shares go into the caller's deals.  It is asked anew whenever
  * the live set changes, and remembers nothing.
  */
+#include "code/author.h"
+
 #include <kofn/scheme.h>
 
 #include <stdint.h>
 
 static const kofn_param params[] = {
-    KOFN_BASIS_PARAMS,
+    KF_BASIS_PARAMS,
     {"groups", 1, 1, 100000,
      "codes side by side, decoded apart; divides workers and k; not in regress",
      0},
@@ -41,7 +43,7 @@ static kofn_status layout(kofn_layout *L)
     size_t spare = n / 2 < 16 ? n / 2 : 16;
     bool columns = kofn_arg(L, "cut") == 1;
     kofn_status st =
-        kofn_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
+        kf_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
 
     if (columns)
         L->cut[0] = (kofn_cut){1, L->cut[0].rows};
@@ -164,6 +166,6 @@ const kofn_scheme kf_elastic = {
     .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_LEFT,
     .params = params,
     .layout = layout,
-    .seat = kofn_basis_seat,
+    .seat = kf_basis_seat,
     .deal = deal,
 };

@@ -114,7 +114,7 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
 static void points(const kofn_layout *L, bool chebyshev, double *x)
 {
     size_t n = L->seats;
-    kf_family spread = {KOFN_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
+    kf_family spread = {KF_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
 
     for (size_t i = 0; i < n; i++) {
         double row[2] = {0, 0}, middle = ((double)n - 1) / 2;

@@ -153,7 +153,7 @@ static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
                        double *scratch, double *out)
 {
     size_t wide = count * f;
-    kf_family gauss = {KOFN_BASIS_GAUSS, 1, wide, 0, seed, NULL};
+    kf_family gauss = {KF_BASIS_GAUSS, 1, wide, 0, seed, NULL};
 
     kf_basis_rows(&gauss, name, scratch);
     for (size_t q = 0; q < count; q++) {

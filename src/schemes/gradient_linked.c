@@ -144,7 +144,7 @@ double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed)
 
     for (size_t r = 0; r < rows && V; r++) {
         size_t k = u->units + (r / u->n + 1) * rest;
-        kf_family gauss = {KOFN_BASIS_GAUSS, rows, k, 0, seed, NULL};
+        kf_family gauss = {KF_BASIS_GAUSS, rows, k, 0, seed, NULL};
 
         kf_basis_rows(&gauss, r, V + r * wide);
     }

@@ -51,7 +51,7 @@ kofn_status kf_gradient_paper_cyclic(size_t n, size_t d, uint64_t seed,
                                      double *E)
 {
     double *H = kofn_layout_table(d, n);
-    kf_family gauss = {KOFN_BASIS_GAUSS, n, n - 1, 0, seed, NULL};
+    kf_family gauss = {KF_BASIS_GAUSS, n, n - 1, 0, seed, NULL};
     kofn_status st = H ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t r = 0; r + 1 < d && !st; r++) {

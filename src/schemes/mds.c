@@ -6,10 +6,12 @@
  *
  * Owns nothing: rows are those of code/basis.c.
  */
+#include "code/author.h"
+
 #include <kofn/scheme.h>
 
 static const kofn_param params[] = {
-    KOFN_BASIS_PARAMS,
+    KF_BASIS_PARAMS,
     {0},
 };
 
@@ -19,7 +21,7 @@ static kofn_status layout(kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
 
-    return kofn_basis_layout(L, n, 1, spare < 16 ? spare : 16);
+    return kf_basis_layout(L, n, 1, spare < 16 ? spare : 16);
 }
 
 const kofn_scheme kf_mds = {
@@ -30,5 +32,5 @@ const kofn_scheme kf_mds = {
     .ops = KOFN_MATVEC | KOFN_MATMUL,
     .params = params,
     .layout = layout,
-    .seat = kofn_basis_seat,
+    .seat = kf_basis_seat,
 };

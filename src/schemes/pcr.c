@@ -166,7 +166,7 @@ static kofn_status settle_angles(kofn_layout *L)
 /* Chebyshev's i-th point of n, neighbours spread. */
 static double spread_point(size_t i, size_t n)
 {
-    kf_family points = {KOFN_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
+    kf_family points = {KF_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
     double row[2] = {0};
 
     kf_basis_rows(&points, i, row);

@@ -111,8 +111,8 @@ static double power(double x, size_t e)
 /* The real point of a seat: Chebyshev's, spread, or seat + 1. */
 static double point_of(const kofn_layout *L, const kf_cut_shape *s, size_t seat)
 {
-    kf_family points = {s->basis == KF_VANDERMONDE ? KOFN_BASIS_VANDERMONDE
-                                                   : KOFN_BASIS_MONOMIAL,
+    kf_family points = {s->basis == KF_VANDERMONDE ? KF_BASIS_VANDERMONDE
+                                                   : KF_BASIS_MONOMIAL,
                         s->points,
                         2,
                         0,
@@ -298,7 +298,7 @@ static void power_seat(const kofn_layout *L, const kf_cut_shape *s, size_t seat,
 static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
                            size_t seat, double *E0, double *E1, double *G)
 {
-    kf_family series = {KOFN_BASIS_CHEBYSHEV, L->seats, s->K, 0, L->seed, NULL};
+    kf_family series = {KF_BASIS_CHEBYSHEV, L->seats, s->K, 0, L->seed, NULL};
 
     kf_basis_rows(&series, seat, G);
     for (size_t d = 1; d < s->K; d++)

@@ -350,7 +350,7 @@ static void real_row(const kofn_layout *L, size_t seat, size_t p, double *row)
     for (size_t b = 0; b < p; b += 4) {
         double q[16];
         uint64_t seed = kf_state64(L->seed, (uint64_t)(b / 4 + 1));
-        kf_family four = {KOFN_BASIS_QUATERNION, L->seats, 1, 0, seed, NULL};
+        kf_family four = {KF_BASIS_QUATERNION, L->seats, 1, 0, seed, NULL};
 
         kf_basis_rows(&four, seat, q);
         for (size_t i = 0; i < 4 && b + i < p; i++)
@@ -373,7 +373,7 @@ kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
             E1[seat / s->m] = 1;
     } else {
         kf_family rows = {
-            KOFN_BASIS_QUATERNION, L->seats, s->m, 0, L->seed, NULL};
+            KF_BASIS_QUATERNION, L->seats, s->m, 0, L->seed, NULL};
 
         kf_basis_rows(&rows, seat, E0);
         if (E1)

@@ -117,7 +117,7 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
                         double *G)
 {
     sizes s = sizes_of(L);
-    kf_family rows = {KOFN_BASIS_QUATERNION, s.m2, s.m, 0, L->seed, NULL};
+    kf_family rows = {KF_BASIS_QUATERNION, s.m2, s.m, 0, L->seed, NULL};
     kofn_status st = KOFN_OK;
 
     kf_basis_rows(&rows, at % s.m2, E0);

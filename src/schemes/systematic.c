@@ -8,7 +8,7 @@
 kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
                                   void **state)
 {
-    return kf_basis_prepare(KOFN_BASIS_HAAR, n, k, seed, state);
+    return kf_basis_prepare(KF_BASIS_HAAR, n, k, seed, state);
 }
 
 /* Writes a parity row.  With one parity it is the sum.  With two the parts
@@ -21,7 +21,7 @@ kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
     size_t q = k % 2 ? k + 3 : k + 2;
 
     if (i < k || n - k > 2) {
-        kf_basis_rows(&(kf_family){KOFN_BASIS_HAAR, n, k, 0, seed, state}, i,
+        kf_basis_rows(&(kf_family){KF_BASIS_HAAR, n, k, 0, seed, state}, i,
                       row);
         return KOFN_OK;
     }

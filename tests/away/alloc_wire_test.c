@@ -169,7 +169,8 @@ static kofn_status rounds_of(kofn_op op, const char *spec, bool change,
     static double answer[64];
     kofn_matrix y = {answer, r->A.rows, 1, 1, KOFN_F64};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
-    kofn_problem pb = {op, r->A.rows, r->A.cols, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(op, r->A.rows, r->A.cols, 1, KOFN_F64, false);
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_job *job = NULL;
     kofn_transport *hub;

@@ -174,7 +174,7 @@ static const rig_kind brief = {
 
 static void right_round(case_of *c, uint64_t seed)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
 
     rig_next(&c->r, seed);

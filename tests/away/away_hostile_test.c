@@ -47,7 +47,7 @@ static void run(uint64_t seed, tally *t)
         assert_int_equal(pthread_create(&h[i].thread, NULL, plague, &h[i]), 0);
     }
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(&r, 11 + round);
@@ -71,7 +71,7 @@ static void run(uint64_t seed, tally *t)
         t->sent += h[i].sent;
     }
     {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         kofn_job_totals(r.job, &rep);
         for (uint32_t w = 0; w < rep.workers; w++)

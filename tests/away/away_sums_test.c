@@ -36,9 +36,9 @@ static void points_free(points *p)
 static kofn_matrix descend(const points *p, const char *spec, kofn_port *port)
 {
     kofn_matrix w = {numbers(p->X.cols, 8), p->X.cols, 1, 1, KOFN_F64};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;
     kofn_job *job;
     kofn_status st;
@@ -105,7 +105,7 @@ static void gradients_by_name(void **state)
         points p = make_points((kofn_loss)(i / 5));
         double *want = descend_plainly(&p);
         kofn_matrix w, threads;
-        kofn_problem pb;
+        kofn_problem pb = {.size = sizeof pb};
         kofn_regression *r;
         kofn_port *port;
         fleet f;

@@ -85,7 +85,7 @@ static void faults_on_the_way(void **state)
                                     .seed = seed};
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind kind = t->kind;
-        kofn_report total;
+        kofn_report total = KOFN_REPORT_INIT;
         fleet f;
         rig r;
 
@@ -95,7 +95,7 @@ static void faults_on_the_way(void **state)
         kind.opt = &o;
         open_away(&r, &f, &kind, &faults, NULL);
         for (uint64_t round = 0; round < 5; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
 
             rig_next(&r, 11 + round);
@@ -181,7 +181,7 @@ static void a_joiner_that_never_stores(void **state)
     rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 60, .n = 8, .p = 1, .opt = &o};
     kofn_transport *spoke;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     fleet f;
     rig r;
 
@@ -280,7 +280,7 @@ static void operands_are_read(void **state)
     kofn_options opt = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "mds:k=3", .workers = 6, .m = 61, .n = 40, .p = 2};
     kofn_matrix A = random_matrix(61, 40, KOFN_F64, 9);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     fleet f;
     rig r;
 

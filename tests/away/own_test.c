@@ -220,7 +220,7 @@ static void both_sides(void **state)
         kofn_matrix y = random_matrix(3, 40, KOFN_F64, 6);
 
         want = plain_product(&x, &r.A);
-        assert_ok(kofn_begin_left(r.job, &x, &y));
+        assert_ok(kofn_begin_at(r.job, 0, true, &x, &y));
         assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
         for (size_t i = 0; i < 3 * 40; i++)
             assert_at_most(fabs(((double *)y.data)[i] - want[i]), 1e-10);
@@ -278,11 +278,12 @@ static void blocks_that_change(void **state)
 /* What comes with its task is not worth keeping, and it is told so. */
 static void streams(void **state)
 {
-    const kofn_problem pb = {KOFN_STREAM, 30, 20, 30, KOFN_F32, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 30, 20, 30, KOFN_F32, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     size_t once = 0;
     kofn_plan *plan;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_job *job;
     own o[4];
     fleet f;
@@ -380,7 +381,7 @@ static void one_that_lies(void **state)
     rig_kind k = {
         .spec = "mds:k=3", .workers = 6, .m = 61, .n = 40, .p = 2, .opt = &opt};
     size_t located = 0;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     own o[6];
     fleet f;
     rig r;

@@ -22,7 +22,8 @@ typedef struct run {
 /* Products of as many shapes, `ahead` of which are put before one is taken. */
 static void stream(fleet *f, const run *how)
 {
-    kofn_problem pb = {KOFN_STREAM, 30, 20, 30, how->dtype, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 30, 20, 30, how->dtype, false);
     kofn_plan_info info;
     kofn_plan *plan;
     kofn_job *job;
@@ -32,7 +33,7 @@ static void stream(fleet *f, const run *how)
     assert_ok(kofn_plan_describe(plan, false, &info));
     assert_ok(kofn_open(&job, plan, fleet_port(f, 4, &how->away), &how->opt));
     for (size_t i = 0; i < COUNT + how->ahead; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         pair *now;
 
         if (i < COUNT) {
@@ -97,7 +98,8 @@ static void every_scheme(void **state)
  * travels but them. */
 static void nothing_else_travels(void **state)
 {
-    kofn_problem pb = {KOFN_STREAM, 32, 8, 16, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 32, 8, 16, KOFN_F64, false);
     pair a = make_pair(32, 8, 16, KOFN_F64, 3);
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_plan *plan;
@@ -202,7 +204,7 @@ static void to_the_byte(void **state)
 static void what_waits_counts(void **state)
 {
     const size_t bytes = (5 * 6 + 6 * 3 + 5 * 3) * 8;
-    const kofn_faults for_ever = {.straggle = 1, .delay = 1e12};
+    const kofn_faults for_ever = KOFN_FAULTS_INIT(.straggle = 1, .delay = 1e12);
     static office o;
 
     (void)state;

@@ -95,7 +95,7 @@ static void the_round_ends_and_names_it(void **state)
 {
     (void)state;
     for (int packets = 0; packets < 2; packets++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         stuck s;
 
         stuck_up(&s, "uncoded", packets, KOFN_SECOND / 5);
@@ -131,7 +131,7 @@ static void rounds_go_on_and_keep_nothing(void **state)
         stuck_up(&s, "gc:d=2", packets, KOFN_SECOND / 5);
         end = kf_clock() + AT_MOST;
         while (named == 0 && kf_clock() < end) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
 
             assert_ok(next_round(&s, &rep));
             assert_at_most(rig_error(&s.t.r), 1e-10);
@@ -249,7 +249,7 @@ static void try_silence(const silence *c)
     kofn_options o = KOFN_OPTIONS_INIT;
     unresponsive m[3] = {{NULL, false}};
     stuck s = {.told = 0};
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_port *base;
     kofn_status st;
 

@@ -413,7 +413,7 @@ static void blocks_as_placed_are_mended(void **state)
     static const kofn_fault_event flip = {2, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = patient();
     static away a;
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
 
     (void)state;
     opt.errors = KOFN_ERRORS_PROBABILISTIC;

@@ -451,9 +451,9 @@ static void blocks_that_travel(void **state)
                           .op = ops[c % 5],
                           .dtype = c / 5 % 3 == 1 ? KOFN_F32 : KOFN_F64,
                           .sparse = c / 5 % 3 == 2};
-            kofn_problem pb = {k.op,    k.op == KOFN_SUM ? k.n : k.m,
-                               k.n,     k.p,
-                               k.dtype, k.sparse};
+            kofn_problem pb =
+                KOFN_PROBLEM_INIT(k.op, k.op == KOFN_SUM ? k.n : k.m, k.n, k.p,
+                                  k.dtype, k.sparse);
             kofn_plan *plan;
 
             if ((k.op == KOFN_SUM && c / 5 % 3) ||

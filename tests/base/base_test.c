@@ -115,7 +115,7 @@ static void heap_orders_and_breaks_ties(void **state)
  * unseen; live workers are those of the last. */
 static void reports_add_up(void **state)
 {
-    kofn_report sum = {0};
+    kofn_report sum = KOFN_REPORT_INIT;
     const kofn_report one = {.rounds = 1,
                              .took = 5,
                              .sent = 10,

@@ -49,6 +49,22 @@ corrupted noise rel_error per_round'.split())" <out.json
 len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }
 
+# bats test_tags=asan
+@test "every number of a report is in --json and in the manual" {
+    inputs
+    echo "X.npy B.npy C.npy" >list.txt
+    kofn matvec X.npy w.npy -p sim --json >matvec.json
+    kofn stream list.txt -p sim --json >stream.json
+    kofn --manual >manual
+    py "import json, re
+table = re.findall(r'^    X\((\w+), \w+, (\w+),(?:\s|\\\\)*(?:\"(\w+)\")?', open('$KOFN_SOURCE/src/base/report.h').read(), re.M)
+keys = {key for _, kind, key in table if kind != 'LIST'}
+assert len(table) > 30 and '' not in keys, table
+for f in 'matvec', 'stream':
+    assert keys <= set(json.load(open(f + '.json'))), keys - set(json.load(open(f + '.json')))
+assert keys <= set(re.findall(r'^\.B (\w+)\$', open('manual').read(), re.M))"
+}
+
 @test "formats: IDX and CIFAR-10, with labels beside the images, and gzip" {
     py "import gzip, struct
 r=np.random.default_rng(1); X=r.integers(0,256,(30,3072)); y=r.integers(0,10,30)

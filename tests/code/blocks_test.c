@@ -46,7 +46,7 @@ static double *encode(rig *r, const double *A, size_t seat)
 static bool up(rig *r, kofn_op op, const char *spec, size_t workers,
                bool uneven)
 {
-    kofn_problem pb = {op, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(op, ROWS, COLS, 5, KOFN_F64, false);
 
     *r = (rig){.seats = workers};
     if (kofn_plan_new(&r->plan, &pb, spec, workers, 3) != KOFN_OK)
@@ -390,7 +390,8 @@ static void blocks_that_stand_for_two(void **state)
 {
     static const char *const spec[] = {"gpd:m=2,n=2,p=1,basis=complex",
                                        "gpd:m=2,n=1,p=2,basis=complex"};
-    kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false);
     const uint32_t set[] = {0, 1, 2, 3, 4};
 
     (void)state;
@@ -454,7 +455,8 @@ static void sums_of_two_outer_products(void **state)
                                         .seat = seat_of_corners,
                                         .decode = decode_corners};
     const uint32_t all[] = {0, 1, 2, 3};
-    kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false);
     kofn_plan *plan, *reader;
     kf_code *code, *reading;
     kofn_decoder *d;
@@ -510,7 +512,8 @@ static void every_lane_counts(void **state)
                                       .layout = layout_of_pairs,
                                       .seat = seat_of_pairs};
     const uint32_t first[] = {0}, second[] = {1};
-    kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false);
     double x[4], predicted;
     kofn_plan *plan;
     kf_code *code;
@@ -554,7 +557,8 @@ static void nothing_is_an_outer_product(void **state)
                                         .params = none,
                                         .layout = layout_of_nothing,
                                         .seat = seat_of_nothing};
-    kofn_problem pb = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false);
 
     (void)state;
     for (size_t workers = 2; workers <= 3; workers++)
@@ -581,12 +585,16 @@ static void nothing_to_read(void **state)
         kofn_problem of;
         const char *spec;
     } none[] = {
-        {{KOFN_SUM, 10, 1, 1, KOFN_F64, false}, "gc:d=2"},
-        {{KOFN_GRAM, ROWS, COLS, 1, KOFN_F64, false}, "pcr:r=2"},
-        {{KOFN_STREAM, ROWS, COLS, 5, KOFN_F64, false}, "uncoded"},
-        {{KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, true}, "mds:k=2"},
+        {KOFN_PROBLEM_INIT(KOFN_SUM, 10, 1, 1, KOFN_F64, false), "gc:d=2"},
+        {KOFN_PROBLEM_INIT(KOFN_GRAM, ROWS, COLS, 1, KOFN_F64, false),
+         "pcr:r=2"},
+        {KOFN_PROBLEM_INIT(KOFN_STREAM, ROWS, COLS, 5, KOFN_F64, false),
+         "uncoded"},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, true),
+         "mds:k=2"},
     };
-    kofn_problem dense = {KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false};
+    kofn_problem dense =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, ROWS, COLS, 5, KOFN_F64, false);
     kofn_plan *plan, *reader, *again;
 
     (void)state;

@@ -15,7 +15,7 @@ typedef struct rig {
 
 static void rig_up(rig *r, const char *spec, size_t n, kofn_dtype dtype)
 {
-    kofn_problem pb = {KOFN_MATVEC, 1000, 7, 1, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 7, 1, dtype, false);
 
     assert_ok(kofn_plan_new(&r->plan, &pb, spec, n, 4));
     assert_ok(kf_code_new(&r->code, r->plan));
@@ -354,7 +354,8 @@ static void check_prediction(size_t n, size_t k, size_t columns, double terms64,
 {
     double c64 = 0x1p-53 * sqrt(576 + 0.8 * terms64);
     double c32 = 0x1p-24 * sqrt(6.5 + 0.8 * terms32);
-    kofn_problem pb = {KOFN_MATVEC, 1000, columns, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, columns, 1, KOFN_F64, false);
     kofn_decoder *d[2];
     uint32_t set[300];
     rig r[2];
@@ -581,7 +582,7 @@ static void figure_1_multiplies(void **state)
     kofn_fault_event gone[] = {{1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
                                {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_problem pb = {KOFN_MATVEC, 9, 2, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 9, 2, 1, KOFN_F64, false);
     double X[18], w[2] = {1, -2}, y[9];
     kofn_matrix A = {X, 9, 2, 2, KOFN_F64}, x = {w, 2, 1, 1, KOFN_F64},
                 out = {y, 9, 1, 1, KOFN_F64};

@@ -2,7 +2,7 @@
  * what defines them. */
 #include "code_rig.h"
 
-static double *basis_rows(kofn_basis b, size_t i, size_t n, size_t k, size_t w,
+static double *basis_rows(kf_basis b, size_t i, size_t n, size_t k, size_t w,
                           uint64_t seed)
 {
     size_t lanes = kf_basis_lanes(b);
@@ -26,7 +26,7 @@ static void quaternion_rows(void **state)
 
     (void)state;
     for (size_t seat = k; seat < k + 60; seat++) {
-        double *r = basis_rows(KOFN_BASIS_QUATERNION, seat, 100, k, 0, 9);
+        double *r = basis_rows(KF_BASIS_QUATERNION, seat, 100, k, 0, 9);
 
         for (size_t b = 0; b < k; b++) {
             double L[4][4], norm = 0;
@@ -65,8 +65,8 @@ static void quaternion_rows(void **state)
  * number of workers nor, up to a power of two, of k. */
 static void open_rows_do_not_depend_on_n(void **state)
 {
-    static const kofn_basis open[] = {KOFN_BASIS_QUATERNION,
-                                      KOFN_BASIS_GAUSS_SYS, KOFN_BASIS_GAUSS};
+    static const kf_basis open[] = {KF_BASIS_QUATERNION, KF_BASIS_GAUSS_SYS,
+                                    KF_BASIS_GAUSS};
 
     (void)state;
     for (size_t o = 0; o < 3; o++) {
@@ -97,8 +97,8 @@ static void open_rows_do_not_depend_on_n(void **state)
 
 static void systematic_rows_are_units(void **state)
 {
-    static const kofn_basis plain[] = {KOFN_BASIS_QUATERNION, KOFN_BASIS_HAAR,
-                                       KOFN_BASIS_GAUSS_SYS, KOFN_BASIS_CAUCHY};
+    static const kf_basis plain[] = {KF_BASIS_QUATERNION, KF_BASIS_HAAR,
+                                     KF_BASIS_GAUSS_SYS, KF_BASIS_CAUCHY};
 
     (void)state;
     for (size_t b = 0; b < 4; b++)
@@ -114,7 +114,7 @@ static void systematic_rows_are_units(void **state)
 }
 
 /* All n rows, one below the other. */
-static double *whole_basis(kofn_basis b, size_t n, size_t k)
+static double *whole_basis(kf_basis b, size_t n, size_t k)
 {
     double *G = numbers(n * k);
 
@@ -134,7 +134,7 @@ static void harmonic_frame_is_tight(void **state)
     (void)state;
     for (size_t n = 1; n <= 25; n += 3)
         for (size_t k = 1; k <= n; k++) {
-            double *G = whole_basis(KOFN_BASIS_HARMONIC, n, k);
+            double *G = whole_basis(KF_BASIS_HARMONIC, n, k);
 
             for (size_t a = 0; a < k; a++)
                 for (size_t b = 0; b < k; b++) {
@@ -157,7 +157,7 @@ static void haar_slice_is_orthonormal(void **state)
     (void)state;
     for (size_t c = 0; c < 6; c++) {
         size_t n = shapes[c][0], k = shapes[c][1], r = n - k;
-        double *G = whole_basis(KOFN_BASIS_HAAR, n, k), *P = G + k * k;
+        double *G = whole_basis(KF_BASIS_HAAR, n, k), *P = G + k * k;
         bool rows = r <= k;
         size_t count = rows ? r : k, length = rows ? k : r;
 
@@ -186,8 +186,8 @@ static void chebyshev_points_are_spread(void **state)
     (void)state;
     for (size_t c = 0; c < 3; c++) {
         size_t k = M[c] - 1;
-        double *T = whole_basis(KOFN_BASIS_CHEBYSHEV, M[c], k);
-        double *X = whole_basis(KOFN_BASIS_MONOMIAL, M[c], k);
+        double *T = whole_basis(KF_BASIS_CHEBYSHEV, M[c], k);
+        double *X = whole_basis(KF_BASIS_MONOMIAL, M[c], k);
 
         for (size_t i = 0; i < M[c]; i++) {
             double a = (double)(2 * perm[c][i] + 1) * pi / (double)(2 * M[c]);
@@ -205,8 +205,8 @@ static void chebyshev_points_are_spread(void **state)
 
 static void closed_forms(void **state)
 {
-    double *V = whole_basis(KOFN_BASIS_VANDERMONDE, 9, 6);
-    double *C = whole_basis(KOFN_BASIS_CAUCHY, 9, 6);
+    double *V = whole_basis(KF_BASIS_VANDERMONDE, 9, 6);
+    double *C = whole_basis(KF_BASIS_CAUCHY, 9, 6);
 
     (void)state;
     for (size_t i = 0; i < 9; i++) {
@@ -258,7 +258,7 @@ static void light_rows_have_their_support(void **state)
     for (size_t c = 0; c < 5; c++)
         for (int real = 0; real < 2; real++)
             for (size_t i = 0; i < shapes[c][0] + 2; i++) {
-                kofn_basis b = real ? KOFN_BASIS_GAUSS : KOFN_BASIS_QUATERNION;
+                kf_basis b = real ? KF_BASIS_GAUSS : KF_BASIS_QUATERNION;
                 size_t n = shapes[c][0], k = shapes[c][1], w = shapes[c][2];
                 size_t lanes = kf_basis_lanes(b), from = i * k / n;
                 double *r = basis_rows(b, i, n, k, w, 8);

@@ -45,7 +45,8 @@ static void floor_up(floor_t *f, size_t n, size_t k, size_t span,
     /* one task an arc, and no matter how noisy */
     kofn_core_options opt = {
         .size = sizeof opt, .pieces = 1, .tolerance = 1e300};
-    kofn_problem pb = {KOFN_MATVEC, span * k, 7, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, span * k, 7, 1, KOFN_F64, false);
     char spec[80];
 
     *f = (floor_t){0};
@@ -309,17 +310,28 @@ static void pieces_of_a_share(void **state)
         const char *spec;
         size_t want;
     } all[] = {
-        {{KOFN_MATVEC, 20000, 5000, 1, KOFN_F64, false}, "gauss", 4},
-        {{KOFN_MATMUL, 1022, 3000, 63, KOFN_F64, false}, "gauss", 4},
-        {{KOFN_MATMUL, 1022, 3000, 64, KOFN_F64, false}, "gauss", 1},
-        {{KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, false}, "gauss", 2},
-        {{KOFN_MATMUL, 510, 3000, 64, KOFN_F64, false}, "gauss", 1},
-        {{KOFN_MATMUL, 2046, 3000, 64, KOFN_F32, false}, "gauss", 3},
-        {{KOFN_MATMUL, 9000, 3000, 64, KOFN_F64, false}, "gauss", 4},
-        {{KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, true}, "gauss", 4},
-        {{KOFN_MATMUL, 1024, 1220, 64, KOFN_F64, false}, "gauss", 4},
-        {{KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false}, "gauss", 2},
-        {{KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false}, "quaternion", 2},
+        {KOFN_PROBLEM_INIT(KOFN_MATVEC, 20000, 5000, 1, KOFN_F64, false),
+         "gauss", 4},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1022, 3000, 63, KOFN_F64, false),
+         "gauss", 4},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1022, 3000, 64, KOFN_F64, false),
+         "gauss", 1},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, false),
+         "gauss", 2},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 510, 3000, 64, KOFN_F64, false),
+         "gauss", 1},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 2046, 3000, 64, KOFN_F32, false),
+         "gauss", 3},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 9000, 3000, 64, KOFN_F64, false),
+         "gauss", 4},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1024, 3000, 64, KOFN_F64, true),
+         "gauss", 4},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1024, 1220, 64, KOFN_F64, false),
+         "gauss", 4},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false),
+         "gauss", 2},
+        {KOFN_PROBLEM_INIT(KOFN_MATMUL, 1024, 1221, 64, KOFN_F64, false),
+         "quaternion", 2},
     };
 
     (void)state;

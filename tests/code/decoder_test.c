@@ -184,7 +184,7 @@ static const kofn_scheme sums = {
 
 static void fewer_results_than_symbols(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, false);
     uint32_t set[6];
     size_t met = 0;
     kofn_plan *p;
@@ -249,7 +249,7 @@ static kofn_status twin_layout(kofn_layout *L)
 
 static void broken_promises(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, false);
     static const uint32_t few[] = {0, 1, 2}, many[] = {0, 1, 2, 3};
     kofn_scheme twins = sums;
     kofn_plan *p;
@@ -293,7 +293,7 @@ static kofn_status copies_seat(const kofn_layout *L, size_t seat, double *E0,
 
 static void twins_do_not_average(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, false);
     kofn_scheme copies = sums;
     kofn_plan *p;
     kf_code *code;
@@ -351,7 +351,7 @@ static kofn_status some_seat(const kofn_layout *L, size_t seat, double *E0,
 static void plain_wants_are_copied(void **state)
 {
     static const uint32_t a[] = {0, 3}, b[] = {1, 2, 3};
-    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, false);
     kofn_scheme some = sums;
     kofn_plan *p;
     kf_code *code;
@@ -386,7 +386,7 @@ static kofn_status empty_seat(const kofn_layout *L, size_t seat, double *E0,
 static void empty_rows(void **state)
 {
     static const uint32_t set[] = {0, 1, 3};
-    kofn_problem pb = {KOFN_MATVEC, 60, 7, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, false);
     kofn_scheme some = sums;
     kofn_plan *p;
     kf_code *code;

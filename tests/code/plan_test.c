@@ -99,7 +99,8 @@ static void unless_solving_is_more_work(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         size_t workers = strstr(t[i].spec, "294") ? 300 : 200;
-        kofn_problem pb = {KOFN_MATVEC, t[i].m, t[i].n, 1, KOFN_F64, true};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATVEC, t[i].m, t[i].n, 1, KOFN_F64, true);
         char weight[40];
         kofn_plan *p;
 
@@ -240,13 +241,13 @@ static void junk_is_refused(void **state)
 static void problems_are_checked(void **state)
 {
     static const kofn_problem bad[] = {
-        {KOFN_MATVEC, 0, 7, 1, KOFN_F64, false},
-        {KOFN_MATVEC, 7, 0, 1, KOFN_F64, false},
-        {KOFN_MATMUL, 7, 7, 0, KOFN_F64, false},
-        {KOFN_MATVEC, 7, 7, 2, KOFN_F64, false},
-        {KOFN_MATVEC, 7, (size_t)1 << 32, 1, KOFN_F64, false},
-        {KOFN_MATVEC, SIZE_MAX / 8, 7, 1, KOFN_F64, false},
-        {KOFN_MATMUL, SIZE_MAX / 8, 7, 16, KOFN_F64, true},
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 0, 7, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, 0, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 7, 7, 0, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, 7, 2, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, (size_t)1 << 32, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, SIZE_MAX / 8, 7, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, SIZE_MAX / 8, 7, 16, KOFN_F64, true),
     };
     kofn_plan *plan;
 

@@ -192,7 +192,8 @@ static void same_decoders(kf_code *c, const uint32_t *seats, size_t n)
 /* Every set of k, k + 1 or k + 2 of n seats. */
 static void decoders_of_blocks(void **state)
 {
-    const kofn_problem pb = {KOFN_MATVEC, 160, 7, 1, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 160, 7, 1, KOFN_F64, false);
     size_t tried = 0;
     kofn_plan *p;
     kf_code *c;

@@ -378,7 +378,7 @@ static void seats_in_parts(void **state)
 {
     static const size_t order[] = {17, 0, 6, 11, 5, 7, 13, 14, 3, 2, 12, 1, 8};
     static const uint32_t principal[] = {1, 0, 1};
-    kofn_problem pb = {KOFN_SUM, 60, 60, 4, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 60, 60, 4, KOFN_F64, false);
     kofn_core_options opt = KOFN_CORE_OPTIONS_INIT;
     outstanding o = {.tasks = 0};
     const kofn_plan *all[1];

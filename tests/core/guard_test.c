@@ -97,7 +97,8 @@ static void zeros_say_nothing(void **state)
     (void)state;
     for (size_t w = 0; w < 4; w++)
         for (size_t came = 0; came < want[w]; came++) {
-            kofn_problem pb = {KOFN_MATVEC, 3, 10, 1, KOFN_F64, false};
+            kofn_problem pb =
+                KOFN_PROBLEM_INIT(KOFN_MATVEC, 3, 10, 1, KOFN_F64, false);
             body b;
 
             up_of(&b, &pb, "mds:k=5,basis=gauss_sys", workers[w],
@@ -113,7 +114,7 @@ static void zeros_say_nothing(void **state)
  * show that the others are wrong. */
 static void zeros_promise_nothing(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 3, 10, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 3, 10, 1, KOFN_F64, false);
     body b;
 
     (void)state;
@@ -489,7 +490,8 @@ static void never_enough_to_tell(void **state)
 
 static void refusals(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 40, 10, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 10, 1, KOFN_F64, false);
     kofn_core_options o = {.size = sizeof o, .errors = KOFN_ERRORS_DETECT};
     kofn_plan *plan;
     kofn_core *core;

@@ -48,7 +48,8 @@ typedef struct flow {
 static void open_flow(flow *f, const char *spec, size_t workers,
                       const kofn_faults *w)
 {
-    kofn_problem pb = {KOFN_STREAM, f->m, f->n, f->p, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, f->m, f->n, f->p, KOFN_F64, false);
     kofn_port *port;
 
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, workers, 1));
@@ -65,7 +66,7 @@ static void open_flow(flow *f, const char *spec, size_t workers,
 
 static void take(flow *f)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     assert_ok(kofn_take(f->job, (uint32_t)++f->takes, KOFN_NEVER, &rep));
     assert_in_range(rep.ended, rep.began, rep.began + f->info.delay);
@@ -126,7 +127,7 @@ static void memory_is_that_of_open_products(void **state)
     static const char *const specs[] = {"dip:m=2,p=4,T=1", "idip:W=3,N=10",
                                         "polynomial:m=2,p=2",
                                         "dip:m=2,p=2,T=3"};
-    kofn_faults w = {.straggle = 0.2, .seed = 3};
+    kofn_faults w = KOFN_FAULTS_INIT(.straggle = 0.2, .seed = 3);
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
@@ -149,7 +150,7 @@ static void many_workers_and_products(void **state)
     bool whole = test_scale() >= 10;
     size_t workers = whole ? 1000 : 200,
            products = whole ? 1000 : kf_max(often(60), 20);
-    kofn_faults w = {.straggle = 0.1, .seed = 1};
+    kofn_faults w = KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 1);
     flow f = {.m = 60, .n = 40, .p = 60};
     clock_t start = clock();
     double took;

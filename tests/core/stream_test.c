@@ -371,7 +371,8 @@ static void what_makes_no_sense_is_refused(void **state)
         "idip:W=2,N=2,m=4",
         "polynomial:m=3,p=2",
     };
-    kofn_problem pb = {KOFN_STREAM, 60, 40, 60, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 60, 40, 60, KOFN_F64, false);
     kofn_plan *p;
 
     (void)state;
@@ -380,7 +381,8 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_status(KOFN_UNSUITED, kofn_plan_new(&p, &pb, "mds", 4, 1));
     pb.op = KOFN_MATMUL;
     assert_status(KOFN_UNSUITED, kofn_plan_new(&p, &pb, "dip", 4, 1));
-    pb = (kofn_problem){KOFN_STREAM, 60, 40, 60, KOFN_F64, true};
+    pb = (kofn_problem)KOFN_PROBLEM_INIT(KOFN_STREAM, 60, 40, 60, KOFN_F64,
+                                         true);
     assert_status(KOFN_UNSUITED, kofn_plan_new(&p, &pb, "dip", 4, 1));
 }
 

@@ -69,7 +69,8 @@ static void is_product(const kofn_matrix *C, const kofn_matrix *A,
 /* The first worker is gone, so that there is something to mix. */
 static void one_product(const product *x)
 {
-    const kofn_problem pb = {KOFN_MATMUL, x->m, x->n, x->p, x->dtype, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, x->m, x->n, x->p, x->dtype, false);
     kofn_fault_event gone = {1, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0};
     kofn_matrix A = matrix(x->m, x->n, 0, x->dtype, 1);
     kofn_matrix B = matrix(x->n, x->p, 0, x->dtype, 2);

@@ -101,7 +101,8 @@ static void both_products(void **state)
     (void)state;
     for (int sim = 0; sim < 2; sim++) {
         rig_kind k = {.workers = 6, .m = 90, .n = 41, .p = 4, .sparse = true};
-        kofn_problem pb = {KOFN_MATMUL, 90, 41, 4, KOFN_F64, true};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATMUL, 90, 41, 4, KOFN_F64, true);
         kofn_matrix d = random_matrix(2, 90, KOFN_F64, 8);
         kofn_matrix e = random_matrix(2, 41, KOFN_F64, 9);
         double *want;
@@ -146,7 +147,7 @@ static void liars_are_named(void **state)
                   .sparse = true,
                   .sim = true,
                   .opt = &o};
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -299,7 +300,7 @@ static void work_is_counted_and_stopped(void **state)
 static void what_is_refused(void **state)
 {
     kofn_sparse s = random_sparse(40, 30, 3, 1);
-    kofn_problem pb = {KOFN_LEFT, 40, 30, 5, KOFN_F64, true};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_LEFT, 40, 30, 5, KOFN_F64, true);
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
@@ -308,10 +309,10 @@ static void what_is_refused(void **state)
     assert_status(KOFN_UNSUITED,
                   kofn_plan_new(&plan, &pb, "elastic:k=3,cut=columns", 6, 1));
     assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "matdot:n=2", 6, 1));
-    pb = (kofn_problem){KOFN_SUM, 30, 30, 1, KOFN_F64, true};
+    pb = (kofn_problem)KOFN_PROBLEM_INIT(KOFN_SUM, 30, 30, 1, KOFN_F64, true);
     assert_status(KOFN_UNSUITED, kofn_plan_new(&plan, &pb, "gc", 6, 1));
     assert_non_null(strstr(kofn_errmsg(), "sum of functions"));
-    pb = (kofn_problem){KOFN_GRAM, 40, 30, 1, KOFN_F32, true};
+    pb = (kofn_problem)KOFN_PROBLEM_INIT(KOFN_GRAM, 40, 30, 1, KOFN_F32, true);
     assert_ok(kofn_plan_new(&plan, &pb, "pcr:r=3", 6, 1));
     assert_ok(kofn_port_sim(&port, 6, NULL));
     assert_ok(kofn_open(&job, plan, port, NULL));

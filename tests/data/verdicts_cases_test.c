@@ -155,7 +155,7 @@ static void tolerance(void **state)
                       .sim = true,
                       .dtype = ask[i].dtype,
                       .opt = &o};
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
         rig x;
 

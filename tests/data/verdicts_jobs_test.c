@@ -284,8 +284,8 @@ static void open_job(job *j, size_t code, uint64_t seed)
     size_t n = codes[code].nodes;
     kofn_port *port;
 
-    j->faults = (kofn_faults){
-        .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
+    j->faults = (kofn_faults)KOFN_FAULTS_INIT(.seed = seed, .spread = 0.3,
+                                              .straggle = 0.3, .factor = 3);
     j->kind = (rig_kind){.spec = codes[code].spec,
                          .workers = n,
                          .m = j->rows,
@@ -392,7 +392,7 @@ typedef struct tally {
 static void run_job(job *j, size_t rounds, uint64_t seed, tally *to)
 {
     for (size_t k = 0; k < rounds; k++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(&j->x, 1000 * seed + k);
@@ -430,7 +430,8 @@ static void draw_sides(job *j, const kofn_layout *L)
 static void draw(job *j, size_t code, uint64_t seed)
 {
     trial *t = &j->t;
-    kofn_problem pb = {KOFN_MATMUL, 96, 96, 96, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 96, 96, 96, KOFN_F64, false);
     kofn_plan *plan;
     fleet f = {.nodes = codes[code].nodes};
 
@@ -492,7 +493,7 @@ static void single_precision(const char *spec, size_t nodes)
         job j = {.by_events = true};
         uint64_t seed = s ? s : 391;
 
-        j.faults = (kofn_faults){.seed = seed};
+        j.faults = (kofn_faults)KOFN_FAULTS_INIT(.seed = seed);
         j.happen[0] = (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_CORRUPT, 4, 0};
         j.opt = with_events(j.happen, 1);
         j.opt.errors = KOFN_ERRORS_PROBABILISTIC;
@@ -503,7 +504,7 @@ static void single_precision(const char *spec, size_t nodes)
                        true, false, KOFN_F32, &j.faults, &j.opt};
         rig_up(&j.x, &j.kind);
         for (uint32_t i = 0; i < 25; i++, rounds++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
 
             rig_next(&j.x, 1000 * seed + i);
             assert_ok(rig_round(&j.x, &rep));

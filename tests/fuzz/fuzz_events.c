@@ -36,6 +36,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(h->kind != KOFN_FAULT_EVENT_SLOW ||
              (h->factor > 0 && h->factor <= 1e6));
     }
-    kofn_events_free(list);
+    kofn_free(list);
     return 0;
 }

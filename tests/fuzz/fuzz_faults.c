@@ -32,7 +32,7 @@ static void look_at_pattern(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    kofn_faults w = {.seed = 7}, before = w;
+    kofn_faults w = KOFN_FAULTS_INIT(.seed = 7), before = w;
     char text[300];
     kofn_status st;
 

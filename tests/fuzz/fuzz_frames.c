@@ -65,7 +65,7 @@ static void make_ring(void)
     signal(SIGPIPE, SIG_IGN);
     MUST(mkdtemp(ring));
     atexit(drop_ring);
-    MUST(kofn_net_keygen_worker(ring, "anna") == KOFN_OK);
+    MUST(kofn_net_keygen(ring, "anna") == KOFN_OK);
     snprintf(anna, sizeof anna, "%s/anna", ring);
     client = context(anna, "worker");
     server = context(ring, "coordinator");

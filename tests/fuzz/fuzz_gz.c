@@ -31,8 +31,8 @@ static void pack(const uint8_t *data, size_t size)
     MUST(deflate(&z, Z_FINISH) == Z_STREAM_END);
     deflateEnd(&z);
     n = sizeof packed - z.avail_out;
-    MUST(kofn_file_parse(&plain, data, size, "fuzz.csv") ==
-         kofn_file_parse(&other, packed, n, "fuzz.csv.gz"));
+    MUST(kf_file_parse(&plain, data, size, "fuzz.csv") ==
+         kf_file_parse(&other, packed, n, "fuzz.csv.gz"));
     MUST(!plain == !other);
     if (plain && kofn_file_dense(plain)) {
         const kofn_matrix *a = kofn_file_dense(plain);

@@ -67,7 +67,8 @@ static void run(street *s, const kofn_plan *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static kofn_plan *plan;
-    kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
     street s = {.base = street_transport, .d = {data, size}};
     size_t before;
 

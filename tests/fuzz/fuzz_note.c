@@ -200,7 +200,8 @@ static void run(reader *r, const kofn_plan *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static kofn_plan *plan;
-    kofn_problem pb = {KOFN_MATVEC, 16, 16, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 16, 16, 1, KOFN_F64, false);
     reader r = {data, size};
 
     if (!plan)

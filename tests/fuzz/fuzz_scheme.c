@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const kofn_op ops[] = {KOFN_MATVEC, KOFN_MATVEC, KOFN_MATMUL,
                                   KOFN_LEFT,   KOFN_GRAM,   KOFN_SUM};
-    kofn_problem pb = {KOFN_MATVEC, 100, 7, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 100, 7, 1, KOFN_F64, false);
     kofn_plan *plan;
     kofn_plan_info info;
     kofn_status st;

@@ -30,12 +30,13 @@ static inline void make_sample(sample *s, size_t which)
                                              "pcr:r=2", "mds:k=2"};
     static const size_t ptr[] = {0, 2, 3, 3, 6, 7, 8, 9};
     static const uint32_t col[] = {0, 3, 1, 0, 1, 2, 4, 0, 4};
-    const kofn_problem pb[BLOCKS] = {{KOFN_MATVEC, 7, 5, 1, KOFN_F64, false},
-                                     {KOFN_MATVEC, 7, 5, 1, KOFN_F64, true},
-                                     {KOFN_SUM, 6, 6, 1, KOFN_F64, false},
-                                     {KOFN_LEFT, 7, 5, 1, KOFN_F32, false},
-                                     {KOFN_GRAM, 7, 5, 1, KOFN_F64, true},
-                                     {KOFN_MATVEC, 7, 5, 1, KOFN_F64, false}};
+    const kofn_problem pb[BLOCKS] = {
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, 5, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, 5, 1, KOFN_F64, true),
+        KOFN_PROBLEM_INIT(KOFN_SUM, 6, 6, 1, KOFN_F64, false),
+        KOFN_PROBLEM_INIT(KOFN_LEFT, 7, 5, 1, KOFN_F32, false),
+        KOFN_PROBLEM_INIT(KOFN_GRAM, 7, 5, 1, KOFN_F64, true),
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 7, 5, 1, KOFN_F64, false)};
     const kofn_matrix A = {numbers, 7, 5, 5, KOFN_F64};
     const kofn_matrix narrow = {numbers, 7, 5, 5, KOFN_F32};
     const kofn_sparse S = {7, 5, ptr, col, numbers};

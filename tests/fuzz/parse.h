@@ -1,4 +1,4 @@
-/* parse.h -- what the targets of kofn_file_parse share: the rules every answer
+/* parse.h -- what the targets of kf_file_parse share: the rules every answer
  * keeps. */
 #ifndef KF_FUZZ_PARSE_H
 #define KF_FUZZ_PARSE_H
@@ -62,7 +62,7 @@ static void parse_without_memory(const uint8_t *data, size_t size,
 
     failing = 1 + (long)(size % (size_t)allocated);
     allocated = 0;
-    MUST(kofn_file_parse(&f, data, size, name) == KOFN_NOMEM);
+    MUST(kf_file_parse(&f, data, size, name) == KOFN_NOMEM);
     MUST(!f && blocks == 0 && held == 0);
     failing = 0;
 }
@@ -77,7 +77,7 @@ static kofn_file *parse(const uint8_t *data, size_t size, const char *name)
     /* Rows may be empty, up to 64 for each entry; see mtx.c. */
     most = ((size_t)1 << 25) + 65536 + 160 * swell * size;
     allocated = 0;
-    st = kofn_file_parse(&f, data, size, name);
+    st = kf_file_parse(&f, data, size, name);
     if (st != KOFN_OK) {
         MUST(st == KOFN_FORMAT || st == KOFN_NONFINITE);
         MUST(!f && blocks == 0 && held == 0);

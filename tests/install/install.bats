@@ -14,7 +14,7 @@ int main(void)
     static double X[60 * 4], w[4] = {1, 2, 3, 4}, y[60];
     kofn_matrix A = {X, 60, 4, 4, KOFN_F64};
     kofn_matrix in = {w, 4, 1, 1, KOFN_F64}, out = {y, 60, 1, 1, KOFN_F64};
-    kofn_problem pb = {KOFN_MATVEC, 60, 4, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 4, 1, KOFN_F64, false);
     kofn_transport *t = NULL;
     kofn_plan *plan = NULL;
     kofn_port *port = NULL;

@@ -42,7 +42,7 @@ static void packed_files_are_what_they_hold(void **state)
     n = pack(file, sizeof file, inner, m);
     reads_as("a.npy.gz", (char *)file, n, 2, 2, 3, want);
     write_file("a.npy.gz", file, n);
-    assert_ok(kofn_file_open(&f, path_of("a.npy.gz")));
+    assert_ok(kofn_file_open(&f, path_of("a.npy.gz"), KOFN_FILE_READ));
     assert_false(kf_file_mapped(f));
     assert_true(at(kofn_file_dense(f), 1, 2) == 6);
     kofn_file_free(f);
@@ -63,7 +63,7 @@ static void packed_refusals(void **state)
         kofn_file *f;
 
         file[k / 8] ^= (unsigned char)(1 << k % 8);
-        if (kofn_file_parse(&f, file, n, "a.csv.gz") == KOFN_OK) {
+        if (kf_file_parse(&f, file, n, "a.csv.gz") == KOFN_OK) {
             /* bits that fill up the last byte before the checksum */
             assert_int_equal(k / 8, n - 9);
             assert_true(at(kofn_file_dense(f), 1, 2) == 6);
@@ -103,7 +103,7 @@ static void packed_long_file(void **state)
     for (size_t i = 12; i < n; i++)
         plain[i] = (unsigned char)(i * i >> 5);
     room = pack(file, room, plain, n);
-    assert_ok(kofn_file_parse(&f, file, room, "a.gz"));
+    assert_ok(kf_file_parse(&f, file, room, "a.gz"));
     for (size_t i = 12; i < n; i++)
         assert_true(((double *)kofn_file_dense(f)->data)[i - 12] == plain[i]);
     kofn_file_free(f);
@@ -237,7 +237,7 @@ static void packed_long_texts(void **state)
             plain[n + each - 1] = '\n';
         }
         n = pack(file, length / 10, plain, n);
-        assert_ok(kofn_file_parse(&f, file, n, name[k]));
+        assert_ok(kf_file_parse(&f, file, n, name[k]));
         assert_int_equal(kofn_file_dense(f)->rows, rows);
         for (size_t i = 0; i < rows; i++)
             assert_true(at(kofn_file_dense(f), i, 0) == (double)i);
@@ -259,7 +259,7 @@ static void failing_allocations(void **state)
         kofn_status st;
 
         fail_allocation(k);
-        st = kofn_file_parse(&f, packed, n, "a.bin.gz");
+        st = kf_file_parse(&f, packed, n, "a.bin.gz");
         fail_allocation(0);
         if (st == KOFN_OK) {
             kofn_file_free(f);

@@ -97,7 +97,7 @@ static void cifar(void **state)
     file[2] = 8;
     file[3] = 1;
     file[RECORD] = 9;
-    assert_ok(kofn_file_parse(&f, file, sizeof file, "data_batch_1.bin"));
+    assert_ok(kf_file_parse(&f, file, sizeof file, "data_batch_1.bin"));
     X = kofn_file_dense(f);
     y = kofn_file_labels(f);
     assert_non_null(y);
@@ -115,7 +115,7 @@ static void cifar(void **state)
     file[RECORD] = 10;
     refused(KOFN_FORMAT, "a.bin", file, sizeof file,
             "byte 3073|record 1|label 10|0 to 9");
-    assert_ok(kofn_file_parse(&f, "1,2\n", 4, "a.csv"));
+    assert_ok(kf_file_parse(&f, "1,2\n", 4, "a.csv"));
     assert_null(kofn_file_labels(f));
     kofn_file_free(f);
 }
@@ -167,7 +167,7 @@ static void cifar_or_raw_numbers(void **state)
     /* One pixel tells pictures from numbers: here of the exponent. */
     memset(file, 0, n);
     memset(file + 8, 77, 8);
-    assert_ok(kofn_file_parse(&f, file, n, "x.bin"));
+    assert_ok(kf_file_parse(&f, file, n, "x.bin"));
     assert_true(at(kofn_file_dense(f), 0, 8) == 77);
     kofn_file_free(f);
 }

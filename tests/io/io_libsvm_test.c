@@ -23,7 +23,7 @@ static void check(const char *name, const void *bytes, size_t n, size_t rows,
     kofn_file *f;
 
     reads_as(name, bytes, n, 2, rows, cols, x);
-    assert_ok(kofn_file_parse(&f, bytes, n, name));
+    assert_ok(kf_file_parse(&f, bytes, n, name));
     assert_non_null(kofn_file_sparse(f));
     labels_are(f, rows, y);
     kofn_file_free(f);
@@ -62,7 +62,7 @@ static void entries_stay_as_they_are(void **state)
     kofn_file *f;
 
     (void)state;
-    assert_ok(kofn_file_parse(&f, text, sizeof text - 1, "a.svm"));
+    assert_ok(kf_file_parse(&f, text, sizeof text - 1, "a.svm"));
     s = kofn_file_sparse(f);
     assert_true(s->rows == 2 && s->cols == 4294967295);
     assert_true(s->ptr[0] == 0 && s->ptr[1] == 2 && s->ptr[2] == 2);
@@ -161,7 +161,7 @@ static void libsvm_packed(void **state)
     check("a.libsvm", file, n, 2, 2, x, y);
     text = repeat("1 3:0.5 7:1\n", MUCH, &length);
     n = pack(file, ROOM, text, length);
-    assert_ok(kofn_file_parse(&f, file, n, "a.libsvm.gz"));
+    assert_ok(kf_file_parse(&f, file, n, "a.libsvm.gz"));
     assert_int_equal(kofn_file_sparse(f)->rows, length / 12);
     assert_int_equal(kofn_file_sparse(f)->cols, 7);
     kofn_file_free(f);

@@ -218,7 +218,7 @@ static void sparse_round_trips(void **state)
         const kofn_sparse *b;
 
         assert_ok(kofn_write_mtx(path_of("s.mtx"), &s));
-        assert_ok(kofn_file_open(&f, path_of("s.mtx")));
+        assert_ok(kofn_file_open(&f, path_of("s.mtx"), KOFN_FILE_READ));
         b = kofn_file_sparse(f);
         assert_false(kf_file_mapped(f));
         assert_int_equal(b->rows, 3);

@@ -299,7 +299,7 @@ static void numpy_writes(void **state)
         bool native = k / 24 % 2 == 0, plain = k / 3 % 2 == 0 || k / 6 % 4;
 
         snprintf(name, sizeof name, "n%d.npy", k);
-        assert_ok(kofn_file_open(&f, path_of(name)));
+        assert_ok(kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
         a = kofn_file_dense(f);
         assert_int_equal(a->dtype, k / 48 ? KOFN_F32 : KOFN_F64);
         assert_int_equal(kofn_file_dims(f), k / 6 % 4 == 3 ? 1 : 2);
@@ -339,9 +339,9 @@ static void numpy_writes_other_types(void **state)
         const kofn_matrix *a;
 
         snprintf(name, sizeof name, "o%d.npy", k);
-        assert_ok(kofn_file_open(&f, path_of(name)));
+        assert_ok(kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
         name[0] = 'w';
-        assert_ok(kofn_file_open(&w, path_of(name)));
+        assert_ok(kofn_file_open(&w, path_of(name), KOFN_FILE_READ));
         a = kofn_file_dense(f);
         assert_int_equal(a->dtype, KOFN_F64);
         assert_int_equal(a->rows, 40);

@@ -34,7 +34,7 @@ static void round_trips(void **state)
         const kofn_matrix *back;
 
         assert_ok(kofn_write(path_of(name[k % 3]), &m, dims));
-        assert_ok(kofn_file_open(&f, path_of(name[k % 3])));
+        assert_ok(kofn_file_open(&f, path_of(name[k % 3]), KOFN_FILE_READ));
         back = kofn_file_dense(f);
         assert_int_equal(back->rows, N);
         assert_int_equal(back->cols, cols);
@@ -60,7 +60,8 @@ static void partial_answers_can_be_kept(void **state)
     read_file("p.csv", text, sizeof text);
     assert_string_equal(text, "1\nnan\n-inf\n");
     assert_ok(kofn_write_npy(path_of("p.npy"), &m, 1));
-    assert_status(KOFN_NONFINITE, kofn_file_open(&f, path_of("p.npy")));
+    assert_status(KOFN_NONFINITE,
+                  kofn_file_open(&f, path_of("p.npy"), KOFN_FILE_READ));
     assert_non_null(strstr(kofn_errmsg(), "p.npy: element [1]"));
 }
 
@@ -162,7 +163,7 @@ static void open_fails(const char *name, kofn_status want, const char *word)
 {
     kofn_file *f = (kofn_file *)(uintptr_t)8;
 
-    assert_status(want, kofn_file_open(&f, path_of(name)));
+    assert_status(want, kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
     assert_null(f);
     if (!strstr(kofn_errmsg(), word) || !strstr(kofn_errmsg(), name))
         fail_msg("no '%s' in: %s", word, kofn_errmsg());
@@ -200,15 +201,15 @@ static void opening(void **state)
     memset(name, 'y', sizeof name);
     memcpy(name + 595, "\n.npy", 5);
     name[599] = 0;
-    assert_status(KOFN_IO, kofn_file_open(&f, name));
+    assert_status(KOFN_IO, kofn_file_open(&f, name, KOFN_FILE_READ));
     assert_non_null(strstr(kofn_errmsg(), "cannot open ...yyy"));
     assert_non_null(strstr(kofn_errmsg(), "yy?.np: File name too long"));
-    assert_status(KOFN_INVAL, kofn_file_open(NULL, "a.npy"));
-    assert_status(KOFN_INVAL, kofn_file_open(&f, NULL));
-    assert_status(KOFN_FORMAT, kofn_file_parse(&f, NULL, 5, "a.csv"));
+    assert_status(KOFN_INVAL, kofn_file_open(NULL, "a.npy", KOFN_FILE_READ));
+    assert_status(KOFN_INVAL, kofn_file_open(&f, NULL, KOFN_FILE_READ));
+    assert_status(KOFN_FORMAT, kf_file_parse(&f, NULL, 5, "a.csv"));
     /* What the first bytes say counts for more than the suffix. */
     write_file("market.csv", array, strlen(array));
-    assert_ok(kofn_file_open(&f, path_of("market.csv")));
+    assert_ok(kofn_file_open(&f, path_of("market.csv"), KOFN_FILE_READ));
     assert_true(at(kofn_file_dense(f), 0, 0) == 5);
     kofn_file_free(f);
     kofn_file_free(NULL);
@@ -220,7 +221,7 @@ static void opening(void **state)
 static kofn_status read_one(const char *name)
 {
     kofn_file *f;
-    kofn_status st = kofn_file_open(&f, path_of(name));
+    kofn_status st = kofn_file_open(&f, path_of(name), KOFN_FILE_READ);
 
     if (st < 0)
         assert_null(f);
@@ -308,14 +309,14 @@ static void memory_is_bounded(void **state)
         n += (size_t)sprintf(text + n, "%d %d\n", 1 + k % 3,
                              1 + (int)kf_rng_below(&r, 900));
     peak = now = 0;
-    assert_ok(kofn_file_parse(&f, text, n, "a"));
+    assert_ok(kf_file_parse(&f, text, n, "a"));
     assert_true(peak < 12 * N + 1024);
     kofn_file_free(f);
     n = 0;
     for (int k = 0; k < N; k++)
         n += (size_t)sprintf(text + n, "%d%c", k, k % 10 == 9 ? '\n' : ' ');
     peak = now = 0;
-    assert_ok(kofn_file_parse(&f, text, n, "a.txt"));
+    assert_ok(kf_file_parse(&f, text, n, "a.txt"));
     assert_true(peak < 8 * N + 1024);
     kofn_file_free(f);
     assert_int_equal(now, 0);

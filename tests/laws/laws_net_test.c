@@ -44,7 +44,7 @@ static size_t rounds, right;
 
 static void any_survivors(const point *at, const kofn_plan *p, kf_rng *r)
 {
-    const kofn_faults fair = {.seed = kf_rng_u64(r)};
+    const kofn_faults fair = KOFN_FAULTS_INIT(.seed = kf_rng_u64(r));
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_fault_event leave[64];
     rig_kind kind;
@@ -58,7 +58,7 @@ static void any_survivors(const point *at, const kofn_plan *p, kf_rng *r)
     assert_ok(kofn_open(&x.job, p, yard.open(&x, &kind, &fair), &o));
     check(rig_place(&x) == KOFN_OK);
     for (uint64_t round = 0; round < 3; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(&x, round + 90);

@@ -138,7 +138,7 @@ static void order_does_not_matter(const point *at, const kofn_plan *p,
         kofn_open(&x.job, p, shuffled_new(at->workers, kf_rng_u64(r)), &o));
     check(rig_place(&x) == KOFN_OK);
     for (uint64_t round = 0; round < 5; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(&x, round + 50);

@@ -254,6 +254,7 @@ static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
                                kofn_train_result *res)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_faults w = f->faults;
     kofn_plan *plan[KOFN_NET_MOST];
     kofn_training *train;
     kofn_port *port;
@@ -266,8 +267,9 @@ static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
     opt.quarantine = 1000;
     assert_ok(kofn_training_new(&train, net, &t->d.X, &t->d.y, &t->o));
     assert_ok(kofn_training_plans(train, spec, 8, 3, plan));
-    assert_ok(sim ? kofn_port_sim(&port, 8, &f->faults)
-                  : kofn_port_threads(&port, 8, &f->faults));
+    w.size = sizeof w;
+    assert_ok(sim ? kofn_port_sim(&port, 8, &w)
+                  : kofn_port_threads(&port, 8, &w));
     assert_ok(kofn_open_all(&job, (const kofn_plan *const *)plan,
                             t->shape.layers, port, &opt));
     assert_ok(kofn_training_place_weights(train, job));
@@ -283,7 +285,7 @@ static void under(const lesson *t, const char *spec, bool sim, const fault *f)
 {
     double few = t->shape.dtype == KOFN_F64 ? 1e-12 : 1e-5, far;
     kofn_net *net = make_net(&t->shape);
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_status st = train_coded(t, spec, sim, f, net, &res);
 
     if (st)

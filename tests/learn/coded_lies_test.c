@@ -223,7 +223,7 @@ static double trained(const lesson *t, const char *spec, kofn_errors errors,
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_net *net = make_net(&t->shape);
     kofn_plan *plan[KOFN_NET_MOST];
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_training *train;
     kofn_port *port;
     kofn_job *job;
@@ -270,7 +270,7 @@ static void large_lies_cost_nothing(void **state)
         for (size_t e = 0; e < COUNT(modes); e++)
             for (size_t way = 0; way < LIES; way++)
                 for (size_t i = 0; i < (way <= ONE_WRONG ? 3 : 1); i++) {
-                    kofn_report rep;
+                    kofn_report rep = KOFN_REPORT_INIT;
                     double far = trained(&t, specs[s], modes[e], (lie)way,
                                          sizes[i], &rep);
 
@@ -298,7 +298,7 @@ static void small_lies_are_roundings(void **state)
     for (size_t s = 0; s < COUNT(specs); s++)
         for (size_t way = ALL_WRONG; way <= ONE_WRONG; way++)
             for (double size = 1e-16; size < 1e-3; size *= step) {
-                kofn_report rep;
+                kofn_report rep = KOFN_REPORT_INIT;
                 double far =
                     trained(&t, specs[s], modes[way], (lie)way, size, &rep);
                 double least = fmax(0x1p-53, fmin(size, rep.floor));

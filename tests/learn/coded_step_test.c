@@ -95,8 +95,9 @@ typedef struct kit {
 static bool plan_all(kit *k)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
-        kofn_problem pb = {KOFN_MATMUL,  k->of->wide[o + 1], k->of->wide[o],
-                           k->of->batch, k->dtype,           false};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATMUL, k->of->wide[o + 1], k->of->wide[o],
+                              k->of->batch, k->dtype, false);
 
         if (kofn_plan_new(&k->plan[o], &pb, k->spec, k->workers, 5)) {
             assert_int_equal(o, 0);
@@ -224,7 +225,7 @@ static void product(kit *k, size_t o, size_t use)
     const kofn_matrix *A = &k->is[o], *x = &k->in[o][use];
     kofn_matrix *y = &k->out[o][use];
     double *want = use == LEFT ? plain_product(x, A) : plain_product(A, x);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     memset(y->data, 0xff, y->rows * y->cols * kf_dtype_size(k->dtype));
     assert_ok(kofn_begin_at(k->job, o, use == LEFT, x, y));
@@ -267,7 +268,7 @@ static void change(kit *k, size_t o)
 static void fetch(kit *k, size_t o)
 {
     double *want = as_doubles(&k->is[o]);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     assert_ok(kofn_fetch(k->job, o, &k->out[o][READ], &rep));
     near_enough(k, "A", o, want, &k->out[o][READ], k->size[o], &rep);

@@ -11,8 +11,9 @@ static const size_t widths[] = {64, 17, 11, 10};
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_faults stormy = {
-    .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
+static const kofn_faults stormy =
+    KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
+                     .latency = 1e-4, .seed = 5);
 
 static kofn_net_shape shape_of_three(void)
 {
@@ -82,7 +83,8 @@ static void compare(const crew *c, const kofn_net_shape *s,
                     const kofn_train_options *o, double bound)
 {
     kofn_net *coded = make_net(s), *plain = make_net(s);
-    kofn_train_result res, want;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT,
+                      want = KOFN_TRAIN_RESULT_INIT;
 
     train_plain(plain, X, y, o, &want);
     assert_ok(train_coded(c, coded, X, y, o, &res));
@@ -249,7 +251,7 @@ static void steps_that_are_too_long(void **state)
     for (size_t k = 0; k < 2 * COUNT(specs); k++) {
         crew c = {specs[k / 2], 8, k % 2, NULL, NULL};
         kofn_net *net = make_net(&s);
-        kofn_train_result res;
+        kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
         assert_status(KOFN_NONFINITE,
                       train_coded(&c, net, &d.X, &d.y, &o, &res));
@@ -295,7 +297,7 @@ static void leaves_and_joins(void **state)
         for (int sim = 0; sim < 2; sim++) {
             crew c = {specs[k], 8, sim, sim ? &stormy : NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);
-            kofn_train_result res;
+            kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
             train_plain(plain, &d.X, &d.y, &o, NULL);
             assert_ok(train_coded(&c, coded, &d.X, &d.y, &o, &res));
@@ -350,7 +352,7 @@ static void too_few_is_told(void **state)
     kofn_net *net = make_net(&s), *two = make_net(&s);
     course k;
     diary at = {.k = &k, .stop = 2, .n = net->total};
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     o.momentum = 0;
@@ -485,7 +487,7 @@ static void blocks_that_are_wrong(void **state)
             kofn_options opt = KOFN_OPTIONS_INIT;
             crew c = {specs[k], 8, sim, NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);
-            kofn_train_result res;
+            kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
             course t;
 
             opt.quarantine = 1;
@@ -540,7 +542,7 @@ static void stopped_within_a_round(void **state)
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s);
     crew c = {"grid:m=2,n=2", 4, false, NULL, &opt};
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = slow;

@@ -87,7 +87,8 @@ static void web_down(web *w)
 static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
                          size_t workers, bool sim, const kofn_options *o)
 {
-    kofn_problem pb = {KOFN_MATVEC, w->M->rows, w->M->cols, 1, KOFN_F64, true};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, w->M->rows, w->M->cols, 1,
+                                        KOFN_F64, true);
     kofn_port *port;
     kofn_job *job;
 
@@ -226,7 +227,7 @@ static void wiki_vote_under_a_trace(void **state)
         print_message("%s is not there\n", full);
         skip();
     }
-    assert_ok(kofn_file_open(&f, full));
+    assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
     assert_non_null(kofn_file_sparse(f));
     assert_int_equal(kofn_file_sparse(f)->rows, 7115);
     under_a_trace(kofn_file_sparse(f), 12, 8);
@@ -368,7 +369,8 @@ static void power_of_known_pairs(void **state)
         double *a = numbers(N * N, 8), pair[N], v[N], plain[N];
         kofn_matrix A = {a, N, N, N, KOFN_F64};
         kofn_matrix x = {v, N, 1, 1, KOFN_F64}, y = {plain, N, 1, 1, KOFN_F64};
-        kofn_problem pb = {KOFN_MATVEC, N, N, 1, KOFN_F64, false};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
         kofn_iterate_options o = {.size = sizeof o, .tolerance = 1e-12};
         kofn_iterate_result res, want;
         kofn_fault_event events[60];

@@ -107,7 +107,7 @@ static void converged_is_near(void **state)
         data d = problem(i);
         first f = {i % 5 ? 1e-8 : 1e-5, 0};
         kofn_regress_options o = how[k % 3];
-        kofn_regress_result res;
+        kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
         double *w;
 
         o.size = sizeof o;

@@ -41,7 +41,7 @@ static void liars_are_left_out(void **state)
     for (size_t c = 0; c < 4 * SPECS; c++) {
         kofn_errors errors =
             c % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC;
-        kofn_report all;
+        kofn_report all = KOFN_REPORT_INIT;
         fit f;
 
         assert_ok(descend(&f, &d, spec[c / 4], c / 2 % 2, errors, 2));

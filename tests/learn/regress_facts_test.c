@@ -117,7 +117,7 @@ static void fact_worked_gradient(void **state)
         {1, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0},
         {1, 0, KOFN_FAULT_EVENT_LEAVE, 3, 0}};
     kofn_regress_options o = {.size = sizeof o, .step = 1, .max_iterations = 1};
-    kofn_problem pb = {KOFN_MATVEC, 12, 3, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 12, 3, 1, KOFN_F64, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     data d = {{numbers(36, 8), 12, 3, 3, KOFN_F64}, column(12), NULL};
     double w[3] = {1, 0.5, -1}, g[3];
@@ -238,7 +238,7 @@ static double failing(const data *d, const data *held, const failures *f,
                               .test_X = &held->X,
                               .test_y = &held->y};
     kofn_matrix w = column(d->X.cols);
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r;
     fleet k = {spec, 20, true, &stormy, NULL};
     fit x;

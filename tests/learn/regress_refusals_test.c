@@ -88,7 +88,7 @@ static void ways_are_checked(void **state)
         kofn_regress_options o = {
             .size = sizeof o, .loss = bad[i].loss, .descent = bad[i].descent};
         kofn_regression *r;
-        kofn_problem pb;
+        kofn_problem pb = {.size = sizeof pb};
 
         assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
         assert_status(bad[i].status,
@@ -170,7 +170,7 @@ static void too_few_workers(void **state)
     kofn_regress_options o = {.size = sizeof o, .step = 0.1};
     kofn_options opt = KOFN_OPTIONS_INIT;
     fleet k = {"elastic:k=4", 6, true, NULL, &opt};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *w;
     fit f;
 
@@ -221,7 +221,7 @@ static kofn_status with_workers(const data *d, kofn_regress_options o,
     kofn_regression *r;
     kofn_plan *plan = NULL;
     kofn_job *job = NULL;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_port *port;
     kofn_status st = kofn_regression_new(&r, &d->X, &d->y, &o);
 

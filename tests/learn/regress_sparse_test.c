@@ -41,10 +41,11 @@ static void same_descent(const char *spec, kofn_loss loss, bool sim)
                               .ridge = 0.1,
                               .max_iterations = 40,
                               .tolerance = 1e-14};
-    kofn_regress_result with, without;
+    kofn_regress_result with = KOFN_REGRESS_RESULT_INIT,
+                        without = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r, *plain;
     kofn_fit a, b;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
@@ -95,7 +96,7 @@ static void what_is_refused(void **state)
     kofn_regress_options o = {.size = sizeof o};
     kofn_matrix few = column(M - 1);
     kofn_regression *r;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_fit found;
     points p;
 

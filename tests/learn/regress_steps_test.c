@@ -8,7 +8,7 @@
 static double objective(const data *d, kofn_regress_options o, double *w)
 {
     kofn_matrix W = {w, d->X.cols, 1, 1, KOFN_F64};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r;
 
     o.step = 1e-300;
@@ -74,7 +74,8 @@ static void logistic_labels(void **state)
 {
     data d = make_data(40, 5, KOFN_LOSS_LOGISTIC, 2);
     kofn_regress_options o = {.size = sizeof o, .loss = KOFN_LOSS_LOGISTIC};
-    kofn_regress_result a, b;
+    kofn_regress_result a = KOFN_REGRESS_RESULT_INIT,
+                        b = KOFN_REGRESS_RESULT_INIT;
     double *one = plain(&d, &o, &a), *two, w[5] = {1e3, -1e3, 0, 5e3, 1};
     double *y = d.y.data;
 
@@ -107,7 +108,7 @@ static void line_searches(void **state)
                                       .rule = (kofn_step_rule)rule,
                                       .ridge = 0.05,
                                       .max_iterations = 1};
-            kofn_regress_result res;
+            kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double before, *w = plain(&d, &o, &res), g0[8], g1[8];
 
             before = res.objective;
@@ -290,7 +291,7 @@ static void batches_descend(void **state)
                               .descent = KOFN_DESCENT_SGD,
                               .step = 0.02,
                               .max_iterations = 1000};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *want = least_squares(&d, 0), *w = plain(&d, &o, &res);
 
     (void)state;

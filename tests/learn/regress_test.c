@@ -28,7 +28,7 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
 {
     kofn_plan_info info;
     kofn_regression *r;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;
     kofn_status st;
     size_t threshold = 0;
@@ -64,7 +64,7 @@ static kofn_op same_descent(const data *d, const char *spec, size_t workers,
     kf_rng r = kf_rng_stream(workers, KF_FOR_DATA, 30, 0);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_fault_event events[64];
-    kofn_regress_result want;
+    kofn_regress_result want = KOFN_REGRESS_RESULT_INIT;
     kofn_op op;
     size_t threshold = threshold_of(d, &o, &k, &op);
     kofn_matrix w;
@@ -174,7 +174,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
         print_message("%s is not there\n", full);
         skip();
     }
-    assert_ok(kofn_file_open(&f, full));
+    assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
     *out = *kofn_file_dense(f);
     return f;
 }
@@ -194,7 +194,7 @@ static void houses(data *d, kofn_file *file[2])
 static double longest_step(const data *d)
 {
     kofn_regress_options o = {.size = sizeof o, .max_iterations = 1};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
 
     kf_free(plain(d, &o, &res));
     return 1 / res.lipschitz;
@@ -316,8 +316,8 @@ static void by_a_sum_of_ones_own(void **state)
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
     kofn_regress_options o = {
         .size = sizeof o, .step = 0.4, .tolerance = 1e-300};
-    kofn_problem pb = {KOFN_SUM, 17, 17, 1, KOFN_F64, false};
-    kofn_regress_result res;
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 17, 17, 1, KOFN_F64, false);
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *want = plain(&d, &o, &res);
 
     (void)state;
@@ -392,7 +392,7 @@ static void steps_take_what_they_cost(void **state)
 
 static void work_is_said_in_time(void **state)
 {
-    kofn_problem pb = {KOFN_SUM, 17, 17, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 17, 17, 1, KOFN_F64, false);
     data d = make_data(203, 17, KOFN_LOSS_SQUARES, 3);
     kofn_matrix w = column(17), g = column(17);
     kofn_plan *plan;

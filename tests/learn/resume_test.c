@@ -42,9 +42,9 @@ static kofn_regress_result descend(const setting *s, double *w, story *tale,
 {
     kofn_matrix to = {w, SIDE, 1, 1, KOFN_F64};
     kofn_regress_options o = s->o;
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_regression *r;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
@@ -78,7 +78,7 @@ static void broken_anywhere(const setting *s)
     for (unsigned at = 1; at <= all.iterations; at++) {
         story before = {.stop_at = at}, after = {0};
         double w[SIDE] = {0};
-        kofn_regress_result res;
+        kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
 
         descend(s, w, &before, NULL);
         memcpy(w, before.w, sizeof w);

@@ -8,8 +8,9 @@ static const size_t widths[] = {64, 16, 10};
 #define ROUNDED_F64 1e-12
 #define ROUNDED_F32 1e-5
 
-static const kofn_faults stormy = {
-    .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
+static const kofn_faults stormy =
+    KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
+                     .latency = 1e-4, .seed = 5);
 
 static kofn_train_options options(void)
 {
@@ -102,7 +103,8 @@ static void compare(const crew *c, const kofn_net_shape *s,
                     const kofn_train_options *o, double bound)
 {
     kofn_net *coded = make_net(s), *plain = make_net(s);
-    kofn_train_result res, want;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT,
+                      want = KOFN_TRAIN_RESULT_INIT;
 
     train_plain(plain, X, y, o, &want);
     assert_ok(train_with(c, coded, X, y, o, &res));
@@ -259,7 +261,7 @@ static void leaves_and_joins(void **state)
     for (int sim = 0; sim < 2; sim++) {
         crew c = {"gc:d=3", 8, sim, NULL, &opt};
         kofn_net *coded = make_net(&s), *plain = make_net(&s);
-        kofn_train_result res;
+        kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
         train_plain(plain, &d.X, &d.y, &o, NULL);
         assert_ok(train_with(&c, coded, &d.X, &d.y, &o, &res));
@@ -285,7 +287,7 @@ static void too_few_is_told(void **state)
     crew c = {"gc:d=3", 8, true, NULL, &opt};
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s), *two = make_net(&s);
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = all;
@@ -330,7 +332,8 @@ static void what_is_left_out_is_made_up_for(void **state)
     digits d = make_digits(400, 8, 10, 1);
     crew c = {"ignore:wait=7,scale=none", 8, true, NULL, &opt};
     kofn_net *net = make_net(&s), *plain = make_net(&s);
-    kofn_train_result all, some;
+    kofn_train_result all = KOFN_TRAIN_RESULT_INIT,
+                      some = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = gone;
@@ -403,7 +406,8 @@ static void digits_are_learnt(void **state)
                             .test_y = &t.y};
     crew c = {"gc:d=3", 6, true, &stormy, NULL};
     kofn_net *net = make_net(&s), *relu;
-    kofn_train_result plain, coded;
+    kofn_train_result plain = KOFN_TRAIN_RESULT_INIT,
+                      coded = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     train_plain(net, &d.X, &d.y, &o, &plain);
@@ -463,7 +467,7 @@ static void stopped_within_a_round(void **state)
     digits d = make_digits(200, 8, 10, 1);
     kofn_net *net = make_net(&s);
     crew c = {"uncoded", 3, false, NULL, &opt};
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
 
     (void)state;
     opt.events = slow;

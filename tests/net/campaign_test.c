@@ -149,7 +149,7 @@ static void full_pipes(void **state)
     const rig_kind k = {
         .spec = "mds:k=2", .workers = 3, .m = 2, .n = 100000, .p = 5};
     kofn_time began;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     run *r = calloc(1, sizeof *r);
     size_t before, most = 0, played = 0;
 

@@ -496,17 +496,17 @@ static void keys_are_not_overwritten(void **state)
     keyring k;
 
     (void)state;
-    assert_status(KOFN_IO, kofn_net_keygen(ring.dir));
+    assert_status(KOFN_IO, kofn_net_keygen(ring.dir, NULL));
     assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
-    assert_status(KOFN_IO, kofn_net_keygen_worker(ring.dir, "anna"));
+    assert_status(KOFN_IO, kofn_net_keygen(ring.dir, "anna"));
     assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(KOFN_INVAL, kofn_net_keygen_worker(ring.dir, bad[i]));
+        assert_status(KOFN_INVAL, kofn_net_keygen(ring.dir, bad[i]));
     assert_int_equal(files_of(ring.dir), before);
     /* one of them is enough to leave it all */
     keyring_new(&k);
     close(open(in(&k, "worker.crt"), O_CREAT | O_WRONLY, 0600));
-    assert_status(KOFN_IO, kofn_net_keygen(k.dir));
+    assert_status(KOFN_IO, kofn_net_keygen(k.dir, NULL));
     assert_int_equal(files_of(k.dir), 3);
     keyring_free(&k);
 }

@@ -125,7 +125,7 @@ static kofn_status play(run *r, tally *t)
 /* Who is honest says what process it is. */
 static void nobody_is_wronged(const run *r)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     kofn_job_totals(r->x.job, &rep);
     for (uint32_t w = 0; w < rep.workers; w++)

@@ -39,7 +39,7 @@ static int make_keys(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     for (size_t i = 0; i < 5; i++)
-        assert_ok(kofn_net_keygen_worker(dir, names[i]));
+        assert_ok(kofn_net_keygen(dir, names[i]));
     return 0;
 }
 
@@ -358,7 +358,8 @@ static void check(const honest *h, const double *want, const char *what)
 
 static void suffer(harm what, const char *name)
 {
-    const kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
     const kofn_iterate_options it = {
         .size = sizeof it, .tolerance = 1e-300, .max_iterations = STEPS};
     static double a[ROWS * ROWS], v[NODES + 1][ROWS];

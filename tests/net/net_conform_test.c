@@ -48,7 +48,7 @@ static void with_keys(void **state)
 
     (void)state;
     keyring_new(&k);
-    assert_ok(kofn_net_keygen(k.dir));
+    assert_ok(kofn_net_keygen(k.dir, NULL));
     net_with("tcp://127.0.0.1:*", k.dir, 5);
     keyring_free(&k);
 }

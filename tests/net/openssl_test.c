@@ -29,7 +29,7 @@ static void its_configuration_is_read(void **state)
     close(fd);
     assert_int_equal(setenv("OPENSSL_CONF", path, 1), 0);
     keyring_new(&k);
-    assert_ok(kofn_net_keygen(k.dir));
+    assert_ok(kofn_net_keygen(k.dir, NULL));
     o = with(k.dir);
     t = listener(addresses[0], &o);
     c = SSL_CTX_new(TLS_method());

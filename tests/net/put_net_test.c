@@ -4,7 +4,7 @@
 
 #include "put_rig.h"
 
-static const kofn_faults fair;
+static const kofn_faults fair = KOFN_FAULTS_INIT();
 
 static void up(rig *r, const rig_kind *k)
 {
@@ -21,7 +21,7 @@ static void every_kind(void **state)
     (void)state;
     for (uint32_t cancels = 0; cancels <= 4; cancels += 4)
         for (size_t t = 0; t < FEW_TRIALS; t++) {
-            kofn_report sum;
+            kofn_report sum = KOFN_REPORT_INIT;
             rig r;
 
             up(&r, &trials[t].kind);
@@ -41,7 +41,7 @@ static void a_death_a_joiner_and_a_liar(void **state)
 
     (void)state;
     for (uint32_t cancels = 0; cancels <= 5; cancels += 5) {
-        kofn_report sum;
+        kofn_report sum = KOFN_REPORT_INIT;
         rig r;
 
         up(&r, &k);

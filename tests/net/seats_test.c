@@ -41,7 +41,7 @@ static void keyring_new(keyring *k)
 static void keyring_add(keyring *k, const char *name)
 {
     snprintf(k->names[k->count++], sizeof *k->names, "%s", name);
-    assert_ok(kofn_net_keygen_worker(k->dir, name));
+    assert_ok(kofn_net_keygen(k->dir, name));
 }
 
 static void remove_in(const char *dir, const char *name)
@@ -238,7 +238,8 @@ static double error_of(const scene *s)
  * `alone` as the coordinator is told. */
 static void scene_up(scene *s, size_t workers, size_t seats, bool alone)
 {
-    kofn_problem pb = {KOFN_MATVEC, 120, 8, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 120, 8, 1, KOFN_F64, false);
     kofn_net_options z = {
         .size = sizeof z, .silence = 10 * KOFN_SECOND, .keys = s->keys.dir};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -294,7 +295,7 @@ static void scene_down(scene *s)
 static void one_key_is_one_liar(void **state)
 {
     static scene s;
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     scene_up(&s, HONEST + 1, 1, false);
@@ -319,7 +320,7 @@ static void one_key_is_one_liar(void **state)
 static void many_seats_make_no_answer(void **state)
 {
     static scene s;
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
 
     (void)state;
@@ -337,7 +338,7 @@ static void many_seats_make_no_answer(void **state)
 static void the_enemy_is_real(void **state)
 {
     static scene s;
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     scene_up(&s, HONEST + MANY, 0, true);
@@ -383,7 +384,8 @@ static void hear(hand *h)
 static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
                         const char *other)
 {
-    kofn_problem pb = {KOFN_MATVEC, 120, 8, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 120, 8, 1, KOFN_F64, false);
     kofn_net_options z = {
         .size = sizeof z, .silence = 10 * KOFN_SECOND, .keys = s->keys.dir};
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
@@ -591,10 +593,10 @@ static void names_are_checked(void **state)
     (void)state;
     keyring_new(&k);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(KOFN_INVAL, kofn_net_keygen_worker(k.dir, bad[i]));
+        assert_status(KOFN_INVAL, kofn_net_keygen(k.dir, bad[i]));
     keyring_add(&k, "01234567890123456789012345678");
     keyring_add(&k, "a.b-c_D");
-    assert_status(KOFN_IO, kofn_net_keygen_worker(k.dir, "a.b-c_D"));
+    assert_status(KOFN_IO, kofn_net_keygen(k.dir, "a.b-c_D"));
     assert_non_null(strstr(kofn_errmsg(), "never overwritten"));
     snprintf(path, sizeof path, "%s/a.b-c_D/worker.key", k.dir);
     assert_int_equal(stat(path, &s), 0);

@@ -480,7 +480,7 @@ static void the_refused_are_news(void **state)
 
     (void)state;
     keyring_new(&other);
-    assert_ok(kofn_net_keygen(other.dir));
+    assert_ok(kofn_net_keygen(other.dir, NULL));
     assert_int_equal(unlink(in(&other, "coordinator.crt")), 0);
     assert_int_equal(
         link(in(&ring, "coordinator.crt"), in(&other, "coordinator.crt")), 0);

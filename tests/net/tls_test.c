@@ -292,7 +292,7 @@ static void others_are_kept_out(void **state)
 
     (void)state;
     keyring_new(&other);
-    assert_ok(kofn_net_keygen(other.dir));
+    assert_ok(kofn_net_keygen(other.dir, NULL));
     keyring_add(&other, "anna");
     wrong = with(in(&other, "anna"));
     /* a key that is not on the list, though it knows the coordinator */
@@ -322,7 +322,7 @@ static void certificates_are_not_enough(void **state)
 
     (void)state;
     keyring_new(&other);
-    assert_ok(kofn_net_keygen(other.dir));
+    assert_ok(kofn_net_keygen(other.dir, NULL));
     assert_int_equal(unlink(in(&other, "worker.crt")), 0);
     assert_int_equal(link(in(&ring, "worker.crt"), in(&other, "worker.crt")),
                      0);

@@ -127,7 +127,7 @@ static void try_kind(const wide_kind *k, kofn_dtype dtype, widths w,
                      .dtype = dtype,
                      .opt = &o};
     kf_rng g = kf_rng_stream(5, KF_FOR_DATA, 0, 0);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     double error;
     rig r;
 
@@ -180,7 +180,7 @@ static void a_liar_among_wide_rows(void **state)
                      .opt = &o};
     kf_rng g = kf_rng_stream(6, KF_FOR_DATA, 0, 0);
     size_t told = 0;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -268,7 +268,7 @@ static void small_lies_beside_wide_rows(void **state)
                          .n = 40,
                          .p = 1};
         kf_rng g = kf_rng_stream(9, KF_FOR_DATA, 0, 0);
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
         rig r;
 
@@ -316,7 +316,7 @@ static void rows_change_and_are_read(void **state)
                      .sim = true};
     kf_rng g = kf_rng_stream(7, KF_FOR_DATA, 0, 0);
     kofn_matrix U, V, got;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -374,7 +374,7 @@ static void small_times_large(void **state)
                              .dtype = at[i].dtype,
                              .opt = &o};
             kf_rng g = kf_rng_stream(8, KF_FOR_DATA, 0, 0);
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             rig r;
 
             if (kinds[k].op == KOFN_GRAM)

@@ -65,7 +65,7 @@ static void prey_up(prey *h, size_t n, size_t k, uint64_t seed)
     h->W = kf_new(h->r * h->r, sizeof *h->W);
     assert_true(rows && h->P && h->H && h->M && h->W);
     for (size_t i = 0; i < h->r; i++) {
-        kf_basis_rows(&(kf_family){KOFN_BASIS_QUATERNION, n, k, 0, seed, NULL},
+        kf_basis_rows(&(kf_family){KF_BASIS_QUATERNION, n, k, 0, seed, NULL},
                       k + i, rows);
         /* the first column of L(q) is q */
         for (size_t j = 0; j < k; j++)

@@ -18,8 +18,8 @@ static const double untouched = 12345;
 static void job_up(job *j, const char *spec, size_t workers, size_t m, size_t n,
                    size_t p, const kofn_options *opt)
 {
-    kofn_problem pb = {
-        p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m, n, p, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(p == 1 ? KOFN_MATVEC : KOFN_MATMUL, m,
+                                        n, p, KOFN_F64, false);
     kofn_port *port;
 
     j->A = random_matrix(m, n, KOFN_F64, 3, 1);
@@ -106,7 +106,7 @@ static bool guard_set(const char *spec, size_t n, const uint32_t *set,
 {
     kofn_fault_event event[64];
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
     double predicted;
     job j;
@@ -186,7 +186,7 @@ static void one_more_result_is_waited_for(void **state)
         kofn_options opt = KOFN_OPTIONS_INIT;
         uint32_t order[N], set[N];
         double first, next;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         job j;
 
         for (uint32_t i = 0; i < N; i++) {
@@ -230,7 +230,7 @@ static void elastic_deals_once_more(void **state)
     enum { N = 14, K = 10 };
     double noisiest[2] = {0, 0}, tolerance;
     uint32_t set[N];
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_options opt = KOFN_OPTIONS_INIT;
     size_t rows = 0;
     job j;

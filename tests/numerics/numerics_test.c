@@ -308,7 +308,8 @@ static void count_noise(kf_code *code, const uint32_t *set, size_t k,
 /* The worst of all sets where they are few, else of contiguous and random. */
 static double worst_noise(const char *basis, size_t n, size_t k)
 {
-    kofn_problem pb = {KOFN_MATVEC, 1000, 7, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 7, 1, KOFN_F64, false);
     kf_rng r = kf_rng_stream(3, KF_FOR_SAMPLE, 0, 0);
     uint32_t set[64];
     double worst = 0;

@@ -97,7 +97,7 @@ static void check_shifted(const rig_kind *k, int a, int b, int answer,
 {
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind kind = *k;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     o.errors = errors;
@@ -169,7 +169,7 @@ static void what_it_cannot_hold(void **state)
         rig_kind k = kind_of(&codes[i]);
         int end = k.dtype == KOFN_F64 ? DBL_MAX_EXP : FLT_MAX_EXP;
         int times = k.op == KOFN_GRAM ? 2 : 1, half, by;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         rig_inputs(&r, &k);
@@ -248,7 +248,7 @@ static void a_worker_that_answers_no_numbers(void **state)
     for (size_t i = 0; i < sizeof all_needed / sizeof *all_needed; i++)
         for (size_t o = 0; o < 3; o++) {
             rig_kind k = kind_of(&all_needed[i]);
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
             rig r;
 
@@ -312,7 +312,8 @@ static void power_iteration_at_the_end(void **state)
     (void)state;
     for (int e = 1021; e <= 1023; e++) {
         kofn_matrix A = ones_and_identity(64, e), v;
-        kofn_problem pb = {KOFN_MATVEC, 64, 64, 1, KOFN_F64, false};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATVEC, 64, 64, 1, KOFN_F64, false);
         kofn_iterate_result res;
         kofn_plan *plan;
         kofn_port *port;

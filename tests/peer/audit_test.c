@@ -20,7 +20,8 @@ typedef struct bench {
 /* A v, or v A. */
 static void up(bench *b, bool left)
 {
-    const kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
     const kofn_layout *L;
     double *v, most = 0;
 

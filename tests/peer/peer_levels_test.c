@@ -111,7 +111,8 @@ static kofn_sparse sparse_of(const kofn_matrix *A, size_t *ptr, uint32_t *col)
 
 static void plan_for(sim *s, const wide_kind *k)
 {
-    const kofn_problem pb = {KOFN_MATVEC, N, N, 1, KOFN_F64, k->sparse};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, k->sparse);
 
     kofn_plan_free(s->plan);
     assert_ok(kofn_plan_new(&s->plan, &pb, k->spec, k->nodes, 3));
@@ -254,7 +255,8 @@ static void let_change(sim *s)
 
 static void own_up(sim *s, const own_kind *k, uint64_t seed)
 {
-    const kofn_problem pb = {KOFN_MATMUL, N, N, COLS, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, N, N, COLS, KOFN_F64, false);
     kf_rng g = kf_rng_stream(seed, KF_FOR_DATA, 2, 0);
     size_t rows = k->left ? COLS : N, cols = k->left ? N : COLS;
     double one[N], own[COLS];

@@ -208,12 +208,9 @@ static kofn_sparse thin_out(kofn_matrix *A)
 static void make_matrix(fixture *f, size_t i)
 {
     const walk *w = f->w;
-    kofn_problem pb = {w->cols > 1 ? KOFN_MATMUL : KOFN_MATVEC,
-                       w->matrix[i].rows,
-                       w->matrix[i].cols,
-                       w->cols,
-                       KOFN_F64,
-                       w->matrix[i].sparse};
+    kofn_problem pb = KOFN_PROBLEM_INIT(w->cols > 1 ? KOFN_MATMUL : KOFN_MATVEC,
+                                        w->matrix[i].rows, w->matrix[i].cols,
+                                        w->cols, KOFN_F64, w->matrix[i].sparse);
 
     f->A[i] = random_matrix(pb.m, pb.n, KOFN_F64, 30 + i);
     if (pb.sparse) {
@@ -576,9 +573,10 @@ static void refusals(void **state)
     f.operand[0].dense = &f.v0; /* 40 x 1 is not 23 x 17 */
     assert_status(KOFN_SHAPE, run(&p, &f.v0));
     f.operand[0].dense = &f.A[0];
-    assert_ok(kofn_plan_new(
-        &other, &(kofn_problem){KOFN_MATVEC, 23, 17, 1, KOFN_F64, false},
-        "mds:k=2", 8, 3));
+    assert_ok(kofn_plan_new(&other,
+                            &(kofn_problem)KOFN_PROBLEM_INIT(
+                                KOFN_MATVEC, 23, 17, 1, KOFN_F64, false),
+                            "mds:k=2", 8, 3));
     f.stage[0].plan = other;
     assert_status(KOFN_INVAL, run(&p, &f.v0));
     assert_non_null(strstr(kofn_errmsg(), "two plans"));

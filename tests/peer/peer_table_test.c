@@ -35,7 +35,8 @@ static void three_up(three *x)
 
     *x = (three){.v = random_matrix(6, 1, KOFN_F64, 1)};
     for (uint32_t i = 0; i < 3; i++) {
-        kofn_problem pb = {KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false);
 
         x->A[i] = random_matrix(rows[i], 6, KOFN_F64, 2 + i);
         assert_ok(kofn_plan_new(&x->plan[i], &pb, spec[i], 5, 3));

@@ -233,9 +233,12 @@ static void stopped_again_and_again(void **state)
 
 static void refusals(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 20, 20, 1, KOFN_F64, false};
-    kofn_problem narrow = {KOFN_MATVEC, 20, 20, 1, KOFN_F32, false};
-    kofn_problem gram = {KOFN_GRAM, 20, 20, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 20, 20, 1, KOFN_F64, false);
+    kofn_problem narrow =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 20, 20, 1, KOFN_F32, false);
+    kofn_problem gram =
+        KOFN_PROBLEM_INIT(KOFN_GRAM, 20, 20, 1, KOFN_F64, false);
     kofn_stage stage = {.plan = NULL};
     kf_node_options o = {.incarnation = 1,
                          .nodes = 3,
@@ -283,7 +286,8 @@ static void refusals(void **state)
  * and a trip. */
 static void costs(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 1000, 1000, 1, KOFN_F64, false);
     kofn_plan *p;
 
     (void)state;
@@ -323,7 +327,8 @@ static void random_set(kf_rng *r, uint32_t set[D_K])
  * with an error of one rounding of its own, as unlike machines make. */
 static double drift(const char *spec, bool same, uint64_t seed)
 {
-    kofn_problem pb = {KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, D_ROWS, D_ROWS, 1, KOFN_F64, false);
     kofn_matrix A = random_matrix(D_ROWS, D_ROWS, KOFN_F64, 5);
     kofn_matrix v[D_NODES], piece[D_NODES],
         next = {numbers(D_ROWS, 8), D_ROWS, 1, 1, KOFN_F64};

@@ -84,7 +84,8 @@ static void *live_life(void *ud)
 static void threads(void **state)
 {
     enum { ROWS = 60 };
-    kofn_problem pb = {KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, ROWS, ROWS, 1, KOFN_F64, false);
 
     (void)state;
     for (int kind = 0; kind < 4; kind++) {

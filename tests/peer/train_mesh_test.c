@@ -10,7 +10,7 @@ static void reference_is_plain(void **state)
     for (size_t i = 0; i < COUNT(lessons); i++) {
         const kofn_train_options o = options_of(&lessons[i], 4);
         size_t at = 0;
-        kofn_train_result res;
+        kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
         fixture f;
 
         set_up(&f, &lessons[i], 4);
@@ -398,7 +398,8 @@ static void on_threads(const lesson *of, kofn_decoding decoding)
         l[i] = (life){.f = &f,
                       .net = make_net(&shape),
                       .leaves = i == 0,
-                      .decoding = decoding};
+                      .decoding = decoding,
+                      .res = KOFN_TRAIN_RESULT_INIT};
         assert_ok(kofn_mesh_start(mesh, live, &l[i]));
     }
     kofn_mesh_wait(mesh);

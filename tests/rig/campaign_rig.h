@@ -368,7 +368,7 @@ typedef struct tally {
 static inline void rounds(run *r, size_t n, tally *t)
 {
     for (size_t i = 0; i < n; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(&r->x, 11 + i);

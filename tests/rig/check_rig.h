@@ -119,7 +119,8 @@ static inline void fleet_work(fleet *f)
 
 static inline void fleet_plan(fleet *f, const kind *k)
 {
-    kofn_problem pb = {k->op, k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(k->op, k->m, k->n, k->p, k->dtype, k->sparse);
 
     *f = (fleet){.k = k};
     assert_ok(kofn_plan_new(&f->plan, &pb, k->spec, k->seats, 3));

@@ -40,7 +40,8 @@ static inline double *normals(size_t n, uint32_t tag)
     return x;
 }
 
-static const kofn_problem matvec = {KOFN_MATVEC, 120, 7, 1, KOFN_F64, false};
+static const kofn_problem matvec =
+    KOFN_PROBLEM_INIT(KOFN_MATVEC, 120, 7, 1, KOFN_F64, false);
 
 static inline int setup(void **state)
 {

@@ -76,7 +76,7 @@ typedef struct body {
 static inline kofn_plan *make_plan(const char *spec, size_t workers,
                                    size_t span)
 {
-    kofn_problem pb = {KOFN_MATVEC, 1, 3, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 1, 3, 1, KOFN_F64, false);
     kofn_plan *p;
 
     assert_ok(kofn_plan_new(&p, &pb, spec, workers, 5));

@@ -91,7 +91,7 @@ static inline void answer_of(fleet *f, const kf_resident *r, kf_buffer *in,
 static inline void fleet_plan(fleet *f, const char *spec, size_t n, size_t p,
                               kofn_dtype dtype)
 {
-    kofn_problem pb = {KOFN_SUM, p, 1, 1, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, p, 1, 1, dtype, false);
 
     *f = (fleet){.n = n, .p = p, .dtype = dtype};
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, n, 5));

@@ -215,7 +215,7 @@ static inline void up_of(body *b, const kofn_problem *pb, const char *spec,
 static inline void up(body *b, const char *spec, size_t workers,
                       kofn_errors errors, kofn_dtype dtype)
 {
-    kofn_problem pb = {KOFN_MATVEC, 400, 10, 1, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 400, 10, 1, dtype, false);
 
     up_of(b, &pb, spec, workers, errors);
 }

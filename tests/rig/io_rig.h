@@ -91,7 +91,7 @@ static inline void refused(kofn_status want, const char *name,
     /* In a block of that size a sanitizer sees a read behind it. */
     assert_non_null(copy);
     memcpy(copy, bytes, n);
-    if (kofn_file_parse(&f, copy, n, name) != want)
+    if (kf_file_parse(&f, copy, n, name) != want)
         fail_msg("%.*s: not %s (%s)", (int)n, (const char *)bytes,
                  kofn_strerror(want), kofn_errmsg());
     free(copy);
@@ -135,7 +135,7 @@ static inline void reads_as(const char *name, const char *text, size_t n,
     const kofn_sparse *s;
     const kofn_matrix *a;
 
-    assert_ok(kofn_file_parse(&f, text, n, name));
+    assert_ok(kf_file_parse(&f, text, n, name));
     a = kofn_file_dense(f);
     s = kofn_file_sparse(f);
     assert_true(!a != !s);

@@ -19,7 +19,7 @@ static inline void keyring_new(keyring *k)
 
 static inline void keyring_add(const keyring *k, const char *name)
 {
-    assert_ok(kofn_net_keygen_worker(k->dir, name));
+    assert_ok(kofn_net_keygen(k->dir, name));
 }
 
 /* A path in one of its folders, until 32 others are asked for. */
@@ -90,7 +90,7 @@ static inline int make_ring(void **state)
     (void)state;
     name_socket();
     keyring_new(&ring);
-    assert_ok(kofn_net_keygen(ring.dir));
+    assert_ok(kofn_net_keygen(ring.dir, NULL));
     keyring_add(&ring, "anna");
     return 0;
 }

@@ -53,7 +53,7 @@ static inline kofn_faults random_faults(const site *on, kf_rng *r)
 {
     bool sim = on->simulated;
     double fast = sim ? 1e4 : 20; /* rounds last that much less */
-    kofn_faults w = {.seed = kf_rng_u64(r)};
+    kofn_faults w = KOFN_FAULTS_INIT(.seed = kf_rng_u64(r));
 
     if (kf_rng_below(r, 2))
         w.spread = 0.5;
@@ -262,7 +262,7 @@ static inline unsigned several_open(rig *x, size_t most, const promise *of,
     bool broken = false;
 
     while (!broken && (put < ROUNDS || open > 0)) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
         size_t i;
 
@@ -291,7 +291,7 @@ static inline unsigned several_open(rig *x, size_t most, const promise *of,
         number[i] = number[open];
     }
     while (open-- > 0) { /* those that were over before it failed, still are */
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st = kofn_take(x->job, number[open], KOFN_NEVER, &rep);
 
         if (st != KOFN_STATE)
@@ -307,7 +307,7 @@ static inline unsigned one_by_one(rig *x, const promise *of)
     unsigned over = 0;
 
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         rig_next(x, round + 70);

@@ -90,8 +90,8 @@ static inline void random_problem(point *at, size_t wide, kf_rng *r)
     kofn_op op = random_op(at->scheme, wide, r);
     bool wider = op & (KOFN_MATMUL | KOFN_LEFT | KOFN_STREAM);
 
-    at->problem = (kofn_problem){
-        op, op == KOFN_SUM ? 37 : 1, 37, wider ? wide : 1, KOFN_F64, false};
+    at->problem = (kofn_problem)KOFN_PROBLEM_INIT(
+        op, op == KOFN_SUM ? 37 : 1, 37, wider ? wide : 1, KOFN_F64, false);
     switch (kf_rng_below(r, 4)) {
     case 0:
         at->problem.dtype = KOFN_F32;

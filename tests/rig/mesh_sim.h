@@ -553,7 +553,8 @@ static inline void sim_reference(sim *s)
 static inline void sim_up(sim *s, const char *spec, size_t nodes, size_t rows,
                           size_t steps, uint64_t seed)
 {
-    kofn_problem pb = {KOFN_MATVEC, rows, rows, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, rows, rows, 1, KOFN_F64, false);
     double *a;
 
     memset(s, 0, sizeof *s);

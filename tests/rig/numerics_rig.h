@@ -160,7 +160,8 @@ static inline void compute_all(fleet *f, bool sparse)
 static inline void fleet_up(fleet *f, const char *spec, size_t n, size_t seats,
                             kofn_dtype dtype, bool sparse, uint64_t seed)
 {
-    kofn_problem pb = {KOFN_MATMUL, 1, length, WIDTH, dtype, sparse};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 1, length, WIDTH, dtype, sparse);
     kofn_plan *probe;
 
     *f = (fleet){.seats = seats};

@@ -322,7 +322,7 @@ static inline void body_open(body *b, const char *spec, size_t workers,
                              size_t span, size_t left,
                              const kofn_core_options *opt)
 {
-    kofn_problem pb = {KOFN_MATVEC, 1, 4, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 1, 4, 1, KOFN_F64, false);
     kofn_plan *p;
 
     *b = (body){.now = 0};

@@ -41,7 +41,8 @@ static inline void held_plans(held *h)
 {
     for (size_t o = 0; o < OPERANDS; o++) {
         size_t m = held_wide[o + 1], n = held_wide[o];
-        kofn_problem pb = {KOFN_MATMUL, m, n, BATCH, h->dtype, false};
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATMUL, m, n, BATCH, h->dtype, false);
 
         assert_ok(kofn_plan_new(&h->plan[o], &pb, h->spec, h->workers, 5));
         if (!h->one_sided)

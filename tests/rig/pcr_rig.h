@@ -82,7 +82,8 @@ static inline void ask_all(herd *h)
 static inline void herd_with(herd *h, const kofn_scheme *own, const char *spec,
                              size_t n, kofn_matrix A, kofn_matrix x)
 {
-    kofn_problem pb = {KOFN_GRAM, A.rows, A.cols, 1, A.dtype, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_GRAM, A.rows, A.cols, 1, A.dtype, false);
 
     *h = (herd){.n = n, .d = A.cols, .A = A, .x = x};
     assert_ok(own ? kofn_plan_new_for(&h->plan, &pb, own, spec, n, 1)
@@ -136,6 +137,7 @@ static inline size_t blocks_of(size_t n, size_t r)
     return (n + r - 1) / r;
 }
 
-static const kofn_problem gram = {KOFN_GRAM, 100, 10, 1, KOFN_F64, false};
+static const kofn_problem gram =
+    KOFN_PROBLEM_INIT(KOFN_GRAM, 100, 10, 1, KOFN_F64, false);
 
 #endif

@@ -169,7 +169,8 @@ static inline void reference(fleet *f, size_t i, size_t k, long double *out)
 static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
                                   size_t n, kofn_dtype dtype, uint64_t seed)
 {
-    kofn_problem pb = {op, 100, 100, op == KOFN_MATVEC ? 1 : 100, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(
+        op, 100, 100, op == KOFN_MATVEC ? 1 : 100, dtype, false);
 
     return kofn_plan_new(out, &pb, spec, n, seed);
 }
@@ -178,7 +179,7 @@ static inline kofn_status plan_of(kofn_plan **out, kofn_op op, const char *spec,
 static inline void fit(fleet *f, kofn_op op, const char *spec, size_t n,
                        uint64_t seed)
 {
-    kofn_problem pb = {op, 1, 1, 1, f->dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(op, 1, 1, 1, f->dtype, false);
     kofn_plan *probe;
     const kofn_cut *cut;
 

@@ -76,9 +76,9 @@ static inline void fly(const rig *r, uint32_t products, size_t most,
     uint32_t next = 1, cancelled = 0;
     flight f = {.open = 0};
 
-    *sum = (kofn_report){0};
+    *sum = (kofn_report)KOFN_REPORT_INIT;
     while (next <= products || f.open > 0) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         size_t i;
 
         if (next <= products && f.open < most &&

@@ -9,8 +9,9 @@
 #include <lapacke.h>
 
 /* Seconds of a task are modelled, so that some straggle in each round. */
-static const kofn_faults stormy = {
-    .spread = 0.3, .straggle = 0.2, .factor = 20, .latency = 1e-4, .seed = 5};
+static const kofn_faults stormy =
+    KOFN_FAULTS_INIT(.spread = 0.3, .straggle = 0.2, .factor = 20,
+                     .latency = 1e-4, .seed = 5);
 
 /* ---- data ---------------------------------------------------------------- */
 
@@ -85,7 +86,9 @@ static inline kofn_status fit_up(fit *f, const data *d,
     kofn_port *port;
     kofn_status st;
 
-    *f = (fit){.w = column(d->X.cols)};
+    *f = (fit){.w = column(d->X.cols),
+               .pb = {.size = sizeof f->pb},
+               .res = KOFN_REGRESS_RESULT_INIT};
     assert_ok(kofn_regression_new(&f->r, &d->X, &d->y, o));
     st = kofn_regression_problem(f->r, k->spec, k->workers, &f->pb);
     if (st)

@@ -211,8 +211,8 @@ static inline void rig_inputs(rig *r, const rig_kind *k)
 {
     kofn_op op = k->op ? k->op : k->p == 1 ? KOFN_MATVEC : KOFN_MATMUL;
     bool left = op == KOFN_LEFT, gram = op & (KOFN_GRAM | KOFN_SUM);
-    kofn_problem pb = {
-        op, op == KOFN_SUM ? k->n : k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_problem pb = KOFN_PROBLEM_INIT(op, op == KOFN_SUM ? k->n : k->m, k->n,
+                                        k->p, k->dtype, k->sparse);
 
     *r = (rig){.op = op};
     if (k->sparse) {

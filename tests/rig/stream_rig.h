@@ -66,7 +66,8 @@ typedef struct stage {
 
 static inline kofn_plan *stream_plan(const char *spec, size_t P)
 {
-    kofn_problem pb = {KOFN_STREAM, 60, 40, 60, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 60, 40, 60, KOFN_F64, false);
     kofn_plan *p;
 
     assert_ok(kofn_plan_new(&p, &pb, spec, P, 5));

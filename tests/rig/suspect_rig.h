@@ -43,7 +43,8 @@ typedef struct fleet {
 
 static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
 {
-    kofn_problem pb = {KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false);
 
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, nodes, 5));
     assert_ok(kf_code_new(&f->code, f->plan));

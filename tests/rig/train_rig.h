@@ -92,14 +92,14 @@ static inline kofn_status train_with(const crew *c, kofn_net *net,
                                      kofn_train_result *res)
 {
     kofn_training *t;
-    kofn_problem pb;
+    kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
     kofn_status st;
 
     assert_ok(kofn_training_new(&t, net, X, y, o));
-    pb = kofn_training_problem(t);
+    assert_ok(kofn_training_problem(t, &pb));
     assert_ok(kofn_plan_new(&plan, &pb, c->spec, c->workers, 3));
     assert_ok(c->sim ? kofn_port_sim(&port, c->workers, c->faults)
                      : kofn_port_threads(&port, c->workers, c->faults));

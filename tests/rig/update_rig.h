@@ -96,7 +96,7 @@ static inline double fetched(held *h, const twin *t, size_t o)
 
 static inline kofn_report all_of(const held *h)
 {
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
 
     kofn_job_totals(h->job, &r);
     return r;

@@ -116,7 +116,8 @@ typedef enum end { RIGHT, DECLARED, ENDS } end;
 
 static inline void fleet_up(fleet *f, const char *spec, size_t nodes)
 {
-    kofn_problem pb = {KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 1000, 96, 1000, KOFN_F64, false);
 
     *f = (fleet){.nodes = nodes};
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, nodes, 5));

@@ -106,6 +106,7 @@ static inline int yard_live(const yard_life *life)
     kofn_net_options z = {
         .size = sizeof z, .silence = life->silence, .insecure = true};
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_faults w = life->faults;
     kofn_transport *t;
     kofn_status st;
     rig r;
@@ -119,7 +120,8 @@ static inline int yard_live(const yard_life *life)
     }
     o.f = rig_part;
     o.ctx = &r;
-    o.faults = &life->faults;
+    w.size = sizeof w;
+    o.faults = &w;
     o.patience = life->patience;
     o.staged = life->staged;
     st = kofn_serve(t, &o);

@@ -92,7 +92,8 @@ static kofn_status whole_life(const void *ud)
 {
     setting *s = (setting *)(uintptr_t)ud;
     const rig_kind *k = &s->kind;
-    kofn_problem pb = {op_of(k), k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(op_of(k), k->m, k->n, k->p, k->dtype, k->sparse);
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_plan *plan;
     kofn_port *port;
@@ -120,7 +121,8 @@ static kofn_status whole_life(const void *ud)
 /* False when the scheme is not for such a matrix. */
 static bool can_lose(const rig_kind *k, bool *losses)
 {
-    kofn_problem pb = {op_of(k), k->m, k->n, k->p, k->dtype, k->sparse};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(op_of(k), k->m, k->n, k->p, k->dtype, k->sparse);
     kofn_plan_info info;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
@@ -137,7 +139,8 @@ static bool can_lose(const rig_kind *k, bool *losses)
 
 static void lives(bool sim, size_t step)
 {
-    static const kofn_faults faults = {.spread = 0.3, .latency = 1e-6};
+    static const kofn_faults faults =
+        KOFN_FAULTS_INIT(.spread = 0.3, .latency = 1e-6);
     const kofn_scheme *scheme;
     char path[] = "alloc_test.XXXXXX";
     int fd = mkstemp(path);
@@ -215,7 +218,8 @@ static void on_threads(void **state)
 
 static kofn_status describe(const void *ud)
 {
-    kofn_problem pb = {KOFN_MATVEC, 100, 10, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 100, 10, 1, KOFN_F64, false);
     kofn_plan_info info;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, ud, 8, 7);
@@ -246,7 +250,7 @@ static kofn_status parse_events(const void *ud)
 
     if (st)
         assert_null(list);
-    kofn_events_free(list);
+    kofn_free(list);
     return st;
 }
 
@@ -263,8 +267,8 @@ static void reading_events(void **state)
 static kofn_status rank(const void *ud)
 {
     const kofn_sparse *graph = ud;
-    kofn_problem pb = {KOFN_MATVEC, graph->rows, graph->cols,
-                       1,           KOFN_F64,    true};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, graph->rows, graph->cols,
+                                        1, KOFN_F64, true);
     double values[64] = {0};
     kofn_matrix v = {values, graph->rows, 1, 1, KOFN_F64};
     kofn_plan *plan = NULL;

@@ -103,7 +103,8 @@ static kofn_status steps(const setting *s, kofn_job *job)
 static kofn_status train(const void *ud)
 {
     const setting *s = ud;
-    kofn_problem pb = {KOFN_MATMUL, M, N, BATCH, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, M, N, BATCH, KOFN_F64, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_plan *plan[OPERANDS] = {NULL};
     kofn_job *job = NULL;

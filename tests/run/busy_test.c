@@ -20,7 +20,7 @@ static void office_up(office *o, size_t workers, const kofn_faults *like)
 {
     rig_kind k = {
         .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
-    kofn_faults w = like ? *like : (kofn_faults){.spread = 0};
+    kofn_faults w = like ? *like : (kofn_faults)KOFN_FAULTS_INIT();
     kf_msg m;
 
     if (!w.whole) {
@@ -180,7 +180,7 @@ static void removed_with_its_mail(void **state)
 /* Those that go of themselves have sent what they had done before. */
 static void gone_after_its_answer(void **state)
 {
-    kofn_faults w = {.leave = 1e-3};
+    kofn_faults w = KOFN_FAULTS_INIT(.leave = 1e-3);
     office o;
     kf_msg m;
     double stays;
@@ -214,7 +214,7 @@ static void slow_lists_come_whole(void **state)
 {
     double x[] = {4, 1, 1, 1};
     kofn_matrix a = {x, 2, 2, 2, KOFN_F64};
-    kofn_faults w = {.pattern = &a, .whole = true};
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a, .whole = true);
     office o;
 
     (void)state;
@@ -237,7 +237,7 @@ static void held_and_taken_back(void **state)
 {
     double x[] = {4};
     kofn_matrix a = {x, 1, 1, 1, KOFN_F64};
-    kofn_faults w = {.pattern = &a, .whole = true};
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a, .whole = true);
     kf_msg m;
     office o;
 

@@ -25,7 +25,7 @@ static sent round_without(const char *spec, size_t n, size_t p, size_t gone,
                   .op = KOFN_SUM,
                   .sim = true,
                   .opt = &o};
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     rig x;
     sent s;
 
@@ -168,7 +168,7 @@ static void threads_send_between_the_bounds(void **state)
                 (kofn_fault_event){1, 0, KOFN_FAULT_EVENT_LEAVE, 2 * i, 0};
         rig_up(&x, &k);
         for (uint64_t round = 0; round < 10; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
 
             rig_next(&x, round);
             assert_ok(rig_round(&x, &rep));
@@ -201,7 +201,7 @@ static void short_vectors(void **state)
                              .op = KOFN_SUM,
                              .sim = true,
                              .opt = &o};
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             rig x;
 
             for (size_t s = 0; s < 3; s++) {
@@ -222,7 +222,7 @@ static void short_vectors(void **state)
 
 static void refused(const char *spec, size_t n, size_t p, const char *say)
 {
-    kofn_problem pb = {KOFN_SUM, p, 1, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, p, 1, 1, KOFN_F64, false);
     kofn_plan *plan = (kofn_plan *)&pb;
     kofn_status st = kofn_plan_new(&plan, &pb, spec, n, 1);
 
@@ -319,7 +319,7 @@ static void rounds_are_refused(void **state)
         o.event_count = 8;
         rig_up(&x, &kind);
         for (int round = 1; round <= 3; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
 
             rig_next(&x, (uint64_t)round);
             if (round == 2) {

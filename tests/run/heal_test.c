@@ -54,7 +54,7 @@ static void idle_round(held *h, unsigned step)
 static void is_mended(held *h, twin *t, size_t way, unsigned step,
                       uint32_t worker, double most)
 {
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
 
     for (unsigned s = 0; s < 4; s++)
         train(h, t, step + s, way, most);
@@ -71,7 +71,7 @@ static void scrubbed(held h, size_t way, unsigned first)
     const kofn_fault_event flip = {4, 0, KOFN_FAULT_EVENT_FLIP, 2, 0};
     kofn_options opt = watchful(&flip, 1);
     kofn_matrix in;
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
     twin t;
 
     h.workers = workers_for(h.spec);
@@ -123,7 +123,7 @@ static void velocities_are_compared(void **state)
     (void)state;
     for (uint32_t w = 0; w < 8; w++) {
         kofn_options opt = watchful(&flip, 1);
-        kofn_report r;
+        kofn_report r = KOFN_REPORT_INIT;
         unsigned before;
         twin t;
 
@@ -199,7 +199,7 @@ static void flips_are_mended(void **state)
                       .workers = workers_for(checked[s]),
                       .threads = threads};
             kofn_options opt = watchful(flips, 3);
-            kofn_report all;
+            kofn_report all = KOFN_REPORT_INIT;
             twin t;
 
             held_up(&h, &opt);
@@ -231,10 +231,10 @@ static void flips_are_mended(void **state)
  * one in a hundred answers is wrong, and so may be both to what its block is. */
 static void who_errs_once_is_asked_again(void **state)
 {
-    static const kofn_faults odd = {.corrupt = 0.01, .seed = 4};
+    static const kofn_faults odd = KOFN_FAULTS_INIT(.corrupt = 0.01, .seed = 4);
     held h = {.spec = checked[0], .workers = 8, .faults = &odd};
     kofn_options opt = watchful(NULL, 0);
-    kofn_report all;
+    kofn_report all = KOFN_REPORT_INIT;
     twin t;
 
     (void)state;
@@ -254,7 +254,8 @@ static void who_errs_once_is_asked_again(void **state)
 /* Updates that are missed, bits that flip: what comes out is right all along. */
 static void blocks_fail_by_chance(void **state)
 {
-    static const kofn_faults bad = {.flip = 0.01, .miss = 0.01, .seed = 4};
+    static const kofn_faults bad =
+        KOFN_FAULTS_INIT(.flip = 0.01, .miss = 0.01, .seed = 4);
 
     (void)state;
     for (int threads = 0; threads < 2; threads++) {
@@ -293,7 +294,7 @@ static void who_lies_again_is_done_with(void **state)
                       .workers = workers_for(checked[s]),
                       .threads = threads};
             kofn_options opt = watchful(&lie, 1);
-            kofn_report all;
+            kofn_report all = KOFN_REPORT_INIT;
             twin t;
 
             held_up(&h, &opt);
@@ -333,7 +334,7 @@ static void drift_is_bounded(void **state)
             kofn_change c = {sizeof c, 0.001, 0.01, s % 2 ? 0.9 : 0, false};
             kofn_options opt = watchful(NULL, 0);
             unsigned n = 0;
-            kofn_report r;
+            kofn_report r = KOFN_REPORT_INIT;
             twin t;
 
             held_up(&h, &opt);
@@ -471,7 +472,7 @@ static void refusals(void **state)
                                           {2, 0, KOFN_FAULT_EVENT_LEAVE, 2, 0}};
     held h = {.spec = checked[0], .workers = 8};
     kofn_options opt = watchful(NULL, 0);
-    kofn_report r;
+    kofn_report r = KOFN_REPORT_INIT;
 
     (void)state;
     held_up(&h, NULL);

@@ -35,7 +35,7 @@ static void every_scheme_on_both_ports(void **state)
 
             rig_up(&r, &k);
             for (uint64_t round = 0; round < 3; round++) {
-                kofn_report rep;
+                kofn_report rep = KOFN_REPORT_INIT;
 
                 rig_next(&r, round);
                 assert_ok(rig_round(&r, &rep));
@@ -151,7 +151,7 @@ static void reports(void **state)
     o.event_count = 4;
     o.late = -1; /* on a busy machine others would be asked as well */
     for (int sim = 0; sim < 2; sim++) {
-        kofn_report rep, total;
+        kofn_report rep = KOFN_REPORT_INIT, total = rep;
         kofn_time took = 0;
         rig r;
 
@@ -254,7 +254,7 @@ static void pausing(void **state)
     o.below = KOFN_BELOW_PAUSE;
     o.patience = KOFN_SECOND; /* more than any joiner takes */
     for (int sim = 0; sim < 2; sim++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         k.sim = sim;
@@ -404,7 +404,7 @@ static void broken_jobs(void **state)
                   .p = 1,
                   .sim = true,
                   .opt = &o};
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;

@@ -95,7 +95,7 @@ static void survived(const kind *k, kofn_errors mode, size_t limit,
         o.event_count = choose(liar, k->workers, trial % (limit + 1), h, &r);
         open_rig(&x, k, KOFN_F64, sim, &o);
         for (uint64_t round = 0; round < 3; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
 
             rig_next(&x, 100 * trial + round);
@@ -153,7 +153,7 @@ static void beyond_the_limit(void **state)
             size_t t = k->spare + 2 + trial % 2;
             kofn_fault_event h[16];
             bool liar[16];
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
             rig x;
 
@@ -178,7 +178,7 @@ static void detect_says_so(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         kofn_options o = KOFN_OPTIONS_INIT;
-        kofn_faults w = {.corrupt = 1, .seed = 5};
+        kofn_faults w = KOFN_FAULTS_INIT(.corrupt = 1, .seed = 5);
         rig_kind what = {.workers = kinds[i].workers,
                          .m = 100,
                          .n = 61,
@@ -211,7 +211,7 @@ static void the_honest_are_believed(void **state)
             o.errors = KOFN_ERRORS_PROBABILISTIC;
             open_rig(&x, &kinds[i], (kofn_dtype)type, true, &o);
             for (uint64_t round = 0; round < often(20); round++) {
-                kofn_report rep;
+                kofn_report rep = KOFN_REPORT_INIT;
 
                 rig_next(&x, 500 + round);
                 assert_ok(rig_round(&x, &rep));
@@ -235,7 +235,7 @@ static void quarantine(void **state)
     o.event_count = 1;
     open_rig(&x, &kinds[2], KOFN_F64, true, &o);
     for (int round = 1, last = 0; last == 0 || round <= last + 2; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_true(round < 60);
         assert_ok(rig_round(&x, &rep));

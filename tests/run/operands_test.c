@@ -94,7 +94,7 @@ static void wrong_answers_are_found(void **state)
     };
     held h = {.spec = "gpd:m=2,n=1,p=1", .workers = 7};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     opt.errors = KOFN_ERRORS_ADVERSARIAL;
@@ -141,7 +141,8 @@ static void journals_replay(void **state)
 static void refusals(void **state)
 {
     held h = {.spec = "elastic:k=3", .workers = 5};
-    kofn_problem pb = {KOFN_MATVEC, 40, 30, 1, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 30, 1, KOFN_F64, false);
     kofn_matrix x = random_matrix(64, 64, KOFN_F64, 1);
     kofn_plan *other;
     kofn_port *port;

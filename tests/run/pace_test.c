@@ -25,8 +25,9 @@ static outcome outcome_of(const trial *l)
 {
     double slow[WORKERS];
     kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
-    kofn_faults w = {
-        .latency = l->latency, .bandwidth = 8 * NUMBERS, .pattern = &pattern};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.latency = l->latency, .bandwidth = 8 * NUMBERS,
+                         .pattern = &pattern);
     kofn_fault_event leave[WORKERS];
     kofn_options o = with_events(leave, l->gone);
     rig_kind k = {.spec = l->spec,
@@ -38,7 +39,7 @@ static outcome outcome_of(const trial *l)
                   .sim = true,
                   .faults = &w,
                   .opt = &o};
-    kofn_report rep = {0};
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_progress all;
     rig x;
 
@@ -250,7 +251,8 @@ static void who_stopped_sending_is_late(void **state)
 {
     double slow[WORKERS] = {HUGE_VAL, 1, 1, 1, 1, 1, 1, 1};
     kofn_matrix pattern = {slow, 1, WORKERS, WORKERS, KOFN_F64};
-    kofn_faults w = {.bandwidth = 8 * NUMBERS, .pattern = &pattern};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.bandwidth = 8 * NUMBERS, .pattern = &pattern);
     counting c = {.base = {.name = "counting",
                            .workers = WORKERS,
                            .send = counting_send,
@@ -305,7 +307,8 @@ static kofn_status count_part(void *ctx, size_t part, size_t parts,
  * a worker that waits for its turn has the next one to do. */
 static void parts_are_computed_once(void **state)
 {
-    kofn_faults w = {.latency = 3, .bandwidth = 8 * NUMBERS, .spread = 0.5};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.latency = 3, .bandwidth = 8 * NUMBERS, .spread = 0.5);
     rig_kind k = {.spec = "agc:d=3",
                   .workers = WORKERS,
                   .m = 2 * WORKERS + 1,
@@ -359,7 +362,7 @@ static kf_msg next_of(kofn_port *port, kf_msg_type type)
  * of the link, and no work. */
 static void cancelled_before_it_is_sent(void **state)
 {
-    kofn_faults w = {.bandwidth = 8e3, .work = 1e-9};
+    kofn_faults w = KOFN_FAULTS_INIT(.bandwidth = 8e3, .work = 1e-9);
     kf_buffer *in;
     kf_block *block;
     kf_resident r;

@@ -386,7 +386,8 @@ static void files_of_patterns(void **state)
         assert_memory_equal(b.data, x, sizeof x);
         kofn_free(b.data);
         assert_status(KOFN_SHAPE, kofn_pattern_new(&b, name[i], 4, 0, 0, 0));
-        assert_status(KOFN_NONFINITE, kofn_file_open(&f, name[i]));
+        assert_status(KOFN_NONFINITE,
+                      kofn_file_open(&f, name[i], KOFN_FILE_READ));
     }
     x[4] = -1;
     assert_ok(kofn_write(name[0], &a, 2));

@@ -257,7 +257,8 @@ static const struct {
 
 static void open_job(job *j, uint64_t seed)
 {
-    kofn_faults w = {.seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3};
+    kofn_faults w = KOFN_FAULTS_INIT(.seed = seed, .spread = 0.3,
+                                     .straggle = 0.3, .factor = 3);
     kofn_options o = KOFN_OPTIONS_INIT;
 
     j->c = numbers(1, sizeof *j->c);
@@ -276,7 +277,7 @@ static job *job_of(size_t code, size_t m, size_t n, kind k, kofn_dtype dtype,
                    kofn_errors errors, uint64_t seed)
 {
     job *j = numbers(1, sizeof *j);
-    kofn_problem pb = {KOFN_GRAM, m, n, 1, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_GRAM, m, n, 1, dtype, false);
 
     *j = (job){.code = code, .kind = k, .dtype = dtype, .errors = errors};
     j->r = kf_rng_stream(seed, KF_FOR_DATA, 6, 0);
@@ -362,7 +363,7 @@ static void clean_rounds_are_clean(void **state)
                         modes[k / KINDS / 2 % 3], k + 1);
 
         for (size_t t = 0; t < rounds; t++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st = job_round(j, &rep);
 
             if (st || rep.corrupt)
@@ -387,7 +388,7 @@ static void long_ones_are_clean(void **state)
             job_of(k / 8, 300 + 600 * (k / 2 % 2), 1000 - 700 * (k / 2 % 2),
                    kinds[k / 2 % 4], k % 2 ? KOFN_F32 : KOFN_F64,
                    KOFN_ERRORS_ADVERSARIAL, k + 1);
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         if (job_round(j, &rep) || rep.corrupt)
             say_wrong(j, "a clean round is not", 0);
@@ -402,7 +403,7 @@ static void long_ones_are_clean(void **state)
  * declared. */
 static kofn_status lying_round(job *j, size_t *named)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = job_round(j, &rep);
 
     *named = 0;
@@ -564,7 +565,7 @@ static void one_hides_the_other(void **state)
     j->c->way = SHIFT;
     for (uint32_t a = 0; a < n; a++) {
         uint32_t b = (a + 5) % (uint32_t)n;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         memset(j->c->liar, 0, sizeof j->c->liar);
         j->c->liar[a] = j->c->liar[b] = true;

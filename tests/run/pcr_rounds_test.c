@@ -15,7 +15,8 @@ static void it_receives_K_answers(void **state)
                 {"pcr:r=2,basis=lagrange", 9, 9},
                 {"pcr:r=2,layout=paper", 7, 7},
                 {"pcr:r=5", 5, 1}};
-    const kofn_faults faults = {.straggle = 0.3, .spread = 0.3, .seed = 4};
+    const kofn_faults faults =
+        KOFN_FAULTS_INIT(.straggle = 0.3, .spread = 0.3, .seed = 4);
 
     (void)state;
     for (size_t c = 0; c < sizeof code / sizeof *code; c++)
@@ -28,7 +29,7 @@ static void it_receives_K_answers(void **state)
                           .op = KOFN_GRAM,
                           .sim = sim,
                           .faults = sim ? &faults : NULL};
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             rig r;
 
             rig_up(&r, &k);
@@ -66,7 +67,7 @@ static void the_plain_ones_suffice(void **state)
                       .op = KOFN_GRAM,
                       .sim = sim,
                       .opt = &opt};
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         rig_up(&r, &k);

@@ -56,7 +56,7 @@ static void blas_threads_are_restored(void **state)
 /* A job that cannot be opened closes the port it was given. */
 static void failed_jobs_close_their_port(void **state)
 {
-    kofn_problem pb = {KOFN_MATVEC, 40, 5, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 5, 1, KOFN_F64, false);
 
     (void)state;
     count_allocations();
@@ -176,8 +176,10 @@ static void all_leave_at_once(void **state)
     (void)state;
     for (int sim = 0; sim < 2; sim++)
         for (uint64_t seed = 0; seed < 40; seed++) {
-            kofn_faults w = {.leave = 1e3 * (double)(1 + seed * seed * seed),
-                             .seed = seed};
+            kofn_faults w =
+                KOFN_FAULTS_INIT(.leave =
+                                     1e3 * (double)(1 + seed * seed * seed),
+                                 .seed = seed);
             rig_kind k = {.spec = "elastic:k=2",
                           .workers = 6,
                           .m = 40,
@@ -185,7 +187,7 @@ static void all_leave_at_once(void **state)
                           .p = 1,
                           .sim = sim,
                           .faults = &w};
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
             rig r;
 
@@ -243,7 +245,7 @@ static void latecomers_between_rounds(void **state)
         {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
         {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
         {4, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
-    kofn_faults w = {.spread = 0.5, .latency = 1e-6, .seed = 2};
+    kofn_faults w = KOFN_FAULTS_INIT(.spread = 0.5, .latency = 1e-6, .seed = 2);
     kofn_options o = with_events(events, 3);
     rig_kind k = {.spec = "mds:k=2",
                   .workers = 5,
@@ -262,7 +264,7 @@ static void latecomers_between_rounds(void **state)
     before = allocated();
     rig_up(&r, &k);
     for (int round = 0; round < 5; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_ok(rig_round(&r, &rep));
         assert_at_most(rig_error(&r), 1e-12);
@@ -308,7 +310,7 @@ static void a_thousand_tiny_rounds(void **state)
                   .p = 1,
                   .opt = &o};
     size_t rounds = often(1000);
-    kofn_report total;
+    kofn_report total = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -385,7 +387,7 @@ static void hedged_while_dawdling(void **state)
     o.late = 3;
     rig_up(&r, &k);
     for (int round = 0; round < 4; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_ok(rig_round(&r, &rep));
         assert_at_most(rig_error(&r), 1e-12);
@@ -485,7 +487,7 @@ static void pumped_in_helpings(void **state)
                       .p = 1,
                       .sim = sim};
         kofn_status st = KOFN_AGAIN;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         rig_up(&r, &k);
@@ -526,7 +528,7 @@ static void corruption_is_not_noticed(void **state)
     (void)state;
     for (int sim = 0; sim < 2; sim++)
         for (int f32 = 0; f32 < 2; f32++) {
-            kofn_faults all = {.corrupt = 1};
+            kofn_faults all = KOFN_FAULTS_INIT(.corrupt = 1);
             kofn_options o = with_events(events, 2);
             rig_kind k = {.spec = "uncoded",
                           .workers = 4,
@@ -568,7 +570,8 @@ static void corruption_is_not_noticed(void **state)
 /* Stragglers by the fault model sleep for real, and results are right. */
 static void real_faults(void **state)
 {
-    kofn_faults w = {.spread = 0.5, .straggle = 0.3, .delay = 2e-3, .seed = 4};
+    kofn_faults w = KOFN_FAULTS_INIT(.spread = 0.5, .straggle = 0.3,
+                                     .delay = 2e-3, .seed = 4);
     rig_kind k = {.spec = "mds:k=3",
                   .workers = 6,
                   .m = 300,
@@ -584,7 +587,7 @@ static void real_faults(void **state)
         assert_at_most(rig_error(&r), 1e-12);
     }
     rig_down(&r);
-    w = (kofn_faults){.leave = 30, .join = 200, .seed = 5};
+    w = (kofn_faults)KOFN_FAULTS_INIT(.leave = 30, .join = 200, .seed = 5);
     k.spec = "elastic:k=2";
     rig_up(&r, &k);
     for (int round = 0; round < 60; round++) {
@@ -612,7 +615,8 @@ static void bursts(void **state)
 
     (void)state;
     for (int b = 0; b < 3; b++) {
-        kofn_faults w = {.straggle = 0.2, .burst = length[b], .seed = 3};
+        kofn_faults w =
+            KOFN_FAULTS_INIT(.straggle = 0.2, .burst = length[b], .seed = 3);
         double share = 0, changes = 0, each = b == 2 ? 0.032 : 0.32;
 
         for (uint32_t i = 0; i < 100; i++)

@@ -57,7 +57,7 @@ static void fly_everywhere(uint32_t cancels, kf_rng *rng)
 {
     for (int site = 0; site < SITES; site++)
         for (size_t t = 0; t < FEW_TRIALS; t++) {
-            kofn_report sum;
+            kofn_report sum = KOFN_REPORT_INIT;
             rig r;
 
             up(&r, &trials[t].kind, site);
@@ -86,7 +86,7 @@ static void a_straggler_a_leaver_and_a_liar(void **state)
     (void)state;
     for (int site = 0; site < SITES; site++)
         for (size_t most = 2; most <= 8; most += 3) {
-            kofn_report sum;
+            kofn_report sum = KOFN_REPORT_INIT;
             rig r;
 
             up(&r, &k, site);
@@ -103,7 +103,8 @@ static void a_straggler_a_leaver_and_a_liar(void **state)
  * uses of a plan, whatever else they were sent since. */
 static void left_and_right_together(void **state)
 {
-    kofn_problem pb = {KOFN_MATMUL, 120, 36, 3, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 120, 36, 3, KOFN_F64, false);
     kf_rng rng = kf_rng_stream(3, KF_FOR_DATA, 42, 0);
 
     (void)state;
@@ -193,7 +194,7 @@ static void as_many_as_may_be_open(void **state)
 {
     flight f = {.open = 0};
     uint32_t number;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -238,7 +239,7 @@ static void rounds_among_products(void **state)
     (void)state;
     for (int site = 0; site < SITES; site++) {
         flight f = {.open = 0};
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         up(&r, &small, site);
@@ -263,10 +264,10 @@ static void rounds_among_products(void **state)
  * over.  The simulator's time is its own. */
 static void products_overlap_in_order(void **state)
 {
-    kofn_faults w = {.work = 1, .latency = 1e-3};
+    kofn_faults w = KOFN_FAULTS_INIT(.work = 1, .latency = 1e-3);
     rig_kind k = small;
     kofn_time alone, together;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     flight f = {.open = 0};
     rig r;
 
@@ -309,7 +310,7 @@ static void some_are_cancelled(void **state)
 static void before_it_begins(void **state)
 {
     flight f = {.open = 0};
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;
@@ -362,7 +363,7 @@ static kofn_status square(void *ctx, size_t part, size_t parts,
 /* Each has its own end, and its own words for it. */
 static void one_fails_and_others_do_not(void **state)
 {
-    kofn_problem pb = {KOFN_SUM, 1, 1, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 1, 1, 1, KOFN_F64, false);
     double in[5] = {0.5, 2, 0.25, 3, 1}, out[5];
     uint32_t number[5];
     kofn_plan *p;
@@ -409,7 +410,7 @@ static kofn_status half_done(void *ctx, size_t part, size_t parts,
 static void any_status_of_a_function_fails(void **state)
 {
     static const kofn_status says[] = {KOFN_PARTIAL, KOFN_AGAIN, KOFN_IO};
-    kofn_problem pb = {KOFN_SUM, 1, 1, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 1, 1, 1, KOFN_F64, false);
     double in = 0.5, out;
     kofn_matrix x = {&in, 1, 1, 1, KOFN_F64}, y = {&out, 1, 1, 1, KOFN_F64};
 
@@ -443,7 +444,7 @@ static void too_few_for_all(void **state)
     kofn_options o = with_events(events, 5);
     rig_kind k = small;
     flight f = {.open = 0};
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     (void)state;

@@ -18,7 +18,7 @@ static void simulated(void **state)
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_matrix a = {x, 3, 4, 4, KOFN_F64}, single = {y, 3, 4, 4, KOFN_F32};
     const double longest[] = {7, 1, 2.5};
-    kofn_faults w = {.pattern = &a};
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a);
     rig_kind k = {.spec = "uncoded",
                   .workers = 4,
                   .m = 240,
@@ -33,7 +33,7 @@ static void simulated(void **state)
     for (int i = 0; i < 12; i++)
         y[i] = (float)x[i];
     for (int i = 0; i < 2; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         w.pattern = i ? &single : &a;
@@ -51,7 +51,7 @@ static void who_never_answers(void **state)
 {
     double x[] = {1, HUGE_VAL, 1, 1};
     kofn_matrix a = {x, 1, 4, 4, KOFN_F64};
-    kofn_faults w = {.pattern = &a};
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = &a);
     kofn_options o = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -85,7 +85,7 @@ static kofn_matrix recorded(const rig_kind *like, size_t rounds,
                             const kofn_matrix *by)
 {
     static const char path[] = "record_test_record.npy";
-    kofn_faults w = {.pattern = by};
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = by);
     kofn_options o = like->opt ? *like->opt : (kofn_options)KOFN_OPTIONS_INIT;
     rig_kind k = *like;
     kofn_matrix a;
@@ -194,8 +194,9 @@ static kofn_matrix recorded_stream(const kofn_matrix *by, uint8_t *marks)
 {
     enum { COUNT = 12 };
     static const char path[] = "record_test_stream.npy";
-    kofn_problem pb = {KOFN_STREAM, 24, 20, 36, KOFN_F64, false};
-    kofn_faults w = {.pattern = by, .whole = true};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 24, 20, 36, KOFN_F64, false);
+    kofn_faults w = KOFN_FAULTS_INIT(.pattern = by, .whole = true);
     kofn_options o = KOFN_OPTIONS_INIT;
     kofn_matrix X[COUNT], Y[COUNT], out[COUNT], a;
     kofn_plan *plan;

@@ -11,7 +11,7 @@
 static void simulate(const rig_kind *kind, size_t rounds, kofn_time *took)
 {
     rig_kind k = *kind;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     rig r;
 
     k.sim = true;
@@ -53,7 +53,7 @@ static void equal_workers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         for (size_t p = 1; p < 4; p += 2) {
-            kofn_faults w = {.work = 2.5};
+            kofn_faults w = KOFN_FAULTS_INIT(.work = 2.5);
             rig_kind k = {.spec = all[i].spec,
                           .workers = all[i].workers,
                           .m = 480,
@@ -128,7 +128,7 @@ static void stragglers_of_the_faults(void **state)
 {
     (void)state;
     for (unsigned pieces = 1; pieces < 6; pieces++) {
-        kofn_faults w = {.straggle = 1};
+        kofn_faults w = KOFN_FAULTS_INIT(.straggle = 1);
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind k = {.spec = "uncoded",
                       .workers = 4,
@@ -150,7 +150,8 @@ static void stragglers_of_the_faults(void **state)
 /* Some straggle and some do not, as the named streams say. */
 static void chance_is_named(void **state)
 {
-    kofn_faults w = {.straggle = 0.4, .factor = 10, .spread = 0.3};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.straggle = 0.4, .factor = 10, .spread = 0.3);
 
     (void)state;
     for (w.seed = 0; w.seed < 10; w.seed++) {
@@ -185,7 +186,7 @@ static void chance_is_named(void **state)
 /* latency + input / bandwidth + work + latency + result / bandwidth */
 static void messages_take_time(void **state)
 {
-    kofn_faults w = {.latency = 2e-6, .bandwidth = 1e9};
+    kofn_faults w = KOFN_FAULTS_INIT(.latency = 2e-6, .bandwidth = 1e9);
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "uncoded",
                   .workers = 4,
@@ -200,7 +201,7 @@ static void messages_take_time(void **state)
     assert_int_equal(simulate_one(&k), 2000 + 50 * 8 + 20 * 50 + 2000 + 20 * 8);
     w.bandwidth = 0;
     assert_int_equal(simulate_one(&k), 2000 + 20 * 50 + 2000);
-    w = (kofn_faults){.bandwidth = 1e9};
+    w = (kofn_faults)KOFN_FAULTS_INIT(.bandwidth = 1e9);
     assert_int_equal(simulate_one(&k), 50 * 8 + 20 * 50 + 20 * 8);
     k.dtype = KOFN_F32;
     assert_int_equal(simulate_one(&k), 50 * 4 + 20 * 50 + 20 * 4);
@@ -215,7 +216,7 @@ static void cancelled_on_the_way(void **state)
     static const kofn_fault_event events[] = {
         {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 0, 0},
         {1, 0.01, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
-    kofn_faults w = {.bandwidth = 1e8};
+    kofn_faults w = KOFN_FAULTS_INIT(.bandwidth = 1e8);
     kofn_options o = with_events(events, 2);
     rig_kind k = {.spec = "elastic:k=2,basis=gauss",
                   .workers = 4,
@@ -234,7 +235,7 @@ static void cancelled_on_the_way(void **state)
 /* Tasks of no duration at all do not keep the clock from going on. */
 static void no_work_at_all(void **state)
 {
-    kofn_faults w = {.work = 1e-9};
+    kofn_faults w = KOFN_FAULTS_INIT(.work = 1e-9);
     kofn_options o = KOFN_OPTIONS_INIT;
     rig_kind k = {.spec = "elastic:k=2",
                   .workers = 4,
@@ -252,7 +253,8 @@ static void no_work_at_all(void **state)
 /* On the measured clock there is no closed form, but an order: it moves. */
 static void measured_clock(void **state)
 {
-    kofn_faults w = {.clock = KOFN_CLOCK_MEASURED, .spread = 0.2};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.clock = KOFN_CLOCK_MEASURED, .spread = 0.2);
     rig_kind k = {.spec = "elastic:k=3",
                   .workers = 5,
                   .m = 600,
@@ -265,7 +267,7 @@ static void measured_clock(void **state)
     (void)state;
     rig_up(&r, &k);
     for (int round = 0; round < 5; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_ok(rig_round(&r, &rep));
         assert_at_most(rig_error(&r), 1e-12);
@@ -283,13 +285,9 @@ static char *journal_of(uint64_t seed, kofn_time *took)
         {2, 0.4, KOFN_FAULT_EVENT_LEAVE, 1, 0},
         {3, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
         {4, 0.5, KOFN_FAULT_EVENT_SLOW, 3, 4}};
-    kofn_faults w = {.spread = 0.4,
-                     .straggle = 0.3,
-                     .leave = 3e3,
-                     .join = 2e4,
-                     .latency = 1e-6,
-                     .bandwidth = 1e9,
-                     .seed = seed};
+    kofn_faults w = KOFN_FAULTS_INIT(.spread = 0.4, .straggle = 0.3,
+                                     .leave = 3e3, .join = 2e4, .latency = 1e-6,
+                                     .bandwidth = 1e9, .seed = seed);
     kofn_options o = with_events(events, 3);
     rig_kind k = {.spec = "elastic:k=3,deal=speed",
                   .workers = 7,
@@ -301,7 +299,7 @@ static char *journal_of(uint64_t seed, kofn_time *took)
                   .opt = &o};
     char path[] = "simulator_test.XXXXXX", *text = numbers(1 << 18, 1);
     int fd = mkstemp(path);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     FILE *f;
     rig r;
 

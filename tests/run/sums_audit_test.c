@@ -93,8 +93,9 @@ static kofn_options audited(void)
 static void job_up_slow(job *j, const char *spec, size_t workers,
                         kofn_options o, const kofn_matrix *pattern)
 {
-    kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, KOFN_F64, false};
-    kofn_faults w = {.seed = 1, .pattern = pattern};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_SUM, LENGTH, 1, 1, KOFN_F64, false);
+    kofn_faults w = KOFN_FAULTS_INIT(.seed = 1, .pattern = pattern);
 
     *j = (job){.x = 1};
     j->c = numbers(1, sizeof *j->c);
@@ -160,7 +161,7 @@ static void in_between_each_part_is_computed_once(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
         job *j = numbers(1, sizeof *j);
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         size_t n = codes[k].workers;
 
         job_up(j, codes[k].spec, n, audited());
@@ -197,7 +198,7 @@ static void where_somebody_is_missing_it_is_coded(void **state)
     (void)state;
     job_up(j, "gc:d=3", 7, audited());
     for (unsigned t = 0; t < 2 * EVERY; t++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         j->c->leaver = t == 2 ? 3 : 0;
         assert_ok(job_round(j, &rep));
@@ -217,7 +218,7 @@ static void where_somebody_is_missing_it_is_coded(void **state)
 static void audits_name_liars(void **state)
 {
     job *j = numbers(1, sizeof *j);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     job_up(j, "gc:d=4", 9, audited());
@@ -249,7 +250,7 @@ static void a_liar_that_is_always_last(void **state)
     for (int hedged = 0; hedged < 2; hedged++) {
         job *j = numbers(1, sizeof *j);
         kofn_options o = audited();
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         o.late = hedged ? 0 : -1;
         job_up_slow(j, "gc:d=4", 9, o, &slow);
@@ -270,7 +271,7 @@ static void a_liar_that_is_always_last(void **state)
 static void what_is_no_number_is_coded(void **state)
 {
     job *j = numbers(1, sizeof *j);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     job_up(j, "cgc:d=5,m=2", 11, audited());
@@ -291,7 +292,7 @@ static void what_is_no_number_is_coded(void **state)
 static void sums_that_overlap(void **state)
 {
     double x[6] = {1, 2, 3, 4, 5, 6}, y[6][LENGTH];
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     job *j = numbers(1, sizeof *j);
     uint32_t number[6];
 
@@ -322,7 +323,7 @@ static void sums_that_overlap(void **state)
 static void refused(const char *spec, kofn_op op, kofn_errors errors,
                     kofn_status st, const char *why)
 {
-    kofn_problem pb = {op, LENGTH, 1, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(op, LENGTH, 1, 1, KOFN_F64, false);
     kofn_options o = audited();
     kofn_plan *plan;
     kofn_port *port;

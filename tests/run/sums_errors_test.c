@@ -231,7 +231,7 @@ typedef struct job {
 static void job_up_in(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
                       uint64_t seed, kofn_faults w)
 {
-    kofn_problem pb = {KOFN_SUM, LENGTH, 1, 1, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, LENGTH, 1, 1, dtype, false);
     kofn_options o = KOFN_OPTIONS_INIT;
     size_t n = codes[code].workers;
 
@@ -256,8 +256,8 @@ static void job_up(job *j, size_t code, kofn_dtype dtype, kofn_errors errors,
                    uint64_t seed)
 {
     job_up_in(j, code, dtype, errors, seed,
-              (kofn_faults){
-                  .seed = seed, .spread = 0.3, .straggle = 0.3, .factor = 3});
+              (kofn_faults)KOFN_FAULTS_INIT(.seed = seed, .spread = 0.3,
+                                            .straggle = 0.3, .factor = 3));
 }
 
 static void job_down(job *j)
@@ -319,7 +319,7 @@ static void clean_rounds_are_clean(void **state)
 
         job_up(j, k / 6, k % 2 ? KOFN_F32 : KOFN_F64, modes[k / 2 % 3], k + 1);
         for (size_t t = 0; t < rounds; t++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st =
                 job_round(j, (kind)(t % KINDS), 1000 * k + t, &rep);
 
@@ -346,9 +346,10 @@ static void messages_are_short(void **state)
             size_t lam, d = codes[code].beyond + 1;
             size_t spare = k ? kf_max((d - 1) / 2, 1) : 1;
             job *j = numbers(1, sizeof *j);
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
 
-            job_up_in(j, code, KOFN_F64, errors, 1, (kofn_faults){.seed = 1});
+            job_up_in(j, code, KOFN_F64, errors, 1,
+                      (kofn_faults)KOFN_FAULTS_INIT(.seed = 1));
             lam = j->c->submessages;
             if (lam > 1) {
                 assert_ok(job_round(j, NORMAL, k, &rep));
@@ -366,7 +367,7 @@ static void messages_are_short(void **state)
  * liars named; or declared. */
 static kofn_status lying_round(job *j, kind k, uint64_t seed, size_t *named)
 {
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st = job_round(j, k, seed, &rep);
 
     *named = 0;
@@ -529,7 +530,7 @@ static void one_hides_the_other(void **state)
     j->c->way = SHIFT;
     for (uint32_t a = 0; a < n; a++) {
         uint32_t b = (a + 5) % (uint32_t)n;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         memset(j->c->liar, 0, sizeof j->c->liar);
         j->c->liar[a] = j->c->liar[b] = true;

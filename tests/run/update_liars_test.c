@@ -23,7 +23,7 @@ static void liars_are_named(void **state)
     for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
         held h = {.spec = checked[s], .workers = 8};
         kofn_options opt = KOFN_OPTIONS_INIT;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         unsigned step = 1;
         twin t;
 
@@ -73,7 +73,7 @@ static void liars_spoil_no_block(void **state)
     for (size_t s = 0; s < sizeof checked / sizeof *checked; s++) {
         held h = {.spec = checked[s], .workers = 8};
         kofn_options opt = KOFN_OPTIONS_INIT;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         twin t;
 
         opt.errors = KOFN_ERRORS_ADVERSARIAL;

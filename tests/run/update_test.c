@@ -126,7 +126,7 @@ static void with_everybody_replaced(held h, size_t way, double fraction,
 {
     kofn_fault_event come[2 * STEPS];
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_report all;
+    kofn_report all = KOFN_REPORT_INIT;
     twin t;
 
     h.workers = 8;
@@ -167,7 +167,8 @@ static void on_threads_too(void **state)
  * that it is of. */
 static void changes_are_not_overtaken(void **state)
 {
-    const kofn_faults slow = {.latency = 1, .bandwidth = 1000, .seed = 1};
+    const kofn_faults slow =
+        KOFN_FAULTS_INIT(.latency = 1, .bandwidth = 1000, .seed = 1);
 
     (void)state;
     for (size_t s = 0; s < sizeof specs / sizeof *specs; s++)

@@ -140,7 +140,7 @@ static void sums_are_answered_once(void **state)
                                  .p = 3,
                                  .sim = sim,
                                  .opt = &opt};
-                kofn_report rep;
+                kofn_report rep = KOFN_REPORT_INIT;
                 fit f;
                 rig r;
 
@@ -196,7 +196,7 @@ static void changes_within_gradients(void **state)
                               .step = 1,
                               .max_iterations = STEPS,
                               .tolerance = 1e-300};
-    kofn_regress_result res;
+    kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     double *want = plain(&d, &o, &res);
 
     (void)state;
@@ -377,7 +377,8 @@ static void wrong_plans(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        kofn_problem pb = {bad[i].op, bad[i].m, bad[i].n, 1, KOFN_F64, false};
+        kofn_problem pb = KOFN_PROBLEM_INIT(bad[i].op, bad[i].m, bad[i].n, 1,
+                                            KOFN_F64, false);
         kofn_plan *plan = (kofn_plan *)&pb;
 
         refuse(bad[i].status,
@@ -403,7 +404,7 @@ static void searches_from_nowhere(void **state)
             kofn_regress_options o = {
                 .size = sizeof o, .rule = rule[i], .max_iterations = 5};
             fleet k = {spec[s], 6, true, NULL, NULL};
-            kofn_regress_result res;
+            kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
             double *want = plain(&d, &o, &res);
             fit f;
 

@@ -9,7 +9,7 @@
 
 static kofn_plan *core_plan(const char *spec, size_t workers, size_t m)
 {
-    kofn_problem pb = {KOFN_MATVEC, m, 4, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, m, 4, 1, KOFN_F64, false);
     kofn_plan *p;
 
     assert_ok(kofn_plan_new(&p, &pb, spec, workers, 11));
@@ -222,7 +222,7 @@ static void figure_1_worked(void **state)
                           .layout = fig1_layout,
                           .seat = fig1_seat,
                           .deal = kofn_scheme_find("elastic")->deal};
-    kofn_problem pb = {KOFN_MATVEC, 9, 2, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 9, 2, 1, KOFN_F64, false);
     double x[18], v[2] = {1, -2}, y[9];
     kofn_matrix X = {x, 9, 2, 2, KOFN_F64}, in = {v, 2, 1, 1, KOFN_F64};
     kofn_matrix out = {y, 9, 1, 1, KOFN_F64};
@@ -403,7 +403,7 @@ static void shares_follow_the_speeds(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
-        kofn_faults faults = {.spread = 0.7, .seed = seed};
+        kofn_faults faults = KOFN_FAULTS_INIT(.spread = 0.7, .seed = seed);
         kofn_options o = {.size = sizeof o,
                           .late = -1}; /* the slow are waited for */
         rig_kind k = {.opt = &o,
@@ -415,7 +415,7 @@ static void shares_follow_the_speeds(void **state)
                       .sim = true,
                       .faults = &faults};
         double v[9], slowest = 0, strip = 10; /* nanoseconds */
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig r;
 
         for (uint32_t i = 0; i < n; i++)

@@ -62,7 +62,7 @@ static void run_trace(const rig_kind *kind, const kofn_fault_event *events,
     k.opt = &o;
     w = rig_watch(&r, &k);
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         rig_next(&r, 100 + round);
         assert_ok(rig_round(&r, &rep));

@@ -471,7 +471,7 @@ static void pieces_that_can_be_had(void **state)
              {"agc:d=4,form=staircase,draws=1", 6, KOFN_OK},
              {"agc:d=7,lam=420,draws=1", 7, KOFN_OK},
              {"agc:d=8,lam=840", 8, KOFN_INVAL}};
-    kofn_problem pb = {KOFN_SUM, 840, 840, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_SUM, 840, 840, 1, KOFN_F64, false);
 
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -501,7 +501,8 @@ static double excess(size_t lam, size_t d)
  * within 4 % for d = 8. */
 static void segments_by_default(void **state)
 {
-    const kofn_problem pb = {KOFN_SUM, 840, 840, 1, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_SUM, 840, 840, 1, KOFN_F64, false);
 
     (void)state;
     for (size_t d = 2; d <= 9; d++) {

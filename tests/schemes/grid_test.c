@@ -11,7 +11,7 @@ enum { ROWS = 13, COLS = 11, INPUT = 3 };
 static kofn_status plan_of(kofn_plan **plan, kofn_op op, const char *spec,
                            size_t workers)
 {
-    kofn_problem pb = {op, ROWS, COLS, INPUT, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(op, ROWS, COLS, INPUT, KOFN_F64, false);
 
     return kofn_plan_new(plan, &pb, spec, workers, 3);
 }

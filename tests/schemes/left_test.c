@@ -40,8 +40,8 @@ static void multiply(const double *x, const double *y, double *z, size_t m,
 static void up(fixture *f, kofn_op op, const char *spec, size_t workers,
                const kofn_options *opt, bool threads)
 {
-    kofn_problem pb = {op,       f->m, f->n, op == KOFN_LEFT ? f->q : f->p,
-                       KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(
+        op, f->m, f->n, op == KOFN_LEFT ? f->q : f->p, KOFN_F64, false);
     size_t out = f->m * f->p > f->q * f->n ? f->m * f->p : f->q * f->n;
     kofn_port *port;
 
@@ -287,7 +287,8 @@ static void left_alone(void **state)
 
 static void refusals(void **state)
 {
-    kofn_problem pb = {KOFN_MATMUL, 20, 20, 3, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 20, 20, 3, KOFN_F64, false);
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_plan *plan;
     kofn_port *port;
@@ -315,11 +316,11 @@ static void refusals(void **state)
 /* A worker that stands still is done without when others are enough. */
 static void stragglers_are_left_out(void **state)
 {
-    kofn_faults w = {.work = 1, .straggle = 0};
+    kofn_faults w = KOFN_FAULTS_INIT(.work = 1, .straggle = 0);
     kofn_fault_event slow = {1, 0, KOFN_FAULT_EVENT_SLOW, 2, 1e5};
     fixture f = {.m = 60, .n = 48, .p = 6, .q = 2};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state, (void)w;
     opt.events = &slow;

@@ -86,7 +86,7 @@ static void left_out_until_replaced(void **state)
         o.event_count = 4;
         up(&x, spec[kind % 2], sim, kind / 4 ? KOFN_F32 : KOFN_F64, &o);
         for (size_t round = 1; round <= 6; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             size_t there = PARTS;
             kofn_status st;
 
@@ -122,7 +122,7 @@ static void slow_ones_are_left_out(void **state)
 
     (void)state;
     for (int kind = 0; kind < 3; kind++) {
-        kofn_faults even = {.seed = 1, .latency = 1e-6};
+        kofn_faults even = KOFN_FAULTS_INIT(.seed = 1, .latency = 1e-6);
         kofn_options o = KOFN_OPTIONS_INIT;
         rig_kind k = {.spec = spec[kind],
                       .workers = WORKERS,
@@ -140,7 +140,7 @@ static void slow_ones_are_left_out(void **state)
         o.late = kind ? 3 : 0;
         rig_up(&x, &k);
         for (size_t round = 1; round <= 3; round++) {
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
 
             rig_next(&x, round);
@@ -200,7 +200,7 @@ static void remembered(void **state)
            &o);
         for (size_t round = 1; round <= ROUNDS; round++) {
             size_t now = 0;
-            kofn_report rep;
+            kofn_report rep = KOFN_REPORT_INIT;
             kofn_status st;
 
             rig_next(&x, round);
@@ -233,7 +233,7 @@ static void nobody_is_nothing(void **state)
     for (size_t k = 0; k < 3; k++) {
         kofn_fault_event h[WORKERS];
         kofn_options o = KOFN_OPTIONS_INIT;
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig x;
 
         for (uint32_t i = 0; i < WORKERS; i++)
@@ -255,7 +255,7 @@ static void exact_sums_say_so(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof spec / sizeof *spec; k++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         rig x;
 
         up(&x, spec[k], false, KOFN_F64, NULL);
@@ -312,11 +312,12 @@ static void workers_fail_as_machines_do(void **state)
         double a[7] = {0}, b[7] = {0}, labels[POINTS];
         kofn_matrix wa = {a, 7, 1, 1, KOFN_F64}, wb = {b, 7, 1, 1, KOFN_F64};
         kofn_matrix l = {labels, POINTS, 1, 1, KOFN_F64};
-        kofn_regress_result ra, rb;
+        kofn_regress_result ra = KOFN_REGRESS_RESULT_INIT,
+                            rb = KOFN_REGRESS_RESULT_INIT;
         kofn_fault_event h[MACHINES];
         kofn_options jo = KOFN_OPTIONS_INIT;
         kofn_regression *r;
-        kofn_problem pb;
+        kofn_problem pb = {.size = sizeof pb};
         kofn_plan *plan;
         kofn_port *port;
         kofn_job *job;

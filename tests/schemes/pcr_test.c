@@ -372,7 +372,7 @@ static void thresholds(void **state)
 
 static size_t rows_stored(const char *spec, size_t n, size_t m, double *storage)
 {
-    kofn_problem pb = {KOFN_GRAM, m, 3, 1, KOFN_F64, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_GRAM, m, 3, 1, KOFN_F64, false);
     kofn_plan_info info;
     kofn_plan *plan;
 

@@ -70,7 +70,8 @@ static kofn_nets_options options(class *c)
 static void begin(class *c, const kofn_net_shape *s, const kofn_nets_options *o,
                   const char *spec, bool sim, const kofn_faults *faults)
 {
-    kofn_problem pb = {KOFN_STREAM, BATCH, 65, 24, s->dtype, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, BATCH, 65, 24, s->dtype, false);
     kofn_port *port;
 
     c->d = make_digits(POINTS, 8, 10, 1);
@@ -105,7 +106,7 @@ static void assert_trained(const class *c, size_t i, const kofn_net_shape *s)
                             .epochs = EPOCHS,
                             .seed = 1};
     kofn_net *plain = make_net(s);
-    kofn_train_result res;
+    kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_score before, after;
 
     assert_ok(kofn_net_score(plain, &c->d.X, &c->d.y, &before));
@@ -139,8 +140,9 @@ static void five_networks(void **state)
     static const char *const specs[] = {"dip:m=2,p=3,T=3,lambda=1",
                                         "polynomial:m=2,p=1", "uncoded",
                                         "idip:m=2,p=3,N=10,W=4"};
-    static const kofn_faults slow = {
-        .straggle = 0.3, .factor = 5, .clock = KOFN_CLOCK_MODELLED, .seed = 3};
+    static const kofn_faults slow =
+        KOFN_FAULTS_INIT(.straggle = 0.3, .factor = 5,
+                         .clock = KOFN_CLOCK_MODELLED, .seed = 3);
 
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++)
@@ -320,7 +322,8 @@ static kofn_status few_networks(const void *ud)
     static const size_t small[] = {4, 3, 2};
     static const kofn_net_shape s = {
         .size = sizeof s, .layers = 2, .widths = small};
-    const kofn_problem pb = {KOFN_STREAM, 4, 5, 3, KOFN_F64, false};
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 4, 5, 3, KOFN_F64, false);
     const digits *d = ud;
     kofn_net *net[FEW] = {NULL};
     kofn_nets *nets = NULL;

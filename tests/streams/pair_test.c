@@ -11,7 +11,7 @@ static kofn_job *open_stream(kofn_plan **plan, const char *spec, size_t workers,
                              kofn_dtype dtype, bool sim,
                              const kofn_faults *faults, const kofn_options *opt)
 {
-    kofn_problem pb = {KOFN_STREAM, 30, 20, 30, dtype, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, 30, 20, 30, dtype, false);
     kofn_port *port;
     kofn_job *job;
 
@@ -47,7 +47,7 @@ static void run_stream(const char *spec, size_t workers, kofn_dtype dtype,
 
     assert_ok(kofn_plan_describe(plan, false, &info));
     for (size_t i = 0; i < COUNT + ahead; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         if (i < COUNT) {
             a[i] = make_pair(shapes[i][0], shapes[i][1], shapes[i][2], dtype,
@@ -96,7 +96,7 @@ static const char *const specs[] = {
 
 static void answers_are_those_of_blas(void **state)
 {
-    kofn_faults slow = {.straggle = 0.3, .seed = 4};
+    kofn_faults slow = KOFN_FAULTS_INIT(.straggle = 0.3, .seed = 4);
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
@@ -108,7 +108,7 @@ static void answers_are_those_of_blas(void **state)
 
 static void float32_has_its_own_error(void **state)
 {
-    kofn_faults slow = {.straggle = 0.3, .seed = 9};
+    kofn_faults slow = KOFN_FAULTS_INIT(.straggle = 0.3, .seed = 9);
     kofn_options o = KOFN_OPTIONS_INIT;
 
     (void)state;
@@ -119,7 +119,8 @@ static void float32_has_its_own_error(void **state)
 
 static void threads_compute_them_too(void **state)
 {
-    kofn_faults slow = {.straggle = 0.3, .factor = 2, .seed = 5};
+    kofn_faults slow =
+        KOFN_FAULTS_INIT(.straggle = 0.3, .factor = 2, .seed = 5);
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
@@ -144,7 +145,7 @@ static void any_product_can_be_taken(void **state)
         open_stream(&plan, "dip:T=2", 4, KOFN_F64, true, NULL, NULL);
     bool taken[COUNT + 1] = {false};
     pair a[COUNT];
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     assert_status(KOFN_STATE, kofn_take(job, 0, KOFN_NEVER, &rep));
@@ -172,7 +173,8 @@ static void any_product_can_be_taken(void **state)
  * that are still at it have copies. */
 static void operands_are_the_callers_again(void **state)
 {
-    kofn_faults slow = {.straggle = 0.5, .factor = 3, .seed = 2};
+    kofn_faults slow =
+        KOFN_FAULTS_INIT(.straggle = 0.5, .factor = 3, .seed = 2);
     kofn_plan *plan;
     kofn_job *job =
         open_stream(&plan, "dip:T=1", 4, KOFN_F64, false, &slow, NULL);
@@ -180,7 +182,7 @@ static void operands_are_the_callers_again(void **state)
     (void)state;
     for (size_t i = 0; i < 20; i++) {
         pair a = make_pair(40, 30, 20, KOFN_F64, i);
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));
         assert_ok(kofn_take(job, a.number, KOFN_NEVER, &rep));
@@ -202,7 +204,7 @@ static void views_will_do(void **state)
         pair a = make_pair(29, 17, 23, KOFN_F64, i);
         double big[3][40 * 40];
         kofn_matrix *of[] = {&a.X, &a.Y, &a.out}, view[3];
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         for (size_t k = 0; k < 3; k++) {
             for (size_t e = 0; e < 1600; e++)
@@ -271,7 +273,7 @@ static void rounds_are_shown(void **state)
     kofn_on_round(job, see, &s);
     for (size_t i = 0; i < 5; i++) {
         pair a = make_pair(32, 8, 16, KOFN_F64, i);
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
 
         assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));
         assert_ok(kofn_take(job, a.number, KOFN_NEVER, &rep));
@@ -316,7 +318,7 @@ static void nobody_left_is_said(void **state)
     kofn_plan *plan;
     kofn_job *job = open_stream(&plan, "dip:T=2", 2, KOFN_F64, true, NULL, &o);
     pair a = make_pair(9, 8, 7, KOFN_F64, 1);
-    kofn_report rep;
+    kofn_report rep = KOFN_REPORT_INIT;
 
     (void)state;
     assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));

@@ -237,7 +237,8 @@ static void within_floor(const run_of *x, const kofn_layout *L, const pair *a,
 
 static crooked *port_of(const run_of *x)
 {
-    kofn_faults w = {.seed = x->seed, .straggle = x->straggle, .factor = 3};
+    kofn_faults w =
+        KOFN_FAULTS_INIT(.seed = x->seed, .straggle = x->straggle, .factor = 3);
     kf_rng r = kf_rng_stream(x->seed, KF_FOR_SAMPLE, 7, 7);
     uint32_t who[MEN];
     kofn_port *inner;
@@ -305,8 +306,8 @@ static void drop(pair *a)
 
 static void run_stream(run_of *x)
 {
-    kofn_problem pb = {
-        KOFN_STREAM, 30, INNER, 30, x->wide ? KOFN_F64 : KOFN_F32, false};
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, 30, INNER, 30,
+                                        x->wide ? KOFN_F64 : KOFN_F32, false);
     kofn_options o = KOFN_OPTIONS_INIT;
     crooked *c = port_of(x);
     pair a[PRODUCTS];
@@ -318,7 +319,7 @@ static void run_stream(run_of *x)
     assert_ok(kofn_plan_new(&plan, &pb, x->spec, x->workers, 7));
     assert_ok(kofn_open(&job, plan, &c->base, &o));
     for (size_t i = 0; i < PRODUCTS + 2; i++) {
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
         if (i < PRODUCTS)
@@ -439,7 +440,8 @@ static kofn_status open_with(const char *spec, size_t workers,
                              const kofn_options *o, kofn_job **job,
                              kofn_plan **plan)
 {
-    kofn_problem pb = {KOFN_STREAM, 30, INNER, 30, KOFN_F64, false};
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_STREAM, 30, INNER, 30, KOFN_F64, false);
     kofn_port *port;
 
     assert_ok(kofn_plan_new(plan, &pb, spec, workers, 7));
@@ -479,7 +481,7 @@ static void liars_are_left_out(void **state)
     kofn_on_round(job, see, &now);
     for (; left_out < 2; i++) {
         run_of x = {.spec = "dip", .seed = i, .wide = true};
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         pair a;
 
         put(job, &x, &a, 0);
@@ -533,7 +535,7 @@ static void two_are_compared(void **state)
     assert_ok(open_with("dip:m=2,p=1,T=0", 2, &o, &job, &plan));
     for (unsigned i = 0; i < 4; i++) {
         run_of x = {.spec = "dip", .seed = i, .wide = true};
-        kofn_report rep;
+        kofn_report rep = KOFN_REPORT_INIT;
         pair a;
 
         put(job, &x, &a, 0);

@@ -1,0 +1,159 @@
+/* sizes_test.c -- structs that begin with their size, or have it told: of a caller
+ * who was compiled when they were shorter, of one who has longer ones, and of one
+ * who did not begin them. */
+#include "core_rig.h"
+#include "rig.h"
+
+#include <stddef.h>
+
+static const rig_kind kind = {
+    .spec = "mds:k=3", .workers = 5, .m = 60, .n = 7, .p = 1, .sim = true};
+
+static bool untouched(const void *p, size_t from, size_t to)
+{
+    const unsigned char *byte = p;
+
+    for (; from < to; from++)
+        if (byte[from] != 0xA5)
+            return false;
+    return true;
+}
+
+static void reports_reach_as_far_as_they_did(void **state)
+{
+    const size_t older = offsetof(kofn_report, number);
+    struct {
+        kofn_report now;
+        char later[16];
+    } rep;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &kind);
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = i ? sizeof rep : older;
+
+        memset(&rep, 0xA5, sizeof rep);
+        rep.now.size = size;
+        assert_ok(i ? kofn_job_totals(r.job, &rep.now)
+                    : rig_round(&r, &rep.now));
+        assert_true(rep.now.rounds == 1 && rep.now.received > 0);
+        assert_true(rep.now.size == size);
+        assert_true(untouched(&rep, i ? sizeof rep.now : older, sizeof rep));
+    }
+    rig_down(&r);
+}
+
+/* Nothing has been begun when it is refused. */
+static void reports_that_were_not_begun(void **state)
+{
+    kofn_report none = {0}, rep = KOFN_REPORT_INIT;
+    uint32_t number;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &kind);
+    assert_status(KOFN_INVAL, rig_round(&r, &none));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_REPORT_INIT"));
+    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_fetch_velocity(r.job, 0, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_scrub(r.job, &none));
+    assert_status(KOFN_INVAL, kofn_job_totals(r.job, &none));
+    assert_ok(rig_put(&r, &number));
+    assert_status(KOFN_INVAL, kofn_take(r.job, number, KOFN_NEVER, &none));
+    assert_ok(kofn_take(r.job, number, KOFN_NEVER, &rep));
+    assert_ok(rig_round(&r, &rep));
+    assert_int_equal(rep.number, 2);
+    rig_down(&r);
+}
+
+static void problems(void **state)
+{
+    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, true);
+    kofn_plan *p;
+
+    (void)state;
+    pb.size = offsetof(kofn_problem, sparse);
+    assert_ok(kofn_plan_new(&p, &pb, kind.spec, 5, 1));
+    assert_false(p->layout.problem.sparse);
+    assert_int_equal(p->layout.problem.size, sizeof pb);
+    kofn_plan_free(p);
+    pb.size = 0;
+    assert_status(KOFN_INVAL, kofn_plan_new(&p, &pb, kind.spec, 5, 1));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_PROBLEM_INIT"));
+}
+
+/* All results are wrong, had the struct been so long. */
+static void faults(void **state)
+{
+    kofn_faults w = KOFN_FAULTS_INIT(.corrupt = 1, .seed = 3);
+    kofn_port *port;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        rig_kind k = kind;
+        rig r;
+
+        k.faults = &w;
+        w.size = i ? sizeof w : offsetof(kofn_faults, corrupt);
+        rig_up(&r, &k);
+        assert_true((rig_round(&r, NULL) || rig_error(&r) > 1e-9) == (i == 1));
+        rig_down(&r);
+    }
+    w.size = 0;
+    assert_status(KOFN_INVAL, kofn_port_sim(&port, 2, &w));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_FAULTS_INIT"));
+    assert_status(KOFN_INVAL, kofn_port_threads(&port, 2, &w));
+    assert_status(KOFN_INVAL, kofn_faults_parse(&w, "join=1"));
+    memset(&w, 0xA5, sizeof w);
+    w.size = offsetof(kofn_faults, seed);
+    assert_ok(kofn_faults_parse(&w, "straggle=0.5"));
+    assert_true(w.straggle == 0.5);
+    assert_true(untouched(&w, offsetof(kofn_faults, seed), sizeof w));
+}
+
+static void events_and_actions(void **state)
+{
+    kofn_core_options o = KOFN_CORE_OPTIONS_INIT;
+    kofn_plan *p = make_plan("mds:k=2", 3, 4);
+    kofn_event ev;
+    kofn_action a;
+    kofn_core *c;
+
+    (void)state;
+    o.event = offsetof(kofn_event, use);
+    o.action = offsetof(kofn_action, noise);
+    assert_ok(kf_core_new(&c, p, &o));
+    memset(&ev, 0xA5, sizeof ev);
+    ev.now = 0;
+    ev.principal = 0;
+    for (ev.worker = 0; ev.worker < 3; ev.worker++)
+        for (ev.type = KOFN_EV_JOINED; ev.type <= KOFN_EV_STORED; ev.type++) {
+            assert_ok(kofn_core_step(c, &ev));
+            while (kofn_core_next(c, &a))
+                continue;
+        }
+    ev.type = KOFN_EV_BEGIN; /* of a use that there is not, were it longer */
+    ev.product = 1;
+    assert_ok(kofn_core_step(c, &ev));
+    memset(&a, 0xA5, sizeof a);
+    assert_true(kofn_core_next(c, &a));
+    assert_int_equal(a.type, KOFN_DO_WORK);
+    assert_true(untouched(&a, o.action, sizeof a));
+    kofn_core_free(c);
+    kofn_plan_free(p);
+}
+
+TEST_FILE(sizes_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reports_reach_as_far_as_they_did),
+        cmocka_unit_test(reports_that_were_not_begun),
+        cmocka_unit_test(problems),
+        cmocka_unit_test(faults),
+        cmocka_unit_test(events_and_actions),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);
+}
