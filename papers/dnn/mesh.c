@@ -28,6 +28,7 @@ typedef struct node {
     const struct run *all;
     kofn_net *net;
     dice d;
+    bool multiplies_wrong; /* in this product */
     size_t faults;
     kofn_node_view end;
     kofn_status status;
@@ -56,16 +57,28 @@ static void spoil(dice *d, kofn_matrix *a)
             x[i * a->ld + j] += STRENGTH * mean * dice_normal(d);
 }
 
+static bool strikes(node *n)
+{
+    bool hit = dice_uniform(&n->d) < n->all->chance;
+
+    n->faults += hit;
+    return hit;
+}
+
+/* A product is made piece by piece, all of which are wrong or none: that is drawn as its
+ * input is encoded, which comes before and, where it is made again, once more. */
 static void fault(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers)
 {
     node *n = ud;
 
     (void)t;
-    if (!(n->all->way->where & where) || dice_uniform(&n->d) >= n->all->chance)
-        return;
-    n->faults++;
-    spoil(&n->d, numbers);
+    if (where == KOFN_FAULT_IN_ENCODING)
+        n->multiplies_wrong = strikes(n);
+    if (where == KOFN_FAULT_IN_PRODUCT
+            ? n->multiplies_wrong
+            : n->all->way->where & where && strikes(n))
+        spoil(&n->d, numbers);
 }
 
 static kofn_status train(node *n, kofn_transport *t)
