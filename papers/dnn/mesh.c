@@ -3,11 +3,11 @@
  * on threads of this process, and what they make is spoilt where they may err. */
 #include "dnn/dnn.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/clock.h"
 
 #define STRENGTH 10 /* times the mean magnitude of what was made */
 #define SILENCE (2 * KOFN_SECOND)
+#define STUCK 30 /* seconds without an iterate: the training has not ended */
 
 /* What a step is made of (<kofn/faults.h>): everything that a node
  * makes, and, where nothing is looked for, products and changes of blocks. */
@@ -30,6 +30,8 @@ typedef struct node {
     dice d;
     bool multiplies_wrong; /* in this product */
     size_t faults;
+    uint64_t at;  /* iterate */
+    double since; /* seconds */
     kofn_node_view end;
     kofn_status status;
 } node;
@@ -81,6 +83,20 @@ static void fault(void *ud, kofn_fault_place where, uint64_t t,
         spoil(&n->d, numbers);
 }
 
+/* Enough others may be there, and yet nothing go on: then it leaves. */
+static int watch(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    node *n = ud;
+
+    (void)scalar;
+    n->end = *view;
+    if (n->since > 0 && view->at.t == n->at)
+        return kf_clock_seconds() - n->since > STUCK;
+    n->at = view->at.t;
+    n->since = kf_clock_seconds();
+    return 0;
+}
+
 static kofn_status train(node *n, kofn_transport *t)
 {
     const run *r = n->all;
@@ -93,7 +109,9 @@ static kofn_status train(node *n, kofn_transport *t)
                                    .give_up = 5 * KOFN_SECOND,
                                    .errors = r->way->errors,
                                    .fault = fault,
-                                   .fault_ud = n};
+                                   .fault_ud = n,
+                                   .watch = watch,
+                                   .watch_ud = n};
     kofn_training *training = NULL;
     kofn_status st = kofn_net_new(&n->net, &l->shape, l->seed);
 
@@ -142,7 +160,7 @@ kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
 }
 
 /* Nodes may fail for nothing is finite any more, or for it cannot be told who erred, or
- * all others are gone. */
+ * too few have blocks to give, or nothing goes on. */
 static kofn_status look_at(const run *r, const node *n, dnn_run *out)
 {
     unsigned steps = (unsigned)(n->end.at.t / (2 * r->l->shape.layers - 1));
@@ -155,7 +173,7 @@ static kofn_status look_at(const run *r, const node *n, dnn_run *out)
     if (n->status == KOFN_NONFINITE)
         out->accuracy = 0;
     return n->status == KOFN_NONFINITE || n->status == KOFN_CORRUPT ||
-                   n->status == KOFN_TOOFEW
+                   n->status == KOFN_TOOFEW || n->status == KOFN_AGAIN
                ? KOFN_OK
                : n->status;
 }
