@@ -44,8 +44,10 @@ const paper papers[] = {
      PAPER_STREAM, papers_stream, STREAM_SCENARIOS, STREAM_PLAYED, "123", 1000,
      OF_RUNS},
     {"dnn", "training whose nodes err",
-     "By Generalized PolyDot codes, copies, two MDS codes and without code, and "
-     "how many may be wrong.",
+     "Nodes without a master that err, with a Generalized PolyDot code and without "
+     "code, on threads; beside them what copies and two MDS codes would come to, and "
+     "how many may be wrong. Scenario 2 takes more than an hour of two cores, "
+     "with --scale 0.1 minutes.",
      "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
      "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
      "seed and two epochs",

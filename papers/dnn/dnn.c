@@ -2,8 +2,8 @@
  * wrong ("A unified coded deep neural network training strategy based on generalized
  * PolyDot codes", Dutta, Bai, Jeong, Low, Grover, 2018; math/training.md 7).
  *
- * The paper has tables of what is stood and a figure of them, and no training; what
- * is trained here has each node's work computed by itself.
+ * The paper has tables of what is stood and a figure of them, and no training; here
+ * the nodes of a mesh train, and what kofn does not have is counted.
  */
 #include "dnn/dnn.h"
 
@@ -108,13 +108,8 @@ kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS])
 #define BATCH 20
 #define STEP 2
 #define DECAY 1e-5
-#define CHECKPOINT 50
-#define GIVE_UP 10 /* times as many steps as there should be */
 #define NODES 12
 #define SMALL 7 /* images of 28 x 28 in squares of 4 x 4 */
-
-static const dnn_redundancy ways[DNN_WAYS] = {DNN_NONE, DNN_GPD_UVN,
-                                              DNN_REPLICATION, DNN_TWO_MDS};
 
 /* Means over squares. */
 static kofn_status shrink(kofn_matrix *X)
@@ -142,104 +137,46 @@ kofn_status dnn_points_make(images *p, uint64_t seed)
     return st ? st : shrink(&p->test_X);
 }
 
-static double parted(const kofn_net *a, const kofn_net *b, size_t layers)
+static kofn_status counted(const dnn_lesson *l, dnn_redundancy kind,
+                           double rate, const kofn_score *clean, dnn_run *out)
 {
-    double most = 0;
+    kofn_status st =
+        dnn_count(l, &(dnn_nodes){kind, NODES, 2, 2, {1, 1}}, rate, &out->did);
 
-    for (size_t l = 1; l <= layers; l++) {
-        const kofn_matrix *x = kofn_net_weights(a, l),
-                          *y = kofn_net_weights(b, l);
-
-        for (size_t i = 0; i < x->rows * x->cols; i++)
-            most = fmax(most,
-                        fabs(((double *)x->data)[i] - ((double *)y->data)[i]));
-    }
-    return most;
-}
-
-/* A net, its training and how it fits in the end. */
-typedef struct pupil {
-    kofn_net *net;
-    kofn_training *training;
-} pupil;
-
-static void pupil_free(pupil *p)
-{
-    kofn_training_free(p->training);
-    kofn_net_free(p->net);
-}
-
-static kofn_status pupil_new(pupil *p, const kofn_net_shape *shape,
-                             const images *points,
-                             const kofn_train_options *opt, uint64_t seed)
-{
-    kofn_status st = kofn_net_new(&p->net, shape, seed);
-
-    if (!st)
-        st = kofn_training_new(&p->training, p->net, &points->X,
-                               shape->autoencoder ? NULL : &points->y, opt);
+    out->accuracy = out->did.finished ? clean->accuracy : (double)NAN;
+    out->loss = out->did.finished ? clean->loss : (double)NAN;
+    out->apart = NAN;
     return st;
 }
 
-static kofn_status fits(const pupil *p, const images *points, bool autoencoder,
-                        kofn_score *score)
+/* In the order of dnn_names. */
+static kofn_status err_once(const dnn_lesson *l, size_t way, double rate,
+                            const kofn_score *clean, dnn_run *out)
 {
-    kofn_status st = kofn_net_score(
-        p->net, &points->test_X, autoencoder ? NULL : &points->test_y, score);
-
-    if (st == KOFN_NONFINITE) { /* what became of it tells nothing right */
-        *score = (kofn_score){HUGE_VAL, 0};
-        st = KOFN_OK;
-    }
-    return st;
+    return way < 2 ? dnn_mesh_train(l, way == 1, rate, out)
+                   : counted(l, way == 2 ? DNN_REPLICATION : DNN_TWO_MDS, rate,
+                             clean, out);
 }
 
-typedef struct lesson {
-    kofn_net_shape shape;
-    kofn_train_options opt;
-    const images *points;
-    pupil plain;
-    kofn_score clean;
-} lesson;
-
-static kofn_status err_once(const lesson *l, size_t way, double rate,
-                            uint64_t seed, dnn_run *out)
+/* l->plain is to be freed, after a failure, too. */
+static kofn_status learn_plainly(dnn_lesson *l, const images *points,
+                                 kofn_score *clean)
 {
-    const erring_options e = {.size = sizeof e,
-                              .kind = ways[way],
-                              .nodes = NODES,
-                              .m = 2,
-                              .n = 2,
-                              .chance = rate,
-                              .everywhere = way == 1,
-                              .checkpoint = CHECKPOINT,
-                              .most = 0,
-                              .seed = seed};
-    pupil p = {0};
-    kofn_score score = {0};
-    kofn_status st = pupil_new(&p, &l->shape, l->points, &l->opt, seed);
+    bool labels = !l->shape.autoencoder;
+    kofn_training *t = NULL;
+    kofn_status st = kofn_net_new(&l->plain, &l->shape, l->seed);
 
+    l->X = &points->X;
+    l->y = labels ? &points->y : NULL;
+    l->test_X = &points->test_X;
+    l->test_y = labels ? &points->test_y : NULL;
+    l->steps = l->opt.epochs * (unsigned)ceil_div(points->X.rows, BATCH);
     if (!st)
-        st = erring_train(p.training, &e, &out->did);
+        st = kofn_training_new(&t, l->plain, l->X, l->y, &l->opt);
     if (!st)
-        st = fits(&p, l->points, l->shape.autoencoder, &score);
-    if (!st) {
-        out->accuracy = score.accuracy;
-        out->loss = score.loss;
-        out->apart = parted(p.net, l->plain.net, l->shape.layers);
-    }
-    pupil_free(&p);
-    return st;
-}
-
-static kofn_status learn_plainly(lesson *l, uint64_t seed)
-{
-    kofn_status st = pupil_new(&l->plain, &l->shape, l->points, &l->opt, seed);
-
-    if (!st)
-        st = kofn_train_plain(l->plain.training, NULL);
-    return st ? st
-              : fits(&l->plain, l->points, l->shape.autoencoder, &l->clean);
+        st = kofn_train_plain(t, NULL);
+    kofn_training_free(t);
+    return st ? st : dnn_lesson_score(l, l->plain, clean);
 }
 
 static void judge(dnn_soft *s)
@@ -274,7 +211,8 @@ kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
     out->points = points->X.rows;
     out->pixels = points->X.cols;
     for (size_t k = 0; k < seeds && !st; k++) {
-        lesson l = {
+        kofn_score clean = {0};
+        dnn_lesson l = {
             .shape = {.size = sizeof l.shape, .layers = 3, .widths = widths},
             .opt = {.size = sizeof l.opt,
                     .step = STEP,
@@ -282,15 +220,15 @@ kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
                     .batch = BATCH,
                     .epochs = epochs,
                     .seed = seed + k},
-            .points = points};
+            .seed = seed + k};
 
-        st = learn_plainly(&l, seed + k);
-        out->clean[k] = l.clean.accuracy;
+        st = learn_plainly(&l, points, &clean);
+        out->clean[k] = clean.accuracy;
         for (size_t i = 0; i < DNN_RATES * DNN_WAYS && !st; i++)
-            st = err_once(&l, i % DNN_WAYS, dnn_rates[i / DNN_WAYS], seed + k,
+            st = err_once(&l, i % DNN_WAYS, dnn_rates[i / DNN_WAYS], &clean,
                           &out->run[i / DNN_WAYS][k][i % DNN_WAYS]);
-        out->steps = epochs * (unsigned)((points->X.rows + BATCH - 1) / BATCH);
-        pupil_free(&l.plain);
+        out->steps = l.steps;
+        kofn_net_free(l.plain);
     }
     judge(out);
     return st;
@@ -301,28 +239,28 @@ kofn_status dnn_autoencoder(const images *points, unsigned epochs,
                             uint64_t seed, dnn_hidden *out)
 {
     size_t n = points->X.cols, widths[] = {n, n < 100 ? n / 3 : 64, n};
-    lesson l = {.shape = {.size = sizeof l.shape,
-                          .layers = 2,
-                          .widths = widths,
-                          .output = KOFN_SIGMOID,
-                          .cost = KOFN_COST_SQUARES,
-                          .autoencoder = true,
-                          .sparsity = 0.1,
-                          .sparsity_weight = 0.1},
-                .opt = {.size = sizeof l.opt,
-                        .step = 0.5,
-                        .l2 = DECAY,
-                        .batch = BATCH,
-                        .epochs = epochs,
-                        .seed = seed},
-                .points = points};
-    kofn_status st = learn_plainly(&l, seed);
+    kofn_score clean = {0};
+    dnn_lesson l = {.shape = {.size = sizeof l.shape,
+                              .layers = 2,
+                              .widths = widths,
+                              .output = KOFN_SIGMOID,
+                              .cost = KOFN_COST_SQUARES,
+                              .autoencoder = true,
+                              .sparsity = 0.1,
+                              .sparsity_weight = 0.1},
+                    .opt = {.size = sizeof l.opt,
+                            .step = 0.5,
+                            .l2 = DECAY,
+                            .batch = BATCH,
+                            .epochs = epochs,
+                            .seed = seed},
+                    .seed = seed};
+    kofn_status st = learn_plainly(&l, points, &clean);
 
-    *out =
-        (dnn_hidden){.widths = {widths[0], widths[1]}, .clean = l.clean.loss};
+    *out = (dnn_hidden){.widths = {widths[0], widths[1]}, .clean = clean.loss};
     for (size_t way = 0; way < DNN_WAYS && !st; way++)
-        st = err_once(&l, way, dnn_rates[1], seed, &out->run[way]);
+        st = err_once(&l, way, dnn_rates[1], &clean, &out->run[way]);
     out->ok = out->run[1].did.finished && out->run[1].apart < 1e-8;
-    pupil_free(&l.plain);
+    kofn_net_free(l.plain);
     return st;
 }

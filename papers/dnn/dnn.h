@@ -7,36 +7,48 @@
 
 #include <kofn/train.h>
 
-/* Training as nodes that err would take its steps, without a master: what each of
- * them encodes, multiplies and changes is computed by itself on this thread, who
- * answered wrongly is found and given its block of others', and where they cannot be
- * told all go back to a checkpoint. */
-typedef struct erring_options {
-    size_t size; /* sizeof(erring_options) */
-    dnn_redundancy kind;
-    size_t nodes, m, n;
-    double chance;    /* that an operation of a node goes wrong ...           */
-    double strength;  /* ... by Gaussian noise of so many times the mean
-                        magnitude of what it made; 0: 10                     */
-    bool everywhere;  /* of any operation of GPD nodes but decoding; else of
-                        products and changes of blocks                       */
-    bool adversarial; /* assume that they may lie as they like            */
-    unsigned checkpoint; /* every so many steps; 0: 50                       */
-    unsigned most; /* steps to be taken, those taken again with them; 0: 10
-                      times the training's                                   */
-    uint64_t seed; /* of what goes wrong                                     */
-} erring_options;
-typedef struct erring_result {
-    unsigned steps, taken, rollbacks; /* steps done, and taken in all         */
-    size_t faults;    /* operations that went wrong                           */
-    size_t corrected; /* products with wrong answers that were decoded        */
-    size_t products;  /* decoded, in all                                      */
-    size_t repaired;  /* blocks made of others'                               */
-    bool finished;    /* `most` was enough                                    */
-} erring_result;
-/* The net, of float64 and without momentum, ends with what the nodes have. */
-kofn_status erring_train(kofn_training *t, const erring_options *e,
-                         erring_result *out);
+/* A training, the same without errors, and the points that it is judged by. */
+typedef struct dnn_lesson {
+    kofn_net_shape shape;
+    kofn_train_options opt;                     /* float64, without momentum */
+    const kofn_matrix *X, *y, *test_X, *test_y; /* y: NULL of an autoencoder */
+    uint64_t seed;
+    unsigned steps;  /* there are, all together */
+    kofn_net *plain; /* that they lead to       */
+} dnn_lesson;
+
+/* Of nodes that err. */
+typedef struct dnn_did {
+    unsigned steps;   /* done                                               */
+    size_t rollbacks; /* to a checkpoint; on a mesh: products made again, for
+                         it could not be told who was wrong                 */
+    size_t faults;    /* operations that went wrong                         */
+    size_t corrected; /* products with wrong values that were decoded; on a
+                         mesh: wrong pieces that the node which saw most of
+                         them left out                                      */
+    size_t outvoted;  /* on a mesh: iterates that a node took from others   */
+    bool finished;    /* all steps; on a mesh: more than half of the nodes  */
+} dnn_did;
+typedef struct dnn_run {
+    double accuracy, loss; /* of held-out points; NaN: it has not finished   */
+    double apart;          /* from the plain weights, at most, of any node that
+                              has some; NaN: not finished, or not computed   */
+    dnn_did did;
+} dnn_run;
+
+/* Nodes of a mesh take the steps, each operation of which goes wrong with this chance,
+ * by Gaussian noise of ten times the mean magnitude of what it made: with a code any
+ * operation, without one products and changes of blocks. */
+kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
+                           dnn_run *out);
+/* How far apart any weight of both is at most. */
+double dnn_apart(const kofn_net *a, const kofn_net *b);
+kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
+                             kofn_score *score);
+/* Of replication or two MDS codes it is only counted what would go wrong in products
+ * and changes of blocks, and be found. */
+kofn_status dnn_count(const dnn_lesson *l, const dnn_nodes *nodes,
+                      double chance, dnn_did *out);
 
 #define DNN_SCENARIOS 3
 #define DNN_KINDS 4
@@ -76,11 +88,6 @@ kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS]);
 #define DNN_BAND 0.003
 extern const char *const dnn_names[DNN_WAYS];
 extern const double dnn_rates[DNN_RATES];
-typedef struct dnn_run {
-    double accuracy, loss; /* of held-out points               */
-    double apart;          /* from the plain weights, at most  */
-    erring_result did;
-} dnn_run;
 typedef struct dnn_soft {
     size_t seeds, points, pixels;
     unsigned steps;

@@ -1,26 +1,187 @@
 /* erring_limits.c -- how many nodes may be wrong, by trying: the tables of
- * math/training.md 7 as limits that are reached. */
-#include "dnn/erring.h"
+ * math/training.md 7 as limits that are reached.
+ *
+ * What nodes answer is drawn as a word of their code, some of it is made wrong, and who
+ * that was is found as in every product of kofn that is checked; so this file stands on
+ * what is inside libkofn. */
+#include "dnn/tolerance.h"
 
+#include "base/rng.h"
+#include "code/author.h"
 #include "code/code.h"
-#include "mat/mat.h"
+#include "code/suspect.h"
 
-#include <math.h>
+#include <stdio.h>
 
-/* Blocks of this many rows and columns, so that a value has more numbers than there
- * are nodes to be told apart. */
-#define SIDE 6
+/* Numbers of an answer: more than there are nodes to be told apart. */
+#define COLUMNS 36
+/* Rounding of an answer of size 1, and what no honest one reaches, as in
+ * src/data/check.c. */
+#define USUAL 0x1p-51
+#define ALARM 256
+#define MOST_NODES 4096
+
+/* `n` values are the rows of G times symbols; W: what is wanted of these. */
+typedef struct words {
+    size_t n, symbols, wants, needed, q;
+    double *G, *W;
+    double *H; /* q x n, orthonormal, H G = 0 */
+} words;
 
 typedef struct trial {
-    erring_layer l;
-    const erring_code *c;
-    bool back, adversarial;
-    kofn_matrix a, W, right, out; /* a W' or a W       */
+    words c;
+    bool adversarial;
     kf_rng rng;
-    uint32_t *order; /* values, of one group */
-    size_t columns;
-    size_t false_ones; /* wrong products that were not told of */
+    double *S, *Y, *D; /* symbols x columns; values; what decodes */
+    uint32_t *order;   /* values                                  */
+    uint8_t *wrong;
+    size_t passed; /* wrong products that were not told of */
 } trial;
+
+/* ---- codes ---------------------------------------------------------------- */
+
+static kofn_status words_new(words *c)
+{
+    c->G = kofn_layout_table(c->n, c->symbols);
+    c->W = kofn_layout_table(c->wants, c->symbols);
+    if (!c->G || !c->W)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < c->wants && c->wants == c->symbols; i++)
+        c->W[i * c->symbols + i] = 1;
+    return KOFN_OK;
+}
+
+/* Of kofn's own plan, a value a node. */
+static kofn_status words_of_plan(words *c, const kofn_plan *plan)
+{
+    const kofn_layout *L = &plan->layout;
+    kf_code *code = NULL;
+    kofn_status st = KOFN_OK;
+
+    c->symbols = L->symbols;
+    c->wants = L->wants;
+    c->needed = L->threshold;
+    TRY(words_new(c));
+    if (L->W)
+        memcpy(c->W, L->W, c->wants * c->symbols * sizeof *c->W);
+    st = kf_code_new(&code, plan);
+    for (size_t p = 0; p < c->n && !st; p++) {
+        const kf_seat *seat;
+
+        st = kf_code_seat(code, p, &seat);
+        for (size_t e = 0; !st && e < seat->G[0].n; e++)
+            c->G[p * c->symbols + seat->G[0].col[e]] = seat->G[0].val[e];
+    }
+    kf_code_free(code);
+    return st;
+}
+
+static kofn_status gpd(words *c, const dnn_nodes *k, bool back)
+{
+    size_t all = k->m * k->n * k->cut[back] * 4;
+    kofn_problem pb = KOFN_PROBLEM_INIT(back ? KOFN_LEFT : KOFN_MATMUL, all,
+                                        all, all, KOFN_F64, false);
+    kofn_plan *plan;
+    char spec[120];
+    kofn_status st;
+
+    snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu,sub=%s,angles=%zu", k->m,
+             k->n, k->cut[back], k->kind == DNN_GPD_VUM ? "vum" : "uvn", k->P);
+    c->n = k->P;
+    st = kofn_plan_new(&plan, &pb, spec, k->P, 1);
+    if (!st)
+        st = words_of_plan(c, plan);
+    kofn_plan_free(plan);
+    return st;
+}
+
+/* Any `symbols` of n values tell all: powers of Chebyshev's points. */
+static kofn_status powers(words *c, size_t n, size_t symbols)
+{
+    c->n = n;
+    c->symbols = c->wants = c->needed = symbols;
+    TRY(words_new(c));
+    for (size_t i = 0; i < n; i++) {
+        double x = sin(((double)n - 1 - 2 * (double)i) *
+                       3.14159265358979323846 / (2 * (double)n));
+
+        for (size_t e = 0; e < symbols; e++)
+            c->G[i * symbols + e] = e ? c->G[i * symbols + e - 1] * x : 1;
+    }
+    return KOFN_OK;
+}
+
+/* Copies of a row of the grid are values of a code of one symbol; of two codes the sums
+ * of rows, or of columns, are the values. */
+static kofn_status words_for(words *c, const dnn_nodes *k, bool back)
+{
+    size_t mn = k->m * k->n, lines = back ? k->n : k->m;
+
+    if (k->kind == DNN_REPLICATION)
+        return powers(c, k->P / mn, 1);
+    if (k->kind == DNN_TWO_MDS)
+        return powers(c, lines + (k->P - mn) / (k->m + k->n), lines);
+    return k->kind == DNN_NONE ? powers(c, lines, lines) : gpd(c, k, back);
+}
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += a[i] * b[i];
+    return s;
+}
+
+/* Row `at` of Q, the longest that is left, becomes row k of H, and is taken out of
+ * all others, twice, so that what is left is orthogonal to rounding. */
+static void take_longest(double *Q, size_t n, double *H, size_t k)
+{
+    size_t at = 0;
+    double *h = H + k * n, length;
+
+    for (size_t i = 1; i < n; i++)
+        if (dot(Q + i * n, Q + i * n, n) > dot(Q + at * n, Q + at * n, n))
+            at = i;
+    memcpy(h, Q + at * n, n * sizeof *h);
+    for (size_t j = 0; j < 2 * k; j++) {
+        double by = dot(h, H + j % k * n, n);
+
+        for (size_t c = 0; c < n; c++)
+            h[c] -= by * H[j % k * n + c];
+    }
+    length = sqrt(dot(h, h, n));
+    for (size_t c = 0; c < n; c++)
+        h[c] /= length;
+    for (size_t i = 0; i < n; i++) {
+        double by = dot(Q + i * n, h, n);
+
+        for (size_t c = 0; c < n; c++)
+            Q[i * n + c] -= by * h[c];
+    }
+}
+
+/* The parities: what of I - G G^+ is left. */
+static kofn_status find_parities(words *c)
+{
+    size_t n = c->n;
+    double *Q = kofn_layout_table(n, n), condition;
+    kofn_status st;
+
+    c->q = n - c->needed;
+    c->H = kofn_layout_table(n, n);
+    st = Q && c->H ? kf_pseudo(&(kf_equation){n, c->symbols, c->G, n, c->G}, Q,
+                               &condition)
+                   : KOFN_NOMEM;
+    for (size_t i = 0; i < n * n && !st; i++)
+        Q[i] = (i % (n + 1) == 0) - Q[i];
+    for (size_t k = 0; k < c->q && !st; k++)
+        take_longest(Q, n, c->H, k);
+    kf_free(Q);
+    return st;
+}
+
+/* ---- lies ------------------------------------------------------------------ */
 
 static void draw(kf_rng *r, double *x, size_t n)
 {
@@ -28,13 +189,23 @@ static void draw(kf_rng *r, double *x, size_t n)
         x[i] = kf_rng_normal(r);
 }
 
+/* out = A B, B of so many columns. */
+static void multiply(const double *A, const double *B, size_t rows,
+                     size_t inner, size_t cols, double *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++) {
+            out[i * cols + j] = 0;
+            for (size_t k = 0; k < inner; k++)
+                out[i * cols + j] += A[i * inner + k] * B[k * cols + j];
+        }
+}
+
 static void shuffle(trial *t)
 {
-    size_t n = t->c->values;
-
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < t->c.n; i++)
         t->order[i] = (uint32_t)i;
-    for (size_t i = n; i > 1; i--) {
+    for (size_t i = t->c.n; i > 1; i--) {
         size_t k = kf_rng_below(&t->rng, (uint32_t)i);
         uint32_t x = t->order[k];
 
@@ -43,46 +214,40 @@ static void shuffle(trial *t)
     }
 }
 
-/* ---- lies ------------------------------------------------------------------------ */
-
 /* Values that those of other symbols would have, and 0 for as many as can be: those
  * that come last in the order.  M is what the symbols are more. */
 static kofn_status other_codeword(trial *t, double *codeword)
 {
-    const erring_code *c = t->c;
+    const words *c = &t->c;
     size_t K = c->needed - 1, S = c->symbols;
-    double *A = kofn_layout_table(K + 1, S), *I = kofn_layout_table(S, S),
-           *D = kofn_layout_table(S, K + 1), *M = kofn_layout_table(S, 2);
-    kofn_status st = A && I && D && M ? KOFN_OK : KOFN_NOMEM;
-    double condition;
+    double *A = kofn_layout_table(K + 1, S), *Z = kofn_layout_table(S, S),
+           *M = kofn_layout_table(2, S), condition;
+    kofn_status st = A && Z && M ? KOFN_OK : KOFN_NOMEM;
 
-    if (!st) {
+    for (size_t k = 0; k < K && !st; k++)
+        memcpy(A + k * S, c->G + t->order[c->n - 1 - k] * S, S * sizeof *A);
+    if (!st)
         draw(&t->rng, M, S);
-        memcpy(M + S, M, S * sizeof *M);
-        for (size_t i = 0; i < S; i++)
-            I[i * S + i] = 1;
-        for (size_t k = 0; k < K; k++)
-            memcpy(A + k * S, c->G + t->order[c->values - 1 - k] * S,
-                   S * sizeof *A);
-        if (K)
-            st = kf_pseudo(&(kf_equation){K, S, A, S, I}, D, &condition);
-    }
-    for (size_t k = 0; k < K && !st; k++) {
-        double by = 0;
+    if (!st && K) { /* of M what those K values do not see: the rest of A^+ A */
+        double *I = kofn_layout_table(S, S), *D = kofn_layout_table(S, K);
 
-        for (size_t i = 0; i < S; i++)
-            by += A[k * S + i] * M[S + i];
-        for (size_t i = 0; i < S; i++)
-            M[i] -= D[i * K + k] * by;
+        for (size_t i = 0; I && i < S; i++)
+            I[i * S + i] = 1;
+        st = I && D ? kf_pseudo(&(kf_equation){K, S, A, S, I}, D, &condition)
+                    : KOFN_NOMEM;
+        if (!st) {
+            multiply(D, A, S, K, S, Z);
+            multiply(Z, M, S, S, 1, M + S);
+        }
+        kf_free(I);
+        kf_free(D);
     }
-    for (size_t v = 0; v < c->values && !st; v++) {
-        codeword[v] = 0;
-        for (size_t i = 0; i < S; i++)
-            codeword[v] += c->G[v * S + i] * M[i];
-    }
+    for (size_t i = 0; i < S && !st; i++)
+        M[i] -= M[S + i];
+    if (!st)
+        multiply(c->G, M, c->n, S, 1, codeword);
     kf_free(A);
-    kf_free(I);
-    kf_free(D);
+    kf_free(Z);
     kf_free(M);
     return st;
 }
@@ -90,56 +255,101 @@ static kofn_status other_codeword(trial *t, double *codeword)
 /* The first so many of the order lie, together or each for itself. */
 static kofn_status lie(trial *t, size_t wrong)
 {
-    double *codeword = kofn_layout_table(t->c->values, 1),
-           *x = kofn_layout_table(t->columns, 1);
-    kofn_status st = codeword && x ? KOFN_OK : KOFN_NOMEM;
+    double *codeword = kofn_layout_table(t->c.n, 1), x[COLUMNS];
+    kofn_status st = codeword ? KOFN_OK : KOFN_NOMEM;
 
     if (!st && t->adversarial)
         st = other_codeword(t, codeword);
-    if (!st)
-        draw(&t->rng, x, t->columns);
-    for (size_t i = 0; i < wrong && !st; i++) {
-        double *y = t->l.Y + t->order[i] * t->columns;
-
-        for (size_t k = 0; k < t->columns; k++)
-            y[k] += 10 * (t->adversarial ? codeword[t->order[i]] * x[k]
-                                         : kf_rng_normal(&t->rng));
-    }
+    draw(&t->rng, x, COLUMNS);
+    for (size_t i = 0; i < wrong && !st; i++)
+        for (size_t k = 0; k < COLUMNS; k++)
+            t->Y[t->order[i] * COLUMNS + k] +=
+                10 * (t->adversarial ? codeword[t->order[i]] * x[k]
+                                     : kf_rng_normal(&t->rng));
     kf_free(codeword);
-    kf_free(x);
     return st;
 }
 
-/* ---- one product ------------------------------------------------------------------ */
+/* ---- one product ------------------------------------------------------------- */
 
-static double off(const kofn_matrix *a, const kofn_matrix *b)
+/* Who is wrong, by the parities of all. */
+static kofn_status tell(trial *t)
 {
-    double most = 0;
+    const words *c = &t->c;
+    double unseen, unit = sqrt((double)c->symbols);
+    size_t most = t->adversarial ? c->q / 2 : c->q - 1, count;
+    kf_evidence e = {.nodes = c->n,
+                     .lanes = 1,
+                     .q = c->q,
+                     .H = c->H,
+                     .columns = COLUMNS,
+                     .Y = t->Y,
+                     .noise = unit * USUAL,
+                     .alarm = unit * USUAL * ALARM,
+                     .bound = HUGE_VAL,
+                     .over = c->q,
+                     .liars = c->q / 2,
+                     .promised = most};
 
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            most =
-                fmax(most, fabs(kf_mat_entry(a, i, j) - kf_mat_entry(b, i, j)));
-    return most;
+    memset(t->wrong, 0, c->n);
+    return c->q ? kf_suspect(&e, most, t->wrong, &count, &unseen) : KOFN_OK;
+}
+
+/* How far what those decode who are left is from what is wanted. */
+static kofn_status decode(trial *t, double *off)
+{
+    const words *c = &t->c;
+    size_t left = 0;
+    double *G = kofn_layout_table(c->n, c->symbols),
+           *Y = kofn_layout_table(c->n, COLUMNS),
+           *got = kofn_layout_table(2 * c->wants, COLUMNS), condition;
+    kofn_status st = G && Y && got ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t v = 0; v < c->n && !st; v++)
+        if (!t->wrong[v]) {
+            memcpy(G + left * c->symbols, c->G + v * c->symbols,
+                   c->symbols * sizeof *G);
+            memcpy(Y + left++ * COLUMNS, t->Y + v * COLUMNS,
+                   COLUMNS * sizeof *Y);
+        }
+    if (!st)
+        st = kf_pseudo(&(kf_equation){left, c->symbols, G, c->wants, c->W},
+                       t->D, &condition);
+    *off = 0;
+    if (!st) {
+        double *want = got + c->wants * COLUMNS;
+
+        multiply(t->D, Y, c->wants, left, COLUMNS, got);
+        multiply(c->W, t->S, c->wants, c->symbols, COLUMNS, want);
+        for (size_t i = 0; i < c->wants * COLUMNS; i++)
+            *off = fmax(*off, fabs(got[i] - want[i]));
+    }
+    kf_free(G);
+    kf_free(Y);
+    kf_free(got);
+    return st;
 }
 
 /* Is the product right although so many are wrong? */
 static kofn_status try_once(trial *t, size_t wrong, bool *right)
 {
-    erring_fate none = {.chance = 0};
-    size_t bad;
+    const words *c = &t->c;
+    double off;
     kofn_status st;
 
     *right = false;
-    erring_answer(&t->l, t->back, &t->a, &none);
+    draw(&t->rng, t->S, c->symbols * COLUMNS);
+    multiply(c->G, t->S, c->n, c->symbols, COLUMNS, t->Y);
     shuffle(t);
     TRY(lie(t, wrong));
-    st = erring_decode(&t->l, t->back, t->adversarial, &t->out, &bad);
+    st = tell(t);
     if (st == KOFN_CORRUPT)
         return KOFN_OK;
-    *right = !st && off(&t->out, &t->right) < 1e-6;
-    t->false_ones += !st && !*right;
-    return st;
+    TRY(st);
+    TRY(decode(t, &off));
+    *right = off < 1e-6;
+    t->passed += !*right;
+    return KOFN_OK;
 }
 
 /* As many as are always stood; beyond it, where they do not conspire, one more and all
@@ -149,8 +359,8 @@ static kofn_status try_all(trial *t, size_t trials, size_t *limit)
     bool stood = true;
 
     *limit = 0;
-    for (size_t wrong = 0; wrong <= t->c->values;
-         wrong = stood ? wrong + 1 : kf_max(wrong + 1, t->c->values))
+    for (size_t wrong = 0; wrong <= t->c.n;
+         wrong = stood ? wrong + 1 : kf_max(wrong + 1, t->c.n))
         for (size_t i = 0; i < trials; i++) {
             bool right;
 
@@ -164,55 +374,43 @@ static kofn_status try_all(trial *t, size_t trials, size_t *limit)
     return KOFN_OK;
 }
 
-/* ---- all --------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------- */
 
-static kofn_matrix table(size_t rows, size_t cols)
+static kofn_status trial_new(trial *t, const dnn_nodes *nodes, bool back)
 {
-    return (kofn_matrix){kofn_layout_table(rows, cols), rows, cols, cols,
-                         KOFN_F64};
-}
+    words *c = &t->c;
 
-static kofn_status trial_new(trial *t, const erring_nodes *c, bool back)
-{
-    size_t out = c->m * SIDE, in = c->n * SIDE, batch = c->way[back].cut * SIDE;
-
-    t->c = &c->way[back].code;
-    t->back = back;
-    TRY(erring_layer_new(&t->l, c, out, in, batch));
-    t->columns = erring_columns(&t->l, back);
-    t->a = table(batch, back ? out : in);
-    t->W = table(out, in);
-    t->right = table(batch, back ? in : out);
-    t->out = table(batch, back ? in : out);
-    t->order = kf_new(t->c->values, sizeof *t->order);
-    if (!t->a.data || !t->W.data || !t->right.data || !t->out.data || !t->order)
-        return KOFN_NOMEM;
-    draw(&t->rng, t->a.data, t->a.rows * t->a.cols);
-    draw(&t->rng, t->W.data, out * in);
-    kf_mat_multiply_turned(&t->a, false, &t->W, !back, &t->right);
-    erring_encode(&t->l, &t->W);
-    return KOFN_OK;
+    TRY(words_for(c, nodes, back));
+    TRY(find_parities(c));
+    t->S = kofn_layout_table(c->symbols, COLUMNS);
+    t->Y = kofn_layout_table(c->n, COLUMNS);
+    t->D = kofn_layout_table(c->wants, c->n);
+    t->order = kf_new(c->n, sizeof *t->order);
+    t->wrong = kf_zero(c->n, 1);
+    return t->S && t->Y && t->D && t->order && t->wrong ? KOFN_OK : KOFN_NOMEM;
 }
 
 static void trial_free(trial *t)
 {
-    erring_layer_free(&t->l);
-    kf_free(t->a.data);
-    kf_free(t->W.data);
-    kf_free(t->right.data);
-    kf_free(t->out.data);
+    kf_free(t->c.G);
+    kf_free(t->c.W);
+    kf_free(t->c.H);
+    kf_free(t->S);
+    kf_free(t->Y);
+    kf_free(t->D);
     kf_free(t->order);
+    kf_free(t->wrong);
 }
 
-static kofn_status try_way(const erring_nodes *c, bool back, size_t trials,
+static kofn_status try_way(const dnn_nodes *nodes, bool back, size_t trials,
                            uint64_t seed, dnn_tried *out)
 {
     trial t = {.rng = kf_rng_stream(seed, KF_FOR_CORRUPT, back, 0)};
-    kofn_status st = trial_new(&t, c, back);
+    kofn_status st = trial_new(&t, nodes, back);
 
     if (!st)
         st = try_all(&t, trials, &out->probabilistic[back]);
-    out->declared = out->declared && t.false_ones == 0;
+    out->declared = out->declared && t.passed == 0;
     t.adversarial = true;
     if (!st)
         st = try_all(&t, trials, &out->adversarial[back]);
@@ -223,12 +421,14 @@ static kofn_status try_way(const erring_nodes *c, bool back, size_t trials,
 kofn_status dnn_tolerance_try(const dnn_nodes *nodes, size_t trials,
                               uint64_t seed, dnn_tried *out)
 {
-    erring_nodes c;
-    kofn_status st = erring_nodes_new(&c, nodes);
+    dnn_tolerance t;
+    kofn_status st = dnn_tolerance_of(nodes, &t);
 
     *out = (dnn_tried){.declared = true};
+    if (!st && nodes->P > MOST_NODES)
+        st = kf_fail(KOFN_INVAL, "%zu nodes; %d at most are tried", nodes->P,
+                     MOST_NODES);
     for (size_t back = 0; back < 2 && !st; back++)
-        st = try_way(&c, back, trials, seed, out);
-    erring_nodes_free(&c);
+        st = try_way(nodes, back, trials, seed, out);
     return st;
 }

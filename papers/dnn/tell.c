@@ -146,10 +146,10 @@ static json_t *run_json(const dnn_run *r, bool loss)
     json_t *o = loss ? json_object() : papers_pack("accuracy:f", r->accuracy);
 
     json_object_update_new(
-        o, papers_pack("apart:f steps:i taken:i rollbacks:i faults:z "
-                       "corrected:z finished:b",
-                       r->apart, r->did.steps, r->did.taken, r->did.rollbacks,
-                       r->did.faults, r->did.corrected, r->did.finished));
+        o, papers_pack("apart:f steps:i rollbacks:z faults:z corrected:z "
+                       "outvoted:z finished:b",
+                       r->apart, r->did.steps, r->did.rollbacks, r->did.faults,
+                       r->did.corrected, r->did.outvoted, r->did.finished));
     if (loss)
         json_object_update_new(o, papers_pack("loss:f", r->loss));
     return o;
@@ -213,38 +213,55 @@ static kofn_status run_training(const papers_args *a, size_t k, json_t *list)
     return st;
 }
 
-/* The mean of a number of all runs. */
-static double mean_of(json_t *runs, const char *what)
+/* Right, in %, the mean of those that have ended; infinite: none has. */
+static double mean_right(json_t *runs)
 {
     double sum = 0;
+    size_t ended = 0, i;
     json_t *r;
-    size_t i;
 
     for (i = 0; (r = json_array_get(runs, i)); i++)
-        sum += 100 * papers_real(r, what) / (double)json_array_size(runs);
-    return sum;
+        if (isfinite(papers_real(r, "accuracy"))) {
+            sum += 100 * papers_real(r, "accuracy");
+            ended++;
+        }
+    return ended ? sum / (double)ended : HUGE_VAL;
+}
+
+/* Of numbers that there may not be. */
+static void print_or_dash(const char *format, double x)
+{
+    char text[32] = "-";
+
+    if (isfinite(x))
+        snprintf(text, sizeof text, format, x);
+    printf(" %7s", text);
 }
 
 static void tell_way(double rate, const char *name, json_t *runs)
 {
     size_t done = 0, faults = 0, corrected = 0, back[2] = {SIZE_MAX, 0}, i;
     size_t seeds = json_array_size(runs);
-    double apart = 0;
+    double apart = -1;
     json_t *r;
 
     for (i = 0; (r = json_array_get(runs, i)); i++) {
         size_t rollbacks = (size_t)papers_real(r, "rollbacks");
 
-        apart = fmax(apart, papers_real(r, "apart"));
+        if (isfinite(papers_real(r, "apart")))
+            apart = fmax(apart, papers_real(r, "apart"));
         done += papers_true(r, "finished");
         faults += (size_t)papers_real(r, "faults");
         corrected += (size_t)papers_real(r, "corrected");
         back[0] = smaller(back[0], rollbacks);
         back[1] = larger(back[1], rollbacks);
     }
-    printf("%-6g %-12s %6.1f %6zu/%zu %5zu to %-5zu %8zu %9zu  %.1e\n", rate,
-           name, mean_of(runs, "accuracy"), done, seeds, back[0], back[1],
-           faults / seeds, corrected / seeds, apart);
+    printf("%-6g %-12s", rate, name);
+    print_or_dash("%.1f", mean_right(runs));
+    printf(" %4zu/%zu %5zu to %-5zu %8zu %9zu ", done, seeds, back[0], back[1],
+           faults / seeds, corrected / seeds);
+    print_or_dash("%.1e", apart < 0 ? HUGE_VAL : apart);
+    putchar('\n');
 }
 
 static void tell_soft(json_t *o)
@@ -258,7 +275,7 @@ static void tell_soft(json_t *o)
         sum += 100 * json_number_value(x) / (double)json_array_size(clean);
     papers_print(o, "{pixels}-32-32-10, {points} points, {steps} steps, ");
     printf("%zu seeds: without errors %.1f %% right\n"
-           "%-6s %-12s %6s %8s %14s %8s %9s  %s\n",
+           "%-6s %-12s %7s %6s %14s %8s %9s %8s\n",
            json_array_size(clean), sum, "q", "way", "right", "done",
            "rollbacks", "errors", "corrected", "apart");
     for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
@@ -276,17 +293,16 @@ static void draw_soft(json_t *o, plot *p)
     json_t *rate, *rates = papers_at(o, "rates");
 
     plot_titles(p, "chance that an operation goes wrong",
-                "right, %, mean of seeds",
+                "right, %, mean of those that ended",
                 "Trainings whose nodes err: held-out points told right");
     for (size_t i = 0; (rate = json_array_get(rates, i)); i++)
         plot_group(p, "%g", papers_real(rate, "q"));
     for (size_t w = 0; w < DNN_WAYS; w++) {
         plot_curve(p, PLOT_BAR, w, "%s", dnn_names[w]);
         for (size_t i = 0; (rate = json_array_get(rates, i)); i++)
-            plot_point(
-                p, (double)i,
-                mean_of(json_object_get(papers_at(rate, "runs"), dnn_names[w]),
-                        "accuracy"));
+            plot_point(p, (double)i,
+                       mean_right(json_object_get(papers_at(rate, "runs"),
+                                                  dnn_names[w])));
     }
 }
 

@@ -1,0 +1,263 @@
+/* mesh.c -- a training by nodes of a mesh that err: twelve with a Generalized PolyDot
+ * code, which look for errors, or four without code, which do not.  They are kofn's own,
+ * on threads of this process, and what they make is spoilt where they may err. */
+#include "dnn/dnn.h"
+
+#include "base/clock.h"
+
+#define STRENGTH 10 /* times the mean magnitude of what was made */
+#define SILENCE (2 * KOFN_SECOND)
+#define STUCK 30 /* seconds without an iterate: the training has not ended */
+
+/* What a step is made of (<kofn/faults.h>): everything that a node
+ * makes, and, where nothing is looked for, products and changes of blocks. */
+#define EVERYWHERE                                                             \
+    (KOFN_FAULT_IN_ENCODING | KOFN_FAULT_IN_PRODUCT | KOFN_FAULT_IN_DECODING | \
+     KOFN_FAULT_IN_VECTOR | KOFN_FAULT_IN_UPDATE)
+#define SOME (KOFN_FAULT_IN_PRODUCT | KOFN_FAULT_IN_UPDATE)
+
+static const struct way {
+    const char *spec;
+    size_t nodes;
+    kofn_errors errors;
+    unsigned where;
+} coded_way = {"gpd:m=2,n=2,p=1", 12, KOFN_ERRORS_PROBABILISTIC, EVERYWHERE},
+  plain_way = {"grid:m=2,n=2", 4, KOFN_ERRORS_NONE, SOME};
+
+typedef struct node {
+    const struct run *all;
+    kofn_net *net;
+    dice d;
+    bool multiplies_wrong; /* in this product */
+    size_t faults;
+    uint64_t at;  /* iterate */
+    double since; /* seconds */
+    kofn_node_view end;
+    kofn_status status;
+} node;
+
+typedef struct run {
+    const dnn_lesson *l;
+    const struct way *way;
+    double chance;
+    kofn_plan *plan[KOFN_NET_MOST];
+    node node[12];
+} run;
+
+/* ---- a node's life -------------------------------------------------------- */
+
+/* Gaussian noise on all of it. */
+static void spoil(dice *d, kofn_matrix *a)
+{
+    double *x = a->data, mean = 0;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            mean += fabs(x[i * a->ld + j]) / (double)(a->rows * a->cols);
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            x[i * a->ld + j] += STRENGTH * mean * dice_normal(d);
+}
+
+static bool strikes(node *n)
+{
+    bool hit = dice_uniform(&n->d) < n->all->chance;
+
+    n->faults += hit;
+    return hit;
+}
+
+/* A product is made piece by piece, all of which are wrong or none: that is drawn as its
+ * input is encoded, which comes before and, where it is made again, once more. */
+static void fault(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *numbers)
+{
+    node *n = ud;
+
+    (void)t;
+    if (where == KOFN_FAULT_IN_ENCODING)
+        n->multiplies_wrong = strikes(n);
+    if (where == KOFN_FAULT_IN_PRODUCT
+            ? n->multiplies_wrong
+            : n->all->way->where & where && strikes(n))
+        spoil(&n->d, numbers);
+}
+
+/* Enough others may be there, and yet nothing go on: then it leaves. */
+static int watch(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    node *n = ud;
+
+    (void)scalar;
+    n->end = *view;
+    if (n->since > 0 && view->at.t == n->at)
+        return kf_clock_seconds() - n->since > STUCK;
+    n->at = view->at.t;
+    n->since = kf_clock_seconds();
+    return 0;
+}
+
+static kofn_status train(node *n, kofn_transport *t)
+{
+    const run *r = n->all;
+    const dnn_lesson *l = r->l;
+    const kofn_peer_options opt = {.size = sizeof opt,
+                                   .nodes = r->way->nodes,
+                                   .seat = (uint32_t)(n - r->node),
+                                   .decoding = KOFN_DECODE_REPLICATED,
+                                   .silence = SILENCE,
+                                   .give_up = 5 * KOFN_SECOND,
+                                   .errors = r->way->errors,
+                                   .fault = fault,
+                                   .fault_ud = n,
+                                   .watch = watch,
+                                   .watch_ud = n};
+    kofn_training *training = NULL;
+    kofn_status st = kofn_net_new(&n->net, &l->shape, l->seed);
+
+    if (!st)
+        st = kofn_training_new(&training, n->net, l->X, l->y, &l->opt);
+    if (!st)
+        st = kofn_train_peers(t, training, (const kofn_plan *const *)r->plan,
+                              &opt, NULL, &n->end);
+    kofn_training_free(training);
+    return st;
+}
+
+static void live(void *ud, kofn_transport *t)
+{
+    node *n = ud;
+
+    n->status = train(n, t);
+}
+
+/* ---- what came of it ------------------------------------------------------- */
+
+double dnn_apart(const kofn_net *a, const kofn_net *b)
+{
+    const kofn_matrix *x, *y;
+    double most = 0;
+
+    for (size_t l = 1; (x = kofn_net_weights(a, l)); l++) {
+        y = kofn_net_weights(b, l);
+        for (size_t i = 0; i < x->rows * x->cols; i++)
+            most = fmax(most,
+                        fabs(((double *)x->data)[i] - ((double *)y->data)[i]));
+    }
+    return most;
+}
+
+kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
+                             kofn_score *score)
+{
+    kofn_status st = kofn_net_score(net, l->test_X, l->test_y, score);
+
+    if (st == KOFN_NONFINITE) { /* what became of it tells nothing right */
+        *score = (kofn_score){HUGE_VAL, 0};
+        st = KOFN_OK;
+    }
+    return st;
+}
+
+/* Nodes may fail for nothing is finite any more, or for it cannot be told who erred, or
+ * too few have blocks to give, or nothing goes on. */
+static kofn_status look_at(const run *r, const node *n, dnn_run *out)
+{
+    unsigned steps = (unsigned)(n->end.at.t / (2 * r->l->shape.layers - 1));
+
+    out->did.steps = (unsigned)larger(out->did.steps, steps);
+    out->did.faults += n->faults;
+    out->did.rollbacks += n->end.again;
+    out->did.corrected = larger(out->did.corrected, n->end.left_out);
+    out->did.outvoted += n->end.outvoted;
+    if (n->status == KOFN_NONFINITE)
+        out->accuracy = 0;
+    return n->status == KOFN_NONFINITE || n->status == KOFN_CORRUPT ||
+                   n->status == KOFN_TOOFEW || n->status == KOFN_AGAIN
+               ? KOFN_OK
+               : n->status;
+}
+
+/* As for kofn train, more than half of the nodes must have weights. */
+static kofn_status gather(const run *r, dnn_run *out)
+{
+    const dnn_lesson *l = r->l;
+    const node *has = NULL;
+    kofn_score score;
+    size_t have = 0;
+    double apart = 0;
+
+    *out = (dnn_run){.accuracy = NAN, .loss = NAN, .apart = NAN};
+    for (size_t i = 0; i < r->way->nodes; i++) {
+        const node *n = &r->node[i];
+
+        PAPERS_TRY(look_at(r, n, out));
+        if (n->status)
+            continue;
+        has = n;
+        have++;
+        apart = fmax(apart, dnn_apart(n->net, l->plain));
+    }
+    out->did.steps = (unsigned)smaller(out->did.steps, l->steps);
+    out->did.finished = 2 * have > r->way->nodes;
+    if (!out->did.finished)
+        return KOFN_OK;
+    PAPERS_TRY(dnn_lesson_score(l, has->net, &score));
+    out->accuracy = score.accuracy;
+    out->loss = score.loss;
+    out->apart = apart;
+    return KOFN_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------- */
+
+static kofn_status make_plans(run *r)
+{
+    const dnn_lesson *l = r->l;
+    kofn_net *net = NULL;
+    kofn_training *t = NULL;
+    kofn_status st = kofn_net_new(&net, &l->shape, l->seed);
+
+    if (!st)
+        st = kofn_training_new(&t, net, l->X, l->y, &l->opt);
+    if (!st)
+        st = kofn_training_plans(t, r->way->spec, r->way->nodes, l->seed,
+                                 r->plan);
+    kofn_training_free(t);
+    kofn_net_free(net);
+    return st;
+}
+
+static kofn_status run_nodes(run *r)
+{
+    kofn_mesh *mesh = NULL;
+    kofn_status st = kofn_mesh_new(&mesh);
+
+    for (size_t i = 0; i < r->way->nodes && !st; i++)
+        st = kofn_mesh_start(mesh, live, &r->node[i]);
+    if (mesh)
+        kofn_mesh_wait(mesh);
+    kofn_mesh_free(mesh);
+    return st;
+}
+
+kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
+                           dnn_run *out)
+{
+    run r = {.l = l, .way = coded ? &coded_way : &plain_way, .chance = chance};
+    kofn_status st = make_plans(&r);
+
+    for (size_t i = 0; i < r.way->nodes; i++) {
+        r.node[i].all = &r;
+        r.node[i].d = dice_for(l->seed, 2 + coded, i);
+    }
+    if (!st)
+        st = run_nodes(&r);
+    if (!st)
+        st = gather(&r, out);
+    for (size_t i = 0; i < r.way->nodes; i++)
+        kofn_net_free(r.node[i].net);
+    for (size_t i = 0; i < KOFN_NET_MOST; i++)
+        kofn_plan_free(r.plan[i]);
+    return st;
+}
