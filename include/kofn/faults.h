@@ -34,7 +34,7 @@ typedef enum kofn_fault_place {
     KOFN_FAULT_IN_ENCODING =
         1, /* the input, mixed for its seat; where it is cut */
     KOFN_FAULT_IN_PRODUCT =
-        2, /* a piece that it makes                         */
+        2, /* a piece that it makes, several of a product   */
     KOFN_FAULT_IN_DECODING =
         4, /* the product that it decodes                   */
     KOFN_FAULT_IN_VECTOR =

@@ -169,8 +169,10 @@ typedef struct kofn_peer_options {
     size_t confirm; /* others that must say the same before this node
                        takes their word for what it cannot check: f + 1
                        where f of them may be hostile; 1 believes each;
-                       0: more than half of the other nodes.  Those of
-                       one principal are one of them                     */
+                       0: more than half of the other nodes, where
+                       matrices change one more than may lie together
+                       (`errors`; KOFN_ERRORS_NONE: 1).  Those of one
+                       principal are one of them                         */
     kofn_decoding decoding;
     kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
     kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */

@@ -28,12 +28,11 @@ typedef enum kf_purpose {
     KF_FOR_CORRUPT,  /* is a result wrong          i = worker, j = task   */
     KF_FOR_SAMPLE,   /* survivor sets to measure   i = trial              */
     KF_FOR_DATA,     /* generated inputs           i, j as the maker says */
-    KF_FOR_PRINT,    /* fingerprints of iterates                          */
+    KF_FOR_SKETCH,   /* weights of blocks          i = operand            */
     KF_FOR_PATTERN,  /* is it slow in a pattern    i = worker, j = round  */
     KF_FOR_WEIGHTS,  /* where a network begins     i = layer, j = row     */
     KF_FOR_FLIP,     /* does a bit flip, and which i = worker, j = update */
-    KF_FOR_MISS,     /* is an update missed        i = worker, j = update */
-    KF_FOR_SKETCH    /* weights of blocks          i = operand            */
+    KF_FOR_MISS      /* is an update missed        i = worker, j = update */
 } kf_purpose;
 
 typedef struct kf_rng {

@@ -51,8 +51,14 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r)
     const kf_changing *c = &h->changing;
     uint64_t each = h->course.stages - h->course.after;
 
-    if (!h->program.change || h->seat == KOFN_NO_SEAT)
+    if (!h->program.change)
         return KOFN_OK;
+    if (h->seat == KOFN_NO_SEAT) /* who asked need not wait for ours */
+        return kf_mail_to(h, r->peer,
+                          &(kf_note){.type = KF_NOTE_BLOCK,
+                                     .from = h->opt.incarnation,
+                                     .at = h->at,
+                                     .seat = KOFN_NO_SEAT});
     for (uint32_t i = 0; i < h->program.operands; i++)
         if (changes(h, i))
             TRY(kf_mail_to(
@@ -159,7 +165,7 @@ static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
     return KOFN_OK;
 }
 
-kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
+kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                          kf_buffer *body)
 {
     kf_changing *c = &h->changing;
@@ -170,6 +176,10 @@ kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
     kf_lent *l;
     kofn_status st;
 
+    if (note->seat == KOFN_NO_SEAT) {
+        r->lends_none = true;
+        return KOFN_OK;
+    }
     o = body ? &h->operand[note->group] : NULL; /* else there is no such */
     if (!o || c->since == 0 || turn * each != note->at.t ||
         note->seat >= o->plan->layout.max_seats) {
@@ -254,7 +264,7 @@ static bool may_come(const kf_host *h, kofn_time wait)
         return false;
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation && !h->route[i].over &&
-            !lends(h, h->route[i].peer))
+            !h->route[i].lends_none && !lends(h, h->route[i].peer))
             return true;
     return false;
 }
@@ -283,11 +293,12 @@ static kofn_status ask(kf_host *h, size_t blocks)
     c->asks += c->asked != 0;
     c->asked = now;
     for (size_t i = 0; i < h->routes && blocks > 0; i++) {
-        const kf_route *r = &h->route[c->next++ % h->routes];
+        kf_route *r = &h->route[c->next++ % h->routes];
 
         if (r->incarnation == 0 || r->over || lends(h, r->peer))
             continue;
         blocks--;
+        r->lends_none = false;
         TRY(kf_mail_to(h, r->peer,
                        &(kf_note){.type = KF_NOTE_READ,
                                   .from = h->opt.incarnation,

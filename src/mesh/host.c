@@ -508,15 +508,29 @@ static uint64_t kept_job_of(const kf_host *h)
     return h->program.change ? job_of(h, 0) : digest_operands(h, d);
 }
 
-/* Where matrices change nobody makes an iterate alone, so that it has to be taken of
- * as few as may be left when the quorum is just there. */
+/* Nodes that may lie together: as many as can be told from the others in the stage that
+ * needs fewest pieces (docs/errors.md). */
+static size_t conspirators(const kf_host *h)
+{
+    size_t least = h->opt.nodes;
+
+    for (size_t i = 0; i < h->program.stages; i++)
+        least = kf_min(least, h->program.stage[i].plan->layout.enough);
+    return h->opt.errors == KOFN_ERRORS_ADVERSARIAL
+               ? kf_max(1, (h->opt.nodes - least) / 2)
+               : 1;
+}
+
+/* Where matrices change nobody makes an iterate alone.  So no more are asked for than
+ * show that one of them is honest: else some nodes may be ahead, too few to be believed,
+ * and the others too few to follow by themselves. */
 static size_t confirm_of(const kf_host *h)
 {
     if (!h->program.change)
         return kf_node_confirm(h->opt.nodes);
     if (h->opt.errors == KOFN_ERRORS_NONE || h->opt.nodes < 3)
         return 1;
-    return kf_max(2, h->opt.nodes / 2);
+    return 1 + conspirators(h);
 }
 
 static kofn_status settle(kf_host *h, const kofn_peer_options *opt)

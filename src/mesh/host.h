@@ -60,6 +60,7 @@ typedef struct kf_route {
     size_t tells;
     unsigned attempt; /* that it is in, or wants      */
     bool met;         /* it has spoken in this one    */
+    bool lends_none;  /* it was asked, and has no blocks */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -404,7 +405,7 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r);
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
 kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
                          kf_buffer **body, size_t *bytes);
-kofn_status kf_lent_take(kf_host *h, const kf_route *r, const kf_note *note,
+kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                          kf_buffer *body);
 
 /* back.c */

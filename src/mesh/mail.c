@@ -232,7 +232,7 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     *bytes = 0;
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
-    if (note->type == KF_NOTE_BLOCK)
+    if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
         return kf_lent_body(h, note, body, bytes);
     if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
@@ -386,8 +386,8 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
             return 0;
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
-    case KF_NOTE_BLOCK: /* with its velocity, or without */
-        lo = kf_lent_bytes(h, note->group);
+    case KF_NOTE_BLOCK: /* with its velocity, or without, or there is none */
+        lo = note->seat != KOFN_NO_SEAT ? kf_lent_bytes(h, note->group) : 0;
         return has == 2 * lo ? has : lo;
     case KF_NOTE_SKETCH: /* likewise */
         lo = kf_sketch_bytes(h, note->group);

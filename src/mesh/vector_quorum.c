@@ -19,29 +19,44 @@
 
 #include <math.h>
 
-#include "base/rng.h"
-
 /* Of the magnitude of all entries.  Honest nodes may differ by more where the
  * code is noisy: then nobody confirms, and nothing is taken. */
 #define MAY_DIFFER 1e-11
+
+/* From 1/2 to 1, of either sign: 52 bits of a significand, and the sign. */
+static inline double weigh(uint64_t bits)
+{
+    uint64_t number = UINT64_C(0x3fe) << 52 |
+                      (bits & ((UINT64_C(1) << 52) - 1)) |
+                      (bits & UINT64_C(1) << 63);
+    double x;
+
+    memcpy(&x, &number, sizeof x);
+    return x;
+}
+
+/* Adds weighted numbers, the first of which has the number `at`, and their sizes. */
+static void add(uint64_t key, size_t at, const double *x, size_t n,
+                double sum[4], double size[4])
+{
+    for (size_t i = 0; i < n; i++) {
+        double y = weigh(kf_mix64(kf_state64(key, at + i))) * x[i];
+
+        sum[i % 4] += y;
+        size[i % 4] += fabs(y);
+    }
+}
 
 /* *most: how large it could be. */
 static double print_of(uint64_t key, const double *scalar, const double *v,
                        size_t rows, double *most)
 {
-    kf_rng r = kf_rng_stream(key, KF_FOR_PRINT, 0, 0);
-    double sum = 0;
+    double sum[4] = {0}, size[4] = {0};
 
-    *most = 0;
-    for (size_t i = 0; i < KOFN_SCALARS + rows; i++) {
-        double x = 0.5 + 0.5 * kf_rng_uniform(&r);
-        double y = i < KOFN_SCALARS ? scalar[i] : v[i - KOFN_SCALARS];
-
-        y *= kf_rng_below(&r, 2) ? x : -x;
-        sum += y;
-        *most += fabs(y);
-    }
-    return sum;
+    add(key, 0, scalar, KOFN_SCALARS, sum, size);
+    add(key, KOFN_SCALARS, v, rows, sum, size);
+    *most = size[0] + size[1] + (size[2] + size[3]);
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
 uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)

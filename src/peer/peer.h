@@ -84,7 +84,8 @@ typedef enum kf_note_type {
     KF_NOTE_PRINT,    /* coded: fingerprint of the iterate `at`, float64  */
     KF_NOTE_READ,     /* send me your blocks, of matrices that change     */
     KF_NOTE_BLOCK,    /* body: seat's block of matrix `group` after the turn
-                           that made the iterate `at`                      */
+                           that made the iterate `at`; without a seat: I
+                         have none                                       */
     KF_NOTE_KEPT,     /* I have the iterate `at`, and my blocks, on disk  */
     KF_NOTE_SKETCH    /* body: seat's block of matrix `group` after the turn
                          that made `at`, times a vector                  */
