@@ -518,10 +518,10 @@ typedef struct cli_nodes {
  * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
 int nodes_run(cli_nodes *m);
-/* The nodes whose pieces this node found wrong, and in how many iterates: a
- * list for --json, and lines for people. */
-json_t *nodes_wrong(const cli_node *n);
-void nodes_say_wrong(const cli_node *n);
+/* How this node stood in the end, whose pieces it found wrong, and why others of this
+ * process have failed: for --json, and for people. */
+void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o);
+void nodes_say(const cli_nodes *m, const cli_node *n);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
 /* Nobody has: why the first who failed did. */

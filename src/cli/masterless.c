@@ -118,7 +118,6 @@ static int verify(run *r)
 
 static void report_json(const run *r, const kofn_plan_info *info, size_t have)
 {
-    const cli_node *n = r->best;
     const kofn_iterate_result *res = &best_of(r)->res;
     json_t *o = json_object();
 
@@ -126,23 +125,10 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
     PUT("status", json_string("ok"));
     PUT("command", json_string(r->a->command->name));
     PUT("scheme", json_string(info->spec));
-    PUT("nodes", json_integer((json_int_t)r->nodes.count));
     PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("decode", json_string(r->nodes.decoding == KOFN_DECODE_REPLICATED
-                                  ? "replicated"
-                                  : "distributed"));
     PUT("iterations", json_integer(res->iterations));
     PUT("seconds", json_real(r->seconds));
-    PUT("members", json_integer((json_int_t)n->end.members));
-    PUT("epochs", json_integer((json_int_t)n->end.epoch.number));
-    PUT("adopted", json_integer((json_int_t)n->end.adopted));
-    PUT("dropped", json_integer((json_int_t)n->end.dropped));
-    PUT("liars", json_integer((json_int_t)n->end.liars));
-    PUT("wrong", nodes_wrong(n));
-    PUT("alone", json_integer((json_int_t)n->end.alone));
-    PUT("left_out", json_integer((json_int_t)n->end.left_out));
-    PUT("outvoted", json_integer((json_int_t)n->end.outvoted));
-    PUT("again", json_integer((json_int_t)n->end.again));
+    nodes_put(&r->nodes, r->best, o);
     PUT("finished", json_integer((json_int_t)have));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
@@ -160,7 +146,6 @@ static void report_json(const run *r, const kofn_plan_info *info, size_t have)
 
 static void report_text(const run *r, const kofn_plan_info *info, size_t have)
 {
-    const cli_node *n = r->best;
     const kofn_iterate_result *res = &best_of(r)->res;
 
     fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
@@ -173,13 +158,7 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
                 "\n%zu nodes have the result; no two of them differ by more "
                 "than %.2g",
                 have, r->spread);
-    fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
-            (unsigned long long)n->end.epoch.number);
-    if (r->a->job.errors)
-        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
-                (unsigned long long)n->end.left_out,
-                (unsigned long long)n->end.liars);
-    nodes_say_wrong(n);
+    nodes_say(&r->nodes, r->best);
     if (r->rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", r->rel_error);
     fprintf(stderr, "\n");

@@ -345,7 +345,7 @@ static void erred(void *ud, uint32_t seat, const char *name, bool excluded)
     n->wrong[i].excluded |= excluded;
 }
 
-json_t *nodes_wrong(const cli_node *n)
+static json_t *list_wrong(const cli_node *n)
 {
     json_t *list = json_array();
 
@@ -358,7 +358,7 @@ json_t *nodes_wrong(const cli_node *n)
     return list;
 }
 
-void nodes_say_wrong(const cli_node *n)
+static void say_wrong(const cli_node *n)
 {
     for (size_t i = 0; i < n->wrongs; i++) {
         const struct cli_wrong *w = &n->wrong[i];
@@ -473,6 +473,62 @@ bool nodes_have(const cli_node *n)
     return n->all && !n->status && n->end.final;
 }
 
+static bool has_failed(const cli_node *n)
+{
+    return n->all && n->status < 0;
+}
+
+static json_t *list_failed(const cli_nodes *m)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < m->here; i++)
+        if (has_failed(&m->node[i]))
+            json_array_append_new(list, json_pack("{s:i, s:s?}", "node", (int)i,
+                                                  "error", m->node[i].reason));
+    return list;
+}
+
+void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o)
+{
+    const kofn_node_view *v = &n->end;
+    const struct {
+        const char *key;
+        uint64_t number;
+    } part[] = {{"nodes", m->count},         {"members", v->members},
+                {"epochs", v->epoch.number}, {"adopted", v->adopted},
+                {"dropped", v->dropped},     {"alone", v->alone},
+                {"left_out", v->left_out},   {"outvoted", v->outvoted},
+                {"again", v->again},         {"back", v->back},
+                {"scrubs", v->scrubs},       {"healed", v->healed},
+                {"liars", v->liars}};
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        json_object_set_new(o, part[i].key,
+                            json_integer((json_int_t)part[i].number));
+    json_object_set_new(o, "decode",
+                        json_string(m->decoding == KOFN_DECODE_REPLICATED
+                                        ? "replicated"
+                                        : "distributed"));
+    json_object_set_new(o, "wrong", list_wrong(n));
+    json_object_set_new(o, "failed", list_failed(m));
+}
+
+void nodes_say(const cli_nodes *m, const cli_node *n)
+{
+    fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
+            (unsigned long long)n->end.epoch.number);
+    if (m->a->job.errors)
+        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
+                (unsigned long long)n->end.left_out,
+                (unsigned long long)n->end.liars);
+    say_wrong(n);
+    for (size_t i = 0; i < m->here; i++)
+        if (has_failed(&m->node[i]))
+            fprintf(stderr, "\nnode %zu has ended without it: %s", i,
+                    m->node[i].reason ? m->node[i].reason : "out of memory");
+}
+
 /* The node whose failure says most: one that found that pieces disagree says
  * more than one that then had too few others. */
 static const cli_node *find_reason(const cli_nodes *m)
@@ -482,9 +538,8 @@ static const cli_node *find_reason(const cli_nodes *m)
     for (size_t i = 0; i < m->here; i++) {
         const cli_node *n = &m->node[i];
 
-        if (n->all && n->status < 0 &&
-            (!first ||
-             (n->status == KOFN_CORRUPT && first->status != KOFN_CORRUPT)))
+        if (has_failed(n) && (!first || (n->status == KOFN_CORRUPT &&
+                                         first->status != KOFN_CORRUPT)))
             first = n;
     }
     return first;

@@ -87,7 +87,6 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
 
 static void report_json(const run *r, const kofn_plan_info *info)
 {
-    const kofn_node_view *end = &r->best->end;
     const session *s = r->train_run->session;
     json_t *o = json_object();
 
@@ -95,26 +94,9 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("status", json_string("ok"));
     PUT("command", json_string(r->a->command->name));
     PUT("scheme", json_string(info->spec));
-    PUT("nodes", json_integer((json_int_t)r->nodes.count));
-    PUT("decode", json_string(r->nodes.decoding == KOFN_DECODE_REPLICATED
-                                  ? "replicated"
-                                  : "distributed"));
     PUT("iterations", json_integer(s->iterations));
     PUT("seconds", json_real(r->seconds));
-    PUT("members", json_integer((json_int_t)end->members));
-    PUT("epochs", json_integer((json_int_t)end->epoch.number));
-    PUT("adopted", json_integer((json_int_t)end->adopted));
-    PUT("dropped", json_integer((json_int_t)end->dropped));
-    if (r->a->job.errors) {
-        PUT("left_out", json_integer((json_int_t)end->left_out));
-        PUT("outvoted", json_integer((json_int_t)end->outvoted));
-        PUT("again", json_integer((json_int_t)end->again));
-        PUT("back", json_integer((json_int_t)end->back));
-        PUT("scrubs", json_integer((json_int_t)end->scrubs));
-        PUT("healed", json_integer((json_int_t)end->healed));
-        PUT("liars", json_integer((json_int_t)end->liars));
-        PUT("wrong", nodes_wrong(r->best));
-    }
+    nodes_put(&r->nodes, r->best, o);
     PUT("finished", json_integer((json_int_t)r->have));
     PUT("same", json_integer((json_int_t)r->same));
     if (r->a->verify)
@@ -137,13 +119,7 @@ static void report_text(const run *r, const kofn_plan_info *info)
     if (r->nodes.here > 1)
         fprintf(stderr, "\n%zu nodes have the weights, %zu of them the same",
                 r->have, r->same);
-    fprintf(stderr, "\n%zu members in epoch %llu", r->best->end.members,
-            (unsigned long long)r->best->end.epoch.number);
-    if (r->a->job.errors)
-        fprintf(stderr, ", %llu wrong pieces left out, of %llu liars found",
-                (unsigned long long)r->best->end.left_out,
-                (unsigned long long)r->best->end.liars);
-    nodes_say_wrong(r->best);
+    nodes_say(&r->nodes, r->best);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g",
                 r->train_run->session->rel_error);

@@ -12,6 +12,8 @@
  */
 #include "node.h"
 
+#include <float.h>
+
 /* ---- ballots ------------------------------------------------------------- */
 
 /* Its place, or KF_BALLOTS. */
@@ -91,11 +93,12 @@ typedef struct tally {
     bool rounded;  /* like machines may differ by rounding as well     */
 } tally;
 
+/* Nothing is near to what is not finite, whose room is not, either. */
 static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
 {
     double apart = a->sum > b->sum ? a->sum - b->sum : b->sum - a->sum;
 
-    return apart <= room;
+    return apart <= room && room <= DBL_MAX;
 }
 
 /* Is it the same iterate?  The room is ours, since others may claim any. */

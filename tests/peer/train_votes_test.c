@@ -19,6 +19,7 @@ typedef struct fault {
     uint64_t t;             /* ... as this iterate is made           */
     kofn_fault_place where; /* 0: nowhere                            */
     bool alike;             /* all by the same                       */
+    bool infinite;          /* a number is no number any more        */
     bool liar;              /* they say that they are far ahead      */
     bool digests;           /* ... or tell false digests             */
 } fault;
@@ -41,6 +42,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
         return;
     line_of[n->id] = n->host->at.line;
     erred++;
+    if (now.infinite)
+        *(double *)numbers->data = -INFINITY;
     for (size_t i = 0; i < numbers->rows; i++)
         for (size_t j = 0; j < numbers->cols; j++)
             if (i * numbers->cols + j < 5 || i + 1 == numbers->rows)
@@ -280,14 +283,15 @@ static void beyond(void **state)
     size_t n = iterates_of(l);
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         fixture f;
         sim s;
 
         now = (fault){.nodes = 0xf,
                       .t = n,
                       .where = KOFN_FAULT_IN_DECODING,
-                      .alike = i > 0};
+                      .alike = i == 1,
+                      .infinite = i == 2};
         begin(&s, &f, l, KOFN_ERRORS_ADVERSARIAL, i);
         start_all(&s, l);
         run_to_the_end(&s, l);
