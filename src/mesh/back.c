@@ -30,7 +30,6 @@ kofn_status kf_back_new(kf_host *h)
     size_t bytes;
 
     b->job = h->job;
-    b->turn = h->changing.turn;
     if (!h->opt.keep || !h->program.change || h->opt.errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
     return kf_mesh_vector_body(h, &b->start, &bytes);
