@@ -101,6 +101,10 @@ static void happens(sim *s, size_t what)
         return;
     if (b.kind == ALL && sim_draw(s) < 0.8)
         b.kind = STOP;
+    /* a block of the start may be the matrix that a node goes back to */
+    if (b.kind == FLIP && s->node[b.node].up &&
+        s->node[b.node].host->changing.turn == 0)
+        return;
     if (b.kind >= FLIP && !is_calm(s))
         b.kind = sim_draw(s) < 0.5 ? STOP : FLAP;
     if (s->node[b.node].turncoat || sim_draw(s) < 0.1)

@@ -217,6 +217,15 @@ static void twist(sim *s, sim_packet *p)
     kf_note_write(p->p.head, &note, h->job, p->body, p->p.body_bytes);
 }
 
+/* Is it the start's, which all nodes have in one place?  A block that is not mixed
+ * lies there until it changes. */
+static bool is_shared(const kofn_matrix *start, const double *x)
+{
+    const double *first = start->data;
+
+    return x >= first && x < first + start->rows * start->ld;
+}
+
 /* By a factor of 2^512, or nearly all of the number. */
 static void flip(sim *s, size_t id)
 {
@@ -227,8 +236,8 @@ static void flip(sim *s, size_t id)
     double *x;
     uint64_t bits;
 
-    if (h->seat == KOFN_NO_SEAT || !b || b->lane[0].data == o->dense.data)
-        return; /* there is none, or it is the start, which all have */
+    if (h->seat == KOFN_NO_SEAT || !b || is_shared(&o->dense, b->lane[0].data))
+        return;
     x = kf_at(&b->lane[0], kf_rng_below(&s->rng, b->rows),
               kf_rng_below(&s->rng, b->cols));
     memcpy(&bits, x, sizeof bits);
