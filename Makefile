@@ -5,7 +5,7 @@
 #   make check     one build, without the tests that take long: after an edit
 #   make nightly   everything, at full scale, under every BLAS kernel, and campaigns
 #   make release   besides, what is installed, Slurm, and speed against BEFORE=FILE
-#   make campaign  honest faults and hostile packets, EVENTS=20000 of them
+#   make campaign  honest faults and hostile packets, EVENTS=20000 of them [TESTS=...]
 #   make fuzz      every parser and both ends of the wire, SECONDS=60 each
 #   make coverage  which lines of src these reach
 #   make format    lay out the C files as .clang-format has it
@@ -53,7 +53,7 @@ SECONDS = 60
 
 campaign:
 	@scripts/need test
-	@scripts/campaign $(EVENTS)
+	@scripts/campaign $(or $(EVENTS),20000) $(TESTS)
 
 fuzz:
 	@scripts/need fuzz

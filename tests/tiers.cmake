@@ -48,7 +48,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
   campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
-  peer_histories_test)
+  peer_histories_test train_campaign_test)
 # What starts threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test
   train_mesh_test laws_test away_test away_hostile_test pair_test stream_liars_test
@@ -75,6 +75,7 @@ if(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "thread")
 elseif(KOFN_TIER STREQUAL "day" AND KOFN_SANITIZE STREQUAL "address")
   set(KOFN_ENVIRONMENT_train_mesh_test "KOFN_TEST_FILTER=joins")
   set(KOFN_ENVIRONMENT_train_votes_test "KOFN_TEST_FILTER=several")
+  set(KOFN_ENVIRONMENT_train_histories_test "KOFN_TEST_FILTER=last*")
   set(KOFN_ENVIRONMENT_laws_test "KOFN_TEST_FILTER=*behind_packets")
   set(KOFN_ENVIRONMENT_seats_test "KOFN_TEST_FILTER=keys_come_and_go")
   set(KOFN_ENVIRONMENT_combine_test "KOFN_TEST_SKIP=large_shapes")

@@ -30,7 +30,6 @@ kofn_status kf_back_new(kf_host *h)
     size_t bytes;
 
     b->job = h->job;
-    b->turn = h->changing.turn;
     if (!h->opt.keep || !h->program.change || h->opt.errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
     return kf_mesh_vector_body(h, &b->start, &bytes);
@@ -53,7 +52,7 @@ void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p)
         return;
     for (unsigned a = 0; a <= MOST_ATTEMPTS; a++)
         if (!kf_note_read(&note, p->head, p->head_bytes, job_of(h, a)) &&
-            note.from == r->incarnation)
+            kf_mail_is_of(h, r, note.from))
             r->attempt = a;
 }
 
@@ -95,9 +94,8 @@ static bool has_failed(const kf_host *h)
     kf_node_look(h->node, &view);
     return h->back.start && h->back.vain < MOST_VAIN &&
            h->back.attempt < MOST_ATTEMPTS &&
-           (view.failed == KOFN_CORRUPT ||
-            (kf_node_is_stuck(h->node) &&
-             leader_wants(h, view.epoch.proposer)));
+           (view.failed != KOFN_OK || (kf_node_is_stuck(h->node) &&
+                                       leader_wants(h, view.epoch.proposer)));
 }
 
 bool kf_back_waits(const kf_host *h)

@@ -618,8 +618,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     if (!h->now || !h->before)
         return KOFN_NOMEM;
     h->at = h->before_at = (kofn_mark){0, h->job};
+    TRY(kf_back_new(h)); /* before it begins at what was kept */
     TRY(kf_keep_open(h));
-    TRY(kf_back_new(h));
     TRY(kf_host_node_new(h));
     if (h->opt.seat == KOFN_NO_SEAT)
         return KOFN_OK;

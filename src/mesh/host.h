@@ -564,6 +564,8 @@ void kf_vector_quorum_drop(kf_host *h);
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
 /* NULL: there is no such connection. */
 kf_route *kf_mail_route(const kf_host *h, kofn_peer peer);
+/* May this connection speak for that incarnation? */
+bool kf_mail_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation);
 /* Has no more to do with it; a liar, if it was one. */
 kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);

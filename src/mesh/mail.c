@@ -67,15 +67,20 @@ static bool may_live(const kf_host *h, const kf_route *r)
     return incarnations < MOST_INCARNATIONS;
 }
 
-/* May this connection speak for that incarnation? */
-static bool speaks_for(const kf_host *h, kf_route *r,
-                       kofn_incarnation incarnation)
+bool kf_mail_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
 {
     if (r->over || incarnation == 0)
         return false;
     if (r->incarnation == 0 && may_live(h, r))
         r->incarnation = incarnation;
-    if (r->incarnation != incarnation)
+    return r->incarnation == incarnation;
+}
+
+/* The same of a note of this attempt. */
+static bool speaks_for(const kf_host *h, kf_route *r,
+                       kofn_incarnation incarnation)
+{
+    if (!kf_mail_is_of(h, r, incarnation))
         return false;
     r->attempt = h->back.attempt;
     r->met = true;

@@ -6,12 +6,19 @@
  * the same.  The first two times at once, then after longer and longer; who is left with
  * a disagreement after that has failed.
  *
- * How often is the node's.  It may not go back to an earlier iterate.
+ * One from which nothing goes on although enough nodes are there has failed, too.  Where
+ * matrices change nobody makes an iterate alone, and with errors one is taken only when
+ * enough others have the same: so nodes that a leader left at several iterates, at none
+ * of them enough to be believed and at none enough to make the next, have nothing to do
+ * any more, whoever leads.
+ *
+ * How often, and since when, is the node's.  It may not go back to an earlier iterate.
  */
 #include "node.h"
 
 #define MOST 5     /* times that an iterate is made again */
 #define LONGEST 16 /* silences to wait for the leader to do so */
+#define STILL 32   /* silences, and times its patience, that all may be idle */
 
 bool kf_peer_is_stuck(const kf_node *n)
 {
@@ -73,4 +80,68 @@ bool kf_node_is_stuck(const kf_node *n)
 uint64_t kf_node_agains(const kf_node *n)
 {
     return n->again;
+}
+
+/* ---- standing still ------------------------------------------------------ */
+
+/* Have all, this node among them, nothing left to do, or no blocks to do it with? */
+static bool all_idle(const kf_node *n)
+{
+    kf_node_task todo;
+
+    kf_node_work(n, &todo);
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (kf_live(n, o) && o->rank != KF_NONE && !o->idle &&
+            o->wish == n->member[o->rank].seat)
+            return false;
+    }
+    return todo.type == KF_NODE_TASK_ENCODE || todo.type == KF_NODE_TASK_NONE;
+}
+
+/* May it be that nothing ever comes of our iterate? */
+static bool may_be_still(const kf_node *n)
+{
+    return n->opt.changes && kf_peer_checks(n) && !n->failed_check &&
+           !n->outvoted && !kf_peer_is_stuck(n) && kf_peer_have_quorum(n) &&
+           !(n->final && kf_node_is_agreed(n));
+}
+
+/* Where they all stand. */
+static uint64_t places(const kf_node *n)
+{
+    uint64_t sum = kf_mix64(n->at.line ^ n->at.t);
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (kf_live(n, o))
+            sum += kf_mix64(kf_mix64(o->at.line ^ o->at.t) ^ o->incarnation);
+    }
+    return sum;
+}
+
+/* All stand where they did for long, and for some time have had nothing to do: an epoch
+ * that begins gives them something for a moment. */
+kofn_status kf_peer_tick_still(kf_node *n)
+{
+    kofn_time each = kf_peer_patience(n), wait;
+    uint64_t now = may_be_still(n) ? places(n) : 0;
+
+    if (now == 0 || now != n->places)
+        n->still = now ? n->now : KF_LONG_AGO;
+    n->places = now;
+    if (n->still == KF_LONG_AGO || !all_idle(n)) {
+        n->quiet = KF_LONG_AGO;
+        return KOFN_OK;
+    }
+    if (n->quiet == KF_LONG_AGO)
+        n->quiet = n->now;
+    each = each > n->opt.silence ? each : n->opt.silence;
+    wait = STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
+    if (!kf_due(n, n->still, wait) ||
+        !kf_due(n, n->quiet, KF_UNSETTLED * n->opt.silence))
+        return KOFN_OK;
+    return kf_peer_fail(n, KOFN_TOOFEW);
 }

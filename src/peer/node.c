@@ -78,6 +78,13 @@ bool kf_peer_idle(const kf_node *n)
     return todo.type == KF_NODE_TASK_NONE;
 }
 
+/* A member without blocks says so: its seat is known. */
+static uint32_t seat_of(const kf_node *n)
+{
+    return n->holds != KOFN_NO_SEAT || n->rank != KF_NONE ? n->holds
+                                                          : n->opt.wish;
+}
+
 kf_note kf_peer_beat(const kf_node *n)
 {
     return (kf_note){.type = KF_NOTE_BEAT,
@@ -89,7 +96,7 @@ kf_note kf_peer_beat(const kf_node *n)
                              !n->outvoted && !kf_peer_is_stuck(n) &&
                              kf_peer_idle(n),
                      .coded = n->made,
-                     .seat = n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish,
+                     .seat = seat_of(n),
                      .digest = kf_peer_digest(n)};
 }
 
@@ -387,7 +394,8 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
  * alone. */
 static void refresh_liveness(kf_node *n, kofn_time away)
 {
-    kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved, &n->idled};
+    kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved,
+                          &n->idled,   &n->still,      &n->quiet};
 
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
@@ -476,6 +484,7 @@ static kofn_status on_tick(kf_node *n)
     TRY(kf_peer_tick_checks(n));
     TRY(kf_peer_count_votes(n));
     TRY(kf_peer_tick_again(n));
+    TRY(kf_peer_tick_still(n));
     consider_solo(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
         TRY(kf_peer_beat_all(n));
@@ -617,7 +626,7 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
-        n->returned = n->doubted = KF_LONG_AGO;
+        n->returned = n->doubted = n->still = n->quiet = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
     n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
     return n->voice ? KOFN_OK : KOFN_NOMEM;

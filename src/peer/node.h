@@ -149,7 +149,8 @@ struct kf_node {
 
     /* Since when. */
     kofn_time began, proposed, leaderless, stalled, ahead, starved, finished,
-        doubted, stuck_at;
+        doubted, stuck_at, still, quiet;
+    uint64_t places; /* where all stood, `still`: or 0 */
     kofn_time asked_at, wanted_at, beat_at;
 
     kf_node_action *action;
@@ -250,6 +251,8 @@ bool kf_peer_is_stuck(const kf_node *n);
 /* Our iterate is another one. */
 void kf_peer_unstick(kf_node *n);
 kofn_status kf_peer_tick_again(kf_node *n);
+/* Nothing goes on any more, and nothing will. */
+kofn_status kf_peer_tick_still(kf_node *n);
 
 /* stage.c */
 /* The product that is made of iterate t. */

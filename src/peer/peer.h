@@ -66,7 +66,8 @@ typedef struct kf_node_digest {
 
 typedef enum kf_note_type {
     KF_NOTE_BEAT = 1, /* I stand at `at`; coded: pieces of it I made; seat:
-                           whose block I have, or would like               */
+                           whose block I have; who is no member and has
+                           none: would like                                */
     KF_NOTE_EPOCH,    /* the epoch that I am in, and its members         */
     KF_NOTE_DECIDE,   /* of `at`, the groups in `coded` are decoded from
                            the seats in `list`                             */

@@ -42,6 +42,22 @@ static const kf_node_digest *told(const kf_other *o, kofn_mark at)
     return i < KF_BALLOTS ? &o->ballot[i].digest : NULL;
 }
 
+/* Nodes that came to the last iterate on different ways have it under different marks,
+ * and the same but for rounding: nothing follows by which they could still come to
+ * stand at one. */
+static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
+                                     const kf_ballot *own, bool *rounded)
+{
+    const kf_node_digest *d = told(o, own->at);
+
+    if (d || !n->final || !o->final || !kf_same_mark(own->at, n->at) ||
+        o->at.t != n->at.t)
+        return d;
+    d = told(o, o->at);
+    *rounded |= d != NULL;
+    return d;
+}
+
 /* true: it is new. */
 static bool put(kf_ballot *of, size_t *ever, kofn_mark at,
                 kf_node_digest digest)
@@ -117,7 +133,7 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
     *t = (tally){.own = own, .voters = 1, .rounded = own->rounded};
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
-        const kf_node_digest *d = told(o, own->at);
+        const kf_node_digest *d = told_of(n, o, own, &t->rounded);
         bool again = false;
 
         if (o->liar || !(d || (o->rank != KF_NONE && kf_live(n, o))))
@@ -283,9 +299,9 @@ bool kf_node_is_agreed(const kf_node *n)
 
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 {
-    const kf_node_digest *d = told(o, n->at);
     const kf_ballot *own = ours(n);
-    const tally t = {.own = own, .rounded = own && own->rounded};
+    tally t = {.own = own, .rounded = own && own->rounded};
+    const kf_node_digest *d = own ? told_of(n, o, own, &t.rounded) : NULL;
 
     return !own || (d && alike(&t, &own->digest, d));
 }
@@ -294,10 +310,14 @@ bool kf_peer_is_right(const kf_node *n, const kf_other *o)
 {
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         const kf_ballot *own = &n->ballot[i];
-        const kf_node_digest *d = own->digest.exact ? told(o, own->at) : NULL;
+        const kf_node_digest *d;
+        bool rounded = false;
         tally t;
 
-        if (!d || own->agreed)
+        if (!own->digest.exact || own->agreed)
+            continue;
+        d = told_of(n, o, own, &rounded);
+        if (!d)
             continue;
         gather(n, own, &t);
         if (!alike(&t, &own->digest, d) && is_most(&t, d))

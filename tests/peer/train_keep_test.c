@@ -375,6 +375,53 @@ static void go_back_by_themselves(void **state)
     }
 }
 
+/* Those who were started again err in the first two attempts. */
+static void be_wrong_twice(void *ud, kofn_fault_place where, uint64_t t,
+                           kofn_matrix *piece)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+    double *x = piece->data;
+
+    if (where != KOFN_FAULT_IN_PRODUCT || n->id >= 5 || n->lives == 0 ||
+        n->host->back.attempt > 1 || t < 3 * f->turn)
+        return;
+    for (size_t k = 0; k < piece->rows * piece->cols; k++)
+        x[k] += 1 + sim_draw(n->sim);
+}
+
+/* They go on with what was kept, which is of no use, and nothing was kept before: they
+ * begin at the start, of which they have the vector although they did not begin there. */
+static void go_back_to_the_start(void **state)
+{
+    const lesson *l = &lessons[0];
+    uint64_t least;
+    fixture f;
+    sim s;
+
+    (void)state;
+    keeps_up(&s, &f, l, 0);
+    s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    s.opt.every = 2;
+    s.opt.fault = be_wrong_twice;
+    start_all(&s);
+    run_until(&s, 3);
+    sim_run(&s, s.now + 2 * MS, NULL);
+    stop_all(&s);
+    s.opt.resume = true;
+    start_all(&s);
+    assert_int_equal(begun(&s, &least), s.nodes);
+    assert_int_equal(least, 2);
+    sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, 0);
+    for (size_t i = 0; i < s.nodes; i++) {
+        kofn_node_view v;
+
+        kf_host_look(s.node[i].host, &v);
+        assert_int_equal(v.back, 2);
+    }
+    mesh_down(&s, &f);
+}
+
 /* What is wrong again and again ends the run, after as many attempts as promised. */
 static void they_do_not_go_back_for_ever(void **state)
 {
@@ -565,6 +612,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(goes_back),
         cmocka_unit_test(wrong_blocks_are_not_kept),
         cmocka_unit_test(go_back_by_themselves),
+        cmocka_unit_test(go_back_to_the_start),
         cmocka_unit_test(they_do_not_go_back_for_ever),
         cmocka_unit_test(few_files),
         cmocka_unit_test(some_stay_away),
