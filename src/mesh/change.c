@@ -173,6 +173,8 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
         for (uint32_t i = 0; i < h->program.operands; i++)
             if (h->operand[i].plan)
                 TRY(change_matrix(h, turn, i, ours));
+        if (ours != KOFN_NO_SEAT)
+            c->changed = h->at.t;
         for (size_t i = 0; i < c->lents; i++)
             c->lent[i].turn += waits_for(&c->lent[i], turn);
     }

@@ -467,6 +467,7 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat)
     TRY(st);
     kf_lent_forget(h);
     h->changing.healed++;
+    h->changing.changed = h->at.t; /* by what lent blocks were changed by */
     h->seat = seat;
     return KOFN_OK;
 }

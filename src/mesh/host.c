@@ -131,7 +131,7 @@ void kf_host_forget(kf_host *h)
     h->sketches = (kf_sketches){.done = h->sketches.done};
     kf_vector_quorum_drop(h);
     h->vector_quorum.merged = 0;
-    c->turn = 0;
+    c->turn = c->changed = 0;
     memset(c->line, 0, h->program.recalls * sizeof *c->line);
     h->opt.seat = h->seat != KOFN_NO_SEAT ? h->seat : h->opt.seat;
     h->seat = KOFN_NO_SEAT;

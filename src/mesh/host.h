@@ -137,8 +137,9 @@ typedef struct kf_changing {
     size_t lents, lent_cap;
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
-    size_t healed; /* times that our blocks were made of others' */
-    size_t wrong;  /* times that they were found to be wrong     */
+    uint64_t changed; /* the iterate that ours were last changed or made of */
+    size_t healed;    /* times that our blocks were made of others' */
+    size_t wrong;     /* times that they were found to be wrong     */
 } kf_changing;
 
 /* Blocks of a matrix, a row of numbers each, to be compared (reading.c). */

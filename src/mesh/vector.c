@@ -33,28 +33,32 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
     return KOFN_OK;
 }
 
-/* Is it taken because most others had another one, and has a turn changed our blocks
- * since? */
-static bool is_doubtful(kf_host *h)
+/* Is it taken because most others had another one?  Then what was made of ours since
+ * that may have begun is wrong: blocks that are lent, and our own (*blocks). */
+static void doubt(kf_host *h, bool *blocks)
 {
-    uint64_t each = h->course.stages - h->course.after;
     kofn_node_view view;
     bool outvoted;
 
+    *blocks = false;
     if (!h->node) /* it begins with what it had kept */
-        return false;
+        return;
     kf_node_look(h->node, &view);
     outvoted = view.outvoted > h->outvoted;
     h->outvoted = view.outvoted;
-    return outvoted && h->changing.turn * each >= kf_node_doubted(h->node);
+    if (!outvoted)
+        return;
+    kf_lent_forget(h);
+    *blocks = h->changing.changed >= kf_node_doubted(h->node);
 }
 
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
 {
     kofn_matrix part = body->m;
-    bool doubtful = is_doubtful(h), again = h->node && at.t == h->at.t;
+    bool again = h->node && at.t == h->at.t, doubtful;
     kf_buffer *v;
 
+    doubt(h, &doubtful);
     part.rows = h->v->m.rows;
     part.data = (char *)body->m.data + sizeof h->scalar;
     TRY(kf_buffer_view(&v, body, &part));

@@ -227,10 +227,24 @@ static void histories(void **state)
     assert_happened(sum.outvoted > 0 && sum.left_out > 0 && sum.scrubs > 0);
 }
 
+/* Those that once failed.  400012: a node makes its blocks anew by a wrong vector of its
+ * own, takes the right one of the others, and is to make them once more. */
+static void that_failed_once(void **state)
+{
+    static const uint64_t seeds[] = {400012};
+    told sum = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        live_through(seeds[i], &sum);
+    assert_true(sum.outvoted > 0 && sum.healed > 0);
+}
+
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(histories, tell_story),
+        cmocka_unit_test_teardown(that_failed_once, tell_story),
     };
 
     rig_begin();
