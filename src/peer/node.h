@@ -7,7 +7,7 @@
 
 #include "peer.h"
 
-#include "code/code.h"
+#include "code/promise.h"
 
 #define KF_UNSETTLED                                                           \
     8 /* silences after which those who could settle it are gone */
@@ -68,6 +68,7 @@ typedef struct kf_peer_stage {
     kf_cache *cache;
     size_t groups;
     uint64_t all; /* of them, as a set */
+    kf_promise promise;
 } kf_peer_stage;
 
 /* A group of our iterate. */
