@@ -27,65 +27,56 @@ bool kf_peer_checks(const kf_node *n)
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-static const kf_other *of_rank(const kf_node *n, size_t rank)
+/* Is it a member, and the first that is known as that one? */
+static bool has_a_say(const kf_node *n, size_t i)
 {
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].rank == rank)
-            return &n->other[i];
-    return NULL;
+    const kf_other *o = &n->other[i];
+
+    for (size_t j = 0; o->duplicate && j < i; j++)
+        if (n->other[j].rank == o->rank)
+            return false;
+    return o->rank != KF_NONE;
 }
 
-/* 0: our own. */
-static uint64_t principal_of(const kf_node *n, size_t rank)
+/* A member that was not heard yet, and this node, answer for themselves alone. */
+kf_voices kf_peer_voices(const kf_node *n)
 {
-    const kf_other *o = of_rank(n, rank);
+    kf_voices v = {.one = 1, .all = n->members};
 
-    return o ? o->principal : 0;
-}
-
-/* Members that are known to lie, and are not among these. */
-static size_t known_besides(const kf_node *n, const kf_cluster *c)
-{
-    size_t known = 0;
-
-    for (size_t r = 0; r < n->members; r++) {
-        const kf_other *o = of_rank(n, r);
-
-        known +=
-            o && o->liar && !(c && kf_peer_in_evidence(c, n->member[r].seat));
-    }
-    return known;
-}
-
-/* Of all members, and of these pieces.  None but what is known of all seats is said
- * to say nothing. */
-static kf_voices voices(const kf_node *n, const kf_cluster *c)
-{
-    const kofn_plan *p = n->on->plan;
-    kf_voices v = {.one = 1,
-                   .all = n->members,
-                   .here = c ? c->shown : 0,
-                   .known = known_besides(n, c)};
-
-    for (size_t r = 0; r < n->members; r++) {
-        uint64_t who = principal_of(n, r);
+    for (size_t i = 0; i < n->others; i++) {
         size_t seats = 1;
 
-        for (size_t q = 0; q < r && who; q++)
-            seats += principal_of(n, q) == who;
+        if (!has_a_say(n, i))
+            continue;
+        v.known += n->other[i].liar;
+        for (size_t j = 0; j < i; j++)
+            seats += n->other[j].principal == n->other[i].principal &&
+                     has_a_say(n, j);
         v.one = kf_max(v.one, seats);
     }
-    if (!kf_code_has_no_zero_result(p, 0, p->span - 1))
-        v.silent = kf_max(v.all, v.here);
+    return v;
+}
+
+/* Where these pieces are compared.  None but what is known of all seats is said to
+ * say nothing. */
+static kf_voices voices(const kf_node *n, const kf_cluster *c)
+{
+    kf_voices v = n->voices;
+
+    v.here = c->shown;
+    v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
+    for (size_t i = 0; v.known && i < n->others; i++)
+        v.known -= n->other[i].liar && has_a_say(n, i) &&
+                   kf_peer_in_evidence(c, n->member[n->other[i].rank].seat);
     return v;
 }
 
 size_t kf_peer_awaited(const kf_node *n)
 {
     const kf_promise *p = &n->on->promise;
-    kf_voices v = voices(n, NULL);
 
-    return kf_peer_checks(n) ? p->surely + kf_promise_vouch(p, &v) : p->enough;
+    return kf_peer_checks(n) ? p->surely + kf_promise_vouch(p, &n->voices)
+                             : p->enough;
 }
 
 /* ---- evidence ------------------------------------------------------------ */
@@ -132,15 +123,20 @@ static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
     return KOFN_OK;
 }
 
+static bool is_known_liar(const kf_node *n, size_t rank)
+{
+    for (size_t i = 0; n->voices.known && i < n->others; i++)
+        if (n->other[i].rank == rank && has_a_say(n, i))
+            return n->other[i].liar;
+    return false;
+}
+
 /* No member has another piece to give, or will in good time. */
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
-    for (size_t r = 0; r < n->members; r++) {
-        const kf_other *o = of_rank(n, r);
-
-        if (!kf_peer_has(c, n->member[r].seat) && !(o && o->liar))
+    for (size_t r = 0; r < n->members; r++)
+        if (!kf_peer_has(c, n->member[r].seat) && !is_known_liar(n, r))
             return n->now - n->began > LAST_AFTER * kf_peer_patience(n);
-    }
     return true;
 }
 

@@ -106,6 +106,7 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     s->groups = kf_node_groups(from, opt->groups);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
     s->promise = kf_promise_of(s->plan, 0, opt->errors);
+    s->silent = !kf_code_has_no_zero_result(s->plan, 0, s->plan->span - 1);
     TRY(kf_code_new(&s->code, s->plan));
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
