@@ -25,20 +25,27 @@
  * code is noisy: then nobody confirms, and nothing is taken. */
 #define MAY_DIFFER 1e-11
 
-/* *most: how large it could be. */
+#define AT_ONCE 256 /* numbers that are drawn */
+
+/* *most: how large it could be.  Each entry has a weight of 0.5 to 1 and a sign, which
+ * are of one number. */
 static double print_of(uint64_t key, const double *scalar, const double *v,
                        size_t rows, double *most)
 {
     kf_rng r = kf_rng_stream(key, KF_FOR_PRINT, 0, 0);
+    uint64_t drawn[AT_ONCE];
     double sum = 0;
 
     *most = 0;
     for (size_t i = 0; i < KOFN_SCALARS + rows; i++) {
-        double x = 0.5 + 0.5 * kf_rng_uniform(&r);
         double y = i < KOFN_SCALARS ? scalar[i] : v[i - KOFN_SCALARS];
+        uint64_t x;
 
-        y *= kf_rng_below(&r, 2) ? x : -x;
-        sum += y;
+        if (i % AT_ONCE == 0)
+            kf_rng_fill(&r, drawn, kf_min(AT_ONCE, KOFN_SCALARS + rows - i));
+        x = drawn[i % AT_ONCE];
+        y *= 0.5 + 0x1p-54 * (double)(x >> 11);
+        sum += x & 1 ? y : -y;
         *most += fabs(y);
     }
     return sum;
