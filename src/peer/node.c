@@ -648,6 +648,11 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
     return KOFN_OK;
 }
 
+const kf_node_options *kf_node_told(const kf_node *n)
+{
+    return &n->opt;
+}
+
 void kf_node_free(kf_node *n)
 {
     if (!n)
