@@ -32,7 +32,7 @@ static const row rows[] = {
     {0, "scenario", "K",
      "only this one: pcr 1 to 4, elastic 1 to 3, gradient 1 to 2, stream 1 to 6, "
      "dnn 1 to 3 (all; stream: 1 to 4, where nothing is multiplied)",
-     PAPER_RUNS, SIZE, 1, 6, AT(scenario)},
+     PAPER_RUNS, SIZE, 1, 0, AT(scenario)},
     {0, "scale", "F",
      "elastic, stream 5: size of the matrices, 1: as published (0.2, 0.6, 0.06; "
      "1); stream 6: iterations, 1: as published; dnn: seeds and epochs; else "
@@ -122,6 +122,10 @@ static int set_size(const row *o, const char *text, size_t *out)
 
     if (whole(text, most, out) && *out >= least)
         return 0;
+    if (o->most == 0)
+        return papers_say(PAPERS_USAGE,
+                          "--%s %s: give a whole number, of %zu at least",
+                          o->name, text, least);
     return papers_say(PAPERS_USAGE,
                       "--%s %s: give a whole number from %zu to %zu", o->name,
                       text, least, most);

@@ -123,6 +123,9 @@ typedef struct kofn_faults {
 /* "key=value,..." with the field names above (clock=modelled|measured,
  * where=product+update+... of the places of an events file), onto what *w holds. */
 KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
+/* The name of a number that is given and means nothing to nodes of a mesh; NULL:
+ * there is none. */
+KOFN_API const char *kofn_faults_not_of_nodes(const kofn_faults *w);
 
 /* Makes a pattern of slowness, rounds x workers factors for
  * kofn_faults.pattern: 1, or `factor` where a worker is slow in a round.  `text`

@@ -50,12 +50,11 @@ static int check_options(const cli_args *a)
 
     if (what)
         return cli_say(EXIT_USAGE, "--%s does not go with --masterless", what);
-    if (w->spread > 0 || w->straggle > 0 || w->leave > 0 || w->join > 0 ||
-        w->corrupt > 0 || w->flip > 0 || w->miss > 0)
+    if (kofn_faults_not_of_nodes(w))
         return cli_say(EXIT_USAGE,
-                       "--faults %s: nodes of a mesh have only fault= and "
+                       "--faults %s=: nodes of a mesh have only fault= and "
                        "where=; give --events who is slow, leaves or joins",
-                       a->faults_text);
+                       kofn_faults_not_of_nodes(w));
     if (w->fault > 0 && !w->where)
         return cli_say(EXIT_USAGE,
                        "--faults %s: say where, as where=product+update",

@@ -469,6 +469,8 @@ static int note(player *p, const json_t *o)
     kofn_note x;
     int code = read_note(p, o, &x);
 
+    if (!code && p->show.steps)
+        show_note(p->show.steps, p->r->line, &x);
     if (!code && p->drawing)
         kofn_drawing_note(p->drawing, &x);
     return code;

@@ -5,6 +5,7 @@
 #include "steps.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void show_line(void *ud, const char *words)
 {
@@ -50,6 +51,11 @@ static void show_answer(FILE *to, const kofn_event *ev)
             ev->product, ev->row, ev->worker);
 }
 
+static void show_time(FILE *to, size_t line, kofn_time now)
+{
+    fprintf(to, "line %zu, %.9f s: ", line, (double)now * 1e-9);
+}
+
 void show_event(FILE *to, size_t line, const kofn_event *ev)
 {
     static const char *const is[] = {[KOFN_EV_JOINED] = "joined",
@@ -61,7 +67,7 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
                                      [KOFN_EV_VOID] = "stores another block",
                                      [KOFN_EV_JUDGED] = "was judged"};
 
-    fprintf(to, "line %zu, %.9f s: ", line, (double)ev->now * 1e-9);
+    show_time(to, line, ev->now);
     if (ev->type == KOFN_EV_BEGIN)
         show_begin(to, ev);
     else if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
@@ -77,6 +83,25 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
     if (ev->principal)
         fprintf(to, ", of principal %u", ev->principal);
     fputc('\n', to);
+}
+
+/* What there is beyond the word is of the word. */
+void show_note(FILE *to, size_t line, const kofn_note *x)
+{
+    double since = (double)x->since * 1e-9;
+
+    show_time(to, line, x->now);
+    if (strcmp(x->own, "storing") == 0)
+        fprintf(to, "the block of worker %u is on its way\n", x->worker);
+    else if (strcmp(x->own, "sent") == 0)
+        fprintf(to, "task %u of product %u was sent\n", x->task, x->product);
+    else if (strcmp(x->own, "over") == 0)
+        fprintf(to, "product %u, of round %u from %.9f s on, is over: %s\n",
+                x->product, x->round, since, kofn_strerror(x->status));
+    else if (strcmp(x->own, "finished") == 0)
+        fputs("no round can follow\n", to);
+    else
+        fprintf(to, "%s by the coordinator since %.9f s\n", x->own, since);
 }
 
 /* ---- actions ------------------------------------------------------------- */

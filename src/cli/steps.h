@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 void show_event(FILE *to, size_t line, const kofn_event *ev);
+/* What the coordinator noted of itself. */
+void show_note(FILE *to, size_t line, const kofn_note *x);
 void show_action(FILE *to, const kofn_action *a);
 /* Of the products that are open. */
 void show_state(FILE *to, const kofn_core *c);

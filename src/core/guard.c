@@ -4,14 +4,8 @@
  * The core decides how many more are waited for and what a verdict means; the
  * comparing itself is arithmetic on matrices and done by the body.
  *
- * With s results beyond those that decode, any codeword that agrees with all
- * but e of n results is the true one as long as at most n - e - enough lies
- * are among those it agrees with.  So e = n - enough - s may be located where s
- * lies have to be survived, and one result more is asked for when that is not
- * enough (docs/errors.md).
- *
- * Who lies is a principal: a key or a host may have many workers, and what they
- * say may be one lie.  So s is never less than what one principal can say.
+ * How many, and of whom what is believed, is told in code/promise.h; who has a say
+ * is counted here.
  *
  * Owns nothing: what is counted is of the round.  It compares nothing itself;
  * a check is an action, and its verdict comes back as an event.
@@ -49,69 +43,38 @@ kofn_status kf_core_zero_results(const kf_product *p, size_t group, size_t lo,
 
 /* ---- how many more ------------------------------------------------------- */
 
-/* Where not every few of the seats decode, some are copies of others, and what is
- * wrong in all copies of a row conspires, by whatever accident.  So may what is
- * wrong alike where operands are smaller than half of the parts that they are cut
- * into (math/errors.md 6). */
-static bool has_copies(const kf_product *p, size_t group)
-{
-    const kofn_layout *L = kf_layout(p);
-
-    return L->enough == 1 || kf_product_surely(p) == 1 ||
-           kf_product_surely(p) > kf_product_enough(p) ||
-           kf_code_is_sparse_part(p->use->plan, group);
-}
-
-static bool may_conspire(const kf_product *p, size_t group)
-{
-    return p->use->errors == KOFN_ERRORS_ADVERSARIAL ||
-           (p->use->errors == KOFN_ERRORS_PROBABILISTIC &&
-            has_copies(p, group));
-}
-
 static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n)
 {
-    return r->p.use->errors == KOFN_ERRORS_NONE
-               ? (kf_voices){0}
-               : kf_policy_of(r)->voices(c, r, group, tasks, n);
+    kf_voices v = {0};
+
+    if (r->p.use->errors != KOFN_ERRORS_NONE)
+        v = kf_policy_of(r)->voices(c, r, group, tasks, n);
+    v.here = kf_product_worth(&r->p, tasks, n);
+    return v;
 }
 
-/* Principals that do not conspire hardly ever agree on a wrong codeword: as many
- * results to spare as one of them can give show it.  Liars who conspire are
- * assumed to be as many as can be corrected with everybody's results, those of
- * workers among them who have left since. */
-static size_t spare_of(kofn_core *c, kf_round *r, size_t group,
-                       const kf_voices *v)
+/* The same, with the principals that may lie as they like; the results of workers
+ * who have left since count among those that conspire. */
+static kf_voices hear(kofn_core *c, kf_round *r, size_t group,
+                      const uint32_t *tasks, size_t n)
 {
-    size_t surely = kf_product_surely(&r->p), spare = kf_max(1, v->one);
+    kf_voices v = voices(c, r, group, tasks, n);
+    kf_ledger *l = &r->p.ledger[group];
 
-    r->p.ledger[group].liars = 0;
-    if (r->p.use->errors == KOFN_ERRORS_NONE)
-        return 0;
-    r->p.ledger[group].liars = 1;
-    if (!may_conspire(&r->p, group))
-        return spare;
-    if (v->all > surely)
-        spare = kf_max(spare, (v->all - surely) / 2);
-    r->p.ledger[group].liars = kf_policy_of(r)->liars(&c->fleet, v, spare);
-    return spare;
-}
-
-/* The same less those who are known to lie besides, but one. */
-static size_t vouch(kofn_core *c, kf_round *r, size_t group, const kf_voices *v)
-{
-    size_t spare = spare_of(c, r, group, v);
-
-    return spare - kf_min(v->known, spare - kf_min(spare, 1));
+    l->liars = l->promise.errors != KOFN_ERRORS_NONE;
+    if (kf_promise_conspires(&l->promise))
+        l->liars = kf_policy_of(r)->liars(&c->fleet, &v,
+                                          kf_promise_spare(&l->promise, &v));
+    return v;
 }
 
 size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n)
 {
-    kf_voices v = voices(c, r, group, tasks, n);
+    kf_voices v = hear(c, r, group, tasks, n);
 
-    return vouch(c, r, group, &v);
+    return kf_promise_vouch(&r->p.ledger[group].promise, &v);
 }
 
 void kf_core_set_known(kofn_core *c, kf_round *r)
@@ -123,56 +86,26 @@ void kf_core_set_known(kofn_core *c, kf_round *r)
 void kf_core_set_spare(kofn_core *c, kf_round *r)
 {
     for (size_t g = 0; g < r->p.groups; g++) {
-        kf_voices v = voices(c, r, g, NULL, 0);
+        kf_voices v = hear(c, r, g, NULL, 0);
 
-        r->p.ledger[g].spare = spare_of(c, r, g, &v);
+        r->p.ledger[g].spare = kf_promise_spare(&r->p.ledger[g].promise, &v);
         r->p.ledger[g].known = v.known;
     }
 }
 
-/* Liars that may be located among these results: all but what one principal can
- * say, or as many as may conspire. */
-static size_t most(kofn_core *c, kf_round *r, size_t group,
-                   const uint32_t *tasks, size_t n)
-{
-    const kofn_layout *L = kf_layout(&r->p);
-    size_t worth = kf_product_worth(&r->p, tasks, n);
-    size_t beyond = worth - kf_min(worth, kf_product_enough(&r->p));
-    kf_voices v = voices(c, r, group, tasks, n);
-    size_t spare = vouch(c, r, group, &v);
-
-    if (r->p.use->errors == KOFN_ERRORS_DETECT || beyond < spare)
-        return 0;
-    if (r->p.use->errors == KOFN_ERRORS_PROBABILISTIC)
-        spare = kf_max(1, v.one);
-    /* single precision leaves too little between rounding and a lie to tell
-     * more (docs/errors.md) */
-    if (L->problem.dtype == KOFN_F32 && !c->opt.beyond)
-        return kf_min(beyond - spare, beyond / 2);
-    return beyond - spare;
-}
-
-/* Nobody is located who may be honest when so many are not, whatever they do:
- * half of the results that could come beyond those that decode.  That all but
- * one of those are wrong is promised where they do not conspire, not counting those
- * that say nothing.  To detect, one principal that is wrong is enough. */
 static kofn_status set_promise(kofn_core *c, kf_round *r, const uint32_t *tasks,
                                kofn_action *a)
 {
-    size_t group = a->group, surely = kf_product_surely(&r->p), silent;
-    kf_voices v = voices(c, r, group, tasks, a->count);
-    size_t spare = spare_of(c, r, group, &v);
-    size_t all = kf_max(v.all, kf_product_worth(&r->p, tasks, a->count));
-    size_t beyond = all - kf_min(all, surely);
+    kf_promise p = r->p.ledger[a->group].promise;
+    kf_voices v = hear(c, r, a->group, tasks, a->count);
+    kf_verdicts to;
 
-    TRY(kf_policy_of(r)->silent(&c->fleet, &r->p, a, tasks, &silent));
-    a->liars = a->promised = r->p.use->errors == KOFN_ERRORS_DETECT
-                                 ? spare
-                                 : kf_max(spare, beyond / 2);
-    if (!may_conspire(&r->p, group) && !has_copies(&r->p, group))
-        a->promised = kf_max(a->promised, beyond - kf_min(beyond, silent + 1));
-    a->liars -= kf_min(a->liars, v.known);
-    a->promised -= kf_min(a->promised, v.known);
+    TRY(kf_policy_of(r)->silent(&c->fleet, &r->p, a, tasks, &v.silent));
+    p.half = kf_layout(&r->p)->problem.dtype == KOFN_F32 && !c->opt.beyond;
+    to = kf_promise_verdicts(&p, &v);
+    a->most = to.most;
+    a->liars = to.liars;
+    a->promised = to.promised;
     return KOFN_OK;
 }
 
@@ -198,8 +131,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                        .decoder = d,
                        .first = c->pooled,
                        .count = n,
-                       .last = cell->last,
-                       .most = most(c, r, b.group, tasks, n)};
+                       .last = cell->last};
 
     assert(b.lo < b.hi && cell->lo == b.lo && !cell->settled);
     TRY(set_promise(c, r, tasks, &ask));

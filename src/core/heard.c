@@ -131,9 +131,3 @@ size_t kf_product_worth(const kf_product *p, const uint32_t *tasks, size_t n)
     have = n / each + kf_product_enough(p);
     return have - kf_min(have, kf_code_seats(L, each));
 }
-
-size_t kf_product_surely(const kf_product *p)
-{
-    return kf_product_by_seats(p) ? kf_product_enough(p)
-                                  : kf_layout(p)->threshold;
-}

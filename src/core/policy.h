@@ -17,16 +17,6 @@
 
 typedef struct kf_round kf_round;
 
-/* What principals may have a say in when these results are compared. */
-typedef struct kf_voices {
-    size_t one; /* the most results that one principal can give, or has given */
-    size_t all; /* those of the whole group                                   */
-    size_t known; /* of located workers that have no part in these: so many lie
-                     besides those who may among these                        */
-    size_t
-        alone; /* workers that answer for themselves alone                   */
-} kf_voices;
-
 typedef struct kf_policy {
     /* Refuses options that the plan cannot serve. */
     kofn_status (*limits)(const kofn_plan *p, const kofn_core_options *o);

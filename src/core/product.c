@@ -40,6 +40,7 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     for (size_t g = 0; g < p->groups; g++) {
         p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
         p->ledger[g].owed = KF_OWED_NOTHING;
+        p->ledger[g].promise = kf_promise_of(use->plan, g, use->errors);
     }
     p->mark_lo = p->mark_hi = 0;
     p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
@@ -243,11 +244,9 @@ size_t kf_product_enough(const kf_product *p)
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
 {
     const kf_ledger *l = &p->ledger[group];
-    size_t spare = l->spare;
+    size_t known = cell->disagreed ? l->known : 0;
 
-    if (cell->disagreed && spare > 1)
-        spare -= kf_min(l->known, spare - 1);
-    return kf_product_enough(p) + spare;
+    return kf_product_enough(p) + kf_promise_besides(l->spare, known);
 }
 
 size_t kf_product_wanted(const kf_product *p, size_t group, const kf_cell *cell)

@@ -17,7 +17,7 @@
 
 #include "core.h"
 
-#include "code/code.h"
+#include "code/promise.h"
 
 #include <assert.h>
 
@@ -68,6 +68,7 @@ typedef enum kf_owed {
 typedef struct kf_ledger {
     kf_cell *cell;
     size_t count, cap;
+    kf_promise promise;
     size_t spare; /* results wanted of every strip beyond `enough` */
     size_t liars; /* principals that hold no more seats together   */
     size_t known; /* members who are known to be wrong             */
@@ -227,8 +228,6 @@ static inline bool kf_product_leads(const kf_product *p, uint32_t task)
     return !kf_product_by_seats(p) ||
            p->task[task].row % kf_layout(p)->submessages == 0;
 }
-/* Any so many are enough, in the units of kf_product_enough. */
-size_t kf_product_surely(const kf_product *p);
 
 /* ---- cells.c ------------------------------------------------------------- */
 

@@ -145,7 +145,7 @@ static size_t fewest_live(const kofn_core *c, const kf_round *r)
 size_t kf_workers_needed(const kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);
-    size_t answers = L->whole ? kf_product_surely(p) : 0;
+    size_t answers = L->whole ? p->ledger[0].promise.surely : 0;
 
     for (size_t g = 0; g < p->groups; g++)
         for (size_t i = 0; i < p->ledger[g].count; i++)

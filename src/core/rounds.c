@@ -347,15 +347,13 @@ static kofn_status silent(const kf_fleet *f, const kf_product *p,
     return KOFN_OK;
 }
 
-/* Nobody can be located among fewer than one beyond those who may lie and those
- * who decode (math/errors.md 2.2), so all of these are asked for at once. */
 static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
                     size_t n)
 {
     size_t worth = kf_product_worth(p, p->evidence + a->first, n);
 
     (void)f;
-    return kf_max(worth, kf_product_surely(p) + a->liars) + 1;
+    return kf_promise_apart(&p->ledger[a->group].promise, worth, a->liars);
 }
 
 /* ---- the policies -------------------------------------------------------- */

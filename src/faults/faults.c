@@ -212,6 +212,18 @@ static const field fields[] = {
     {"bandwidth", offsetof(kofn_faults, bandwidth), 1e18},
 };
 
+const char *kofn_faults_not_of_nodes(const kofn_faults *w)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        double x;
+
+        memcpy(&x, (const char *)w + fields[i].offset, sizeof x);
+        if (x > 0 && fields[i].offset != offsetof(kofn_faults, fault))
+            return fields[i].name;
+    }
+    return NULL;
+}
+
 unsigned kf_fault_place(const char *word, size_t n)
 {
     static const char *const names[] = {"encode", "product", "decode",

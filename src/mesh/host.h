@@ -303,16 +303,16 @@ static inline kofn_time kf_host_now(const kf_host *h)
 /* How often to tell where one stands, and after what time who is silent is gone. */
 static inline kofn_time kf_host_beat(const kf_host *h)
 {
-    return h->opt.beat > 0 ? h->opt.beat : KOFN_SECOND / 20;
+    return kf_node_told(h->node)->beat;
 }
 static inline kofn_time kf_host_silence(const kf_host *h)
 {
-    return h->opt.silence > 0 ? h->opt.silence : 20 * kf_host_beat(h);
+    return kf_node_told(h->node)->silence;
 }
 /* The time after which to ask again. */
 static inline kofn_time kf_host_hedge(const kf_host *h)
 {
-    return h->opt.hedge > 0 ? h->opt.hedge : 2 * kf_host_beat(h);
+    return kf_node_told(h->node)->hedge;
 }
 void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`

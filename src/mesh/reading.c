@@ -9,6 +9,7 @@
  * made of a finding is the caller's, too. */
 #include "host.h"
 
+#include "code/promise.h"
 #include "data/check.h"
 
 #define HIDDEN 1e-9 /* of the norms: more may not stay hidden */
@@ -51,20 +52,20 @@ void kf_reading_add(kf_reading *r, uint32_t seat, size_t item)
     r->item[at] = item;
 }
 
-/* As many as half of what is beyond the threshold may lie together.  Where wrong blocks
- * are accidents, all of what is beyond what decodes but one are located, as pieces are
- * (peer/liars.c). */
+/* As many as half of what is beyond the threshold may lie together, in any mode.
+ * Where wrong blocks are accidents, all of what is beyond what decodes but one are
+ * located, as pieces are; nothing is promised of that. */
 static void promise(const kf_host *h, const kf_reading *r, kf_check *c)
 {
-    const kofn_layout *L = &r->plan->layout;
-    size_t beyond = r->n - kf_min(r->n, L->enough);
-    size_t over = r->n - kf_min(r->n, L->threshold);
     bool chance = h->opt.errors == KOFN_ERRORS_PROBABILISTIC;
-    bool detect = h->opt.errors == KOFN_ERRORS_DETECT;
+    kf_promise p = kf_promise_of(
+        r->plan, 0, chance ? h->opt.errors : KOFN_ERRORS_ADVERSARIAL);
+    kf_voices v = {.all = r->n, .here = r->n};
+    kf_verdicts to = kf_promise_verdicts(&p, &v);
 
-    c->liars = c->promised = kf_max(1, over / 2);
-    if (!detect)
-        c->most = beyond - kf_min(beyond, chance ? 1 : c->liars);
+    c->liars = c->promised = to.liars;
+    if (h->opt.errors != KOFN_ERRORS_DETECT)
+        c->most = to.most;
 }
 
 static kofn_status compare(const kf_host *h, kf_reading *r,

@@ -6,6 +6,7 @@
 
 static const char *check_members(const kf_node *n)
 {
+    kf_voices voices = kf_peer_voices(n);
     size_t rank = KF_NONE;
 
     for (size_t r = 0; r < n->members; r++) {
@@ -16,6 +17,9 @@ static const char *check_members(const kf_node *n)
         if (n->member[r].incarnation == n->opt.incarnation)
             rank = r;
     }
+    if (voices.one != n->voices.one || voices.all != n->voices.all ||
+        voices.known != n->voices.known)
+        return "a node does not know who has a say";
     if (rank != n->rank)
         return "a node does not know its rank";
     if (rank != KF_NONE && n->member[rank].seat != n->seat)

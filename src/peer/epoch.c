@@ -38,6 +38,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     for (size_t i = 0; i < n->others; i++)
         n->other[i].rank = kf_peer_rank_of(n, n->other[i].incarnation);
     n->rank = kf_peer_rank_of(n, n->opt.incarnation);
+    n->voices = kf_peer_voices(n);
     assert(n->rank == KF_NONE || n->rank < n->members);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;

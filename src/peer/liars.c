@@ -1,7 +1,7 @@
 /* liars.c -- pieces that are wrong without saying so, where errors are looked for.
  *
  * K + s pieces of a group are awaited, s as many as may lie together and be told
- * (src/core/guard.c, math/errors.md 2).  Who decides compares them and, if those
+ * (code/promise.h).  Who decides compares them and, if those
  * that are right decode, tells which it compared: its *evidence*, with the wrong
  * ones in it.  Everybody else gets the same pieces, compares them with weights of
  * its own and leaves out what it finds itself.  So a decider is trusted for
@@ -27,115 +27,56 @@ bool kf_peer_checks(const kf_node *n)
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-static const kf_other *of_rank(const kf_node *n, size_t rank)
+/* Is it a member, and the first that is known as that one? */
+static bool has_a_say(const kf_node *n, size_t i)
 {
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].rank == rank)
-            return &n->other[i];
-    return NULL;
+    const kf_other *o = &n->other[i];
+
+    for (size_t j = 0; o->duplicate && j < i; j++)
+        if (n->other[j].rank == o->rank)
+            return false;
+    return o->rank != KF_NONE;
 }
 
-/* 0: our own. */
-static uint64_t principal_of(const kf_node *n, size_t rank)
+/* A member that was not heard yet, and this node, answer for themselves alone. */
+kf_voices kf_peer_voices(const kf_node *n)
 {
-    const kf_other *o = of_rank(n, rank);
+    kf_voices v = {.one = 1, .all = n->members};
 
-    return o ? o->principal : 0;
-}
-
-/* Seats of the principal that has most. */
-static size_t largest_share(const kf_node *n)
-{
-    size_t most = 1;
-
-    for (size_t r = 0; r < n->members; r++) {
-        uint64_t who = principal_of(n, r);
+    for (size_t i = 0; i < n->others; i++) {
         size_t seats = 1;
 
-        for (size_t q = 0; q < r && who; q++)
-            seats += principal_of(n, q) == who;
-        most = kf_max(most, seats);
+        if (!has_a_say(n, i))
+            continue;
+        v.known += n->other[i].liar;
+        for (size_t j = 0; j < i; j++)
+            seats += n->other[j].principal == n->other[i].principal &&
+                     has_a_say(n, j);
+        v.one = kf_max(v.one, seats);
     }
-    return most;
+    return v;
 }
 
-static bool has_copies(const kf_node *n)
+/* Where these pieces are compared.  None but what is known of all seats is said to
+ * say nothing. */
+static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
-    const kofn_layout *L = &n->on->plan->layout;
+    kf_voices v = n->voices;
 
-    return L->enough == 1 || L->threshold > L->enough ||
-           kf_code_is_sparse_part(n->on->plan, 0);
-}
-
-static bool may_conspire(const kf_node *n)
-{
-    return n->opt.errors == KOFN_ERRORS_ADVERSARIAL ||
-           (n->opt.errors == KOFN_ERRORS_PROBABILISTIC && has_copies(n));
-}
-
-/* Half of what all members can say beyond what decodes. */
-static size_t half(const kf_node *n)
-{
-    size_t K = n->on->plan->layout.threshold;
-
-    return (n->members - kf_min(n->members, K)) / 2;
-}
-
-/* Members that are known to lie, and are not among these: so many fewer of those
- * that are may. */
-static size_t known_besides(const kf_node *n, const kf_cluster *c)
-{
-    size_t known = 0;
-
-    for (size_t r = 0; r < n->members; r++) {
-        const kf_other *o = of_rank(n, r);
-
-        known +=
-            o && o->liar && !(c && kf_peer_in_evidence(c, n->member[r].seat));
-    }
-    return known;
-}
-
-static size_t spare(const kf_node *n)
-{
-    size_t one = largest_share(n);
-
-    return may_conspire(n) ? kf_max(one, half(n)) : one;
-}
-
-static size_t vouch(const kf_node *n, const kf_cluster *c)
-{
-    size_t s = spare(n);
-
-    return s - kf_min(known_besides(n, c), s - 1);
+    v.here = c->shown;
+    v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
+    for (size_t i = 0; v.known && i < n->others; i++)
+        v.known -= n->other[i].liar && has_a_say(n, i) &&
+                   kf_peer_in_evidence(c, n->member[n->other[i].rank].seat);
+    return v;
 }
 
 size_t kf_peer_awaited(const kf_node *n)
 {
-    const kofn_layout *L = &n->on->plan->layout;
+    const kf_promise *p = &n->on->promise;
 
-    return kf_peer_checks(n) ? L->threshold + vouch(n, NULL) : L->enough;
-}
-
-/* As in src/core/guard.c, where everybody's seats are counted. */
-static void promise(const kf_node *n, const kf_cluster *c, kf_node_task *t)
-{
-    const kofn_layout *L = &n->on->plan->layout;
-    size_t beyond = c->shown - kf_min(c->shown, L->enough), s = spare(n);
-    size_t all = kf_max(n->members, c->shown), known = known_besides(n, c);
-    size_t over = all - kf_min(all, L->threshold);
-    bool detect = n->opt.errors == KOFN_ERRORS_DETECT;
-
-    if (n->opt.errors == KOFN_ERRORS_PROBABILISTIC)
-        t->most = beyond - kf_min(beyond, largest_share(n));
-    else
-        t->most = detect ? 0 : beyond - kf_min(beyond, vouch(n, c));
-    t->liars = t->promised = detect ? s : kf_max(s, over / 2);
-    if (!may_conspire(n) && !has_copies(n) &&
-        kf_code_has_no_zero_result(n->on->plan, 0, n->on->plan->span - 1))
-        t->promised = kf_max(t->promised, over - kf_min(over, 1));
-    t->liars -= kf_min(t->liars, known);
-    t->promised -= kf_min(t->promised, known);
+    return kf_peer_checks(n) ? p->surely + kf_promise_vouch(p, &n->voices)
+                             : p->enough;
 }
 
 /* ---- evidence ------------------------------------------------------------ */
@@ -182,15 +123,20 @@ static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
     return KOFN_OK;
 }
 
+static bool is_known_liar(const kf_node *n, size_t rank)
+{
+    for (size_t i = 0; n->voices.known && i < n->others; i++)
+        if (n->other[i].rank == rank && has_a_say(n, i))
+            return n->other[i].liar;
+    return false;
+}
+
 /* No member has another piece to give, or will in good time. */
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
-    for (size_t r = 0; r < n->members; r++) {
-        const kf_other *o = of_rank(n, r);
-
-        if (!kf_peer_has(c, n->member[r].seat) && !(o && o->liar))
+    for (size_t r = 0; r < n->members; r++)
+        if (!kf_peer_has(c, n->member[r].seat) && !is_known_liar(n, r))
             return n->now - n->began > LAST_AFTER * kf_peer_patience(n);
-    }
     return true;
 }
 
@@ -213,8 +159,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     if (c->decoder || n->final || n->failed_check || kf_peer_is_stuck(n) ||
         !kf_peer_by_itself(n, group) || (c->shown && !c->judged))
         return KOFN_OK;
-    if (!enough &&
-        (c->count <= n->on->plan->layout.threshold || !is_last(n, c)))
+    if (!enough && (c->count <= n->on->promise.surely || !is_last(n, c)))
         return KOFN_OK;
     TRY(decoder_of(n, c->have, c->count, &all));
     if (!all) {
@@ -257,6 +202,8 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
 {
     for (size_t g = 0; g < n->on->groups && !n->final; g++) {
         const kf_cluster *c = &n->cluster[g];
+        kf_verdicts to;
+        kf_voices v;
 
         if (c->decoder || c->judged || n->done & kf_bit(g) || !have_evidence(c))
             continue;
@@ -264,7 +211,11 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
         out->group = (uint32_t)g;
         out->decoder = c->all;
         out->last = c->shown >= c->count && is_last(n, c);
-        promise(n, c, out);
+        v = voices(n, c);
+        to = kf_promise_verdicts(&n->on->promise, &v);
+        out->most = to.most;
+        out->liars = to.liars;
+        out->promised = to.promised;
         return true;
     }
     return false;
@@ -345,11 +296,10 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     n->disagreed |= corrupt;
     if (ev->task->last || (corrupt && n->opt.errors == KOFN_ERRORS_DETECT))
         return give_up(n, group, ev->verdict);
-    return widen(n, group,
-                 corrupt ? kf_max(c->shown, n->on->plan->layout.threshold +
-                                                ev->task->liars) +
-                               1
-                         : c->shown + 1);
+    return widen(
+        n, group,
+        corrupt ? kf_promise_apart(&n->on->promise, c->shown, ev->task->liars)
+                : c->shown + 1);
 }
 
 /* ---- what time brings ---------------------------------------------------- */

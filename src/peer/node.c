@@ -271,7 +271,10 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
     }
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
-    o->liar = false;
+    if (o->liar) {
+        o->liar = false;
+        n->voices = kf_peer_voices(n);
+    }
     if (kf_due(n, n->returned, n->opt.silence)) /* else it may be an old note */
         o->ended = false;
     if (note->type != KF_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
@@ -557,6 +560,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
             lose(who);
             who->ended = false;
             who->liar = true;
+            n->voices = kf_peer_voices(n);
         }
         break;
     }
@@ -622,6 +626,7 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->now = n->began = now;
     n->alarm = now;
     n->rank = KF_NONE;
+    n->voices = kf_peer_voices(n);
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);
@@ -650,6 +655,11 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
     }
     *out = n;
     return KOFN_OK;
+}
+
+const kf_node_options *kf_node_told(const kf_node *n)
+{
+    return &n->opt;
 }
 
 void kf_node_free(kf_node *n)

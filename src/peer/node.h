@@ -7,7 +7,7 @@
 
 #include "peer.h"
 
-#include "code/code.h"
+#include "code/promise.h"
 
 #define KF_UNSETTLED                                                           \
     8 /* silences after which those who could settle it are gone */
@@ -68,6 +68,8 @@ typedef struct kf_peer_stage {
     kf_cache *cache;
     size_t groups;
     uint64_t all; /* of them, as a set */
+    kf_promise promise;
+    bool silent; /* some seats may say nothing, whatever is asked */
 } kf_peer_stage;
 
 /* A group of our iterate. */
@@ -108,6 +110,7 @@ struct kf_node {
     kofn_epoch epoch;
     kf_member *member;
     size_t members, member_cap;
+    kf_voices voices; /* of the members */
     size_t rank;      /* among the members, or KF_NONE   */
     uint32_t seat;    /* ... and our seat there          */
     uint32_t holds;   /* seat whose blocks are here     */
@@ -340,6 +343,8 @@ kofn_status kf_peer_tell_now(kf_node *n);
 /* liars.c */
 /* Are errors looked for? */
 bool kf_peer_checks(const kf_node *n);
+/* What n->voices are: they change as members come, are heard first, or lie. */
+kf_voices kf_peer_voices(const kf_node *n);
 /* Pieces of a group that its members make unasked. */
 size_t kf_peer_awaited(const kf_node *n);
 bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat);

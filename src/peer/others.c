@@ -62,6 +62,7 @@ static void place_among(kf_node *n, kf_other *new)
     for (size_t i = 0; i < n->others; i++)
         if (&n->other[i] != new && n->other[i].incarnation == new->incarnation)
             n->other[i].duplicate = new->duplicate = true;
+    n->voices = kf_peer_voices(n);
 }
 
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,

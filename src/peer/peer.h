@@ -113,21 +113,15 @@ typedef struct kf_note {
 
 /* ---- the coordinator of one node ----------------------------------------- */
 
+/* What is not explained here is as in kofn_peer_options, with the same defaults;
+ * kf_node_new fills them in. */
 typedef struct kf_node_options {
     kofn_incarnation incarnation;
-    uint64_t job;   /* line of the start; nodes of other jobs never mix  */
-    size_t nodes;   /* that will found the mesh                          */
-    size_t quorum;  /* nodes without which nothing is proposed or decided;
-                         0: as many as decode.  With more than half of all
-                         nodes two parts of a cut network do not both go on
-                         for longer than a silence                         */
-    size_t confirm; /* others that must say the same before this node
-                         takes their word for what it cannot check: f + 1
-                         where f of them may be hostile; 1 believes each;
-                         0: more than half of the other nodes.  Those of
-                         one principal are one of them                     */
-    size_t groups;  /* 1..64, the same on all nodes; a stage of fewer strips
-                         has a group for each                              */
+    uint64_t job; /* line of the start; nodes of other jobs never mix  */
+    size_t nodes; /* that will found the mesh                          */
+    size_t quorum, confirm;
+    size_t groups; /* 1..64, the same on all nodes; a stage of fewer strips
+                      has a group for each                             */
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint64_t turns;         /* as in kf_course ... */
     size_t after;
@@ -137,16 +131,7 @@ typedef struct kf_node_options {
     double tolerance;   /* of decoding; 0: 1e-9                              */
     kofn_errors errors; /* pieces that are wrong are looked for: replicated
                            decoding, of at least one piece more than decode */
-    kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
-    kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */
-    kofn_time hedge;    /* ask again, or another, after so long; 0: 2 beats */
-    kofn_time patience; /* everybody is ready and nothing is decided: the
-                          next one leads; 0: 5 beats.  Also 4 times as long
-                          as iterations took so far, where that is longer  */
-    kofn_time linger;   /* the longest that one who has the result serves
-                          those who do not; 0: 2 s                         */
-    kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
-                          never                                            */
+    kofn_time beat, silence, hedge, patience, linger, give_up;
 } kf_node_options;
 
 typedef enum kf_node_task_type {
@@ -239,6 +224,8 @@ kf_cache *kf_node_cache(const kf_node *n);
 /* A BEAT for somebody who has just come and whose incarnation is not known. */
 void kf_node_greet(const kf_node *n, kf_note *out);
 void kf_node_free(kf_node *n);
+/* What it was told, and the defaults of what it was not. */
+const kf_node_options *kf_node_told(const kf_node *n);
 /* Of a member; KOFN_NO_SEAT: it is none. */
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation);
 /* Times that our iterate got another mark, and all pieces of it were void. */

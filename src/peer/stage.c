@@ -98,13 +98,15 @@ size_t kf_node_groups(const kofn_stage *stage, size_t nodes)
 }
 
 static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
-                             size_t groups)
+                             const kf_node_options *opt)
 {
     if (from->read)
         TRY(kf_code_reader(&s->reader, from->plan));
     s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
-    s->groups = kf_node_groups(from, groups);
+    s->groups = kf_node_groups(from, opt->groups);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
+    s->promise = kf_promise_of(s->plan, 0, opt->errors);
+    s->silent = !kf_code_has_no_zero_result(s->plan, 0, s->plan->span - 1);
     TRY(kf_code_new(&s->code, s->plan));
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
@@ -126,7 +128,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
     n->on = n->stage;
     n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */
     for (size_t i = 0; i < stages; i++) {
-        TRY(stage_new(&n->stage[i], &stage[i], opt->groups));
+        TRY(stage_new(&n->stage[i], &stage[i], opt));
         n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
         n->enough = kf_max(n->enough, n->stage[i].plan->layout.enough);
     }

@@ -35,6 +35,11 @@
 #define SLOW 4  /* times the pace of half of the workers, or slower: late */
 #define LOOK (KOFN_SECOND / 1000) /* no sooner is looked at it again */
 
+static kofn_time longer(kofn_time a, kofn_time b)
+{
+    return a > b ? a : b;
+}
+
 /* A worker that is not heard of before has sent nothing. */
 static kofn_status know(kf_pace *x, uint32_t worker)
 {
@@ -120,7 +125,7 @@ void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took)
     if (!s->awaited)
         return;
     g = &j->paced.gait[s->worker];
-    way = now - g->last - took;
+    way = now - longer(g->last, g->sent) - took;
     g->way = way < g->way ? way : g->way;
     g->last = j->paced.newest = now;
     kf_pace_over(j, s);
@@ -198,11 +203,6 @@ static kofn_time middle(kofn_time *time, size_t n)
 {
     qsort(time, n, sizeof *time, by_time);
     return n ? time[n / 2] : KOFN_NEVER;
-}
-
-static kofn_time longer(kofn_time a, kofn_time b)
-{
-    return a > b ? a : b;
 }
 
 static kofn_time times(double n, kofn_time t)

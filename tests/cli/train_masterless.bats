@@ -289,7 +289,11 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['scrubs'] > 0 and o['back'] ==
     run kofn train X.npy y.npy -o model $net --masterless --scrub 3
     refused "--scrub compares" "give --errors"
     run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1
-    refused flip=0.1 "only fault= and where="
+    refused flip= "only fault= and where="
+    for o in spread factor latency bandwidth; do
+        run kofn train X.npy y.npy -o model $net --masterless -w $o=0.1 -w fault=0.1
+        refused "--faults $o=:" "only fault= and where="
+    done
     run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1
     refused fault=0.1 "say where"
     run kofn train X.npy y.npy -o model $net --masterless -w fault=0.1,where=decode

@@ -1,4 +1,7 @@
-/* fuzz_journal.c -- journals.  fuzz-iterations: 20000 */
+/* fuzz_journal.c -- journals.  fuzz-iterations: 20000
+ *
+ * Those that it begins with have what is decided now, and are recorded anew by
+ * scripts/journals where that changes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

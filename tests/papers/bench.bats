@@ -195,8 +195,10 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
     refused pcr elastic
     run papers pcr --scenario 5
     refused --scenario 5 "1 to 4"
+    run papers pcr --scenario 9
+    refused "--scenario 9: pcr has 1 to 4"
     run papers pcr --scenario 0
-    refused --scenario
+    refused --scenario "1 at least"
     run papers elastic --scenario 4
     refused --scenario elastic "1 to 3"
     run papers gradient --scenario 3

@@ -3,6 +3,8 @@
  * says. */
 #include "gradient_rig.h"
 
+#include "run/job.h"
+
 /* ---- what is received ---------------------------------------------------- */
 
 enum { WORKERS = 8, ROUNDS = 4, NUMBERS = 960, UNEVEN = 10000 };
@@ -124,6 +126,36 @@ static void a_little_later_is_not_late(void **state)
     assert_at_most(fabs(later.share - 1.0 / 3), 1e-12);
     assert_at_most(later.took - same.took, submessage / 4);
     assert_at_most(submessage / 8, later.took - same.took);
+}
+
+/* The first answer of a worker is under way since it was asked for, and not since the
+ * job began, nor since the worker last answered: a trip there, the input and its
+ * half of a vector, and a trip back. */
+static void first_answers_are_on_their_way_since_asked(void **state)
+{
+    const double trip = 3, way = 2 * trip + 1 + 1.0 / 2;
+    kofn_faults w = KOFN_FAULTS_INIT(.latency = trip, .bandwidth = 8 * NUMBERS);
+    rig_kind k = {.spec = "agc:d=2,lam=2",
+                  .workers = WORKERS,
+                  .m = 2 * WORKERS + 1,
+                  .n = NUMBERS,
+                  .p = 1,
+                  .op = KOFN_SUM,
+                  .sim = true,
+                  .faults = &w};
+    rig x;
+
+    (void)state;
+    rig_up(&x, &k);
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        rig_next(&x, round);
+        assert_ok(rig_round(&x, NULL));
+        assert_int_equal(x.job->paced.workers, WORKERS);
+        for (size_t i = 0; i < WORKERS; i++)
+            assert_at_most(fabs((double)x.job->paced.gait[i].way * 1e-9 - way),
+                           0.01);
+    }
+    rig_down(&x);
 }
 
 /* Also by more, when what is missing is on its way and comes before another
@@ -424,6 +456,7 @@ TEST_FILE(pace_test)
         cmocka_unit_test(shares_are_those_of_the_theorem),
         cmocka_unit_test(trips_are_few),
         cmocka_unit_test(a_little_later_is_not_late),
+        cmocka_unit_test(first_answers_are_on_their_way_since_asked),
         cmocka_unit_test(who_is_sending_is_not_late),
         cmocka_unit_test(as_many_as_it_takes),
         cmocka_unit_test(who_stopped_sending_is_late),
