@@ -4,6 +4,13 @@
  * plain training's weights. */
 #include "train_mesh_rig.h"
 
+/* Of the nodes that are tried one in so many where the code is slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SPARED 4
+#else
+#define SPARED 1
+#endif
+
 /* TURN: late enough that blocks of the start are of no use any more. */
 enum { EPOCHS = 3, LONGER = 16, TURN = 5 };
 
