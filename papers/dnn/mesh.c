@@ -3,11 +3,11 @@
  * on threads of this process, and what they make is spoilt where they may err. */
 #include "dnn/dnn.h"
 
-#include "base/clock.h"
-
 #define STRENGTH 10 /* times the mean magnitude of what was made */
-#define SILENCE (2 * KOFN_SECOND)
-#define STUCK 30 /* seconds without an iterate: the training has not ended */
+/* Twelve threads may have one core: nobody is taken for gone for that.  The mesh ends by
+ * itself where nothing goes on (docs/masterless.md). */
+#define SILENCE (10 * KOFN_SECOND)
+#define PATIENCE (600 * KOFN_SECOND)
 
 /* What a step is made of (<kofn/faults.h>): everything that a node
  * makes, and, where nothing is looked for, products and changes of blocks. */
@@ -30,8 +30,6 @@ typedef struct node {
     dice d;
     bool multiplies_wrong; /* in this product */
     size_t faults;
-    uint64_t at;  /* iterate */
-    double since; /* seconds */
     kofn_node_view end;
     kofn_status status;
 } node;
@@ -83,20 +81,6 @@ static void fault(void *ud, kofn_fault_place where, uint64_t t,
         spoil(&n->d, numbers);
 }
 
-/* Enough others may be there, and yet nothing go on: then it leaves. */
-static int watch(void *ud, const kofn_node_view *view, const double *scalar)
-{
-    node *n = ud;
-
-    (void)scalar;
-    n->end = *view;
-    if (n->since > 0 && view->at.t == n->at)
-        return kf_clock_seconds() - n->since > STUCK;
-    n->at = view->at.t;
-    n->since = kf_clock_seconds();
-    return 0;
-}
-
 static kofn_status train(node *n, kofn_transport *t)
 {
     const run *r = n->all;
@@ -106,12 +90,10 @@ static kofn_status train(node *n, kofn_transport *t)
                                    .seat = (uint32_t)(n - r->node),
                                    .decoding = KOFN_DECODE_REPLICATED,
                                    .silence = SILENCE,
-                                   .give_up = 5 * KOFN_SECOND,
+                                   .give_up = PATIENCE,
                                    .errors = r->way->errors,
                                    .fault = fault,
-                                   .fault_ud = n,
-                                   .watch = watch,
-                                   .watch_ud = n};
+                                   .fault_ud = n};
     kofn_training *training = NULL;
     kofn_status st = kofn_net_new(&n->net, &l->shape, l->seed);
 
@@ -173,7 +155,7 @@ static kofn_status look_at(const run *r, const node *n, dnn_run *out)
     if (n->status == KOFN_NONFINITE)
         out->accuracy = 0;
     return n->status == KOFN_NONFINITE || n->status == KOFN_CORRUPT ||
-                   n->status == KOFN_TOOFEW || n->status == KOFN_AGAIN
+                   n->status == KOFN_TOOFEW
                ? KOFN_OK
                : n->status;
 }

@@ -174,7 +174,11 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
     json "o['scenarios'][0]['rates'][2]['runs']['uncoded'][0]['apart'] > 1" <out.json
     papers dnn --scenario 3 --scale 0.1 --json >out.json
     json "o['scenarios'][0]['ok'] and o['scenarios'][0]['runs']['coded']['corrected'] > 0" <out.json
-    run papers dnn --scenario 2 --scale 0.1
+}
+
+# bats test_tags=night
+@test "dnn: no line is longer than 80 characters" {
+    run papers dnn --scale 0.1
     [ "$status" -eq 0 ]
     [ "$(wc -L <<<"$output")" -le 80 ]
 }
