@@ -303,6 +303,9 @@ unsigned kf_raise_kind(const kofn_plan *p, const void *own);
 /* Prepares for changes of the operand: what is added to lines of zeros is not
  * to vanish. */
 void kf_raise_await(const kf_levels *l, size_t rows, size_t cols);
+/* Takes that back: the operand is A again, as it was raised. */
+kofn_status kf_raise_restart(const kofn_plan *p, const kofn_matrix *A,
+                             kf_levels *l);
 /* U and V of a change of it become raised copies, of numbers own[0] and own[1],
  * which are to be freed in any case; NULL: they are as they were. */
 kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,

@@ -100,6 +100,15 @@ void kf_raise_await(const kf_levels *l, size_t rows, size_t cols)
     await_lines(l->col, cols);
 }
 
+kofn_status kf_raise_restart(const kofn_plan *p, const kofn_matrix *A,
+                             kf_levels *l)
+{
+    if (!l->row && !l->col)
+        return KOFN_OK;
+    kf_levels_free(l);
+    return kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), l);
+}
+
 kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
                             void *own[2])
 {

@@ -142,6 +142,12 @@ static kofn_status begin_at_start(kf_host *h)
     kf_buffer *body;
     kofn_status st;
 
+    for (size_t i = 0; i < h->program.operands; i++) {
+        kf_mesh_operand *o = &h->operand[i];
+
+        if (o->plan) /* as whoever comes new has them */
+            TRY(kf_raise_restart(o->plan, &o->dense, &o->levels));
+    }
     TRY(kf_buffer_new(&body, start->m.rows, start->m.cols, KOFN_F64));
     memcpy(body->m.data, start->m.data, kf_buffer_bytes(start));
     st = kf_mesh_vector_take(h, (kofn_mark){0, h->job}, body);
