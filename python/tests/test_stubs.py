@@ -47,8 +47,8 @@ def test_every_number_of_a_report_is_an_attribute_and_documented():
              if kind != "LIST"}
     mine = table - {"took"} | {"seconds", "may_lie", "liars", "partial"}
     assert "unchecked" in table and set(kofn.Report._fields) == mine
-    stub, = (n for n in TREE.body if getattr(n, "name", "") == "Report")
-    assert tuple(f.target.id for f in stub.body) == kofn.Report._fields
+    typed, = (n for n in TREE.body if getattr(n, "name", "") == "Report")
+    assert tuple(f.target.id for f in typed.body) == kofn.Report._fields
     listed = re.search(r"A report has (.*?)\.\s", (source / "docs/python.md")
                        .read_text(), re.S).group(1)
     assert set(re.findall(r"`(\w+)`", listed)) == mine

@@ -7,6 +7,7 @@
 #define KF_MIX_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* Hashes and generators compute modulo 2^64; elsewhere unsigned numbers that
  * wrap round are faults, which the fuzz build looks for. */
@@ -36,6 +37,18 @@ KF_WRAPS static inline uint64_t kf_state64(uint64_t seed, uint64_t k)
 KF_WRAPS static inline uint64_t kf_next64(uint64_t *state)
 {
     return kf_mix64(*state += KF_STEP64);
+}
+
+/* A weight of a random number: from 1/2 to 1 by 52 of its bits, of either sign. */
+static inline double kf_weight64(uint64_t bits)
+{
+    uint64_t number = UINT64_C(0x3fe) << 52 |
+                      (bits & ((UINT64_C(1) << 52) - 1)) |
+                      (bits & UINT64_C(1) << 63);
+    double x;
+
+    memcpy(&x, &number, sizeof x);
+    return x;
 }
 
 /* FNV-1a, of words or of bytes. */

@@ -106,32 +106,21 @@ bool kf_back_waits(const kf_host *h)
 
 /* ---- going --------------------------------------------------------------- */
 
-/* What the coordinator counted, which is made anew. */
-static void remember(kf_host *h)
+/* What the coordinator of a node counts. */
+static void add(kofn_node_view *sum, const kofn_node_view *v)
 {
-    kofn_node_view *sum = &h->back.before, view;
-
-    kf_node_look(h->node, &view);
-    sum->epochs += view.epochs;
-    sum->adopted += view.adopted;
-    sum->dropped += view.dropped;
-    sum->liars += view.liars;
-    sum->left_out += view.left_out;
-    sum->again += view.again;
-    sum->outvoted += view.outvoted;
+    sum->epochs += v->epochs;
+    sum->adopted += v->adopted;
+    sum->dropped += v->dropped;
+    sum->liars += v->liars;
+    sum->left_out += v->left_out;
+    sum->again += v->again;
+    sum->outvoted += v->outvoted;
 }
 
 void kf_back_add(const kf_host *h, kofn_node_view *view)
 {
-    const kofn_node_view *sum = &h->back.before;
-
-    view->epochs += sum->epochs;
-    view->adopted += sum->adopted;
-    view->dropped += sum->dropped;
-    view->liars += sum->liars;
-    view->left_out += sum->left_out;
-    view->again += sum->again;
-    view->outvoted += sum->outvoted;
+    add(view, &h->back.before);
     view->back = h->back.times;
 }
 
@@ -155,39 +144,78 @@ static kofn_status begin_at_start(kf_host *h)
     return st;
 }
 
+/* At what was kept, in another attempt, with a coordinator of the node made anew. */
+static kofn_status begin(kf_host *h, uint64_t before)
+{
+    TRY(begin_at_start(h));
+    TRY(kf_keep_rewind(h, before));
+    /* the same at all nodes, and of no iterate of another attempt */
+    if (h->at.t > 0)
+        h->at.line = kf_mix64(kf_state64(h->at.line ^ h->job, 3));
+    TRY(kf_host_node_new(h));
+    return kf_mail_greet(h);
+}
+
+/* Where that fails the former coordinator tells how the node stood. */
 static kofn_status go(kf_host *h, unsigned attempt)
 {
     kf_backing *b = &h->back;
     bool vain = b->times > 0 && h->keeping.kept == b->kept;
+    kf_node *was = h->node;
+    kofn_node_view view;
+    kofn_status st;
 
     b->vain = vain ? b->vain + 1 : 1;
     b->kept = h->keeping.kept;
     b->times++;
     b->attempt = attempt;
     b->since = 0;
-    remember(h);
-    kf_node_free(h->node);
+    kf_node_look(was, &view);
     h->node = NULL;
     kf_host_forget(h);
     h->job = job_of(h, attempt);
-    TRY(begin_at_start(h));
-    TRY(kf_keep_rewind(h, vain ? b->turn : UINT64_MAX));
-    /* the same at all nodes, and of no iterate of another attempt */
-    if (h->at.t > 0)
-        h->at.line = kf_mix64(kf_state64(h->at.line ^ h->job, 3));
+    st = begin(h, vain ? b->turn : UINT64_MAX);
+    if (!h->node) {
+        h->node = was;
+        return st;
+    }
     b->turn = h->changing.turn;
-    TRY(kf_host_node_new(h));
-    return kf_mail_greet(h);
+    add(&b->before, &view);
+    kf_node_free(was);
+    return st;
+}
+
+/* Has somebody another attempt in mind?  Mostly nobody has. */
+static bool any_wants(const kf_host *h)
+{
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].attempt > h->back.attempt)
+            return true;
+    return false;
+}
+
+/* The last attempt that half of the nodes want; that of now: there is none. */
+static unsigned wanted(const kf_host *h, bool failed)
+{
+    unsigned a = MOST_ATTEMPTS, now = h->back.attempt;
+    size_t all = kf_max(count(h, 0, true), h->opt.nodes / 2 + 1);
+
+    while (a > now && 2 * count(h, a, failed && a == now + 1) < all)
+        a--;
+    return a;
 }
 
 kofn_status kf_back_pass(kf_host *h)
 {
     kf_backing *b = &h->back;
     kofn_time now = kf_host_now(h);
-    bool failed = has_failed(h);
-    size_t all;
+    unsigned next;
+    bool failed;
 
     if (!b->start)
+        return KOFN_OK;
+    failed = has_failed(h);
+    if (!failed && !any_wants(h))
         return KOFN_OK;
     if (failed && !b->since)
         b->since = now ? now : 1;
@@ -195,9 +223,6 @@ kofn_status kf_back_pass(kf_host *h)
         b->told = now;
         TRY(kf_mail_announce(h, job_of(h, b->attempt + 1)));
     }
-    all = kf_max(count(h, 0, true), h->opt.nodes / 2 + 1);
-    for (unsigned a = MOST_ATTEMPTS; a > b->attempt; a--)
-        if (2 * count(h, a, failed && a == b->attempt + 1) >= all)
-            return go(h, a);
-    return KOFN_OK;
+    next = wanted(h, failed);
+    return next > b->attempt ? go(h, next) : KOFN_OK;
 }

@@ -399,7 +399,8 @@ static kofn_status failed(kofn_status st)
                          "threshold, and errors adversarial or probabilistic")
                : kf_fail(st,
                          "the pieces of the nodes are too few to tell if some "
-                         "are wrong; start more nodes");
+                         "are wrong, or to make the next iterate; start more "
+                         "nodes");
 }
 
 void kf_host_look(const kf_host *h, kofn_node_view *out)

@@ -427,7 +427,8 @@ kofn_status kf_keep_open(kf_host *h);
 void kf_keep_close(kf_host *h);
 /* A turn is over. */
 kofn_status kf_keep_turn(kf_host *h);
-/* Begins at the last turn that was kept before that one. */
+/* Begins at the last turn that was kept before that one.  Nothing, where there is no such
+ * file, or it cannot be read: the others have it, too. */
 kofn_status kf_keep_rewind(kf_host *h, uint64_t before);
 /* Will this turn be kept? */
 bool kf_keep_is_due(const kf_host *h);

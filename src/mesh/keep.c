@@ -621,8 +621,11 @@ static kofn_status begin(kf_host *h, uint64_t before)
 
 kofn_status kf_keep_rewind(kf_host *h, uint64_t before)
 {
+    kofn_status st;
+
     TRY(kf_keep_forget(h));
-    return begin(h, before);
+    st = begin(h, before);
+    return st == KOFN_FORMAT || st == KOFN_IO ? KOFN_OK : st;
 }
 
 kofn_status kf_keep_open(kf_host *h)

@@ -56,9 +56,7 @@ static double weigh(const kf_host *h, uint32_t operand, double *w, size_t n)
     double sum = 0;
 
     for (size_t i = 0; i < n; i++) {
-        uint64_t x = kf_rng_u64(&r);
-
-        w[i] = (0.5 + (double)(x >> 12) * 0x1p-53) * (x & 1 ? -1 : 1);
+        w[i] = kf_weight64(kf_rng_u64(&r));
         sum += w[i] * w[i];
     }
     return sqrt(sum);

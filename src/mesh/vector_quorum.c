@@ -23,24 +23,12 @@
  * code is noisy: then nobody confirms, and nothing is taken. */
 #define MAY_DIFFER 1e-11
 
-/* From 1/2 to 1, of either sign: 52 bits of a significand, and the sign. */
-static inline double weigh(uint64_t bits)
-{
-    uint64_t number = UINT64_C(0x3fe) << 52 |
-                      (bits & ((UINT64_C(1) << 52) - 1)) |
-                      (bits & UINT64_C(1) << 63);
-    double x;
-
-    memcpy(&x, &number, sizeof x);
-    return x;
-}
-
 /* Adds weighted numbers, the first of which has the number `at`, and their sizes. */
 static void add(uint64_t key, size_t at, const double *x, size_t n,
                 double sum[4], double size[4])
 {
     for (size_t i = 0; i < n; i++) {
-        double y = weigh(kf_mix64(kf_state64(key, at + i))) * x[i];
+        double y = kf_weight64(kf_mix64(kf_state64(key, at + i))) * x[i];
 
         sum[i % 4] += y;
         size[i % 4] += fabs(y);

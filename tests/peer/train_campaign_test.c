@@ -147,16 +147,7 @@ static size_t see_it_through(sim *s, kofn_time by)
                      (double)s->now * 1e-9);
         }
         sim_run(s, s->now + MS, happens);
-        all = true;
-        for (size_t i = 0; i < s->nodes; i++) {
-            const sim_node *n = &s->node[i];
-            kofn_node_view v;
-
-            if (!n->up || n->turncoat)
-                continue;
-            kf_node_look(n->host->node, &v);
-            all &= n->status || (v.over && !v.failed);
-        }
+        all = all_have_ended(s);
         if (all && begin_again(s)) {
             all = false;
             times++;

@@ -63,19 +63,10 @@ static void play(sim *s, kofn_time by)
                      (double)s->now * 1e-9);
         }
         sim_run(s, s->now + MS, later);
-        all = true;
-        for (size_t i = 0; i < s->nodes; i++) {
-            const sim_node *n = &s->node[i];
-            kofn_node_view v;
-
-            if (!n->up || n->turncoat)
-                continue;
-            if (n->status)
+        all = all_have_ended(s);
+        for (size_t i = 0; i < s->nodes; i++)
+            if (s->node[i].up && !s->node[i].turncoat && s->node[i].status)
                 fail_msg("node %zu: %s", i, kofn_errmsg());
-            kf_node_look(n->host->node, &v);
-            all &=
-                v.over && !v.failed; /* else it waits for others to go back */
-        }
     }
 }
 

@@ -375,6 +375,35 @@ static void go_back_by_themselves(void **state)
     }
 }
 
+/* Who has lost what it kept, or finds it damaged, follows the others. */
+static void some_have_nothing_to_go_back_to(void **state)
+{
+    static void (*const spoil[])(const char *) = {erase, damage, cut_short};
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(spoil); i++) {
+        fixture f;
+        sim s;
+
+        keeps_up(&s, &f, l, i);
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.every = 5;
+        s.opt.fault = be_wrong_once;
+        start_all(&s);
+        run_until(&s, 7);
+        assert_int_equal(each_of("seat-6-", ".kept", spoil[i]), 1);
+        sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l->scheme, i);
+        for (size_t k = 0; k < s.nodes; k++) {
+            kofn_node_view v;
+
+            kf_host_look(s.node[k].host, &v);
+            assert_int_equal(v.back, 1);
+        }
+        mesh_down(&s, &f);
+    }
+}
+
 /* Those who were started again err in the first two attempts. */
 static void be_wrong_twice(void *ud, kofn_fault_place where, uint64_t t,
                            kofn_matrix *piece)
@@ -612,6 +641,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(goes_back),
         cmocka_unit_test(wrong_blocks_are_not_kept),
         cmocka_unit_test(go_back_by_themselves),
+        cmocka_unit_test(some_have_nothing_to_go_back_to),
         cmocka_unit_test(go_back_to_the_start),
         cmocka_unit_test(they_do_not_go_back_for_ever),
         cmocka_unit_test(few_files),

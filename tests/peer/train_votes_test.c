@@ -329,13 +329,40 @@ static void false_digests(void **state)
     }
 }
 
+/* Others who must have the same before it is taken, of nine of which five decode the
+ * forward product: one more than lie together, half of four, or one by accident. */
+static void believed(void **state)
+{
+    static const struct {
+        kofn_errors errors;
+        size_t told, confirm;
+    } expected[] = {{KOFN_ERRORS_NONE, 0, 1},
+                    {KOFN_ERRORS_DETECT, 0, 2},
+                    {KOFN_ERRORS_PROBABILISTIC, 0, 2},
+                    {KOFN_ERRORS_ADVERSARIAL, 0, 3},
+                    {KOFN_ERRORS_ADVERSARIAL, 5, 5}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        fixture f;
+        sim s;
+
+        now = (fault){.where = 0};
+        begin(&s, &f, &lessons[0], expected[i].errors, i);
+        s.opt.confirm = expected[i].told;
+        sim_start(&s, 0, true);
+        assert_int_equal(s.node[0].host->confirm, expected[i].confirm);
+        mesh_down(&s, &f);
+    }
+}
+
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decoding),      cmocka_unit_test(everywhere),
         cmocka_unit_test(several),       cmocka_unit_test(accidents),
         cmocka_unit_test(beyond),        cmocka_unit_test(claims),
-        cmocka_unit_test(false_digests),
+        cmocka_unit_test(false_digests), cmocka_unit_test(believed),
     };
 
     rig_begin();

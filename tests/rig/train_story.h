@@ -472,6 +472,23 @@ static void look_at_node(sim *s, size_t id)
         f->drift = before.drift;
 }
 
+/* One that has failed may wait for others to go back with it. */
+static bool all_have_ended(const sim *s)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < s->nodes; i++) {
+        const sim_node *n = &s->node[i];
+        kofn_node_view v;
+
+        if (!n->up || n->turncoat)
+            continue;
+        kf_node_look(n->host->node, &v);
+        all &= n->status || (v.over && !v.failed);
+    }
+    return all;
+}
+
 static void look_at_weights(const sim *s, size_t id)
 {
     const fixture *f = s->own;
