@@ -232,10 +232,17 @@ static bool has_mesh(const cli_transport *t)
 
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 {
-    (void)o;
-    return kofn_faults_parse(&a->faults, text)
-               ? cli_say(EXIT_USAGE, "--%s", kofn_errmsg())
-               : 0;
+    size_t n = strlen(a->faults_given), room = sizeof a->faults_given - n;
+
+    if (kofn_faults_parse(&a->faults, text))
+        return cli_say(EXIT_USAGE, "--%s", kofn_errmsg());
+    if (strlen(text) + 2 > room)
+        return cli_say(EXIT_USAGE,
+                       "--%s: more than %zu characters in all; say each fault "
+                       "once",
+                       o->name, sizeof a->faults_given - 2);
+    snprintf(a->faults_given + n, room, "%s%s", n ? "," : "", text);
+    return 0;
 }
 
 /* ---- the parser ---------------------------------------------------------- */

@@ -64,8 +64,9 @@ typedef struct cli_args {
     bool cost_given, last_given;
     double unit;    /* 0: the largest magnitude of X, if that is above 1 */
     unsigned every; /* steps between checkpoints; 0: an epoch's          */
-    const char *faults_text;  /* as it was given */
-    const char *pattern_text; /* likewise */
+    const char *faults_text;  /* as it was given last ... */
+    char faults_given[512];   /* ... and all of that, with commas between */
+    const char *pattern_text; /* as it was given */
     kofn_matrix pattern;      /* made of it */
     double factor;            /* gen pattern */
     size_t least;             /* workers that are enough to begin; 0: all */

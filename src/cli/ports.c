@@ -48,9 +48,9 @@ static void become_worker(const family *f)
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)f->args->seed);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", f->folder.path);
-    if (f->args->faults_text) {
+    if (*f->args->faults_given) {
         argv[n++] = "--faults";
-        argv[n++] = f->args->faults_text;
+        argv[n++] = f->args->faults_given;
     }
     if (f->args->pattern_text) {
         argv[n++] = "--pattern";

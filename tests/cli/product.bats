@@ -360,3 +360,15 @@ np.save('ones.npy', np.ones(4))"
 assert (abs(np.load('wide_y.npy')[1:] - 10) <= 8 * 10 * o['predicted_error']).all()"
     done
 }
+
+@test "faults that are given one after the other reach the workers of other processes" {
+    inputs
+    run kofn matvec X.npy w.npy -o y.npy -n 4 -s mds:k=2 -p processes --errors detect \
+        -w corrupt=1 -w factor=2
+    [ "$status" -eq 5 ]
+    [ ! -e y.npy ]
+    local many=() # as many as nobody needs
+    for _ in {1..60}; do many+=(-w factor=2.0000); done
+    run kofn matvec X.npy w.npy -o y.npy "${many[@]}"
+    refused --faults "more than 510 characters"
+}
