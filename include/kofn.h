@@ -161,7 +161,8 @@ typedef struct kofn_plan_info {
     size_t workers;            /* seats at the start                         */
     size_t block_rows;         /* rows of the block of a seat                */
     size_t parts;              /* SUM: parts that f is asked for             */
-    size_t threshold;          /* any this many workers' answers decode      */
+    size_t threshold;          /* any this many workers' answers decode, in
+                                  left products too if they are served       */
     size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
     double storage;            /* per worker, as a share of A                */
     double load;               /* per worker and round, as a share of A x;

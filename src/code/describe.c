@@ -184,11 +184,19 @@ static kofn_status measure_sum(const kofn_plan *p, kofn_plan_info *info)
     return st;
 }
 
+/* Losing more than the rest from the smallest group is losing it. */
+static size_t threshold_of(const kofn_plan *p)
+{
+    const kofn_layout *L = &p->layout;
+
+    return p->workers - (p->workers / L->groups - seats_enough(L));
+}
+
 kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
                                kofn_plan_info *info)
 {
     const kofn_layout *L = &p->layout;
-    size_t rows, cols;
+    size_t rows, cols, left = p->left ? threshold_of(p->left) : 0;
 
     kf_operation_block(L, &rows, &cols);
     *info = (kofn_plan_info){
@@ -196,8 +204,7 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .spec = p->spec,
         .workers = p->workers,
         .block_rows = L->lanes * rows,
-        /* Losing more than this from the smallest group is losing it. */
-        .threshold = p->workers - (p->workers / L->groups - seats_enough(L)),
+        .threshold = kf_max(threshold_of(p), left),
         .max_seats =
             L->max_seats == SIZE_MAX ? SIZE_MAX : L->max_seats * L->groups,
         .delay = L->delay,

@@ -54,17 +54,26 @@
             "for a vector",                                                          \
             0                                                                        \
     }
-#define ANGLES_PARAM                                                               \
-    {                                                                              \
-        "angles", KOFN_AUTO, 1, 1000000,                                           \
-            "different points of basis=circle; auto: one for each worker, or K+6 " \
-            "where there are more than K+10",                                      \
-            0                                                                      \
+#define Q_PARAM                                                                \
+    {                                                                          \
+        "q", KOFN_AUTO, SIZES,                                                 \
+            "row blocks of the input in left products, where they are others " \
+            "than p; auto: p",                                                 \
+            0                                                                  \
+    }
+#define ANGLES_PARAM                                                                  \
+    {                                                                                 \
+        "angles", KOFN_AUTO, 1, 1000000,                                              \
+            "different points of basis=circle; auto: one for each worker, or K+6 "    \
+            "where there are more than K+10, K the answers of A B or B A, whichever " \
+            "are more",                                                               \
+            0                                                                         \
     }
 
 static const kofn_param polynomial_params[] = {
     M_PARAM,
     P_PARAM,
+    Q_PARAM,
     {"basis", KOFN_AUTO, 0, 0,
      "points or coefficients; auto: quaternion, circle in left products",
      BASES "|quaternion"},
@@ -81,6 +90,7 @@ static const kofn_param polydot_params[] = {
     M_PARAM,
     N_PARAM,
     P_PARAM,
+    Q_PARAM,
     {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
     ANGLES_PARAM,
     {0},
@@ -89,6 +99,7 @@ static const kofn_param gpd_params[] = {
     M_PARAM,
     N_PARAM,
     P_PARAM,
+    Q_PARAM,
     {"sub", 0, 0, 0, "u=v^n: few answers in A B; v=u^m: few answers in B A",
      "uvn|vum"},
     {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
@@ -105,7 +116,18 @@ typedef struct kind {
     bool polydot;
 } kind;
 
-static const char *const axis_name[] = {"m", "p", "n"};
+/* Left products may have a cut of the input of their own, `q`. */
+static const char *input_axis(const kofn_layout *L, bool left)
+{
+    return left && kofn_arg(L, "q") != KOFN_AUTO ? "q" : "p";
+}
+
+static const char *axis_name(const kofn_layout *L, size_t axis)
+{
+    return axis == 0   ? "m"
+           : axis == 2 ? "n"
+                       : input_axis(L, L->problem.op == KOFN_LEFT);
+}
 
 static const kind polynomial = {"polynomial", {true, true, false}, false};
 static const kind matdot = {"matdot", {false, false, true}, false};
@@ -152,7 +174,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
     kf_cut_shape s = {
         .m = pieces(L, "m"),
         .n = pieces(L, "n"),
-        .p = pieces(L, "p"),
+        .p = pieces(L, axis_name(L, 1)),
         .left = L->problem.op == KOFN_LEFT,
         .points = kofn_arg_workers(L),
     };
@@ -197,7 +219,7 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
     if (s->basis != KF_QUATERNION && answers > PROVEN)
         answers = PROVEN;
     for (size_t i = 0; i < 3; i++)
-        open[i] = k->cuts[i] && kofn_arg(L, axis_name[i]) == KOFN_AUTO &&
+        open[i] = k->cuts[i] && kofn_arg(L, axis_name(L, i)) == KOFN_AUTO &&
                   (i != 1 || L->problem.p > 1);
     for (;;) {
         size_t least = 3;
@@ -212,7 +234,7 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
     }
     for (size_t i = 0; i < 3; i++)
         if (k->cuts[i])
-            kofn_arg_choose(L, axis_name[i], (long)*axis[i]);
+            kofn_arg_choose(L, axis_name(L, i), (long)*axis[i]);
 }
 
 /* Names a cut that would do: the finest side coarser until it fits. */
@@ -220,6 +242,7 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                                const kf_cut_shape *s)
 {
     size_t n = kofn_arg_workers(L), need = kf_answers(s);
+    const char *cut = axis_name(L, 1);
     kf_cut_shape t = *s;
 
     while (kf_answers(&t) > n) {
@@ -234,14 +257,16 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                            "workers; n = %zu would fit, or %zu workers",
                            k->name, s->n, need, n, t.n, need);
     if (!k->cuts[2])
-        return kofn_refuse("%s: m = %zu and p = %zu need %zu answers and there "
-                           "are %zu workers; m = %zu and p = %zu would fit, or "
-                           "%zu workers",
-                           k->name, s->m, s->p, need, n, t.m, t.p, need);
-    return kofn_refuse("%s: m = %zu, n = %zu and p = %zu need %zu answers and "
-                       "there are %zu workers; m = %zu, n = %zu and p = %zu "
+        return kofn_refuse(
+            "%s: m = %zu and %s = %zu need %zu answers and there "
+            "are %zu workers; m = %zu and %s = %zu would fit, or "
+            "%zu workers",
+            k->name, s->m, cut, s->p, need, n, t.m, cut, t.p, need);
+    return kofn_refuse("%s: m = %zu, n = %zu and %s = %zu need %zu answers and "
+                       "there are %zu workers; m = %zu, n = %zu and %s = %zu "
                        "would fit, or %zu workers",
-                       k->name, s->m, s->n, s->p, need, n, t.m, t.n, t.p, need);
+                       k->name, s->m, s->n, cut, s->p, need, n, t.m, t.n, cut,
+                       t.p, need);
 }
 
 /* ---- how many are enough ------------------------------------------------- */
@@ -256,9 +281,21 @@ static size_t worst_of_angles(size_t n, size_t angles, size_t K)
     return each * (K - 1) + full + 1;
 }
 
+/* Answers of A B and of B A, whichever are more: the blocks of A are to serve both. */
+static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
+{
+    size_t K = s.K;
+
+    s.left = !s.left;
+    if (kofn_arg(L, "q") != KOFN_AUTO)
+        s.p = pieces(L, input_axis(L, s.left));
+    complete(&s, vum_of(L, k), k->polydot);
+    return K > s.K ? K : s.K;
+}
+
 static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = kofn_arg_workers(L), most;
     long given = kofn_arg(L, "angles");
 
     if (s->basis != KF_CIRCLE)
@@ -266,8 +303,10 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
                    ? KOFN_OK
                    : kofn_refuse("%s: angles = %ld goes with basis=circle",
                                  k->name, given);
-    if (given == KOFN_AUTO)
-        s->points = n - s->K <= 10 ? n : s->K + 6;
+    if (given == KOFN_AUTO) {
+        most = most_answers(L, k, *s);
+        s->points = n <= most + 10 ? n : most + 6;
+    }
     if (s->points < s->K || s->points > n)
         return kofn_refuse("%s: angles = %zu must be in %zu..%zu, from the "
                            "answers needed to the workers",

@@ -158,6 +158,22 @@ static void shares(void **state)
     }
 }
 
+/* B A needs more answers than A B here, and a plan that serves both says so. */
+static void both_products(void **state)
+{
+    kofn_plan_info info;
+    kofn_plan *p;
+
+    (void)state;
+    assert_ok(plan_of(&p, KOFN_MATMUL, "gpd:m=2,n=3,p=1,q=2", 18, KOFN_F64, 1));
+    assert_ok(kofn_plan_describe(p, false, &info));
+    assert_int_equal(info.threshold, 2 * 3 + 3 - 1);
+    assert_ok(kofn_plan_serve_left(p, 8));
+    assert_ok(kofn_plan_describe(p, false, &info));
+    assert_int_equal(info.threshold, 2 * 3 * 2 + 2 * 3 - 3);
+    kofn_plan_free(p);
+}
+
 /* What is plainly there is handed out when not everything can be; a code
  * without such seats says that they are too few. */
 static void partial_answers(void **state)
@@ -197,6 +213,7 @@ TEST_FILE(products_plan_test)
         cmocka_unit_test(defaults_fit),
         cmocka_unit_test(left_products_share_blocks),
         cmocka_unit_test(shares),
+        cmocka_unit_test(both_products),
         cmocka_unit_test(partial_answers),
     };
 

@@ -148,6 +148,31 @@ static void every_grid(void **state)
             }
 }
 
+/* Left products whose input is cut otherwise (math/training.md 7, B1 and B2). */
+static void inputs_cut_apart(void **state)
+{
+    char s[80];
+
+    (void)state;
+    for (size_t p = 1; p <= 3; p++)
+        for (size_t q = 1; q <= 3; q++) {
+            size_t m = 2, n = 3;
+
+            snprintf(s, sizeof s, "gpd:m=2,n=3,p=%zu,q=%zu", p, q);
+            check_code(KOFN_MATMUL, s, m * n * p + n - 1);
+            check_code(KOFN_LEFT, s, m * n * q + m * n - n);
+            strcat(s, ",sub=vum");
+            check_code(KOFN_MATMUL, s, m * n * p + m * n - m);
+            check_code(KOFN_LEFT, s, m * n * q + m - 1);
+            snprintf(s, sizeof s, "polydot:m=2,n=3,p=%zu,q=%zu", p, q);
+            check_code(KOFN_LEFT, s, m * n * q + m - 1);
+            snprintf(s, sizeof s, "polynomial:m=2,p=%zu,q=%zu,basis=circle", p,
+                     q);
+            check_code(KOFN_MATMUL, s, m * p);
+            check_code(KOFN_LEFT, s, m * q + m - 1);
+        }
+}
+
 static void polynomial_and_matdot(void **state)
 {
     char s[80];
@@ -332,7 +357,7 @@ static void replicated_angles(void **state)
     }
 }
 
-/* One point a worker up to ten spare ones, then K + 6. */
+/* One point a worker up to ten spare ones, then K + 6, K of the product with more. */
 static void angles_by_themselves(void **state)
 {
     static const struct {
@@ -344,7 +369,7 @@ static void angles_by_themselves(void **state)
         {"matdot:n=5", 9, 9, 9},
         {"matdot:n=30", 200, 65, 200 - 3 * 7 + 1},
         {"matdot:n=30,angles=66", 200, 66, 200 - 3 * 8 + 1},
-        {"gpd:m=2,n=2,p=2", 50, 15, 50 - 3 * 7 + 1},
+        {"gpd:m=2,n=2,p=2", 50, 16, 50 - 3 * 8 + 1}, /* B A: 10 answers */
     };
 
     (void)state;
@@ -489,6 +514,7 @@ TEST_FILE(products_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_grid),
+        cmocka_unit_test(inputs_cut_apart),
         cmocka_unit_test(polynomial_and_matdot),
         cmocka_unit_test(few_are_lucky),
         cmocka_unit_test(other_bases),
