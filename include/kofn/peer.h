@@ -62,12 +62,14 @@ typedef struct kofn_node_view {
     uint64_t left_out; /* pieces that were, for they were wrong, or may be */
     uint64_t again; /* iterates that this node, as the leader, had made again,
                            for it could not be told which pieces were wrong  */
-    uint64_t outvoted;  /* times that this node had another iterate than most
+    uint64_t outvoted; /* times that this node had another iterate than most
                            others, and took theirs                          */
-    uint64_t scrubs;    /* times that blocks of matrices that change were
+    uint64_t scrubs;   /* times that blocks of matrices that change were
                            compared where they lie                          */
-    uint64_t healed;    /* times that this node's were made anew of others'  */
-    uint64_t back;      /* times that it went back to what was kept          */
+    uint64_t healed;   /* times that this node's were made anew of others'  */
+    uint64_t back;     /* times that it went back to what was kept          */
+    double drift; /* the last time that blocks were compared and all agreed: by
+                     so much of their size their numbers were off             */
     kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
                            too few to tell, and there are no more; `over` once
                            others could come to see that                    */

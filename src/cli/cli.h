@@ -444,8 +444,9 @@ typedef struct history {
     const char *path; /* NULL: none is kept                              */
     int spoiled;      /* why a line could not be written, or 0 */
 } history;
-/* From the beginning, or behind the line of what is done.  0, or the exit code
- * after a message. */
+/* From the beginning, or behind the line of what is done, or, HISTORY_GOES_ON, behind
+ * all lines.  0, or the exit code after a message. */
+#define HISTORY_GOES_ON UINT_MAX
 int history_open(history *h, const char *path, unsigned done,
                  const char *heading);
 void history_line(history *h, const char *fmt, ...)
@@ -512,6 +513,9 @@ typedef struct cli_nodes {
     uint64_t every;       /* turns between what --checkpoint keeps */
     kofn_status (*live)(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p); /* its whole life */
+    /* NULL, or called on each node's thread after an iterate. */
+    void (*watch)(const cli_node *n, const kofn_node_view *view,
+                  const double *scalar);
     void *ud;
 } cli_nodes;
 

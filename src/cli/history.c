@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ int history_open(history *h, const char *path, unsigned done,
     if (!path)
         return 0;
     if (was) {
-        code = cut_after(h, was, done);
+        code = done == HISTORY_GOES_ON ? 0 : cut_after(h, was, done);
         fclose(was);
     }
     if (code)

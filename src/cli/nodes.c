@@ -214,7 +214,8 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
 {
     cli_node *n = ud;
 
-    (void)scalar;
+    if (n->all->watch)
+        n->all->watch(n, view, scalar);
     if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
         n->seat = view->seat;
     return cli_caught() ||
@@ -505,6 +506,7 @@ void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o)
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         json_object_set_new(o, part[i].key,
                             json_integer((json_int_t)part[i].number));
+    json_object_set_new(o, "drift", cli_number(v->drift));
     json_object_set_new(o, "decode",
                         json_string(m->decoding == KOFN_DECODE_REPLICATED
                                         ? "replicated"

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +27,69 @@ typedef struct run {
     const cli_node *best;
     size_t have, same; /* the result; as many the best one's, bit for bit */
     double seconds;
+    history
+        history; /* any node writes what follows, while it has locked the file */
+    uint64_t step;    /* of its last line, or what nodes began with    */
+    uint64_t attempt; /* that it is in: one more whenever nodes go back,
+                         0 until they have begun with what was kept    */
+    double at;        /* when the last line was written                */
 } run;
+
+/* ---- its history --------------------------------------------------------- */
+
+static const char heading[] =
+    "step,epoch,loss,accuracy,seconds,members,adopted,"
+    "left_out,outvoted,again,back,scrubs,healed,drift";
+
+static void write_line(run *r, uint64_t step, const kofn_node_view *v,
+                       const double *scalar)
+{
+    const cli_train_run *l = r->train_run;
+    double now = kf_clock_seconds();
+    bool labels = !l->shape->autoencoder && l->shape->cost == KOFN_COST_SOFTMAX;
+    size_t epoch = l->steps / l->options->epochs;
+
+    history_line(
+        &r->history,
+        "%llu,%llu,%.17g,%.17g,%.9g,%zu,%llu,%llu,%llu,%llu,%llu,%llu,"
+        "%llu,%.3g",
+        (unsigned long long)step, (unsigned long long)((step - 1) / epoch + 1),
+        scalar[0], labels ? scalar[1] : (double)NAN, now - r->at, v->members,
+        (unsigned long long)v->adopted, (unsigned long long)v->left_out,
+        (unsigned long long)v->outvoted, (unsigned long long)v->again,
+        (unsigned long long)v->back, (unsigned long long)v->scrubs,
+        (unsigned long long)v->healed, v->drift);
+    r->at = now;
+}
+
+/* May there be a line of it?  Who is in the middle of the next step, for it took the
+ * iterate from others, may have the loss of that. */
+static bool has_done(const run *r, uint64_t step, uint64_t beyond)
+{
+    const cli_train_run *l = r->train_run;
+
+    return step == l->steps || (step < l->steps && beyond < l->shape->layers);
+}
+
+/* The first node of this process that has done a step writes its line. */
+static void watch(const cli_node *n, const kofn_node_view *view,
+                  const double *scalar)
+{
+    run *r = n->all->ud;
+    uint64_t each = n->all->each, step = view->at.t / each;
+    uint64_t attempt = view->back + 1;
+
+    flockfile(r->history.f);
+    if (attempt > r->attempt) {
+        r->attempt = attempt;
+        r->step = step;
+    } else if (attempt == r->attempt && step > r->step &&
+               has_done(r, step, view->at.t % each)) {
+        write_line(r, step, view, scalar);
+        r->step = step;
+    }
+    funlockfile(r->history.f);
+}
 
 /* ---- a node's life ------------------------------------------------------- */
 
@@ -153,8 +217,6 @@ static int conclude(run *r)
 
 static int check_options(const cli_args *a)
 {
-    if (a->history)
-        return cli_say(EXIT_USAGE, "--history does not go with --masterless");
     if (a->train.scrub && !a->job.errors)
         return cli_say(EXIT_USAGE,
                        "--scrub compares the blocks of the nodes where errors "
@@ -196,9 +258,15 @@ static int prepare(run *r, size_t steps)
     m->every = r->train_run->every;
     m->bytes = largest(r->train_run);
     m->live = live;
+    m->watch = a->history ? watch : NULL;
     m->ud = r;
     r->share = calloc(m->here, sizeof *r->share);
-    return r->share ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    if (!r->share)
+        return cli_say(EXIT_FAILED, "out of memory");
+    r->attempt = !a->resume;
+    r->at = kf_clock_seconds();
+    return history_open(&r->history, a->history,
+                        a->resume ? HISTORY_GOES_ON : 0, heading);
 }
 
 int masterless_train(const cli_args *a, const cli_train_run *l)
@@ -219,5 +287,5 @@ int masterless_train(const cli_args *a, const cli_train_run *l)
     free(r.share);
     for (size_t i = 0; i < KOFN_NET_MOST; i++)
         kofn_plan_free(r.plan[i]);
-    return nodes_close(&r.nodes, code);
+    return nodes_close(&r.nodes, history_close(&r.history, code));
 }

@@ -124,7 +124,7 @@ static void count_cost(kf_train_mesh *m, double scalar[KOFN_SCALARS])
     find_means(m);
     kf_passes_cost(&m->p, weight_of(m), &cost, &right);
     scalar[LOSS] = cost * weight_of(m) + kf_passes_penalty(m->t->net, m->means);
-    scalar[ACCURACY] = m->t->classes ? right * weight_of(m) : 0;
+    scalar[ACCURACY] = m->t->classes ? right / (double)m->p.count : 0;
 }
 
 static void go_forward(kf_train_mesh *m, size_t stage,

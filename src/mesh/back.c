@@ -144,14 +144,19 @@ static kofn_status begin_at_start(kf_host *h)
     return st;
 }
 
+kofn_mark kf_back_mark(const kf_host *h, kofn_mark kept)
+{
+    if (h->back.attempt > 0 && kept.t > 0)
+        kept.line = kf_mix64(kf_state64(kept.line ^ h->job, 3));
+    return kept;
+}
+
 /* At what was kept, in another attempt, with a coordinator of the node made anew. */
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     TRY(begin_at_start(h));
     TRY(kf_keep_rewind(h, before));
-    /* the same at all nodes, and of no iterate of another attempt */
-    if (h->at.t > 0)
-        h->at.line = kf_mix64(kf_state64(h->at.line ^ h->job, 3));
+    h->at = kf_back_mark(h, h->at);
     TRY(kf_host_node_new(h));
     return kf_mail_greet(h);
 }

@@ -272,6 +272,7 @@ kofn_status kf_changing_lose(kf_host *h)
     if (h->seat == KOFN_NO_SEAT)
         return KOFN_OK;
     TRY(kf_keep_forget(h));
+    h->sketches.right = 0;
     h->seat = KOFN_NO_SEAT;
     return kf_host_step(
         h, &(kf_node_event){.type = KF_NODE_LOST, .now = kf_host_now(h)});

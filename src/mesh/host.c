@@ -127,8 +127,7 @@ void kf_host_forget(kf_host *h)
     kf_changing *c = &h->changing;
 
     kf_lent_forget(h);
-    kf_sketch_free(h);
-    h->sketches = (kf_sketches){.done = h->sketches.done};
+    kf_sketch_forget(h);
     kf_vector_quorum_drop(h);
     h->vector_quorum.merged = 0;
     c->turn = c->changed = 0;
@@ -407,6 +406,7 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
 {
     kf_node_look(h->node, out);
     out->scrubs = h->sketches.done;
+    out->drift = h->sketches.drift;
     out->healed = h->changing.healed;
     kf_back_add(h, out);
 }
@@ -682,7 +682,7 @@ void kf_host_free(kf_host *h)
     kf_mail_free(h);
     kf_vector_quorum_drop(h);
     kf_comparison_free(h);
-    kf_sketch_free(h);
+    kf_sketch_forget(h);
     kf_back_free(h);
     kf_buffer_drop(h->packed);
     kf_buffer_drop(h->in);

@@ -168,17 +168,26 @@ typedef struct kf_sketch {
     kf_buffer *data;     /* of the velocity, too, below, if it has one */
 } kf_sketch;
 
+/* Of which blocks sketches are: of the iterate, and of what seat ours were, and how
+ * often they had been healed. */
+typedef struct kf_sketched {
+    uint64_t turn, line;
+    uint32_t seat;
+    size_t healed;
+} kf_sketched;
+
 /* Blocks that are compared where they lie (sketch.c). */
 typedef struct kf_sketches {
     kf_sketch *sketch;
     size_t sketches, cap;
-    bool on; /* those of this turn are to be compared:  */
-    uint64_t turn, line;
-    uint32_t seat; /* ours, and how often they had been healed */
-    size_t healed;
+    kf_sketched last; /* ours were made of             */
+    bool on;          /* these are to be compared: */
+    kf_sketched of;
     kofn_time began;
-    size_t tried;  /* sketches that did not suffice            */
-    uint64_t done; /* times that blocks were compared          */
+    size_t tried;   /* sketches that did not suffice            */
+    uint64_t right; /* the last turn of which ours were found to agree */
+    uint64_t done;  /* times that blocks were compared          */
+    double drift;   /* kf_found, of the last time               */
 } kf_sketches;
 
 /* A file with our blocks and the vector (keep.c). */
@@ -418,6 +427,9 @@ void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p);
 bool kf_back_waits(const kf_host *h);
 /* Goes back, if enough nodes want to. */
 kofn_status kf_back_pass(kf_host *h);
+/* The mark, in this attempt, of an iterate that was kept: the same at all nodes, and of
+ * no iterate of another attempt. */
+kofn_mark kf_back_mark(const kf_host *h, kofn_mark kept);
 /* Adds what was counted in the attempts before. */
 void kf_back_add(const kf_host *h, kofn_node_view *view);
 
@@ -432,10 +444,13 @@ kofn_status kf_keep_turn(kf_host *h);
 kofn_status kf_keep_rewind(kf_host *h, uint64_t before);
 /* Will this turn be kept? */
 bool kf_keep_is_due(const kf_host *h);
-/* Our blocks of that turn agree with those of the others. */
+/* Our blocks of that turn agree with those of the others, and so did they before. */
 kofn_status kf_keep_sound(kf_host *h, uint64_t turn);
 /* Our blocks are wrong, and so may be the files of which they were not compared. */
 kofn_status kf_keep_forget(kf_host *h);
+/* Another stands at that iterate.  If this node has it on disk, and is not so far, it
+ * goes on from there: some had time to keep it when all were lost, and some had not. */
+kofn_status kf_keep_meet(kf_host *h, kofn_mark at);
 /* The peer has that iterate on disk. */
 kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
@@ -483,19 +498,21 @@ kofn_status kf_reading_judge(const kf_host *h, kf_reading *r,
                              struct kf_found *found);
 
 /* sketch.c */
-void kf_sketch_free(kf_host *h);
+/* Nothing is to be compared any more; what was counted stays. */
+void kf_sketch_forget(kf_host *h);
 /* A turn is over: blocks are compared if it is time. */
 kofn_status kf_sketch_turn(kf_host *h);
 /* Ours are sketched, all are told, and those of all are compared when they are here. */
 kofn_status kf_sketch_begin(kf_host *h);
-/* Are blocks of this turn still to be compared? */
-bool kf_sketch_is_open(const kf_host *h);
+/* Were our blocks, as they are, found to agree with those of the others, or does nobody
+ * compare them? */
+bool kf_sketch_vouches(const kf_host *h);
 /* Compares them if enough have come. */
 kofn_status kf_sketch_settle(kf_host *h);
 /* Bytes of a sketch, without that of the velocity. */
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand);
-/* Ours, a reference of the caller's own; NULL: there is none. */
-kf_buffer *kf_sketch_body(const kf_host *h, uint32_t operand);
+/* Ours that this note tells, a reference of the caller's own; NULL: it is gone. */
+kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note);
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body);
 

@@ -259,9 +259,11 @@ kofn_status kf_keep_turn(kf_host *h)
     TRY(kf_out_open(&o, path));
     TRY(kf_out_close(&o, put_all(h, &o)));
     TRY(remember(&h->keeping, now));
-    return kf_sketch_is_open(h) ? KOFN_OK : kf_keep_sound(h, now.turn);
+    return kf_sketch_vouches(h) ? kf_keep_sound(h, now.turn) : KOFN_OK;
 }
 
+/* What is wrong in a block stays wrong, so that blocks which are right now were so when
+ * they were written, as long as they are the same (kf_keep_forget). */
 kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
 {
     kf_keeping *k = &h->keeping;
@@ -269,7 +271,7 @@ kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
     for (size_t i = 0; i < k->files; i++) {
         kf_kept *f = &k->file[i];
 
-        if (f->turn != turn || f->sound || f->whole)
+        if (f->turn > turn || f->sound || f->whole)
             continue;
         f->sound = true;
         TRY(tell_all(h, f->at));
@@ -467,6 +469,50 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
             return st;
         kf_block_drop(o->block);
         o->block = block;
+    }
+    return KOFN_OK;
+}
+
+/* As an iterate that another sent. */
+static kofn_status restore(kf_host *h, const kf_kept *k, kf_buffer *all,
+                           const places *p)
+{
+    kf_note note = {.type = KF_NOTE_VECTOR, .at = kf_back_mark(h, k->at)};
+    bool take = false;
+    kf_buffer *body;
+    kofn_status st;
+
+    TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
+    note.digest = kf_host_digest(h, note.at.t, body->m.data,
+                                 kf_at(&body->m, KOFN_SCALARS, 0));
+    st = kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_RESTORED,
+                                                .now = kf_host_now(h),
+                                                .note = &note});
+    if (!st)
+        st = kf_host_act(h, &take);
+    if (!st && take)
+        st = kf_mesh_vector_take(h, note.at, body);
+    kf_buffer_drop(body);
+    return st;
+}
+
+kofn_status kf_keep_meet(kf_host *h, kofn_mark at)
+{
+    kf_keeping *k = &h->keeping;
+
+    for (size_t i = 0; i < k->files && h->program.change; i++) {
+        const kf_kept f = k->file[i];
+        kofn_mark mark = kf_back_mark(h, f.at);
+        kofn_status st;
+
+        if (f.turn <= h->changing.turn || mark.t != at.t ||
+            mark.line != at.line)
+            continue;
+        st = with_file(h, &f, restore);
+        if (st != KOFN_FORMAT && st != KOFN_IO)
+            return st;
+        forget(k, i); /* others have it, too */
+        return KOFN_OK;
     }
     return KOFN_OK;
 }

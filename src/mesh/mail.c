@@ -242,7 +242,7 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
     *body = note->type == KF_NOTE_PIECE ? piece_body(h, note)
-                                        : kf_sketch_body(h, note->group);
+                                        : kf_sketch_body(h, note);
     if (!*body)
         return KOFN_AGAIN;
     *bytes = kf_buffer_bytes(*body);
@@ -510,6 +510,9 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return kf_keep_receive(h, r, note->at);
     case KF_NOTE_SKETCH:
         return kf_sketch_take(h, r, note, body);
+    case KF_NOTE_BEAT:
+        TRY(kf_keep_meet(h, note->at));
+        return receive_note(h, r, note, body);
     default:
         return receive_note(h, r, note, body);
     }

@@ -80,6 +80,7 @@ static kofn_status compare(const kf_host *h, kf_reading *r,
                   .col = r->col,
                   .terms = r->terms,
                   .changes = h->changing.turn,
+                  .drifts = true,
                   .secret = r->secret,
                   .number = r->number};
     kofn_status st;

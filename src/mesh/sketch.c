@@ -12,8 +12,12 @@
  * its block that they do not show; but it could send the sketch of another block as
  * well, and what it makes of its block is compared in any case.
  *
- * Owns the sketches that have come, at most two a matrix and connection.  Nothing waits
- * for them: blocks may have changed when they are compared, and who was wrong still is. */
+ * No step waits for sketches: blocks may have changed when they are compared, and who was
+ * wrong still is.  A comparison has its time, though steps go on and more sketches are
+ * made and sent; otherwise short steps would never see one come to its end.
+ *
+ * Owns the sketches that have come, of a matrix and connection at most the two newest
+ * beside that which is compared. */
 #include "host.h"
 
 #include "base/rng.h"
@@ -31,27 +35,29 @@ static void drop(kf_sketches *s, size_t i)
     s->sketch[i] = s->sketch[--s->sketches];
 }
 
-void kf_sketch_free(kf_host *h)
+void kf_sketch_forget(kf_host *h)
 {
-    while (h->sketches.sketches > 0)
-        drop(&h->sketches, 0);
-    kf_free(h->sketches.sketch);
-    h->sketches.sketch = NULL;
+    kf_sketches *s = &h->sketches;
+
+    while (s->sketches > 0)
+        drop(s, 0);
+    kf_free(s->sketch);
+    *s = (kf_sketches){.done = s->done, .drift = s->drift};
 }
 
 /* Is it of the blocks that are compared? */
 static bool is_current(const kf_sketches *s, const kf_sketch *k)
 {
-    return k->turn == s->turn && k->line == s->line;
+    return k->turn == s->of.turn && k->line == s->of.line;
 }
 
 /* ---- our own ------------------------------------------------------------- */
 
 /* The weights of the columns of a matrix, between 1/2 and 1 of either sign. */
-static double weigh(const kf_host *h, uint32_t operand, double *w, size_t n)
+static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
+                    double *w, size_t n)
 {
-    const kf_sketches *s = &h->sketches;
-    kf_rng r = kf_rng_stream(kf_mix64(kf_state64(h->job ^ s->line, s->turn)),
+    kf_rng r = kf_rng_stream(kf_mix64(kf_state64(h->job ^ of->line, of->turn)),
                              KF_FOR_SKETCH, operand, 0);
     double sum = 0;
 
@@ -76,27 +82,40 @@ static void multiply(const kf_block *b, bool velocity, const kofn_matrix *w,
     }
 }
 
-/* Nobody has two of a matrix that are to be compared, but one may come early. */
+/* The one that is replaced by it: of the same turn, or the oldest of more than one that
+ * is not being compared; NULL: none. */
+static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
+{
+    kf_sketch *oldest = NULL;
+    size_t others = 0;
+
+    for (size_t i = 0; i < s->sketches; i++) {
+        kf_sketch *x = &s->sketch[i];
+
+        if (x->operand != k->operand || x->from != k->from)
+            continue;
+        if (x->turn == k->turn)
+            return x;
+        if (s->on && is_current(s, x))
+            continue;
+        others++;
+        if (!oldest || x->turn < oldest->turn)
+            oldest = x;
+    }
+    return others > 1 ? oldest : NULL;
+}
+
 static kofn_status put(kf_host *h, kf_sketch k)
 {
     kf_sketches *s = &h->sketches;
-    size_t others = 0, oldest = 0;
+    kf_sketch *was = replaced_by(s, &k);
     kofn_status st;
 
-    for (size_t i = s->sketches; i > 0; i--) {
-        const kf_sketch *x = &s->sketch[i - 1];
-
-        if (x->operand != k.operand || x->from != k.from)
-            continue;
-        if (x->turn == k.turn) {
-            drop(s, i - 1);
-            continue;
-        }
-        if (others++ == 0 || x->turn < s->sketch[oldest].turn)
-            oldest = i - 1;
+    if (was) {
+        kf_buffer_drop(was->data);
+        *was = k;
+        return KOFN_OK;
     }
-    if (others > 1)
-        drop(s, oldest);
     st = kf_grow(&s->sketch, &s->cap, s->sketches, sizeof *s->sketch);
     if (st)
         kf_buffer_drop(k.data);
@@ -113,8 +132,8 @@ static kofn_status make(kf_host *h, uint32_t operand)
     kf_sketch own = {.operand = operand,
                      .seat = h->seat,
                      .from = KF_OURS,
-                     .turn = h->sketches.turn,
-                     .line = h->sketches.line};
+                     .turn = h->sketches.last.turn,
+                     .line = h->sketches.last.line};
     kofn_status st = KOFN_NOMEM;
 
     w.data = kf_new(b->cols, sizeof(double));
@@ -123,7 +142,7 @@ static kofn_status make(kf_host *h, uint32_t operand)
     if (!st) {
         double *at = own.data->m.data;
 
-        (void)weigh(h, operand, w.data, b->cols);
+        (void)weigh(h, &h->sketches.last, operand, w.data, b->cols);
         multiply(b, false, &w, at);
         if (halves == 2)
             multiply(b, true, &w, at + rows);
@@ -136,9 +155,10 @@ static kofn_status make(kf_host *h, uint32_t operand)
 static kofn_status tell(kf_host *h, uint32_t operand)
 {
     uint64_t each = h->course.stages - h->course.after;
+    const kf_sketched *of = &h->sketches.last;
     const kf_note note = {.type = KF_NOTE_SKETCH,
                           .from = h->opt.incarnation,
-                          .at = {h->sketches.turn * each, h->sketches.line},
+                          .at = {of->turn * each, of->line},
                           .group = operand,
                           .seat = h->seat};
 
@@ -152,28 +172,27 @@ static kofn_status tell(kf_host *h, uint32_t operand)
 static void drop_old(kf_sketches *s)
 {
     for (size_t i = s->sketches; i > 0; i--)
-        if (s->sketch[i - 1].turn < s->turn ||
-            (s->sketch[i - 1].turn == s->turn &&
-             s->sketch[i - 1].line != s->line))
+        if (s->sketch[i - 1].turn < s->of.turn ||
+            (s->sketch[i - 1].turn == s->of.turn &&
+             s->sketch[i - 1].line != s->of.line))
             drop(s, i - 1);
 }
 
-kofn_status kf_sketch_begin(kf_host *h)
+static bool are_compared(const kf_host *h)
+{
+    return h->program.change && h->opt.errors != KOFN_ERRORS_NONE;
+}
+
+/* Ours, as they are now. */
+static kofn_status sketch_all(kf_host *h)
 {
     const kf_changing *c = &h->changing;
-    kf_sketches *s = &h->sketches;
 
-    if (!h->program.change || h->opt.errors == KOFN_ERRORS_NONE ||
-        h->seat == KOFN_NO_SEAT)
-        return KOFN_OK;
-    s->turn = c->turn;
-    s->line = c->line[c->turn % h->program.recalls];
-    s->seat = h->seat;
-    s->healed = c->healed;
-    s->began = kf_host_now(h);
-    s->tried = 0;
-    s->on = true;
-    drop_old(s);
+    h->sketches.last =
+        (kf_sketched){.turn = c->turn,
+                      .line = c->line[c->turn % h->program.recalls],
+                      .seat = h->seat,
+                      .healed = c->healed};
     for (uint32_t i = 0; i < h->program.operands; i++) {
         if (kf_lent_bytes(h, i) == 0)
             continue;
@@ -183,20 +202,45 @@ kofn_status kf_sketch_begin(kf_host *h)
     return KOFN_OK;
 }
 
+/* The last that we made, with those of the others. */
+static void begin_comparing(kf_host *h)
+{
+    kf_sketches *s = &h->sketches;
+
+    s->of = s->last;
+    s->began = kf_host_now(h);
+    s->tried = 0;
+    s->on = true;
+    drop_old(s);
+}
+
+kofn_status kf_sketch_begin(kf_host *h)
+{
+    if (!are_compared(h) || h->seat == KOFN_NO_SEAT)
+        return KOFN_OK;
+    TRY(sketch_all(h));
+    begin_comparing(h);
+    return KOFN_OK;
+}
+
 kofn_status kf_sketch_turn(kf_host *h)
 {
-    const kf_sketches *s = &h->sketches;
+    kf_sketches *s = &h->sketches;
     uint64_t turn = h->changing.turn;
     bool due = turn > 0 && h->opt.scrub > 0 && turn % h->opt.scrub == 0;
 
-    if (s->on && s->turn == turn) /* of the same blocks */
+    if (s->on && s->of.turn == turn) /* of the same blocks */
         return KOFN_OK;
-    return due || kf_keep_is_due(h) ? kf_sketch_begin(h) : KOFN_OK;
+    if (!due && !kf_keep_is_due(h))
+        return KOFN_OK;
+    if (!s->on || kf_host_now(h) - s->began > 2 * HEDGES * kf_host_hedge(h))
+        return kf_sketch_begin(h);
+    return h->seat == KOFN_NO_SEAT ? KOFN_OK : sketch_all(h);
 }
 
-bool kf_sketch_is_open(const kf_host *h)
+bool kf_sketch_vouches(const kf_host *h)
 {
-    return h->sketches.on && h->sketches.turn == h->changing.turn;
+    return !are_compared(h) || h->sketches.right == h->changing.turn;
 }
 
 /* ---- as they travel ------------------------------------------------------ */
@@ -208,13 +252,18 @@ size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
     return bytes ? bytes / kf_extent_of(h->operand[operand].plan).cols : 0;
 }
 
-kf_buffer *kf_sketch_body(const kf_host *h, uint32_t operand)
+kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
 {
     const kf_sketches *s = &h->sketches;
+    uint64_t turn = kf_course_turn(&h->course, note->at.t);
 
-    for (size_t i = 0; i < s->sketches; i++)
-        if (s->sketch[i].operand == operand && s->sketch[i].from == KF_OURS)
-            return kf_buffer_keep(s->sketch[i].data);
+    for (size_t i = 0; i < s->sketches; i++) {
+        const kf_sketch *k = &s->sketch[i];
+
+        if (k->operand == note->group && k->from == KF_OURS &&
+            k->turn == turn && k->line == note->at.line)
+            return kf_buffer_keep(k->data);
+    }
     return NULL;
 }
 
@@ -230,7 +279,7 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
         h->foreign++;
         return KOFN_OK;
     }
-    if (turn < h->sketches.turn)
+    if (turn < h->sketches.of.turn)
         return KOFN_OK;
     return put(h, (kf_sketch){.operand = note->group,
                               .seat = note->seat,
@@ -330,6 +379,7 @@ static kofn_status compare_both(kf_host *h, kf_reading *r, kofn_matrix *half,
         TRY(kf_comparison_weights(h, &r->secret, &r->number));
         TRY(kf_reading_judge(h, r, &found));
         find_bad(h, r, &found, ours);
+        h->sketches.drift = kf_larger(h->sketches.drift, found.drift);
     }
     return KOFN_OK;
 }
@@ -348,7 +398,7 @@ static kofn_status compare(kf_host *h, uint32_t operand, bool *ours)
     if (!st)
         st = kf_reading_new(&r, o, n);
     if (!st) {
-        norm = weigh(h, operand, w, cols);
+        norm = weigh(h, &h->sketches.of, operand, w, cols);
         r.col = &norm;
         r.terms = cols;
         collect(h, operand, &r);
@@ -363,19 +413,34 @@ static kofn_status compare(kf_host *h, uint32_t operand, bool *ours)
 
 /* What is found of our blocks is of those that were sketched; they may have been made
  * anew since. */
+static bool are_ours(const kf_host *h, const kf_sketched *of)
+{
+    return of->seat == h->seat && of->healed == h->changing.healed;
+}
+
 static kofn_status conclude(kf_host *h, bool ours)
 {
     kf_sketches *s = &h->sketches;
-    bool same = s->seat == h->seat && s->healed == h->changing.healed;
 
-    s->on = false;
     s->done++;
-    if (!ours)
-        return kf_keep_sound(h, s->turn);
-    if (!same)
+    if (!are_ours(h, &s->of))
         return KOFN_OK;
+    if (!ours) {
+        s->right = s->of.turn;
+        return kf_keep_sound(h, s->of.turn);
+    }
     h->changing.wrong++;
     return kf_changing_lose(h);
+}
+
+/* Those that were made meanwhile are next. */
+static void end_comparing(kf_host *h)
+{
+    kf_sketches *s = &h->sketches;
+
+    s->on = false;
+    if (s->last.turn > s->of.turn && are_ours(h, &s->last))
+        begin_comparing(h);
 }
 
 kofn_status kf_sketch_settle(kf_host *h)
@@ -394,14 +459,15 @@ kofn_status kf_sketch_settle(kf_host *h)
     all = n >= view.members;
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
-    s->tried = n;
+    s->drift = 0;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
         if (kf_lent_bytes(h, i))
             st = compare(h, i, &ours);
     if (st == KOFN_NOMEM)
         return st;
     if (!st || ours)
-        return conclude(h, ours);
-    s->on = !all; /* with more of them it may be told */
+        TRY(conclude(h, ours));
+    if (!st || ours || all) /* else with more of them it may be told */
+        end_comparing(h);
     return KOFN_OK;
 }

@@ -551,6 +551,8 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         break;
     case KF_NODE_LEAVE:
         return leave(n);
+    case KF_NODE_RESTORED:
+        return kf_peer_restore(n, ev->note);
     case KF_NODE_LOST:
         n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;

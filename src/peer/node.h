@@ -291,6 +291,7 @@ uint64_t kf_peer_common(const kf_node *n,
                         const void *of);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
+kofn_status kf_peer_restore(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o,
                                    const kf_note *note);
 

@@ -322,6 +322,22 @@ kofn_status kf_peer_catch_up(kf_node *n)
 
 /* An answer may come when the question is none any more, since this node has made an
  * iterate itself, and is one again with the next note: it would not be given twice. */
+static kofn_status adopt(kf_node *n, const kf_note *note)
+{
+    n->adopted++;
+    TRY(kf_peer_take(n, note));
+    kf_peer_forget_ballots(n);
+    return kf_peer_advance(n, note->at, note->digest, note->final);
+}
+
+kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
+{
+    if (!n->final && note->at.t > n->at.t)
+        return adopt(n, note);
+    n->dropped++;
+    return KOFN_OK;
+}
+
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool newer = note->at.t > n->at.t ||
@@ -334,8 +350,5 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
         n->dropped++;
         return KOFN_OK;
     }
-    n->adopted++;
-    TRY(kf_peer_take(n, note));
-    kf_peer_forget_ballots(n);
-    return kf_peer_advance(n, note->at, note->digest, note->final);
+    return adopt(n, note);
 }

@@ -163,7 +163,8 @@ typedef enum kf_node_event_type {
     KF_NODE_DONE,     /* task; final: the iterate made is the last      */
     KF_NODE_LEAVE,    /* this node is going to leave                   */
     KF_NODE_LOST,     /* the blocks that are here are of no use any more */
-    KF_NODE_LIAR      /* as WENT, for what it sent was wrong           */
+    KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
+    KF_NODE_RESTORED  /* note is of a VECTOR that this node has on disk */
 } kf_node_event_type;
 
 typedef struct kf_node_event {
@@ -175,8 +176,7 @@ typedef struct kf_node_event {
                            other incarnations; 0: itself                  */
     const kf_node_task *task;
     bool final;
-    kf_node_digest
-        digest; /* DONE of an UPDATE or SOLO, NOTE of a VECTOR: of the iterate */
+    kf_node_digest digest; /* DONE of an UPDATE or SOLO: of the iterate */
     /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
      * are needed to tell; which seats of the decoder are left out, and of how
      * many of these, the last, it is not certain that they are wrong. */

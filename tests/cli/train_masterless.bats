@@ -30,6 +30,32 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
         json "o['rel_error'] <= 1e-12 and o['decode'] == 'distributed'"
 }
 
+# The losses are those of a training on a job, where nothing else is the same.
+@test "the history of a training without a master has a line a step" {
+    images
+    kofn train X.npy y.npy -o model $net --epochs 2 --history job.csv -q
+    words="train X.npy y.npy -o model $net --masterless -s gpd:m=2,n=1,p=1 --errors probabilistic --checkpoint C -q"
+    kofn $words --epochs 1 --scrub 2 --history h.csv
+    mv h.csv half.csv
+    rm -r C
+    kofn $words --epochs 2 --scrub 2 --history h.csv
+    py "
+import csv
+h, half, job = (list(csv.DictReader(open(f))) for f in ('h.csv', 'half.csv', 'job.csv'))
+assert [r['step'] for r in h] == [r['step'] for r in job] == [str(i + 1) for i in range(12)]
+assert [r['epoch'] for r in h] == [r['epoch'] for r in job]
+for a, b in zip(h, job):
+    assert abs(float(a['loss']) / float(b['loss']) - 1) < 1e-11 and a['accuracy'] == b['accuracy']
+assert len(half) == 6 and float(h[-1]['seconds']) > 0 and h[-1]['members'] == '8'
+assert all(0 <= float(r['drift']) < 1e-13 and (r['drift'] == '0' or int(r['scrubs'])) for r in h), h
+"
+    kofn $words --epochs 3 --scrub 2 --resume --history h.csv
+    py "
+import csv
+h = [int(r['step']) for r in csv.DictReader(open('h.csv'))]
+assert h[:12] == list(range(1, 13)) and 1 <= h[12] <= 13 and h[12:] == list(range(h[12], 19)), h"
+}
+
 # bats test_tags=asan
 @test "nodes leave and come in a training; too few of them is an error" {
     images
@@ -282,10 +308,10 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['scrubs'] > 0 and o['back'] ==
 # bats test_tags=asan
 @test "what a training without a master does not have is refused" {
     images
-    for o in "--history h.csv" "--journal j"; do
-        run kofn train X.npy y.npy -o model $net --masterless $o
-        refused "" "does not go with --masterless"
-    done
+    run kofn train X.npy y.npy -o model $net --masterless --journal j
+    refused "" "does not go with --masterless"
+    run kofn train X.npy y.npy -o model $net --masterless --history nowhere/h.csv
+    [ "$status" -eq 1 ] && [[ "$output" == *"nowhere/h.csv: No such file"* ]]
     run kofn train X.npy y.npy -o model $net --masterless --scrub 3
     refused "--scrub compares" "give --errors"
     run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1

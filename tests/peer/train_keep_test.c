@@ -198,6 +198,50 @@ static void between(void **state)
         }
 }
 
+static void be_draft(const char *path)
+{
+    char draft[400];
+
+    snprintf(draft, sizeof draft, "%.*s.draft",
+             (int)(strlen(path) - strlen(".kept")), path);
+    assert_int_equal(rename(path, draft), 0);
+}
+
+/* All are lost when one of them has heard that all have the last, and so few come again
+ * that it cannot be left behind: nobody needs to believe it, for they have that, too. */
+static void told_to_some(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        fixture f;
+        sim s;
+
+        keeps_up(&s, &f, l, seed);
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.confirm = 0; /* as many as errors take: two */
+        s.opt.every = 2;
+        s.opt.scrub = seed;
+        start_all(&s);
+        run_until(&s, 7);
+        sim_run(&s, s.now + 20 * MS, NULL);
+        stop_all(&s);
+        for (size_t n = 1; n < s.nodes; n++)
+            spoil_newest(n, be_draft);
+        s.opt.resume = true;
+        for (size_t n = 0; n < f.needs + 1; n++)
+            sim_start(&s, n, true);
+        assert_true(s.node[1].host->at.t < s.node[0].host->at.t);
+        sim_finish(&s, s.now + 5 * KOFN_SECOND, NULL, l->scheme, seed);
+        for (size_t n = 0; n < f.needs + 1; n++) {
+            assert_int_equal(s.node[n].host->changing.healed, 0);
+            assert_int_equal(s.node[n].host->back.times, 0);
+        }
+        mesh_down(&s, &f);
+    }
+}
+
 /* One after the other, until nobody is there; all come again, in any order, and some
  * later than others.  Who was away for long makes its blocks of the others'. */
 static void one_by_one(void **state)
@@ -644,6 +688,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(some_have_nothing_to_go_back_to),
         cmocka_unit_test(go_back_to_the_start),
         cmocka_unit_test(they_do_not_go_back_for_ever),
+        cmocka_unit_test(told_to_some),
         cmocka_unit_test(few_files),
         cmocka_unit_test(some_stay_away),
         cmocka_unit_test(wrong_files),

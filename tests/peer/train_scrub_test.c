@@ -12,12 +12,13 @@
 #endif
 
 /* TURN: late enough that blocks of the start are of no use any more. */
-enum { EPOCHS = 3, LONGER = 16, TURN = 5 };
+enum { EPOCHS = 3, TURN = 5 };
 
 static uint64_t
     spoilt;      /* nodes whose blocks change by themselves after TURN ... */
 static bool all; /* ... in all numbers                             */
 static size_t changed; /* blocks that did                                */
+static unsigned epochs = EPOCHS;
 static uint64_t found[SIM_NODES]; /* turn at which each found that          */
 
 /* The first number of a lane is a weight of an input that is always 0. */
@@ -50,7 +51,7 @@ static void begin(sim *s, fixture *f, const lesson *l, uint64_t scrub,
 {
     changed = 0;
     memset(found, 0, sizeof found);
-    mesh_up(s, f, l, all ? LONGER : EPOCHS, seed);
+    mesh_up(s, f, l, epochs, seed);
     s->opt.errors =
         seed % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC;
     s->opt.scrub = scrub;
@@ -127,6 +128,7 @@ static void more_than_products_tell(void **state)
 
     (void)state;
     all = true;
+    epochs = 16;
     for (uint64_t seed = 1; seed < 12; seed += 2) {
         size_t again = 0;
         fixture f;
@@ -149,6 +151,38 @@ static void more_than_products_tell(void **state)
         mesh_down(&s, &f);
     }
     all = false;
+    epochs = EPOCHS;
+}
+
+/* Steps go on while a member is silent, and a comparison comes to its end without it,
+ * though more blocks are due to be compared by then. */
+static void one_is_silent(void **state)
+{
+    const lesson *l = &lessons[0];
+    kofn_node_view before, after;
+    fixture f;
+    sim s;
+
+    (void)state;
+    mesh_up(&s, &f, l, 200, 1);
+    s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    s.opt.confirm = 0;
+    s.opt.scrub = 1;
+    s.opt.hedge = 50 * MS; /* more than a step takes */
+    s.opt.silence = KOFN_SECOND;
+    for (size_t i = 0; i < l->nodes; i++)
+        sim_start(&s, i, true);
+    sim_run(&s, s.now + 30 * MS, NULL);
+    s.node[8].stopped = s.now + 900 * MS; /* less than a silence */
+    sim_run(&s, s.now + 50 * MS, NULL);
+    kf_host_look(s.node[0].host, &before);
+    sim_run(&s, s.now + 800 * MS, NULL);
+    kf_host_look(s.node[0].host, &after);
+    assert_true(after.at.t > before.at.t + 5 * TURN);
+    assert_false(after.final);
+    assert_true(after.scrubs > before.scrubs);
+    assert_true(after.drift > 0 && after.drift < 1e-13);
+    mesh_down(&s, &f);
 }
 
 TEST_FILE(train_scrub_test)
@@ -157,6 +191,7 @@ TEST_FILE(train_scrub_test)
         cmocka_unit_test(hidden),
         cmocka_unit_test(seen_at_last),
         cmocka_unit_test(more_than_products_tell),
+        cmocka_unit_test(one_is_silent),
     };
 
     rig_begin();
