@@ -129,7 +129,7 @@ set(KOFN_LONG python laws_.*test tile_test .*numerics.*_test alloc_.*test
   sums_errors_test peer_hostile_test regress_test unresponsive_test train_.*_test campaign_test
   mesh_net_test update_away_test freivalds_test elastic_traces_test away_floods_test
   put_net_test seats_test command_allocations
-  papers_bench cli_stream_away cli_train_masterless cli_checkpoint cli_regress coded_faults_test
+  papers_bench cli_stream_away cli_train_masterless cli_train_real cli_checkpoint cli_regress coded_faults_test
   gradient_test check_honest_test "kernel_.*" "floor_.*" "processes_.*" "mpi_.*")
 function(kofn_label name out)
   kofn_one_of(${name} long ${KOFN_LONG})

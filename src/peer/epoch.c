@@ -372,6 +372,33 @@ static bool overdue(kf_node *n)
     return kf_due(n, since, wait_in_line(n, first));
 }
 
+/* A new epoch voids what was decided for members that have yet to make the iterate
+ * before ours of it.  Where that is believed of several only they could not take it of
+ * us, and nobody would go on; so they have a hedge to come here. */
+static bool others_are_about_to_come(kf_node *n)
+{
+    bool about = false;
+
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        about |= o->rank != KF_NONE && kf_live(n, o) && o->at.t < n->at.t;
+    }
+    return about && n->opt.confirm > 1 && !kf_due(n, n->began, n->opt.hedge);
+}
+
+/* Has the leader gone on without telling in this epoch how this iterate is decoded?  It
+ * will not any more, and where an iterate has to be believed it cannot be had of the
+ * leader alone. */
+static bool leader_went_on(const kf_node *n, const kf_other *leader)
+{
+    bool told = false;
+
+    for (size_t g = 0; g < n->on->groups; g++)
+        told |= n->cluster[g].shown > 0;
+    return !told && n->opt.confirm > 1 && leader->at.t > n->at.t;
+}
+
 /* Proposes itself where the leader is gone, or is there and decides nothing
  * although all is ready.  Nodes wait in line by rank, so that mostly one
  * proposes. */
@@ -379,6 +406,7 @@ static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
     bool founding = n->epoch.number == 0, due;
+    kofn_time first;
 
     if (leader && kf_live(n, leader)) {
         n->leaderless = KF_LONG_AGO;
@@ -386,10 +414,11 @@ static kofn_status take_over(kf_node *n)
             n->stalled = KF_LONG_AGO;
         else if (n->stalled == KF_LONG_AGO)
             n->stalled = n->now;
+        first = kf_peer_patience(n);
+        first = leader_went_on(n, leader) ? first / 2 : 2 * first;
         due = n->stalled == KF_LONG_AGO
                   ? overdue(n)
-                  : kf_due(n, n->stalled,
-                           wait_in_line(n, 2 * kf_peer_patience(n)));
+                  : kf_due(n, n->stalled, wait_in_line(n, first));
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;
@@ -399,7 +428,7 @@ static kofn_status take_over(kf_node *n)
             due = kf_due(n, n->leaderless,
                          wait_in_line(n, founding ? n->opt.silence : 0));
     }
-    if (!due)
+    if (!due || others_are_about_to_come(n))
         return KOFN_OK;
     n->failed++;
     return propose(n, n->stalled != KF_LONG_AGO);
@@ -411,7 +440,8 @@ static kofn_status lead(kf_node *n)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
         if (kf_due(n, n->proposed,
-                   kf_longer(n->opt.beat / 4, n->failed_terms + 1)))
+                   kf_longer(n->opt.beat / 4, n->failed_terms + 1)) &&
+            !others_are_about_to_come(n))
             return propose(n, false);
         return KOFN_OK;
     }

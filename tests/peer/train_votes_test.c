@@ -356,6 +356,61 @@ static void believed(void **state)
     }
 }
 
+/* All that are left have made so many iterates. */
+static bool all_are_at(const sim *s, const lesson *l, uint64_t t)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < l->nodes; i++)
+        all &= !s->node[i].up || s->node[i].host->at.t >= t;
+    return all;
+}
+
+/* From the death of node `id`, `after` it all began, until all others have made two
+ * more iterates. */
+static kofn_time time_lost(size_t id, kofn_time after)
+{
+    const lesson *l = &lessons[0];
+    uint64_t top = 0;
+    kofn_time died;
+    fixture f;
+    sim s;
+
+    now = (fault){.where = 0};
+    begin(&s, &f, l, KOFN_ERRORS_PROBABILISTIC, 7);
+    start_all(&s, l);
+    run_until(&s, 1);
+    for (size_t i = 0; i < l->nodes; i++)
+        s.node[i].slow = 1 + (double)(i % 3) / 2;
+    sim_run(&s, s.now + after, NULL);
+    for (size_t i = 0; i < l->nodes; i++)
+        top = kf_max(top, s.node[i].host->at.t);
+    died = s.now;
+    sim_stop(&s, id);
+    while (!all_are_at(&s, l, kf_min(top + 2, iterates(&f))))
+        sim_run(&s, s.now + MS / 4, NULL);
+    died = s.now - died;
+    mesh_down(&s, &f);
+    return died;
+}
+
+/* A member that dies has nobody wait as long as for a leader that decides nothing, twice
+ * the patience, whenever that is: what is decided already is not made void. */
+static void deaths(void **state)
+{
+    const kofn_time beat = 10 * MS, patience = 5 * beat;
+    kofn_time worst = 0;
+
+    (void)state;
+    for (size_t id = 0; id < lessons[0].nodes; id++)
+        for (kofn_time after = 0; after < 20 * MS; after += 2 * MS * SPARED) {
+            kofn_time lost = time_lost(id, after);
+
+            worst = lost > worst ? lost : worst;
+        }
+    assert_true(worst < 2 * patience);
+}
+
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +418,7 @@ TEST_FILE(train_votes_test)
         cmocka_unit_test(several),       cmocka_unit_test(accidents),
         cmocka_unit_test(beyond),        cmocka_unit_test(claims),
         cmocka_unit_test(false_digests), cmocka_unit_test(believed),
+        cmocka_unit_test(deaths),
     };
 
     rig_begin();

@@ -1,0 +1,293 @@
+load helpers
+
+# Trainings without a master by processes to which things happen.  Nothing here waits for
+# a time: what is next is done when files that nodes keep show how far they are.
+export OPENBLAS_NUM_THREADS=1 BLIS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
+net="--layers 64-16-10 --step 0.1 --batch 20 --momentum 0.5 --seed 3"
+
+teardown() {
+    [ "${#pid[@]}${#space[@]}" = 00 ] || kill -9 "${pid[@]}" "${space[@]}" 2>/dev/null || true
+}
+
+# mesh WAY N STEPS OPTION...: what the nodes below are started as; one more than N may be.
+mesh() {
+    local way=$1
+    count=$2 steps=$3
+    shift 3
+    rm -rf m? m?? k? k?? s? s?? want
+    images
+    words=(train X.npy y.npy $net --epochs $((steps / 20)) --test Xt.npy yt.npy
+        -s gpd:m=2,n=1,p=1 --masterless -n $count --every 5 --patience 200
+        --errors probabilistic --scrub 5 "$@")
+    if [ $way = tcp ]; then
+        read -ra at < <(py "import socket
+s = [socket.create_server(('127.0.0.1', 0)) for _ in range($count + 2)]
+print(*['tcp://127.0.0.1:%d' % x.getsockname()[1] for x in s])")
+    else
+        at=()
+        for ((j = 0; j < count + 2; j++)); do at[j]=ipc://$BATS_TEST_TMPDIR/s$j; done
+    fi
+    pid=()
+}
+
+# node I [OPTION...]: one of them, in the background, which keeps its steps in kI.
+node() {
+    local i=$1 reach= j
+    shift
+    for ((j = 1; j < ${#at[@]}; j++)); do
+        [ $j = $i ] || reach="$reach,${at[$j]}"
+    done
+    ${before[$i]} "${command[$i]:-$KOFN}" "${words[@]}" --port "${at[$i]}" \
+        --reach "${reach#,}" --checkpoint "k$i" -o "m$i" --json "$@" \
+        >"o$i.json" 2>"e$i" 3>&- &
+    pid[$i]=$!
+}
+
+# step_of I: the last that it keeps, 0 before the first.
+step_of() {
+    ls "k$1" 2>/dev/null | sed -n 's/.*-step-0*\([1-9][0-9]*\)\.\(draft\|kept\)$/\1/p' |
+        sort -n | tail -1 | grep . || echo 0
+}
+
+is_over() {
+    local s
+    read -ra s 2>/dev/null <"/proc/${pid[$1]}/stat" || return 0
+    [ "${s[2]}" = Z ]
+}
+
+# reached I STEP: it keeps that step or a later one; or it has ended.
+reached() {
+    is_over $1 || [ "$(step_of $1)" -ge "$2" ]
+}
+
+# further I: wait until it has gone on, from where it is now.
+further() {
+    wait_for reached $1 $(($(step_of $1) + 10))
+}
+
+# all_run I...: none of them has ended, so that what was done to them was done in the
+# training.
+all_run() {
+    local i
+    for i in "$@"; do
+        ! is_over $i || return 1
+    done
+}
+
+# in_time TRY WAY N [STEPS]: a training so long that it is not over before all is done.
+# TRY fails where it is; what it finds otherwise it leaves in variables.
+in_time() {
+    local first=${4:-300} times
+    for times in 1 4 16 64; do
+        steps=$((first * times))
+        mesh $2 $3 $steps
+        ! $1 || return 0
+        kill -9 "${pid[@]}" "${space[@]}" 2>/dev/null || true
+        wait
+    done
+    return 1
+}
+
+# ended I...: with the weights of the plain training to rounding, the same to the bit, and
+# as many held out told right but for 0.2 %.
+ended() {
+    local i first=$1
+    kofn train X.npy y.npy -o want $net --epochs $((steps / 20)) --test Xt.npy yt.npy \
+        --json >want.json
+    for i in "$@"; do
+        wait "${pid[$i]}" || { echo "node $i: $?"; cat "e$i" "o$i.json"; return 1; }
+        json "o['status'] == 'ok' and o['iterations'] == $steps and \
+abs(o['test_accuracy'] - __import__('json').load(open('want.json'))['test_accuracy']) <= 0.002" \
+            <"o$i.json"
+        diff -r "m$first" "m$i"
+    done
+    py "
+for l in 'W1.npy', 'W2.npy':
+    w = np.load('want/' + l)
+    assert np.linalg.norm(np.load('m$first/' + l) - w) <= 1e-12 * np.linalg.norm(w), l"
+}
+
+# What was found wrong by nodes I..., all of one node.
+one_was_wrong() {
+    local i
+    for i in "$@"; do
+        json "len({w['seat'] for w in o['wrong']} - {-1, 0xffffffff}) <= 1" <"o$i.json"
+    done
+    grep -q '"seat"' $(printf 'o%s.json ' "$@")
+}
+
+# ---- kills, stops and joins --------------------------------------------------
+
+kill_stop_join() {
+    for i in 1 2 3 4 5; do node $i; done
+    wait_for reached 3 20
+    all_run 1 3 || return
+    kill -9 "${pid[1]}"
+    further 3
+    node 6
+    wait_for reached 6 1 # it is a member, and has blocks
+    all_run 2 3 6 || return
+    kill -STOP "${pid[2]}"
+    further 3
+    all_run 3 || { kill -CONT "${pid[2]}"; return 1; }
+    kill -CONT "${pid[2]}"
+}
+
+@test "of five processes one is killed, another comes, and one is stopped and goes on" {
+    in_time kill_stop_join ipc 5
+    ended 2 3 4 5 6
+    [ ! -e m1 ]
+}
+
+# bats test_tags=night
+@test "over TCP as well" {
+    in_time kill_stop_join tcp 5
+    ended 2 3 4 5 6
+}
+
+kill_and_restart() {
+    words+=(--resume)
+    for i in 1 2 3 4 5 6 7 8; do node $i; done
+    for i in 1 2 3 4 5; do # one after the other: the leader is among them
+        further 8
+        all_run $i 8 || return
+        kill -9 "${pid[$i]}"
+        wait "${pid[$i]}" || true
+        further 8
+        rm -f "s$i"
+        node $i
+        further $i
+        all_run 8 || return
+    done
+}
+
+# bats test_tags=night
+@test "of eight processes five are killed and started again, one after the other" {
+    for way in ipc tcp; do
+        in_time kill_and_restart $way 8
+        ended 1 2 3 4 5 6 7 8
+    done
+}
+
+stop_for_30_seconds() {
+    for i in 1 2 3 4 5 6 7 8; do node $i; done
+    wait_for reached 1 20
+    all_run 1 3 || return
+    kill -STOP "${pid[3]}"
+    sleep 30
+    all_run 1 || { kill -CONT "${pid[3]}"; return 1; }
+    kill -CONT "${pid[3]}"
+}
+
+# bats test_tags=night
+@test "of eight processes one is stopped for 30 seconds, and has the weights of the others" {
+    in_time stop_for_30_seconds tcp 8 $([ -n "$KOFN_SANITIZE" ] && echo 400 || echo 4000)
+    ended 1 2 3 4 5 6 7 8
+}
+
+# ---- what is wrong -----------------------------------------------------------
+
+@test "a process that lies in all that it sends spoils nothing" {
+    mesh ipc 5 100
+    command[4]=$KOFN_TURNCOAT
+    export KOFN_LIES=30 # which the others do not look at
+    for i in 1 2 3 4 5; do node $i; done
+    ended 1 2 3 5
+    grep -q 'lies from iterate' e4
+    one_was_wrong 1 2 3 5
+}
+
+@test "a process with bits that flip in its memory makes its blocks anew" {
+    mesh ipc 5 100
+    for i in 1 2 3 5; do node $i; done
+    node 4 --faults fault=0.05,where=memory
+    ended 1 2 3 4 5
+    json "o['healed'] > 0 and not o['wrong']" <o4.json
+    one_was_wrong 1 2 3 5
+}
+
+# bats test_tags=night
+@test "twelve processes that all err now and then, in products and in updates" {
+    mesh ipc 12 400 --faults fault=0.005,where=product+update
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do node $i; done
+    ended 1 2 3 4 5 6 7 8 9 10 11 12
+    json "o['left_out'] > 0" <o1.json
+}
+
+# ---- cables ------------------------------------------------------------------
+
+# ours_is_made I: that process has come into a namespace of its own.
+ours_is_made() {
+    [ "$(readlink "/proc/${space[$1]}/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
+in_space() { # in_space I COMMAND...
+    local i=$1
+    shift
+    nsenter -t "${space[$i]}" -n "$@"
+}
+
+# A network in which each node has a machine, as it were, and a cable to a switch, 0.
+spaces() {
+    space=()
+    for ((i = 0; i <= count; i++)); do
+        unshare -n sleep 3600 3>&- &
+        space[$i]=$!
+        wait_for ours_is_made $i
+    done
+    in_space 0 ip link add name switch type bridge
+    in_space 0 ip link set switch up
+    for ((i = 1; i <= count; i++)); do
+        in_space 0 ip link add name "port$i" type veth peer name cable netns "${space[$i]}"
+        in_space 0 ip link set "port$i" master switch up
+        in_space $i ip addr add "10.77.0.$i/24" dev cable
+        in_space $i ip link set cable up
+        in_space $i ip link set lo up
+        at[$i]=tcp://10.77.0.$i:5001
+        before[$i]="nsenter -t ${space[$i]} -n"
+    done
+    at=("${at[@]:0:count + 1}")
+    words+=(--insecure)
+}
+
+cable() { # cable I up|down
+    in_space 0 ip link set "port$1" $2
+}
+
+# are_alone I...: it hears none of the others: the connections that it had are lost.
+are_alone() {
+    local i
+    for i in "$@"; do
+        [ -z "$(in_space $i ss -Htn state established)" ] || return 1
+    done
+}
+
+cut_and_mend() {
+    spaces
+    for i in 1 2 3 4 5; do node $i; done
+    wait_for reached 1 20
+    all_run 1 || return
+    cable 3 down
+    wait_for are_alone 3
+    further 1 # four of five go on
+    was=$(step_of 3)
+    all_run 1 3 || return
+    cable 4 down # with three pieces nothing can be compared: nobody goes on
+    wait_for are_alone 3 4
+    is=$(step_of 3)
+    cable 3 up
+    further 1
+    all_run 1 3 4 || return
+    cable 4 up
+    wait_for reached 4 $(step_of 1)
+}
+
+# bats test_tags=night
+@test "cables of one and of two nodes are cut and mended" {
+    unshare -n true 2>/dev/null && command -v ip ss nsenter >/dev/null ||
+        skip "network namespaces cannot be made here: unshare -n fails, or ip, ss or nsenter are missing"
+    in_time cut_and_mend tcp 5
+    [ "$is" = "$was" ] # who is alone goes nowhere
+    ended 1 2 3 4 5
+}
