@@ -24,6 +24,15 @@ static void drop_pieces(kf_pieces *p)
     }
 }
 
+static void forget_input(kf_host *h)
+{
+    kf_messages_release(&h->messages);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
+    h->in = h->lowered = NULL;
+    h->encoded = false;
+}
+
 /* All that was made of the iterate is void. */
 static kofn_status begin_again(kf_host *h)
 {
@@ -33,10 +42,7 @@ static kofn_status begin_again(kf_host *h)
     h->again = view.again;
     h->at = view.at;
     drop_pieces(h->now);
-    kf_buffer_drop(h->in);
-    kf_buffer_drop(h->lowered);
-    h->in = h->lowered = NULL;
-    h->encoded = false;
+    forget_input(h);
     kf_comparison_void(h);
     kf_comparison_forget(h);
     return kf_sketch_begin(h);
@@ -113,10 +119,8 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->on = kf_host_product(h, at.t);
     drop_pieces(h->now);
     kf_buffer_drop(h->packed);
-    kf_buffer_drop(h->in);
-    kf_buffer_drop(h->lowered);
-    h->packed = h->in = h->lowered = NULL;
-    h->encoded = false;
+    h->packed = NULL;
+    forget_input(h);
     h->freivalds.noise = 0;
     h->freivalds.odd = false;
     kf_comparison_forget(h);
