@@ -35,17 +35,22 @@ typedef struct kf_route {
     kofn_peer peer;
     kofn_incarnation incarnation;
     uint64_t principal;
-    bool over;       /* it said that it leaves, or was corrupt */
-    uint64_t key;    /* for the fingerprints that it makes for us ... */
-    uint64_t theirs; /* ... and that we make for it ...               */
-    unsigned more;   /* ... of so many iterates yet                   */
+    bool over;           /* it said that it leaves, or was corrupt */
+    uint64_t key;        /* for the fingerprints that it makes for us ... */
+    uint64_t theirs;     /* ... and that we make for it ...               */
+    unsigned more;       /* ... of so many iterates yet, as long as ...   */
+    uint64_t asked_from; /* ... it has none after this one            */
     struct {
         uint64_t t;
         bool final;
         double value;
     } print[KF_PRINTS]; /* what came of it */
     size_t prints;      /* ever            */
-    bool agrees;        /* with the iterate that is to be confirmed */
+    struct {
+        bool made;
+        double value, most;
+    } expected;  /* of what is to be confirmed, if its vector is the same */
+    bool agrees; /* with the iterate that is to be confirmed */
     struct {
         kofn_mark at;
         kofn_time when;
@@ -552,8 +557,11 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 /* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
  * asked for. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* The peer asked for fingerprints: of this iterate, and of some that follow. */
-void kf_vector_quorum_asked(kf_route *r, uint64_t key);
+/* The peer asked for fingerprints: of this iterate, and of some that follow, ... */
+void kf_vector_quorum_asked(kf_route *r, const kf_note *ask);
+/* ... but no more of them when it is not behind any more, as it says. */
+void kf_vector_quorum_stands(const kf_host *h, kf_route *r,
+                             const kf_note *note);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,

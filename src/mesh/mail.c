@@ -517,7 +517,9 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return KOFN_OK;
     }
     if (note->type == KF_NOTE_ASK && note->coded)
-        kf_vector_quorum_asked(r, note->coded);
+        kf_vector_quorum_asked(r, note);
+    else
+        kf_vector_quorum_stands(h, r, note);
     switch (note->type) {
     case KF_NOTE_VECTOR:
     case KF_NOTE_PRINT:
