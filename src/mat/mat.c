@@ -351,6 +351,21 @@ void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                     ldb, 0, c->data, ldc);
 }
 
+void kf_mat_square(const kofn_matrix *a, kofn_matrix *c)
+{
+    int n = (int)a->rows, k = (int)a->cols;
+    int lda = (int)a->ld, ldc = (int)c->ld;
+
+    if (n == 0)
+        return;
+    if (c->dtype == KOFN_F64)
+        cblas_dsyrk(CblasRowMajor, CblasUpper, CblasNoTrans, n, k, 1, a->data,
+                    lda, 0, c->data, ldc);
+    else
+        cblas_ssyrk(CblasRowMajor, CblasUpper, CblasNoTrans, n, k, 1, a->data,
+                    lda, 0, c->data, ldc);
+}
+
 void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
                        double beta, kofn_matrix *c)
 {
