@@ -695,6 +695,7 @@ void kf_host_free(kf_host *h)
     free_pieces(h->now);
     free_pieces(h->before);
     kf_buffer_drop(h->v);
+    kf_pool_free(&h->vectors);
     kf_node_free(h->node);
     kf_keep_close(h);
     kf_host_stages_free(h);

@@ -267,6 +267,7 @@ typedef struct kf_host {
     kofn_mark at;       /* of v            */
     kf_buffer *v;       /* rows x 1        */
     kf_buffer *packed;  /* v as it is sent, or NULL */
+    kf_pool vectors;    /* memory of vectors that were sent or came */
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
@@ -459,6 +460,8 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
+/* Memory for a body of so many bytes, used again when nobody has it any more. */
+kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
 

@@ -380,7 +380,10 @@ static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
         p->own = NULL;
         return KOFN_OK;
     }
-    TRY(kf_buffer_new(body, numbers, 1, KOFN_F64));
+    if (note->type == KF_NOTE_VECTOR)
+        TRY(kf_mesh_vector_room(h, p->body_bytes, body));
+    else
+        TRY(kf_buffer_new(body, numbers, 1, KOFN_F64));
     if (!p->body)
         return h->t->fetch(h->t, p, (*body)->m.data);
     memcpy((*body)->m.data, p->body, p->body_bytes);
