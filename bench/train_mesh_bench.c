@@ -24,7 +24,7 @@
 
 #define LAYERS 3
 #define NODES 8
-#define SPEC "gpd:m=2,n=2,p=1"
+#define SCHEME "gpd:m=2,n=2,p=1"
 #define TURN (2 * LAYERS - 1) /* iterates of a step */
 #define WARM 2                /* steps that are not counted ... */
 #define STEPS 8               /* ... and that are              */
@@ -68,7 +68,7 @@ static void school_up(school *s)
     for (size_t i = 0; i < batch; i++)
         ((double *)s->y.data)[i] = (double)(i * 7 % 10);
     net = network(s);
-    check(kf_coded_plans(net, batch, SPEC, NODES, 1, s->plan), SPEC);
+    check(kf_coded_plans(net, batch, SCHEME, NODES, 1, s->plan), SCHEME);
     kofn_net_free(net);
 }
 
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
     school_up(&s);
     printf("layers of %zu, %zu and 10, batches of %zu, float64, %s of %d, "
            "processor time of a step, medians of %d\n",
-           width, width, batch, SPEC, NODES, reps);
+           width, width, batch, SCHEME, NODES, reps);
     printf("1. steps\n");
     steps(&s, took);
     printf("2. by its model\n");

@@ -24,15 +24,6 @@ static void drop_pieces(kf_pieces *p)
     }
 }
 
-static void forget_input(kf_host *h)
-{
-    kf_messages_release(&h->messages);
-    kf_buffer_drop(h->in);
-    kf_buffer_drop(h->lowered);
-    h->in = h->lowered = NULL;
-    h->encoded = false;
-}
-
 /* All that was made of the iterate is void. */
 static kofn_status begin_again(kf_host *h)
 {
@@ -42,7 +33,7 @@ static kofn_status begin_again(kf_host *h)
     h->again = view.again;
     h->at = view.at;
     drop_pieces(h->now);
-    forget_input(h);
+    kf_host_forget_input(h);
     kf_comparison_void(h);
     kf_comparison_forget(h);
     return kf_sketch_begin(h);
@@ -120,7 +111,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     drop_pieces(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
-    forget_input(h);
+    kf_host_forget_input(h);
     h->freivalds.noise = 0;
     h->freivalds.odd = false;
     kf_comparison_forget(h);
@@ -689,8 +680,7 @@ void kf_host_free(kf_host *h)
     kf_sketch_free(h);
     kf_back_free(h);
     kf_buffer_drop(h->packed);
-    kf_buffer_drop(h->in);
-    kf_buffer_drop(h->lowered);
+    kf_host_forget_input(h);
     kf_messages_free(&h->messages);
     free_pieces(h->now);
     free_pieces(h->before);

@@ -359,6 +359,7 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
+void kf_host_forget_input(kf_host *h);
 /* Computes what the block of that seat, which is of the operand in hand, makes
  * of a group.  KOFN_AGAIN when it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
@@ -560,11 +561,9 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 /* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
  * asked for. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* The peer asked for fingerprints: of this iterate, and of some that follow, ... */
-void kf_vector_quorum_asked(kf_route *r, const kf_note *ask);
-/* ... but no more of them when it is not behind any more, as it says. */
-void kf_vector_quorum_stands(const kf_host *h, kf_route *r,
-                             const kf_note *note);
+/* The peer asks for fingerprints, of this iterate and of some that follow, or says
+ * where it stands: when it is not behind any more it gets none. */
+void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,

@@ -283,11 +283,8 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
         out.coded = kf_vector_quorum_own(h, note->coded);
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
-    if (h->t->whole)
-        kf_note_write(w.head, &out, h->job, NULL, 0);
-    else
-        kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
-                      w.bytes);
+    kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
+                  h->t->whole ? 0 : w.bytes);
     return post(h, w);
 }
 
@@ -519,10 +516,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         h->foreign++;
         return KOFN_OK;
     }
-    if (note->type == KF_NOTE_ASK && note->coded)
-        kf_vector_quorum_asked(r, note);
-    else
-        kf_vector_quorum_stands(h, r, note);
+    kf_vector_quorum_hear(h, r, note);
     switch (note->type) {
     case KF_NOTE_VECTOR:
     case KF_NOTE_PRINT:

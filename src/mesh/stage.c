@@ -344,6 +344,15 @@ kofn_status kf_host_input(kf_host *h)
                          : KOFN_OK;
 }
 
+void kf_host_forget_input(kf_host *h)
+{
+    kf_messages_release(&h->messages);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
+    h->in = h->lowered = NULL;
+    h->encoded = false;
+}
+
 /* The message that goes with a seat; a reference of the caller's own. */
 static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
 {

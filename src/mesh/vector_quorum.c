@@ -95,21 +95,20 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-void kf_vector_quorum_asked(kf_route *r, const kf_note *ask)
+/* Who asked and has made or taken what it lacked asks again where that is not enough. */
+void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
-    r->theirs = ask->coded;
-    r->asked_from = ask->at.t;
-    r->more = KF_PRINTS;
-}
+    bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
 
-/* Who asked has made or taken what it lacked: it asks again where that is not enough. */
-void kf_vector_quorum_stands(const kf_host *h, kf_route *r, const kf_note *note)
-{
-    if (note->type != KF_NOTE_BEAT && note->type != KF_NOTE_WANT)
-        return;
-    if (note->at.t > r->asked_from + 1 ||
-        (note->at.t > r->asked_from && note->at.t + 1 >= h->at.t))
+    if (note->type == KF_NOTE_ASK && note->coded) {
+        r->theirs = note->coded;
+        r->asked_from = note->at.t;
+        r->more = KF_PRINTS;
+    } else if (stands &&
+               (note->at.t > r->asked_from + 1 ||
+                (note->at.t > r->asked_from && note->at.t + 1 >= h->at.t))) {
         r->more = 0;
+    }
 }
 
 kofn_status kf_vector_quorum_tell(kf_host *h)
