@@ -137,46 +137,105 @@ void kf_levels_free(kf_levels *l)
 
 /* ---- raised -------------------------------------------------------------- */
 
+/* Columns that are raised together: their factors are made once for all rows. */
+#define TOGETHER 256
+#define LANES 16 /* a fixed number: that becomes vector code */
+
+typedef struct raising {
+    size_t first, n; /* columns */
+    const int *col;
+    int sign;
+    double by[TOGETHER]; /* of columns: powers of two */
+    int most;            /* no exponent of theirs is larger */
+} raising;
+
+static void choose_columns(raising *r, size_t first, size_t cols)
+{
+    r->first = first;
+    r->n = kf_min(TOGETHER, cols - first);
+    r->most = 0;
+    for (size_t j = 0; j < r->n; j++) {
+        int e = r->col ? r->col[first + j] : 0;
+
+        r->by[j] = ldexp(1, r->sign * e);
+        r->most = abs(e) > r->most ? abs(e) : r->most;
+    }
+}
+
+/* A number times a power of two that is one is what ldexp makes of it, rounded once
+ * where it comes out below the range. */
 #define RAISE(name, type)                                                      \
-    static void name(type *x, size_t n, int row, const int *col, int sign)     \
+    static void name##_plain(type *restrict x, size_t n, double row,           \
+                             const double *restrict by)                        \
     {                                                                          \
-        double by = ldexp(1, sign * row);                                      \
+        size_t j = 0;                                                          \
                                                                                \
-        if (col || abs(row) > PLAIN) {                                         \
-            for (size_t j = 0; j < n; j++)                                     \
-                x[j] = (type)ldexp(x[j], sign * (row + (col ? col[j] : 0)));   \
+        for (; j + LANES <= n; j += LANES)                                     \
+            for (size_t k = 0; k < LANES; k++)                                 \
+                x[j + k] = (type)(x[j + k] * (row * by[j + k]));               \
+        for (; j < n; j++)                                                     \
+            x[j] = (type)(x[j] * (row * by[j]));                               \
+    }                                                                          \
+    static void name(const raising *r, type *x, int row)                       \
+    {                                                                          \
+        if (abs(row) + r->most <= PLAIN) {                                     \
+            name##_plain(x, r->n, ldexp(1, r->sign *row), r->by);              \
             return;                                                            \
         }                                                                      \
-        for (size_t j = 0; j < n && row != 0; j++)                             \
-            x[j] = (type)(x[j] * by);                                          \
+        for (size_t j = 0; j < r->n; j++) {                                    \
+            int e = row + (r->col ? r->col[r->first + j] : 0);                 \
+                                                                               \
+            x[j] = (type)ldexp(x[j], r->sign * e);                             \
+        }                                                                      \
     }
 RAISE(raise_f64, double)
 RAISE(raise_f32, float)
 
+/* `to` may be `from`. */
+static void raise_all(const kofn_matrix *from, raising *r, const int *row,
+                      const kofn_matrix *to)
+{
+    size_t size = kf_dtype_size(from->dtype);
+
+    for (size_t j = 0; j < from->cols; j += TOGETHER) {
+        choose_columns(r, j, from->cols);
+        for (size_t i = 0; i < from->rows; i++) {
+            void *x = kf_at(to, i, j);
+            int e = row ? row[i] : 0;
+
+            if (to->data != from->data)
+                memcpy(x, kf_at(from, i, j), r->n * size);
+            if (e == 0 && r->most == 0)
+                continue;
+            if (to->dtype == KOFN_F64)
+                raise_f64(r, x, e);
+            else
+                raise_f32(r, x, e);
+        }
+    }
+}
+
 void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
                        int sign)
 {
-    for (size_t i = 0; i < a->rows && (row || col); i++) {
-        if (a->dtype == KOFN_F64)
-            raise_f64(kf_at(a, i, 0), a->cols, row ? row[i] : 0, col, sign);
-        else
-            raise_f32(kf_at(a, i, 0), a->cols, row ? row[i] : 0, col, sign);
-    }
+    raising r = {.col = col, .sign = sign};
+
+    if (row || col)
+        raise_all(a, &r, row, a);
 }
 
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out)
 {
     size_t size = kf_dtype_size(a->dtype), n;
+    raising r = {.col = col, .sign = sign};
 
     if (!kf_mul(a->rows, a->cols, &n))
         return kf_nomem(SIZE_MAX);
     *out = (kofn_matrix){kf_new(n, size), a->rows, a->cols, a->cols, a->dtype};
     if (!out->data)
         return KOFN_NOMEM;
-    for (size_t i = 0; i < a->rows; i++)
-        memcpy(kf_at(out, i, 0), kf_at(a, i, 0), a->cols * size);
-    kf_level_multiply(out, row, col, sign);
+    raise_all(a, &r, row, out);
     return KOFN_OK;
 }
 

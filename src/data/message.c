@@ -30,12 +30,22 @@ static void put_away(kf_messages *m)
     kf_parts_free(&m->parts);
 }
 
+/* Transposed, the parts of the input face those of A. */
+static kofn_cut cut_of(const kofn_plan *plan)
+{
+    const kofn_layout *L = &plan->layout;
+
+    if (!L->adjoint)
+        return L->cut[1];
+    return plan->op->left ? (kofn_cut){1, L->cut[0].rows}
+                          : (kofn_cut){L->cut[0].cols, 1};
+}
+
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
                               const kofn_matrix *in, double by)
 {
-    const kofn_layout *L = &plan->layout;
     size_t size = kf_dtype_size(in->dtype);
-    kofn_cut cut = L->cut[1];
+    kofn_cut cut = cut_of(plan);
 
     put_away(m);
     m->plan = plan;
@@ -47,18 +57,13 @@ kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
     kf_range_multiply(&m->plain->m, by);
     if (!coded(plan))
         return KOFN_OK;
-    /* transposed, the parts of the input face those of A */
-    if (L->adjoint && plan->op->left)
-        cut = (kofn_cut){1, L->cut[0].rows};
-    else if (L->adjoint)
-        cut = (kofn_cut){L->cut[0].cols, 1};
     return kf_parts_new(&m->parts, &m->plain->m, cut.rows, cut.cols);
 }
 
 kofn_status kf_messages_lend(kf_messages *m, const kofn_plan *plan,
                              const kofn_matrix *in, double by)
 {
-    kofn_cut cut = plan->layout.cut[1];
+    kofn_cut cut = cut_of(plan);
 
     if (!coded(plan))
         return kf_messages_begin(m, plan, in, by);

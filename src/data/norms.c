@@ -7,6 +7,7 @@
  * Norms are changed in the caller's array.  They may only be bounds from
  * above: a bound that is too small would accuse the honest. */
 #include "check.h"
+#include "scale.h"
 
 #include "mat/mat.h"
 
@@ -18,19 +19,25 @@ kofn_status kf_data_stretch(const kofn_matrix *a, double by, double *out)
 {
     kofn_matrix g = {kf_new(a->rows * a->rows, kf_dtype_size(a->dtype)),
                      a->rows, a->rows, a->rows, a->dtype};
-    double most = 0;
+    double *sum = kf_zero(a->rows, sizeof *sum), most = 0;
 
-    if (!g.data)
+    if (!g.data || !sum) {
+        kf_free(g.data);
+        kf_free(sum);
         return KOFN_NOMEM;
-    kf_mat_multiply_turned(a, false, a, true, &g);
-    for (size_t i = 0; i < g.rows; i++) {
-        double sum = 0;
-
-        for (size_t k = 0; k < g.cols; k++)
-            sum += fabs(kf_mat_entry(&g, i, k));
-        most = kf_larger(most, sum);
     }
+    kf_mat_square(a, &g);
+    for (size_t i = 0; i < g.rows; i++)
+        for (size_t k = i; k < g.cols; k++) {
+            double x = fabs(kf_mat_entry(&g, i, k));
+
+            sum[i] += x;
+            sum[k] += k > i ? x : 0;
+        }
+    for (size_t i = 0; i < g.rows; i++)
+        most = kf_larger(most, sum[i]);
     kf_free(g.data);
+    kf_free(sum);
     *out = by * 1.01 * sqrt(most);
     return KOFN_OK;
 }
@@ -40,12 +47,12 @@ static void add_squares(const kf_growth *g, double *sum)
     const kofn_matrix *a = g->by;
     size_t end = kf_min(a->cols, g->first + g->parts * g->width);
 
-    for (size_t k = 0; k < a->rows; k++)
-        for (size_t c = g->first; c < end; c++) {
-            double x = kf_mat_entry(a, k, c);
+    for (size_t at = g->first; at < end; at += g->width) {
+        kofn_matrix part = {kf_at(a, 0, at), a->rows,
+                            kf_min(g->width, end - at), a->ld, a->dtype};
 
-            sum[(c - g->first) % g->width] += x * x;
-        }
+        kf_scale_add_squares(&part, sum);
+    }
 }
 
 /* A row, or a column, of what is added is no larger than `gain` times the root of

@@ -118,6 +118,8 @@ kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,
     if (!kf_levels_any(l))
         return KOFN_OK;
     kf_raise_await(l, U->cols, V->cols);
+    if (!kf_levels_change(l, U->cols, V->cols)) /* lines of zeros it was for */
+        return KOFN_OK;
     TRY(kf_level_copy(U, NULL, l->row, 1, &raised_U));
     own[0] = raised_U.data;
     TRY(kf_level_copy(V, NULL, l->col, 1, &raised_V));

@@ -153,11 +153,21 @@ static bool some_odd(const kofn_matrix *a)
     return false;
 }
 
+static bool any_digits(const int *digits, size_t n)
+{
+    bool any = false;
+
+    for (size_t i = 0; digits && i < n; i++)
+        any |= digits[i] != 0;
+    return any;
+}
+
 kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back)
 {
     bool odd = some_odd(out);
 
-    if (!odd && back->by == 1 && !back->row && !back->col)
+    if (!odd && back->by == 1 && !any_digits(back->row, out->rows) &&
+        !any_digits(back->col, out->cols))
         return KOFN_OK;
     if (odd)
         return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");

@@ -173,7 +173,7 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
 }
 
 /* In squares, so that what is read of a row is still there for the next. */
-#define SQUARE 16
+#define SQUARE 8
 
 #define TURN(name, type)                                                       \
     static void name(const kofn_matrix *from, const kofn_matrix *to, size_t i, \

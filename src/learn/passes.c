@@ -162,10 +162,11 @@ void kf_passes_pad(kf_passes *p, size_t rows)
 static void activate(kofn_activation f, double *x, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
-        double e = exp(-fabs(x[j])); /* never overflows */
+        double e;
 
         switch (f) {
         case KOFN_SIGMOID:
+            e = exp(-fabs(x[j])); /* never overflows */
             x[j] = (x[j] > 0 ? 1 : e) / (1 + e);
             break;
         case KOFN_TANH:

@@ -4,6 +4,8 @@
  * kf_parts own.  CBLAS is called here and nowhere else. */
 #include "mat.h"
 
+#include "base/vectors.h"
+
 #include <cblas.h>
 #include <limits.h>
 #include <math.h>
@@ -65,31 +67,43 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
 
 /* Numbers as large as a power of two are those whose exponent bits, read as an
  * integer, are at least its own: what is missing from there to the sign's place
- * carries into it when it is added.  NaN and infinity are the largest.  Whole
- * blocks of a fixed size are what the compiler turns into vector code. */
+ * carries into it when it is added.  NaN and infinity are the largest.  Lanes of a
+ * fixed number are what the compiler turns into vector code. */
 #define BLOCK 1024
+#define LANES 16
 #define UP_TO_SIGN_F64(power) ((uint64_t)(1025 - (power)) << 52)
 #define UP_TO_SIGN_F32(power) ((uint32_t)(129 - (power)) << 23)
 
 #define FIRST_AS_LARGE(name, type, bits)                                       \
+    static inline type name##_one(const unsigned char *p, type missing)        \
+    {                                                                          \
+        type x;                                                                \
+                                                                               \
+        memcpy(&x, p, sizeof x);                                               \
+        return (type)((x & ~((type)1 << (bits - 1))) + missing);               \
+    }                                                                          \
+    KF_VECTORS(optimize("O3"))                                                 \
     static bool name##_block(const unsigned char *p, size_t n, type missing)   \
     {                                                                          \
-        type odd = 0;                                                          \
+        type odd[LANES] = {0}, any = 0;                                        \
+        size_t i = 0;                                                          \
                                                                                \
-        for (size_t i = 0; i < n; i++) {                                       \
-            type x;                                                            \
-            memcpy(&x, p + i * sizeof x, sizeof x);                            \
-            odd |= (type)((x & ~((type)1 << (bits - 1))) + missing);           \
-        }                                                                      \
-        return odd >> (bits - 1);                                              \
+        for (; i + LANES <= n; i += LANES)                                     \
+            for (size_t k = 0; k < LANES; k++)                                 \
+                odd[k] |= name##_one(p + (i + k) * sizeof any, missing);       \
+        for (; i < n; i++)                                                     \
+            any |= name##_one(p + i * sizeof any, missing);                    \
+        for (size_t k = 0; k < LANES; k++)                                     \
+            any |= odd[k];                                                     \
+        return any >> (bits - 1);                                              \
     }                                                                          \
     static size_t name(const unsigned char *p, size_t n, type missing)         \
     {                                                                          \
         size_t at = 0, size = sizeof(type);                                    \
                                                                                \
-        while (n - at >= BLOCK &&                                              \
-               !name##_block(p + at * size, BLOCK, missing))                   \
-            at += BLOCK;                                                       \
+        while (at < n &&                                                       \
+               !name##_block(p + at * size, kf_min(BLOCK, n - at), missing))   \
+            at += kf_min(BLOCK, n - at);                                       \
         while (at < n && !name##_block(p + at * size, 1, missing))             \
             at++;                                                              \
         return at;                                                             \
@@ -105,14 +119,18 @@ size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
 
 kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 {
-    for (size_t i = 0; i < a->rows; i++) {
-        size_t j = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype);
+    bool whole = a->ld == a->cols;
+    size_t rows = whole ? 1 : a->rows;
+    size_t n = whole ? a->rows * a->cols : a->cols;
 
-        if (j < a->cols)
+    for (size_t i = 0; i < rows; i++) {
+        size_t j = kf_mat_first_odd(kf_at(a, i, 0), n, a->dtype);
+
+        if (j < n)
             return kf_fail(KOFN_NONFINITE,
                            "%s: element [%zu, %zu] is NaN or "
                            "infinite",
-                           name, i, j);
+                           name, i + j / a->cols, j % a->cols);
     }
     return KOFN_OK;
 }
@@ -331,6 +349,21 @@ void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
     else
         cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
                     ldb, 0, c->data, ldc);
+}
+
+void kf_mat_square(const kofn_matrix *a, kofn_matrix *c)
+{
+    int n = (int)a->rows, k = (int)a->cols;
+    int lda = (int)a->ld, ldc = (int)c->ld;
+
+    if (n == 0)
+        return;
+    if (c->dtype == KOFN_F64)
+        cblas_dsyrk(CblasRowMajor, CblasUpper, CblasNoTrans, n, k, 1, a->data,
+                    lda, 0, c->data, ldc);
+    else
+        cblas_ssyrk(CblasRowMajor, CblasUpper, CblasNoTrans, n, k, 1, a->data,
+                    lda, 0, c->data, ldc);
 }
 
 void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,

@@ -69,6 +69,8 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
  * One BLAS call. */
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c);
+/* c = a a', of which only what is right of and above the diagonal is written. */
+void kf_mat_square(const kofn_matrix *a, kofn_matrix *c);
 /* c = beta c + alpha a' b. */
 void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
                        double beta, kofn_matrix *c);

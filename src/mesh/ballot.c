@@ -10,6 +10,7 @@
 #include "host.h"
 
 #include "base/mix.h"
+#include "base/vectors.h"
 
 #include <math.h>
 
@@ -39,31 +40,48 @@ static inline double weigh(uint64_t bits)
     return x;
 }
 
-/* Four numbers, or fewer, get their weights of one random number. */
-static inline void add(double sum[4], double top[4], uint64_t bits,
-                       const double *x, size_t n)
-{
-    for (size_t k = 0; k < n; k++) {
-        double size = fabs(x[k]);
+#define LANES 8
 
-        sum[k] += weigh(bits >> 16 * k) * x[k];
-        top[k] = size > top[k] ? size : top[k];
+/* Four numbers get their weights of one random number: those of a column, for the
+ * columns to be added up in lanes. */
+KF_VECTORS(optimize("O3"))
+static size_t add(uint64_t key, const double *x, size_t n, double sum[LANES],
+                  double top[LANES])
+{
+    size_t i = 0;
+
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        uint64_t bits[LANES];
+
+        for (size_t k = 0; k < LANES; k++)
+            bits[k] = kf_mix64(kf_state64(key, i + k));
+        for (size_t r = 0; r < 4; r++)
+            for (size_t k = 0; k < LANES; k++) {
+                double y = x[i + r * LANES + k], size = fabs(y);
+
+                sum[k] += weigh(bits[k] >> 16 * r) * y;
+                top[k] = size > top[k] ? size : top[k];
+            }
     }
+    return i;
 }
 
 /* *most: the largest number so far. */
 static double weighted_sum(uint64_t key, const double *x, size_t n,
                            double *most)
 {
-    double sum[4] = {0}, top[4] = {0};
-    size_t i = 0;
+    double sum[LANES] = {0}, top[LANES] = {0}, all = 0;
+    size_t i = add(key, x, n, sum, top);
 
-    for (; i + 4 <= n; i += 4)
-        add(sum, top, kf_mix64(kf_state64(key, i)), x + i, 4);
-    add(sum, top, kf_mix64(kf_state64(key, i)), x + i, n - i);
-    for (size_t k = 0; k < 4; k++)
+    for (; i < n; i++) {
+        all += weigh(kf_mix64(kf_state64(key, i))) * x[i];
+        *most = fmax(*most, fabs(x[i]));
+    }
+    for (size_t k = 0; k < LANES; k++) {
+        all += sum[k];
         *most = fmax(*most, top[k]);
-    return sum[0] + sum[1] + (sum[2] + sum[3]);
+    }
+    return all;
 }
 
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,

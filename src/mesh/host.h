@@ -35,17 +35,22 @@ typedef struct kf_route {
     kofn_peer peer;
     kofn_incarnation incarnation;
     uint64_t principal;
-    bool over;       /* it said that it leaves, or was corrupt */
-    uint64_t key;    /* for the fingerprints that it makes for us ... */
-    uint64_t theirs; /* ... and that we make for it ...               */
-    unsigned more;   /* ... of so many iterates yet                   */
+    bool over;           /* it said that it leaves, or was corrupt */
+    uint64_t key;        /* for the fingerprints that it makes for us ... */
+    uint64_t theirs;     /* ... and that we make for it ...               */
+    unsigned more;       /* ... of so many iterates yet, as long as ...   */
+    uint64_t asked_from; /* ... it has none after this one            */
     struct {
         uint64_t t;
         bool final;
         double value;
     } print[KF_PRINTS]; /* what came of it */
     size_t prints;      /* ever            */
-    bool agrees;        /* with the iterate that is to be confirmed */
+    struct {
+        bool made;
+        double value, most;
+    } expected;  /* of what is to be confirmed, if its vector is the same */
+    bool agrees; /* with the iterate that is to be confirmed */
     struct {
         kofn_mark at;
         kofn_time when;
@@ -271,6 +276,7 @@ typedef struct kf_host {
     kofn_mark at;       /* of v            */
     kf_buffer *v;       /* rows x 1        */
     kf_buffer *packed;  /* v as it is sent, or NULL */
+    kf_pool vectors;    /* memory of vectors that were sent or came */
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
@@ -362,6 +368,7 @@ kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
 /* Makes h->in, if it is not there. */
 kofn_status kf_host_input(kf_host *h);
+void kf_host_forget_input(kf_host *h);
 /* Computes what the block of that seat, which is of the operand in hand, makes
  * of a group.  KOFN_AGAIN when it was stopped. */
 kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
@@ -469,6 +476,8 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
+/* Memory for a body of so many bytes, used again when nobody has it any more. */
+kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
 
@@ -569,8 +578,9 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 /* A fingerprint has come: act on it.  Takes over the body of a VECTOR that was
  * asked for. */
 void kf_vector_quorum_print(kf_route *r, const kf_note *note);
-/* The peer asked for fingerprints: of this iterate, and of some that follow. */
-void kf_vector_quorum_asked(kf_route *r, uint64_t key);
+/* The peer asks for fingerprints, of this iterate and of some that follow, or says
+ * where it stands: when it is not behind any more it gets none. */
+void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
 void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,

@@ -284,7 +284,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     w.urgent = note->type == KF_NOTE_DECIDE || note->type == KF_NOTE_ENOUGH ||
                note->type == KF_NOTE_EPOCH;
     kf_note_write(w.head, &out, h->job, w.body ? w.body->m.data : NULL,
-                  w.bytes);
+                  h->t->whole ? 0 : w.bytes);
     return post(h, w);
 }
 
@@ -357,24 +357,48 @@ static kofn_status tell_node(kf_host *h, const kf_route *from,
     return kf_host_act(h, take);
 }
 
-/* The whole body in memory of our own: it is checked before it counts. */
-static kofn_status fetch(kf_host *h, kofn_packet *p, kf_buffer **body)
+static void release_body(void *from, void *own)
 {
-    kofn_status st =
-        kf_buffer_new(body, kf_ceil_div(p->body_bytes, 8), 1, KOFN_F64);
+    kofn_transport *t = from;
 
-    if (st)
-        return st;
-    if (p->body)
-        memcpy((*body)->m.data, p->body, p->body_bytes);
-    else
-        st = h->t->fetch(h->t, p, (*body)->m.data);
-    if (st || !kf_note_whole(p->head, (*body)->m.data, p->body_bytes)) {
-        kf_buffer_drop(*body);
-        *body = NULL;
-        return st ? st : KOFN_AGAIN;
+    t->release(t, own);
+}
+
+/* A piece stays where it came, for nobody writes into it; other bodies become ours. */
+static kofn_status take_body(kf_host *h, const kf_note *note, kofn_packet *p,
+                             kf_buffer **body)
+{
+    size_t numbers = kf_ceil_div(p->body_bytes, sizeof(double));
+    kofn_matrix m = {(void *)(uintptr_t)p->body, numbers, 1, 1, KOFN_F64};
+
+    if (note->type == KF_NOTE_PIECE && p->body && p->own &&
+        (uintptr_t)p->body % sizeof(double) == 0) {
+        TRY(kf_buffer_around(body, &m, release_body, h->t, p->own));
+        p->own = NULL;
+        return KOFN_OK;
     }
+    if (note->type == KF_NOTE_VECTOR)
+        TRY(kf_mesh_vector_room(h, p->body_bytes, body));
+    else
+        TRY(kf_buffer_new(body, numbers, 1, KOFN_F64));
+    if (!p->body)
+        return h->t->fetch(h->t, p, (*body)->m.data);
+    memcpy((*body)->m.data, p->body, p->body_bytes);
     return KOFN_OK;
+}
+
+/* The whole body: it is checked before it counts. */
+static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
+                         kf_buffer **body)
+{
+    kofn_status st = take_body(h, note, p, body);
+
+    if (!st &&
+        (h->t->whole || kf_note_whole(p->head, (*body)->m.data, p->body_bytes)))
+        return KOFN_OK;
+    kf_buffer_drop(*body);
+    *body = NULL;
+    return st ? st : KOFN_AGAIN;
 }
 
 /* Bytes that a body of `has` must have; SIZE_MAX: any. */
@@ -418,8 +442,8 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
 {
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_take(h, note->at, body);
-    (void)kf_buffer_reshape(body, body->m.rows / h->on->width, h->on->width,
-                            KOFN_F64);
+    body->m.rows /= h->on->width;
+    body->m.cols = body->m.ld = h->on->width;
     if (note->seat == KOFN_NO_SEAT) {
         put_result(h, note->group, body->m.data);
         kf_mesh_freivalds_widen(h);
@@ -442,9 +466,7 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
         return KOFN_AGAIN;
     if (p->body_bytes == 0)
         return kf_note_whole(p->head, NULL, 0) ? KOFN_OK : KOFN_AGAIN;
-    TRY(fetch(h, p, body));
-    if (!*body)
-        return KOFN_AGAIN;
+    TRY(fetch(h, note, p, body));
     if (want == SIZE_MAX &&
         kf_note_unpack(note, (*body)->m.data, p->body_bytes, room))
         return KOFN_AGAIN;
@@ -494,8 +516,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         h->foreign++;
         return KOFN_OK;
     }
-    if (note->type == KF_NOTE_ASK && note->coded)
-        kf_vector_quorum_asked(r, note->coded);
+    kf_vector_quorum_hear(h, r, note);
     switch (note->type) {
     case KF_NOTE_VECTOR:
     case KF_NOTE_PRINT:

@@ -294,18 +294,23 @@ static kofn_status view_vector(kf_host *h, size_t rows, size_t cols)
 }
 
 /* Lines of the input's own are not raised: nodes whose vectors differ by rounding
- * would not all raise them by the same. */
+ * would not all raise them by the same.  Where nobody looks at the input as it was it is
+ * lowered where it lies. */
 static kofn_status lower_input(kf_host *h)
 {
     const kf_levels *held = &h->on->of->levels;
     const kofn_matrix *in = &h->in->m;
 
-    if (!kf_raise_lowers(held, h->on->plan)) {
+    bool lowers = kf_raise_lowers(held, h->on->plan);
+
+    if (!lowers || (h->program.change && h->program.input)) {
         h->lowered = kf_buffer_keep(h->in);
-        return KOFN_OK;
+    } else {
+        TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, KOFN_F64));
+        memcpy(h->lowered->m.data, in->data, kf_buffer_bytes(h->in));
     }
-    TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, KOFN_F64));
-    memcpy(h->lowered->m.data, in->data, kf_buffer_bytes(h->in));
+    if (!lowers)
+        return KOFN_OK;
     kf_raise_lower(held, h->on->plan, &h->lowered->m);
     return kf_mat_check_finite(&h->lowered->m,
                                "what is to be multiplied, with what the matrix "
@@ -335,8 +340,17 @@ kofn_status kf_host_input(kf_host *h)
         return KOFN_OK;
     TRY(make_input(h));
     TRY(lower_input(h));
-    return p->parts1 > 1 ? kf_messages_begin(&h->messages, p, &h->lowered->m, 1)
+    return p->parts1 > 1 ? kf_messages_lend(&h->messages, p, &h->lowered->m, 1)
                          : KOFN_OK;
+}
+
+void kf_host_forget_input(kf_host *h)
+{
+    kf_messages_release(&h->messages);
+    kf_buffer_drop(h->in);
+    kf_buffer_drop(h->lowered);
+    h->in = h->lowered = NULL;
+    h->encoded = false;
 }
 
 /* The message that goes with a seat; a reference of the caller's own. */

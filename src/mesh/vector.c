@@ -11,6 +11,13 @@ size_t kf_mesh_vector_bytes(const kf_host *h)
            sizeof(double);
 }
 
+kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
+{
+    TRY(kf_pool_take(&h->vectors, bytes / sizeof(double), 1, KOFN_F64, out));
+    kf_pool_give(&h->vectors, kf_buffer_keep(*out));
+    return KOFN_OK;
+}
+
 /* Makes the body of the vector, one for all who ask. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
@@ -19,7 +26,7 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 
     *bytes = kf_mesh_vector_bytes(h);
     if (!h->packed) {
-        TRY(kf_buffer_new(&h->packed, *bytes / sizeof(double), 1, KOFN_F64));
+        TRY(kf_mesh_vector_room(h, *bytes, &h->packed));
         to = h->packed->m.data;
         memcpy(to, h->scalar, sizeof h->scalar);
         to += sizeof h->scalar;

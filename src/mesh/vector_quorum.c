@@ -17,21 +17,37 @@
  */
 #include "host.h"
 
+#include "base/mix.h"
+#include "base/vectors.h"
+
 #include <math.h>
 
 /* Of the magnitude of all entries.  Honest nodes may differ by more where the
  * code is noisy: then nobody confirms, and nothing is taken. */
 #define MAY_DIFFER 1e-11
 
+#define LANES 8
+
 /* Adds weighted numbers, the first of which has the number `at`, and their sizes. */
+KF_VECTORS(optimize("O3"))
 static void add(uint64_t key, size_t at, const double *x, size_t n,
-                double sum[4], double size[4])
+                double sum[LANES], double size[LANES])
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            double y =
+                kf_weight64(kf_mix64(kf_state64(key, at + i + k))) * x[i + k];
+
+            sum[k] += y;
+            size[k] += fabs(y);
+        }
+    for (; i < n; i++) {
         double y = kf_weight64(kf_mix64(kf_state64(key, at + i))) * x[i];
 
-        sum[i % 4] += y;
-        size[i % 4] += fabs(y);
+        sum[0] += y;
+        size[0] += fabs(y);
     }
 }
 
@@ -39,12 +55,16 @@ static void add(uint64_t key, size_t at, const double *x, size_t n,
 static double print_of(uint64_t key, const double *scalar, const double *v,
                        size_t rows, double *most)
 {
-    double sum[4] = {0}, size[4] = {0};
+    double sum[LANES] = {0}, size[LANES] = {0}, all = 0;
 
     add(key, 0, scalar, KOFN_SCALARS, sum, size);
     add(key, KOFN_SCALARS, v, rows, sum, size);
-    *most = size[0] + size[1] + (size[2] + size[3]);
-    return sum[0] + sum[1] + (sum[2] + sum[3]);
+    *most = 0;
+    for (size_t k = 0; k < LANES; k++) {
+        *most += size[k];
+        all += sum[k];
+    }
+    return all;
 }
 
 uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
@@ -75,10 +95,20 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     return KOFN_OK;
 }
 
-void kf_vector_quorum_asked(kf_route *r, uint64_t key)
+/* Who asked and has made or taken what it lacked asks again where that is not enough. */
+void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
-    r->theirs = key;
-    r->more = KF_PRINTS;
+    bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
+
+    if (note->type == KF_NOTE_ASK && note->coded) {
+        r->theirs = note->coded;
+        r->asked_from = note->at.t;
+        r->more = KF_PRINTS;
+    } else if (stands &&
+               (note->at.t > r->asked_from + 1 ||
+                (note->at.t > r->asked_from && note->at.t + 1 >= h->at.t))) {
+        r->more = 0;
+    }
 }
 
 kofn_status kf_vector_quorum_tell(kf_host *h)
@@ -118,26 +148,38 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
     if (note->from != h->vector_quorum.asked || !body)
         return;
     kf_buffer_drop(h->vector_quorum.body);
+    for (size_t i = 0; i < h->routes; i++)
+        h->route[i].expected.made = false;
     h->vector_quorum.sender = *r;
     h->vector_quorum.note = *note;
     h->vector_quorum.body = kf_buffer_keep(body);
 }
 
-static bool confirms(const kf_host *h, const kf_route *r)
+/* The fingerprint of the vector that came, which this one is to send of its own: it is
+ * made once, and compared whenever something comes. */
+static void expect(const kf_host *h, kf_route *r)
+{
+    const double *body = h->vector_quorum.body->m.data;
+
+    if (!r->expected.made)
+        r->expected.value = print_of(r->key, body, body + KOFN_SCALARS,
+                                     h->v->m.rows, &r->expected.most);
+    r->expected.made = true;
+}
+
+static bool confirms(const kf_host *h, kf_route *r)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
-    const double *body = c->body->m.data;
-    double most, print;
 
     if (!r->incarnation || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
         if (r->print[i].t != c->note.at.t || r->print[i].final != c->note.final)
             continue;
-        print =
-            print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows, &most);
-        if (fabs(print - r->print[i].value) <= MAY_DIFFER * most &&
-            isfinite(most))
+        expect(h, r);
+        if (fabs(r->expected.value - r->print[i].value) <=
+                MAY_DIFFER * r->expected.most &&
+            isfinite(r->expected.most))
             return true;
     }
     return false;

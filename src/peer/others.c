@@ -194,6 +194,15 @@ static bool agreed_on(const kf_node *n, kofn_mark at, bool final)
 
 /* ---- catching up --------------------------------------------------------- */
 
+/* Is all here that the next iterate is made of? */
+static bool makes_next(const kf_node *n)
+{
+    for (size_t g = 0; g < n->on->groups; g++)
+        if (!kf_peer_complete(&n->cluster[g]))
+            return false;
+    return true;
+}
+
 /* Is its iterate to be asked for, because we cannot make it ourselves, or not
  * soon?  Only where as many say that they have it as must confirm it; a claim of
  * fewer does not stop us.  But who has nothing to do also asks the leader for an
@@ -215,6 +224,8 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     if (o->at.t == n->at.t)
         return o->incarnation == n->epoch.proposer &&
                agreed_on(n, o->at, false);
+    if (!kf_same_mark(o->at, child) && makes_next(n))
+        return false;
     if (!kf_same_mark(o->at, child))
         return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
     /* we are about to make it too, and ask only when the pieces are late */

@@ -287,7 +287,8 @@ kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
                                .release = mesh_release,
                                .forget = mesh_forget,
                                .close = mesh_close,
-                               .body_max = SIZE_MAX};
+                               .body_max = SIZE_MAX,
+                               .whole = true};
     e->mesh = m;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

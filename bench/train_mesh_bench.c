@@ -1,0 +1,470 @@
+/* train_mesh_bench.c -- what a step of a training costs on a mesh.
+ *
+ *     train_mesh_bench [REPETITIONS [WIDTH [BATCH]]]
+ *
+ * 1. A step of a network of two layers as wide as the points and one of ten, by eight
+ *    nodes that are threads, against one of the same training by a coordinator and
+ *    eight workers: processor time of the whole process.  With errors looked for; with
+ *    blocks compared in every step as well; and where a node errs in every product.
+ * 2. What a node has to do in a step, each part of it as a bare loop or call of BLAS of
+ *    the same size, multiplied by how often that happens; and the step against their
+ *    sum.
+ *
+ * What is compared is measured by turns; medians, ratios taken turn by turn.
+ */
+#include "bench.h"
+
+#include "code/operation.h"
+#include "data/data.h"
+#include "learn/coded.h"
+#include "learn/training.h"
+#include "mat/mat.h"
+
+#include <kofn/peer.h>
+
+#define LAYERS 3
+#define NODES 8
+#define SCHEME "gpd:m=2,n=2,p=1"
+#define TURN (2 * LAYERS - 1) /* iterates of a step */
+#define WARM 2                /* steps that are not counted ... */
+#define STEPS 8               /* ... and that are              */
+#define LIAR 1                /* node that errs                */
+
+static int reps = 3;
+static size_t width = 512, batch = 256;
+
+static double all_cpu(void)
+{
+    return 1e-9 * (double)kf_read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* ---- a network and its points -------------------------------------------- */
+
+typedef struct school {
+    size_t widths[LAYERS + 1];
+    kofn_net_shape shape;
+    kofn_matrix X, y;
+    kofn_plan *plan[LAYERS];
+} school;
+
+static kofn_net *network(const school *s)
+{
+    kofn_net *net;
+
+    check(kofn_net_new(&net, &s->shape, 1), "network");
+    return net;
+}
+
+static void school_up(school *s)
+{
+    kofn_net *net;
+
+    for (size_t l = 0; l <= LAYERS; l++)
+        s->widths[l] = l < LAYERS ? width : 10;
+    s->shape = (kofn_net_shape){
+        .size = sizeof s->shape, .layers = LAYERS, .widths = s->widths};
+    s->X = (kofn_matrix){numbers(batch * width), batch, width, width, KOFN_F64};
+    s->y = (kofn_matrix){need(batch * sizeof(double)), batch, 1, 1, KOFN_F64};
+    for (size_t i = 0; i < batch; i++)
+        ((double *)s->y.data)[i] = (double)(i * 7 % 10);
+    net = network(s);
+    check(kf_coded_plans(net, batch, SCHEME, NODES, 1, s->plan), SCHEME);
+    kofn_net_free(net);
+}
+
+static void school_down(school *s)
+{
+    for (size_t l = 0; l < LAYERS; l++)
+        kofn_plan_free(s->plan[l]);
+    free(s->X.data);
+    free(s->y.data);
+}
+
+/* ---- a job --------------------------------------------------------------- */
+
+/* Of one step. */
+static double job_cpu(const school *s, kofn_errors errors)
+{
+    const kofn_change change = {sizeof change, 0.1, 0, 0, false};
+    kofn_net *net = network(s);
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_report sum = KOFN_REPORT_INIT;
+    double from = 0, cost, right;
+    kofn_port *port;
+    kofn_job *job;
+    kf_coded c;
+
+    opt.errors = errors;
+    opt.late = -1;
+    check(kofn_port_threads(&port, NODES, NULL), "threads");
+    check(kofn_open_all(&job, (const kofn_plan *const *)s->plan, LAYERS, port,
+                        &opt),
+          "job");
+    for (size_t l = 0; l < LAYERS; l++)
+        check(kofn_place_at(job, l, &net->W[l]), "weights");
+    check(kf_coded_new(&c, net, true, batch, job), "memory");
+    c.sum = &sum;
+    for (unsigned i = 0; i < WARM + STEPS; i++) {
+        if (i == WARM)
+            from = all_cpu();
+        check(kofn_step(job, i + 1), "step");
+        kf_passes_begin(&c.p);
+        for (size_t k = 0; k < batch; k++)
+            kf_passes_put(&c.p, kf_at(&s->X, k, 0), kf_at(&s->y, k, 0));
+        check(kf_coded_step(&c, &change, &cost, &right), "step of the job");
+    }
+    kofn_close(job); /* waits for the last updates */
+    cost = (all_cpu() - from) / STEPS;
+    kf_coded_free(&c);
+    kofn_net_free(net);
+    return cost;
+}
+
+/* ---- a mesh -------------------------------------------------------------- */
+
+typedef struct course {
+    kofn_errors errors;
+    kofn_decoding decoding;
+    unsigned scrub;
+    bool lies;
+} course;
+
+typedef struct node {
+    const school *s;
+    const course *c;
+    size_t number;
+    double from, to; /* processor time of the process */
+    uint64_t adopted;
+} node;
+
+static int watch(void *ud, const kofn_node_view *view, const double *scalar)
+{
+    node *n = ud;
+
+    (void)scalar;
+    if (n->from == 0 && view->at.t >= WARM * TURN)
+        n->from = all_cpu();
+    if (n->to == 0 && view->at.t >= (WARM + STEPS) * TURN)
+        n->to = all_cpu();
+    return 0;
+}
+
+static void err(void *ud, kofn_fault_place where, uint64_t t, kofn_matrix *a)
+{
+    (void)ud;
+    (void)t;
+    if (where == KOFN_FAULT_IN_PRODUCT)
+        *(double *)a->data += 1e3;
+}
+
+static void live(void *ud, kofn_transport *t)
+{
+    node *n = ud;
+    const course *c = n->c;
+    kofn_net *net = network(n->s);
+    kofn_train_options of = KOFN_TRAIN_OPTIONS_INIT;
+    kofn_peer_options opt = KOFN_PEER_OPTIONS_INIT;
+    kofn_node_view end;
+    kofn_training *training;
+
+    of.batch = batch; /* all points: an epoch is a step */
+    of.epochs = WARM + STEPS;
+    of.scrub = c->scrub;
+    opt.errors = c->errors;
+    opt.decoding = c->decoding;
+    opt.quarantine = UINT_MAX; /* who errs goes on */
+    opt.fault = c->lies && n->number == LIAR ? err : NULL;
+    opt.watch = watch;
+    opt.watch_ud = n;
+    check(kofn_training_new(&training, net, &n->s->X, &n->s->y, &of),
+          "training");
+    check(kofn_train_peers(t, training, (const kofn_plan *const *)n->s->plan,
+                           &opt, NULL, &end),
+          "training of a node");
+    n->adopted = end.adopted;
+    kofn_training_free(training);
+    kofn_net_free(net);
+}
+
+/* Of one step, as its first node sees it; *adopted: vectors that all nodes took. */
+static double mesh_cpu(const school *s, const course *c, uint64_t *adopted)
+{
+    node n[NODES];
+    kofn_mesh *mesh;
+
+    check(kofn_mesh_new(&mesh), "mesh");
+    for (size_t i = 0; i < NODES; i++) {
+        n[i] = (node){.s = s, .c = c, .number = i};
+        check(kofn_mesh_start(mesh, live, &n[i]), "node");
+    }
+    kofn_mesh_wait(mesh);
+    kofn_mesh_free(mesh);
+    *adopted = 0;
+    for (size_t i = 0; i < NODES; i++)
+        *adopted += n[i].adopted;
+    return (n[0].to - n[0].from) / STEPS;
+}
+
+/* ---- 1: steps ------------------------------------------------------------ */
+
+enum { PLAIN, SPREAD, CHECKED, SCRUBBED, LIED, COURSES };
+
+static const struct {
+    const char *name, *to_name;
+    int to; /* the course that it is measured by; -1: the job */
+    course c;
+} courses[COURSES] = {
+    {"mesh", "the job", -1, {.decoding = KOFN_DECODE_REPLICATED}},
+    {"decoding distributed",
+     "the mesh",
+     PLAIN,
+     {.decoding = KOFN_DECODE_DISTRIBUTED}},
+    {"checked", "the checked job", -1, {.errors = KOFN_ERRORS_PROBABILISTIC}},
+    {"blocks compared in every step",
+     "checked",
+     CHECKED,
+     {.errors = KOFN_ERRORS_PROBABILISTIC, .scrub = 1}},
+    {"a node errs in every product",
+     "checked",
+     CHECKED,
+     {.errors = KOFN_ERRORS_PROBABILISTIC, .lies = true}},
+};
+
+static void steps(const school *s, double took[COURSES][MOST])
+{
+    double job[2][MOST];
+    uint64_t adopted[COURSES] = {0}, now_adopted;
+
+    for (int i = 0; i < reps; i++) {
+        job[0][i] = job_cpu(s, KOFN_ERRORS_NONE);
+        job[1][i] = job_cpu(s, KOFN_ERRORS_PROBABILISTIC);
+        for (int k = 0; k < COURSES; k++) {
+            took[k][i] = mesh_cpu(s, &courses[k].c, &now_adopted);
+            adopted[k] += now_adopted;
+        }
+    }
+    printf("  job %.1f ms, checked %.1f ms\n", 1e3 * turn_median(job[0], reps),
+           1e3 * turn_median(job[1], reps));
+    for (int k = 0; k < COURSES; k++) {
+        const double *to = courses[k].to < 0
+                               ? job[courses[k].c.errors != KOFN_ERRORS_NONE]
+                               : took[courses[k].to];
+        double ratio = turn_ratio(took[k], to, reps);
+
+        printf("  %-30s %6.1f ms  ratio to %s %.2f  (%.1f vectors taken of "
+               "others in a training of %d steps)\n",
+               courses[k].name, 1e3 * turn_median(took[k], reps),
+               courses[k].to_name, ratio, (double)adopted[k] / reps,
+               WARM + STEPS);
+        figure(ratio, "", "less", "processor time of a step, %s, %zu x %zu",
+               courses[k].name, width, batch);
+    }
+    fflush(stdout);
+}
+
+/* ---- 2: the model -------------------------------------------------------- */
+
+static kofn_matrix room(size_t rows, size_t cols)
+{
+    return (kofn_matrix){numbers(rows * cols), rows, cols, cols, KOFN_F64};
+}
+
+/* a b, or a' b. */
+static double product(size_t m, size_t k, size_t n, bool turned)
+{
+    kofn_matrix a = turned ? room(k, m) : room(m, k), b = room(k, n);
+    kofn_matrix c = room(m, n);
+    double t = cpu_now();
+
+    kf_mat_multiply_turned(&a, turned, &b, false, &c);
+    t = cpu_now() - t;
+    free(a.data);
+    free(b.data);
+    free(c.data);
+    return t;
+}
+
+/* y += x, so many numbers: what mixing one part costs. */
+static double mixing(size_t n)
+{
+    double *x = numbers(n), *y = numbers(n), t = cpu_now();
+
+    for (size_t i = 0; i < n; i++)
+        y[i] += 0.5 * x[i];
+    t = cpu_now() - t;
+    free(x);
+    free(y);
+    return t;
+}
+
+/* The sum of so many numbers with weights. */
+static double weighing(size_t n)
+{
+    static volatile double seen;
+    double *x = numbers(n), *w = numbers(n), t, sum[8] = {0};
+
+    t = cpu_now();
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            sum[k] += w[i + k] * x[i + k];
+    t = cpu_now() - t;
+    for (size_t k = 0; k < 8; k++)
+        seen = sum[k];
+    (void)seen;
+    free(x);
+    free(w);
+    return t;
+}
+
+static kofn_status no_product(void *ud, kf_pass pass, size_t layer,
+                              const kofn_matrix *a, const kofn_matrix *b,
+                              kofn_matrix *out)
+{
+    (void)ud;
+    (void)pass;
+    (void)layer;
+    (void)a;
+    (void)b;
+    (void)out;
+    return KOFN_OK;
+}
+
+/* Activations and deltas of a step, and what is turned for the products. */
+static double passing(const school *s)
+{
+    const kf_multiplier by = {no_product, NULL};
+    kofn_net *net = network(s);
+    double cost = 0, right = 0, t;
+    kf_passes p;
+
+    check(kf_passes_new(&p, net, true, batch), "memory");
+    t = cpu_now();
+    kf_passes_begin(&p);
+    for (size_t i = 0; i < batch; i++)
+        kf_passes_put(&p, kf_at(&s->X, i, 0), kf_at(&s->y, i, 0));
+    check(kf_passes_forward(&p, &by), "forward");
+    kf_passes_cost(&p, 1 / (double)batch, &cost, &right);
+    check(kf_passes_back(&p, 1 / (double)batch, NULL, &by, net->W), "back");
+    t = cpu_now() - t;
+    for (size_t l = 0; l < LAYERS; l++)
+        for (int out = 0; out < 2; out++) {
+            kofn_matrix X = out ? p.D[l] : p.X[l], to = room(X.cols, X.rows);
+            double from = cpu_now();
+
+            kf_coded_turn(&X, &to);
+            t += cpu_now() - from;
+            free(to.data);
+        }
+    kf_passes_free(&p);
+    kofn_net_free(net);
+    return t;
+}
+
+enum { PRODUCTS, UPDATES, ENCODING, DECODING, PASSES, COMPARING, PARTS };
+
+static const char *const part_name[PARTS] = {
+    "products", "updates",          "mixing inputs and changes",
+    "decoding", "activations, ...", "comparing (where checked)"};
+
+/* One product of a layer: what a node makes of it, encodes for it and decodes. */
+static void model_product(const kofn_plan *p, size_t l, const school *s,
+                          double part[PARTS])
+{
+    const kofn_layout *L = &p->layout;
+    size_t rows = kf_ceil_div(s->widths[l + 1], L->cut[0].rows);
+    size_t cols = kf_ceil_div(s->widths[l] + 1, L->cut[0].cols);
+    bool left = p->op->left;
+    size_t deep = left ? rows : cols, numbers_of = (left ? cols : rows) * batch;
+    double share = (double)L->enough / NODES; /* of the groups */
+
+    part[PRODUCTS] += share * (left ? product(batch, rows, cols, false)
+                                    : product(rows, cols, batch, false));
+    part[ENCODING] +=
+        (double)(L->cut[1].rows * L->cut[1].cols) * mixing(deep * batch);
+    part[DECODING] +=
+        product(L->wants, L->enough * L->lanes, numbers_of, false);
+    part[COMPARING] += weighing(NODES * L->lanes * numbers_of) +
+                       2 * weighing(s->widths[l + !left] * batch);
+}
+
+static void model(const school *s, double part[PARTS])
+{
+    for (size_t l = 0; l < LAYERS; l++) {
+        const kofn_plan *p = s->plan[l];
+        kofn_cut cut = p->layout.cut[0];
+        size_t rows = kf_ceil_div(s->widths[l + 1], cut.rows);
+        size_t cols = kf_ceil_div(s->widths[l] + 1, cut.cols);
+
+        model_product(p, l, s, part);
+        if (l > 0)
+            model_product(kf_plan_use(p, true), l, s, part);
+        part[UPDATES] += product(rows, batch, cols, true);
+        part[ENCODING] += (double)cut.rows * mixing(rows * batch) +
+                          (double)cut.cols * mixing(cols * batch);
+        /* half of a square matrix for each bound of norms */
+        part[COMPARING] += (product(batch, s->widths[l + 1], batch, false) +
+                            product(batch, s->widths[l] + 1, batch, false)) /
+                           2;
+    }
+    part[PASSES] = passing(s);
+}
+
+static void parts(const school *s, double took[COURSES][MOST])
+{
+    double part[PARTS][MOST], plain[MOST], checked[MOST];
+
+    for (int i = 0; i < reps; i++) {
+        double one[PARTS] = {0};
+
+        model(s, one);
+        plain[i] = 0;
+        for (int k = 0; k < PARTS; k++) {
+            part[k][i] = one[k];
+            plain[i] += k == COMPARING ? 0 : NODES * one[k];
+        }
+        checked[i] = plain[i] + NODES * one[COMPARING];
+    }
+    for (int k = 0; k < PARTS; k++)
+        printf("  %-28s %6.2f ms a node\n", part_name[k],
+               1e3 * turn_median(part[k], reps));
+    printf("  of all nodes %.1f ms, ratio of the mesh to it %.2f;  checked "
+           "%.1f ms, ratio %.2f\n",
+           1e3 * turn_median(plain, reps), turn_ratio(took[PLAIN], plain, reps),
+           1e3 * turn_median(checked, reps),
+           turn_ratio(took[CHECKED], checked, reps));
+    figure(turn_ratio(took[PLAIN], plain, reps), "", "less",
+           "step of a mesh by its model, %zu x %zu", width, batch);
+    figure(turn_ratio(took[CHECKED], checked, reps), "", "less",
+           "checked step of a mesh by its model, %zu x %zu", width, batch);
+}
+
+int main(int argc, char **argv)
+{
+    double took[COURSES][MOST];
+    school s;
+
+    if (argc > 1)
+        reps = atoi(argv[1]);
+    if (argc > 2)
+        width = (size_t)strtoull(argv[2], NULL, 10);
+    if (argc > 3)
+        batch = (size_t)strtoull(argv[3], NULL, 10);
+    if (argc > 4 || reps < 1 || reps > MOST || width < 8 || width > 20000 ||
+        batch < 10 || batch > 20000) {
+        fprintf(stderr,
+                "usage: train_mesh_bench [REPETITIONS [WIDTH [BATCH]]]\n");
+        return 2;
+    }
+    keep_memory();
+    kf_blas_single();
+    school_up(&s);
+    printf("layers of %zu, %zu and 10, batches of %zu, float64, %s of %d, "
+           "processor time of a step, medians of %d\n",
+           width, width, batch, SCHEME, NODES, reps);
+    printf("1. steps\n");
+    steps(&s, took);
+    printf("2. by its model\n");
+    parts(&s, took);
+    school_down(&s);
+    return 0;
+}
