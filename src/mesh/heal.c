@@ -147,65 +147,6 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
 
 /* ---- borrowing ----------------------------------------------------------- */
 
-/* In the place of what was lent of that seat, or by that peer: nobody has two
- * blocks of a matrix, so that no more is kept than there are connections. */
-static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
-                             kofn_peer from, kf_lent **out)
-{
-    for (size_t i = c->lents; i > 0; i--) {
-        kf_lent *l = &c->lent[i - 1];
-
-        if (l->operand != operand || (l->seat != seat && l->from != from))
-            continue;
-        kf_block_drop(l->block);
-        *l = c->lent[--c->lents];
-    }
-    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
-    *out = &c->lent[c->lents++];
-    return KOFN_OK;
-}
-
-kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
-                         kf_buffer *body)
-{
-    kf_changing *c = &h->changing;
-    uint64_t each = h->course.stages - h->course.after;
-    uint64_t turn = kf_course_turn(&h->course, note->at.t);
-    const kf_mesh_operand *o;
-    kf_block *b;
-    kf_lent *l;
-    kofn_status st;
-
-    if (note->seat == KOFN_NO_SEAT) {
-        r->lends_none = true;
-        return KOFN_OK;
-    }
-    o = body ? &h->operand[note->group] : NULL; /* else there is no such */
-    if (!o || c->since == 0 || turn * each != note->at.t ||
-        note->seat >= o->plan->layout.max_seats) {
-        h->foreign++;
-        return KOFN_OK;
-    }
-    TRY(kf_lent_block(o, note->seat, body,
-                      kf_buffer_bytes(body) > kf_lent_bytes(h, note->group),
-                      &b));
-    st = place_for(c, note->group, note->seat, r->peer, &l);
-    if (st) {
-        kf_block_drop(b);
-        return st;
-    }
-    *l = (kf_lent){.operand = note->group,
-                   .seat = note->seat,
-                   .from = r->peer,
-                   .turn = turn,
-                   .line = note->at.line,
-                   .block = b};
-    c->since = kf_host_now(h);
-    return kf_changing_settle(h);
-}
-
-/* ---- asking -------------------------------------------------------------- */
-
 /* Is it of our iterate? */
 bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand)
 {
@@ -239,6 +180,68 @@ static size_t missing(const kf_host *h)
     }
     return most;
 }
+
+/* In the place of what was lent of that seat, or by that peer: nobody has two
+ * blocks of a matrix, so that no more is kept than there are connections. */
+static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
+                             kofn_peer from, kf_lent **out)
+{
+    for (size_t i = c->lents; i > 0; i--) {
+        kf_lent *l = &c->lent[i - 1];
+
+        if (l->operand != operand || (l->seat != seat && l->from != from))
+            continue;
+        kf_block_drop(l->block);
+        *l = c->lent[--c->lents];
+    }
+    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
+    *out = &c->lent[c->lents++];
+    return KOFN_OK;
+}
+
+kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
+                         kf_buffer *body)
+{
+    kf_changing *c = &h->changing;
+    uint64_t each = h->course.stages - h->course.after;
+    uint64_t turn = kf_course_turn(&h->course, note->at.t);
+    const kf_mesh_operand *o;
+    size_t was = missing(h);
+    kf_block *b;
+    kf_lent *l;
+    kofn_status st;
+
+    if (note->seat == KOFN_NO_SEAT) {
+        r->lends_none = true;
+        return KOFN_OK;
+    }
+    o = body ? &h->operand[note->group] : NULL; /* else there is no such */
+    if (!o || c->since == 0 || turn * each != note->at.t ||
+        note->seat >= o->plan->layout.max_seats) {
+        h->foreign++;
+        return KOFN_OK;
+    }
+    TRY(kf_lent_block(o, note->seat, body,
+                      kf_buffer_bytes(body) > kf_lent_bytes(h, note->group),
+                      &b));
+    st = place_for(c, note->group, note->seat, r->peer, &l);
+    if (st) {
+        kf_block_drop(b);
+        return st;
+    }
+    *l = (kf_lent){.operand = note->group,
+                   .seat = note->seat,
+                   .from = r->peer,
+                   .turn = turn,
+                   .line = note->at.line,
+                   .block = b};
+    TRY(kf_changing_settle(h));
+    if (missing(h) < was) /* else it is of no use, and so may all of them be */
+        c->since = kf_host_now(h);
+    return KOFN_OK;
+}
+
+/* ---- asking -------------------------------------------------------------- */
 
 /* Of each matrix one that serves. */
 static bool lends(const kf_host *h, kofn_peer peer)

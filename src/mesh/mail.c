@@ -517,6 +517,8 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return KOFN_OK;
     }
     kf_vector_quorum_hear(h, r, note);
+    if (note->type == KF_NOTE_BEAT)
+        TRY(kf_keep_meet(h, note->at));
     switch (note->type) {
     case KF_NOTE_VECTOR:
     case KF_NOTE_PRINT:
@@ -531,9 +533,6 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
         return kf_keep_receive(h, r, note->at);
     case KF_NOTE_SKETCH:
         return kf_sketch_take(h, r, note, body);
-    case KF_NOTE_BEAT:
-        TRY(kf_keep_meet(h, note->at));
-        return receive_note(h, r, note, body);
     default:
         return receive_note(h, r, note, body);
     }
