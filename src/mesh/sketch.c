@@ -13,8 +13,9 @@
  * well, and what it makes of its block is compared in any case.
  *
  * No step waits for sketches: blocks may have changed when they are compared, and who was
- * wrong still is.  A comparison has its time, though steps go on and more sketches are
- * made and sent; otherwise short steps would never see one come to its end.
+ * wrong still is.  Steps go on, and more sketches are made and sent; a comparison has its
+ * time nevertheless, unless a later one has the sketches of all before it: otherwise
+ * short steps would never see one come to its end.
  *
  * Owns the sketches that have come, of a matrix and connection at most the two newest
  * beside that which is compared. */
@@ -45,10 +46,9 @@ void kf_sketch_forget(kf_host *h)
     *s = (kf_sketches){.done = s->done, .drift = s->drift};
 }
 
-/* Is it of the blocks that are compared? */
-static bool is_current(const kf_sketches *s, const kf_sketch *k)
+static bool is_of(const kf_sketch *k, const kf_sketched *of)
 {
-    return k->turn == s->of.turn && k->line == s->of.line;
+    return k->turn == of->turn && k->line == of->line;
 }
 
 /* ---- our own ------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static kf_sketch *replaced_by(const kf_sketches *s, const kf_sketch *k)
             continue;
         if (x->turn == k->turn)
             return x;
-        if (s->on && is_current(s, x))
+        if (s->on && is_of(x, &s->of))
             continue;
         others++;
         if (!oldest || x->turn < oldest->turn)
@@ -291,24 +291,24 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
 
 /* ---- comparing ----------------------------------------------------------- */
 
-static size_t count(const kf_host *h, uint32_t operand)
+static size_t count(const kf_host *h, const kf_sketched *of, uint32_t operand)
 {
     const kf_sketches *s = &h->sketches;
     size_t n = 0;
 
     for (size_t i = 0; i < s->sketches; i++)
-        n += s->sketch[i].operand == operand && is_current(s, &s->sketch[i]);
+        n += s->sketch[i].operand == operand && is_of(&s->sketch[i], of);
     return n;
 }
 
 /* Of the matrix of which fewest have come. */
-static size_t count_least(const kf_host *h)
+static size_t count_least(const kf_host *h, const kf_sketched *of)
 {
     size_t least = SIZE_MAX;
 
     for (uint32_t i = 0; i < h->program.operands; i++)
         if (kf_lent_bytes(h, i))
-            least = kf_min(least, count(h, i));
+            least = kf_min(least, count(h, of, i));
     return least;
 }
 
@@ -321,7 +321,7 @@ static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
         const kf_sketch *k = &s->sketch[i - 1];
         bool have = false;
 
-        if (k->operand != operand || !is_current(s, k))
+        if (k->operand != operand || !is_of(k, &s->of))
             continue;
         for (size_t j = 0; j < r->n; j++)
             have |= r->seat[j] == k->seat;
@@ -455,7 +455,9 @@ kofn_status kf_sketch_settle(kf_host *h)
     if (!s->on)
         return KOFN_OK;
     kf_node_look(h->node, &view);
-    n = count_least(h);
+    if (s->last.turn > s->of.turn && count_least(h, &s->last) >= view.members)
+        begin_comparing(h); /* who was passed by does not hold it up */
+    n = count_least(h, &s->of);
     all = n >= view.members;
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
