@@ -155,7 +155,7 @@ static inline double *numbers(size_t n)
 #ifndef BENCH_NO_BLAS
 __attribute__((constructor)) static void say_blas(void)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     fprintf(stderr, "%s: %s%s%s\n", program_invocation_short_name, m.blas,

@@ -329,7 +329,7 @@ static double largest(double a, double b, double c)
 static void accuracy_line(const char *basis, bool ours, size_t parts, fleet *f)
 {
     finding rack = {0}, any = {0}, steps = {0};
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     size_t refused, sets;
 
     check(kofn_plan_describe(f->plan, false, &info), f->spec);

@@ -277,7 +277,7 @@ static void compute_cases(void)
 int main(int argc, char **argv)
 {
     bool memory = true, compute = true;
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--memory"))

@@ -141,7 +141,7 @@ static line measure(const entry *e)
     kofn_matrix margins = filled(size, 1, 4);
     double wall[MOST], cpu[MOST];
     kofn_options o = KOFN_OPTIONS_INIT;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     kofn_port *port;
     kofn_job *job;
@@ -210,7 +210,7 @@ static void table(void)
 
 int main(int argc, char **argv)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     if (argc > 1)
         rounds = atoi(argv[1]);

@@ -274,7 +274,7 @@ static void line(const entry *e)
 {
     series fair, slow, straggle, compare, lied;
     kofn_options o = KOFN_OPTIONS_INIT;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     char text[64];
     fleet f;
 
@@ -308,7 +308,7 @@ static void line(const entry *e)
 
 static void table(void)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     printf("%d x %d times %d x %d, simulated fleets on the measured clock; "

@@ -32,7 +32,7 @@ static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
                               .step = 1e-9,
                               .tolerance = 1e-300,
                               .max_iterations = 1};
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_problem pb = {.size = sizeof pb};
     kofn_port *port;
 
@@ -132,7 +132,7 @@ static void against_products(const char *spec, size_t workers, size_t m,
 
 int main(int argc, char **argv)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     if (argc > 1)
         reps = atoi(argv[1]);

@@ -186,7 +186,7 @@ static void a_thousand(const char *spec, double straggle)
 
 int main(int argc, char **argv)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     if (argc > 1)
         reps = atoi(argv[1]);

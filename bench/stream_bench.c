@@ -48,7 +48,7 @@ static kofn_status send_and_count(kofn_port *p, kf_msg *m)
 static void flow_up(flow *f, const char *spec, size_t workers)
 {
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, 1, 1, 1, KOFN_F64, false);
     kofn_port *port;
 

@@ -164,7 +164,7 @@ static void live(void *ud, kofn_transport *t)
     kofn_net *net = network(n->s);
     kofn_train_options of = KOFN_TRAIN_OPTIONS_INIT;
     kofn_peer_options opt = KOFN_PEER_OPTIONS_INIT;
-    kofn_node_view end;
+    kofn_node_view end = KOFN_NODE_VIEW_INIT;
     kofn_training *training;
 
     of.batch = batch; /* all points: an epoch is a step */

@@ -157,6 +157,7 @@ typedef struct kofn_problem {
 typedef struct kofn_plan kofn_plan;
 
 typedef struct kofn_plan_info {
+    size_t size; /* sizeof(kofn_plan_info), so that it may grow          */
     const char *scheme, *spec; /* name; the whole string with its defaults   */
     size_t workers;            /* seats at the start                         */
     size_t block_rows;         /* rows of the block of a seat                */
@@ -174,6 +175,10 @@ typedef struct kofn_plan_info {
     size_t slots; /* STREAM: rows that a worker may be asked for in a round, as
                      long as nobody comes, goes or lies                       */
 } kofn_plan_info;
+#define KOFN_PLAN_INFO_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(kofn_plan_info)                                         \
+    }
 
 /* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_at() of
  * <kofn/scheme.h> and `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
@@ -588,6 +593,7 @@ KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
 typedef struct kofn_progress {
+    size_t size; /* sizeof(kofn_progress), so that it may grow */
     unsigned round;
     size_t live, awaited;    /* workers; workers with a task in hand */
     double done;             /* share of this round's strips that has come */
@@ -602,7 +608,11 @@ typedef struct kofn_progress {
     size_t healing; /* workers whose blocks are being made of others'       */
     unsigned corrupt; /* results that were found wrong, since the beginning   */
 } kofn_progress;
-KOFN_API void kofn_job_progress(const kofn_job *job, kofn_progress *p);
+#define KOFN_PROGRESS_INIT                                                     \
+    {                                                                          \
+        .size = sizeof(kofn_progress)                                          \
+    }
+KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
 /* The plan it was opened with, of its first operand. */
 KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
 /* The name of the principal that answers for a worker: a key's name, or a host;
@@ -627,6 +637,7 @@ KOFN_API void kofn_close(kofn_job *job);
 /* ---- the machine --------------------------------------------------------- */
 
 typedef struct kofn_machine {
+    size_t size;          /* sizeof(kofn_machine), so that it may grow       */
     const char *simd;     /* of kofn's own kernels: avx512, avx2, plain      */
     const char *blas;     /* the BLAS in force, e.g. OpenBLAS Haswell        */
     const char *advice;   /* "" or why it is slow, and the line that mends it */
@@ -634,8 +645,12 @@ typedef struct kofn_machine {
     int blas_threads;     /* of each worker: 1, or 0 when this BLAS does not
                              let itself be told */
 } kofn_machine;
+#define KOFN_MACHINE_INIT                                                      \
+    {                                                                          \
+        .size = sizeof(kofn_machine)                                           \
+    }
 /* Looks at the processor and at the BLAS that is loaded. */
-KOFN_API void kofn_machine_info(kofn_machine *m);
+KOFN_API kofn_status kofn_machine_info(kofn_machine *m);
 
 #ifdef __cplusplus
 }

@@ -205,7 +205,7 @@ static int run(const paper *p, int argc, char **argv)
  * that are too slow, another choice takes a new start. */
 static void choose_blas(char **argv)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     if (m.coretype && !getenv("OPENBLAS_CORETYPE") &&

@@ -36,11 +36,16 @@ typedef struct kofn_iterate_options {
 
 /* Kept up to date before every call of the watch. */
 typedef struct kofn_iterate_result {
+    size_t size; /* sizeof(kofn_iterate_result), so that it may grow */
     unsigned iterations;
     double change;     /* of the last iteration */
     double eigenvalue; /* power iteration       */
     bool converged;
 } kofn_iterate_result;
+#define KOFN_ITERATE_RESULT_INIT                                               \
+    {                                                                          \
+        .size = sizeof(kofn_iterate_result)                                    \
+    }
 
 /* v <- A v / |A v|, A square, from the vector in v (n x 1 float64). */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,

@@ -49,6 +49,7 @@ typedef enum kofn_decoding {
 } kofn_decoding;
 
 typedef struct kofn_node_view {
+    size_t size; /* sizeof(kofn_node_view), so that it may grow */
     kofn_epoch epoch;
     size_t members, live; /* live: this node included */
     uint32_t seat;        /* KOFN_NO_SEAT: not a member */
@@ -74,6 +75,10 @@ typedef struct kofn_node_view {
                            too few to tell, and there are no more; `over` once
                            others could come to see that                    */
 } kofn_node_view;
+#define KOFN_NODE_VIEW_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(kofn_node_view), .seat = KOFN_NO_SEAT                   \
+    }
 
 /* The cheaper way to decode (math/elastic.md 14): distributed decoding saves (1
  * - 1/n) of the k N multiply-adds and moves (k-1) N / (k n) numbers more, one

@@ -66,7 +66,7 @@ static kofn_status ask_plan(size_t way, const shape *s, bool back,
     kofn_problem pb = KOFN_PROBLEM_INIT(back ? KOFN_LEFT : KOFN_MATMUL, s->N,
                                         s->N, s->B, KOFN_F64, false);
     size_t workers, spare;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     char spec[120];
 
     workers = spec_of(way, s, back, spec, sizeof spec);
@@ -256,7 +256,7 @@ static kofn_status trade(const shape *s, size_t m, size_t n, json_t *list)
         KOFN_PROBLEM_INIT(KOFN_MATMUL, s->N, s->N, s->N, KOFN_F64, false);
     double side = (double)s->N / (double)m, whole = up(s->N, m);
     size_t K = m * n * m + n - 1;
-    kofn_plan_info info = {.threshold = 0};
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     char spec[80];
 
     snprintf(spec, sizeof spec, "gpd:m=%zu,n=%zu,p=%zu", m, n, m);

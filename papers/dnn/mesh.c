@@ -95,8 +95,10 @@ static kofn_status train(node *n, kofn_transport *t)
                                    .fault = fault,
                                    .fault_ud = n};
     kofn_training *training = NULL;
-    kofn_status st = kofn_net_new(&n->net, &l->shape, l->seed);
+    kofn_status st;
 
+    n->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
+    st = kofn_net_new(&n->net, &l->shape, l->seed);
     if (!st)
         st = kofn_training_new(&training, n->net, l->X, l->y, &l->opt);
     if (!st)

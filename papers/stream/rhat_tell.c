@@ -128,7 +128,7 @@ static int read_plan(const papers_args *a, const char *spec, rhat_scheme *s)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATMUL, 27720, 27720, 27720, KOFN_F64, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, spec, a->workers, a->seed);
 

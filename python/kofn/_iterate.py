@@ -6,7 +6,7 @@ import numpy as np
 from . import _lib, _mesh
 from ._fleet import life
 from ._job import Job, Report, problem
-from ._lib import Invalid, check, ffi, lib, new
+from ._lib import Invalid, begun, check, ffi, lib, new
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ def _run(iterate, options, vector, job):
     """iterate(options, matrix, result) once."""
     o = _options(options)
     o.watch = lib.kofn_py_iterate
-    res = ffi.new("kofn_iterate_result *")
+    res = begun("kofn_iterate_result")
     job.call(iterate, o, _lib.view(vector), res)
     return Iterated(vector, res.iterations, res.converged, res.change,
                     res.eigenvalue, job.totals)
@@ -58,7 +58,7 @@ def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
     count = workers if masterless is True else 1
     o = _options(options)
     v = [vector.copy() for _ in range(count)]
-    res = [ffi.new("kofn_iterate_result *") for _ in range(count)]
+    res = [begun("kofn_iterate_result") for _ in range(count)]
 
     def live(i):
         def run(transport, peers, view):

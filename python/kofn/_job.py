@@ -315,10 +315,10 @@ def plan_info(scheme, workers, shape, *, columns=1, op="product",
     plan = ffi.gc(new(lib.kofn_plan_new,
                       problem(ops[op], m, n, columns, dtype), scheme.encode(),
                       workers, seed), lib.kofn_plan_free)
-    info = ffi.new("kofn_plan_info *")
+    info = begun("kofn_plan_info")
     check(lib.kofn_plan_describe(plan, noise, info))
     out = {}
-    for name, field in ffi.typeof("kofn_plan_info").fields:
+    for name, field in ffi.typeof("kofn_plan_info").fields[1:]:  # size
         value = getattr(info, name)
         out[name] = (ffi.string(value).decode()
                      if field.type.cname == "char *" or "char" in

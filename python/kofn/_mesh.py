@@ -6,7 +6,7 @@ import threading
 from . import _lib
 from ._fleet import Keys, net_options
 from ._job import choice
-from ._lib import Invalid, SECOND, TooFewWorkers, check, ffi, lib, new
+from ._lib import Invalid, SECOND, TooFewWorkers, begun, check, ffi, lib, new
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Node:
     def __init__(self, number, nodes, transport, live, options):
         self.stop = False
         self.status, self.error = lib.KOFN_AGAIN, None
-        self.view = ffi.new("kofn_node_view *")
+        self.view = begun("kofn_node_view")
         self._transport, self._live = transport, live
         self._handle = ffi.new_handle(self)
         self._peers = p = ffi.new("kofn_peer_options *")

@@ -7,7 +7,7 @@ import numpy as np
 from . import _lib
 from ._fleet import life
 from ._job import Job, Report, problem
-from ._lib import Error, Invalid, SECOND, check, ffi, lib
+from ._lib import Error, Invalid, SECOND, begun, check, ffi, lib
 from ._turn import Turn
 
 MOST = lib.KOFN_OPEN_MOST
@@ -87,7 +87,7 @@ class Stream:
         self._job = Job(problem(lib.KOFN_STREAM, m, n, p, self.dtype), scheme,
                         workers, where, serve=life, mu=mu, turn=self._turn,
                         **options)
-        info = ffi.new("kofn_plan_info *")
+        info = begun("kofn_plan_info")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.delay = info.delay
         self._began = self._ended = None  # first put, last taken

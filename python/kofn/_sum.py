@@ -6,7 +6,7 @@ import numpy as np
 from . import _failed, _lib
 from ._fleet import life
 from ._job import Job, problem
-from ._lib import Invalid, check, ffi, lib
+from ._lib import Invalid, begun, check, ffi, lib
 from ._turn import Turn
 
 
@@ -66,7 +66,7 @@ class Sum:
             problem(lib.KOFN_SUM, length, self.inputs, 1, self.dtype), scheme,
             workers, where, serve=lambda address, **o: life(address, f, **o),
             turn=Turn("the sum"), **options)
-        info = ffi.new("kofn_plan_info *")
+        info = begun("kofn_plan_info")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.parts = info.parts
         handle = ffi.new_handle(self._in_turn(f))

@@ -13,7 +13,7 @@
  * to another choice is to start again with the variable set. */
 void cli_fast_blas(char **argv)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
@@ -24,7 +24,7 @@ void cli_fast_blas(char **argv)
 
 void cli_tell_blas(const cli_args *a)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     if (*m.advice && !m.coretype && !a->quiet)
@@ -40,7 +40,7 @@ static bool single(const cli_args *a, const kofn_machine *m)
 
 void cli_report_blas(const cli_args *a)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     fprintf(stderr, "kernels %s, %s%s\n", m.simd, m.blas,
@@ -51,7 +51,7 @@ void cli_report_blas(const cli_args *a)
 
 void cli_put_blas(const cli_args *a, json_t *o)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     json_object_set_new(o, "blas", json_string(m.blas));

@@ -47,9 +47,11 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 
     if (!checkpoint_done(c))
         return 0;
-    w->resume = (kofn_iterate_result){
-        checkpoint_done(c), checkpoint_number(c, "change"),
-        checkpoint_number(c, "eigenvalue"), false};
+    w->resume =
+        (kofn_iterate_result){.size = sizeof w->resume,
+                              .iterations = checkpoint_done(c),
+                              .change = checkpoint_number(c, "change"),
+                              .eigenvalue = checkpoint_number(c, "eigenvalue")};
     o->resume = &w->resume;
     return checkpoint_state(c, v);
 }
@@ -133,7 +135,7 @@ static int verify_rank(session *s, const rank *r)
 {
     kofn_iterate_options o = options(s->args, NULL);
     kofn_matrix want = r->v;
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_status st;
     int code;
 
@@ -151,7 +153,7 @@ static int verify_rank(session *s, const rank *r)
 
 static int run_pagerank(session *s, rank *r)
 {
-    watched w = {.session = s, .v = &r->v};
+    watched w = {.session = s, .v = &r->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = options(s->args, &w);
     kofn_status st = kofn_place_sparse(s->job, r->M);
     int code = st ? cli_fail(st) : resume(&w, &r->v, &o);
@@ -207,9 +209,9 @@ static void seed_vector(kofn_matrix *v, uint64_t seed)
 
 static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
 {
-    watched w = {.session = s, .v = v};
+    watched w = {.session = s, .v = v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = options(s->args, &w);
-    kofn_iterate_result plain;
+    kofn_iterate_result plain = KOFN_ITERATE_RESULT_INIT;
     kofn_matrix want = *v;
     kofn_status st = kofn_place(s->job, A);
     int code = st ? cli_fail(st) : resume(&w, v, &o);

@@ -158,7 +158,7 @@ static void scheme_text(const kofn_scheme *s, const kofn_plan_info *i,
 static int one(const cli_args *a, const char *spec, json_t *list)
 {
     kofn_plan *plan = NULL;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_status st = describe(a, spec, &plan, &info);
     const kofn_scheme *s = scheme_of(spec);
 

@@ -333,7 +333,7 @@ static int open_job(stream *s, const task *t)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, t->left.rows, t->left.cols,
                                         t->right.cols, KOFN_F64, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     int code;
 
     s->quiet = *s->args;

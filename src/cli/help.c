@@ -117,7 +117,7 @@ void cli_help(FILE *f)
 
 void cli_version(FILE *f)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
     fprintf(f, "kofn %s\nkernels: %s\nblas: %s%s\n", KOFN_VERSION, m.simd,

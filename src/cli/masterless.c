@@ -60,6 +60,7 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     at.plan = r->plan;
     at.options = p;
     at.end = &n->end;
+    own->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
     own->v = *r->v;
     own->v.data = malloc(bytes);
     if (!own->v.data)
@@ -97,7 +98,7 @@ static size_t gather(run *r)
 static int verify(run *r)
 {
     kofn_iterate_options o = options(r->a);
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_matrix *want = r->v; /* the start is not needed any more */
     kofn_status st =
         r->A ? kofn_power_plain(r->A, want, &o, &res)
@@ -174,7 +175,7 @@ static int conclude(run *r)
 {
     size_t have = gather(r);
     session s = {.args = r->a};
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     int code;
 
     if (cli_caught())

@@ -397,6 +397,7 @@ static void live(void *ud, kofn_transport *t)
         .erred = erred,
         .erred_ud = n};
 
+    n->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
     n->status = m->live(n, t, &p);
     if (n->status < 0)
         n->reason = strdup(kofn_errmsg());

@@ -40,7 +40,7 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
 {
     const cli_args *a = s->args;
     kofn_options o = a->job;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_port *port;
     kofn_status st;
     int code;
@@ -146,7 +146,7 @@ static void say_where(const session *s, const kofn_progress *p, char out[80])
 static void draw(session *s)
 {
     double now = kf_clock_seconds();
-    kofn_progress p;
+    kofn_progress p = KOFN_PROGRESS_INIT;
     char where[80], fleet[80] = "", owed[80] = "", mending[80] = "", rate[20];
 
     if (s->args->quiet || now - s->drawn < 0.1 || !isatty(STDERR_FILENO))
@@ -173,7 +173,7 @@ static void draw(session *s)
 void session_tell_waiting(session *s, bool quiet)
 {
     double now = kf_clock_seconds();
-    kofn_progress p;
+    kofn_progress p = KOFN_PROGRESS_INIT;
     char crowd[200] = "";
 
     kofn_job_progress(s->job, &p);
@@ -546,7 +546,7 @@ static int finish(const session *s, int code)
 int session_close(session *s, int code)
 {
     kofn_report total = KOFN_REPORT_INIT;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     cli_erase();
     code = checkpoint_end(s->checkpoint, finish(s, code));

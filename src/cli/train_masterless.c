@@ -194,7 +194,7 @@ static void report_text(const run *r, const kofn_plan_info *info)
 static int conclude(run *r)
 {
     const cli_train_run *l = r->train_run;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     int code;
 
     if (cli_caught())

@@ -197,9 +197,12 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
 {
     const kofn_layout *L = &p->layout;
     size_t rows, cols, left = p->left ? threshold_of(p->left) : 0;
+    kofn_plan_info all;
 
+    TRY(kf_begun(info, "KOFN_PLAN_INFO_INIT"));
     kf_operation_block(L, &rows, &cols);
-    *info = (kofn_plan_info){
+    all = (kofn_plan_info){
+        .size = sizeof all,
         .scheme = p->scheme->name,
         .spec = p->spec,
         .workers = p->workers,
@@ -213,8 +216,11 @@ kofn_status kofn_plan_describe(const kofn_plan *p, bool noise,
         .noise99 = NAN,
     };
     if (p->op->factors == 0)
-        TRY(measure_sum(p, info));
+        TRY(measure_sum(p, &all));
     else
-        measure_shares(p, info);
-    return noise ? measure_noise(p, info) : KOFN_OK;
+        measure_shares(p, &all);
+    if (noise)
+        TRY(measure_noise(p, &all));
+    kf_give(info, &all, sizeof all);
+    return KOFN_OK;
 }

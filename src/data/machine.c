@@ -9,14 +9,18 @@
 #include "code/combine.h"
 #include "mat/mat.h"
 
-void kofn_machine_info(kofn_machine *m)
+kofn_status kofn_machine_info(kofn_machine *m)
 {
     static _Thread_local char advice[200];
     static _Thread_local kf_blas b;
+    kofn_machine all = {.size = sizeof all, .advice = advice};
 
+    TRY(kf_begun(m, "KOFN_MACHINE_INIT"));
     kf_blas_look(&b);
-    *m =
-        (kofn_machine){kf_combine_level(), b.name, advice, b.better, b.threads};
+    all.simd = kf_combine_level();
+    all.blas = b.name;
+    all.coretype = b.better;
+    all.blas_threads = b.threads;
     advice[0] = 0;
     if (b.slow)
         snprintf(advice, sizeof advice, "%s", b.slow);
@@ -25,4 +29,6 @@ void kofn_machine_info(kofn_machine *m)
                  "this processor can run faster kernels: set "
                  "OPENBLAS_CORETYPE=%s before the program starts",
                  b.better);
+    kf_give(m, &all, sizeof all);
+    return KOFN_OK;
 }

@@ -56,7 +56,7 @@ static size_t answers_of(kofn_problem pb, const char *spec, size_t workers)
     size_t most = 0;
 
     for (size_t i = 0; i < 2; i++) {
-        kofn_plan_info info;
+        kofn_plan_info info = KOFN_PLAN_INFO_INIT;
         kofn_plan *p;
         kofn_status st;
 

@@ -37,7 +37,8 @@ typedef struct iteration {
     const kofn_matrix *dense;
     const kofn_sparse *sparse;
     kofn_iterate_options opt;
-    kofn_iterate_result *res;
+    kofn_iterate_result res;
+    kofn_iterate_result *told; /* the caller's, or NULL */
     kofn_matrix *v;
     const uint8_t *dangling;
     const kofn_peering *mesh; /* instead of a job */
@@ -49,7 +50,7 @@ static int look(void *ud)
 {
     const iteration *it = ud;
 
-    return it->opt.watch(it->opt.watch_ud, it->res->iterations, it->res->change,
+    return it->opt.watch(it->opt.watch_ud, it->res.iterations, it->res.change,
                          NULL);
 }
 
@@ -80,7 +81,7 @@ static kofn_status product(iteration *it, kofn_matrix *out, kofn_report *rep)
 static kofn_status iterate(iteration *it, double *next)
 {
     kofn_matrix out = {next, it->v->rows, 1, 1, KOFN_F64};
-    kofn_iterate_result *res = it->res;
+    kofn_iterate_result *res = &it->res;
     kofn_report rep = KOFN_REPORT_INIT;
 
     res->converged = res->change < it->opt.tolerance;
@@ -97,6 +98,7 @@ static kofn_status iterate(iteration *it, double *next)
                            "finite",
                            res->iterations);
         res->converged = res->change < it->opt.tolerance;
+        kf_give(it->told, res, sizeof *res);
         if (it->opt.watch &&
             it->opt.watch(it->opt.watch_ud, res->iterations, res->change, &rep))
             return KOFN_AGAIN;
@@ -136,7 +138,7 @@ static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
     it->v = v;
     scalar[CHANGE] = it->update(it, product->data);
     it->v = result;
-    scalar[EIGENVALUE] = it->res->eigenvalue;
+    scalar[EIGENVALUE] = it->res.eigenvalue;
     if (!(scalar[CHANGE] - scalar[CHANGE] == 0))
         return kf_fail(KOFN_NONFINITE,
                        "iteration %llu: the vector is not "
@@ -170,7 +172,7 @@ static kofn_status run_mesh(iteration *it)
                                   .ud = it,
                                   .digest = option_bits(it)};
     double scalar[KOFN_SCALARS];
-    kofn_node_view view;
+    kofn_node_view view = KOFN_NODE_VIEW_INIT;
     kofn_status st;
 
     if (it->opt.resume)
@@ -181,29 +183,31 @@ static kofn_status run_mesh(iteration *it)
                        scalar, &view);
     if (st < 0 && view.at.t == 0)
         return st;
-    it->res->iterations = (unsigned)view.at.t;
-    it->res->change = scalar[CHANGE];
-    it->res->eigenvalue = scalar[EIGENVALUE];
-    it->res->converged = !st && scalar[CHANGE] < it->opt.tolerance;
-    if (it->mesh->end)
-        *it->mesh->end = view;
+    it->res.iterations = (unsigned)view.at.t;
+    it->res.change = scalar[CHANGE];
+    it->res.eigenvalue = scalar[EIGENVALUE];
+    it->res.converged = !st && scalar[CHANGE] < it->opt.tolerance;
+    kf_give(it->mesh->end, &view, sizeof view);
     return st;
 }
 
 /* The vector was checked. */
 static kofn_status run(iteration *it, kofn_iterate_result *res)
 {
-    const kofn_iterate_result *resume = it->opt.resume;
-    kofn_iterate_result own = {0};
-    kofn_matrix *v = it->v;
-    double *next = kf_new(v->rows, sizeof *next);
+    double *next = NULL;
     kofn_status st;
 
+    TRY(kf_begun(res, "KOFN_ITERATE_RESULT_INIT"));
+    it->told = res;
+    it->res = (kofn_iterate_result){.size = sizeof it->res, .change = HUGE_VAL};
+    TRY(kf_given(&it->res, sizeof it->res, it->opt.resume,
+                 "KOFN_ITERATE_RESULT_INIT"));
+    kf_give(res, &it->res, sizeof it->res);
+    next = kf_new(it->v->rows, sizeof *next);
     if (!next)
         return KOFN_NOMEM;
-    it->res = res ? res : &own;
-    *it->res = resume ? *resume : (kofn_iterate_result){.change = HUGE_VAL};
     st = it->mesh ? run_mesh(it) : iterate(it, next);
+    kf_give(res, &it->res, sizeof it->res);
     kf_free(next);
     return st;
 }
@@ -220,7 +224,7 @@ static double power_update(iteration *it, double *next)
           HUGE_VAL)) /* dividing by it would make zeros of everything */
         return HUGE_VAL;
     if (length == 0) { /* v is an eigenvector, of the eigenvalue 0 */
-        it->res->eigenvalue = 0;
+        it->res.eigenvalue = 0;
         return 0;
     }
     for (size_t i = 0; i < n; i++) /* no larger than the length */
@@ -234,7 +238,7 @@ static double power_update(iteration *it, double *next)
         change += moved * moved;
         v[i] = now;
     }
-    it->res->eigenvalue = value;
+    it->res.eigenvalue = value;
     return sqrt(change);
 }
 

@@ -378,7 +378,7 @@ static bool goes_on(const kofn_nets *n)
  * one after that, and the next of that network is in its turn then. */
 static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
 {
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     TRY(kofn_plan_describe(kofn_job_plan(job), false, &info));
     if (!info.delay || info.delay + 2 <= n->nets)

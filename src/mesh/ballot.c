@@ -20,7 +20,7 @@
 
 uint64_t kf_host_machine(void)
 {
-    kofn_machine m;
+    kofn_machine m = KOFN_MACHINE_INIT;
     uint64_t d;
 
     kofn_machine_info(&m);

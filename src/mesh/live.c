@@ -40,19 +40,20 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
                           const kofn_peer_options *opt, kofn_matrix *v,
                           double scalar[KOFN_SCALARS], kofn_node_view *end)
 {
+    kofn_node_view view = KOFN_NODE_VIEW_INIT;
     kf_host *h;
     kofn_status st;
 
-    if (end)
-        *end = (kofn_node_view){.seat = KOFN_NO_SEAT};
+    TRY(kf_begun(end, "KOFN_NODE_VIEW_INIT"));
+    kf_give(end, &view, sizeof view);
     if (scalar)
         memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
     TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
     st = live(h);
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);
-    if (end)
-        kf_host_look(h, end);
+    kf_host_look(h, &view);
+    kf_give(end, &view, sizeof view);
     if (st == KOFN_OK)
         memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
     kf_host_free(h);

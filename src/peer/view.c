@@ -33,7 +33,8 @@ uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation)
 
 void kf_node_look(const kf_node *n, kofn_node_view *v)
 {
-    *v = (kofn_node_view){.epoch = n->epoch,
+    *v = (kofn_node_view){.size = sizeof *v,
+                          .epoch = n->epoch,
                           .members = n->members,
                           .live = kf_peer_count_live(n),
                           .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,

@@ -420,14 +420,15 @@ static size_t outstanding(const product *p)
     return strips;
 }
 
-void kofn_job_progress(const kofn_job *j, kofn_progress *p)
+static void look(const kofn_job *j, kofn_progress *p)
 {
     kf_core_view v;
     kofn_report sum = KOFN_REPORT_INIT;
 
     kf_core_look(j->core, &v);
     kf_job_sum(j, &sum);
-    *p = (kofn_progress){.round = v.round,
+    *p = (kofn_progress){.size = sizeof *p,
+                         .round = v.round,
                          .live = v.live,
                          .awaited = v.awaited,
                          .done = v.done,
@@ -444,6 +445,16 @@ void kofn_job_progress(const kofn_job *j, kofn_progress *p)
         p->outstanding += outstanding(j->open[i]);
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
         p->crowd += kf_core_crowded(j->core, i);
+}
+
+kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
+{
+    kofn_progress now;
+
+    TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
+    look(j, &now);
+    kf_give(p, &now, sizeof now);
+    return KOFN_OK;
 }
 
 const kofn_plan *kofn_job_plan(const kofn_job *j)

@@ -169,7 +169,7 @@ static kofn_status put_report(kf_out *o, const kofn_report *t)
 
 static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
 {
-    kofn_progress p;
+    kofn_progress p = KOFN_PROGRESS_INIT;
     kofn_report t = KOFN_REPORT_INIT;
 
     kofn_job_progress(j, &p);

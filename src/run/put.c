@@ -238,7 +238,7 @@ void kf_job_sum(const kofn_job *j, kofn_report *sum)
 static kofn_status check_start(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), left;
-    kofn_progress p;
+    kofn_progress p = KOFN_PROGRESS_INIT;
 
     if (j->started || j->opt.start_within <= 0)
         return KOFN_OK;

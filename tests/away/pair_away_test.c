@@ -24,7 +24,7 @@ static void stream(fleet *f, const run *how)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_STREAM, 30, 20, 30, how->dtype, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     kofn_job *job;
     pair a[COUNT];

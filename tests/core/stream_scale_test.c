@@ -53,6 +53,7 @@ static void open_flow(flow *f, const char *spec, size_t workers,
     kofn_port *port;
 
     assert_ok(kofn_plan_new(&f->plan, &pb, spec, workers, 1));
+    f->info = (kofn_plan_info)KOFN_PLAN_INFO_INIT;
     assert_ok(kofn_plan_describe(f->plan, false, &f->info));
     assert_ok(kofn_port_sim(&port, workers, w));
     assert_ok(kofn_open(&f->job, f->plan, port, NULL));

@@ -311,7 +311,7 @@ static void sizes_are_those_of_the_theorems(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         kofn_plan *plan = stream_plan(sizes[i].spec, 4);
-        kofn_plan_info info;
+        kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
         assert_ok(kofn_plan_describe(plan, false, &info));
         assert_int_equal(plan->layout.enough, sizes[i].K);

@@ -31,7 +31,7 @@ static unsigned next(reader *r, unsigned below)
 
 static kofn_mark mark(reader *r, const kf_node *n, const kofn_mark *seen)
 {
-    kofn_node_view v;
+    kofn_node_view v = KOFN_NODE_VIEW_INIT;
     unsigned how = next(r, 8);
 
     kf_node_look(n, &v);
@@ -167,7 +167,7 @@ static void run(reader *r, const kofn_plan *plan)
 
     MUST(kf_node_new(&n, &stage, 1, &o, 0) == KOFN_OK);
     while (r->left) {
-        kofn_node_view v;
+        kofn_node_view v = KOFN_NODE_VIEW_INIT;
 
         now += next(r, 64) == 0 ? KOFN_SECOND : 1000000 * next(r, 60);
         switch (next(r, 8)) {

@@ -17,7 +17,7 @@ static void must(bool rule)
 static void same_again(const kofn_problem *pb, const kofn_plan_info *info)
 {
     kofn_plan *again;
-    kofn_plan_info second;
+    kofn_plan_info second = KOFN_PLAN_INFO_INIT;
 
     must(kofn_plan_new(&again, pb, info->spec, info->workers, 1) == KOFN_OK);
     must(kofn_plan_describe(again, false, &second) == KOFN_OK);
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 100, 7, 1, KOFN_F64, false);
     kofn_plan *plan;
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_status st;
     char text[200];
 

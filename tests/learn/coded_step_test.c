@@ -487,7 +487,7 @@ static uint32_t all_but(const kit *k, size_t first)
  * come.  What the joiner holds in the end is what is there of A. */
 static bool joined(kit *k, size_t goes_at, size_t joins_at)
 {
-    kofn_progress p;
+    kofn_progress p = KOFN_PROGRESS_INIT;
     bool came;
 
     job_up(k);

@@ -72,6 +72,7 @@ static void web_up(web *w, const kofn_sparse *graph)
     assert_ok(kofn_pagerank_matrix(&w->M, &w->dangling, graph));
     w->plain = vector(graph->rows);
     w->v = vector(graph->rows);
+    w->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
     assert_ok(kofn_pagerank_plain(w->M, w->dangling, &w->plain, NULL, &w->res));
     assert_true(w->res.converged);
 }
@@ -104,7 +105,7 @@ static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
 static void rank_coded(web *w, const char *spec, size_t workers, bool sim,
                        const kofn_options *o)
 {
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     kofn_job *job = web_job(w, &plan, spec, workers, sim, o);
     double sum = 0;
@@ -372,7 +373,8 @@ static void power_of_known_pairs(void **state)
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, N, N, 1, KOFN_F64, false);
         kofn_iterate_options o = {.size = sizeof o, .tolerance = 1e-12};
-        kofn_iterate_result res, want;
+        kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT,
+                            want = KOFN_ITERATE_RESULT_INIT;
         kofn_fault_event events[60];
         kofn_options opt = KOFN_OPTIONS_INIT;
 
@@ -410,7 +412,7 @@ static void power_limits(void **state)
     kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
     kofn_matrix z = {zero, 2, 1, 1, KOFN_F64};
     kofn_iterate_options o = {.size = sizeof o, .max_iterations = 17};
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
     (void)state;
     /* a rotation has no dominant eigenvalue: it stops, and says so */
@@ -431,7 +433,7 @@ static void power_that_comes_to_nothing(void **state)
 {
     double a[4] = {0}, v[2] = {3, 4};
     kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
     (void)state;
     assert_ok(kofn_power_plain(&A, &x, NULL, &res));
@@ -541,7 +543,7 @@ static void a_watch_sees_and_stops(void **state)
 {
     kofn_sparse graph = fact_graph();
     kofn_iterate_options o = {.size = sizeof o, .watch = look};
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     web w;
 
@@ -581,7 +583,7 @@ static void a_watch_stops_within_a_round(void **state)
     kofn_iterate_options o = {.size = sizeof o, .watch = look};
     kofn_options opt = KOFN_OPTIONS_INIT;
     eye e = {.stop_within = true};
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     kofn_job *job;
     web w;
@@ -611,7 +613,7 @@ static void degraded_products_do_not_serve(void **state)
         {3, 0, KOFN_FAULT_EVENT_LEAVE, 1, 0}};
     kofn_sparse graph = fact_graph();
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
     kofn_job *job;
     web w;

@@ -26,7 +26,7 @@ static size_t make_trace(kofn_fault_event *e, size_t workers, size_t threshold,
 static size_t threshold_of(const data *d, const kofn_regress_options *o,
                            const fleet *k, kofn_op *op)
 {
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_regression *r;
     kofn_problem pb = {.size = sizeof pb};
     kofn_plan *plan;

@@ -154,7 +154,7 @@ static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
                               .watch = stop,
                               .watch_ud = &b,
                               .resume = resume};
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_status st = pages ? kofn_pagerank_plain(M, NULL, &to, &o, &res)
                            : kofn_power_plain(A, &to, &o, &res);
 
@@ -199,11 +199,18 @@ static void what_cannot_be_gone_on_with(void **state)
 {
     double a[4] = {1, 0, 0, 2}, v[2] = {1, 1};
     kofn_matrix A = {a, 2, 2, 2, KOFN_F64}, x = {v, 2, 1, 1, KOFN_F64};
-    kofn_iterate_result bad = {3, NAN, 0, false}, res;
+    kofn_iterate_result bad = KOFN_ITERATE_RESULT_INIT;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_iterate_options o = {.size = sizeof o, .resume = &bad};
 
     (void)state;
+    bad.iterations = 3;
+    bad.change = NAN;
     assert_status(KOFN_INVAL, kofn_power_plain(&A, &x, &o, &res));
+    bad.change = 1;
+    bad.size = 3;
+    assert_status(KOFN_INVAL, kofn_power_plain(&A, &x, &o, &res));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_ITERATE_RESULT_INIT"));
 }
 
 TEST_FILE(resume_test)

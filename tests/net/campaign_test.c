@@ -229,7 +229,7 @@ static void play_right(run *r, size_t times)
 static void play_until(run *r, size_t workers)
 {
     kofn_time began = kf_clock();
-    kofn_progress seen;
+    kofn_progress seen = KOFN_PROGRESS_INIT;
 
     do {
         play_right(r, 1);
@@ -244,7 +244,7 @@ static void play_until(run *r, size_t workers)
 static void all_are_silent(run *r)
 {
     kofn_time began = kf_clock();
-    kofn_progress seen;
+    kofn_progress seen = KOFN_PROGRESS_INIT;
     kofn_status st;
 
     for (size_t i = 0; i < r->hands; i++)
@@ -272,7 +272,7 @@ static void all_are_silent(run *r)
 static void who_was_silent_works_again(void **state)
 {
     run *r = calloc(1, sizeof *r);
-    kofn_progress seen;
+    kofn_progress seen = KOFN_PROGRESS_INIT;
 
     (void)state;
     open_three(r, "tcp://127.0.0.1:*");

@@ -128,6 +128,7 @@ static void *live(void *ud)
                                  .watch_ud = h};
     const kofn_peering at = {sizeof at, h->t, h->plan, &p, NULL};
 
+    h->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
     h->status = kofn_power_peers(&at, h->A, &h->v, h->it, &h->res);
     h->t->close(h->t, KOFN_SECOND);
     atomic_fetch_add(h->over, 1);
@@ -368,7 +369,7 @@ static void suffer(harm what, const char *name)
     static hostile e;
     honest h[NODES];
     atomic_size_t acts = 0, over = 0;
-    kofn_iterate_result res;
+    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
     kofn_plan *plan;
 
     /* Slow to converge, so that an early iterate is a wrong one. */

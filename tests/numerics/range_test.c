@@ -314,7 +314,7 @@ static void power_iteration_at_the_end(void **state)
         kofn_matrix A = ones_and_identity(64, e), v;
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, 64, 64, 1, KOFN_F64, false);
-        kofn_iterate_result res;
+        kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
         kofn_plan *plan;
         kofn_port *port;
         kofn_job *job;
@@ -344,7 +344,7 @@ static void power_iteration_of_no_numbers(void **state)
     for (size_t all = 0; all < 2; all++) {
         kofn_matrix A = ones_and_identity(8, 0);
         kofn_matrix v = random_matrix(8, 1, KOFN_F64, 2);
-        kofn_iterate_result res;
+        kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
         for (size_t i = 0; i < (all ? 64 : 1); i++)
             ((double *)A.data)[(i + 29) % 64] = NAN;

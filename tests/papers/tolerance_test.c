@@ -57,7 +57,7 @@ static void decodes(size_t m, size_t n, size_t p, const char *sub, kofn_op op,
                     size_t K)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(op, 24, 24, 24, KOFN_F64, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     char spec[80];
 

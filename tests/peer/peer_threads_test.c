@@ -75,6 +75,8 @@ static void *live_life(void *ud)
     if (l->status)
         return NULL;
     at.transport = l->t;
+    l->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
+    l->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
     l->status = kofn_power_peers(&at, l->A, &l->v, &o, &l->res);
     l->t->close(l->t, KOFN_SECOND);
     return NULL;
@@ -94,7 +96,7 @@ static void threads(void **state)
         kofn_matrix start = random_matrix(ROWS, 1, KOFN_F64, 9);
         kofn_iterate_options o = {
             .size = sizeof o, .tolerance = 1e-12, .max_iterations = 400};
-        kofn_iterate_result want;
+        kofn_iterate_result want = KOFN_ITERATE_RESULT_INIT;
         life l[THREADS + 1];
         kofn_plan *plan;
         kofn_mesh *mesh;

@@ -135,22 +135,26 @@ static bool begin_again(sim *s)
     return again;
 }
 
-/* Until all who are there have ended; how often they were started again. */
-static size_t see_it_through(sim *s, kofn_time by)
+/* Until all who are there have ended; how often they were started again.  Each time
+ * they may wait for `give_up`, and stand still for 32 silences, more than once. */
+static size_t see_it_through(sim *s, kofn_time within)
 {
+    kofn_time by = s->now + within;
     size_t times = 0;
 
     for (bool all = false; !all;) {
         if (s->now >= by) {
             sim_print(s);
-            fail_msg("not everybody has ended after %.3g s",
-                     (double)s->now * 1e-9);
+            fail_msg("not everybody has ended after %.3g s, begun again %zu "
+                     "times",
+                     (double)s->now * 1e-9, times);
         }
         sim_run(s, s->now + MS, happens);
         all = all_have_ended(s);
         if (all && begin_again(s)) {
             all = false;
             times++;
+            by = s->now + within;
         }
         if (times == LIVES)
             return times;
@@ -189,7 +193,7 @@ static void live_through(uint64_t seed, told *sum)
                STRIKE);
     sim_run(&s, length, happens);
     sim_heal(&s);
-    times = see_it_through(&s, s.now + 400 * KOFN_SECOND);
+    times = see_it_through(&s, 400 * KOFN_SECOND);
     ended[times == 0 ? 0 : times < LIVES ? 1 : 2]++;
     if (times < LIVES)
         story_end(&s, &f, sum);

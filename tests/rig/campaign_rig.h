@@ -331,7 +331,7 @@ static inline void check(const run *r, const kofn_report *rep)
 static inline kofn_status play(run *r, kofn_report *rep)
 {
     kofn_time began = kf_clock(), moved = began;
-    kofn_progress seen;
+    kofn_progress seen = KOFN_PROGRESS_INIT;
     kofn_status st;
     size_t most = 0;
 

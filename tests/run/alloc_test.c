@@ -123,7 +123,7 @@ static bool can_lose(const rig_kind *k, bool *losses)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(op_of(k), k->m, k->n, k->p, k->dtype, k->sparse);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, k->spec, k->workers, 7);
 
@@ -220,7 +220,7 @@ static kofn_status describe(const void *ud)
 {
     kofn_problem pb =
         KOFN_PROBLEM_INIT(KOFN_MATVEC, 100, 10, 1, KOFN_F64, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     kofn_status st = kofn_plan_new(&plan, &pb, ud, 8, 7);
 

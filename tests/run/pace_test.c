@@ -42,7 +42,7 @@ static outcome outcome_of(const trial *l)
                   .faults = &w,
                   .opt = &o};
     kofn_report rep = KOFN_REPORT_INIT;
-    kofn_progress all;
+    kofn_progress all = KOFN_PROGRESS_INIT;
     rig x;
 
     for (uint32_t i = 0; i < WORKERS; i++) {

@@ -456,7 +456,7 @@ static void closed_in_the_middle(void **state)
                       .opt = &o,
                       .sim = i % 5 == 4};
         long before = allocated();
-        kofn_progress progress;
+        kofn_progress progress = KOFN_PROGRESS_INIT;
         kofn_status st;
         rig r;
 

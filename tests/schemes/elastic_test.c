@@ -117,7 +117,7 @@ static void tolerance_and_load_of_the_paper(void **state)
     (void)state;
     for (size_t f = 0; f < sizeof facts / sizeof *facts; f++) {
         char spec[40];
-        kofn_plan_info info;
+        kofn_plan_info info = KOFN_PLAN_INFO_INIT;
         kofn_plan *p;
         walk w;
 

@@ -331,7 +331,7 @@ static void the_papers_example(void **state)
 
 static size_t threshold(size_t n, size_t r)
 {
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
     char spec[40];
 
@@ -373,7 +373,7 @@ static void thresholds(void **state)
 static size_t rows_stored(const char *spec, size_t n, size_t m, double *storage)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_GRAM, m, 3, 1, KOFN_F64, false);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *plan;
 
     assert_ok(kofn_plan_new(&plan, &pb, spec, n, 1));

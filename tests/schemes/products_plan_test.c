@@ -139,7 +139,7 @@ static void shares(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kofn_plan_info info;
+        kofn_plan_info info = KOFN_PLAN_INFO_INIT;
         kofn_plan *p;
 
         assert_ok(plan_of(&p, cases[i].op, cases[i].spec, 30, KOFN_F64, 1));
@@ -161,7 +161,7 @@ static void shares(void **state)
 /* B A needs more answers than A B here, and a plan that serves both says so. */
 static void both_products(void **state)
 {
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_plan *p;
 
     (void)state;

@@ -42,7 +42,7 @@ static void run_stream(const char *spec, size_t workers, kofn_dtype dtype,
 {
     kofn_plan *plan;
     kofn_job *job = open_stream(&plan, spec, workers, dtype, sim, faults, opt);
-    kofn_plan_info info;
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     pair a[COUNT];
 
     assert_ok(kofn_plan_describe(plan, false, &info));
