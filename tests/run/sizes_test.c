@@ -67,6 +67,43 @@ static void reports_that_were_not_begun(void **state)
     rig_down(&r);
 }
 
+/* What is told of a job, of its plan and of the machine, up to a member. */
+static void figures(void **state)
+{
+    kofn_progress p;
+    kofn_plan_info info;
+    kofn_machine m;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &kind);
+    assert_ok(rig_round(&r, NULL));
+    memset(&p, 0xA5, sizeof p);
+    p.size = offsetof(kofn_progress, joined);
+    assert_ok(kofn_job_progress(r.job, &p));
+    assert_true(p.round == 1 && p.live == 5);
+    assert_true(untouched(&p, p.size, sizeof p));
+    memset(&info, 0xA5, sizeof info);
+    info.size = offsetof(kofn_plan_info, noise50);
+    assert_ok(kofn_plan_describe(kofn_job_plan(r.job), true, &info));
+    assert_int_equal(info.threshold, 3);
+    assert_true(untouched(&info, info.size, sizeof info));
+    memset(&m, 0xA5, sizeof m);
+    m.size = offsetof(kofn_machine, coretype);
+    assert_ok(kofn_machine_info(&m));
+    assert_true(m.simd[0] && m.blas[0]);
+    assert_true(untouched(&m, m.size, sizeof m));
+    p.size = info.size = m.size = 0;
+    assert_status(KOFN_INVAL, kofn_job_progress(r.job, &p));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_PROGRESS_INIT"));
+    assert_status(KOFN_INVAL,
+                  kofn_plan_describe(kofn_job_plan(r.job), true, &info));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_PLAN_INFO_INIT"));
+    assert_status(KOFN_INVAL, kofn_machine_info(&m));
+    assert_non_null(strstr(kofn_errmsg(), "KOFN_MACHINE_INIT"));
+    rig_down(&r);
+}
+
 static void problems(void **state)
 {
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, 60, 7, 1, KOFN_F64, true);
@@ -149,6 +186,7 @@ TEST_FILE(sizes_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_reach_as_far_as_they_did),
         cmocka_unit_test(reports_that_were_not_begun),
+        cmocka_unit_test(figures),
         cmocka_unit_test(problems),
         cmocka_unit_test(faults),
         cmocka_unit_test(events_and_actions),
