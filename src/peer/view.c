@@ -3,6 +3,8 @@
  * Reads the node and changes nothing. */
 #include "node.h"
 
+#include "code/operation.h"
+
 /* Nobody who can be reached is without the result, or has another one.  Those who
  * have fallen silent, but were not seen to go, may be stopped: they get the time
  * there is to come back.  Where errors are looked for nobody ends with a result that
@@ -59,13 +61,21 @@ size_t kf_node_confirm(size_t nodes)
     return nodes > 1 ? (nodes - 1) / 2 + 1 : 1;
 }
 
+#define PACKET 5e-6 /* seconds to send and take one */
+
 kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                 double multiply, double move, double trip)
 {
-    double n = (double)nodes, k = (double)plan->layout.enough;
-    double N = (double)plan->layout.problem.m;
-    double saved = k * N * (1 - 1 / n) * (multiply > 0 ? multiply : 0.5e-9);
-    double more = (k - 1) * N / (k * n) * (move > 0 ? move : 8e-9) +
+    const kofn_layout *L = &plan->layout;
+    double n = (double)nodes, k = (double)L->enough, others = 1 - 1 / n;
+    double N = (double)kf_size_of(&L->problem, plan->op->out.rows) *
+               (double)kf_size_of(&L->problem, plan->op->out.cols);
+    double piece = N * (double)L->lanes / (double)L->wants;
+    double g = (double)kf_node_groups(&(kofn_stage){.plan = plan}, nodes);
+    double saved = k * N * others * (multiply > 0 ? multiply : 0.5e-9) +
+                   g * (k * others - (k - 1) / n - others) * PACKET;
+    double more = ((k - 1) * piece / n + (N - k * piece) * others) *
+                      (move > 0 ? move : 8e-9) +
                   (trip > 0 ? trip : 100e-6);
 
     return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
