@@ -466,6 +466,8 @@ static void look_at_node(sim *s, size_t id)
                      f->drift);
         return;
     }
+    if (s->node[id].host->seat == KOFN_NO_SEAT)
+        return; /* it may make them anew of what is wrong still */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
     if (now.flipped[id])
