@@ -15,9 +15,6 @@
 #include "code/operation.h"
 #include "data/check.h"
 
-#define HIDDEN                                                                 \
-    1e-9 /* of the norms: more may not stay hidden, if it can be had */
-
 /* ---- how large results may be -------------------------------------------- */
 
 static kofn_status know_norms(kf_mesh_product *p)
@@ -142,12 +139,14 @@ static kofn_status look(const kf_check *c, bool last, kf_found *found)
 {
     kofn_status st;
 
-    if (!last && kf_check_least_floor(c) > HIDDEN) {
+    if (!last && kf_check_least_floor(c) > kf_mesh_hidden(c->plan)) {
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
     st = kf_check_results(c, found);
-    return st == KOFN_OK && !(found->floor <= HIDDEN) ? KOFN_AGAIN : st;
+    return st == KOFN_OK && !(found->floor <= kf_mesh_hidden(c->plan))
+               ? KOFN_AGAIN
+               : st;
 }
 
 /* ---- who it was ---------------------------------------------------------- */
