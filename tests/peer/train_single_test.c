@@ -137,7 +137,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
     if (where != place || n->id != bad ||
         (place == KOFN_FAULT_IN_MEMORY && t != 5 * f->turn) ||
-        (place == KOFN_FAULT_IN_DECODING && t % 4))
+        (place == KOFN_FAULT_IN_DECODING &&
+         (t % 4 || t + f->l->layers >= iterates(f))))
         return;
     i = kf_rng_below(&n->sim->rng, numbers->rows);
     j = kf_rng_below(&n->sim->rng, numbers->cols);
@@ -270,7 +271,6 @@ static void unlike(void **state)
                 assert_int_equal(v.outvoted + v.left_out, 0);
                 assert_int_equal(v.healed, i == who);
             }
-            print_message("%s: vectors %.3g\n", l.scheme, s.worst);
             mesh_down(&s, &f);
         }
 }
