@@ -133,15 +133,18 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 {
     const sim_node *n = ud;
     const fixture *f = n->sim->own;
-    size_t i, j;
+    size_t i = 0, j = 0; /* a weight of an input that is always 0 */
 
     if (where != place || n->id != bad ||
-        (place == KOFN_FAULT_IN_MEMORY && t != 5 * f->turn) ||
+        (place == KOFN_FAULT_IN_MEMORY &&
+         (t != 5 * f->turn || numbers->cols != cut_of(f->l))) ||
         (place == KOFN_FAULT_IN_DECODING &&
          (t % 4 || t + f->l->layers >= iterates(f))))
         return;
-    i = kf_rng_below(&n->sim->rng, numbers->rows);
-    j = kf_rng_below(&n->sim->rng, numbers->cols);
+    if (place != KOFN_FAULT_IN_MEMORY) {
+        i = kf_rng_below(&n->sim->rng, numbers->rows);
+        j = kf_rng_below(&n->sim->rng, numbers->cols);
+    }
     put_entry(numbers, i, j,
               kf_mat_entry(numbers, i, j) + 0.5 + sim_draw(n->sim));
     spoilt++;
@@ -152,10 +155,11 @@ static uint64_t left_out, healed;
 /* A node's pieces, vectors or blocks: nobody else is found, and all end well. */
 static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 {
-    const lesson l = single(which);
+    lesson l = single(which);
     fixture f;
     sim s;
 
+    l.dark = where == KOFN_FAULT_IN_MEMORY;
     place = where;
     bad = seed % l.nodes;
     spoilt = 0;
@@ -254,6 +258,7 @@ static void unlike(void **state)
 
             mesh_up(&s, &f, &l, 6, seed);
             s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+            s.opt.confirm = 0;
             s.opt.fault = round_otherwise;
             s.evil = &place; /* vectors differ */
             start_all(&s);
