@@ -96,8 +96,10 @@ KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
  * product that leads from it to the next: from iterate t, stage t mod stages. */
 typedef struct kofn_stage {
     const kofn_plan *plan; /* of the matrix: the same in all stages of it; a
-                              MATVEC or MATMUL in float64, with one group, whose
-                              answers decode strip by strip                  */
+                              MATVEC or MATMUL, with one group, whose answers
+                              decode strip by strip; in float32 only where
+                              matrices change and `input` is given: inputs,
+                              products and changes are float32 then, too     */
     uint32_t operand;      /* which matrix, from 0                           */
     bool left; /* not the plan's operation, but the left product on the same
                   blocks: kofn_plan_serve_left                               */

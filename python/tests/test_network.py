@@ -120,6 +120,14 @@ def test_without_a_master(options, plain):
     assert net.report_ is None and net.score(X, y) == plain.score(X, y)
 
 
+def test_without_a_master_in_float32():
+    net = mesh(workers=8, masterless=True, dtype=np.float32)
+    job = trained(3, scheme="uncoded", workers=2, dtype=np.float32)
+    assert all(W.dtype == np.float32 for W in net.coefs_)
+    assert all(np.allclose(a, b, rtol=0, atol=1e-5)
+               for a, b in zip(net.coefs_, job.coefs_))
+
+
 def test_nodes_at_addresses(plain, tmp_path):
     at = [f"ipc://{tmp_path}/{i}" for i in range(4)]
     nets = [None] * 4

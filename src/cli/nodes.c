@@ -257,9 +257,16 @@ static bool is_due(cli_node *n, const kofn_fault_event *e,
 static void lie(kofn_matrix *numbers, uint64_t by)
 {
     double *x = numbers->data;
+    float *y = numbers->data;
 
-    for (size_t k = 0; k < numbers->rows * numbers->cols; k++)
-        x[k] += (1 + fabs(x[k])) * (1 + (double)((k * 7 + by * 11) % 13));
+    for (size_t k = 0; k < numbers->rows * numbers->cols; k++) {
+        double by_much = 1 + (double)((k * 7 + by * 11) % 13);
+
+        if (numbers->dtype == KOFN_F64)
+            x[k] += (1 + fabs(x[k])) * by_much;
+        else
+            y[k] += (float)((1 + fabs((double)y[k])) * by_much);
+    }
 }
 
 static bool is_due_by_chance(cli_node *n, kofn_fault_place where)

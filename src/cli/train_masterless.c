@@ -114,13 +114,19 @@ static kofn_status live(cli_node *n, kofn_transport *t,
 
 /* ---- what came of it ----------------------------------------------------- */
 
+static size_t bytes_of(const kofn_matrix *W)
+{
+    return W->rows * W->cols *
+           (W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float));
+}
+
 static bool same_weights(const kofn_net *a, const kofn_net *b)
 {
     const kofn_matrix *x, *y;
 
     for (size_t l = 1; (x = kofn_net_weights(a, l)); l++) {
         y = kofn_net_weights(b, l);
-        if (memcmp(x->data, y->data, x->rows * x->cols * sizeof(double)) != 0)
+        if (memcmp(x->data, y->data, bytes_of(x)) != 0)
             return false;
     }
     return true;
@@ -145,8 +151,7 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
     const kofn_matrix *x;
 
     for (size_t l = 1; (x = kofn_net_weights(from, l)); l++)
-        memcpy(kofn_net_weights(to, l)->data, x->data,
-               x->rows * x->cols * sizeof(double));
+        memcpy(kofn_net_weights(to, l)->data, x->data, bytes_of(x));
 }
 
 static void report_json(const run *r, const kofn_plan_info *info)

@@ -6,7 +6,8 @@
  * The vector has *tapes* of the last steps, what came out of every layer and the
  * deltas, which is all that the updates are made of besides the points that
  * everybody has; and behind them room for the weights, which are read when the last
- * step is over.
+ * step is over.  It is float64 also where the network is float32: each number of it is
+ * then one that float32 has.
  *
  * Owns the passes of this node; points are borrowed.  What a stage makes may
  * depend on the vector and the points alone, for another node may have to make
@@ -41,6 +42,29 @@ static double *lay(kofn_matrix *a, double *at)
     return at + a->rows * a->ld;
 }
 
+static bool is_single(const kf_train_mesh *m)
+{
+    return m->t->net->shape.dtype == KOFN_F32;
+}
+
+static double *load(kofn_matrix *a, double *at)
+{
+    float *to = a->data;
+
+    for (size_t i = 0; i < a->rows * a->ld; i++)
+        to[i] = (float)at[i];
+    return at + a->rows * a->ld;
+}
+
+static double *store(const kofn_matrix *a, double *at)
+{
+    const float *from = a->data;
+
+    for (size_t i = 0; i < a->rows * a->ld; i++)
+        at[i] = (double)from[i];
+    return at + a->rows * a->ld;
+}
+
 /* What came out of a layer, and its deltas. */
 static size_t layer_of(const kf_train_mesh *m, size_t l)
 {
@@ -48,25 +72,27 @@ static size_t layer_of(const kf_train_mesh *m, size_t l)
            m->p.D[l].rows * m->p.D[l].ld;
 }
 
-/* The passes' own memory is what they have of the points and a tape. */
-static size_t tape_of(const kf_train_mesh *m)
+/* Where a layer lies in a tape, which is as long as to where one more would lie. */
+static size_t layer_at(const kf_train_mesh *m, size_t layer)
 {
     size_t numbers = 0;
 
-    for (size_t l = 0; l < layers_of(m); l++)
+    for (size_t l = 0; l < layer; l++)
         numbers += layer_of(m, l);
     return numbers;
 }
 
-/* The passes look at this step, from 0, on its tape. */
+/* The passes look at this step, from 0, on its tape; where their numbers are float32
+ * at a copy of it. */
 static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 {
     double *at = (double *)v->data + step % TAPES * m->tape;
+    double *(*open)(kofn_matrix *, double *) = is_single(m) ? load : lay;
     kf_batch batch = kf_training_batch(m->t, step);
 
     for (size_t l = 1; l <= layers_of(m); l++) {
-        at = lay(&m->p.X[l], at);
-        at = lay(&m->p.D[l - 1], at);
+        at = open(&m->p.X[l], at);
+        at = open(&m->p.D[l - 1], at);
     }
     if (m->loaded == step + 1)
         return;
@@ -83,6 +109,12 @@ static bool is_forward(const kf_train_mesh *m, size_t stage)
     return stage < layers_of(m);
 }
 
+/* The layer of which a stage makes what came out, or the deltas. */
+static size_t layer_made(const kf_train_mesh *m, size_t stage)
+{
+    return is_forward(m, stage) ? stage : 2 * layers_of(m) - 2 - stage;
+}
+
 static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
                          const double scalar[KOFN_SCALARS], kofn_matrix *in)
 {
@@ -96,7 +128,7 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
     } else {
         const kofn_matrix *D = &m->p.D[2 * L - 1 - stage];
 
-        memcpy(in->data, D->data, D->rows * D->cols * sizeof(double));
+        memcpy(in->data, D->data, D->rows * D->cols * kf_dtype_size(D->dtype));
     }
     return KOFN_OK;
 }
@@ -146,10 +178,20 @@ static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
     const kofn_matrix *D = &m->p.D[l - 2];
 
     for (size_t i = 0; i < D->rows; i++)
-        memcpy(kf_at(D, i, 0), kf_at(product, i, 0), D->cols * sizeof(double));
+        memcpy(kf_at(D, i, 0), kf_at(product, i, 0),
+               D->cols * kf_dtype_size(D->dtype));
     find_means(m);
     kf_passes_done(&m->p, layers_of(m) + 2 * (layers_of(m) - l) + 1,
                    weight_of(m), m->means);
+}
+
+/* What the passes have made of a layer goes to its tape. */
+static void store_layer(const kf_train_mesh *m, uint64_t step, size_t layer,
+                        const kofn_matrix *v)
+{
+    double *tape = (double *)v->data + step % TAPES * m->tape;
+
+    store(&m->p.D[layer], store(&m->p.X[layer + 1], tape + layer_at(m, layer)));
 }
 
 static kofn_status check_deltas(const kf_train_mesh *m, uint64_t step)
@@ -158,7 +200,7 @@ static kofn_status check_deltas(const kf_train_mesh *m, uint64_t step)
         const kofn_matrix *D = &m->p.D[l];
         size_t n = m->p.count * D->cols;
 
-        if (kf_mat_first_odd(D->data, n, KOFN_F64) < n)
+        if (kf_mat_first_odd(D->data, n, D->dtype) < n)
             return kf_fail(KOFN_NONFINITE,
                            "step %llu: the gradient is not finite; try a "
                            "shorter step",
@@ -175,7 +217,10 @@ static void keep_weights(const kf_train_mesh *m, size_t l,
 
     for (size_t i = 0; i < l; i++)
         to += m->t->net->W[i].rows * m->t->net->W[i].cols;
-    memcpy(to, product->data, product->rows * product->cols * sizeof *to);
+    if (is_single(m))
+        store(product, to);
+    else
+        memcpy(to, product->data, product->rows * product->cols * sizeof *to);
 }
 
 static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
@@ -198,6 +243,8 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
         go_forward(m, stage, product, scalar);
     else
         go_back(m, 2 * L - stage, product);
+    if (is_single(m))
+        store_layer(m, step, layer_made(m, stage), v);
     return stage + 1 == turn_of(m) ? check_deltas(m, step) : KOFN_OK;
 }
 
@@ -207,8 +254,7 @@ static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 {
     kf_train_mesh *m = ud;
     uint64_t step = (t - 1) / turn_of(m);
-    size_t L = layers_of(m), stage = (t - 1) % turn_of(m);
-    size_t layer = is_forward(m, stage) ? stage : 2 * L - 2 - stage;
+    size_t stage = (t - 1) % turn_of(m), layer = layer_made(m, stage);
 
     if (step >= m->steps) {
         *first = TAPES * m->tape;
@@ -219,8 +265,7 @@ static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
     *rows = m->tape;
     if (stage + 1 == turn_of(m))
         return;
-    for (size_t l = 0; l < layer; l++)
-        *first += layer_of(m, l);
+    *first += layer_at(m, layer);
     *rows = layer_of(m, layer);
 }
 
@@ -296,9 +341,6 @@ static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
 
 static kofn_status check(const kofn_training *t)
 {
-    if (t->net->shape.dtype != KOFN_F64)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh trains in float64, and the net is in float32");
     if (t->opt.resume && t->opt.resume->step)
         return kf_fail(KOFN_UNSUITED,
                        "a mesh begins at the start; those who join it later go "
@@ -316,7 +358,7 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     TRY(check(t));
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
-    m->tape = tape_of(m);
+    m->tape = layer_at(m, layers_of(m));
     m->means = kf_zero(kf_passes_means(t->net), sizeof *m->means);
     if (!m->means)
         return KOFN_NOMEM;

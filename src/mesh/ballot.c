@@ -16,7 +16,8 @@
 
 /* The noise of a node that has decoded nothing yet, and of others at least. */
 #define NOISE 1e-13
-#define DEVIATIONS 20 /* that a sum of rounding errors never has */
+#define NOISE_F32 (NOISE * 0x1p29) /* as many units of rounding */
+#define DEVIATIONS 20              /* that a sum of rounding errors never has */
 
 uint64_t kf_host_machine(void)
 {
@@ -101,6 +102,6 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
             weighted_sum(kf_mix64(key), v + first, rows, &most);
     d.room = DEVIATIONS * sqrt((double)(rows + KOFN_SCALARS)) * 2 *
-             fmax(h->noise, NOISE) * most;
+             fmax(h->noise, h->single ? NOISE_F32 : NOISE) * most;
     return d;
 }

@@ -64,7 +64,7 @@ static kofn_status read_blocks(const kf_host *h, lent_rows *r, bool velocity)
 
         kf_buffer_drop(r->body[i]);
         r->body[i] = NULL;
-        TRY(kf_buffer_new(&r->body[i], b->lanes * b->rows, b->cols, KOFN_F64));
+        TRY(kf_buffer_new(&r->body[i], b->lanes * b->rows, b->cols, b->dtype));
         if (velocity && !b->velocity)
             memset(r->body[i]->m.data, 0, kf_buffer_bytes(r->body[i]));
         else

@@ -75,10 +75,10 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
     TRY(kf_mat_check_matrix(U, "U"));
     TRY(kf_mat_check_matrix(V, "V"));
     if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n ||
-        U->dtype != KOFN_F64 || V->dtype != KOFN_F64)
+        U->dtype != pb->dtype || V->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE,
                        "turn %llu changes matrix %u, %zu x %zu, by U' V with U "
-                       "%zu x %zu and V %zu x %zu",
+                       "%zu x %zu and V %zu x %zu, or not of its type",
                        (unsigned long long)turn, operand, pb->m, pb->n, U->rows,
                        U->cols, V->rows, V->cols);
     TRY(kf_mat_check_finite(U, "U"));

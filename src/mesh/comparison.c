@@ -15,8 +15,7 @@
 #include "code/operation.h"
 #include "data/check.h"
 
-#define HIDDEN                                                                 \
-    1e-9 /* of the norms: more may not stay hidden, if it can be had */
+#define SUSPICIOUS 4 /* times the floor of what is right */
 
 /* ---- how large results may be -------------------------------------------- */
 
@@ -138,16 +137,21 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     return KOFN_OK;
 }
 
+/* In float32 much may hide; what shows more than rounding is not let pass as long as more
+ * pieces may come. */
 static kofn_status look(const kf_check *c, bool last, kf_found *found)
 {
+    double least = kf_check_least_floor(c), most = kf_mesh_hidden(c->plan);
     kofn_status st;
 
-    if (!last && kf_check_least_floor(c) > HIDDEN) {
+    if (!last && least > most) {
         *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
         return KOFN_AGAIN;
     }
     st = kf_check_results(c, found);
-    return st == KOFN_OK && !(found->floor <= HIDDEN) ? KOFN_AGAIN : st;
+    if (!last && c->plan->layout.problem.dtype == KOFN_F32)
+        most = fmin(most, SUSPICIOUS * least);
+    return st == KOFN_OK && !(found->floor <= most) ? KOFN_AGAIN : st;
 }
 
 /* ---- who it was ---------------------------------------------------------- */

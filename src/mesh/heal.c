@@ -16,12 +16,24 @@
 
 /* The noise above which blocks determine a block too badly to make it of them. */
 #define TOLERANCE 1e-9
+#define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
 #define LONGEST 5 /* times that the time to wait is doubled */
 
 static bool changes(const kf_host *h, uint32_t operand)
 {
     return h->program.change && operand < h->program.operands &&
            h->operand[operand].plan;
+}
+
+static size_t padded(size_t bytes)
+{
+    return kf_ceil_div(bytes, 8) * 8;
+}
+
+/* Of a half of it. */
+static size_t bytes_of(const kf_block *b)
+{
+    return padded(b->lanes * b->rows * b->cols * kf_dtype_size(b->dtype));
 }
 
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand)
@@ -31,7 +43,9 @@ size_t kf_lent_bytes(const kf_host *h, uint32_t operand)
     if (!changes(h, operand))
         return 0;
     e = kf_extent_of(h->operand[operand].plan);
-    return e.lanes * e.rows * e.cols * sizeof(double);
+    return padded(
+        e.lanes * e.rows * e.cols *
+        kf_dtype_size(h->operand[operand].plan->layout.problem.dtype));
 }
 
 void kf_lent_forget(kf_host *h)
@@ -72,13 +86,12 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r)
     return KOFN_OK;
 }
 
-/* Block or velocity as it lies, into the rows of a body from there on. */
 kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
                          kf_buffer *body)
 {
     size_t rows = b->lanes * b->rows;
-    kofn_matrix part = {kf_at(&body->m, at, 0), rows, b->cols, b->cols,
-                        KOFN_F64};
+    kofn_matrix part = {(char *)body->m.data + at, rows, b->cols, b->cols,
+                        b->dtype};
     kf_msg m = {.hi = b->rows, .how = KF_HOW_READ, .velocity = velocity};
     kofn_status st;
 
@@ -89,18 +102,26 @@ kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
     return st;
 }
 
+/* Zeros. */
+static kofn_status empty_body(size_t bytes, kf_buffer **body)
+{
+    TRY(kf_buffer_new(body, bytes / 8, 1, KOFN_F64));
+    memset((*body)->m.data, 0, bytes);
+    return KOFN_OK;
+}
+
 kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
                          kf_buffer **body, size_t *bytes)
 {
     const kf_block *b = h->operand[note->group].block;
-    size_t halves = b->velocity ? 2 : 1;
+    size_t half = bytes_of(b);
     kofn_status st;
 
-    TRY(kf_buffer_new(body, halves * b->lanes * b->rows, b->cols, KOFN_F64));
+    *bytes = (b->velocity ? 2 : 1) * half;
+    TRY(empty_body(*bytes, body));
     st = kf_lent_read(b, false, 0, *body);
-    if (!st && halves == 2)
-        st = kf_lent_read(b, true, b->lanes * b->rows, *body);
-    *bytes = kf_buffer_bytes(*body);
+    if (!st && b->velocity)
+        st = kf_lent_read(b, true, half, *body);
     if (st)
         kf_buffer_drop(*body);
     return st;
@@ -110,9 +131,8 @@ kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
 
 static kofn_status put_half(kf_block *b, bool velocity, kf_buffer *all)
 {
-    size_t rows = b->lanes * b->rows, n = rows * b->cols;
-    kofn_matrix part = {(double *)all->m.data + (velocity ? n : 0), n, 1, 1,
-                        KOFN_F64};
+    kofn_matrix part = {(char *)all->m.data + (velocity ? bytes_of(b) : 0),
+                        b->lanes * b->rows * b->cols, 1, 1, b->dtype};
     kf_msg m = {.type = KF_MSG_PIECE, .hi = b->rows, .velocity = velocity};
     kf_buffer *half;
     kofn_status st;
@@ -343,11 +363,12 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
 
 /* Mixes the lent blocks, or their velocities, into the lanes of ours with the
  * coefficients that were solved for. */
-static kofn_status mix_half(making *m, bool velocity, kf_buffer *all)
+static kofn_status mix_half(making *m, bool velocity, char *at)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
     kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
     kf_row *row = kf_new(e.lanes, sizeof *row);
+    kofn_dtype dtype = m->of->plan->layout.problem.dtype;
     kofn_status st = mixed && row ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < m->n * e.lanes; i++) {
@@ -359,9 +380,8 @@ static kofn_status mix_half(making *m, bool velocity, kf_buffer *all)
         m->part[i] = &m->lane[i];
     }
     for (size_t l = 0; l < e.lanes && !st; l++) {
-        size_t below = (velocity ? e.lanes : 0) + l;
-        kofn_matrix into = {kf_at(&all->m, below * e.rows, 0), e.rows, e.cols,
-                            e.cols, KOFN_F64};
+        kofn_matrix into = {at + l * e.rows * e.cols * kf_dtype_size(dtype),
+                            e.rows, e.cols, e.cols, dtype};
 
         row[l] = (kf_row){m->n * e.lanes, m->col, m->x + l * m->n * e.lanes};
         mixed[l] = (kf_mixed){&row[l], into, 1};
@@ -384,16 +404,15 @@ static bool move(const making *m)
 
 static kofn_status mix_block(making *m, uint32_t seat, kf_block **out)
 {
-    const kf_extent e = kf_extent_of(m->of->plan);
+    size_t half = bytes_of(m->lent[0]->block);
     bool velocity = move(m);
     kf_buffer *all;
     kofn_status st;
 
-    TRY(kf_buffer_new(&all, (velocity ? 2 : 1) * e.lanes * e.rows, e.cols,
-                      KOFN_F64));
-    st = mix_half(m, false, all);
+    TRY(empty_body((velocity ? 2 : 1) * half, &all));
+    st = mix_half(m, false, all->m.data);
     if (!st && velocity)
-        st = mix_half(m, true, all);
+        st = mix_half(m, true, (char *)all->m.data + half);
     if (!st)
         st = kf_lent_block(m->of, seat, all, velocity, out);
     kf_buffer_drop(all);
@@ -405,7 +424,9 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
                             kf_block **out)
 {
     size_t room = h->changing.lents + 1;
-    size_t lanes = h->operand[operand].plan->layout.lanes;
+    const kofn_layout *L = &h->operand[operand].plan->layout;
+    bool single = L->problem.dtype == KOFN_F32;
+    size_t lanes = L->lanes;
     making m = {.of = &h->operand[operand],
                 .lent = kf_new(room, sizeof *m.lent),
                 .seat = kf_new(room, sizeof *m.seat),
@@ -420,7 +441,7 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
         collect(h, operand, &m);
         st =
             kf_code_regenerator(m.of->code, m.seat, m.n, seat, m.x, &predicted);
-        if (!st && predicted > TOLERANCE)
+        if (!st && predicted > (single ? TOLERANCE_F32 : TOLERANCE))
             st = KOFN_TOOFEW;
     }
     if (!st)

@@ -245,10 +245,10 @@ static kofn_status keep_result(kf_host *h, size_t group)
 {
     const kf_mesh_product *on = h->on;
     size_t lo, strips = kf_host_strips(on, group, &lo);
+    kofn_matrix m = kf_host_piece_shape(on, strips, KOFN_NO_SEAT, NULL);
     kf_buffer *p;
 
-    TRY(kf_buffer_new(&p, on->plan->layout.wants * strips, on->width,
-                      KOFN_F64));
+    TRY(kf_buffer_new(&p, m.rows, m.cols, m.dtype));
     kf_data_gather(on->plan, 0, lo, lo + strips, &on->out->m, p->m.data);
     return kf_host_keep(h, group, KOFN_NO_SEAT, KF_OURS, p);
 }
@@ -440,34 +440,6 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
-{
-    for (size_t i = 0; i < A->rows; i++)
-        d = kf_mesh_digest(d, kf_at(A, i, 0), A->cols * sizeof(double));
-    return d;
-}
-
-static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
-{
-    size_t entries = A->ptr[A->rows];
-
-    d = kf_mesh_digest(d, A->ptr, (A->rows + 1) * sizeof *A->ptr);
-    d = kf_mesh_digest(d, A->col, entries * sizeof *A->col);
-    return kf_mesh_digest(d, A->val, entries * sizeof *A->val);
-}
-
-static uint64_t digest_operands(const kf_host *h, uint64_t d)
-{
-    for (size_t i = 0; i < h->program.operands; i++) {
-        const kf_mesh_operand *o = &h->operand[i];
-
-        if (o->plan)
-            d = o->sparse ? digest_sparse(d, o->sparse)
-                          : digest_dense(d, &o->dense);
-    }
-    return d;
-}
-
 /* A digest of what must be the same on all nodes. */
 static uint64_t job_of(const kf_host *h, uint64_t turns)
 {
@@ -490,7 +462,7 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     d = kf_mesh_digest(d, course, sizeof course);
     if (h->opt.keep)
         d = kf_mesh_digest(d, &h->opt.every, sizeof h->opt.every);
-    return digest_operands(h, d);
+    return kf_host_operands_digest(h, d);
 }
 
 /* A digest of the job whose kept files may be used, however many turns it was to have.
@@ -501,7 +473,7 @@ static uint64_t kept_job_of(const kf_host *h)
     uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,
                                 h->v->m.rows * sizeof(double));
 
-    return h->program.change ? job_of(h, 0) : digest_operands(h, d);
+    return h->program.change ? job_of(h, 0) : kf_host_operands_digest(h, d);
 }
 
 /* Nodes that may lie together: as many as can be told from the others in the stage that
@@ -555,6 +527,9 @@ kofn_status kf_host_random(void *into, size_t bytes)
     return KOFN_OK;
 }
 
+/* As of jobs (src/core/core.c). */
+#define TOLERANCE_F32 1e-4
+
 /* Of two parts of a cut network that both go on, one has to take the vector of the
  * other, and with it blocks, which are nowhere else. */
 static size_t quorum_of(const kf_host *h)
@@ -579,6 +554,7 @@ kofn_status kf_host_node_new(kf_host *h)
                          .after = h->program.after,
                          .changes = h->program.change != NULL,
                          .wish = o->seat,
+                         .tolerance = h->single ? TOLERANCE_F32 : 0,
                          .from = h->at,
                          .beat = o->beat,
                          .silence = o->silence,

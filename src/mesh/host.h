@@ -239,6 +239,13 @@ typedef struct kf_mesh_product {
                       changes                                            */
 } kf_mesh_product;
 
+/* The wrong results that nodes may take for right are below this, relative to the
+ * norms of their rows and columns, or more results are awaited (docs/errors.md). */
+static inline double kf_mesh_hidden(const kofn_plan *p)
+{
+    return p->layout.problem.dtype == KOFN_F64 ? 1e-9 : 1e-2;
+}
+
 /* A packet for which the way was full. */
 typedef struct kf_waiting {
     kofn_peer peer;
@@ -287,6 +294,7 @@ typedef struct kf_host {
     uint64_t again;    /* times that an iterate was begun again            */
     uint64_t outvoted; /* times that others' vectors were taken for ours   */
     size_t largest;    /* bytes of the vector or of all pieces of a seat */
+    bool single;       /* some products are in float32 */
     size_t confirm;
     kf_vector_quorum vector_quorum;
     kf_mesh_freivalds freivalds;
@@ -360,9 +368,13 @@ void kf_host_stages_free(kf_host *h);
 kf_mesh_product *kf_host_product(const kf_host *h, uint64_t t);
 /* Strips of a group of it, and the first. */
 size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo);
-/* Bytes of a piece of so many strips; seat KOFN_NO_SEAT: of a result. */
+/* The matrix that a piece of so many strips is; seat KOFN_NO_SEAT: a result. */
+kofn_matrix kf_host_piece_shape(const kf_mesh_product *p, size_t strips,
+                                uint32_t seat, void *numbers);
 size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
                            uint32_t seat);
+/* A digest of the operands, with their types. */
+uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d);
 /* The blocks of a seat, of all operands or none. */
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
                            kf_block **block);
@@ -405,7 +417,7 @@ kofn_status kf_changing_settle(kf_host *h);
 /* heal.c */
 /* May it be of use for ours, as it is now? */
 bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand);
-/* A block, or its velocity, as it lies, into rows at, at + 1, ... of a body. */
+/* A block, or its velocity, as it lies, into a body from that byte on. */
 kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
                          kf_buffer *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
@@ -418,7 +430,8 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
 void kf_lent_forget(kf_host *h);
 /* The peer asks for our blocks. */
 kofn_status kf_lent_give(kf_host *h, const kf_route *r);
-/* Bytes of a block, without its velocity. */
+/* Bytes of a block as it travels, without its velocity: a multiple of 8, with zeros
+ * behind its numbers. */
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
 kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
                          kf_buffer **body, size_t *bytes);

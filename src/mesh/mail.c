@@ -429,23 +429,19 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
     }
 }
 
-/* A result goes to its place in the product, and stays to be served. */
-static void put_result(kf_host *h, size_t group, const double *from)
-{
-    size_t lo, strips = kf_host_strips(h->on, group, &lo);
-
-    kf_data_scatter(h->on->plan, 0, lo, lo + strips, from, &h->on->out->m);
-}
-
 static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
                         kf_buffer *body)
 {
+    const kf_mesh_product *on = h->on;
+    size_t lo, strips;
+
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_take(h, note->at, body);
-    body->m.rows /= h->on->width;
-    body->m.cols = body->m.ld = h->on->width;
-    if (note->seat == KOFN_NO_SEAT) {
-        put_result(h, note->group, body->m.data);
+    strips = kf_host_strips(on, note->group, &lo);
+    body->m = kf_host_piece_shape(on, strips, note->seat, body->m.data);
+    if (note->seat == KOFN_NO_SEAT) { /* and it stays to be served */
+        kf_data_scatter(on->plan, 0, lo, lo + strips, body->m.data,
+                        &on->out->m);
         kf_mesh_freivalds_widen(h);
     }
     return kf_host_keep(h, note->group, note->seat, from, kf_buffer_keep(body));

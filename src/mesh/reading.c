@@ -12,7 +12,6 @@
 #include "code/promise.h"
 #include "data/check.h"
 
-#define HIDDEN 1e-9 /* of the norms: more may not stay hidden */
 #define CACHE_BYTES ((size_t)1 << 20)
 
 void kf_reading_free(kf_reading *r)
@@ -91,7 +90,9 @@ static kofn_status compare(const kf_host *h, kf_reading *r,
     if (c.q == 0)
         return KOFN_TOOFEW;
     st = kf_check_results(&c, found);
-    return st == KOFN_OK && !(found->floor <= HIDDEN) ? KOFN_TOOFEW : st;
+    return st == KOFN_OK && !(found->floor <= kf_mesh_hidden(r->plan))
+               ? KOFN_TOOFEW
+               : st;
 }
 
 kofn_status kf_reading_judge(const kf_host *h, kf_reading *r, kf_found *found)
@@ -100,7 +101,8 @@ kofn_status kf_reading_judge(const kf_host *h, kf_reading *r, kf_found *found)
     kofn_status st;
 
     *found = (kf_found){.bad = r->bad};
-    TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n, HIDDEN, &a));
+    TRY(kf_answers_judge(r->cache, r->plan, r->seat, r->n,
+                         kf_mesh_hidden(r->plan), &a));
     if (!a.decoder)
         return KOFN_TOOFEW;
     st = compare(h, r, a.decoder, found);

@@ -68,6 +68,24 @@ static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
     return sqrt(sum);
 }
 
+/* In float64 whatever the numbers are kept in: what is rounded is the blocks' own
+ * rounding. */
+static void multiply_narrow(const kofn_matrix *lane, const double *w, double *y)
+{
+    for (size_t i = 0; i < lane->rows; i++) {
+        const float *x = kf_at(lane, i, 0);
+        double sum[4] = {0};
+        size_t j = 0;
+
+        for (; j + 4 <= lane->cols; j += 4)
+            for (size_t k = 0; k < 4; k++)
+                sum[k] += w[j + k] * (double)x[j + k];
+        for (; j < lane->cols; j++)
+            sum[0] += w[j] * (double)x[j];
+        y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
+    }
+}
+
 /* A block, or its velocity, times the weights, into the rows from `at` on. */
 static void multiply(const kf_block *b, bool velocity, const kofn_matrix *w,
                      double *at)
@@ -75,10 +93,12 @@ static void multiply(const kf_block *b, bool velocity, const kofn_matrix *w,
     for (size_t l = 0; l < b->lanes; l++, at += b->rows) {
         kofn_matrix lane = velocity ? kf_block_velocity(b, l) : b->lane[l];
 
-        if (lane.rows > 0)
+        if (lane.rows == 0)
+            memset(at, 0, b->rows * sizeof *at);
+        else if (lane.dtype == KOFN_F64)
             kf_mat_multiply(&lane, w, false, at);
         else
-            memset(at, 0, b->rows * sizeof *at);
+            multiply_narrow(&lane, w->data, at);
     }
 }
 
@@ -247,9 +267,12 @@ bool kf_sketch_vouches(const kf_host *h)
 
 size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {
-    size_t bytes = kf_lent_bytes(h, operand);
+    kf_extent e;
 
-    return bytes ? bytes / kf_extent_of(h->operand[operand].plan).cols : 0;
+    if (kf_lent_bytes(h, operand) == 0) /* there is no such, or it stays */
+        return 0;
+    e = kf_extent_of(h->operand[operand].plan);
+    return e.lanes * e.rows * sizeof(double);
 }
 
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)

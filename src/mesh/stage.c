@@ -24,13 +24,26 @@ size_t kf_host_strips(const kf_mesh_product *p, size_t group, size_t *lo)
     return each + (group < more);
 }
 
+static kofn_dtype dtype_of(const kofn_plan *p)
+{
+    return p->layout.problem.dtype;
+}
+
+kofn_matrix kf_host_piece_shape(const kf_mesh_product *p, size_t strips,
+                                uint32_t seat, void *numbers)
+{
+    const kofn_layout *L = &p->plan->layout;
+    size_t rows = strips * (seat == KOFN_NO_SEAT ? L->wants : L->lanes);
+
+    return (kofn_matrix){numbers, rows, p->width, p->width, dtype_of(p->plan)};
+}
+
 size_t kf_host_piece_bytes(const kf_mesh_product *p, size_t strips,
                            uint32_t seat)
 {
-    const kofn_layout *L = &p->plan->layout;
+    kofn_matrix m = kf_host_piece_shape(p, strips, seat, NULL);
 
-    return strips * (seat == KOFN_NO_SEAT ? L->wants : L->lanes) * p->width *
-           sizeof(double);
+    return m.rows * m.cols * kf_dtype_size(m.dtype);
 }
 
 static size_t rows_of(const kofn_plan *p, kf_shape s)
@@ -44,6 +57,28 @@ static size_t cols_of(const kofn_plan *p, kf_shape s)
 }
 
 /* ---- what can be multiplied ---------------------------------------------- */
+
+static const char *type_of(kofn_dtype type)
+{
+    return type == KOFN_F64 ? "float64" : "float32";
+}
+
+/* The vector is float64, so that one that is multiplied itself is so, too; and who
+ * makes a product alone knows the bounds of float64. */
+static kofn_status check_type(const kofn_program *program,
+                              const kofn_operand *o, const kofn_plan *p)
+{
+    kofn_dtype type = o->dense ? o->dense->dtype : KOFN_F64;
+
+    if (type != dtype_of(p))
+        return kf_fail(KOFN_SHAPE, "the matrix is in %s, and the plan for %s",
+                       type_of(type), type_of(dtype_of(p)));
+    if (type != KOFN_F64 && (!program->change || !program->input))
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh multiplies in float32 only with matrices that "
+                       "change (`change`), by what `input` makes; use float64");
+    return KOFN_OK;
+}
 
 static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
 {
@@ -137,6 +172,7 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
             return kf_fail(KOFN_INVAL, "stage %zu is of matrix %u of %zu", i,
                            s->operand, p->operands);
         TRY(check_operand(&p->operand[s->operand], s->plan));
+        TRY(check_type(p, &p->operand[s->operand], s->plan));
         TRY(check_change(p, i));
         if (!s->read)
             TRY(check_input(p, kf_plan_use(s->plan, s->left), v));
@@ -180,7 +216,7 @@ static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
     TRY(dense_new(o, plan));
     /* with room for sums of a row or column: the input is as it is */
     o->resident.by = kf_range_resident(o->resident.most,
-                                       (double)kf_max(pb->m, pb->n), KOFN_F64);
+                                       (double)kf_max(pb->m, pb->n), pb->dtype);
     return KOFN_OK;
 }
 
@@ -229,7 +265,8 @@ static kofn_status product_new(kf_host *h, size_t i)
     if (h->program.change && !s->read)
         TRY(check_lines(p, i, s->left));
     TRY(kf_buffer_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
-                      KOFN_F64));
+                      dtype_of(p->plan)));
+    h->single |= dtype_of(p->plan) != KOFN_F64;
     h->largest =
         kf_max(h->largest,
                kf_max(kf_host_piece_bytes(p, p->plan->span, 0),
@@ -275,6 +312,39 @@ void kf_host_stages_free(kf_host *h)
     kf_free(h->operand);
 }
 
+/* ---- what must be the same on all nodes ---------------------------------- */
+
+static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
+{
+    for (size_t i = 0; i < A->rows; i++)
+        d = kf_mesh_digest(d, kf_at(A, i, 0),
+                           A->cols * kf_dtype_size(A->dtype));
+    return A->dtype == KOFN_F64 ? d
+                                : kf_mesh_digest(d, type_of(A->dtype),
+                                                 strlen(type_of(A->dtype)));
+}
+
+static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
+{
+    size_t entries = A->ptr[A->rows];
+
+    d = kf_mesh_digest(d, A->ptr, (A->rows + 1) * sizeof *A->ptr);
+    d = kf_mesh_digest(d, A->col, entries * sizeof *A->col);
+    return kf_mesh_digest(d, A->val, entries * sizeof *A->val);
+}
+
+uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d)
+{
+    for (size_t i = 0; i < h->program.operands; i++) {
+        const kf_mesh_operand *o = &h->operand[i];
+
+        if (o->plan)
+            d = o->sparse ? digest_sparse(d, o->sparse)
+                          : digest_dense(d, &o->dense);
+    }
+    return d;
+}
+
 /* ---- work ---------------------------------------------------------------- */
 
 kofn_status kf_host_encode(const kf_mesh_operand *o, uint32_t seat,
@@ -306,7 +376,7 @@ static kofn_status lower_input(kf_host *h)
     if (!lowers || (h->program.change && h->program.input)) {
         h->lowered = kf_buffer_keep(h->in);
     } else {
-        TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, KOFN_F64));
+        TRY(kf_buffer_new(&h->lowered, in->rows, in->cols, in->dtype));
         memcpy(h->lowered->m.data, in->data, kf_buffer_bytes(h->in));
     }
     if (!lowers)
@@ -324,7 +394,7 @@ static kofn_status make_input(kf_host *h)
 
     if (!h->program.input && !h->on->reader)
         return view_vector(h, rows, cols);
-    TRY(kf_buffer_new(&h->in, rows, cols, KOFN_F64));
+    TRY(kf_buffer_new(&h->in, rows, cols, dtype_of(p)));
     if (h->on->reader)
         return KOFN_OK;
     TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
@@ -377,6 +447,7 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
 {
     const kf_mesh_product *p = h->on;
     size_t lo, strips = kf_host_strips(p, group, &lo);
+    kofn_matrix r = kf_host_piece_shape(p, strips, seat, NULL);
     kf_msg m = {.row = (uint32_t)block->row,
                 .lo = lo,
                 .hi = lo + strips,
@@ -385,8 +456,7 @@ kofn_status kf_host_compute(kf_host *h, const kf_block *block, uint32_t seat,
 
     *out = NULL;
     TRY(message_for(h, seat, &m.in)); /* another iterate may come meanwhile */
-    st = kf_buffer_new(&m.result, strips * p->plan->layout.lanes, p->width,
-                       KOFN_F64);
+    st = kf_buffer_new(&m.result, r.rows, r.cols, r.dtype);
     if (!st)
         st = kf_work_do(block, &m, stopped, h);
     kf_buffer_drop(m.in);

@@ -25,6 +25,12 @@
 /* Of the magnitude of all entries.  Honest nodes may differ by more where the
  * code is noisy: then nobody confirms, and nothing is taken. */
 #define MAY_DIFFER 1e-11
+#define MAY_DIFFER_F32 1e-4
+
+static double may_differ(const kf_host *h)
+{
+    return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
+}
 
 #define LANES 8
 
@@ -178,7 +184,7 @@ static bool confirms(const kf_host *h, kf_route *r)
             continue;
         expect(h, r);
         if (fabs(r->expected.value - r->print[i].value) <=
-                MAY_DIFFER * r->expected.most &&
+                may_differ(h) * r->expected.most &&
             isfinite(r->expected.most))
             return true;
     }
@@ -222,9 +228,9 @@ static bool like_ours(const kf_host *h)
     double most = greatest(v, rows, 0);
 
     return c->note.at.t == h->at.t && c->merged != h->at.t && !c->note.final &&
-           alike(body + KOFN_SCALARS, v, rows, MAY_DIFFER * most) &&
+           alike(body + KOFN_SCALARS, v, rows, may_differ(h) * most) &&
            alike(body, h->scalar, KOFN_SCALARS,
-                 MAY_DIFFER * greatest(h->scalar, KOFN_SCALARS, most));
+                 may_differ(h) * greatest(h->scalar, KOFN_SCALARS, most));
 }
 
 /* Principals that agree, that of the one who sent it first. */

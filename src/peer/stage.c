@@ -38,12 +38,11 @@ static kofn_status check_use(const kofn_plan *p)
 {
     const kofn_layout *L = &p->layout;
 
-    if (p->op->factors != 1 || L->problem.dtype != KOFN_F64)
+    if (p->op->factors != 1)
         return kf_fail(KOFN_UNSUITED,
-                       "a mesh computes products with a matrix in float64; the "
-                       "plan is for %s%s",
-                       p->op->name,
-                       L->problem.dtype == KOFN_F64 ? "" : " in float32");
+                       "a mesh computes products with a matrix; the plan is "
+                       "for %s",
+                       p->op->name);
     if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1)
         return kf_fail(KOFN_UNSUITED,
                        "answers of scheme %s do not decode "

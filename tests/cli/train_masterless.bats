@@ -30,6 +30,21 @@ and o['same'] == o['finished'] > 0 and o['loss'] > 0 and o['test_accuracy'] >= 0
         json "o['rel_error'] <= 1e-12 and o['decode'] == 'distributed'"
 }
 
+@test "nodes among equals train in float32, and find who errs" {
+    images
+    printf '%s\n' '2 err 2 decode' '3 flip 1' '4 corrupt 5' '5 normal 5' >places.txt
+    kofn train X.npy y.npy -o model $net --epochs 3 -n 9 -s gpd:m=2,n=2,p=1 --masterless \
+        --momentum 0.5 --errors adversarial --scrub 2 -e places.txt --checkpoint C --every 4 \
+        --dtype f4 --verify --json >out.json
+    json "1e-12 < o['rel_error'] <= 1e-5 and o['finished'] == 9 and o['same'] == 9 \
+and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
+    py "assert np.load('model/W1.npy').dtype == np.float32"
+    kofn train X.npy y.npy -o model $net --epochs 4 -n 9 -s gpd:m=2,n=2,p=1 --masterless \
+        --momentum 0.5 --errors adversarial --scrub 2 --checkpoint C --every 4 --resume \
+        --dtype f4 --verify --json >out.json
+    json "1e-12 < o['rel_error'] <= 1e-5 and o['same'] == 9" <out.json
+}
+
 # The losses are those of a training on a job, where nothing else is the same.
 @test "the history of a training without a master has a line a step" {
     images
@@ -332,8 +347,6 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['scrubs'] >= 0 and o['back'] =
     refused elastic "use gpd"
     run kofn train X.npy y.npy -o model $net --masterless -s gc:d=3
     refused gc
-    run kofn train X.npy y.npy -o model $net --masterless --dtype f4
-    refused float32
     run kofn train X.npy y.npy -o model $net --decode replicated
     refused "--decode is for --masterless"
     [ ! -e model ]

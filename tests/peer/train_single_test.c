@@ -1,0 +1,424 @@
+/* train_single_test.c -- trainings without a master in float32, on the simulated mesh:
+ * every vector that any node ever has is that of the plain passes in float32, and every
+ * block the coded weights, to what float32 rounds (train_mesh_rig.h).  Blocks have odd
+ * numbers of numbers, so that what travels and what is kept on disk is padded. */
+#include "train_mesh_rig.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static lesson single(size_t which)
+{
+    lesson l = lessons[which];
+
+    l.dtype = KOFN_F32;
+    return l;
+}
+
+static void start_all(sim *s)
+{
+    for (size_t i = 0; i < s->nodes; i++)
+        if (!s->node[i].up)
+            sim_start(s, i, true);
+}
+
+/* Of a history in both types: in float32 vectors and blocks deviate by as many units of
+ * rounding as in float64, but for chance, for which there is a factor of 10. */
+typedef struct twins {
+    double worst[2], drift[2];
+} twins;
+
+static void measure(twins *t, const sim *s, const fixture *f)
+{
+    size_t k = f->l->dtype == KOFN_F32;
+
+    t->worst[k] = fmax(t->worst[k], s->worst);
+    t->drift[k] = fmax(t->drift[k], f->drift);
+}
+
+static void compare(const twins *t, const char *what)
+{
+    print_message("%s: vectors %.3g and %.3g, blocks %.3g and %.3g\n", what,
+                  t->worst[0], t->worst[1], t->drift[0], t->drift[1]);
+    assert_true(t->worst[1] > t->worst[0] && t->drift[1] > t->drift[0]);
+    assert_at_most(t->worst[1], 10 * 0x1p29 * t->worst[0]);
+    assert_at_most(t->drift[1], 10 * 0x1p29 * t->drift[0]);
+}
+
+/* All have the same vector, bit for bit, whose numbers float32 has. */
+static void end_alike(sim *s, fixture *f, const char *what, uint64_t seed)
+{
+    const double *first = s->node[0].host->v->m.data;
+
+    sim_finish(s, s->now + 60 * KOFN_SECOND, NULL, what, seed);
+    for (size_t i = 0; i < s->nodes; i++) {
+        const kf_host *h = s->node[i].host;
+
+        assert_ok(s->node[i].status);
+        assert_int_equal(h->at.t, iterates(f));
+        assert_memory_equal(h->v->m.data, first, f->v0.rows * 8);
+    }
+    for (size_t i = 0; i < f->v0.rows && f->l->dtype == KOFN_F32; i++)
+        assert_true((double)(float)first[i] == first[i]);
+}
+
+/* What all is compared with is the training that everybody else takes. */
+static void reference_is_plain(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++) {
+        const lesson l = single(i);
+        const kofn_train_options o = options_of(&l, 4);
+        kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
+        double *w;
+        fixture f;
+
+        set_up(&f, &l, 4);
+        train_plain(f.net, &f.d.X, l.autoencoder ? NULL : &f.d.y, &o, &res);
+        w = numbers(f.net->total, 8);
+        kf_net_read(f.net, w);
+        assert_at_most(relative_error(f.ref + (iterates(&f) + 1) * f.v0.rows -
+                                          f.net->total,
+                                      w, f.net->total),
+                       1e-5); /* as of jobs */
+        kf_free(w);
+        tear_down(&f);
+    }
+}
+
+static void fair_one(const lesson *l, uint64_t seed, twins *t)
+{
+    fixture f;
+    sim s;
+
+    mesh_up(&s, &f, l, 3, seed);
+    if (seed % 2)
+        s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    else if (seed && l->nodes > f.needs + 1)
+        s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    start_all(&s);
+    end_alike(&s, &f, l->scheme, seed);
+    for (size_t n = 0; n < l->nodes; n++) {
+        kofn_node_view v;
+
+        kf_host_look(s.node[n].host, &v);
+        assert_int_equal(v.left_out + v.outvoted + v.healed, 0);
+    }
+    measure(t, &s, &f);
+    mesh_down(&s, &f);
+}
+
+static void fair(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++) {
+        const lesson l = single(i);
+        twins t = {{0}, {0}};
+
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            fair_one(&lessons[i], seed, &t);
+            fair_one(&l, seed, &t);
+        }
+        compare(&t, l.scheme);
+    }
+}
+
+/* ---- who is wrong -------------------------------------------------------- */
+
+static kofn_fault_place place;
+static size_t bad, spoilt; /* the node; times                       */
+
+static void err(void *ud, kofn_fault_place where, uint64_t t,
+                kofn_matrix *numbers)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+    size_t i = 0, j = 0; /* a weight of an input that is always 0 */
+
+    if (where != place || n->id != bad ||
+        (place == KOFN_FAULT_IN_MEMORY &&
+         (t != 5 * f->turn || numbers->cols != cut_of(f->l))) ||
+        (place == KOFN_FAULT_IN_DECODING &&
+         (t % 4 || t + f->l->layers >= iterates(f))))
+        return;
+    if (place != KOFN_FAULT_IN_MEMORY) {
+        i = kf_rng_below(&n->sim->rng, numbers->rows);
+        j = kf_rng_below(&n->sim->rng, numbers->cols);
+    }
+    put_entry(numbers, i, j,
+              kf_mat_entry(numbers, i, j) + 0.5 + sim_draw(n->sim));
+    spoilt++;
+}
+
+static uint64_t left_out, healed;
+
+/* A node's pieces, vectors or blocks: nobody else is found, and all end well. */
+static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
+{
+    lesson l = single(which);
+    fixture f;
+    sim s;
+
+    l.dark = where == KOFN_FAULT_IN_MEMORY;
+    place = where;
+    bad = seed % l.nodes;
+    spoilt = 0;
+    mesh_up(&s, &f, &l, 6, seed);
+    s.opt.errors =
+        seed % 2 ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_PROBABILISTIC;
+    s.opt.scrub = 1;
+    s.opt.confirm = where == KOFN_FAULT_IN_DECODING ? 0 : 1;
+    s.opt.fault = err;
+    s.evil = &place; /* who errs has other vectors and blocks for a while */
+    s.lenient = where == KOFN_FAULT_IN_DECODING;
+    s.look = NULL;
+    s.opt.quarantine = 1000;
+    start_all(&s);
+    sim_finish(&s, 120 * KOFN_SECOND, NULL, l.scheme, seed);
+    assert_true(spoilt > 0);
+    for (size_t i = 0; i < l.nodes; i++) {
+        kofn_node_view v;
+
+        kf_host_look(s.node[i].host, &v);
+        assert_ok(s.node[i].status);
+        assert_int_equal(v.at.t, iterates(&f));
+        assert_at_most(relative_error(s.node[i].host->v->m.data,
+                                      s.ref + iterates(&f) * f.v0.rows,
+                                      f.v0.rows),
+                       ROOM_F32);
+        if (where == KOFN_FAULT_IN_MEMORY)
+            assert_int_equal(v.healed, i == bad);
+        left_out += v.left_out;
+        if (where ==
+            KOFN_FAULT_IN_DECODING) /* more than once: so is the last */
+            assert_true(v.outvoted > 0 || i != bad);
+        healed += v.healed;
+    }
+    mesh_down(&s, &f);
+}
+
+static void pieces(void **state)
+{
+    (void)state;
+    left_out = 0;
+    for (size_t which = 0; which <= 2; which += 2)
+        for (uint64_t seed = 0; seed < 8; seed++)
+            one_errs(KOFN_FAULT_IN_PRODUCT, which, seed);
+    assert_true(left_out > 0);
+}
+
+/* It is found by sketches, and made anew of the blocks of others, which are compared. */
+static void blocks(void **state)
+{
+    (void)state;
+    healed = 0;
+    for (size_t which = 0; which <= 2; which += 2)
+        for (uint64_t seed = 0; seed < 8; seed++)
+            one_errs(KOFN_FAULT_IN_MEMORY, which, seed);
+    assert_int_equal(healed, 16);
+}
+
+static void iterates_made(void **state)
+{
+    (void)state;
+    for (size_t which = 0; which <= 2; which += 2)
+        for (uint64_t seed = 0; seed < 8; seed++)
+            one_errs(KOFN_FAULT_IN_DECODING, which, seed);
+}
+
+/* Every number that is decoded is the next one to it, for some. */
+static void round_otherwise(void *ud, kofn_fault_place where, uint64_t t,
+                            kofn_matrix *numbers)
+{
+    const sim_node *n = ud;
+
+    (void)t;
+    for (size_t i = 0; where == KOFN_FAULT_IN_DECODING && i < numbers->rows;
+         i++)
+        for (size_t j = 0; j < numbers->cols; j++) {
+            float *x = kf_at(numbers, i, j);
+            double to = sim_draw(n->sim) < 0.5 ? -INFINITY : INFINITY;
+
+            *x = sim_draw(n->sim) < 0.5 ? *x : nextafterf(*x, (float)to);
+        }
+}
+
+/* Nodes on unlike machines decode the same but for rounding: nobody is outvoted, and
+ * who comes finds its vector confirmed by others, who have another. */
+static void unlike(void **state)
+{
+    (void)state;
+    for (size_t which = 0; which <= 2; which += 2)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            const lesson l = single(which);
+            size_t who = 1 + seed;
+            kofn_node_view v;
+            fixture f;
+            sim s;
+
+            mesh_up(&s, &f, &l, 6, seed);
+            s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+            s.opt.confirm = 0;
+            s.opt.fault = round_otherwise;
+            s.evil = &place; /* vectors differ */
+            start_all(&s);
+            for (size_t i = 0; i < l.nodes; i++)
+                s.node[i].host->machine += i;
+            run_until(&s, 6);
+            sim_stop(&s, who);
+            run_until(&s, 9);
+            sim_start(&s, who, false);
+            s.node[who].host->machine += who;
+            sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
+            for (size_t i = 0; i < l.nodes; i++) {
+                kf_host_look(s.node[i].host, &v);
+                assert_ok(s.node[i].status);
+                assert_int_equal(v.outvoted + v.left_out, 0);
+                assert_int_equal(v.healed, i == who);
+            }
+            mesh_down(&s, &f);
+        }
+}
+
+/* ---- who comes, and who begins again ------------------------------------- */
+
+/* One dies and comes back when nobody can tell any more how the first steps were: its
+ * block, and what moves it, is made of those of others. */
+static void join_one(const lesson *l, uint64_t seed, twins *t)
+{
+    size_t who = l->nodes - 1;
+    fixture f;
+    sim s;
+
+    mesh_up(&s, &f, l, 12, seed);
+    start_all(&s);
+    run_until(&s, 6);
+    sim_stop(&s, who);
+    run_until(&s, 9);
+    sim_start(&s, who, seed % 2);
+    sim_finish(&s, 20 * KOFN_SECOND, NULL, l->scheme, seed);
+    assert_int_equal(s.node[who].host->seat, who);
+    assert_int_equal(s.node[who].host->changing.healed, 1);
+    measure(t, &s, &f);
+    mesh_down(&s, &f);
+}
+
+static void joins(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lessons); i++) {
+        const lesson l = single(i);
+        twins t = {{0}, {0}};
+
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            join_one(&lessons[i], seed, &t);
+            join_one(&l, seed, &t);
+        }
+        compare(&t, l.scheme);
+    }
+}
+
+static char folder[] = "/tmp/kofn-single-XXXXXX";
+
+static void empty_folder(void)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        char path[400];
+
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.')
+            assert_int_equal(unlink(path), 0);
+    }
+    closedir(d);
+}
+
+/* All are lost, and go on with what they kept; nobody needs others' blocks. */
+static void all_lost(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < COUNT(lessons); i++)
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            const lesson l = single(i);
+            fixture f;
+            sim s;
+
+            mesh_up(&s, &f, &l, 8, seed);
+            s.opt.keep = folder;
+            s.opt.every = 2;
+            if (seed && l.nodes > f.needs + 1)
+                s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+            start_all(&s);
+            run_until(&s, 7);
+            for (size_t n = 0; n < l.nodes; n++)
+                sim_stop(&s, n);
+            s.opt.resume = true;
+            start_all(&s);
+            for (size_t n = 0; n < l.nodes; n++)
+                assert_true(s.node[n].host->changing.turn >= 2);
+            sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
+            for (size_t n = 0; n < l.nodes; n++)
+                assert_int_equal(s.node[n].host->changing.healed, 0);
+            mesh_down(&s, &f);
+            empty_folder();
+        }
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* ---- what cannot be ------------------------------------------------------ */
+
+static kofn_status run(const kofn_program *p, const kofn_matrix *v)
+{
+    const kofn_peer_options o = {.size = sizeof o, .seat = KOFN_NO_SEAT};
+    static kofn_transport nobody;
+    kofn_matrix own = *v;
+
+    return kofn_peer_run(&nobody, p, &o, &own, NULL, NULL);
+}
+
+static void programs(void **state)
+{
+    const lesson l = single(1);
+    kofn_operand operand[MOST];
+    kofn_program p;
+    kofn_matrix W;
+    fixture f;
+
+    (void)state;
+    set_up(&f, &l, 1);
+    p = f.program;
+    p.input = NULL;
+    assert_status(KOFN_UNSUITED, run(&p, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "float32 only"));
+    memcpy(operand, f.program.operand, l.layers * sizeof *operand);
+    W = *operand[0].dense;
+    W.dtype = KOFN_F64;
+    operand[0].dense = &W;
+    p = f.program;
+    p.operand = operand;
+    assert_status(KOFN_SHAPE, run(&p, &f.v0));
+    assert_non_null(strstr(kofn_errmsg(), "the plan for float32"));
+    tear_down(&f);
+}
+
+TEST_FILE(train_single_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_is_plain),
+        cmocka_unit_test(fair),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(iterates_made),
+        cmocka_unit_test(unlike),
+        cmocka_unit_test(joins),
+        cmocka_unit_test(all_lost),
+        cmocka_unit_test(programs),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
