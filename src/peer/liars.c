@@ -27,14 +27,19 @@ bool kf_peer_checks(const kf_node *n)
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-/* Is it a member, and the first that is known as that one? */
+/* Is it a member, and the first that is known as that one?  Who comes by the number of a
+ * liar is in its place. */
 static bool has_a_say(const kf_node *n, size_t i)
 {
     const kf_other *o = &n->other[i];
 
-    for (size_t j = 0; o->duplicate && j < i; j++)
-        if (n->other[j].rank == o->rank)
+    for (size_t j = 0; o->duplicate && j < n->others; j++) {
+        const kf_other *x = &n->other[j];
+
+        if (x->rank == o->rank && (x->liar < o->liar ||
+                                   (x->liar == o->liar && j < i)))
             return false;
+    }
     return o->rank != KF_NONE;
 }
 
