@@ -36,8 +36,8 @@ static bool has_a_say(const kf_node *n, size_t i)
     for (size_t j = 0; o->duplicate && j < n->others; j++) {
         const kf_other *x = &n->other[j];
 
-        if (x->rank == o->rank && (x->liar < o->liar ||
-                                   (x->liar == o->liar && j < i)))
+        if (x->rank == o->rank &&
+            (x->liar < o->liar || (x->liar == o->liar && j < i)))
             return false;
     }
     return o->rank != KF_NONE;

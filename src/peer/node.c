@@ -23,8 +23,8 @@ kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
     note.from = n->opt.incarnation;
     if (note.type != KF_NOTE_PIECE) /* results tell who decided them */
         note.epoch = n->epoch;
-    return act(n, (kf_node_action){
-                      .type = KF_NODE_SEND, .to = to, .note = note});
+    return act(n,
+               (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
 }
 
 kofn_status kf_peer_take(kf_node *n, const kf_note *note)
