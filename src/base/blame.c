@@ -7,6 +7,11 @@
 #include <assert.h>
 #include <math.h>
 
+static double limit(unsigned sure)
+{
+    return 12.0 * sure;
+}
+
 /* How often others are wrong: of too few to tell, rather more than less. */
 static double rate_of_others(const kf_blame *one, const kf_blame *all)
 {
@@ -28,6 +33,11 @@ void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong)
     all->times++;
 }
 
+void kf_blame_warn(kf_blame *one, unsigned sure)
+{
+    one->level = (1 - 1e-9) * limit(sure);
+}
+
 void kf_blame_leave(const kf_blame *one, kf_blame *all)
 {
     all->wrong -= one->wrong;
@@ -36,5 +46,5 @@ void kf_blame_leave(const kf_blame *one, kf_blame *all)
 
 bool kf_blame_suffices(const kf_blame *one, unsigned sure)
 {
-    return one->level >= 12.0 * sure;
+    return one->level >= limit(sure);
 }

@@ -26,6 +26,9 @@ typedef struct kf_blame {
 
 /* Count one more comparison of this one, and of all: `all` counts it as well. */
 void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong);
+/* It was excluded before, and is back: to be wrong once more is more than chance, until
+ * it has been right for long. */
+void kf_blame_warn(kf_blame *one, unsigned sure);
 /* Take the one that is excluded out of the counts of all, since its findings
  * say nothing of the others. */
 void kf_blame_leave(const kf_blame *one, kf_blame *all);

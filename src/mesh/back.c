@@ -45,14 +45,14 @@ void kf_back_free(kf_host *h)
 
 void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p)
 {
-    kf_route *r = kf_mail_route(h, peer);
+    kf_route *r = kf_route_of(h, peer);
     kf_note note;
 
     if (!h->back.start || !r)
         return;
     for (unsigned a = 0; a <= MOST_ATTEMPTS; a++)
         if (!kf_note_read(&note, p->head, p->head_bytes, job_of(h, a)) &&
-            kf_mail_is_of(h, r, note.from))
+            kf_route_is_of(h, r, note.from))
             r->attempt = a;
 }
 

@@ -158,7 +158,7 @@ static kofn_status look(const kf_check *c, bool last, kf_found *found)
 
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
-    kf_route *r = peer == KF_OURS ? NULL : kf_mail_route(h, peer);
+    kf_route *r = peer == KF_OURS ? NULL : kf_route_of(h, peer);
 
     h->comparison.ours |= peer == KF_OURS;
     if (!r)
@@ -167,12 +167,13 @@ void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
     r->wrong_seat = seat;
 }
 
-void kf_comparison_outvoted(kf_host *h, kofn_incarnation who)
+void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
+                            uint64_t principal)
 {
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];
 
-        if (r->incarnation != who || r->over)
+        if (r->incarnation != who || r->principal != principal || r->over)
             continue;
         r->errs = true;
         r->wrong_seat = kf_node_seat_of(h->node, who);
@@ -228,7 +229,7 @@ static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
                         const kf_piece *p, bool sure)
 {
     kofn_peer from = p->from;
-    kf_route *r = from == KF_OURS ? NULL : kf_mail_route(h, from);
+    kf_route *r = from == KF_OURS ? NULL : kf_route_of(h, from);
     size_t k = 0;
 
     while (k < found->count && found->bad[k] != i)

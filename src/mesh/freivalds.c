@@ -215,7 +215,7 @@ kofn_status kf_mesh_freivalds_tell(kf_host *h)
     kf_mesh_freivalds *a = &h->freivalds;
 
     while (a->liars > 0)
-        TRY(kf_mail_shun(h, a->liar[--a->liars], true));
+        TRY(kf_mail_exclude(h, a->liar[--a->liars]));
     return KOFN_OK;
 }
 

@@ -50,7 +50,7 @@ kofn_status kf_host_act(kf_host *h, bool *take)
         if (a.type == KF_NODE_SEND)
             TRY(kf_mail_send(h, a.to, &a.note));
         else if (a.type == KF_NODE_ERRED)
-            kf_comparison_outvoted(h, a.to);
+            kf_comparison_outvoted(h, a.to, a.principal);
         else if (take)
             *take = true;
     }

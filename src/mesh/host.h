@@ -77,6 +77,16 @@ typedef struct kf_vector_quorum {
     uint64_t merged; /* the last that was like ours, and taken for that */
 } kf_vector_quorum;
 
+#define KF_MOST_QUARANTINED 64
+
+/* Who was found to lie, and how often. */
+typedef struct kf_quarantine {
+    uint64_t who; /* a principal that has a name, else an incarnation */
+    bool named;
+    unsigned times;
+    kofn_time until; /* it is not heard */
+} kf_quarantine;
+
 #define KF_MOST_LIARS 16 /* that are found in one iterate */
 
 #define KF_FREIVALDS_SUMS 4 /* rows, all of which must be passed */
@@ -306,6 +316,8 @@ typedef struct kf_host {
 
     kf_route *route;
     size_t routes, route_cap;
+    kf_quarantine liar[KF_MOST_QUARANTINED];
+    size_t liars;
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
@@ -569,7 +581,8 @@ kofn_status kf_comparison_weights(kf_host *h, uint64_t *secret,
 /* The peer sent what is wrong. */
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* The incarnation had another iterate than most. */
-void kf_comparison_outvoted(kf_host *h, kofn_incarnation who);
+void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
+                            uint64_t principal);
 /* The iterate is over: count who was compared in it and was right, or wrong. */
 void kf_comparison_advance(kf_host *h);
 /* A piece of ours was found to be wrong: is our block? */
@@ -602,14 +615,27 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);
 
+/* route.c */
+/* NULL: there is no such connection. */
+kf_route *kf_route_of(const kf_host *h, kofn_peer peer);
+/* The same, made where there is none. */
+kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out);
+/* May this connection speak for that incarnation? */
+bool kf_route_is_of(const kf_host *h, kf_route *r,
+                    kofn_incarnation incarnation);
+/* It lied: whoever answers for it is not heard for a while, however it comes. */
+void kf_route_quarantine(kf_host *h, const kf_route *r);
+/* Is it not heard, since it was found to lie? */
+bool kf_route_is_held(const kf_host *h, kofn_peer peer,
+                      kofn_incarnation incarnation);
+/* One more packet of it is here: is it looked at, and does it go on although it has
+ * sent far too many? */
+bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
+
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
-/* NULL: there is no such connection. */
-kf_route *kf_mail_route(const kf_host *h, kofn_peer peer);
-/* May this connection speak for that incarnation? */
-bool kf_mail_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation);
-/* Has no more to do with it; a liar, if it was one. */
-kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar);
+/* It lied: neither it nor who answers for it is heard, for a while. */
+kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);
 /* Hears everything that is there, waiting for it at most so long. */
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);

@@ -1,86 +1,22 @@
 /* mail.c -- packets of a node of a mesh: notes with the bodies that belong to
  * them, out and in.
  *
- * Owns the routes to peers and what is known of each; bodies are buffers, lent
- * to the transport while they are sent.  Nothing that comes is believed before
+ * Owns what waits to be sent; bodies are buffers, lent to the transport while they
+ * are sent.  Nothing that comes is believed before
  * the note was checked. */
 #include "host.h"
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */
-#define MOST_INCARNATIONS 8 /* of one principal that has a name */
-#define MOST_SMALL 65536    /* bytes for one peer, beside vectors and pieces */
+#define MOST_SMALL 65536 /* bytes for one peer, beside vectors and pieces */
 #define GREET (KOFN_SECOND / 4)
 #define SOON (KOFN_SECOND / 50)
 
-/* Notes that are heard of one peer: those of an iterate are a few for each of
- * at most 64 groups. */
-#define BURST 65536
-#define FLOOD (4 * BURST) /* beyond what it may send: it is hostile */
-#define PER_ITERATE 512
-#define PER_SECOND 16384
-
-/* ---- whom a peer is ------------------------------------------------------ */
-
-kf_route *kf_mail_route(const kf_host *h, kofn_peer peer)
-{
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].peer == peer)
-            return &h->route[i];
-    return NULL;
-}
-
-/* The principal that answers for a peer: peers that have a name share it. */
-static uint64_t principal_of(const kf_host *h, kofn_peer peer)
-{
-    const uint64_t itself = UINT64_C(1) << 63;
-    const char *name =
-        h->t->principal_of ? h->t->principal_of(h->t, peer) : NULL;
-
-    return name ? kf_mesh_digest(0, name, strlen(name)) & ~itself
-                : itself | peer;
-}
-
-static kofn_status add_route(kf_host *h, kofn_peer peer, kf_route **out)
-{
-    *out = kf_mail_route(h, peer);
-    if (*out)
-        return KOFN_OK;
-    TRY(kf_grow(&h->route, &h->route_cap, h->routes, sizeof *h->route));
-    *out = &h->route[h->routes++];
-    **out = (kf_route){.peer = peer,
-                       .principal = principal_of(h, peer),
-                       .credit = BURST,
-                       .t = h->at.t,
-                       .since = kf_host_now(h)};
-    return KOFN_OK;
-}
-
-/* Has its principal fewer incarnations than it may have? */
-static bool may_live(const kf_host *h, const kf_route *r)
-{
-    size_t incarnations = 0;
-
-    for (size_t i = 0; i < h->routes; i++)
-        incarnations += h->route[i].incarnation != 0 && !h->route[i].over &&
-                        h->route[i].principal == r->principal;
-    return incarnations < MOST_INCARNATIONS;
-}
-
-bool kf_mail_is_of(const kf_host *h, kf_route *r, kofn_incarnation incarnation)
-{
-    if (r->over || incarnation == 0)
-        return false;
-    if (r->incarnation == 0 && may_live(h, r))
-        r->incarnation = incarnation;
-    return r->incarnation == incarnation;
-}
-
-/* The same of a note of this attempt. */
+/* Does it speak for that incarnation, and in this attempt? */
 static bool speaks_for(const kf_host *h, kf_route *r,
                        kofn_incarnation incarnation)
 {
-    if (!kf_mail_is_of(h, r, incarnation))
+    if (!kf_route_is_of(h, r, incarnation))
         return false;
     r->attempt = h->back.attempt;
     r->met = true;
@@ -255,7 +191,7 @@ static bool too_soon(kf_host *h, kofn_peer peer, const kf_note *note)
 {
     kofn_time now = kf_host_now(h);
     bool print = note->type == KF_NOTE_PRINT;
-    kf_route *r = kf_mail_route(h, peer);
+    kf_route *r = kf_route_of(h, peer);
 
     if (!r || (!print && note->type != KF_NOTE_VECTOR))
         return false;
@@ -333,13 +269,19 @@ static kofn_status part(kf_host *h, kf_route *r, bool forget,
     return lose(h, r, how);
 }
 
-kofn_status kf_mail_shun(kf_host *h, kofn_peer peer, bool liar)
+kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = kf_mail_route(h, peer);
+    kf_route *liar = kf_route_of(h, peer);
+    uint64_t principal;
 
-    if (!r)
+    if (!liar)
         return KOFN_OK;
-    return part(h, r, liar, liar ? KF_NODE_LIAR : KF_NODE_WENT);
+    principal = liar->principal;
+    kf_route_quarantine(h, liar);
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].principal == principal)
+            TRY(part(h, &h->route[i], true, KF_NODE_LIAR));
+    return KOFN_OK;
 }
 
 /* ---- in ------------------------------------------------------------------ */
@@ -457,6 +399,8 @@ static kofn_status read_packet(kf_host *h, kofn_packet *p, kf_note *note,
         kf_back_hear(h, p->peer, p);
         return KOFN_AGAIN;
     }
+    if (kf_route_is_held(h, p->peer, note->from))
+        return KOFN_AGAIN;
     want = body_bytes(h, note, p->body_bytes);
     if (want != SIZE_MAX && want != p->body_bytes)
         return KOFN_AGAIN;
@@ -507,7 +451,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
 {
     kf_route *r;
 
-    TRY(add_route(h, peer, &r));
+    TRY(kf_route_add(h, peer, &r));
     if (!speaks_for(h, r, note->from)) {
         h->foreign++;
         return KOFN_OK;
@@ -520,7 +464,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     case KF_NOTE_PRINT:
         return hear_vector_quorum(h, r, note, body);
     case KF_NOTE_BYE:
-        return kf_mail_shun(h, peer, false);
+        return part(h, r, false, KF_NODE_WENT);
     case KF_NOTE_READ:
         return kf_lent_give(h, r);
     case KF_NOTE_BLOCK:
@@ -534,36 +478,19 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     }
 }
 
-/* Gives a peer more credit: what others have to say grows with the iterates,
- * and a little with time. */
-static void give_credit(kf_host *h, kf_route *r)
-{
-    kofn_time each = KOFN_SECOND / PER_SECOND;
-    kofn_time notes = (kf_host_now(h) - r->since) / each;
-    uint64_t iterates = kf_min(h->at.t - r->t, (BURST + FLOOD) / PER_ITERATE);
-
-    r->since += notes * each;
-    r->t = h->at.t;
-    if (notes > BURST + FLOOD)
-        notes = BURST + FLOOD;
-    r->credit += notes + (int64_t)iterates * PER_ITERATE;
-    if (r->credit > BURST)
-        r->credit = BURST;
-}
-
 /* Is one more of its packets to be looked at?  Who goes on when nothing of it
  * is heard any more is forgotten. */
 static kofn_status admit(kf_host *h, kofn_peer peer, bool *heard)
 {
     kf_route *r;
+    bool floods;
 
-    TRY(add_route(h, peer, &r));
+    TRY(kf_route_add(h, peer, &r));
     *heard = !r->over;
     if (r->over || h->confirm < 2 || h->program.change) /* nobody is hostile */
         return KOFN_OK;
-    give_credit(h, r);
-    *heard = --r->credit >= 0;
-    return r->credit > -FLOOD ? KOFN_OK : part(h, r, true, KF_NODE_WENT);
+    *heard = kf_route_spend(h, r, &floods);
+    return floods ? part(h, r, true, KF_NODE_WENT) : KOFN_OK;
 }
 
 static kofn_status receive_packet(kf_host *h, kofn_packet *p)
@@ -618,7 +545,7 @@ static kofn_status came(kf_host *h, kofn_peer peer)
 {
     kf_route *r;
 
-    TRY(add_route(h, peer, &r));
+    TRY(kf_route_add(h, peer, &r));
     return greet(h, peer);
 }
 
@@ -638,7 +565,7 @@ kofn_status kf_mail_greet(kf_host *h)
 
 static kofn_status went(kf_host *h, kofn_peer peer)
 {
-    kf_route *r = kf_mail_route(h, peer), was;
+    kf_route *r = kf_route_of(h, peer), was;
 
     drop_waiting(h, peer);
     if (!r)

@@ -27,14 +27,19 @@ bool kf_peer_checks(const kf_node *n)
 
 /* ---- how many are awaited ------------------------------------------------ */
 
-/* Is it a member, and the first that is known as that one? */
+/* Is it a member, and the first that is known as that one?  Who comes by the number of a
+ * liar is in its place. */
 static bool has_a_say(const kf_node *n, size_t i)
 {
     const kf_other *o = &n->other[i];
 
-    for (size_t j = 0; o->duplicate && j < i; j++)
-        if (n->other[j].rank == o->rank)
+    for (size_t j = 0; o->duplicate && j < n->others; j++) {
+        const kf_other *x = &n->other[j];
+
+        if (x->rank == o->rank &&
+            (x->liar < o->liar || (x->liar == o->liar && j < i)))
             return false;
+    }
     return o->rank != KF_NONE;
 }
 
@@ -169,6 +174,15 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
     return show(c, c->have, c->count, all);
 }
 
+/* Of this iterate nobody needs our piece; who does asks again.  Others may want one of
+ * a later iterate by now. */
+static void take_back(kf_node *n, size_t group)
+{
+    for (size_t i = 0; i < n->others; i++)
+        if (kf_same_mark(n->other[i].want, n->at))
+            n->other[i].coded &= ~kf_bit(group);
+}
+
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
@@ -183,9 +197,8 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
     if (!all)
         return KOFN_OK;
     TRY(show(c, seats, count, all));
-    for (size_t i = 0; i < n->others && !kf_peer_in_evidence(c, n->made_of);
-         i++)
-        n->other[i].coded &= ~kf_bit(group); /* who needs it asks again */
+    if (!kf_peer_in_evidence(c, n->made_of))
+        take_back(n, group);
     return KOFN_OK;
 }
 

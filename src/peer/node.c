@@ -23,17 +23,20 @@ kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note)
     note.from = n->opt.incarnation;
     if (note.type != KF_NOTE_PIECE) /* results tell who decided them */
         note.epoch = n->epoch;
-    return act(n, (kf_node_action){KF_NODE_SEND, to, note});
+    return act(n,
+               (kf_node_action){.type = KF_NODE_SEND, .to = to, .note = note});
 }
 
 kofn_status kf_peer_take(kf_node *n, const kf_note *note)
 {
-    return act(n, (kf_node_action){KF_NODE_TAKE, 0, *note});
+    return act(n, (kf_node_action){.type = KF_NODE_TAKE, .note = *note});
 }
 
-kofn_status kf_peer_erred(kf_node *n, kofn_incarnation who)
+kofn_status kf_peer_erred(kf_node *n, const kf_other *who)
 {
-    return act(n, (kf_node_action){.type = KF_NODE_ERRED, .to = who});
+    return act(n, (kf_node_action){.type = KF_NODE_ERRED,
+                                   .to = who->incarnation,
+                                   .principal = who->principal});
 }
 
 /* Completes a note: what it points to may have moved, or be void, since it was

@@ -42,7 +42,7 @@ typedef struct kf_other {
     kofn_mark at;
     bool final, idle;
     bool ended; /* it went, and had the result */
-    bool liar;  /* what it sent was wrong, and it is not heard any more */
+    bool liar;  /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
     kf_ballot ballot[KF_BALLOTS];
@@ -222,7 +222,7 @@ static inline bool kf_due(kf_node *n, kofn_time since, kofn_time after)
 kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
 kofn_status kf_peer_take(kf_node *n, const kf_note *note);
 /* It had another iterate than most. */
-kofn_status kf_peer_erred(kf_node *n, kofn_incarnation who);
+kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
 kf_note kf_peer_beat(const kf_node *n);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */

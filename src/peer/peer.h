@@ -188,12 +188,13 @@ typedef struct kf_node_event {
 typedef enum kf_node_action_type {
     KF_NODE_SEND = 1, /* note; PIECE, VECTOR: with its body */
     KF_NODE_TAKE,     /* keep the body of the note that came */
-    KF_NODE_ERRED     /* `to` had another iterate than most  */
+    KF_NODE_ERRED     /* `to`, of `principal`, had another iterate than most */
 } kf_node_action_type;
 
 typedef struct kf_node_action {
     kf_node_action_type type;
     kofn_incarnation to;
+    uint64_t principal;
     kf_note note; /* pointers in it: until the next step */
 } kf_node_action;
 

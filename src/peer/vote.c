@@ -185,7 +185,7 @@ static kofn_status tell_erred(kf_node *n, tally *t)
             alike(t, &t->own->digest, &b->digest))
             continue;
         b->erred = true;
-        TRY(kf_peer_erred(n, n->other[i].incarnation));
+        TRY(kf_peer_erred(n, &n->other[i]));
     }
     return KOFN_OK;
 }

@@ -83,6 +83,25 @@ static void what_one_error_weighs(void **state)
     assert_int_equal(all.times, 92);
 }
 
+/* Who was excluded before is so again when it is wrong once, but for those who were
+ * right since for long: each time weighs ln .9, of ln e^36. */
+static void who_is_back(void **state)
+{
+    (void)state;
+    for (int right = 0; right <= 400; right += 200) {
+        kf_blame one = {0}, all = {.times = 100000000};
+
+        kf_blame_warn(&one, 3);
+        assert_false(kf_blame_suffices(&one, 3));
+        for (int i = 0; i < right; i++)
+            kf_blame_note(&one, &all, false);
+        kf_blame_note(&one, &all, true);
+        assert_int_equal(kf_blame_suffices(&one, 3), right == 0);
+        kf_blame_note(&one, &all, true);
+        assert_int_equal(kf_blame_suffices(&one, 3), right <= 200);
+    }
+}
+
 /* Alone, there is nobody to compare with. */
 static void of_one_alone(void **state)
 {
@@ -126,6 +145,7 @@ TEST_FILE(blame_test)
         cmocka_unit_test(nobody_by_chance),
         cmocka_unit_test(who_is_always_wrong),
         cmocka_unit_test(what_one_error_weighs),
+        cmocka_unit_test(who_is_back),
         cmocka_unit_test(of_one_alone),
         cmocka_unit_test(chance_takes_long),
     };

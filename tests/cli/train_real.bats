@@ -75,6 +75,21 @@ all_run() {
     done
 }
 
+# has_met I J STEP: it keeps that step or a later one, or the other has ended.
+has_met() {
+    reached $1 $3 || is_over $2
+}
+
+# goes_on I J: who was stopped goes on, and comes as far as the other is now.  It fails
+# where that ended meanwhile, and with it the mesh to come back to.
+goes_on() {
+    local step
+    kill -CONT "${pid[$1]}"
+    step=$(step_of $2)
+    wait_for has_met $1 $2 $step
+    all_run $2
+}
+
 # in_time TRY WAY N [STEPS]: a training so long that it is not over before all is done.
 # TRY fails where it is; what it finds otherwise it leaves in variables.
 in_time() {
@@ -130,8 +145,7 @@ kill_stop_join() {
     all_run 2 3 6 || return
     kill -STOP "${pid[2]}"
     further 3
-    all_run 3 || { kill -CONT "${pid[2]}"; return 1; }
-    kill -CONT "${pid[2]}"
+    goes_on 2 3
 }
 
 @test "of five processes one is killed, another comes, and one is stopped and goes on" {
@@ -176,8 +190,7 @@ stop_for_30_seconds() {
     all_run 1 3 || return
     kill -STOP "${pid[3]}"
     sleep 30
-    all_run 1 || { kill -CONT "${pid[3]}"; return 1; }
-    kill -CONT "${pid[3]}"
+    goes_on 3 1
 }
 
 # bats test_tags=night

@@ -84,6 +84,8 @@ static void try_lesson(const lesson *l, uint64_t seed)
     mesh_up(&s, &f, l, 3, seed);
     if (seed % 3 == 1)
         s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+    if (seed % 3 == 2 && f.needs < l->nodes)
+        s.opt.errors = KOFN_ERRORS_DETECT;
     start_at_odds(&s);
     sim_finish(&s, MINUTE, NULL, l->scheme, seed);
     mesh_down(&s, &f);

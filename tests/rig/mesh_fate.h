@@ -46,17 +46,21 @@ static inline void fate_cuts_link(sim *s)
         s->cut[b][a] = true;
 }
 
+static inline void fate_breaks(sim *s, size_t a, size_t b)
+{
+    sim_link(s, a, b, KOFN_WENT);
+    sim_link(s, b, a, KOFN_WENT);
+    sim_link(s, a, b, KOFN_CAME);
+    sim_link(s, b, a, KOFN_CAME);
+}
+
 /* The connection breaks and comes again while both live. */
 static inline void fate_flaps(sim *s)
 {
     size_t a = fate_picks(s, true), b = kf_rng_below(&s->rng, s->nodes);
 
-    if (a == b || !s->node[b].up)
-        return;
-    sim_link(s, a, b, KOFN_WENT);
-    sim_link(s, b, a, KOFN_WENT);
-    sim_link(s, a, b, KOFN_CAME);
-    sim_link(s, b, a, KOFN_CAME);
+    if (a != b && s->node[b].up)
+        fate_breaks(s, a, b);
 }
 
 static size_t fate_struck; /* misfortunes so far */

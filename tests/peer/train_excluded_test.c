@@ -1,0 +1,200 @@
+/* train_excluded_test.c -- who was found to lie in a training and connects anew: it is
+ * not heard for waits that double, so that a liar is excluded a few times, however often
+ * it comes; whose memory failed for a while is let in again, and takes part; and nobody
+ * can have an honest node shut out by naming its incarnation.  Every vector of every
+ * honest node is the plain training's, and every block its coded weights
+ * (train_mesh_rig.h). */
+#include "train_mesh_rig.h"
+
+enum { LIAR = 5, FORGER = 8, FORGED = 3 };
+
+typedef struct run {
+    uint64_t first, last; /* iterates of which LIAR lies                    */
+    bool nameless;        /* nodes have no keys                             */
+    bool forgers;         /* FORGER speaks as FORGED, and lies              */
+    size_t excluded[SIM_NODES]; /* how often LIAR or FORGER was, by each  */
+    kofn_incarnation known[SIM_NODES]; /* of each, as they began            */
+} run;
+
+static run now;
+
+/* ---- lies ---------------------------------------------------------------- */
+
+static void spoil(void *ud, kofn_fault_place where, uint64_t t,
+                  kofn_matrix *piece)
+{
+    const sim_node *n = ud;
+    double *x = piece->data;
+
+    if (where == KOFN_FAULT_IN_PRODUCT && n->id == LIAR && t >= now.first &&
+        t <= now.last)
+        for (size_t i = 0; i < piece->rows * piece->cols; i++)
+            x[i] += 0.5 + sim_draw(n->sim);
+}
+
+/* What FORGED sends comes from FORGER as well, before, and false. */
+static void forge(sim *s, const sim_packet *p)
+{
+    uint64_t job = s->node[0].host->job;
+    sim_packet *q;
+    kf_note note;
+
+    if (p->from != FORGED || p->to == FORGER ||
+        kf_note_read(&note, p->p.head, p->p.head_bytes, job))
+        return;
+    q = sim_copy(FORGER, p->to, 0, p->p.head, p->p.head_bytes, p->body,
+                 p->p.body_bytes);
+    if (note.type == KF_NOTE_PIECE)
+        for (size_t i = 0; i < q->p.body_bytes / sizeof(double); i++)
+            ((double *)(void *)q->body)[i] += 0.5 + sim_draw(s);
+    note.digest.exact ^= note.digest.exact ? 1 + kf_rng_below(&s->rng, 9) : 0;
+    note.digest.sum += 1;
+    kf_note_write(q->p.head, &note, job, q->body, q->p.body_bytes);
+    sim_put(s, q, 0);
+}
+
+/* ---- connections --------------------------------------------------------- */
+
+/* It connects again at once.  What FORGED has breaks just then. */
+static void reconnect(sim *s, size_t what)
+{
+    size_t by = what / SIM_NODES, who = what % SIM_NODES;
+
+    fate_breaks(s, by, who);
+    if (who == FORGER)
+        fate_breaks(s, by, FORGED);
+}
+
+static void blamed(sim *s, size_t by, size_t who)
+{
+    if (who != (now.forgers ? FORGER : LIAR))
+        fail_msg("seed %llu: node %zu takes node %zu for a liar",
+                 (unsigned long long)s->seed, by, who);
+    now.excluded[by]++;
+    sim_at(s, s->now + MS, SIM_FAULT, by, by * SIM_NODES + who);
+}
+
+/* ---- a run --------------------------------------------------------------- */
+
+static void begin(sim *s, fixture *f, const run *what, unsigned epochs,
+                  uint64_t seed)
+{
+    now = *what;
+    mesh_up(s, f, &lessons[2], epochs, seed);
+    s->opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    s->opt.fault = spoil;
+    s->blamed = blamed;
+    s->evil = &now; /* nodes may have vectors that differ by rounding */
+    for (size_t i = 0; i < f->l->nodes; i++) {
+        sim_start(s, i, true);
+        if (now.nameless)
+            s->node[i].t.principal_of = NULL;
+        now.known[i] = s->node[i].host->opt.incarnation;
+    }
+    if (!now.forgers)
+        return;
+    assert_int_equal(f->l->nodes, FORGER);
+    s->nodes++;
+    s->node[FORGER].up = true;
+    s->listen = forge;
+    for (size_t i = 0; i < FORGER; i++)
+        sim_link(s, i, FORGER, KOFN_CAME);
+}
+
+/* Node `by` has it among the members. */
+static void has_member(const sim *s, size_t by, size_t who)
+{
+    assert_int_not_equal(
+        kf_node_seat_of(s->node[by].host->node, now.known[who]), KOFN_NO_SEAT);
+}
+
+/* Waits that fit into that time, of 1, 2, 4, ... silences. */
+static size_t waits_in(const sim *s, kofn_time time)
+{
+    kofn_time each = kf_node_told(s->node[0].host->node)->silence;
+    size_t waits = 0;
+
+    while ((each << waits) - each <= time)
+        waits++;
+    return waits;
+}
+
+/* ---- what must hold ------------------------------------------------------ */
+
+static void liars_that_come_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        const run what = {.last = UINT64_MAX, .nameless = seed % 2};
+        size_t excluded = 0;
+        fixture f;
+        sim s;
+
+        begin(&s, &f, &what, 90, seed);
+        s.node[LIAR].turncoat = true;
+        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a liar", seed);
+        for (size_t i = 0; i < f.l->nodes; i++) {
+            excluded += now.excluded[i];
+            assert_in_range(now.excluded[i], 0, waits_in(&s, s.now));
+        }
+        assert_true(excluded > f.l->nodes);
+        mesh_down(&s, &f);
+    }
+}
+
+static void who_is_well_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        const run what = {.first = 20, .last = 60, .nameless = seed % 2};
+        size_t excluded = 0;
+        fixture f;
+        sim s;
+
+        begin(&s, &f, &what, 60, seed);
+        s.look = NULL; /* it has no blocks for a while */
+        sim_finish(&s, 120 * KOFN_SECOND, reconnect, "a fault", seed);
+        for (size_t i = 0; i < f.l->nodes; i++) {
+            excluded += now.excluded[i];
+            has_member(&s, i, LIAR);
+            assert_in_range(now.excluded[i], 0, 2);
+        }
+        assert_true(excluded > 0);
+        assert_int_not_equal(s.node[LIAR].host->seat, KOFN_NO_SEAT);
+        mesh_down(&s, &f);
+    }
+}
+
+/* Without keys.  What another says in its name is not held against it, and it is heard
+ * although its connection breaks just as that was found to lie. */
+static void names_that_are_forged(void **state)
+{
+    const run what = {.first = 1, .last = 0, .nameless = true, .forgers = true};
+    size_t excluded = 0;
+    fixture f;
+    sim s;
+
+    (void)state;
+    begin(&s, &f, &what, 30, 1);
+    s.node[FORGER].turncoat = true;
+    sim_finish(&s, 120 * KOFN_SECOND, reconnect, "forged", 1);
+    for (size_t i = 0; i < FORGER; i++) {
+        excluded += now.excluded[i];
+        assert_int_equal(s.node[i].host->liars, 0);
+        has_member(&s, i, FORGED);
+    }
+    assert_true(excluded > 0);
+    mesh_down(&s, &f);
+}
+
+TEST_FILE(train_excluded_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(liars_that_come_again),
+        cmocka_unit_test(who_is_well_again),
+        cmocka_unit_test(names_that_are_forged),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
