@@ -122,12 +122,13 @@ size_t kf_peer_count_live(const kf_node *n)
     return live;
 }
 
+/* Those who have ended count where the rest can be made without them. */
 bool kf_peer_have_quorum(const kf_node *n)
 {
     size_t there = 1;
 
     for (size_t i = 0; i < n->others; i++)
-        there += is_another(n, i, true);
+        there += is_another(n, i, !n->opt.changes);
     return there >= n->opt.quorum;
 }
 

@@ -218,17 +218,19 @@ static void histories(void **state)
         sum.happened, (size_t)n, (size_t)first, ended[0], ended[1], ended[2],
         sum.worst, sum.drift, sum.blocks, sum.outvoted, sum.left_out, sum.again,
         sum.healed, sum.scrubs, sum.back);
-    assert_true(10 * (ended[0] + ended[1]) >= 9 * n);
+    /* who is started again when others have gone with the result is alone */
+    assert_true(10 * (ended[0] + ended[1]) >= 7 * n);
     assert_happened(sum.outvoted > 0 && sum.left_out > 0 && sum.scrubs > 0);
 }
 
 /* Those that once failed.  400012: a node makes its blocks anew by a wrong vector of its
  * own, takes the right one of the others, and is to make them once more.  3000339: nodes
  * that go back to the start meet others that have just come, for whom columns of zeros are
- * zeros as yet. */
+ * zeros as yet.  9990040: one is left behind by others who have the result, and is not to
+ * count them for a quorum. */
 static void that_failed_once(void **state)
 {
-    static const uint64_t seeds[] = {400012, 3000339};
+    static const uint64_t seeds[] = {400012, 3000339, 9990040};
     told sum = {0};
 
     (void)state;

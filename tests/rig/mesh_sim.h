@@ -35,11 +35,11 @@ typedef struct sim_node {
     struct sim *sim;
     size_t id;
     kf_host *host;
-    bool up, over;
-    bool turncoat;  /* what it sends is changed on its way */
-    bool deaf;      /* takes nothing                       */
-    size_t steps;   /* it takes for the last */
-    unsigned lives; /* it had before this one */
+    bool up, over, gone; /* gone: with the result, where nodes exit */
+    bool turncoat;       /* what it sends is changed on its way */
+    bool deaf;           /* takes nothing                       */
+    size_t steps;        /* it takes for the last */
+    unsigned lives;      /* it had before this one */
     kofn_status status;
     kofn_time busy, stopped, wakes;
     double slow;
@@ -77,7 +77,7 @@ typedef struct sim {
     kofn_time latency;
     bool cut[SIM_NODES][SIM_NODES];
     bool tell;  /* deaths are noticed by the network */
-    bool exits; /* who is over goes, as a process does */
+    bool exits; /* who is over with the result goes, as a process does */
     bool
         retries; /* what a way does not take is tried again soon, as `live` does */
     kofn_time compute;
@@ -337,7 +337,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->sim = s;
     n->id = id;
     n->up = true;
-    n->over = false;
+    n->over = n->gone = false;
     n->slow = 1;
     n->busy = n->stopped = 0;
     n->wakes = -1;
@@ -423,7 +423,7 @@ static inline void sim_turn(sim *s, size_t id)
     kofn_node_view view;
     bool worked;
 
-    if (!n->up || (n->over && s->exits) || n->status)
+    if (!n->up || n->gone || n->status)
         return;
     if (n->stopped > s->now || n->busy > s->now) {
         sim_wake(s, id, s->now);
@@ -438,7 +438,8 @@ static inline void sim_turn(sim *s, size_t id)
         sim_check(s, n);
     kf_node_look(n->host->node, &view);
     n->over |= view.over;
-    if (view.over && s->exits) {
+    n->gone = view.over && view.final && s->exits;
+    if (n->gone) {
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
         return;

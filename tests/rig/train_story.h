@@ -517,6 +517,7 @@ static void story_up(sim *s, fixture *f, const story *o)
     s->opt.confirm = o->errors == KOFN_ERRORS_NONE;
     s->opt.scrub = o->scrub;
     s->opt.give_up = o->give_up;
+    s->exits = o->give_up > 0;
     s->opt.decoding =
         o->distributed ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
     if (o->every)
