@@ -105,14 +105,15 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
     bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
+    uint64_t t = note->at.t;
+    uint64_t since = t > r->asked_from ? t - r->asked_from : 0;
 
     if (note->type == KF_NOTE_ASK && note->coded) {
         r->theirs = note->coded;
-        r->asked_from = note->at.t;
+        r->asked_from = t;
         r->more = KF_PRINTS;
-    } else if (stands &&
-               (note->at.t > r->asked_from + 1 ||
-                (note->at.t > r->asked_from && note->at.t + 1 >= h->at.t))) {
+    } else if (stands && (since > 1 ||
+                          (since == 1 && (t >= h->at.t || h->at.t - t == 1)))) {
         r->more = 0;
     }
 }
