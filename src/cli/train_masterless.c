@@ -47,7 +47,8 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
     const cli_train_run *l = r->train_run;
     double now = kf_clock_seconds();
     bool labels = !l->shape->autoencoder && l->shape->cost == KOFN_COST_SOFTMAX;
-    size_t epoch = l->steps / l->options->epochs;
+    size_t epochs = l->options->epochs ? l->options->epochs : 1;
+    size_t epoch = l->steps / epochs;
 
     history_line(
         &r->history,

@@ -50,7 +50,7 @@ and o['liars'] == 0 and len(o['wrong']) > 0" <out.json
     images
     kofn train X.npy y.npy -o model $net --epochs 2 --history job.csv -q
     words="train X.npy y.npy -o model $net --masterless -s gpd:m=2,n=1,p=1 --errors probabilistic --checkpoint C -q"
-    kofn $words --epochs 1 --scrub 2 --history h.csv
+    kofn $words --scrub 2 --history h.csv # of one epoch
     mv h.csv half.csv
     rm -r C
     kofn $words --epochs 2 --scrub 2 --history h.csv

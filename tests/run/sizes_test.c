@@ -82,17 +82,21 @@ static void figures(void **state)
     p.size = offsetof(kofn_progress, joined);
     assert_ok(kofn_job_progress(r.job, &p));
     assert_true(p.round == 1 && p.live == 5);
-    assert_true(untouched(&p, p.size, sizeof p));
+    assert_int_equal(p.size, offsetof(kofn_progress, joined));
+    assert_true(untouched(&p, offsetof(kofn_progress, joined), sizeof p));
     memset(&info, 0xA5, sizeof info);
     info.size = offsetof(kofn_plan_info, noise50);
     assert_ok(kofn_plan_describe(kofn_job_plan(r.job), true, &info));
     assert_int_equal(info.threshold, 3);
-    assert_true(untouched(&info, info.size, sizeof info));
+    assert_int_equal(info.size, offsetof(kofn_plan_info, noise50));
+    assert_true(
+        untouched(&info, offsetof(kofn_plan_info, noise50), sizeof info));
     memset(&m, 0xA5, sizeof m);
     m.size = offsetof(kofn_machine, coretype);
     assert_ok(kofn_machine_info(&m));
     assert_true(m.simd[0] && m.blas[0]);
-    assert_true(untouched(&m, m.size, sizeof m));
+    assert_int_equal(m.size, offsetof(kofn_machine, coretype));
+    assert_true(untouched(&m, offsetof(kofn_machine, coretype), sizeof m));
     p.size = info.size = m.size = 0;
     assert_status(KOFN_INVAL, kofn_job_progress(r.job, &p));
     assert_non_null(strstr(kofn_errmsg(), "KOFN_PROGRESS_INIT"));
