@@ -121,8 +121,9 @@ struct kofn_transport {
     /* May be NULL: what is on its way from a peer, not as urgent; false: nothing
      * that has begun. */
     bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
-    /* Bodies never leave the memory of this process, so that nodes of a mesh need
-     * not check that they arrive as they were sent. */
+    /* Bodies arrive as they were sent: they never leave the memory of this machine,
+     * or whoever changes them is found out.  So they are sent without a checksum;
+     * both ends of a connection have to say the same. */
     bool whole;
 };
 

@@ -256,6 +256,8 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));
     TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));
+    /* TLS and a machine's own memory change no byte unnoticed. */
+    t->base.whole = t->keys || (!t->mesh && strncmp(address, "ipc://", 6) == 0);
     if (t->mesh && getrandom(t->node, KF_NODE, 0) != KF_NODE)
         return kf_fail(KOFN_IO, "the system has no random numbers to give");
     if (t->mesh)

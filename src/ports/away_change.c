@@ -88,7 +88,6 @@ static kofn_status send_update(port *p, kf_msg *m)
     TRY(pack_update(m, &body));
     w->told++;
     h.updates = ++b->updates;
-    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     return kf_away_post(p, m->worker, &h,
                         &(kofn_lent){body->m.data, kf_buffer_bytes(body),
                                      kf_post_drop_buffer, body});
@@ -161,7 +160,6 @@ static kofn_status send_strips(port *p, const kf_msg *m)
     h.dtype = body->m.dtype;
     h.rows = body->m.rows;
     h.cols = body->m.cols;
-    h.body_sum = kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     return kf_away_post(p, m->worker, &h,
                         &(kofn_lent){body->m.data, kf_buffer_bytes(body),
                                      kf_post_drop_buffer, body});

@@ -291,7 +291,7 @@ static void tell_why(port *p, uint32_t id, const kf_head *h,
     char words[201];
     size_t n = kf_min(k->body_bytes, sizeof words - 1);
 
-    if (!k->body || !n || kf_wire_check_body(h, k->body, k->body_bytes))
+    if (!k->body || !n || kf_post_check(p->t, h, k->body, k->body_bytes))
         return;
     for (size_t i = 0; i < n; i++)
         words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';

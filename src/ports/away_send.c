@@ -126,8 +126,8 @@ static kofn_status find_input(port *p, const kf_msg *m, const input **out)
     x->of = m->in;
     x->product = m->product;
     x->id = ++p->next_input;
-    x->sum =
-        kf_wire_checksum(p->job, x->packed->m.data, kf_buffer_bytes(x->packed));
+    x->sum = kf_post_sum(p->t, p->job, x->packed->m.data,
+                         kf_buffer_bytes(x->packed));
     p->inputs++;
     *out = x;
     return KOFN_OK;
@@ -177,14 +177,10 @@ static kofn_status post_work(port *p, const kf_msg *m)
         h.lo = 0;
         h.hi = h.out_rows; /* the lanes have become one */
         TRY(pack_pair(m, &body));
-        h.body_sum =
-            kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     } else if (kf_kernel_of(m->how)->inner) {
         h.input = ++p->next_input;
         b = kf_block_of(w->block, m->operand);
         TRY(pack_strips(m, b ? b->lanes : 1, &body));
-        h.body_sum =
-            kf_wire_checksum(p->job, body->m.data, kf_buffer_bytes(body));
     } else {
         TRY(find_input(p, m, &x));
         h.input = x->id;
@@ -295,7 +291,6 @@ static kofn_status send_block(port *p, kf_msg *m)
                               (double)KOFN_SECOND);
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
-    h.body_sum = kf_wire_checksum(p->job, block_spec.p, block_spec.n);
     return kf_away_post(
         p, m->worker, &h,
         &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
@@ -507,7 +502,6 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
         kf_bytes_free(&made);
         return st;
     }
-    h.body_sum = kf_wire_checksum(p->job, at, bytes);
     if (at != made.p) { /* it lies in A, which is there until the end */
         kf_bytes_free(&made);
         return kf_away_post(p, id, &h,

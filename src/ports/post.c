@@ -51,9 +51,22 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
     return KOFN_OK;
 }
 
+uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
+                     size_t n)
+{
+    return t->whole || n == 0 ? 0 : kf_wire_checksum(job, body, n);
+}
+
+kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
+                          const void *body, size_t n)
+{
+    return t->whole ? KOFN_OK : kf_wire_check_body(h, body, n);
+}
+
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const kofn_lent *body)
 {
+    kf_head head = *h;
     kf_letter *l;
 
     if (kf_post_room(&b->letter, &b->first, b->count, &b->cap,
@@ -66,7 +79,9 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
         .task = h->task, .input = h->input, .work = h->type == KF_WIRE_WORK};
     if (body)
         l->body = *body;
-    kf_head_write(l->head, h);
+    if (body && !head.body_sum)
+        head.body_sum = kf_post_sum(t, h->job, body->data, body->bytes);
+    kf_head_write(l->head, &head);
     return kf_post_flush(b, t, peer);
 }
 
@@ -201,7 +216,7 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
     if (k->own)
         t->release(t, k->own);
     k->own = NULL;
-    return st ? st : kf_wire_check_body(h, (*into)->m.data, bytes);
+    return st ? st : kf_post_check(t, h, (*into)->m.data, bytes);
 }
 
 /* All of it, and whole. */
@@ -212,7 +227,7 @@ static kofn_status take_bytes(kofn_transport *t, kofn_packet *k,
         memcpy(to, k->body, k->body_bytes);
     else
         TRY(t->fetch(t, k, to));
-    return kf_wire_check_body(h, to, k->body_bytes);
+    return kf_post_check(t, h, to, k->body_bytes);
 }
 
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
@@ -227,7 +242,7 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
         return kf_fail(KOFN_FORMAT, "%zu bytes of words; there are at most %d",
                        n, KF_WORDS);
     if (n == 0)
-        return kf_wire_check_body(h, NULL, 0);
+        return kf_post_check(t, h, NULL, 0);
     if (!(to = kf_new(n + 1, 1)))
         return KOFN_NOMEM;
     st = take_bytes(t, k, h, to);

@@ -31,10 +31,16 @@ typedef struct kf_outbox {
 /* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
  * What cannot reach anybody counts as sent. */
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
-/* Behind what waits; takes the body over, even on failure; NULL: none.
- * KOFN_AGAIN: it waits. */
+/* Behind what waits; takes the body over, even on failure; NULL: none.  Its checksum
+ * is found here unless the head has it.  KOFN_AGAIN: it waits. */
 kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
                     const kf_head *h, const kofn_lent *body);
+/* The checksum that a body is sent with: 0 where the transport keeps bodies whole. */
+uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
+                     size_t n);
+/* KOFN_FORMAT when a body that came over `t` is not as it was sent. */
+kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,
+                          const void *body, size_t n);
 /* Take back a task that still waits; false when it cannot be.  An input that it
  * brings goes with the next task that counts on it; where none does it is not
  * sent, and *lost is its number (else 0). */

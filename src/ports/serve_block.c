@@ -119,7 +119,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
             kf_serve_ask(s);
         return;
     }
-    if (kf_wire_check_body(h, k->body, k->body_bytes)) {
+    if (kf_post_check(s->t, h, k->body, k->body_bytes)) {
         kf_serve_hang_up(s);
         return;
     }
@@ -162,7 +162,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     }
     b->ahead--;
     b->last = kf_clock();
-    if (as_asked && kf_wire_check_body(h, k->body, k->body_bytes) == KOFN_OK) {
+    if (as_asked && kf_post_check(s->t, h, k->body, k->body_bytes) == KOFN_OK) {
         memcpy(kf_piece_into(b->block_spec.block, b->section, h->lo), k->body,
                k->body_bytes);
         b->got = h->hi;

@@ -53,7 +53,6 @@ void kf_serve_post_words(server *s, kf_head *h, const char *words)
         kf_serve_finish(s, KOFN_NOMEM);
         return;
     }
-    h->body_sum = kf_wire_checksum(h->job, words, strlen(words));
     kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
 }
 

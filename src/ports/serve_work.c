@@ -54,7 +54,7 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
-    TRY(kf_wire_check_body(h, k->body, k->body_bytes));
+    TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
     TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
     end = kf_min(h->hi, span);
     for (size_t l = 0; l < lanes; l++)

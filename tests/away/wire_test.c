@@ -527,6 +527,51 @@ static void words_of_a_failure(void **state)
     }
 }
 
+/* ---- checksums of bodies -------------------------------------------------- */
+
+static uint64_t sent_sum;
+
+static kofn_status note_sum(kofn_transport *t, kofn_peer peer, const void *head,
+                            size_t head_bytes, const kofn_lent *body,
+                            bool urgent)
+{
+    kf_head h;
+
+    (void)t;
+    (void)peer;
+    (void)body;
+    (void)urgent;
+    assert_ok(kf_head_read(&h, head, head_bytes));
+    sent_sum = h.body_sum;
+    return KOFN_OK;
+}
+
+/* A body is sent with its checksum and refused without, but where the transport says
+ * that it keeps bodies whole. */
+static void bodies_that_stay_whole(void **state)
+{
+    const char body[] = "any bytes";
+    kf_head h = {.type = KF_WIRE_RESULT, .job = 5};
+    uint64_t sum = kf_wire_checksum(h.job, body, sizeof body);
+
+    (void)state;
+    assert_int_not_equal(sum, 0);
+    for (int whole = 0; whole < 2; whole++) {
+        kofn_transport t = {.send = note_sum, .whole = whole};
+        kf_outbox b = {0};
+
+        h.body_sum = 0;
+        assert_ok(kf_post(&b, &t, 0, &h,
+                          &(kofn_lent){.data = body, .bytes = sizeof body}));
+        assert_true(sent_sum == (whole ? 0 : sum));
+        assert_int_equal(kf_post_check(&t, &h, body, sizeof body),
+                         whole ? KOFN_OK : KOFN_FORMAT);
+        h.body_sum = sum;
+        assert_ok(kf_post_check(&t, &h, body, sizeof body));
+        kf_post_free(&b);
+    }
+}
+
 TEST_FILE(wire_test)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +579,7 @@ TEST_FILE(wire_test)
         cmocka_unit_test(bodies),
         cmocka_unit_test(blocks_that_travel),
         cmocka_unit_test(words_of_a_failure),
+        cmocka_unit_test(bodies_that_stay_whole),
     };
 
     rig_begin();

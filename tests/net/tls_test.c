@@ -468,6 +468,27 @@ static void a_mesh_of_many_keys(void **state)
     keyring_free(&k);
 }
 
+/* Bodies go without a checksum where nothing can change them unnoticed. */
+static void who_keeps_bodies_whole(void **state)
+{
+    kofn_status (*const open[])(kofn_transport **, const char *,
+                                const kofn_net_options *) = {kofn_net_listen,
+                                                             kofn_net_mesh};
+
+    (void)state;
+    for (int mesh = 0; mesh < 2; mesh++)
+        for (int w = 0; w < 2; w++)
+            for (int keys = 0; keys < 2; keys++) {
+                kofn_net_options o = patient;
+                kofn_transport *t;
+
+                o.keys = keys ? ring.dir : NULL;
+                assert_ok(open[mesh](&t, addresses[w], &o));
+                assert_true(t->whole == (keys || (w == 1 && !mesh)));
+                t->close(t, 0);
+            }
+}
+
 TEST_FILE(tls_test)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +507,7 @@ TEST_FILE(tls_test)
         cmocka_unit_test(one_file_lists_many),
         cmocka_unit_test(a_mesh_of_one_key),
         cmocka_unit_test(a_mesh_of_many_keys),
+        cmocka_unit_test(who_keeps_bodies_whole),
     };
 
     return cmocka_run_group_tests_name("tls", tests, make_ring, drop_ring);
