@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mix.h"
+#include "base/try.h"
 
 #if defined(__GNUC__)
 #define KF_PRINTF(a, b) __attribute__((format(printf, a, b)))
@@ -33,13 +34,6 @@ KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
 KOFN_API kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     KF_PRINTF(2, 3);
 KOFN_API kofn_status kf_nomem(size_t bytes);
-
-#define TRY(call)                                                              \
-    do {                                                                       \
-        kofn_status try_status_ = (call);                                      \
-        if (try_status_ < 0)                                                   \
-            return try_status_;                                                \
-    } while (0)
 
 /* ---- sizes --------------------------------------------------------------- */
 

@@ -150,7 +150,6 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
     json_t *o = c->fingerprint = json_object();
     char *text;
-    int code;
 
     if (!o)
         return cli_say(EXIT_FAILED, "out of memory");
@@ -164,9 +163,7 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
         say_regress(o, a);
     if (a->command->bit == IN_TRAIN)
         say_train(o, a);
-    code = say_inputs(o, a);
-    if (code)
-        return code;
+    TRY_CODE(say_inputs(o, a));
     text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text || loses(c)) {
         free(text);
@@ -287,13 +284,11 @@ static json_t *read_before(checkpoint *c)
 static int read_kept(checkpoint *c, bool quiet)
 {
     const char *name = json_string_value(json_object_get(c->kept, "state"));
-    int code = compare(c, json_object_get(c->kept, "fingerprint"), quiet);
     json_t *before;
     char why[600];
     const char *is;
 
-    if (code)
-        return code;
+    TRY_CODE(compare(c, json_object_get(c->kept, "fingerprint"), quiet));
     if (json_integer_value(json_object_get(c->kept, "done")) == 0)
         return 0;
     if (!(is = read_state(c, c->kept)))

@@ -115,13 +115,9 @@ int cmd_gen(cli_args *a)
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
-        code = size_of(a->operand[1 + pattern + i], &size[i]);
-        if (code)
-            return code;
+        TRY_CODE(size_of(a->operand[1 + pattern + i], &size[i]));
     }
-    code = cli_check_output(a, graph);
-    if (code)
-        return code;
+    TRY_CODE(cli_check_output(a, graph));
     code = pattern ? cli_gen_pattern(a, size[0], size[1])
            : graph ? write_graph(a, size[0], size[1])
                    : write_dense(a, size[0], size[1], vector ? 1 : 2,

@@ -156,17 +156,15 @@ static int run_pagerank(session *s, rank *r)
     watched w = {.session = s, .v = &r->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = options(s->args, &w);
     kofn_status st = kofn_place_sparse(s->job, r->M);
-    int code = st ? cli_fail(st) : resume(&w, &r->v, &o);
 
-    if (code)
-        return code;
+    TRY_CODE(st ? cli_fail(st) : resume(&w, &r->v, &o));
     cli_guard(true);
     st = kofn_pagerank(s->job, r->dangling, &r->v, &o, &w.res);
     cli_guard(false);
-    code = conclude(s, st, &w.res);
-    if (!code && s->args->verify)
-        code = verify_rank(s, r);
-    return code ? code : session_write(s, &r->v, 1);
+    TRY_CODE(conclude(s, st, &w.res));
+    if (s->args->verify)
+        TRY_CODE(verify_rank(s, r));
+    return session_write(s, &r->v, 1);
 }
 
 int cmd_pagerank(cli_args *a)

@@ -318,9 +318,9 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
                         kofn_port **out)
 {
     kofn_transport *t;
-    int code = listen_at(a, a->port, pb, &t);
 
-    return code ? code : open_away(a, t, job, false, out);
+    TRY_CODE(listen_at(a, a->port, pb, &t));
+    return open_away(a, t, job, false, out);
 }
 
 static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,

@@ -236,8 +236,8 @@ kofn_status kf_block_flip(kf_block *all, kf_rng *r)
 
 /* ---- messages ------------------------------------------------------------ */
 
-kofn_status kf_change_check(const kofn_problem *pb, const kofn_matrix *U,
-                            const kofn_matrix *V)
+kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
+                                 const kofn_matrix *V)
 {
     TRY(kf_mat_check_matrix(U, "U"));
     TRY(kf_mat_check_matrix(V, "V"));

@@ -207,8 +207,8 @@ void kf_sides_choose(kf_sides *s, size_t group);
  * caller's own. */
 kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m);
 /* Can A be changed by them? */
-kofn_status kf_change_check(const kofn_problem *pb, const kofn_matrix *U,
-                            const kofn_matrix *V);
+kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
+                                 const kofn_matrix *V);
 /* Blocks with nothing in them, for pieces of what others hold. */
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,

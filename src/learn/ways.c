@@ -188,11 +188,9 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
 
 static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
-    kofn_status st = kf_learn_limit(d, KF_ALL);
-
-    if (!st)
-        st = kf_learn_margins(d, v, d->z);
-    return st ? st : back(d, d->z, out);
+    TRY_UNSTOPPED(kf_learn_limit(d, KF_ALL));
+    TRY_UNSTOPPED(kf_learn_margins(d, v, d->z));
+    return back(d, d->z, out);
 }
 
 static kofn_problem problem_of_products(const kofn_regression *r)

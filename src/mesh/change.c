@@ -67,7 +67,7 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
 
     *out = (kf_turned){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
-    st = kf_change_check(&o->plan->layout.problem, U, V);
+    st = kf_data_check_change(&o->plan->layout.problem, U, V);
     if (st)
         return kf_fail_in(st, "turn %llu changes matrix %u",
                           (unsigned long long)turn, operand);

@@ -159,7 +159,7 @@ static kofn_status update(kofn_job *j, size_t operand,
     kofn_status st;
     void *own[2];
 
-    TRY(kf_change_check(&h->plan->layout.problem, U, V));
+    TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
     j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
     TRY(j->broken);
