@@ -95,6 +95,20 @@ KOFN_API void *kf_zero(size_t n, size_t size);
 KOFN_API void kf_free(void *p);
 KOFN_API char *kf_strdup(const char *s);
 
+/* Memory for n of what p points to, likewise, or the end of the function. */
+#define TRY_NEW(p, n)                                                          \
+    do {                                                                       \
+        (p) = kf_new(n, sizeof *(p));                                          \
+        if (!(p))                                                              \
+            return KOFN_NOMEM;                                                 \
+    } while (0)
+#define TRY_ZERO(p, n)                                                         \
+    do {                                                                       \
+        (p) = kf_zero(n, sizeof *(p));                                         \
+        if (!(p))                                                              \
+            return KOFN_NOMEM;                                                 \
+    } while (0)
+
 /* Make room for one more element behind `*p`, of which `used` are in use and
  * `*cap` exist; grows by doubling. */
 KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used,

@@ -345,9 +345,7 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     TRY(kf_given(&own, sizeof own, scheme, ".size = sizeof(kofn_scheme)"));
     TRY(kf_given(&problem, sizeof problem, pb, "KOFN_PROBLEM_INIT"));
     TRY(check_problem(&problem, &own, workers));
-    p = kf_zero(1, sizeof *p);
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     p->own = own;
     p->scheme = &p->own;
     p->workers = p->args.workers = workers;

@@ -188,11 +188,11 @@ const double *kf_code_views(const kf_syndromes *t)
 kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
 {
     *p = (kf_spectrum){.columns = e->columns * (e->closed ? 4 : 1)};
-    p->U = kf_new(e->q * e->q, sizeof *p->U);
-    p->value = kf_new(e->q, sizeof *p->value);
-    p->C = kf_new(e->q * p->columns, sizeof *p->C);
-    p->all = kf_new(e->closed ? 4 * e->nodes * p->columns : 0, sizeof *p->all);
-    return p->U && p->value && p->C && p->all ? KOFN_OK : KOFN_NOMEM;
+    TRY_NEW(p->U, e->q * e->q);
+    TRY_NEW(p->value, e->q);
+    TRY_NEW(p->C, e->q * p->columns);
+    TRY_NEW(p->all, e->closed ? 4 * e->nodes * p->columns : 0);
+    return KOFN_OK;
 }
 
 void kf_spectrum_free(kf_spectrum *p)

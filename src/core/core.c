@@ -212,9 +212,7 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
-    c = kf_zero(1, sizeof *c);
-    if (!c)
-        return KOFN_NOMEM;
+    TRY_ZERO(c, 1);
     c->hedge_factor = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
     c->opt = all;

@@ -237,9 +237,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
     size_t inner = r->plan->layout.inner;
 
-    b->lane = kf_new(b->lanes, sizeof *b->lane);
-    if (!b->lane)
-        return KOFN_NOMEM;
+    TRY_NEW(b->lane, b->lanes);
     for (size_t l = 0; l < b->lanes; l++)
         coded += inner > 1 || !plain_lane(r, &rows->E0[l]);
     for (size_t i = 0; i < b->lanes * inner; i++)

@@ -22,9 +22,7 @@ kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
 
     if (*out)
         return KOFN_OK;
-    *out = kf_new(columns ? cols : rows, sizeof **out);
-    if (!*out)
-        return KOFN_NOMEM;
+    TRY_NEW(*out, columns ? cols : rows);
     return columns ? kf_data_scales_of_resident_columns(r, *out, cols)
                    : kf_data_scales_of_rows(r, group, *out);
 }
@@ -41,9 +39,7 @@ kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
         : cut   ? cut->cols
                 : whole->cols;
 
-    *out = kf_new(use->op->left ? rows : cols, sizeof **out);
-    if (!*out)
-        return KOFN_NOMEM;
+    TRY_NEW(*out, use->op->left ? rows : cols);
     for (size_t i = 0; use->of && i < cols; i++)
         (*out)[i] = 1;
     if (use->of) /* read as it is */

@@ -20,8 +20,8 @@ static kofn_status side_new(kf_side *s, const kofn_matrix *a,
                    .dtype = a->dtype,
                    .by = by};
     TRY(kf_parts_new(&s->parts, a, 1, groups * cut));
-    s->part = kf_new(cut, sizeof *s->part);
-    return s->part ? KOFN_OK : KOFN_NOMEM;
+    TRY_NEW(s->part, cut);
+    return KOFN_OK;
 }
 
 static void side_free(kf_side *s)

@@ -203,9 +203,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
     TRY(kf_given(&it->res, sizeof it->res, it->opt.resume,
                  "KOFN_ITERATE_RESULT_INIT"));
     kf_give(res, &it->res, sizeof it->res);
-    next = kf_new(it->v->rows, sizeof *next);
-    if (!next)
-        return KOFN_NOMEM;
+    TRY_NEW(next, it->v->rows);
     st = it->mesh ? run_mesh(it) : iterate(it, next);
     kf_give(res, &it->res, sizeof it->res);
     kf_free(next);

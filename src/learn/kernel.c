@@ -121,9 +121,7 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
     TRY(parse(&k, text));
     if (!kf_mul(X->rows, Z->rows, &size))
         return kf_nomem(SIZE_MAX);
-    data = kf_new(size, sizeof *data);
-    if (!data)
-        return KOFN_NOMEM;
+    TRY_NEW(data, size);
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < Z->rows; j++)
             data[i * Z->rows + j] =

@@ -50,9 +50,7 @@ kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n)
     *out = b;
     if (!b)
         return KOFN_NOMEM;
-    b->s = kf_new((2 * PAIRS + 4) * n, sizeof *b->s);
-    if (!b->s)
-        return KOFN_NOMEM;
+    TRY_NEW(b->s, (2 * PAIRS + 4) * n);
     b->y = b->s + PAIRS * n;
     b->from = b->y + PAIRS * n;
     b->g = b->from + n;

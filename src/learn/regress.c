@@ -361,9 +361,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
     *mean = NAN;
     if (!r->test_y)
         return KOFN_OK;
-    t = kf_new(r->test.rows, sizeof *t);
-    if (!t)
-        return KOFN_NOMEM;
+    TRY_NEW(t, r->test.rows);
     out.data = t;
     st = kofn_product_plain(&r->test, &in, &out);
     for (size_t i = 0; i < r->test.rows && !st; i++)

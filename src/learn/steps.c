@@ -89,9 +89,7 @@ kofn_status kf_learn_lipschitz(kf_descent *d)
 
     if (d->lipschitz > 0)
         return KOFN_OK;
-    v = kf_new(kf_learn_features(d), sizeof *v);
-    if (!v)
-        return KOFN_NOMEM;
+    TRY_NEW(v, kf_learn_features(d));
     begin_setup(d, &before);
     st = largest(d, v, d->t, &value);
     end_setup(d, &before);

@@ -233,9 +233,7 @@ static kofn_status know_Xy(kofn_regression *r)
 
     if (r->Xy)
         return KOFN_OK;
-    r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
-    if (!r->Xy)
-        return KOFN_NOMEM;
+    TRY_NEW(r->Xy, r->X.cols);
     Xy = kf_learn_row_of(r->Xy, r->X.cols);
     r->yy = kf_learn_dot(r->y, r->y, r->X.rows);
     return kf_learn_times_points(r, &y, &Xy);

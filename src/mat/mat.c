@@ -220,9 +220,7 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
     char *space;
 
     *out = p;
-    p.part = kf_zero(count, sizeof *p.part);
-    if (!p.part)
-        return KOFN_NOMEM;
+    TRY_ZERO(p.part, count);
     for (int pass = 0; pass < 2; pass++) {
         space = p.padded;
         for (size_t j = 0; j < count; j++) {

@@ -280,10 +280,8 @@ kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
     TRY(check(&h->program, v));
     h->course =
         (kf_course){h->program.stages, h->program.turns, h->program.after};
-    h->operand = kf_zero(h->program.operands, sizeof *h->operand);
-    h->product = kf_zero(h->program.stages, sizeof *h->product);
-    if (!h->operand || !h->product)
-        return KOFN_NOMEM;
+    TRY_ZERO(h->operand, h->program.operands);
+    TRY_ZERO(h->product, h->program.stages);
     for (size_t i = 0; i < h->program.stages; i++)
         TRY(product_new(h, i));
     h->on = h->product;

@@ -638,8 +638,8 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
         n->returned = n->doubted = n->still = n->quiet = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
-    n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
-    return n->voice ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(n->voice, n->opt.confirm);
+    return KOFN_OK;
 }
 
 kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
@@ -650,9 +650,7 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
 
     *out = NULL;
     TRY(check_options(opt));
-    n = kf_zero(1, sizeof *n);
-    if (!n)
-        return KOFN_NOMEM;
+    TRY_ZERO(n, 1);
     st = make(n, stage, stages, opt, now);
     if (st) {
         kf_node_free(n);

@@ -120,9 +120,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
                        "others; let there be turns and both kinds, or none of "
                        "that",
                        opt->after, stages, (unsigned long long)opt->turns);
-    n->stage = kf_zero(stages, sizeof *n->stage);
-    if (!n->stage)
-        return KOFN_NOMEM;
+    TRY_ZERO(n->stage, stages);
     n->course = (kf_course){stages, opt->turns, opt->after};
     n->on = n->stage;
     n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */

@@ -60,9 +60,7 @@ static kofn_status know_resident(kf_held *h, bool left, size_t group)
     size_t groups = h->plan->layout.groups;
 
     if (!h->norms)
-        h->norms = kf_zero(2 * groups, sizeof *h->norms);
-    if (!h->norms)
-        return KOFN_NOMEM;
+        TRY_ZERO(h->norms, 2 * groups);
     return kf_data_norms(&h->resident, left, group,
                          &h->norms[group + (left ? groups : 0)]);
 }
@@ -281,9 +279,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     TRY(kf_cache_parity(by.cache, a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
                         &c.hidden));
-    found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
-    if (!found.bad)
-        return KOFN_NOMEM;
+    TRY_NEW(found.bad, a->decoder->seats);
     st = verdict(g, h, of, &c, a->last, &found);
     if (st == KOFN_NOMEM) {
         kf_free(found.bad);

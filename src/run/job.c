@@ -127,9 +127,7 @@ static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
-    j->held = kf_zero(operands, sizeof *j->held);
-    if (!j->held)
-        return KOFN_NOMEM;
+    TRY_ZERO(j->held, operands);
     j->operands = operands;
     j->plan = plan[0];
     for (size_t o = 0; o < operands; o++)

@@ -155,9 +155,7 @@ static kofn_status put_digest(const kf_block *b, kf_bytes *out)
     o.parts = b->subset ? b->subset->of
               : b->A    ? kf_ceil_div(b->A->rows, b->rows)
                         : r->parts.count;
-    used = kf_zero(o.parts, sizeof *used);
-    if (!used)
-        return KOFN_NOMEM;
+    TRY_ZERO(used, o.parts);
     mark_used(b, &o, used);
     digest = kf_digest_parts(&o, used);
     kf_free(used);
