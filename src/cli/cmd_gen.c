@@ -47,8 +47,7 @@ static int size_of(const char *text, size_t *out)
                           : 1;
     if (end[scale > 1] || x > 1000000000000ULL / scale)
         return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number up "
-                       "to 1000G",
+                       "%s is not a size; give a whole number up to 1000G",
                        text);
     *out = (size_t)(x * scale);
     return 0;

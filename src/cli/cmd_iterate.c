@@ -249,8 +249,7 @@ int cmd_power(cli_args *a)
 
     if (!code && !A)
         code = cli_say(EXIT_USAGE,
-                       "%s is sparse; power iteration takes a "
-                       "dense matrix",
+                       "%s is sparse; power iteration takes a dense matrix",
                        a->operand[0]);
     if (!code && (A->rows != A->cols || A->dtype != KOFN_F64))
         code = cli_say(EXIT_USAGE,

@@ -34,9 +34,8 @@ static int apply_kernel(prediction *p, const cli_args *a)
 
     if (!a->kernel != !a->points)
         return cli_say(EXIT_USAGE,
-                       "--kernel and --points go together: the "
-                       "kernel's values are between X and the points that were "
-                       "fitted to");
+                       "--kernel and --points go together: the kernel's values "
+                       "are between X and the points that were fitted to");
     if (!a->kernel)
         return 0;
     TRY_CODE(input_matrix(&p->file[3], &p->points, a->points));

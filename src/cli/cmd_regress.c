@@ -387,8 +387,7 @@ static void advise(const fit *f, const kofn_regress_result *res)
     }
     if (spread > 10)
         snprintf(scale, sizeof scale,
-                 "--scale (one column varies %.2g times "
-                 "as much as another), ",
+                 "--scale (one column varies %.2g times as much as another), ",
                  spread);
     if (res->distance > 0) {
         advise_far(f, res, scale);

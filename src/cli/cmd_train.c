@@ -449,9 +449,8 @@ static int open_session(train_run *t, cli_args *a)
     if (a->train.scrub && (!t->coded || !a->job.errors))
         return cli_say(
             EXIT_USAGE,
-            "--scrub compares weights that live with the workers, as "
-            "with -s gpd, where errors are looked for; give "
-            "--errors");
+            "--scrub compares weights that live with the workers, as with -s "
+            "gpd, where errors are looked for; give --errors");
     if (!t->coded)
         return session_open(t->session, a, &pb, steps);
     return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
@@ -520,8 +519,7 @@ int cmd_train(cli_args *a)
             history_open(&t.history, a->history, checkpoint_done(s.checkpoint),
                          "step,epoch,loss,accuracy,test_loss,test_accuracy,"
                          "seconds,live,joined,left,late,corrupt,again,healed,"
-                         "drift,sent,"
-                         "received");
+                         "drift,sent,received");
     if (!code)
         code = train(&t, a);
     code = history_close(&t.history, code);

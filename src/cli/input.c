@@ -78,9 +78,8 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
     if (y->rows == X->rows && y->cols == 1)
         return 0;
     return cli_say(EXIT_USAGE,
-                   "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
-                   "labels",
-                   path, y->rows, y->cols, X_path, X->rows, X->cols, X->rows);
+                   "%s is %zu x %zu; %s, %zu x %zu, needs %zu labels", path,
+                   y->rows, y->cols, X_path, X->rows, X->cols, X->rows);
 }
 
 void input_free(input *in)

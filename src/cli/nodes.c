@@ -66,9 +66,7 @@ static int check_options(const cli_args *a)
                        "with mistakes in it would be taken for one without",
                        w->fault);
     if (a->workers > MOST_NODES)
-        return cli_say(EXIT_USAGE,
-                       "--workers %zu: a mesh has at most %d "
-                       "nodes",
+        return cli_say(EXIT_USAGE, "--workers %zu: a mesh has at most %d nodes",
                        a->workers, MOST_NODES);
     if (a->resume && !a->checkpoint)
         return cli_say(EXIT_USAGE,

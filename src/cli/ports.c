@@ -443,8 +443,7 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
 
     if ((a->faults_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
-                       "--%s with --port %s: give it to the "
-                       "workers",
+                       "--%s with --port %s: give it to the workers",
                        a->faults_text ? "faults" : "pattern", a->port);
     if (a->faults.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--faults join is for threads and sim; let "

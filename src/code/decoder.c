@@ -392,9 +392,8 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
 {
     return kf_fail(
         KOFN_TOOFEW,
-        "%zu results leave %zu of %zu blocks unknown; any %zu "
-        "are enough",
-        n, (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
+        "%zu results leave %zu of %zu blocks unknown; any %zu are enough", n,
+        (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
         s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
 }
 

@@ -37,9 +37,8 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
         r->most = kf_larger(r->most, fabs(A->val[e]));
     if (plan->layout.cut[0].cols != 1)
         return kf_fail(KOFN_UNSUITED,
-                       "scheme %s cuts columns, which a sparse "
-                       "matrix does not allow; choose another scheme or a "
-                       "dense matrix",
+                       "scheme %s cuts columns, which a sparse matrix does not "
+                       "allow; choose another scheme or a dense matrix",
                        plan->scheme->name);
     r->A = &r->view;
     return KOFN_OK;

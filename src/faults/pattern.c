@@ -289,8 +289,7 @@ static kofn_status set_key(maker *k, const char *name, size_t length,
                        k->model->name, f->name, (int)kf_min(n, 40), value);
     if (!(x >= f->least && x <= f->most) || (f->whole && floor(x) != x))
         return kf_fail(KOFN_INVAL,
-                       "pattern %s: %s=%s is not a %snumber from "
-                       "%g to %g",
+                       "pattern %s: %s=%s is not a %snumber from %g to %g",
                        k->model->name, f->name, number,
                        f->whole ? "whole " : "", f->least, f->most);
     memcpy((char *)&k->x + f->offset, &x, sizeof x);

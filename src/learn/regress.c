@@ -87,8 +87,7 @@ kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
         for (size_t j = 0; j < X->cols; j++)
             if (!(x[i * X->ld + j] - x[i * X->ld + j] == 0))
                 return kf_fail(KOFN_NONFINITE,
-                               "%s: element [%zu, %zu] is NaN "
-                               "or infinite",
+                               "%s: element [%zu, %zu] is NaN or infinite",
                                name, i, j);
     return KOFN_OK;
 }
@@ -149,8 +148,7 @@ static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
     if (r->opt.descent == KOFN_DESCENT_SGD &&
         X->ld > INT32_MAX / r->opt.batches)
         return kf_fail(KOFN_INVAL,
-                       "%u batches of rows of %zu numbers are too "
-                       "far apart",
+                       "%u batches of rows of %zu numbers are too far apart",
                        r->opt.batches, X->ld);
     return KOFN_OK;
 }
@@ -271,9 +269,8 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
             return st ? st : kf_way_check(kf_ways[i], r);
     }
     return kf_fail(KOFN_UNSUITED,
-                   "scheme %.*s computes neither X' X w nor "
-                   "sums of gradients nor z' X beside X w; scheme elastic "
-                   "does",
+                   "scheme %.*s computes neither X' X w nor sums of gradients "
+                   "nor z' X beside X w; scheme elastic does",
                    (int)strcspn(spec, ":"), spec);
 }
 

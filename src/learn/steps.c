@@ -207,8 +207,7 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
     *out = there - F;
     if (!st && isnan(there))
         return kf_fail(KOFN_NONFINITE,
-                       "iteration %u: the loss at the step %g "
-                       "is not a number",
+                       "iteration %u: the loss at the step %g is not a number",
                        d->now.iteration, step);
     return st;
 }

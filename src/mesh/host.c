@@ -273,8 +273,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
         source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
         if (!p)
             st = kf_fail(KOFN_STATE,
-                         "the piece of seat %u, group %u, is not "
-                         "here",
+                         "the piece of seat %u, group %u, is not here",
                          d->seat[i], t->group);
     }
     if (!st)

@@ -586,8 +586,7 @@ static kofn_status lose_all(kf_host *h)
     if (view.final)
         return KOFN_OK;
     return kf_fail_in(KOFN_TRANSPORT,
-                      "iteration %llu is the last that this "
-                      "node has",
+                      "iteration %llu is the last that this node has",
                       (unsigned long long)view.at.t);
 }
 

@@ -84,9 +84,7 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
 {
     if (bytes < 8 || get32(head) != MAGIC)
         return kf_fail(KOFN_FORMAT,
-                       "a packet that is not kofn's: %zu bytes of "
-                       "head",
-                       bytes);
+                       "a packet that is not kofn's: %zu bytes of head", bytes);
     if (get(head + 4, 2) != KF_NOTE_VERSION)
         return kf_fail(KOFN_FORMAT,
                        "a node speaks version %u of the mesh, "
@@ -94,14 +92,12 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
                        (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
     if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
         return kf_fail(KOFN_FORMAT,
-                       "a note was damaged on its way: head of "
-                       "%zu bytes",
+                       "a note was damaged on its way: head of %zu bytes",
                        bytes);
     if (get(head + 8, 8) != job)
         return kf_fail(KOFN_FORMAT,
-                       "a node works on job %016llx, this one on "
-                       "%016llx; give all the same matrix, scheme, nodes, "
-                       "seed and options",
+                       "a node works on job %016llx, this one on %016llx; give "
+                       "all the same matrix, scheme, nodes, seed and options",
                        (unsigned long long)get(head + 8, 8),
                        (unsigned long long)job);
     return KOFN_OK;
@@ -200,8 +196,7 @@ kofn_status kf_note_unpack(kf_note *note, const unsigned char *body,
     *room = NULL;
     if (unit ? bytes % unit : bytes > 0)
         return kf_fail(KOFN_FORMAT,
-                       "a note of type %d with a body of %zu "
-                       "bytes",
+                       "a note of type %d with a body of %zu bytes",
                        (int)note->type, bytes);
     if (note->type == KF_NOTE_EPOCH)
         return unpack_members(note, body, bytes, room);

@@ -97,9 +97,8 @@ static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
     cols = o->dense ? o->dense->cols : o->sparse->cols;
     if (rows != pb->m || cols != pb->n)
         return kf_fail(KOFN_SHAPE,
-                       "the matrix is %zu x %zu, the plan's %zu x "
-                       "%zu",
-                       rows, cols, pb->m, pb->n);
+                       "the matrix is %zu x %zu, the plan's %zu x %zu", rows,
+                       cols, pb->m, pb->n);
     return o->dense ? kf_mat_check_matrix(o->dense, "the matrix")
                     : kf_mat_check_sparse(o->sparse, "the matrix");
 }

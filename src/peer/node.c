@@ -526,8 +526,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
 
     if (n->next_action < n->actions)
         return kf_fail(KOFN_STATE,
-                       "%zu actions of the last step were not "
-                       "taken",
+                       "%zu actions of the last step were not taken",
                        n->actions - n->next_action);
     n->actions = n->next_action = 0;
     if (ev->now > n->now) {
@@ -612,8 +611,7 @@ static kofn_status check_options(const kf_node_options *o)
     if (o->decoding != KOFN_DECODE_REPLICATED &&
         o->decoding != KOFN_DECODE_DISTRIBUTED)
         return kf_fail(KOFN_INVAL,
-                       "decoding %d is neither replicated nor "
-                       "distributed",
+                       "decoding %d is neither replicated nor distributed",
                        (int)o->decoding);
     if (o->errors != KOFN_ERRORS_NONE && o->decoding != KOFN_DECODE_REPLICATED)
         return kf_fail(KOFN_UNSUITED,

@@ -92,9 +92,8 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
     blocks = blocks_of(s);
     if (workers / blocks != s->copies)
         return kofn_refuse(
-            "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu "
-            "different blocks, copies = %zu of each take %zu "
-            "workers, and there are %zu",
+            "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu different "
+            "blocks, copies = %zu of each take %zu workers, and there are %zu",
             s->m, s->n, s->m2, s->n2, blocks, s->copies, blocks * s->copies,
             workers);
     return KOFN_OK;

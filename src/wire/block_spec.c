@@ -275,9 +275,8 @@ static kofn_status malformed(const reader *r)
 {
     if (r->short_of)
         return kf_fail(KOFN_UNSUITED,
-                       "a block takes %zu bytes more than this "
-                       "worker may spend; give it more memory, or have A cut "
-                       "finer",
+                       "a block takes %zu bytes more than this worker may "
+                       "spend; give it more memory, or have A cut finer",
                        r->short_of);
     return kf_fail(KOFN_FORMAT,
                    "the block specification of a block makes no sense");

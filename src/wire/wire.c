@@ -106,9 +106,8 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     if (version != KF_WIRE_VERSION) {
         h->version = version;
         return kf_fail(KOFN_FORMAT,
-                       "the peer speaks version %u of the wire "
-                       "format and this kofn %u; install the same kofn on "
-                       "both",
+                       "the peer speaks version %u of the wire format and this "
+                       "kofn %u; install the same kofn on both",
                        version, KF_WIRE_VERSION);
     }
     if (n != KF_HEAD)
@@ -137,8 +136,7 @@ kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
 {
     if (h->body_sum != (n ? kf_wire_checksum(h->job, body, n) : 0))
         return kf_fail(KOFN_FORMAT,
-                       "a packet's body of %zu bytes was damaged "
-                       "on its way",
+                       "a packet's body of %zu bytes was damaged on its way",
                        n);
     return KOFN_OK;
 }
