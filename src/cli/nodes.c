@@ -595,9 +595,8 @@ int nodes_run(cli_nodes *m)
     if (cli_caught())
         return 128 + cli_caught();
     for (size_t i = 0; i < m->here; i++)
-        if (nodes_have(&m->node[i])) {
+        if (nodes_have(&m->node[i]))
             m->best = m->have++ ? m->best : &m->node[i];
-        }
     return m->best ? 0 : complain(m);
 }
 

@@ -182,10 +182,8 @@ static void settle(kf_host *h)
             continue;
         l->ours = c->turn - l->turn < recalls &&
                   (l->turn == 0 || c->line[l->turn % recalls] == l->line);
-        if (!l->ours) {
-            kf_block_drop(l->block);
-            *l = c->lent[--c->lents];
-        }
+        if (!l->ours)
+            kf_lent_drop(c, i - 1);
     }
 }
 

@@ -224,6 +224,14 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     return post(h, w);
 }
 
+kofn_status kf_mail_to_all(kf_host *h, const kf_note *note)
+{
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].incarnation && !h->route[i].over)
+            TRY(kf_mail_to(h, h->route[i].peer, note));
+    return KOFN_OK;
+}
+
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
     if (note->type == KF_NOTE_ASK)
