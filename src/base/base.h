@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mix.h"
+#include "base/try.h"
 
 #if defined(__GNUC__)
 #define KF_PRINTF(a, b) __attribute__((format(printf, a, b)))
@@ -33,13 +34,6 @@ KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
 KOFN_API kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     KF_PRINTF(2, 3);
 KOFN_API kofn_status kf_nomem(size_t bytes);
-
-#define TRY(call)                                                              \
-    do {                                                                       \
-        kofn_status try_status_ = (call);                                      \
-        if (try_status_ < 0)                                                   \
-            return try_status_;                                                \
-    } while (0)
 
 /* ---- sizes --------------------------------------------------------------- */
 
@@ -100,6 +94,20 @@ KOFN_API void *kf_new(size_t n, size_t size);
 KOFN_API void *kf_zero(size_t n, size_t size);
 KOFN_API void kf_free(void *p);
 KOFN_API char *kf_strdup(const char *s);
+
+/* Memory for n of what p points to, likewise, or the end of the function. */
+#define TRY_NEW(p, n)                                                          \
+    do {                                                                       \
+        (p) = kf_new(n, sizeof *(p));                                          \
+        if (!(p))                                                              \
+            return KOFN_NOMEM;                                                 \
+    } while (0)
+#define TRY_ZERO(p, n)                                                         \
+    do {                                                                       \
+        (p) = kf_zero(n, sizeof *(p));                                         \
+        if (!(p))                                                              \
+            return KOFN_NOMEM;                                                 \
+    } while (0)
 
 /* Make room for one more element behind `*p`, of which `used` are in use and
  * `*cap` exist; grows by doubling. */

@@ -110,8 +110,7 @@ static kofn_status refuse(const kofn_option *w, double x, const char *beside)
 {
     if (w->kind == KOFN_OPTION_CHOICE)
         return kf_fail(KOFN_INVAL,
-                       "%s = %g is none of %s, from 0 to %g; give "
-                       "one of them",
+                       "%s = %g is none of %s, from 0 to %g; give one of them",
                        w->name, x, w->value, w->most);
     return kf_fail(KOFN_INVAL,
                    "%s = %g is %s a %s from %g to %g; give such a number",

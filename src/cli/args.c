@@ -281,10 +281,9 @@ static int check_operands(const cli_command *c, const cli_args *a)
     if (a->operands >= c->least && a->operands <= c->most)
         return 0;
     return cli_say(EXIT_USAGE,
-                   "%s takes %s, not %d operand%s; see kofn %s "
-                   "--help",
-                   c->name, c->operands, a->operands,
-                   a->operands == 1 ? "" : "s", c->name);
+                   "%s takes %s, not %d operand%s; see kofn %s --help", c->name,
+                   c->operands, a->operands, a->operands == 1 ? "" : "s",
+                   c->name);
 }
 
 /* getopt_long leaves the option's key in optopt; an unknown letter as it is;
@@ -378,8 +377,7 @@ static int check_port(cli_args *a)
         a->job.seats = 1;
     if (a->masterless && !has_mesh(port))
         return cli_say(EXIT_USAGE,
-                       "--masterless does not run on %s; give "
-                       "--port %s",
+                       "--masterless does not run on %s; give --port %s",
                        a->port, cli_transport_forms(has_mesh));
     if (!a->masterless && (a->reach || a->decode || a->confirm))
         return cli_say(EXIT_USAGE, "--%s is for --masterless",
@@ -436,8 +434,7 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
         if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
                 return cli_say(EXIT_USAGE,
-                               "--%s needs two files, points and "
-                               "their labels",
+                               "--%s needs two files, points and their labels",
                                o->name);
             *(const char **)((char *)a + o->given) = argv[optind++];
         }

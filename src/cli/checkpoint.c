@@ -150,7 +150,6 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
     json_t *o = c->fingerprint = json_object();
     char *text;
-    int code;
 
     if (!o)
         return cli_say(EXIT_FAILED, "out of memory");
@@ -164,9 +163,7 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
         say_regress(o, a);
     if (a->command->bit == IN_TRAIN)
         say_train(o, a);
-    code = say_inputs(o, a);
-    if (code)
-        return code;
+    TRY_CODE(say_inputs(o, a));
     text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text || loses(c)) {
         free(text);
@@ -216,9 +213,8 @@ static int compare(const checkpoint *c, const json_t *there, bool quiet)
 
     if (key)
         return cli_say(EXIT_USAGE,
-                       "%s holds the checkpoint of another "
-                       "job: %s was \"%s\" and is \"%s\"; give the same "
-                       "job or another folder",
+                       "%s holds the checkpoint of another job: %s was \"%s\" "
+                       "and is \"%s\"; give the same job or another folder",
                        c->folder, key, value(there, key),
                        value(c->fingerprint, key));
     key = difference(c, there, true);
@@ -287,13 +283,11 @@ static json_t *read_before(checkpoint *c)
 static int read_kept(checkpoint *c, bool quiet)
 {
     const char *name = json_string_value(json_object_get(c->kept, "state"));
-    int code = compare(c, json_object_get(c->kept, "fingerprint"), quiet);
     json_t *before;
     char why[600];
     const char *is;
 
-    if (code)
-        return code;
+    TRY_CODE(compare(c, json_object_get(c->kept, "fingerprint"), quiet));
     if (json_integer_value(json_object_get(c->kept, "done")) == 0)
         return 0;
     if (!(is = read_state(c, c->kept)))
@@ -388,8 +382,7 @@ static int claim(checkpoint *c)
     c->made = false;
     return errno == EACCES || errno == EAGAIN
                ? cli_say(EXIT_FAILED,
-                         "--checkpoint %s: another kofn is at "
-                         "work there",
+                         "--checkpoint %s: another kofn is at work there",
                          c->folder)
                : cli_say(EXIT_FAILED, "--checkpoint %s: %s", path,
                          strerror(errno));
@@ -482,8 +475,7 @@ int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
         return cli_say(EXIT_USAGE,
-                       "%s: the state is %zu x %zu and should be "
-                       "%zu x %zu",
+                       "%s: the state is %zu x %zu and should be %zu x %zu",
                        c->folder, s->rows, s->cols, out->rows, out->cols);
     for (size_t i = 0; i < s->rows; i++)
         memcpy((char *)out->data + i * out->ld * size,
@@ -537,9 +529,8 @@ void checkpoint_save(checkpoint *c, unsigned done, const kofn_matrix *state,
     } else {
         if (!c->behind)
             cli_say(0,
-                    "--checkpoint %s: %s; the state after round or "
-                    "iteration %u was not kept, that after %u still is; the "
-                    "job goes on",
+                    "--checkpoint %s: %s; the state after round or iteration "
+                    "%u was not kept, that after %u still is; the job goes on",
                     c->folder, why, done, was);
         c->done = was;
         c->behind = true;
@@ -579,8 +570,7 @@ int checkpoint_end(const checkpoint *c, int code)
 {
     if (c && c->behind && !code)
         code = cli_say(EXIT_FAILED,
-                       "--checkpoint %s: the last state could not "
-                       "be kept",
+                       "--checkpoint %s: the last state could not be kept",
                        c->folder);
     if (c && code && c->done == 0 && !c->failures && !cli_caught())
         undo(c);

@@ -31,6 +31,14 @@ enum {
     /* 128 + n: ended by signal n */
 };
 
+/* Ends a function with the exit code of a call that has failed. */
+#define TRY_CODE(call)                                                         \
+    do {                                                                       \
+        int try_code_ = (call);                                                \
+        if (try_code_)                                                         \
+            return try_code_;                                                  \
+    } while (0)
+
 /* ---- options ------------------------------------------------------------- */
 
 struct cli_command;
@@ -517,20 +525,26 @@ typedef struct cli_nodes {
     void (*watch)(const cli_node *n, const kofn_node_view *view,
                   const double *scalar);
     void *ud;
+    /* What nodes_run found: */
+    double seconds;
+    size_t have;          /* the result; ...  */
+    const cli_node *best; /* the first of them */
 } cli_nodes;
 
 /* Refuses what cannot be had of a mesh; events are of this number of rounds.
  * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
+/* Who decodes, as was asked for or what suits the plan; and in words. */
+void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
+const char *nodes_decoding(const cli_nodes *m);
+/* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);
-/* How this node stood in the end, whose pieces it found wrong, and why others of this
- * process have failed: for --json, and for people. */
-void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o);
-void nodes_say(const cli_nodes *m, const cli_node *n);
+/* How the best node stood in the end, whose pieces it found wrong, and why others of this
+ * process have failed: for --json with all that any command tells, and for people. */
+void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o);
+void nodes_say(const cli_nodes *m);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
-/* Nobody has: why the first who failed did. */
-int nodes_complain(const cli_nodes *m);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 

@@ -47,8 +47,7 @@ static int size_of(const char *text, size_t *out)
                           : 1;
     if (end[scale > 1] || x > 1000000000000ULL / scale)
         return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number up "
-                       "to 1000G",
+                       "%s is not a size; give a whole number up to 1000G",
                        text);
     *out = (size_t)(x * scale);
     return 0;
@@ -115,13 +114,9 @@ int cmd_gen(cli_args *a)
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
-        code = size_of(a->operand[1 + pattern + i], &size[i]);
-        if (code)
-            return code;
+        TRY_CODE(size_of(a->operand[1 + pattern + i], &size[i]));
     }
-    code = cli_check_output(a, graph);
-    if (code)
-        return code;
+    TRY_CODE(cli_check_output(a, graph));
     code = pattern ? cli_gen_pattern(a, size[0], size[1])
            : graph ? write_graph(a, size[0], size[1])
                    : write_dense(a, size[0], size[1], vector ? 1 : 2,

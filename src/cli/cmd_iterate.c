@@ -156,17 +156,15 @@ static int run_pagerank(session *s, rank *r)
     watched w = {.session = s, .v = &r->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = options(s->args, &w);
     kofn_status st = kofn_place_sparse(s->job, r->M);
-    int code = st ? cli_fail(st) : resume(&w, &r->v, &o);
 
-    if (code)
-        return code;
+    TRY_CODE(st ? cli_fail(st) : resume(&w, &r->v, &o));
     cli_guard(true);
     st = kofn_pagerank(s->job, r->dangling, &r->v, &o, &w.res);
     cli_guard(false);
-    code = conclude(s, st, &w.res);
-    if (!code && s->args->verify)
-        code = verify_rank(s, r);
-    return code ? code : session_write(s, &r->v, 1);
+    TRY_CODE(conclude(s, st, &w.res));
+    if (s->args->verify)
+        TRY_CODE(verify_rank(s, r));
+    return session_write(s, &r->v, 1);
 }
 
 int cmd_pagerank(cli_args *a)
@@ -251,8 +249,7 @@ int cmd_power(cli_args *a)
 
     if (!code && !A)
         code = cli_say(EXIT_USAGE,
-                       "%s is sparse; power iteration takes a "
-                       "dense matrix",
+                       "%s is sparse; power iteration takes a dense matrix",
                        a->operand[0]);
     if (!code && (A->rows != A->cols || A->dtype != KOFN_F64))
         code = cli_say(EXIT_USAGE,

@@ -31,18 +31,14 @@ static int load_weights(prediction *p, const char *path)
 static int apply_kernel(prediction *p, const cli_args *a)
 {
     kofn_status st;
-    int code;
 
     if (!a->kernel != !a->points)
         return cli_say(EXIT_USAGE,
-                       "--kernel and --points go together: the "
-                       "kernel's values are between X and the points that were "
-                       "fitted to");
+                       "--kernel and --points go together: the kernel's values "
+                       "are between X and the points that were fitted to");
     if (!a->kernel)
         return 0;
-    code = input_matrix(&p->file[3], &p->points, a->points);
-    if (code)
-        return code;
+    TRY_CODE(input_matrix(&p->file[3], &p->points, a->points));
     st = kofn_kernel(&p->K, &p->X, &p->points, a->kernel);
     if (st)
         return cli_fail(st);
@@ -52,17 +48,12 @@ static int apply_kernel(prediction *p, const cli_args *a)
 
 static int load(prediction *p, const cli_args *a)
 {
-    int code = input_matrix(&p->file[0], &p->X, a->operand[0]);
-
-    if (!code)
-        code = load_weights(p, a->operand[1]);
-    if (!code && a->labels)
-        code = input_labels(&p->file[2], &p->labels, a->labels, &p->X,
-                            a->operand[0]);
-    if (!code)
-        code = apply_kernel(p, a);
-    if (code)
-        return code;
+    TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
+    TRY_CODE(load_weights(p, a->operand[1]));
+    if (a->labels)
+        TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
+                              a->operand[0]));
+    TRY_CODE(apply_kernel(p, a));
     p->out = (kofn_matrix){malloc(p->X.rows * sizeof(double)), p->X.rows, 1, 1,
                            KOFN_F64};
     return p->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
@@ -247,14 +238,10 @@ static int predict_weights(const cli_args *a)
 
 int cmd_predict(cli_args *a)
 {
-    int code = cli_check_names(a);
-
-    if (!code)
-        code = cli_check_output(a, false);
-    if (!code && !a->output && !a->labels)
-        code = cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
+    TRY_CODE(cli_check_names(a));
+    TRY_CODE(cli_check_output(a, false));
+    if (!a->output && !a->labels)
+        return cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
                                    "what to compare them with, --labels");
-    if (code)
-        return code;
     return model_is(a->operand[0]) ? predict_net(a) : predict_weights(a);
 }

@@ -86,8 +86,7 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     }
     if (vector && p->in.cols != 1)
         return cli_say(EXIT_USAGE,
-                       "%s is %zu x %zu, not a vector; use kofn "
-                       "matmul",
+                       "%s is %zu x %zu, not a vector; use kofn matmul",
                        a->operand[1], p->in.rows, p->in.cols);
     if (p->in.rows != pb->n)
         return cli_say(EXIT_USAGE,

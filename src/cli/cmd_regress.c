@@ -70,9 +70,7 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
                        a->operand[0], a->kernel ? "kernel" : "scale");
     if (f->test_X.data && a->regress.intercept) {
         f->points = (points){.columns = X->cols, .intercept = true};
-        code = points_prepare(&f->points, &f->test_X, &f->own[1]);
-        if (code)
-            return code;
+        TRY_CODE(points_prepare(&f->points, &f->test_X, &f->own[1]));
         f->test_X = f->own[1];
     }
     code = points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S);
@@ -101,24 +99,20 @@ static int load_labels(fit *f, const cli_args *a)
 static int load(fit *f, const cli_args *a)
 {
     const kofn_sparse *sparse = NULL;
-    int code = input_points(&f->file[0], &f->X, &sparse, a->operand[0]);
 
-    if (!code)
-        code = load_labels(f, a);
-    if (!code && a->test_X)
-        code = input_matrix(&f->file[2], &f->test_X, a->test_X);
-    if (!code && a->test_X)
-        code = input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
-                            a->test_X);
-    if (!code && a->test_X && f->test_X.cols != f->X.cols)
-        code = cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
+    TRY_CODE(input_points(&f->file[0], &f->X, &sparse, a->operand[0]));
+    TRY_CODE(load_labels(f, a));
+    if (a->test_X)
+        TRY_CODE(input_matrix(&f->file[2], &f->test_X, a->test_X));
+    if (a->test_X)
+        TRY_CODE(input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
+                              a->test_X));
+    if (a->test_X && f->test_X.cols != f->X.cols)
+        return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
-    if (!code)
-        code = sparse      ? prepare_sparse(f, a, sparse)
-               : a->kernel ? apply_kernel(f, a->kernel)
-                           : prepare(f, a);
-    if (code)
-        return code;
+    TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
+             : a->kernel ? apply_kernel(f, a->kernel)
+                         : prepare(f, a));
     f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
                          KOFN_F64};
     return f->w.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
@@ -393,8 +387,7 @@ static void advise(const fit *f, const kofn_regress_result *res)
     }
     if (spread > 10)
         snprintf(scale, sizeof scale,
-                 "--scale (one column varies %.2g times "
-                 "as much as another), ",
+                 "--scale (one column varies %.2g times as much as another), ",
                  spread);
     if (res->distance > 0) {
         advise_far(f, res, scale);

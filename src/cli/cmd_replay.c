@@ -88,10 +88,7 @@ int cmd_replay(cli_args *a)
 
 int cmd_trace(cli_args *a)
 {
-    int code = cli_check_names(a);
-
-    if (code)
-        return code;
+    TRY_CODE(cli_check_names(a));
     if (!a->output && !a->job.record)
         return cli_say(EXIT_USAGE,
                        "say what is to be made of %s: a drawing, --output "

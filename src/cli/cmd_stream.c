@@ -334,14 +334,11 @@ static int open_job(stream *s, const task *t)
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, t->left.rows, t->left.cols,
                                         t->right.cols, KOFN_F64, false);
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
-    int code;
 
     s->quiet = *s->args;
     s->quiet.json = false;
     s->open = true;
-    code = session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2);
-    if (code)
-        return code;
+    TRY_CODE(session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2));
     s->quiet.quiet = true;
     if (kofn_plan_describe(s->s.plan[0], false, &info))
         return cli_fail(KOFN_NOMEM);

@@ -104,31 +104,25 @@ static int load_targets(train_run *t, input *in, kofn_matrix *y,
 
 static int load_points(train_run *t, const cli_args *a)
 {
-    int code = input_matrix(&t->file[0], &t->X, a->operand[0]);
-
-    if (code)
-        return code;
+    TRY_CODE(input_matrix(&t->file[0], &t->X, a->operand[0]));
     t->model.unit = a->unit > 0 ? a->unit : model_unit(&t->X);
     if (!t->shape.autoencoder)
-        code = load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
-                            a->operand[0]);
-    if (!code)
-        code = model_points(&t->model, &t->X, &t->own[0]);
+        TRY_CODE(load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
+                              a->operand[0]));
+    TRY_CODE(model_points(&t->model, &t->X, &t->own[0]));
     t->X = t->own[0];
-    return code;
+    return 0;
 }
 
 static int load_test(train_run *t, const cli_args *a)
 {
-    int code = input_matrix(&t->file[2], &t->test_X, a->test_X);
-
-    if (!code && !t->shape.autoencoder)
-        code = load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
-                            a->test_X);
-    if (!code)
-        code = model_points(&t->model, &t->test_X, &t->own[1]);
+    TRY_CODE(input_matrix(&t->file[2], &t->test_X, a->test_X));
+    if (!t->shape.autoencoder)
+        TRY_CODE(load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
+                              a->test_X));
+    TRY_CODE(model_points(&t->model, &t->test_X, &t->own[1]));
     t->test_X = t->own[1];
-    return code;
+    return 0;
 }
 
 static void release(train_run *t)
@@ -357,21 +351,19 @@ static int judge(train_run *t)
 
 static int conclude(train_run *t, const cli_args *a, kofn_status st)
 {
-    int code;
-
     t->session->status = st;
     if (cli_caught())
         return 128 + cli_caught();
     if (st < 0)
         return cli_fail(st);
-    code = judge(t);
-    if (!code && a->verify)
-        code = verify(t, a);
-    if (!code && st == KOFN_PARTIAL)
-        code = cli_say(EXIT_TOOFEW,
+    TRY_CODE(judge(t));
+    if (a->verify)
+        TRY_CODE(verify(t, a));
+    if (st == KOFN_PARTIAL)
+        return cli_say(EXIT_TOOFEW,
                        "gradients were of the points of those "
                        "who answered; that is what the scheme is for");
-    return code;
+    return 0;
 }
 
 static int train(train_run *t, const cli_args *a)
@@ -404,16 +396,13 @@ static int prepare(train_run *t, const cli_args *a)
 {
     kofn_train_options o;
     kofn_status st;
-    int code = read_shape(t, a);
 
-    if (!code && a->every && !a->checkpoint)
-        code = cli_say(EXIT_USAGE, "--every is for --checkpoint");
-    if (!code)
-        code = load_points(t, a);
-    if (!code && a->test_X)
-        code = load_test(t, a);
-    if (code)
-        return code;
+    TRY_CODE(read_shape(t, a));
+    if (a->every && !a->checkpoint)
+        return cli_say(EXIT_USAGE, "--every is for --checkpoint");
+    TRY_CODE(load_points(t, a));
+    if (a->test_X)
+        TRY_CODE(load_test(t, a));
     o = options(t, a);
     st = kofn_net_new(&t->model.net, &t->shape, a->seed);
     if (!st)
@@ -460,9 +449,8 @@ static int open_session(train_run *t, cli_args *a)
     if (a->train.scrub && (!t->coded || !a->job.errors))
         return cli_say(
             EXIT_USAGE,
-            "--scrub compares weights that live with the workers, as "
-            "with -s gpd, where errors are looked for; give "
-            "--errors");
+            "--scrub compares weights that live with the workers, as with -s "
+            "gpd, where errors are looked for; give --errors");
     if (!t->coded)
         return session_open(t->session, a, &pb, steps);
     return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
@@ -475,14 +463,13 @@ static int conclude_mesh(void *ud, unsigned steps)
 {
     train_run *t = ud;
     const cli_args *a = t->session->args;
-    int code;
 
     t->session->iterations = steps;
     t->session->per_iteration = json_array();
-    code = judge(t);
-    if (!code && a->verify)
-        code = verify(t, a);
-    return code ? code : model_write(a->output, &t->model);
+    TRY_CODE(judge(t));
+    if (a->verify)
+        TRY_CODE(verify(t, a));
+    return model_write(a->output, &t->model);
 }
 
 static int train_mesh(train_run *t, const cli_args *a)
@@ -532,8 +519,7 @@ int cmd_train(cli_args *a)
             history_open(&t.history, a->history, checkpoint_done(s.checkpoint),
                          "step,epoch,loss,accuracy,test_loss,test_accuracy,"
                          "seconds,live,joined,left,late,corrupt,again,healed,"
-                         "drift,sent,"
-                         "received");
+                         "drift,sent,received");
     if (!code)
         code = train(&t, a);
     code = history_close(&t.history, code);

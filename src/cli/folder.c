@@ -101,8 +101,7 @@ int cli_folder_make(cli_folder *f)
         close(f->lock);
     }
     return cli_say(EXIT_FAILED,
-                   "%s: %s; set TMPDIR to a folder that can be "
-                   "written",
+                   "%s: %s; set TMPDIR to a folder that can be written",
                    f->path, strerror(errno));
 }
 

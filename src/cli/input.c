@@ -59,10 +59,8 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
 int input_targets(input *in, kofn_matrix *out, const char *path)
 {
     const kofn_sparse *sparse = NULL;
-    int code = input_points(in, out, &sparse, path);
 
-    if (code)
-        return code;
+    TRY_CODE(input_points(in, out, &sparse, path));
     if (!kofn_file_labels(in->file))
         return sparse ? refuse_sparse(path) : 0;
     *out = *kofn_file_labels(in->file);
@@ -72,10 +70,7 @@ int input_targets(input *in, kofn_matrix *out, const char *path)
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path)
 {
-    int code = input_targets(in, y, path);
-
-    if (code)
-        return code;
+    TRY_CODE(input_targets(in, y, path));
     if (y->rows == 1 && y->cols == X->rows) {
         y->rows = y->cols;
         y->cols = y->ld = 1;
@@ -83,9 +78,8 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
     if (y->rows == X->rows && y->cols == 1)
         return 0;
     return cli_say(EXIT_USAGE,
-                   "%s is %zu x %zu; %s, %zu x %zu, needs %zu "
-                   "labels",
-                   path, y->rows, y->cols, X_path, X->rows, X->cols, X->rows);
+                   "%s is %zu x %zu; %s, %zu x %zu, needs %zu labels", path,
+                   y->rows, y->cols, X_path, X->rows, X->cols, X->rows);
 }
 
 void input_free(input *in)

@@ -5,8 +5,6 @@
  * of this process and may not be written. */
 #include "cli.h"
 
-#include "base/clock.h"
-
 #include <kofn/peer.h>
 
 #include <math.h>
@@ -28,13 +26,13 @@ typedef struct run {
     kofn_plan *plan;
     cli_nodes nodes;
     share *share; /* of each node */
-    double seconds, rel_error, spread;
-    const cli_node *best;
+    session session;
+    double spread;
 } run;
 
 static const share *best_of(const run *r)
 {
-    return &r->share[r->best->number];
+    return &r->share[r->nodes.best->number];
 }
 
 static kofn_iterate_options options(const cli_args *a)
@@ -73,26 +71,18 @@ static kofn_status live(cli_node *n, kofn_transport *t,
 
 /* ---- what came of it ----------------------------------------------------- */
 
-/* Nodes that have the result, the first of them, and by how much two of them
- * differ at most. */
-static size_t gather(run *r)
+/* By how much two results differ at most. */
+static void compare(run *r)
 {
-    size_t have = 0;
-
     for (size_t i = 0; i < r->nodes.here; i++) {
-        const cli_node *n = &r->nodes.node[i];
         double d;
 
-        if (!nodes_have(n))
+        if (!nodes_have(&r->nodes.node[i]))
             continue;
-        have++;
-        if (!r->best)
-            r->best = n;
         d = cli_relative_error(&r->share[i].v, &best_of(r)->v);
         if (d > r->spread || isnan(d)) /* which stays */
             r->spread = d;
     }
-    return have;
 }
 
 static int verify(run *r)
@@ -106,62 +96,48 @@ static int verify(run *r)
 
     if (st)
         return cli_fail(st);
-    r->rel_error = cli_relative_error(&best_of(r)->v, want);
-    if (!(r->rel_error < (double)INFINITY))
-        return cli_say(EXIT_FAILED,
-                       "--verify: the result or the plain one is "
-                       "not finite, so that there is no relative error");
+    TRY_CODE(session_verified(&r->session, &best_of(r)->v, want));
     if (res.iterations != best_of(r)->res.iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",
                 res.iterations, best_of(r)->res.iterations);
     return 0;
 }
 
-static void report_json(const run *r, const kofn_plan_info *info, size_t have)
+static void report_json(const run *r, const kofn_plan_info *info)
 {
     const kofn_iterate_result *res = &best_of(r)->res;
     json_t *o = json_object();
 
 #define PUT(key, value) json_object_set_new(o, key, value)
-    PUT("status", json_string("ok"));
-    PUT("command", json_string(r->a->command->name));
-    PUT("scheme", json_string(info->spec));
+    nodes_put(&r->nodes, info, o);
     PUT("threshold", json_integer((json_int_t)info->threshold));
     PUT("iterations", json_integer(res->iterations));
-    PUT("seconds", json_real(r->seconds));
-    nodes_put(&r->nodes, r->best, o);
-    PUT("finished", json_integer((json_int_t)have));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
-        PUT("rel_error", json_real(r->rel_error));
+        PUT("rel_error", json_real(r->session.rel_error));
     if (r->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
-    PUT("port", json_string(r->a->port));
-    PUT("seed", json_integer((json_int_t)r->a->seed));
-    cli_put_blas(r->a, o);
 #undef PUT
     cli_print_json(o);
 }
 
-static void report_text(const run *r, const kofn_plan_info *info, size_t have)
+static void report_text(const run *r, const kofn_plan_info *info)
 {
     const kofn_iterate_result *res = &best_of(r)->res;
 
     fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
             info->spec, info->threshold, r->nodes.count, res->iterations,
-            r->seconds,
-            r->nodes.decoding == KOFN_DECODE_REPLICATED ? "replicated"
-                                                        : "distributed");
+            r->nodes.seconds, nodes_decoding(&r->nodes));
     if (r->nodes.here > 1)
         fprintf(stderr,
                 "\n%zu nodes have the result; no two of them differ by more "
                 "than %.2g",
-                have, r->spread);
-    nodes_say(&r->nodes, r->best);
-    if (r->rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", r->rel_error);
+                r->nodes.have, r->spread);
+    nodes_say(&r->nodes);
+    if (r->session.rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", r->session.rel_error);
     fprintf(stderr, "\n");
     if (r->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
@@ -173,24 +149,18 @@ static void report_text(const run *r, const kofn_plan_info *info, size_t have)
 
 static int conclude(run *r)
 {
-    size_t have = gather(r);
-    session s = {.args = r->a};
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
-    int code;
 
-    if (cli_caught())
-        return 128 + cli_caught();
-    if (have == 0)
-        return nodes_complain(&r->nodes);
-    code = r->a->verify ? verify(r) : 0;
-    if (!code)
-        code = session_write(&s, &best_of(r)->v, 1);
-    if (code || kofn_plan_describe(r->plan, false, &info))
-        return code;
+    compare(r);
+    if (r->a->verify)
+        TRY_CODE(verify(r));
+    TRY_CODE(session_write(&r->session, &best_of(r)->v, 1));
+    if (kofn_plan_describe(r->plan, false, &info))
+        return 0;
     if (r->a->json)
-        report_json(r, &info, have);
+        report_json(r, &info);
     else if (!r->a->quiet)
-        report_text(r, &info, have);
+        report_text(r, &info);
     return 0;
 }
 
@@ -203,19 +173,13 @@ static int prepare(run *r)
     kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, r->v->rows, r->v->rows, 1,
                                         KOFN_F64, r->M != NULL);
     kofn_status st;
-    int code = nodes_open(m, a, a->max_iter ? a->max_iter : 200);
 
-    if (!code)
-        code = cli_check_output(a, false);
-    if (code)
-        return code;
+    TRY_CODE(nodes_open(m, a, a->max_iter ? a->max_iter : 200));
+    TRY_CODE(cli_check_output(a, false));
     st = kofn_plan_new(&r->plan, &pb, a->scheme, a->workers, a->seed);
     if (st)
         return cli_fail(st);
-    m->decoding = a->decode ? (kofn_decoding)a->decode
-                  : a->job.errors
-                      ? KOFN_DECODE_REPLICATED
-                      : kofn_decoding_for(r->plan, a->workers, 0, 0, 0);
+    nodes_choose_decoding(m, r->plan);
     /* nodes that were started together are not hostile to each other */
     m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
     m->each = 1;
@@ -231,16 +195,16 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
                    const kofn_sparse *M, const uint8_t *dangling,
                    kofn_matrix *v)
 {
-    run r = {
-        .a = a, .A = A, .M = M, .dangling = dangling, .v = v, .rel_error = -1};
+    run r = {.a = a,
+             .A = A,
+             .M = M,
+             .dangling = dangling,
+             .v = v,
+             .session = {.args = a, .rel_error = -1}};
     int code = prepare(&r);
 
-    if (!code) {
-        cli_tell_blas(a);
-        r.seconds = -kf_clock_seconds();
+    if (!code)
         code = nodes_run(&r.nodes);
-        r.seconds += kf_clock_seconds();
-    }
     if (!code)
         code = conclude(&r);
     for (size_t i = 0; r.share && i < r.nodes.here; i++)

@@ -318,10 +318,8 @@ int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
         last = place_of(o, "output", activations),
         cost = place_of(o, "cost", costs), dtype = place_of(o, "dtype", dtypes);
     const json_t *coder = json_object_get(o, "autoencoder");
-    int code = take_widths(o, folder, s, widths);
 
-    if (code)
-        return code;
+    TRY_CODE(take_widths(o, folder, s, widths));
     if (f < 0 || last < 0)
         return odd(folder, f < 0 ? "activation" : "output");
     if (cost < 0 || dtype < 0)
@@ -393,7 +391,6 @@ static int find_index(found *f, model *m, const char *folder)
 {
     char path[PATH];
     json_error_t e;
-    int code;
 
     f->index = json_load_file(file_in(path, folder, 0, ""), 0, &e);
     if (!f->index)
@@ -401,9 +398,8 @@ static int find_index(found *f, model *m, const char *folder)
                    ? cli_say(EXIT_USAGE, "%s holds no model: %s", folder,
                              strerror(errno))
                    : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
-    code = check_index(f, m, path);
-    return code ? code
-                : model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
+    TRY_CODE(check_index(f, m, path));
+    return model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
 /* Weights with this digest that have not got their name; false: there are none. */
@@ -435,7 +431,6 @@ static int check_layer(found *f, const char *folder, size_t l)
     const char *name = json_string_value(json_object_get(entry, "name"));
     const char *want = json_string_value(json_object_get(entry, "digest"));
     char *path = file_in(f->path, folder, l, ""), is[DIGEST];
-    int code;
 
     if (!name || !want || strcmp(name, strrchr(path, '/') + 1))
         return odd(folder, "files");
@@ -443,8 +438,8 @@ static int check_layer(found *f, const char *folder, size_t l)
         find_draft(f->path, folder, name, want))
         return 0;
     file_in(path, folder, l, "");
-    code = digest_file(path, is);
-    return code ? code : compare(path, want, is);
+    TRY_CODE(digest_file(path, is));
+    return compare(path, want, is);
 }
 
 static int find_layer(found *f, size_t l)

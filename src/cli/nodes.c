@@ -5,6 +5,7 @@
  * to nodes_close.  What a node's thread finds goes into its own cli_node. */
 #include "cli.h"
 
+#include "base/clock.h"
 #include "base/mix.h"
 
 #include <kofn/peer.h>
@@ -65,9 +66,7 @@ static int check_options(const cli_args *a)
                        "with mistakes in it would be taken for one without",
                        w->fault);
     if (a->workers > MOST_NODES)
-        return cli_say(EXIT_USAGE,
-                       "--workers %zu: a mesh has at most %d "
-                       "nodes",
+        return cli_say(EXIT_USAGE, "--workers %zu: a mesh has at most %d nodes",
                        a->workers, MOST_NODES);
     if (a->resume && !a->checkpoint)
         return cli_say(EXIT_USAGE,
@@ -414,11 +413,9 @@ static void live(void *ud, kofn_transport *t)
 
 static int run_threads(cli_nodes *m)
 {
-    int code = check_folder(m, KOFN_NO_SEAT);
     kofn_status st;
 
-    if (code)
-        return code;
+    TRY_CODE(check_folder(m, KOFN_NO_SEAT));
     st = kofn_mesh_new(&m->mesh);
     for (size_t i = 0; i < m->count && !st; i++)
         st = start(m, i, (uint32_t)i);
@@ -464,16 +461,6 @@ static int run_one(cli_nodes *m)
     return st ? cli_fail(st) : code;
 }
 
-int nodes_run(cli_nodes *m)
-{
-    int code;
-
-    cli_guard(true);
-    code = cli_transport_of(m->a->port)->here ? run_threads(m) : run_one(m);
-    cli_guard(false);
-    return code;
-}
-
 /* ---- what came of it ----------------------------------------------------- */
 
 bool nodes_have(const cli_node *n)
@@ -497,9 +484,26 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o)
+void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
 {
-    const kofn_node_view *v = &n->end;
+    const cli_args *a = m->a;
+
+    m->decoding = a->decode ? (kofn_decoding)a->decode
+                  : a->job.errors
+                      ? KOFN_DECODE_REPLICATED
+                      : kofn_decoding_for(plan, a->workers, 0, 0, 0);
+}
+
+const char *nodes_decoding(const cli_nodes *m)
+{
+    return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
+}
+
+#define PUT(key, value) json_object_set_new(o, key, value)
+
+void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
+{
+    const kofn_node_view *v = &m->best->end;
     const struct {
         const char *key;
         uint64_t number;
@@ -511,20 +515,28 @@ void nodes_put(const cli_nodes *m, const cli_node *n, json_t *o)
                 {"scrubs", v->scrubs},       {"healed", v->healed},
                 {"liars", v->liars}};
 
+    PUT("status", json_string("ok"));
+    PUT("command", json_string(m->a->command->name));
+    PUT("scheme", json_string(info->spec));
+    PUT("seconds", json_real(m->seconds));
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        json_object_set_new(o, part[i].key,
-                            json_integer((json_int_t)part[i].number));
-    json_object_set_new(o, "drift", cli_number(v->drift));
-    json_object_set_new(o, "decode",
-                        json_string(m->decoding == KOFN_DECODE_REPLICATED
-                                        ? "replicated"
-                                        : "distributed"));
-    json_object_set_new(o, "wrong", list_wrong(n));
-    json_object_set_new(o, "failed", list_failed(m));
+        PUT(part[i].key, json_integer((json_int_t)part[i].number));
+    PUT("drift", cli_number(v->drift));
+    PUT("decode", json_string(nodes_decoding(m)));
+    PUT("wrong", list_wrong(m->best));
+    PUT("failed", list_failed(m));
+    PUT("finished", json_integer((json_int_t)m->have));
+    PUT("port", json_string(m->a->port));
+    PUT("seed", json_integer((json_int_t)m->a->seed));
+    cli_put_blas(m->a, o);
 }
 
-void nodes_say(const cli_nodes *m, const cli_node *n)
+#undef PUT
+
+void nodes_say(const cli_nodes *m)
 {
+    const cli_node *n = m->best;
+
     fprintf(stderr, "\n%zu members in epoch %llu", n->end.members,
             (unsigned long long)n->end.epoch.number);
     if (m->a->job.errors)
@@ -554,7 +566,7 @@ static const cli_node *find_reason(const cli_nodes *m)
     return first;
 }
 
-int nodes_complain(const cli_nodes *m)
+static int complain(const cli_nodes *m)
 {
     const cli_node *n = find_reason(m);
 
@@ -566,6 +578,26 @@ int nodes_complain(const cli_nodes *m)
                        ? EXIT_USAGE
                        : EXIT_FAILED,
                    "%s", n->reason ? n->reason : "out of memory");
+}
+
+int nodes_run(cli_nodes *m)
+{
+    double began;
+    int code;
+
+    cli_tell_blas(m->a);
+    began = kf_clock_seconds();
+    cli_guard(true);
+    code = cli_transport_of(m->a->port)->here ? run_threads(m) : run_one(m);
+    cli_guard(false);
+    m->seconds = kf_clock_seconds() - began;
+    TRY_CODE(code);
+    if (cli_caught())
+        return 128 + cli_caught();
+    for (size_t i = 0; i < m->here; i++)
+        if (nodes_have(&m->node[i]))
+            m->best = m->have++ ? m->best : &m->node[i];
+    return m->best ? 0 : complain(m);
 }
 
 int nodes_close(cli_nodes *m, int code)

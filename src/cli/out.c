@@ -236,8 +236,7 @@ int cli_check_names(const cli_args *a)
         for (size_t k = 0; k < i && out[i].path; k++)
             if (out[k].path && same_file(out[i].path, out[k].path))
                 return cli_say(EXIT_USAGE,
-                               "--%s %s: --%s is written there; "
-                               "name another",
+                               "--%s %s: --%s is written there; name another",
                                out[i].option, out[i].path, out[k].option);
     }
     return check_record(a->job.record);

@@ -57,11 +57,9 @@ int cli_make_pattern(cli_args *a)
 int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers)
 {
     kofn_matrix m;
-    int code = make(a, a->operand[1], workers, rounds, a->factor, &m);
     kofn_status st;
 
-    if (code)
-        return code;
+    TRY_CODE(make(a, a->operand[1], workers, rounds, a->factor, &m));
     cli_guard(true);
     st = kofn_write(a->output, &m, 2);
     cli_guard(false);

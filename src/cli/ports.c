@@ -318,9 +318,9 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
                         kofn_port **out)
 {
     kofn_transport *t;
-    int code = listen_at(a, a->port, pb, &t);
 
-    return code ? code : open_away(a, t, job, false, out);
+    TRY_CODE(listen_at(a, a->port, pb, &t));
+    return open_away(a, t, job, false, out);
 }
 
 static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
@@ -443,8 +443,7 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
 
     if ((a->faults_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
-                       "--%s with --port %s: give it to the "
-                       "workers",
+                       "--%s with --port %s: give it to the workers",
                        a->faults_text ? "faults" : "pattern", a->port);
     if (a->faults.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--faults join is for threads and sim; let "

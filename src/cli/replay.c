@@ -184,9 +184,8 @@ static int check_version(player *p, const json_t *o)
                     kofn, (int64_t)version, KOFN_VERSION, KOFN_JOURNAL_VERSION);
     if (strcmp(kofn, KOFN_VERSION) != 0)
         snprintf(p->foreign, sizeof p->foreign,
-                 "; kofn %.20s wrote this "
-                 "journal, and this is %s",
-                 kofn, KOFN_VERSION);
+                 "; kofn %.20s wrote this journal, and this is %s", kofn,
+                 KOFN_VERSION);
     return SAME;
 }
 

@@ -43,7 +43,6 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_port *port;
     kofn_status st;
-    int code;
 
     if (a->events) {
         st = kofn_events_read(&s->events, &o.event_count, a->events, a->workers,
@@ -57,14 +56,10 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     if (st)
         return cli_fail(st);
     s->block_rows = info.block_rows;
-    code = checkpoint_open(&s->checkpoint, a, info.spec);
-    if (code)
-        return code;
+    TRY_CODE(checkpoint_open(&s->checkpoint, a, info.spec));
     /* blocks that change are of no use to who is started again */
-    code =
-        cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port);
-    if (code)
-        return code;
+    TRY_CODE(
+        cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
     st = kofn_open_all(&s->job, (const kofn_plan *const *)s->plan, s->operands,
                        port, &o);
     if (st)
@@ -78,10 +73,8 @@ int session_open(session *s, const cli_args *a, const kofn_problem *pb,
                  size_t rounds)
 {
     kofn_status st;
-    int code = begin(s, a, rounds);
 
-    if (code)
-        return code;
+    TRY_CODE(begin(s, a, rounds));
     s->operands = 1;
     st = kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
     if (!st && a->command->bit == IN_REGRESS) {
@@ -95,10 +88,8 @@ int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
                        size_t layers, const kofn_problem *pb, size_t rounds)
 {
     kofn_status st;
-    int code = begin(s, a, rounds);
 
-    if (code)
-        return code;
+    TRY_CODE(begin(s, a, rounds));
     st = kofn_training_plans(t, a->scheme, a->workers, a->seed, s->plan);
     if (st)
         return cli_fail(st);

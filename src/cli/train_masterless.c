@@ -24,9 +24,7 @@ typedef struct run {
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
     share *share; /* of each node */
-    const cli_node *best;
-    size_t have, same; /* the result; as many the best one's, bit for bit */
-    double seconds;
+    size_t same;  /* results as the best one's, bit for bit */
     history
         history; /* any node writes what follows, while it has locked the file */
     uint64_t step;    /* of its last line, or what nodes began with    */
@@ -133,18 +131,16 @@ static bool same_weights(const kofn_net *a, const kofn_net *b)
     return true;
 }
 
-static void gather(run *r)
+static const share *best_of(const run *r)
 {
-    for (size_t i = 0; i < r->nodes.here; i++) {
-        const cli_node *n = &r->nodes.node[i];
+    return &r->share[r->nodes.best->number];
+}
 
-        if (!nodes_have(n))
-            continue;
-        if (!r->best)
-            r->best = n;
-        r->have++;
-        r->same += same_weights(r->share[i].net, r->share[r->best->number].net);
-    }
+static void compare(run *r)
+{
+    for (size_t i = 0; i < r->nodes.here; i++)
+        r->same += nodes_have(&r->nodes.node[i]) &&
+                   same_weights(r->share[i].net, best_of(r)->net);
 }
 
 static void copy_weights(const kofn_net *from, kofn_net *to)
@@ -161,19 +157,11 @@ static void report_json(const run *r, const kofn_plan_info *info)
     json_t *o = json_object();
 
 #define PUT(key, value) json_object_set_new(o, key, value)
-    PUT("status", json_string("ok"));
-    PUT("command", json_string(r->a->command->name));
-    PUT("scheme", json_string(info->spec));
+    nodes_put(&r->nodes, info, o);
     PUT("iterations", json_integer(s->iterations));
-    PUT("seconds", json_real(r->seconds));
-    nodes_put(&r->nodes, r->best, o);
-    PUT("finished", json_integer((json_int_t)r->have));
     PUT("same", json_integer((json_int_t)r->same));
     if (r->a->verify)
         PUT("rel_error", json_real(s->rel_error));
-    PUT("port", json_string(r->a->port));
-    PUT("seed", json_integer((json_int_t)r->a->seed));
-    cli_put_blas(r->a, o);
 #undef PUT
     json_object_update(o, s->figures);
     json_object_del(o, "per_iteration");
@@ -183,13 +171,11 @@ static void report_json(const run *r, const kofn_plan_info *info)
 static void report_text(const run *r, const kofn_plan_info *info)
 {
     fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec,
-            r->nodes.count, r->seconds,
-            r->nodes.decoding == KOFN_DECODE_REPLICATED ? "replicated"
-                                                        : "distributed");
+            r->nodes.count, r->nodes.seconds, nodes_decoding(&r->nodes));
     if (r->nodes.here > 1)
         fprintf(stderr, "\n%zu nodes have the weights, %zu of them the same",
-                r->have, r->same);
-    nodes_say(&r->nodes, r->best);
+                r->nodes.have, r->same);
+    nodes_say(&r->nodes);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g",
                 r->train_run->session->rel_error);
@@ -201,17 +187,12 @@ static int conclude(run *r)
 {
     const cli_train_run *l = r->train_run;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
-    int code;
 
-    if (cli_caught())
-        return 128 + cli_caught();
-    gather(r);
-    if (!r->best)
-        return nodes_complain(&r->nodes);
-    copy_weights(r->share[r->best->number].net, l->net);
-    code = l->conclude(l->ud, r->share[r->best->number].res.steps);
-    if (code || kofn_plan_describe(r->plan[0], false, &info))
-        return code;
+    compare(r);
+    copy_weights(best_of(r)->net, l->net);
+    TRY_CODE(l->conclude(l->ud, best_of(r)->res.steps));
+    if (kofn_plan_describe(r->plan[0], false, &info))
+        return 0;
     if (r->a->json)
         report_json(r, &info);
     else if (!r->a->quiet)
@@ -256,10 +237,7 @@ static int prepare(run *r, size_t steps)
                              a->seed, r->plan);
     if (st)
         return cli_fail(st);
-    m->decoding = a->decode ? (kofn_decoding)a->decode
-                  : a->job.errors
-                      ? KOFN_DECODE_REPLICATED
-                      : kofn_decoding_for(r->plan[0], a->workers, 0, 0, 0);
+    nodes_choose_decoding(m, r->plan[0]);
     m->each = 2 * r->train_run->shape->layers - 1;
     m->every = r->train_run->every;
     m->bytes = largest(r->train_run);
@@ -280,12 +258,8 @@ int masterless_train(const cli_args *a, const cli_train_run *l)
     run r = {.a = a, .train_run = l, .nodes = {.a = a}};
     int code = prepare(&r, l->steps);
 
-    if (!code) {
-        cli_tell_blas(a);
-        r.seconds = -kf_clock_seconds();
+    if (!code)
         code = nodes_run(&r.nodes);
-        r.seconds += kf_clock_seconds();
-    }
     if (!code)
         code = conclude(&r);
     for (size_t i = 0; r.share && i < r.nodes.here; i++)

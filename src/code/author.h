@@ -8,6 +8,8 @@
 
 #include <kofn/scheme.h>
 
+#include "base/try.h"
+
 /* cos and sin of 2 pi num / den with the angle reduced exactly. */
 void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine);
 

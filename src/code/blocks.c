@@ -127,9 +127,7 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
     TRY(readable(plan));
     if (plan->of)
         return kf_fail(KOFN_STATE, "%s: a reader has no reader", plan->spec);
-    r = kf_new(1, sizeof *r);
-    if (!r)
-        return KOFN_NOMEM;
+    TRY_NEW(r, 1);
     *r = *plan;
     r->of = plan;
     r->left = NULL;

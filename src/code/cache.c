@@ -89,9 +89,7 @@ kofn_status kf_cache_get(kf_cache *cache, const uint32_t *seats, size_t n,
     if (e) {
         unlink_use(cache, e);
     } else {
-        e = kf_zero(1, sizeof *e);
-        if (!e)
-            return KOFN_NOMEM;
+        TRY_ZERO(e, 1);
         st = kf_decoder_new(&e->decoder, cache->code, seats, n, partial);
         if (st) {
             kf_free(e);

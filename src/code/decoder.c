@@ -74,14 +74,12 @@ static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
 
     s->symbols = L->symbols;
     s->results = n * L->lanes;
-    s->row = kf_new(s->results, sizeof *s->row);
-    s->weight = kf_new(s->results, sizeof *s->weight);
-    s->first = kf_new(s->results, sizeof *s->first);
-    s->from = kf_new(s->symbols, sizeof *s->from);
-    s->place = kf_new(s->symbols, sizeof *s->place);
-    s->use = kf_new(s->results, sizeof *s->use);
-    if (!s->row || !s->weight || !s->first || !s->from || !s->place || !s->use)
-        return KOFN_NOMEM;
+    TRY_NEW(s->row, s->results);
+    TRY_NEW(s->weight, s->results);
+    TRY_NEW(s->first, s->results);
+    TRY_NEW(s->from, s->symbols);
+    TRY_NEW(s->place, s->symbols);
+    TRY_NEW(s->use, s->results);
     s->quaternions = true;
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
@@ -394,9 +392,8 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
 {
     return kf_fail(
         KOFN_TOOFEW,
-        "%zu results leave %zu of %zu blocks unknown; any %zu "
-        "are enough",
-        n, (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
+        "%zu results leave %zu of %zu blocks unknown; any %zu are enough", n,
+        (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
         s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
 }
 

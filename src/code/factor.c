@@ -309,9 +309,7 @@ kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
 
     if (d->mixed < FEWEST)
         return KOFN_OK;
-    f = kf_zero(1, sizeof *f);
-    if (!f)
-        return KOFN_NOMEM;
+    TRY_ZERO(f, 1);
     f->lanes = lanes;
     f->mixed = d->mixed;
     f->answer = kf_new(d->seats, sizeof *f->answer);

@@ -52,19 +52,16 @@ kofn_status kf_fit_new(kf_fit *f, const kf_evidence *e)
                   .quick = quick,
                   .parts = parts,
                   .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0)};
-    f->columns = kf_new(n * q, sizeof *f->columns);
-    f->v = kf_new(q, sizeof *f->v);
-    f->left = kf_new((q + 2) * q, sizeof *f->left);
-    f->A = kf_new(ld * ld * parts, sizeof *f->A);
-    f->R = kf_new(pivots * pivots * parts * KF_SETS, sizeof *f->R);
-    f->at = kf_new(pivots * KF_SETS, sizeof *f->at);
-    f->drawn = kf_new(e->nodes, sizeof *f->drawn);
-    f->sets = kf_new(KF_SETS * e->nodes, sizeof *f->sets);
-    f->random = kf_new(KF_SETS * e->nodes, sizeof *f->random);
-    return f->columns && f->v && f->left && f->A && f->R && f->at && f->drawn &&
-                   f->sets && f->random
-               ? KOFN_OK
-               : KOFN_NOMEM;
+    TRY_NEW(f->columns, n * q);
+    TRY_NEW(f->v, q);
+    TRY_NEW(f->left, (q + 2) * q);
+    TRY_NEW(f->A, ld * ld * parts);
+    TRY_NEW(f->R, pivots * pivots * parts * KF_SETS);
+    TRY_NEW(f->at, pivots * KF_SETS);
+    TRY_NEW(f->drawn, e->nodes);
+    TRY_NEW(f->sets, KF_SETS * e->nodes);
+    TRY_NEW(f->random, KF_SETS * e->nodes);
+    return KOFN_OK;
 }
 
 void kf_fit_free(kf_fit *f)

@@ -275,17 +275,15 @@ static kofn_status check_layout(const kofn_plan *p)
     if (L->adjoint && (p->parts1 > 1 || L->W || !p->mixes_parts ||
                        L->inner > 1 || L->groups > 1))
         return kf_fail(KOFN_INVAL,
-                       "scheme %s transposes a code that is not "
-                       "a plain one",
+                       "scheme %s transposes a code that is not a plain one",
                        p->scheme->name);
     /* a sparse A is cut into rows, and its strips are rows */
     if (L->problem.sparse &&
         (L->cut[0].cols > 1 || (L->inner > 1 && !p->op->below) ||
          (L->adjoint && !p->op->left)))
         return kf_fail(KOFN_UNSUITED,
-                       "scheme %s does not serve sparse "
-                       "matrices in this operation; choose another scheme or "
-                       "a dense matrix",
+                       "scheme %s does not serve sparse matrices in this "
+                       "operation; choose another scheme or a dense matrix",
                        p->scheme->name);
     return KOFN_OK;
 }
@@ -345,9 +343,7 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     TRY(kf_given(&own, sizeof own, scheme, ".size = sizeof(kofn_scheme)"));
     TRY(kf_given(&problem, sizeof problem, pb, "KOFN_PROBLEM_INIT"));
     TRY(check_problem(&problem, &own, workers));
-    p = kf_zero(1, sizeof *p);
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     p->own = own;
     p->scheme = &p->own;
     p->workers = p->args.workers = workers;

@@ -59,13 +59,11 @@ static kofn_status sift(sieve *s, kf_code *c, const uint32_t *seats, size_t n)
 
     s->symbols = L->symbols;
     s->results = n * L->lanes;
-    s->row = kf_new(s->results, sizeof *s->row);
-    s->weight = kf_new(s->results, sizeof *s->weight);
-    s->from = kf_new(s->symbols, sizeof *s->from);
-    s->place = kf_new(s->symbols, sizeof *s->place);
-    s->use = kf_new(s->results, sizeof *s->use);
-    if (!s->row || !s->weight || !s->from || !s->place || !s->use)
-        return KOFN_NOMEM;
+    TRY_NEW(s->row, s->results);
+    TRY_NEW(s->weight, s->results);
+    TRY_NEW(s->from, s->symbols);
+    TRY_NEW(s->place, s->symbols);
+    TRY_NEW(s->use, s->results);
     for (size_t i = 0; i < s->symbols; i++)
         s->from[i] = -1;
     for (size_t i = 0; i < n; i++) {

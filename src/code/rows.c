@@ -117,9 +117,7 @@ static kofn_status compress_rows(const kofn_plan *p, size_t local,
                                  kf_row **rows, const double *dense, size_t n,
                                  size_t cols)
 {
-    *rows = kf_zero(n, sizeof **rows);
-    if (!*rows)
-        return KOFN_NOMEM;
+    TRY_ZERO(*rows, n);
     for (size_t i = 0; i < n; i++) {
         TRY(compress(&(*rows)[i], dense + i * cols, cols));
         TRY(finite_row(p, local, &(*rows)[i]));

@@ -194,9 +194,8 @@ static kofn_status factor_columns(size_t n, double *P, size_t ld, size_t *swap,
             swap_rows(n, P + j * ld, P + best * ld);
         if (!(fabs(P[j * ld + j]) > 0))
             return kf_fail(KOFN_UNSTABLE,
-                           "singular system: no pivot in "
-                           "column %zu of %zu",
-                           j, n);
+                           "singular system: no pivot in column %zu of %zu", j,
+                           n);
         for (size_t i = j + 1; i < n; i++) {
             double f = P[i * ld + j] / P[j * ld + j];
 

@@ -166,9 +166,7 @@ static kofn_status find_out_of_range(state *s)
     s->Y = s->e->Y;
     if (s->out_of_range_count == 0)
         return KOFN_OK;
-    s->tame = kf_new(s->nodes * each, sizeof *s->tame);
-    if (!s->tame)
-        return KOFN_NOMEM;
+    TRY_NEW(s->tame, s->nodes * each);
     memcpy(s->tame, s->e->Y, s->nodes * each * sizeof *s->tame);
     for (size_t n = 0; n < s->nodes; n++)
         if (s->out_of_range[n])

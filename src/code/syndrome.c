@@ -113,22 +113,16 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node)
 
 /* ---- how much they disagree ---------------------------------------------- */
 
-/* Squares of columns from `at` on of [H | S], as many as there are of w. */
-static void square_columns(const kf_syndromes *t, size_t at, size_t n)
-{
-    memset(t->w, 0, n * sizeof *t->w);
-    for (size_t i = 0; i < t->q; i++) {
-        const double *row = t->first + i * t->ld + at;
-
-        for (size_t c = 0; c < n; c++)
-            t->w[c] += row[c] * row[c];
-    }
-}
-
-/* Of S, in units of what is allowed to an entry. */
+/* Squares of the columns of S, in units of what is allowed to an entry. */
 static void square_syndromes(const kf_syndromes *t)
 {
-    square_columns(t, t->rows, t->columns);
+    memset(t->w, 0, t->columns * sizeof *t->w);
+    for (size_t i = 0; i < t->q; i++) {
+        const double *row = t->first + i * t->ld + t->rows;
+
+        for (size_t c = 0; c < t->columns; c++)
+            t->w[c] += row[c] * row[c];
+    }
     for (size_t c = 0; c < t->columns; c++)
         t->w[c] /= t->allowance[c] * t->allowance[c];
 }
@@ -159,28 +153,10 @@ double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c)
            column_limit(t);
 }
 
-double kf_code_misfit(const kf_syndromes *t)
-{
-    double limit = column_limit(t), all = 0;
-
-    square_syndromes(t);
-    for (size_t c = 0; c < t->columns; c++)
-        all += t->w[c];
-    return all / (limit * limit);
-}
-
 double kf_code_view(const kf_syndromes *t, size_t j)
 {
     kf_code_get_column(t, j, t->v);
     return sqrt(kf_code_dot(t->v, t->v, t->q));
-}
-
-const double *kf_code_views(const kf_syndromes *t)
-{
-    square_columns(t, 0, t->rows);
-    for (size_t r = 0; r < t->rows; r++)
-        t->w[r] = sqrt(t->w[r]);
-    return t->w;
 }
 
 /* ---- spectrum ------------------------------------------------------------ */
@@ -188,11 +164,11 @@ const double *kf_code_views(const kf_syndromes *t)
 kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
 {
     *p = (kf_spectrum){.columns = e->columns * (e->closed ? 4 : 1)};
-    p->U = kf_new(e->q * e->q, sizeof *p->U);
-    p->value = kf_new(e->q, sizeof *p->value);
-    p->C = kf_new(e->q * p->columns, sizeof *p->C);
-    p->all = kf_new(e->closed ? 4 * e->nodes * p->columns : 0, sizeof *p->all);
-    return p->U && p->value && p->C && p->all ? KOFN_OK : KOFN_NOMEM;
+    TRY_NEW(p->U, e->q * e->q);
+    TRY_NEW(p->value, e->q);
+    TRY_NEW(p->C, e->q * p->columns);
+    TRY_NEW(p->all, e->closed ? 4 * e->nodes * p->columns : 0);
+    return KOFN_OK;
 }
 
 void kf_spectrum_free(kf_spectrum *p)

@@ -45,13 +45,8 @@ void kf_syndromes_strike(kf_syndromes *t, size_t node);
  * honest results never reach. */
 double kf_code_syndrome_norm(const kf_syndromes *t);
 double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c);
-/* The sum of squares over columns of the same. */
-double kf_code_misfit(const kf_syndromes *t);
 /* Norm of column j of [H | S]. */
 double kf_code_view(const kf_syndromes *t, size_t j);
-/* Norms of the columns of H: how much of each result the parities see, from
- * nothing to 1.  In scratch that the next call overwrites. */
-const double *kf_code_views(const kf_syndromes *t);
 /* The column, contiguous. */
 void kf_code_get_column(const kf_syndromes *t, size_t j, double *out);
 

@@ -64,9 +64,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
     right.lo = at;
     right.have = NULL;
     if (right.cap) {
-        right.have = kf_new(right.cap, sizeof *right.have);
-        if (!right.have)
-            return KOFN_NOMEM;
+        TRY_NEW(right.have, right.cap);
         memcpy(right.have, l->cell[i].have,
                (right.count + right.corrupt) * sizeof *right.have);
     }

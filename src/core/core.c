@@ -95,8 +95,7 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     ev = kf_core_event(c, ev, &room);
     if (c->next_action < c->actions)
         return kf_fail(KOFN_STATE,
-                       "%zu actions of the last step were not "
-                       "taken",
+                       "%zu actions of the last step were not taken",
                        c->actions - c->next_action);
     c->actions = c->next_action = c->pooled = 0;
     if (ev->now > c->now)
@@ -165,9 +164,8 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
             M->problem.dtype != L->problem.dtype)
             return kf_fail(
                 KOFN_UNSUITED,
-                "operand %zu, %s of %zu workers, has not the "
-                "workers, groups, seats and type of operand 0, %s of "
-                "%zu: make the plans alike",
+                "operand %zu, %s of %zu workers, has not the workers, groups, "
+                "seats and type of operand 0, %s of %zu: make the plans alike",
                 o, plan[o]->spec, plan[o]->workers, plan[0]->spec,
                 plan[0]->workers);
     }
@@ -212,9 +210,7 @@ kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
-    c = kf_zero(1, sizeof *c);
-    if (!c)
-        return KOFN_NOMEM;
+    TRY_ZERO(c, 1);
     c->hedge_factor = 1;
     c->stream.alarm_at = c->stream.late_at = c->stream.lease_at = KOFN_NEVER;
     c->opt = all;

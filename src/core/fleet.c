@@ -11,8 +11,8 @@ kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
 {
     assert(groups > 0);
     *f = (kf_fleet){.groups = groups, .most = most, .allowed = allowed};
-    f->bench = kf_zero(groups, sizeof *f->bench);
-    return f->bench ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(f->bench, groups);
+    return KOFN_OK;
 }
 
 void kf_fleet_close(kf_fleet *f)

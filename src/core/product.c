@@ -10,8 +10,8 @@
 kofn_status kf_product_open(kf_product *p, size_t groups)
 {
     *p = (kf_product){.groups = groups};
-    p->ledger = kf_zero(groups, sizeof *p->ledger);
-    return p->ledger ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(p->ledger, groups);
+    return KOFN_OK;
 }
 
 void kf_product_close(kf_product *p)

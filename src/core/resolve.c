@@ -171,8 +171,7 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
                  c->unresponsive, c->mutes - 1);
     else if (c->mutes)
         snprintf(unresponsive, sizeof unresponsive,
-                 "; worker %u was given up, for it answered "
-                 "nothing",
+                 "; worker %u was given up, for it answered nothing",
                  c->unresponsive);
     kf_fail(KOFN_TOOFEW,
             "%zu worker%s left%s and the answers of %zu are "

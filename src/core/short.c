@@ -226,9 +226,7 @@ kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group)
     if (kf_layout(&r->p)->whole && !kf_product_untouched(&r->p, group))
         return ask_newcomers(c, r, group, n);
     TRY(split_short(&r->p, group, n));
-    m = kf_zero(n, sizeof *m);
-    if (!m)
-        return KOFN_NOMEM;
+    TRY_ZERO(m, n);
     st = fill_short(c, r, group, m, n);
     kf_free(m);
     return st;

@@ -70,8 +70,8 @@ static kofn_status open(kofn_core *c)
     TRY(kf_fleet_open(&c->fleet, c->use[0].plan->layout.groups, SIZE_MAX,
                       c->opt.seats));
     s->memory = c->use[0].plan->layout.memory;
-    s->past = kf_zero(s->memory + 1, sizeof *s->past);
-    return s->past ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(s->past, s->memory + 1);
+    return KOFN_OK;
 }
 
 void kf_stream_close(kf_stream *s)

@@ -108,9 +108,8 @@ kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors == KOFN_ERRORS_DETECT)
         kf_fail(KOFN_CORRUPT,
-                "results of different workers disagree; run "
-                "with errors probabilistic or adversarial to find out whose "
-                "are wrong");
+                "results of different workers disagree; run with errors "
+                "probabilistic or adversarial to find out whose are wrong");
     else
         kf_fail(KOFN_CORRUPT,
                 "results disagree, and with those of all "

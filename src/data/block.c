@@ -37,9 +37,8 @@ kofn_status kf_resident_sparse(kf_resident *r, const kofn_plan *plan,
         r->most = kf_larger(r->most, fabs(A->val[e]));
     if (plan->layout.cut[0].cols != 1)
         return kf_fail(KOFN_UNSUITED,
-                       "scheme %s cuts columns, which a sparse "
-                       "matrix does not allow; choose another scheme or a "
-                       "dense matrix",
+                       "scheme %s cuts columns, which a sparse matrix does not "
+                       "allow; choose another scheme or a dense matrix",
                        plan->scheme->name);
     r->A = &r->view;
     return KOFN_OK;
@@ -237,9 +236,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
     size_t inner = r->plan->layout.inner;
 
-    b->lane = kf_new(b->lanes, sizeof *b->lane);
-    if (!b->lane)
-        return KOFN_NOMEM;
+    TRY_NEW(b->lane, b->lanes);
     for (size_t l = 0; l < b->lanes; l++)
         coded += inner > 1 || !plain_lane(r, &rows->E0[l]);
     for (size_t i = 0; i < b->lanes * inner; i++)

@@ -16,9 +16,7 @@ kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
     if (!kf_mul(rows, cols, &bytes) ||
         !kf_mul(bytes, kf_dtype_size(dtype), &bytes))
         return kf_nomem(SIZE_MAX);
-    p = kf_new(1, sizeof *p);
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_NEW(p, 1);
     atomic_init(&p->refs, 1);
     p->of = NULL;
     p->release = NULL;

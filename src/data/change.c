@@ -236,6 +236,23 @@ kofn_status kf_block_flip(kf_block *all, kf_rng *r)
 
 /* ---- messages ------------------------------------------------------------ */
 
+kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
+                                 const kofn_matrix *V)
+{
+    TRY(kf_mat_check_matrix(U, "U"));
+    TRY(kf_mat_check_matrix(V, "V"));
+    if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n)
+        return kf_fail(KOFN_SHAPE,
+                       "U is %zu x %zu and V %zu x %zu, and for A, %zu x %zu, "
+                       "U' V must be made of as many rows of %zu and %zu",
+                       U->rows, U->cols, V->rows, V->cols, pb->m, pb->n, pb->m,
+                       pb->n);
+    if (U->dtype != pb->dtype || V->dtype != pb->dtype)
+        return kf_fail(KOFN_SHAPE, "U and V must be of A's type");
+    TRY(kf_mat_check_finite(U, "U"));
+    return kf_mat_check_finite(V, "V");
+}
+
 /* Each factor is of all lanes side by side, or one for all of them. */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
                     const kofn_matrix *V)

@@ -82,19 +82,19 @@ kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
  * as it was sent and the answers. */
 kofn_status kf_data_scales_of_gram(const kf_check *c, const double *col,
                                    const kofn_matrix *x, double *row);
-/* The growth of the rows, or of the columns, of a matrix by a change: `by` is
- * U, or V, of which columns first, first + 1, ... belong to `parts` parts, each
- * `width` wide. */
-typedef struct kf_growth {
-    const kofn_change *change;
-    const kofn_matrix *by;
-    double gain; /* the other's kf_data_stretch */
-    size_t first, width, parts;
-} kf_growth;
-
-/* At least the largest singular value of `a`, times `by`. */
-kofn_status kf_data_stretch(const kofn_matrix *a, double by, double *out);
-/* Bounds of the norms, and of those of the velocity, after it. */
-kofn_status kf_data_grow_norms(const kf_growth *g, double *norm, double *speed);
+/* Norms of the rows of A that belong to a group, or of its columns, in memory of
+ * their own; *out that is there already stays. */
+kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
+                          double **out);
+/* Of the columns of the input of a product, or of left products of its rows, `whole` or
+ * as it is cut and multiplied by `by`; ones where A itself is read. */
+kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
+                                   const kofn_matrix *whole, double by,
+                                   double **out);
+/* Bounds of the norms of the rows of A, norm[g] those of group g, and of its columns,
+ * behind them, and of those of the velocity, after a change. */
+kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
+                               const kofn_matrix *U, const kofn_matrix *V,
+                               double *const *norm, double *const *speed);
 
 #endif

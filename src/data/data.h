@@ -191,17 +191,24 @@ typedef struct kf_side {
     double by;
     kf_buffer *common; /* what the seats of the group have in common, or NULL */
 } kf_side;
-/* A part of A in this direction: a part of U or V has as many columns. */
-kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
-                        size_t groups, size_t cut, double by);
-void kf_side_free(kf_side *s);
+/* Both of them. */
+typedef struct kf_sides {
+    kf_side u, v;
+    double *f, *g; /* factors of a seat */
+    uint32_t *col; /* 0, 1, ...         */
+} kf_sides;
+/* Of the first group; freed in any case. */
+kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
+                         const kofn_matrix *U, const kofn_matrix *V);
+void kf_sides_free(kf_sides *s);
 /* Of that group mixtures are taken from now on. */
-void kf_side_choose(kf_side *s, size_t group);
-/* The mixture with those factors of a seat (kf_code_factors), for an update of
- * its block; a reference of the caller's own.  col: scratch, a number for each of
- * them. */
-kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
-                         kf_buffer **out);
+void kf_sides_choose(kf_sides *s, size_t group);
+/* What the block of a seat is changed by, as an update has it: references of the
+ * caller's own. */
+kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m);
+/* Can A be changed by them? */
+kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
+                                 const kofn_matrix *V);
 /* Blocks with nothing in them, for pieces of what others hold. */
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,

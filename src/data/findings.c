@@ -272,10 +272,8 @@ static kofn_status inquire(inquiry *q, kofn_findings *found)
 {
     q->complete = true;
     q->left = kf_max(PASSES * (q->f.numbers / kf_max(q->f.terms, 1)), 1);
-    q->bad_row = kf_zero(q->f.m, sizeof *q->bad_row);
-    q->bad_col = kf_zero(q->f.p, sizeof *q->bad_col);
-    if (!q->bad_row || !q->bad_col)
-        return KOFN_NOMEM;
+    TRY_ZERO(q->bad_row, q->f.m);
+    TRY_ZERO(q->bad_col, q->f.p);
     TRY(kf_freivalds_run(&q->v, &q->f));
     TRY(kf_recompute_begin(&q->r, &q->f));
     if (q->v.rows.count || q->v.cols.count) {

@@ -45,9 +45,7 @@ static kofn_status even_out(const kf_scale *s, size_t n, int **out)
         zeros |= s[i].zero;
     if (as_they_are && !zeros)
         return KOFN_OK;
-    *out = kf_new(n, sizeof **out);
-    if (!*out)
-        return KOFN_NOMEM;
+    TRY_NEW(*out, n);
     for (size_t i = 0; i < n; i++)
         (*out)[i] = s[i].zero     ? KF_LEVEL_ZERO
                     : as_they_are ? 0

@@ -1,5 +1,5 @@
-/* norms.c -- bounds for the rows and columns of a matrix that changes and that
- * nobody has.
+/* norms.c -- how large the rows and columns are of what is multiplied, which results are
+ * measured by; and bounds for those of a matrix that changes and that nobody has.
  *
  * The norm of a row of U' V is at most that of U's column times the largest
  * singular value of V, and so for columns.  The bounds grow with every change.
@@ -9,13 +9,60 @@
 #include "check.h"
 #include "scale.h"
 
+#include "code/operation.h"
 #include "mat/mat.h"
 
 #include <math.h>
 
-/* The root of the largest sum of a row of a a', with a little more for its
- * rounding. */
-kofn_status kf_data_stretch(const kofn_matrix *a, double by, double *out)
+kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
+                          double **out)
+{
+    size_t rows = r->A ? r->plan->span : r->parts.rows;
+    size_t cols = r->A ? r->A->cols : r->parts.cols;
+
+    if (*out)
+        return KOFN_OK;
+    TRY_NEW(*out, columns ? cols : rows);
+    return columns ? kf_data_scales_of_resident_columns(r, *out, cols)
+                   : kf_data_scales_of_rows(r, group, *out);
+}
+
+kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
+                                   const kofn_matrix *whole, double by,
+                                   double **out)
+{
+    const kofn_matrix *part = cut ? cut->part : whole;
+    size_t parts = cut ? cut->count : 1;
+    size_t rows = cut ? cut->rows : whole->rows;
+    size_t cols =
+        use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
+        : cut   ? cut->cols
+                : whole->cols;
+
+    TRY_NEW(*out, use->op->left ? rows : cols);
+    for (size_t i = 0; use->of && i < cols; i++)
+        (*out)[i] = 1;
+    if (use->of) /* read as it is */
+        return KOFN_OK;
+    return use->op->left
+               ? kf_data_scales_of_part_rows(part, parts, *out, rows)
+               : kf_data_scales_of_columns(part, parts, by, *out, cols);
+}
+
+/* ---- growth -------------------------------------------------------------- */
+
+/* Of the rows, or of the columns, of a matrix by a change: `by` is U, or V, of which
+ * columns first, first + 1, ... belong to `parts` parts, each `width` wide. */
+typedef struct growth {
+    const kofn_change *change;
+    const kofn_matrix *by;
+    double gain; /* the other's stretch */
+    size_t first, width, parts;
+} growth;
+
+/* At least the largest singular value of `a`, times `by`: the root of the largest sum of
+ * a row of a a', with a little more for its rounding. */
+static kofn_status stretch(const kofn_matrix *a, double by, double *out)
 {
     kofn_matrix g = {kf_new(a->rows * a->rows, kf_dtype_size(a->dtype)),
                      a->rows, a->rows, a->rows, a->dtype};
@@ -42,7 +89,7 @@ kofn_status kf_data_stretch(const kofn_matrix *a, double by, double *out)
     return KOFN_OK;
 }
 
-static void add_squares(const kf_growth *g, double *sum)
+static void add_squares(const growth *g, double *sum)
 {
     const kofn_matrix *a = g->by;
     size_t end = kf_min(a->cols, g->first + g->parts * g->width);
@@ -57,7 +104,7 @@ static void add_squares(const kf_growth *g, double *sum)
 
 /* A row, or a column, of what is added is no larger than `gain` times the root of
  * its square here. */
-static void grow(const kf_growth *g, const double *square, double *norm,
+static void grow(const growth *g, const double *square, double *norm,
                  double *speed)
 {
     const kofn_change *c = g->change;
@@ -72,7 +119,7 @@ static void grow(const kf_growth *g, const double *square, double *norm,
     }
 }
 
-kofn_status kf_data_grow_norms(const kf_growth *g, double *norm, double *speed)
+static kofn_status grow_lines(const growth *g, double *norm, double *speed)
 {
     double *square = kf_zero(g->width, sizeof *square);
 
@@ -82,4 +129,22 @@ kofn_status kf_data_grow_norms(const kf_growth *g, double *norm, double *speed)
     grow(g, square, norm, speed);
     kf_free(square);
     return KOFN_OK;
+}
+
+kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
+                               const kofn_matrix *U, const kofn_matrix *V,
+                               double *const *norm, double *const *speed)
+{
+    const kofn_layout *L = &r->plan->layout;
+    const kf_parts *p = &r->parts;
+    growth rows = {change, U, 0, 0, p->rows, L->cut[0].rows};
+    growth cols = {change, V, 0, 0, p->cols, L->cut[0].cols};
+
+    TRY(stretch(V, r->by, &rows.gain));
+    TRY(stretch(U, r->by, &cols.gain));
+    for (size_t g = 0; g < L->groups; g++) {
+        rows.first = g * rows.parts * p->rows;
+        TRY(grow_lines(&rows, norm[g], speed[g]));
+    }
+    return grow_lines(&cols, norm[L->groups], speed[L->groups]);
 }

@@ -1,4 +1,4 @@
-/* side.c -- U or V of a change A += U' V, as it is mixed for blocks.
+/* side.c -- U and V of a change A += U' V, as they are mixed for blocks.
  *
  * What is added to a block is the product of two mixtures, of the columns of U as
  * A's rows are mixed in the block, and of those of V as A's columns are
@@ -9,26 +9,29 @@
  * common, until kf_side_free. */
 #include "data.h"
 
-kofn_status kf_side_new(kf_side *s, const kofn_matrix *a, const kofn_layout *L,
-                        size_t groups, size_t cut, double by)
+/* A part of A in this direction: a part of U or V has as many columns. */
+static kofn_status side_new(kf_side *s, const kofn_matrix *a,
+                            const kofn_layout *L, size_t groups, double by)
 {
+    size_t cut = s->cut;
+
     *s = (kf_side){.cut = cut,
                    .lanes = cut > 1 ? L->lanes : 1,
                    .dtype = a->dtype,
                    .by = by};
     TRY(kf_parts_new(&s->parts, a, 1, groups * cut));
-    s->part = kf_new(cut, sizeof *s->part);
-    return s->part ? KOFN_OK : KOFN_NOMEM;
+    TRY_NEW(s->part, cut);
+    return KOFN_OK;
 }
 
-void kf_side_free(kf_side *s)
+static void side_free(kf_side *s)
 {
     kf_buffer_drop(s->common);
     kf_parts_free(&s->parts);
     kf_free((void *)(uintptr_t)s->part);
 }
 
-void kf_side_choose(kf_side *s, size_t group)
+static void choose(kf_side *s, size_t group)
 {
     for (size_t i = 0; i < s->cut; i++)
         s->part[i] = &s->parts.part[group * s->cut + i];
@@ -36,8 +39,8 @@ void kf_side_choose(kf_side *s, size_t group)
     s->common = NULL;
 }
 
-/* The mixtures with these factors, lanes x cut, side by side. */
-static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
+/* The mixtures with these factors, lanes x cut, side by side; col: 0, 1, ... */
+static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
                        kf_buffer **out)
 {
     size_t rows = s->parts.rows, cols = s->parts.cols;
@@ -48,8 +51,6 @@ static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
     *out = NULL;
     if (mixed && row)
         st = kf_buffer_new(out, rows, s->lanes * cols, s->dtype);
-    for (size_t i = 0; i < s->cut; i++)
-        col[i] = (uint32_t)i;
     for (size_t l = 0; !st && l < s->lanes; l++) {
         kofn_matrix into = (*out)->m;
 
@@ -70,8 +71,8 @@ static kofn_status mix(kf_side *s, const double *factor, uint32_t *col,
     return st;
 }
 
-kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
-                         kf_buffer **out)
+static kofn_status take(kf_side *s, const double *factor, uint32_t *col,
+                        kf_buffer **out)
 {
     if (s->cut > 1)
         return mix(s, factor, col, out);
@@ -79,4 +80,55 @@ kofn_status kf_side_take(kf_side *s, const double *factor, uint32_t *col,
         TRY(mix(s, (const double[]){1}, col, &s->common));
     *out = kf_buffer_keep(s->common);
     return KOFN_OK;
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
+                         const kofn_matrix *U, const kofn_matrix *V)
+{
+    const kofn_layout *L = &r->plan->layout;
+    kofn_cut cut = L->cut[0];
+
+    *s = (kf_sides){.u.cut = cut.rows, .v.cut = cut.cols};
+    s->f = kofn_layout_table(L->lanes, cut.rows);
+    s->g = kofn_layout_table(L->lanes, cut.cols);
+    s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
+    if (!s->f || !s->g || !s->col)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < kf_max(cut.rows, cut.cols); i++)
+        s->col[i] = (uint32_t)i;
+    TRY(side_new(&s->u, U, L, L->groups, r->by));
+    TRY(side_new(&s->v, V, L, 1, 1));
+    choose(&s->u, 0);
+    choose(&s->v, 0);
+    return KOFN_OK;
+}
+
+void kf_sides_free(kf_sides *s)
+{
+    side_free(&s->u);
+    side_free(&s->v);
+    kf_free(s->f);
+    kf_free(s->g);
+    kf_free(s->col);
+}
+
+void kf_sides_choose(kf_sides *s, size_t group)
+{
+    choose(&s->u, group);
+}
+
+kofn_status kf_sides_take(kf_sides *s, kf_code *code, size_t local, kf_msg *m)
+{
+    kofn_status st;
+
+    TRY(kf_code_factors(code, local, s->f, s->g));
+    TRY(take(&s->u, s->f, s->col, &m->in));
+    st = take(&s->v, s->g, s->col, &m->with);
+    if (st) {
+        kf_buffer_drop(m->in);
+        m->in = NULL;
+    }
+    return st;
 }

@@ -24,9 +24,7 @@ void kf_subset_free(kf_subset *s)
 static kofn_status list_parts(kf_subset *s, const kf_row *held)
 {
     s->parts = held->n;
-    s->part = kf_new(held->n, sizeof *s->part);
-    if (!s->part)
-        return KOFN_NOMEM;
+    TRY_NEW(s->part, held->n);
     for (size_t e = 0; e < held->n; e++)
         s->part[e] = held->col[e];
     return KOFN_OK;
@@ -35,9 +33,7 @@ static kofn_status list_parts(kf_subset *s, const kf_row *held)
 kofn_status kf_subset_rows(kf_subset *s, bool elsewhere)
 {
     s->held = 0;
-    s->at = kf_new(s->parts, sizeof *s->at);
-    if (!s->at)
-        return KOFN_NOMEM;
+    TRY_NEW(s->at, s->parts);
     for (size_t k = 0; k < s->parts; k++) {
         size_t from = kf_part_begin(s->points, s->part[k], s->of);
         size_t to = kf_part_begin(s->points, s->part[k] + 1, s->of);

@@ -408,9 +408,8 @@ kofn_status kf_work_fits(const kf_block *b, const kf_msg *m,
     if (in->dtype == b->dtype && out->dtype == b->dtype && fits(b, m, in, out))
         return KOFN_OK;
     return kf_fail(KOFN_SHAPE,
-                   "task %u, row %u and strips [%zu, %zu) with an input of "
-                   "%zu x %zu and a result of %zu x %zu, does not fit the "
-                   "block",
+                   "task %u, row %u and strips [%zu, %zu) with an input of %zu "
+                   "x %zu and a result of %zu x %zu, does not fit the block",
                    m->task, m->row, m->lo, m->hi, in->rows, in->cols, out->rows,
                    out->cols);
 }

@@ -107,8 +107,7 @@ static kofn_status parse_factor(const reader *r, const char *word,
     h->factor = strtod(word, &end);
     if (!*word)
         return kf_fail(KOFN_FORMAT,
-                       "%s, line %zu: a factor is missing after "
-                       "the worker",
+                       "%s, line %zu: a factor is missing after the worker",
                        r->name, r->line);
     if (*end || !(h->factor >= 1e-3 && h->factor <= 1e6))
         return wrong(r, "not a factor in 0.001..1000000:", word);

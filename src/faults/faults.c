@@ -332,8 +332,7 @@ kofn_status kofn_faults_parse(kofn_faults *w, const char *text)
 
         if (key == n)
             return kf_fail(KOFN_INVAL,
-                           "faults: \"%.*s\" is not of the form "
-                           "key=value",
+                           "faults: \"%.*s\" is not of the form key=value",
                            (int)kf_min(n, 40), text);
         TRY(set_field(&now, text, key, text + key + 1, n - key - 1));
         text += n;

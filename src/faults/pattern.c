@@ -289,8 +289,7 @@ static kofn_status set_key(maker *k, const char *name, size_t length,
                        k->model->name, f->name, (int)kf_min(n, 40), value);
     if (!(x >= f->least && x <= f->most) || (f->whole && floor(x) != x))
         return kf_fail(KOFN_INVAL,
-                       "pattern %s: %s=%s is not a %snumber from "
-                       "%g to %g",
+                       "pattern %s: %s=%s is not a %snumber from %g to %g",
                        k->model->name, f->name, number,
                        f->whole ? "whole " : "", f->least, f->most);
     memcpy((char *)&k->x + f->offset, &x, sizeof x);
@@ -372,9 +371,7 @@ static kofn_status make(kofn_matrix *out, maker *k, double factor)
                        "one of each, and fewer than 2^32",
                        k->rounds, k->workers);
     TRY(check(k));
-    k->slow = kf_zero(count, sizeof *k->slow);
-    if (!k->slow)
-        return KOFN_NOMEM;
+    TRY_ZERO(k->slow, count);
     st = k->model->make(k);
     if (st) {
         kf_free(k->slow);
@@ -402,9 +399,7 @@ static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
                        "%s: a pattern of %zu rounds and %zu workers, and there "
                        "are %zu; give fewer workers or another file",
                        path, a->rows, a->cols, workers);
-    x = kf_new(a->rows * a->cols, sizeof *x);
-    if (!x)
-        return KOFN_NOMEM;
+    TRY_NEW(x, a->rows * a->cols);
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++) {
             double f = x[i * a->cols + j] = kf_mat_entry(a, i, j);

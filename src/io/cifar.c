@@ -130,9 +130,7 @@ kofn_status kf_cifar_read(kofn_file *f, const kf_input *in)
     TRY(check_raw(in));
     TRY(kf_file_dense(f, n, PIXELS));
     to = f->owned;
-    label = kf_new(n, sizeof *label);
-    if (!label)
-        return KOFN_NOMEM;
+    TRY_NEW(label, n);
     f->labels = (kofn_matrix){label, n, 1, 1, KOFN_F64};
     for (size_t i = 0; i < n; i++) {
         const unsigned char *from = in->data + i * RECORD;

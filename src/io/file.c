@@ -294,8 +294,8 @@ static kofn_status begin(kofn_file **f, kf_input *in, kofn_file **out)
     if (!in->path)
         return kf_fail(KOFN_INVAL, "the file's name is NULL");
     kf_io_show_path(in->name, in->path);
-    *f = kf_zero(1, sizeof **f);
-    return *f ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(*f, 1);
+    return KOFN_OK;
 }
 
 static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)

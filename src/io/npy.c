@@ -55,11 +55,9 @@ static kofn_status expect(header *h, char c)
 
     if (take(h, c))
         return KOFN_OK;
-    return kf_fail(KOFN_FORMAT,
-                   "byte %zu: the header has '%s' where '%c' "
-                   "should be",
-                   (size_t)(h->at - h->begin),
-                   kf_io_show_word(shown, h->at, h->end), c);
+    return kf_fail(
+        KOFN_FORMAT, "byte %zu: the header has '%s' where '%c' should be",
+        (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end), c);
 }
 
 /* A string in single or double quotes, without escapes. */

@@ -111,9 +111,7 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
     most = kf_min(most, rows_of(&part->X, all).rows);
     if (most == 0)
         return KOFN_OK;
-    space = kf_new(most + n, sizeof *space);
-    if (!space)
-        return KOFN_NOMEM;
+    TRY_NEW(space, most + n);
     while (all.first < all.end && !st) {
         every some = all;
 

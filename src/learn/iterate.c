@@ -94,8 +94,7 @@ static kofn_status iterate(iteration *it, double *next)
         res->iterations++;
         if (!(res->change - res->change == 0))
             return kf_fail(KOFN_NONFINITE,
-                           "iteration %u: the vector is not "
-                           "finite",
+                           "iteration %u: the vector is not finite",
                            res->iterations);
         res->converged = res->change < it->opt.tolerance;
         kf_give(it->told, res, sizeof *res);
@@ -118,8 +117,7 @@ static kofn_status check_resume(const kofn_iterate_result *r)
 {
     if (r && !(r->change >= 0))
         return kf_fail(KOFN_INVAL,
-                       "the result to go on after has the change "
-                       "%g",
+                       "the result to go on after has the change %g",
                        r->change);
     return KOFN_OK;
 }
@@ -141,8 +139,7 @@ static kofn_status mesh_output(void *ud, uint64_t t, kofn_matrix *product,
     scalar[EIGENVALUE] = it->res.eigenvalue;
     if (!(scalar[CHANGE] - scalar[CHANGE] == 0))
         return kf_fail(KOFN_NONFINITE,
-                       "iteration %llu: the vector is not "
-                       "finite",
+                       "iteration %llu: the vector is not finite",
                        (unsigned long long)t);
     *final = scalar[CHANGE] < it->opt.tolerance || t >= it->opt.max_iterations;
     return KOFN_OK;
@@ -203,9 +200,7 @@ static kofn_status run(iteration *it, kofn_iterate_result *res)
     TRY(kf_given(&it->res, sizeof it->res, it->opt.resume,
                  "KOFN_ITERATE_RESULT_INIT"));
     kf_give(res, &it->res, sizeof it->res);
-    next = kf_new(it->v->rows, sizeof *next);
-    if (!next)
-        return KOFN_NOMEM;
+    TRY_NEW(next, it->v->rows);
     st = it->mesh ? run_mesh(it) : iterate(it, next);
     kf_give(res, &it->res, sizeof it->res);
     kf_free(next);
@@ -355,9 +350,8 @@ static kofn_status check_graph(const kofn_sparse *g)
     TRY(kf_mat_check_sparse(g, "the graph"));
     if (g->rows != g->cols)
         return kf_fail(KOFN_SHAPE,
-                       "the graph's matrix is %zu x %zu, not "
-                       "square",
-                       g->rows, g->cols);
+                       "the graph's matrix is %zu x %zu, not square", g->rows,
+                       g->cols);
     for (size_t i = 0; i < g->rows; i++) {
         double sum = 0;
 

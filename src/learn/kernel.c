@@ -37,9 +37,8 @@ static kofn_status parameters(kernel *k, const char *text)
 
         if (!place || text[key] != '=')
             return kf_fail(KOFN_INVAL,
-                           "kernel: \"%.40s\" is not a parameter "
-                           "with a value; there are rbf:s=S and "
-                           "poly:degree=D,c=C",
+                           "kernel: \"%.40s\" is not a parameter with a value; "
+                           "there are rbf:s=S and poly:degree=D,c=C",
                            text);
         *place = strtod(text + key + 1, &end);
         if (end == text + key + 1 || (*end && *end != ',') ||
@@ -115,15 +114,12 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
     TRY(check(Z, "Z"));
     if (X->cols != Z->cols)
         return kf_fail(KOFN_SHAPE,
-                       "points of %zu and of %zu features have no "
-                       "kernel",
+                       "points of %zu and of %zu features have no kernel",
                        X->cols, Z->cols);
     TRY(parse(&k, text));
     if (!kf_mul(X->rows, Z->rows, &size))
         return kf_nomem(SIZE_MAX);
-    data = kf_new(size, sizeof *data);
-    if (!data)
-        return KOFN_NOMEM;
+    TRY_NEW(data, size);
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < Z->rows; j++)
             data[i * Z->rows + j] =

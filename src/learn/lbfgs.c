@@ -11,6 +11,7 @@
  */
 #include "lbfgs.h"
 #include "vector.h"
+#include "watch.h"
 
 #include <float.h>
 
@@ -49,9 +50,7 @@ kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n)
     *out = b;
     if (!b)
         return KOFN_NOMEM;
-    b->s = kf_new((2 * PAIRS + 4) * n, sizeof *b->s);
-    if (!b->s)
-        return KOFN_NOMEM;
+    TRY_NEW(b->s, (2 * PAIRS + 4) * n);
     b->y = b->s + PAIRS * n;
     b->from = b->y + PAIRS * n;
     b->g = b->from + n;
@@ -275,20 +274,15 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
     line l = {.d = d, .w = w, .F = F};
     point at = {.t = 1};
     bool found;
-    kofn_status st;
 
     learn(b, d, w);
     direct(b, d->g, n);
-    st = begin_line(&l, b);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(begin_line(&l, b));
     memcpy(b->from, w, n * sizeof *w);
     memcpy(b->g, d->g, n * sizeof *b->g);
     if (b->kept == 0)
         at.t = fmin(1, 1 / kf_norm(d->g, n));
-    st = search(&l, &at, &found);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(search(&l, &at, &found));
     end_line(&l, b, &at, found);
     for (size_t j = 0; j < n; j++)
         w[j] += at.t * l.p[j];

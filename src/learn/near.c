@@ -11,6 +11,7 @@
  */
 #include "near.h"
 #include "vector.h"
+#include "watch.h"
 
 #include <float.h>
 
@@ -81,11 +82,9 @@ static kofn_status product_here(probe *b, const double *p, const double *y,
 static kofn_status advance(probe *b, size_t n, bool *over)
 {
     double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
-    kofn_status st = b->here ? product_here(b, b->p, NULL, b->q)
-                             : kf_learn_curved(b->d, b->at, b->p, b->q);
 
-    if (st)
-        return st;
+    TRY_UNSTOPPED(b->here ? product_here(b, b->p, NULL, b->q)
+                          : kf_learn_curved(b->d, b->at, b->p, b->q));
     pq = kf_learn_dot(b->p, b->q, n);
     b->most = kf_larger(b->most, pq / pp);
     *over = true;

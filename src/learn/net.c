@@ -155,9 +155,7 @@ kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
     *out = NULL;
     TRY(kf_given(&all, sizeof all, shape, "KOFN_NET_SHAPE_INIT"));
     TRY(kf_net_check(&all));
-    net = kf_new(1, sizeof *net);
-    if (!net)
-        return KOFN_NOMEM;
+    TRY_NEW(net, 1);
     kf_net_fill(net, &all);
     net->memory = kf_new(net->total, kf_dtype_size(all.dtype));
     if (!net->memory) {

@@ -147,11 +147,9 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
     if (y)
         n->y = *y;
     TRY(with_defaults(&n->opt, opt, X->rows));
-    n->coded = kf_zero(nets, sizeof *n->coded);
-    n->plain = kf_zero(nets, sizeof *n->plain);
-    n->done = kf_zero(nets, sizeof *n->done);
-    if (!n->coded || !n->plain || !n->done)
-        return KOFN_NOMEM;
+    TRY_ZERO(n->coded, nets);
+    TRY_ZERO(n->plain, nets);
+    TRY_ZERO(n->done, nets);
     for (size_t i = 0; i < nets; i++)
         TRY(add_net(n, net[i], y));
     n->opt.step = NULL; /* they have it */

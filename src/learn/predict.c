@@ -18,9 +18,8 @@ static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
     TRY(kf_regress_shape(w, "w"));
     if (w->cols != 1 || (w->rows != X->cols && w->rows != X->cols + 1))
         return kf_fail(KOFN_SHAPE,
-                       "w is %zu x %zu, and X has %zu columns: w "
-                       "must be %zu x 1, or %zu x 1 with an intercept at its "
-                       "end",
+                       "w is %zu x %zu, and X has %zu columns: w must be %zu x "
+                       "1, or %zu x 1 with an intercept at its end",
                        w->rows, w->cols, X->cols, X->cols, X->cols + 1);
     TRY(kf_regress_finite(X, "X"));
     return kf_regress_finite(w, "w");
@@ -66,8 +65,7 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     if (!out || !out->data || out->rows != X->rows || out->cols != 1 ||
         out->ld != 1 || out->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE,
-                       "the predictions must be %zu x 1, "
-                       "contiguous, float64",
+                       "the predictions must be %zu x 1, contiguous, float64",
                        X->rows);
     t = out->data;
     TRY(margins(X, w, t));
@@ -143,8 +141,7 @@ kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
     TRY(kf_regress_shape(w, "w"));
     if (w->rows != r->X.cols || w->cols != 1)
         return kf_fail(KOFN_SHAPE,
-                       "w is %zu x %zu and X, %zu x %zu, takes %zu "
-                       "x 1",
+                       "w is %zu x %zu and X, %zu x %zu, takes %zu x 1",
                        w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
     TRY(kf_regress_finite(w, "w"));
     t = out.data = kf_new(r->X.rows, sizeof *t);

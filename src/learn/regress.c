@@ -15,6 +15,7 @@
 #include "lbfgs.h"
 #include "near.h"
 #include "vector.h"
+#include "watch.h"
 
 #include "base/report.h"
 #include "base/rng.h"
@@ -86,8 +87,7 @@ kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
         for (size_t j = 0; j < X->cols; j++)
             if (!(x[i * X->ld + j] - x[i * X->ld + j] == 0))
                 return kf_fail(KOFN_NONFINITE,
-                               "%s: element [%zu, %zu] is NaN "
-                               "or infinite",
+                               "%s: element [%zu, %zu] is NaN or infinite",
                                name, i, j);
     return KOFN_OK;
 }
@@ -148,8 +148,7 @@ static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
     if (r->opt.descent == KOFN_DESCENT_SGD &&
         X->ld > INT32_MAX / r->opt.batches)
         return kf_fail(KOFN_INVAL,
-                       "%u batches of rows of %zu numbers are too "
-                       "far apart",
+                       "%u batches of rows of %zu numbers are too far apart",
                        r->opt.batches, X->ld);
     return KOFN_OK;
 }
@@ -270,9 +269,8 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
             return st ? st : kf_way_check(kf_ways[i], r);
     }
     return kf_fail(KOFN_UNSUITED,
-                   "scheme %.*s computes neither X' X w nor "
-                   "sums of gradients nor z' X beside X w; scheme elastic "
-                   "does",
+                   "scheme %.*s computes neither X' X w nor sums of gradients "
+                   "nor z' X beside X w; scheme elastic does",
                    (int)strcspn(spec, ":"), spec);
 }
 
@@ -360,9 +358,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
     *mean = NAN;
     if (!r->test_y)
         return KOFN_OK;
-    t = kf_new(r->test.rows, sizeof *t);
-    if (!t)
-        return KOFN_NOMEM;
+    TRY_NEW(t, r->test.rows);
     out.data = t;
     st = kofn_product_plain(&r->test, &in, &out);
     for (size_t i = 0; i < r->test.rows && !st; i++)
@@ -403,7 +399,6 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
     double enough = near_enough(o) * kf_norm(v, kf_learn_features(d));
-    kofn_status st;
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
     if (*converged || o->descent == KOFN_DESCENT_SGD ||
@@ -413,9 +408,8 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     *converged = d->way->bent || d->partial || d->remembers;
     if (*converged)
         return KOFN_OK;
-    st = kf_learn_distance(d, v, now->objective, enough, &d->distance);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(
+        kf_learn_distance(d, v, now->objective, enough, &d->distance));
     *converged = d->distance <= enough;
     now->ask = now->gradient * fmin(0.5, fmax(0.1, enough / d->distance));
     return KOFN_OK;
@@ -426,18 +420,13 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 {
     kofn_regress_step *now = &d->now;
     size_t n = kf_learn_features(d);
-    kofn_status st = KOFN_OK;
 
     if (d->job) /* however many rounds it takes */
-        st = kofn_step(d->job, now->iteration - d->done);
-    if (!st)
-        st = d->pairs
-                 ? kf_lbfgs_gradient(d, v, &now->objective)
-                 : kf_learn_gradient_at(d, v,
-                                        points_of(d->r, now->iteration - 1),
-                                        &now->objective);
-    if (st)
-        return st;
+        TRY(kofn_step(d->job, now->iteration - d->done));
+    TRY_UNSTOPPED(d->pairs ? kf_lbfgs_gradient(d, v, &now->objective)
+                           : kf_learn_gradient_at(
+                                 d, v, points_of(d->r, now->iteration - 1),
+                                 &now->objective));
     now->gradient = kf_norm(d->g, n);
     if (!(now->gradient < HUGE_VAL))
         return kf_fail(KOFN_NONFINITE,
@@ -447,18 +436,12 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;
-    st = is_over(d, v, converged);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(is_over(d, v, converged));
     if (!*converged && d->pairs) {
-        st = kf_lbfgs_step(d, v, now->objective);
-        if (st)
-            return st;
+        TRY_UNSTOPPED(kf_lbfgs_step(d, v, now->objective));
         memcpy(w, v, n * sizeof *w);
     } else if (!*converged) {
-        st = kf_step(d, v, now->objective, &now->step);
-        if (st)
-            return st;
+        TRY_UNSTOPPED(kf_step(d, v, now->objective, &now->step));
         move(d, w, v);
     } else {
         memcpy(w, v, n * sizeof *w);

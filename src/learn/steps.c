@@ -9,6 +9,7 @@
  */
 #include "regress.h"
 #include "vector.h"
+#include "watch.h"
 
 #include "base/rng.h"
 
@@ -36,13 +37,10 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
     start(v, n, d->r->opt.seed);
     for (int k = 0; k < POWER_ITERATIONS; k++) {
         double length = kf_norm(v, n);
-        kofn_status st;
 
         for (size_t i = 0; i < n; i++)
             v[i] /= length;
-        st = kf_learn_gram(d, v, t);
-        if (st)
-            return st;
+        TRY_UNSTOPPED(kf_learn_gram(d, v, t));
         *value = kf_norm(t, n);
         if (!(*value > 0))
             return kf_fail(KOFN_INVAL, "X is zero, or its squares are; there "
@@ -91,9 +89,7 @@ kofn_status kf_learn_lipschitz(kf_descent *d)
 
     if (d->lipschitz > 0)
         return KOFN_OK;
-    v = kf_new(kf_learn_features(d), sizeof *v);
-    if (!v)
-        return KOFN_NOMEM;
+    TRY_NEW(v, kf_learn_features(d));
     begin_setup(d, &before);
     st = largest(d, v, d->t, &value);
     end_setup(d, &before);
@@ -211,8 +207,7 @@ static kofn_status change(kf_descent *d, double F, double step, double *out)
     *out = there - F;
     if (!st && isnan(there))
         return kf_fail(KOFN_NONFINITE,
-                       "iteration %u: the loss at the step %g "
-                       "is not a number",
+                       "iteration %u: the loss at the step %g is not a number",
                        d->now.iteration, step);
     return st;
 }
@@ -307,9 +302,7 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
                                          : 16 / d->lipschitz;
     if (st || o->rule == KOFN_STEP_FIXED)
         return st;
-    st = line_begin(d, w);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(line_begin(d, w));
     return o->rule == KOFN_STEP_EXACT    ? exact_step(d, step)
            : o->rule == KOFN_STEP_ARMIJO ? armijo_step(d, F, step)
                                          : grid_step(d, F, step);

@@ -81,9 +81,7 @@ static kofn_status widen(kofn_training *t, const kofn_matrix *y)
         return KOFN_OK;
     if (!kf_mul(cols, X.rows, &n))
         return kf_nomem(SIZE_MAX);
-    t->wide = kf_new(n, sizeof *t->wide);
-    if (!t->wide)
-        return KOFN_NOMEM;
+    TRY_NEW(t->wide, n);
     t->points = (kofn_matrix){t->wide, X.rows, cols, cols, KOFN_F64};
     for (size_t i = 0; i < X.rows; i++) {
         memcpy(t->wide + i * cols, kf_at(&X, i, 0), X.cols * sizeof *t->wide);
@@ -100,9 +98,7 @@ static kofn_status fill(kofn_training *t, const kofn_matrix *X,
     TRY(kf_net_check_targets(t->net, X->rows, y, "y", &t->classes));
     t->points = *X;
     TRY(check_options(t));
-    t->y = kf_zero(X->rows, sizeof *t->y);
-    if (!t->y)
-        return KOFN_NOMEM;
+    TRY_ZERO(t->y, X->rows);
     for (size_t i = 0; i < X->rows && y && y->cols == 1; i++)
         t->y[i] = *(double *)kf_at(y, i, 0);
     return widen(t, y);

@@ -359,14 +359,10 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
     m->tape = layer_at(m, layers_of(m));
-    m->means = kf_zero(kf_passes_means(t->net), sizeof *m->means);
-    if (!m->means)
-        return KOFN_NOMEM;
+    TRY_ZERO(m->means, kf_passes_means(t->net));
     if (!kf_mul(m->tape, TAPES, &rows) || !kf_add(rows, t->net->total, &rows))
         return kf_nomem(SIZE_MAX);
-    m->v = kf_zero(rows, sizeof *m->v);
-    if (!m->v)
-        return KOFN_NOMEM;
+    TRY_ZERO(m->v, rows);
     fill_stages(m, plan);
     *v = (kofn_matrix){m->v, rows, 1, 1, KOFN_F64};
     *program = (kofn_program){.size = sizeof *program,

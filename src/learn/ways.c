@@ -188,11 +188,9 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
 
 static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
-    kofn_status st = kf_learn_limit(d, KF_ALL);
-
-    if (!st)
-        st = kf_learn_margins(d, v, d->z);
-    return st ? st : back(d, d->z, out);
+    TRY_UNSTOPPED(kf_learn_limit(d, KF_ALL));
+    TRY_UNSTOPPED(kf_learn_margins(d, v, d->z));
+    return back(d, d->z, out);
 }
 
 static kofn_problem problem_of_products(const kofn_regression *r)
@@ -235,9 +233,7 @@ static kofn_status know_Xy(kofn_regression *r)
 
     if (r->Xy)
         return KOFN_OK;
-    r->Xy = kf_new(r->X.cols, sizeof *r->Xy);
-    if (!r->Xy)
-        return KOFN_NOMEM;
+    TRY_NEW(r->Xy, r->X.cols);
     Xy = kf_learn_row_of(r->Xy, r->X.cols);
     r->yy = kf_learn_dot(r->y, r->y, r->X.rows);
     return kf_learn_times_points(r, &y, &Xy);

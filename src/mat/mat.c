@@ -26,8 +26,7 @@ kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name)
                        a->cols);
     if (a->ld < a->cols || a->ld > INT_MAX)
         return kf_fail(KOFN_SHAPE,
-                       "%s has leading dimension %zu, which is not "
-                       "in %zu..%d",
+                       "%s has leading dimension %zu, which is not in %zu..%d",
                        name, a->ld, a->cols, INT_MAX);
     if (!kf_mul(a->rows, a->ld, &bytes) || !kf_mul(bytes, 8, &bytes))
         return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: too large", name, a->rows,
@@ -57,9 +56,8 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
                                name, i, a->col[e], a->cols);
             if (!(a->val[e] - a->val[e] == 0))
                 return kf_fail(KOFN_NONFINITE,
-                               "%s: row %zu, column %u is not "
-                               "finite",
-                               name, i, a->col[e]);
+                               "%s: row %zu, column %u is not finite", name, i,
+                               a->col[e]);
         }
     }
     return KOFN_OK;
@@ -128,9 +126,8 @@ kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 
         if (j < n)
             return kf_fail(KOFN_NONFINITE,
-                           "%s: element [%zu, %zu] is NaN or "
-                           "infinite",
-                           name, i + j / a->cols, j % a->cols);
+                           "%s: element [%zu, %zu] is NaN or infinite", name,
+                           i + j / a->cols, j % a->cols);
     }
     return KOFN_OK;
 }
@@ -220,9 +217,7 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
     char *space;
 
     *out = p;
-    p.part = kf_zero(count, sizeof *p.part);
-    if (!p.part)
-        return KOFN_NOMEM;
+    TRY_ZERO(p.part, count);
     for (int pass = 0; pass < 2; pass++) {
         space = p.padded;
         for (size_t j = 0; j < count; j++) {

@@ -77,12 +77,10 @@ static kofn_status read_blocks(const kf_host *h, lent_rows *r, bool velocity)
 static void drop_lent(kf_changing *c, uint32_t operand, uint32_t seat)
 {
     for (size_t i = c->lents; i > 0; i--) {
-        kf_lent *l = &c->lent[i - 1];
+        const kf_lent *l = &c->lent[i - 1];
 
-        if (l->operand != operand || l->seat != seat)
-            continue;
-        kf_block_drop(l->block);
-        *l = c->lent[--c->lents];
+        if (l->operand == operand && l->seat == seat)
+            kf_lent_drop(c, i - 1);
     }
 }
 

@@ -43,9 +43,7 @@ void kf_changing_free(kf_host *h)
 typedef struct step {
     const kf_mesh_operand *of;
     kf_turned asked;
-    kf_side u, v;
-    double *f, *g; /* factors of a seat */
-    uint32_t *col; /* scratch           */
+    kf_sides sides;
 } step;
 
 static kofn_status change_block(step *s, kf_block *block, uint32_t seat)
@@ -53,11 +51,8 @@ static kofn_status change_block(step *s, kf_block *block, uint32_t seat)
     kf_msg m = {.type = KF_MSG_UPDATE, .change = s->asked.to.change};
     kofn_status st;
 
-    TRY(kf_code_factors(s->of->code, seat, s->f, s->g));
-    TRY(kf_side_take(&s->u, s->f, s->col, &m.in));
-    st = kf_side_take(&s->v, s->g, s->col, &m.with);
-    if (!st)
-        st = kf_block_change(block, &m);
+    TRY(kf_sides_take(&s->sides, s->of->code, seat, &m));
+    st = kf_block_change(block, &m);
     kf_buffer_drop(m.in);
     kf_buffer_drop(m.with);
     return st;
@@ -67,22 +62,15 @@ kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
                             kf_turned *out)
 {
     const kf_mesh_operand *o = &h->operand[operand];
-    const kofn_problem *pb = &o->plan->layout.problem;
     kofn_matrix *U = &out->to.U, *V = &out->to.V;
+    kofn_status st;
 
     *out = (kf_turned){.to.change = KOFN_CHANGE_INIT};
     TRY(h->program.change(h->program.ud, turn, operand, &h->v->m, &out->to));
-    TRY(kf_mat_check_matrix(U, "U"));
-    TRY(kf_mat_check_matrix(V, "V"));
-    if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n ||
-        U->dtype != pb->dtype || V->dtype != pb->dtype)
-        return kf_fail(KOFN_SHAPE,
-                       "turn %llu changes matrix %u, %zu x %zu, by U' V with U "
-                       "%zu x %zu and V %zu x %zu, or not of its type",
-                       (unsigned long long)turn, operand, pb->m, pb->n, U->rows,
-                       U->cols, V->rows, V->cols);
-    TRY(kf_mat_check_finite(U, "U"));
-    TRY(kf_mat_check_finite(V, "V"));
+    st = kf_data_check_change(&o->plan->layout.problem, U, V);
+    if (st)
+        return kf_fail_in(st, "turn %llu changes matrix %u",
+                          (unsigned long long)turn, operand);
     return kf_raise_change(&o->levels, U, V, out->own);
 }
 
@@ -95,30 +83,15 @@ void kf_changing_done(kf_turned *a)
 static kofn_status begin_step(const kf_host *h, step *s, uint64_t turn,
                               uint32_t operand)
 {
-    const kf_mesh_operand *o = s->of = &h->operand[operand];
-    const kofn_layout *L = &o->plan->layout;
-    kofn_cut cut = L->cut[0];
-
+    s->of = &h->operand[operand];
     TRY(kf_changing_ask(h, turn, operand, &s->asked));
-    s->f = kofn_layout_table(L->lanes, cut.rows);
-    s->g = kofn_layout_table(L->lanes, cut.cols);
-    s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
-    if (!s->f || !s->g || !s->col)
-        return KOFN_NOMEM;
-    TRY(kf_side_new(&s->u, &s->asked.to.U, L, 1, cut.rows, o->resident.by));
-    TRY(kf_side_new(&s->v, &s->asked.to.V, L, 1, cut.cols, 1));
-    kf_side_choose(&s->u, 0);
-    kf_side_choose(&s->v, 0);
-    return KOFN_OK;
+    return kf_sides_new(&s->sides, &s->of->resident, &s->asked.to.U,
+                        &s->asked.to.V);
 }
 
 static void end_step(step *s)
 {
-    kf_side_free(&s->u);
-    kf_side_free(&s->v);
-    kf_free(s->f);
-    kf_free(s->g);
-    kf_free(s->col);
+    kf_sides_free(&s->sides);
     kf_changing_done(&s->asked);
 }
 
@@ -209,10 +182,8 @@ static void settle(kf_host *h)
             continue;
         l->ours = c->turn - l->turn < recalls &&
                   (l->turn == 0 || c->line[l->turn % recalls] == l->line);
-        if (!l->ours) {
-            kf_block_drop(l->block);
-            *l = c->lent[--c->lents];
-        }
+        if (!l->ours)
+            kf_lent_drop(c, i - 1);
     }
 }
 

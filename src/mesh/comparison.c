@@ -21,52 +21,20 @@
 
 static kofn_status know_norms(kf_mesh_product *p)
 {
-    const kf_resident *r = &p->of->resident;
-    size_t rows = r->A ? p->of->plan->span : r->parts.rows;
-    size_t cols = r->A ? r->A->cols : r->parts.cols;
-    bool left = p->plan->op->left;
-
-    if (p->norms || p->of->norms)
-        return KOFN_OK;
-    p->norms = kf_new(left ? cols : rows, sizeof *p->norms);
-    if (!p->norms)
-        return KOFN_NOMEM;
-    return left ? kf_data_scales_of_resident_columns(r, p->norms, cols)
-                : kf_data_scales_of_rows(r, 0, p->norms);
-}
-
-/* Nothing is multiplied where a matrix is read. */
-static kofn_status know_reading(kf_host *h)
-{
-    h->comparison.input = kf_new(h->on->width, sizeof *h->comparison.input);
-    for (size_t i = 0; h->comparison.input && i < h->on->width; i++)
-        h->comparison.input[i] = 1;
-    return h->comparison.input ? KOFN_OK : KOFN_NOMEM;
+    return p->of->norms ? KOFN_OK
+                        : kf_data_norms(&p->of->resident, p->plan->op->left, 0,
+                                        &p->norms);
 }
 
 static kofn_status know_input(kf_host *h)
 {
-    bool left = h->on->plan->op->left, cut = h->on->plan->parts1 > 1;
-    const kofn_matrix *part;
-    size_t parts, rows, cols;
+    bool cut = h->on->plan->parts1 > 1;
 
     if (h->comparison.input)
         return KOFN_OK;
-    if (h->on->reader)
-        return know_reading(h);
     TRY(kf_host_input(h));
-    part = cut ? h->messages.parts.part : &h->lowered->m;
-    parts = cut ? h->messages.parts.count : 1;
-    rows = cut ? h->messages.parts.rows : h->lowered->m.rows;
-    cols = cut ? h->messages.parts.cols : h->lowered->m.cols;
-    h->comparison.input =
-        kf_new(left ? rows : cols, sizeof *h->comparison.input);
-    if (!h->comparison.input)
-        return KOFN_NOMEM;
-    return left ? kf_data_scales_of_part_rows(part, parts, h->comparison.input,
-                                              rows)
-                : kf_data_scales_of_columns(part, parts, 1, h->comparison.input,
-                                            cols);
+    return kf_data_norms_of_input(h->on->plan, cut ? &h->messages.parts : NULL,
+                                  &h->lowered->m, 1, &h->comparison.input);
 }
 
 void kf_comparison_forget(kf_host *h)

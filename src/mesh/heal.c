@@ -48,12 +48,18 @@ size_t kf_lent_bytes(const kf_host *h, uint32_t operand)
         kf_dtype_size(h->operand[operand].plan->layout.problem.dtype));
 }
 
+void kf_lent_drop(kf_changing *c, size_t i)
+{
+    kf_block_drop(c->lent[i].block);
+    c->lent[i] = c->lent[--c->lents];
+}
+
 void kf_lent_forget(kf_host *h)
 {
     kf_changing *c = &h->changing;
 
     while (c->lents > 0)
-        kf_block_drop(c->lent[--c->lents].block);
+        kf_lent_drop(c, c->lents - 1);
     c->since = c->asked = 0;
     c->asks = 0;
 }
@@ -207,12 +213,10 @@ static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
                              kofn_peer from, kf_lent **out)
 {
     for (size_t i = c->lents; i > 0; i--) {
-        kf_lent *l = &c->lent[i - 1];
+        const kf_lent *l = &c->lent[i - 1];
 
-        if (l->operand != operand || (l->seat != seat && l->from != from))
-            continue;
-        kf_block_drop(l->block);
-        *l = c->lent[--c->lents];
+        if (l->operand == operand && (l->seat == seat || l->from == from))
+            kf_lent_drop(c, i - 1);
     }
     TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
     *out = &c->lent[c->lents++];

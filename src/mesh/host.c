@@ -273,8 +273,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
         source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
         if (!p)
             st = kf_fail(KOFN_STATE,
-                         "the piece of seat %u, group %u, is not "
-                         "here",
+                         "the piece of seat %u, group %u, is not here",
                          d->seat[i], t->group);
     }
     if (!st)
@@ -585,10 +584,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         kf_max(h->largest, (v->rows + KOFN_SCALARS + h->program.recalls +
                             kf_mesh_norms_count(h)) *
                                sizeof(double));
-    h->now = kf_zero(KF_MAX_GROUPS, sizeof *h->now);
-    h->before = kf_zero(KF_MAX_GROUPS, sizeof *h->before);
-    if (!h->now || !h->before)
-        return KOFN_NOMEM;
+    TRY_ZERO(h->now, KF_MAX_GROUPS);
+    TRY_ZERO(h->before, KF_MAX_GROUPS);
     h->at = h->before_at = (kofn_mark){0, h->job};
     TRY(kf_back_new(h)); /* before it begins at what was kept */
     TRY(kf_keep_open(h));
@@ -619,9 +616,7 @@ kofn_status kf_host_new(kf_host **out, kofn_transport *t,
     *out = NULL;
     TRY(kf_given(&whole, sizeof whole, program, "KOFN_PROGRAM_INIT"));
     TRY(kf_node_stages_check(whole.stage, whole.stages));
-    h = kf_zero(1, sizeof *h);
-    if (!h)
-        return KOFN_NOMEM;
+    TRY_ZERO(h, 1);
     h->t = t;
     h->program = *program;
     h->timer = timer;

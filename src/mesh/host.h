@@ -438,6 +438,8 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat);
  * them, if they are there. */
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
                           kf_buffer *all, bool velocity, kf_block **out);
+/* This one is not lent any more; the last takes its place. */
+void kf_lent_drop(kf_changing *c, size_t i);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
 /* The peer asks for our blocks. */
@@ -634,6 +636,8 @@ bool kf_route_spend(kf_host *h, kf_route *r, bool *floods);
 
 /* mail.c */
 kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note);
+/* To everybody who has said who it is. */
+kofn_status kf_mail_to_all(kf_host *h, const kf_note *note);
 /* It lied: neither it nor who answers for it is heard, for a while. */
 kofn_status kf_mail_exclude(kf_host *h, kofn_peer peer);
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note);

@@ -225,17 +225,6 @@ static kofn_status keep_those_that_all_have(kf_host *h)
 
 /* ---- keeping ------------------------------------------------------------- */
 
-static kofn_status tell_all(kf_host *h, kofn_mark at)
-{
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].incarnation && !h->route[i].over)
-            TRY(kf_mail_to(h, h->route[i].peer,
-                           &(kf_note){.type = KF_NOTE_KEPT,
-                                      .from = h->opt.incarnation,
-                                      .at = at}));
-    return KOFN_OK;
-}
-
 bool kf_keep_is_due(const kf_host *h)
 {
     uint64_t turn = turn_of(h);
@@ -274,7 +263,9 @@ kofn_status kf_keep_sound(kf_host *h, uint64_t turn)
         if (f->turn > turn || f->sound || f->whole)
             continue;
         f->sound = true;
-        TRY(tell_all(h, f->at));
+        TRY(kf_mail_to_all(h, &(kf_note){.type = KF_NOTE_KEPT,
+                                         .from = h->opt.incarnation,
+                                         .at = f->at}));
     }
     return keep_those_that_all_have(h);
 }

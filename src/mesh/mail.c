@@ -224,6 +224,14 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
     return post(h, w);
 }
 
+kofn_status kf_mail_to_all(kf_host *h, const kf_note *note)
+{
+    for (size_t i = 0; i < h->routes; i++)
+        if (h->route[i].incarnation && !h->route[i].over)
+            TRY(kf_mail_to(h, h->route[i].peer, note));
+    return KOFN_OK;
+}
+
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
     if (note->type == KF_NOTE_ASK)
@@ -586,8 +594,7 @@ static kofn_status lose_all(kf_host *h)
     if (view.final)
         return KOFN_OK;
     return kf_fail_in(KOFN_TRANSPORT,
-                      "iteration %llu is the last that this "
-                      "node has",
+                      "iteration %llu is the last that this node has",
                       (unsigned long long)view.at.t);
 }
 

@@ -58,27 +58,14 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 {
     kf_mesh_operand *o = &h->operand[operand];
     const kf_parts *p = &o->resident.parts;
-    kofn_cut cut = o->plan->layout.cut[0];
-    double *norm = o->norms, *speed = o->norms + half(o);
+    double *norm[] = {o->norms, o->norms + p->rows};
+    double *speed[] = {norm[0] + half(o), norm[1] + half(o)};
     kf_turned a;
-    kf_growth rows = {.change = &a.to.change,
-                      .by = &a.to.U,
-                      .width = p->rows,
-                      .parts = cut.rows};
-    kf_growth cols = {.change = &a.to.change,
-                      .by = &a.to.V,
-                      .width = p->cols,
-                      .parts = cut.cols};
     kofn_status st = kf_changing_ask(h, turn, operand, &a);
 
     if (!st)
-        st = kf_data_stretch(&a.to.V, o->resident.by, &rows.gain);
-    if (!st)
-        st = kf_data_stretch(&a.to.U, o->resident.by, &cols.gain);
-    if (!st)
-        st = kf_data_grow_norms(&rows, norm, speed);
-    if (!st)
-        st = kf_data_grow_norms(&cols, norm + p->rows, speed + p->rows);
+        st = kf_data_grow_norms(&o->resident, &a.to.change, &a.to.U, &a.to.V,
+                                norm, speed);
     kf_changing_done(&a);
     return st;
 }

@@ -10,11 +10,26 @@
 #define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
 #define SUM_AT 84
 #define BODY_SUM_AT 88
-#define DIGEST_AT 96
 
-/* Pieces and vectors are sent as they lie in memory. */
+/* The fields that are sent as they are, and where. */
+#define FIELDS(X)                                                              \
+    X(from, 16)                                                                \
+    X(epoch.number, 24)                                                        \
+    X(epoch.proposer, 32)                                                      \
+    X(at.t, 40)                                                                \
+    X(at.line, 48)                                                             \
+    X(coded, 56)                                                               \
+    X(decoded, 64)                                                             \
+    X(group, 72)                                                               \
+    X(seat, 76)                                                                \
+    X(digest.exact, 96)                                                        \
+    X(digest.machine, 104)                                                     \
+    X(digest.sum, 112)                                                         \
+    X(digest.room, 120)
+
+/* Fields, pieces and vectors are sent as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "bodies are little-endian");
+               "heads and bodies are little-endian");
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -30,23 +45,6 @@ static uint64_t get(const unsigned char *p, size_t bytes)
 
     for (size_t i = 0; i < bytes; i++)
         x |= (uint64_t)p[i] << 8 * i;
-    return x;
-}
-
-static void put_real(unsigned char *p, double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    put(p, bits, sizeof bits);
-}
-
-static double get_real(const unsigned char *p)
-{
-    uint64_t bits = get(p, sizeof bits);
-    double x;
-
-    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
@@ -73,20 +71,10 @@ void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
     put(head + 4, KF_NOTE_VERSION, 2);
     put(head + 6, (uint64_t)note->type, 2);
     put(head + 8, job, 8);
-    put(head + 16, note->from, 8);
-    put(head + 24, note->epoch.number, 8);
-    put(head + 32, note->epoch.proposer, 8);
-    put(head + 40, note->at.t, 8);
-    put(head + 48, note->at.line, 8);
-    put(head + 56, note->coded, 8);
-    put(head + 64, note->decoded, 8);
-    put(head + 72, note->group, 4);
-    put(head + 76, note->seat, 4);
+#define X(field, at) memcpy(head + (at), &note->field, sizeof note->field);
+    FIELDS(X)
+#undef X
     put(head + 80, (uint64_t)note->final | (uint64_t)note->idle << 1, 4);
-    put(head + DIGEST_AT, note->digest.exact, 8);
-    put(head + DIGEST_AT + 8, note->digest.machine, 8);
-    put_real(head + DIGEST_AT + 16, note->digest.sum);
-    put_real(head + DIGEST_AT + 24, note->digest.room);
     put(head + BODY_SUM_AT, body_bytes ? XXH3_64bits(body, body_bytes) : 0, 8);
     put(head + SUM_AT, head_sum(head), 4);
 }
@@ -96,9 +84,7 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
 {
     if (bytes < 8 || get32(head) != MAGIC)
         return kf_fail(KOFN_FORMAT,
-                       "a packet that is not kofn's: %zu bytes of "
-                       "head",
-                       bytes);
+                       "a packet that is not kofn's: %zu bytes of head", bytes);
     if (get(head + 4, 2) != KF_NOTE_VERSION)
         return kf_fail(KOFN_FORMAT,
                        "a node speaks version %u of the mesh, "
@@ -106,14 +92,12 @@ static kofn_status check_head(const unsigned char *head, size_t bytes,
                        (unsigned)get(head + 4, 2), KF_NOTE_VERSION);
     if (bytes != KF_NOTE_HEAD || head_sum(head) != get32(head + SUM_AT))
         return kf_fail(KOFN_FORMAT,
-                       "a note was damaged on its way: head of "
-                       "%zu bytes",
+                       "a note was damaged on its way: head of %zu bytes",
                        bytes);
     if (get(head + 8, 8) != job)
         return kf_fail(KOFN_FORMAT,
-                       "a node works on job %016llx, this one on "
-                       "%016llx; give all the same matrix, scheme, nodes, "
-                       "seed and options",
+                       "a node works on job %016llx, this one on %016llx; give "
+                       "all the same matrix, scheme, nodes, seed and options",
                        (unsigned long long)get(head + 8, 8),
                        (unsigned long long)job);
     return KOFN_OK;
@@ -132,20 +116,10 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                        (unsigned)type);
     flags = get32(head + 80);
     *note = (kf_note){
-        .type = (kf_note_type)type,
-        .from = get(head + 16, 8),
-        .epoch = {get(head + 24, 8), get(head + 32, 8)},
-        .at = {get(head + 40, 8), get(head + 48, 8)},
-        .final = flags & 1,
-        .idle = flags & 2,
-        .coded = get(head + 56, 8),
-        .decoded = get(head + 64, 8),
-        .group = get32(head + 72),
-        .seat = get32(head + 76),
-        .digest = {get(head + DIGEST_AT, 8), get(head + DIGEST_AT + 8, 8),
-                   get_real(head + DIGEST_AT + 16),
-                   get_real(head + DIGEST_AT + 24)},
-    };
+        .type = (kf_note_type)type, .final = flags & 1, .idle = flags & 2};
+#define X(field, at) memcpy(&note->field, head + (at), sizeof note->field);
+    FIELDS(X)
+#undef X
     return KOFN_OK;
 }
 
@@ -222,8 +196,7 @@ kofn_status kf_note_unpack(kf_note *note, const unsigned char *body,
     *room = NULL;
     if (unit ? bytes % unit : bytes > 0)
         return kf_fail(KOFN_FORMAT,
-                       "a note of type %d with a body of %zu "
-                       "bytes",
+                       "a note of type %d with a body of %zu bytes",
                        (int)note->type, bytes);
     if (note->type == KF_NOTE_EPOCH)
         return unpack_members(note, body, bytes, room);

@@ -32,11 +32,11 @@ kofn_status kf_reading_new(kf_reading *r, const kf_mesh_operand *of,
     TRY(kf_code_reader(&r->plan, of->plan));
     TRY(kf_code_new(&r->code, r->plan));
     TRY(kf_cache_new(&r->cache, r->code, CACHE_BYTES));
-    r->seat = kf_new(room, sizeof *r->seat);
-    r->item = kf_new(room, sizeof *r->item);
-    r->source = kf_new(room, sizeof *r->source);
-    r->bad = kf_new(room, sizeof *r->bad);
-    return r->seat && r->item && r->source && r->bad ? KOFN_OK : KOFN_NOMEM;
+    TRY_NEW(r->seat, room);
+    TRY_NEW(r->item, room);
+    TRY_NEW(r->source, room);
+    TRY_NEW(r->bad, room);
+    return KOFN_OK;
 }
 
 void kf_reading_add(kf_reading *r, uint32_t seat, size_t item)

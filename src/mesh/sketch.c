@@ -182,10 +182,7 @@ static kofn_status tell(kf_host *h, uint32_t operand)
                           .group = operand,
                           .seat = h->seat};
 
-    for (size_t i = 0; i < h->routes; i++)
-        if (h->route[i].incarnation && !h->route[i].over)
-            TRY(kf_mail_to(h, h->route[i].peer, &note));
-    return KOFN_OK;
+    return kf_mail_to_all(h, &note);
 }
 
 /* Those of blocks before these, or of another way. */

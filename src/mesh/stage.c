@@ -97,9 +97,8 @@ static kofn_status check_operand(const kofn_operand *o, const kofn_plan *p)
     cols = o->dense ? o->dense->cols : o->sparse->cols;
     if (rows != pb->m || cols != pb->n)
         return kf_fail(KOFN_SHAPE,
-                       "the matrix is %zu x %zu, the plan's %zu x "
-                       "%zu",
-                       rows, cols, pb->m, pb->n);
+                       "the matrix is %zu x %zu, the plan's %zu x %zu", rows,
+                       cols, pb->m, pb->n);
     return o->dense ? kf_mat_check_matrix(o->dense, "the matrix")
                     : kf_mat_check_sparse(o->sparse, "the matrix");
 }
@@ -280,10 +279,8 @@ kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v)
     TRY(check(&h->program, v));
     h->course =
         (kf_course){h->program.stages, h->program.turns, h->program.after};
-    h->operand = kf_zero(h->program.operands, sizeof *h->operand);
-    h->product = kf_zero(h->program.stages, sizeof *h->product);
-    if (!h->operand || !h->product)
-        return KOFN_NOMEM;
+    TRY_ZERO(h->operand, h->program.operands);
+    TRY_ZERO(h->product, h->program.stages);
     for (size_t i = 0; i < h->program.stages; i++)
         TRY(product_new(h, i));
     h->on = h->product;

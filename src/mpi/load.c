@@ -57,8 +57,7 @@ static kofn_status choose(const flavour **f, const char *name)
     }
     if (name)
         return kf_fail(KOFN_INVAL,
-                       "no MPI is called \"%s\"; there are openmpi "
-                       "and mpich",
+                       "no MPI is called \"%s\"; there are openmpi and mpich",
                        name);
     return no_launcher();
 }

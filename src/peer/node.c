@@ -526,8 +526,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
 
     if (n->next_action < n->actions)
         return kf_fail(KOFN_STATE,
-                       "%zu actions of the last step were not "
-                       "taken",
+                       "%zu actions of the last step were not taken",
                        n->actions - n->next_action);
     n->actions = n->next_action = 0;
     if (ev->now > n->now) {
@@ -612,8 +611,7 @@ static kofn_status check_options(const kf_node_options *o)
     if (o->decoding != KOFN_DECODE_REPLICATED &&
         o->decoding != KOFN_DECODE_DISTRIBUTED)
         return kf_fail(KOFN_INVAL,
-                       "decoding %d is neither replicated nor "
-                       "distributed",
+                       "decoding %d is neither replicated nor distributed",
                        (int)o->decoding);
     if (o->errors != KOFN_ERRORS_NONE && o->decoding != KOFN_DECODE_REPLICATED)
         return kf_fail(KOFN_UNSUITED,
@@ -638,8 +636,8 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
         n->returned = n->doubted = n->still = n->quiet = KF_LONG_AGO;
     n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
-    n->voice = kf_zero(n->opt.confirm, sizeof *n->voice);
-    return n->voice ? KOFN_OK : KOFN_NOMEM;
+    TRY_ZERO(n->voice, n->opt.confirm);
+    return KOFN_OK;
 }
 
 kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
@@ -650,9 +648,7 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
 
     *out = NULL;
     TRY(check_options(opt));
-    n = kf_zero(1, sizeof *n);
-    if (!n)
-        return KOFN_NOMEM;
+    TRY_ZERO(n, 1);
     st = make(n, stage, stages, opt, now);
     if (st) {
         kf_node_free(n);

@@ -45,9 +45,8 @@ static kofn_status check_use(const kofn_plan *p)
                        p->op->name);
     if (L->groups != 1 || L->adjoint || L->whole || L->submessages != 1)
         return kf_fail(KOFN_UNSUITED,
-                       "answers of scheme %s do not decode "
-                       "strip by strip from any enough seats, which a mesh "
-                       "needs; use %s",
+                       "answers of scheme %s do not decode strip by strip from "
+                       "any enough seats, which a mesh needs; use %s",
                        p->scheme->name, p->op->left ? "gpd" : "mds");
     return KOFN_OK;
 }
@@ -120,9 +119,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
                        "others; let there be turns and both kinds, or none of "
                        "that",
                        opt->after, stages, (unsigned long long)opt->turns);
-    n->stage = kf_zero(stages, sizeof *n->stage);
-    if (!n->stage)
-        return KOFN_NOMEM;
+    TRY_ZERO(n->stage, stages);
     n->course = (kf_course){stages, opt->turns, opt->after};
     n->on = n->stage;
     n->max_seats = KF_MOST_LIVES; /* who is hostile may name any seat */

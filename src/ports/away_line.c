@@ -193,9 +193,7 @@ void kf_away_evict(port *p, uint32_t id)
     char words[100];
 
     snprintf(words, sizeof words,
-             "worker %u is given up: it is connected and "
-             "answers nothing",
-             id);
+             "worker %u is given up: it is connected and answers nothing", id);
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_bury(p, w);
@@ -221,8 +219,7 @@ kofn_status kf_away_strike(port *p, uint32_t id)
         return KOFN_OK;
     }
     kf_away_news(p,
-                 "worker %u (%s) was dropped: it sends what nobody asked "
-                 "for",
+                 "worker %u (%s) was dropped: it sends what nobody asked for",
                  id, p->t->name_of ? p->t->name_of(p->t, w->peer) : p->t->name);
     return kf_away_hang_up(p, id);
 }

@@ -208,9 +208,8 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
 
     if (bytes != kf_buffer_bytes(*into))
         st = kf_fail(KOFN_FORMAT,
-                     "a packet's body has %zu bytes and should "
-                     "have %zu",
-                     bytes, kf_buffer_bytes(*into));
+                     "a packet's body has %zu bytes and should have %zu", bytes,
+                     kf_buffer_bytes(*into));
     else
         st = take(t, k, into);
     if (k->own)

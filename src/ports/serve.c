@@ -155,11 +155,9 @@ static void greet(server *s, const kf_head *h)
 
 static void refused(server *s, const kofn_packet *k)
 {
-    kf_serve_finish(s, kf_fail(KOFN_UNSUITED,
-                               "the coordinator refuses this worker: "
-                               "%.*s",
-                               (int)kf_min(k->body_bytes, 300),
-                               (const char *)k->body));
+    kf_serve_finish(
+        s, kf_fail(KOFN_UNSUITED, "the coordinator refuses this worker: %.*s",
+                   (int)kf_min(k->body_bytes, 300), (const char *)k->body));
 }
 
 /* As memory does it: nothing here knows of it. */

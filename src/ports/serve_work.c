@@ -48,8 +48,7 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
     if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
         h->hi - h->lo > span)
         return kf_fail(KOFN_FORMAT,
-                       "an input for %zu lanes has strips %zu "
-                       "to %zu of %zu",
+                       "an input for %zu lanes has strips %zu to %zu of %zu",
                        lanes, (size_t)h->lo, (size_t)h->hi, span);
     if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
@@ -133,8 +132,7 @@ static kofn_status is_of_the_block(const server *s, const kf_head *h)
     if (h->block != s->block_id ||
         !kf_block_of(s->block.block_spec.block, h->operand))
         return kf_fail(KOFN_STATE,
-                       "task %u is of another block than the one "
-                       "that is here",
+                       "task %u is of another block than the one that is here",
                        h->task);
     return KOFN_OK;
 }

@@ -332,9 +332,8 @@ static kofn_status start(port *p, uint32_t *id)
     error = pthread_create(&w->thread, NULL, live, w);
     if (error)
         return kf_fail(KOFN_TRANSPORT,
-                       "worker %u: no thread: %s; ask for "
-                       "fewer workers",
-                       w->id, strerror(error));
+                       "worker %u: no thread: %s; ask for fewer workers", w->id,
+                       strerror(error));
     w->started = true;
     return KOFN_OK;
 }

@@ -596,9 +596,7 @@ static kofn_status encode_inputs(kofn_job *j, product *p, size_t n)
 
     if (p->use->parts1 <= 1 && !kf_is_stream(j))
         return KOFN_OK;
-    rows = kf_new(n, sizeof *rows);
-    if (!rows)
-        return KOFN_NOMEM;
+    TRY_NEW(rows, n);
     for (size_t i = 0; i < n; i++)
         if (j->todo[i].type == KOFN_DO_WORK && j->todo[i].product == p->core)
             rows[count++] = row_in_plan(p, j->todo[i].row, j->todo[i].group);

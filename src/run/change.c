@@ -17,10 +17,8 @@ typedef struct telling {
     kofn_job *job;
     uint32_t operand;
     const kofn_change *change;
-    kf_side u, v;
-    double *f, *g; /* factors of a seat */
-    uint32_t *col; /* scratch           */
-    bool told;     /* somebody was      */
+    kf_sides sides;
+    bool told; /* somebody was */
 } telling;
 
 static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
@@ -32,16 +30,9 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
                 .operand = t->operand,
                 .round = j->begun,
                 .change = *t->change};
-    kofn_status st;
 
-    TRY(kf_code_factors(kf_core_code(j->core, KOFN_USES * t->operand),
-                        kf_local(plan, seat), t->f, t->g));
-    TRY(kf_side_take(&t->u, t->f, t->col, &m.in));
-    st = kf_side_take(&t->v, t->g, t->col, &m.with);
-    if (st) {
-        kf_buffer_drop(m.in);
-        return st;
-    }
+    TRY(kf_sides_take(&t->sides, kf_core_code(j->core, KOFN_USES * t->operand),
+                      kf_local(plan, seat), &m));
     j->rep.sent += kf_buffer_bytes(m.in) + kf_buffer_bytes(m.with);
     t->told = true;
     return j->port->send(j->port, &m);
@@ -55,7 +46,7 @@ static kofn_status tell_all(telling *t)
     uint32_t known = (uint32_t)kf_core_known(j->core);
 
     for (size_t g = 0; g < plan->layout.groups; g++) {
-        kf_side_choose(&t->u, g);
+        kf_sides_choose(&t->sides, g);
         for (uint32_t w = 0; w < known; w++) {
             size_t seat = kf_core_seat(j->core, w);
 
@@ -72,30 +63,14 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_change *change, const kofn_matrix *U,
                         const kofn_matrix *V)
 {
-    const kf_held *h = &j->held[operand];
-    const kofn_layout *L = &h->plan->layout;
-    kofn_cut cut = L->cut[0];
     telling t = {.job = j, .operand = operand, .change = change};
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st = kf_sides_new(&t.sides, &j->held[operand].resident, U, V);
 
-    t.f = kofn_layout_table(L->lanes, cut.rows);
-    t.g = kofn_layout_table(L->lanes, cut.cols);
-    t.col = kf_new(kf_max(cut.rows, cut.cols), sizeof *t.col);
-    if (t.f && t.g && t.col)
-        st = kf_side_new(&t.u, U, L, L->groups, cut.rows, h->resident.by);
-    if (!st)
-        st = kf_side_new(&t.v, V, L, 1, cut.cols, 1);
-    if (!st)
-        kf_side_choose(&t.v, 0);
     if (!st)
         st = tell_all(&t);
     if (st && t.told) /* some have changed and others have not */
         j->broken = st;
-    kf_side_free(&t.u);
-    kf_side_free(&t.v);
-    kf_free(t.f);
-    kf_free(t.g);
-    kf_free(t.col);
+    kf_sides_free(&t.sides);
     return st;
 }
 
@@ -109,25 +84,6 @@ static kofn_status check_numbers(const kofn_change *c)
                        "finite numbers",
                        c->step, c->decay, c->momentum);
     return KOFN_OK;
-}
-
-static kofn_status check_factors(const kofn_plan *plan, const kofn_matrix *U,
-                                 const kofn_matrix *V)
-{
-    const kofn_problem *pb = &plan->layout.problem;
-
-    TRY(kf_mat_check_matrix(U, "U"));
-    TRY(kf_mat_check_matrix(V, "V"));
-    if (U->rows != V->rows || U->cols != pb->m || V->cols != pb->n)
-        return kf_fail(KOFN_SHAPE,
-                       "U is %zu x %zu and V %zu x %zu, and for A, %zu x %zu, "
-                       "U' V must be made of as many rows of %zu and %zu",
-                       U->rows, U->cols, V->rows, V->cols, pb->m, pb->n, pb->m,
-                       pb->n);
-    if (U->dtype != pb->dtype || V->dtype != pb->dtype)
-        return kf_fail(KOFN_SHAPE, "U and V must be of A's type");
-    TRY(kf_mat_check_finite(U, "U"));
-    return kf_mat_check_finite(V, "V");
 }
 
 static kofn_status check_job(const kofn_job *j, size_t operand)
@@ -203,7 +159,7 @@ static kofn_status update(kofn_job *j, size_t operand,
     kofn_status st;
     void *own[2];
 
-    TRY(check_factors(h->plan, U, V));
+    TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
     j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
     TRY(j->broken);

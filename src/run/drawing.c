@@ -24,9 +24,7 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
 
     *out = NULL;
     TRY(kf_given(&o, sizeof o, opt, "KOFN_DRAWING_OPTIONS_INIT"));
-    d = kf_zero(1, sizeof *d);
-    if (!d)
-        return KOFN_NOMEM;
+    TRY_ZERO(d, 1);
     d->fates.core = core;
     d->fates.abort = o.in_flight == KOFN_IN_FLIGHT_ABORT;
     st = kf_fates_watch(&d->fates, plan, o.port, o.trace, o.record);

@@ -41,9 +41,7 @@ kofn_status kf_fates_open(kf_fates *f, uint32_t product, kf_slots **out)
         return KOFN_OK;
     TRY(kf_grow(&f->open, &f->open_cap, f->opens, sizeof(kf_slots *)));
     if (!f->spare)
-        f->spare = kf_zero(1, sizeof *f->spare);
-    if (!f->spare)
-        return KOFN_NOMEM;
+        TRY_ZERO(f->spare, 1);
     *out = f->open[f->opens++] = f->spare;
     f->spare = NULL;
     (*out)->product = product;

@@ -57,25 +57,12 @@ void kf_guard_forget(kf_held *h)
 /* Of the rows of A, group by group; for left products of its columns. */
 static kofn_status know_resident(kf_held *h, bool left, size_t group)
 {
-    const kf_resident *r = &h->resident;
     size_t groups = h->plan->layout.groups;
-    size_t rows = r->A ? h->plan->span : r->parts.rows;
-    size_t cols = r->A ? r->A->cols : r->parts.cols;
-    double **norms;
 
     if (!h->norms)
-        h->norms = kf_zero(2 * groups, sizeof *h->norms);
-    if (!h->norms)
-        return KOFN_NOMEM;
-    norms = &h->norms[group + (left ? groups : 0)];
-    if (*norms)
-        return KOFN_OK;
-    *norms = kf_new(left ? cols : rows, sizeof **norms);
-    if (!*norms)
-        return KOFN_NOMEM;
-    if (left)
-        return kf_data_scales_of_resident_columns(r, *norms, cols);
-    return kf_data_scales_of_rows(r, group, *norms);
+        TRY_ZERO(h->norms, 2 * groups);
+    return kf_data_norms(&h->resident, left, group,
+                         &h->norms[group + (left ? groups : 0)]);
 }
 
 kofn_status kf_guard_know(kf_held *h)
@@ -89,30 +76,15 @@ kofn_status kf_guard_know(kf_held *h)
 static kofn_status know_input(kf_measure *of)
 {
     const kf_messages *m = of->messages;
-    const kofn_plan *use = m->plan;
-    bool left = use->op->left, cut = use->parts1 > 1;
-    const kofn_matrix *part = cut ? m->parts.part : &m->plain->m;
-    size_t parts = cut ? m->parts.count : 1;
-    size_t rows = cut ? m->parts.rows : m->plain->m.rows;
-    size_t cols =
-        use->of ? kf_ceil_div(use->layout.problem.n, use->layout.cut[0].cols)
-        : cut   ? m->parts.cols
-                : m->plain->m.cols;
+    bool cut = m->plan->parts1 > 1;
     double by = cut && m->lent ? m->by : 1; /* what is lent is as it came */
 
     if (of->known)
         return KOFN_OK;
     kf_free(of->input);
-    of->input = kf_new(left ? rows : cols, sizeof *of->input);
-    if (!of->input)
-        return KOFN_NOMEM;
     of->known = true;
-    for (size_t i = 0; use->of && i < cols; i++)
-        of->input[i] = 1;
-    if (use->of) /* read as it is */
-        return KOFN_OK;
-    return left ? kf_data_scales_of_part_rows(part, parts, of->input, rows)
-                : kf_data_scales_of_columns(part, parts, by, of->input, cols);
+    return kf_data_norms_of_input(m->plan, cut ? &m->parts : NULL, &m->plain->m,
+                                  by, &of->input);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -307,9 +279,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     TRY(kf_cache_parity(by.cache, a->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
                         &c.hidden));
-    found.bad = kf_new(a->decoder->seats, sizeof *found.bad);
-    if (!found.bad)
-        return KOFN_NOMEM;
+    TRY_NEW(found.bad, a->decoder->seats);
     st = verdict(g, h, of, &c, a->last, &found);
     if (st == KOFN_NOMEM) {
         kf_free(found.bad);

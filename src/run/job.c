@@ -127,9 +127,7 @@ static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
     if (operands == 0 || operands > KOFN_OPERANDS_MOST)
         return kf_fail(KOFN_INVAL, "%zu operands: a job has from 1 to %d",
                        operands, KOFN_OPERANDS_MOST);
-    j->held = kf_zero(operands, sizeof *j->held);
-    if (!j->held)
-        return KOFN_NOMEM;
+    TRY_ZERO(j->held, operands);
     j->operands = operands;
     j->plan = plan[0];
     for (size_t o = 0; o < operands; o++)
@@ -196,9 +194,8 @@ static kofn_status check_place(const kofn_job *j, size_t operand, size_t rows,
                        pb->sparse ? "sparse" : "dense");
     if (rows != pb->m || cols != pb->n)
         return kf_fail(KOFN_SHAPE,
-                       "A is %zu x %zu and the plan is for "
-                       "%zu x %zu",
-                       rows, cols, pb->m, pb->n);
+                       "A is %zu x %zu and the plan is for %zu x %zu", rows,
+                       cols, pb->m, pb->n);
     return KOFN_OK;
 }
 
@@ -249,8 +246,7 @@ static kofn_status check_sum(const kofn_job *j, bool there)
         return kf_fail(KOFN_STATE, "the job has its function already; open "
                                    "another job for another");
     if (j->plan->op->factors > 0)
-        return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call "
-                                   "kofn_place");
+        return kf_fail(KOFN_SHAPE, "the plan is for a matrix; call kofn_place");
     return KOFN_OK;
 }
 
@@ -380,9 +376,8 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
                        j->operands > 1 ? ", and of several operands," : "");
     if (lo >= hi || hi > strips)
         return kf_fail(KOFN_INVAL,
-                       "strips %zu..%zu of %zu: give at least one "
-                       "of them",
-                       lo, hi, strips);
+                       "strips %zu..%zu of %zu: give at least one of them", lo,
+                       hi, strips);
     if (j->round)
         return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
     j->lo = lo;

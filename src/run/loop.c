@@ -123,8 +123,7 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     case KF_MSG_PIECE:
     case KF_MSG_EVICT:
         return kf_fail(KOFN_TRANSPORT,
-                       "port %s delivered a message that only "
-                       "workers receive",
+                       "port %s delivered a message that only workers receive",
                        j->port->name);
     }
     kf_buffer_drop(m->in);

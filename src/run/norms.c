@@ -14,37 +14,25 @@
 #include <float.h>
 #include <math.h>
 
-static kofn_status change_one(kf_held *h, const kf_growth *g, size_t at)
-{
-    if (!h->speed[at])
-        h->speed[at] = kf_zero(g->width, sizeof **h->speed);
-    return h->speed[at] ? kf_data_grow_norms(g, h->norms[at], h->speed[at])
-                        : KOFN_NOMEM;
-}
-
 kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V)
 {
-    const kofn_layout *L = &h->plan->layout;
+    size_t groups = h->plan->layout.groups;
     const kf_parts *p = &h->resident.parts;
-    size_t rows = L->cut[0].rows, cols = L->cut[0].cols;
-    kf_growth of_rows = {
-        .change = change, .by = U, .width = p->rows, .parts = rows};
-    kf_growth of_cols = {
-        .change = change, .by = V, .width = p->cols, .parts = cols};
 
     TRY(kf_guard_know(h));
     if (!h->speed)
-        h->speed = kf_zero(2 * L->groups, sizeof *h->speed);
-    if (!h->speed)
-        return KOFN_NOMEM;
-    TRY(kf_data_stretch(V, h->resident.by, &of_rows.gain));
-    TRY(kf_data_stretch(U, h->resident.by, &of_cols.gain));
-    for (size_t g = 0; g < L->groups; g++) {
-        of_rows.first = g * rows * p->rows;
-        TRY(change_one(h, &of_rows, g));
+        h->speed = kf_zero(2 * groups, sizeof *h->speed);
+    for (size_t g = 0; h->speed && g <= groups; g++) {
+        if (!h->speed[g])
+            h->speed[g] =
+                kf_zero(g < groups ? p->rows : p->cols, sizeof **h->speed);
+        if (!h->speed[g])
+            return KOFN_NOMEM;
     }
-    return change_one(h, &of_cols, L->groups);
+    return h->speed ? kf_data_grow_norms(&h->resident, change, U, V, h->norms,
+                                         h->speed)
+                    : KOFN_NOMEM;
 }
 
 kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,

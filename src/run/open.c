@@ -12,8 +12,7 @@ kofn_status kf_job_check_room(const kofn_job *j)
 {
     if (j->broken)
         return kf_fail(KOFN_STATE,
-                       "the job has failed before (%s); open "
-                       "another",
+                       "the job has failed before (%s); open another",
                        kofn_strerror(j->broken));
     if (j->opens - kf_job_reads(j) < KOFN_OPEN_MOST)
         return KOFN_OK;
@@ -27,9 +26,7 @@ kofn_status kf_job_check_whole(const kofn_job *j)
 {
     if (!j->broken)
         return KOFN_OK;
-    return kf_fail(KOFN_STATE,
-                   "the job has failed before (%s); open "
-                   "another",
+    return kf_fail(KOFN_STATE, "the job has failed before (%s); open another",
                    kofn_strerror(j->broken));
 }
 

@@ -256,8 +256,7 @@ static kofn_status check_start(kofn_job *j, kofn_time *atmost)
                        p.live, p.live == 1 ? " is" : "s are",
                        (double)(now - j->asked) * 1e-9, p.needed);
     return kf_fail(KOFN_LATE,
-                   "%zu of %zu workers came within %.3g s; start "
-                   "more workers",
+                   "%zu of %zu workers came within %.3g s; start more workers",
                    p.here, p.expected, (double)(now - j->asked) * 1e-9);
 }
 

@@ -93,9 +93,7 @@ static kofn_status note_round(record *x, unsigned round)
         x->line[x->lines++] = (line){NULL, 0};
     }
     l = &x->line[round - 1];
-    l->factor = kf_new(x->shares, sizeof *l->factor);
-    if (!l->factor)
-        return KOFN_NOMEM;
+    TRY_NEW(l->factor, x->shares);
     l->workers = x->shares;
     for (size_t i = 0; i < x->shares; i++)
         l->factor[i] = factor_of(&x->share[i], first);
@@ -185,9 +183,7 @@ kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
 
     if (!kf_io_has_suffix(path, ".npy") && !kf_io_has_suffix(path, ".csv"))
         return kf_fail(KOFN_INVAL, "record = %s: name it .npy or .csv", path);
-    x = kf_zero(1, sizeof *x);
-    if (!x)
-        return KOFN_NOMEM;
+    TRY_ZERO(x, 1);
     x->base = (kf_observer){see, end};
     x->stream = plan->op->stream;
     x->path = kf_strdup(path);

@@ -245,8 +245,7 @@ static kofn_status give_up(kofn_job *j)
         kf_job_close_read(j, w);
     }
     end(j, KOFN_TOOFEW,
-        "too few workers are left to compare their blocks; "
-        "start more workers");
+        "too few workers are left to compare their blocks; start more workers");
     return KOFN_OK;
 }
 

@@ -125,8 +125,7 @@ static kofn_status name_track(trace *x, uint64_t thread, const char *name)
 {
     TRY(entry(x, 'M', thread));
     TRY(kf_out_text(&x->out,
-                    ",\"name\":\"thread_name\",\"args\":{\"name\":"
-                    "\"%s\"}}",
+                    ",\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
                     name));
     TRY(entry(x, 'M', thread));
     return kf_out_text(&x->out,
@@ -210,8 +209,7 @@ static kofn_status put_round(trace *x, const kf_moment *m)
              m->round);
     TRY(slice(x, thread, name, m->from, m->to));
     return kf_out_text(&x->out,
-                       ",\"cat\":\"round\",\"args\":{\"status\":"
-                       "\"%s\"}}",
+                       ",\"cat\":\"round\",\"args\":{\"status\":\"%s\"}}",
                        kofn_strerror(m->status));
 }
 

@@ -61,12 +61,10 @@ static kofn_status layout(kofn_layout *L)
 static kofn_status deal_arc(kofn_deals *out, size_t who, size_t from,
                             size_t length, size_t span)
 {
-    kofn_status st;
-
     if (from + length <= span)
         return kofn_deals_add(out, who, from, from + length);
-    st = kofn_deals_add(out, who, from, span);
-    return st ? st : kofn_deals_add(out, who, 0, from + length - span);
+    TRY(kofn_deals_add(out, who, from, span));
+    return kofn_deals_add(out, who, 0, from + length - span);
 }
 
 /* Cuts at floor(j span / n); rank p takes the k groups from p on. */

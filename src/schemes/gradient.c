@@ -94,14 +94,11 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
     size_t field = kind == DUAL || d == 1 ? kf_gradient_best_field(d)
                    : kind == DFT          ? 2
                                           : 4;
-    kofn_status st = g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM;
 
-    if (!st)
-        st = make_dual(L, &g->code[1], m, field, L->seed);
-    if (!st && g->codes > 1)
-        st = make_dual(L, &g->code[0], m, field, kf_state64(L->seed, 1000));
-    if (st)
-        return st;
+    TRY(g ? kf_gradient_sizes(L, who, m, field, 1) : KOFN_NOMEM);
+    TRY(make_dual(L, &g->code[1], m, field, L->seed));
+    if (g->codes > 1)
+        TRY(make_dual(L, &g->code[0], m, field, kf_state64(L->seed, 1000)));
     L->threshold = L->seats - (d - m);
     L->enough = L->seats - g->codes * (d - m);
     return KOFN_OK;
@@ -158,10 +155,8 @@ static kofn_status table_layout(kofn_layout *L, const char *who, size_t d,
                                 size_t m, kf_gradient **out)
 {
     kf_gradient *g = *out = kf_gradient_new(L, d, false);
-    kofn_status st = g ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM;
 
-    if (st)
-        return st;
+    TRY(g ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM);
     L->enough = L->threshold = L->seats - (d - m);
     g->E = kofn_layout_table(L->seats, L->symbols);
     return g->E ? KOFN_OK : KOFN_NOMEM;
@@ -209,17 +204,13 @@ static kofn_status gc_layout(kofn_layout *L)
     long kind = kofn_arg(L, "construction");
     size_t d, n = kofn_arg_workers(L);
     kf_gradient *g;
-    kofn_status st = kf_gradient_d(L, "gc", 3, &d);
 
-    if (st)
-        return st;
+    TRY(kf_gradient_d(L, "gc", 3, &d));
     if (kind < FIRST_OF_PAPERS)
         return dual_layout(L, "gc", d, 1, (construction)kind, false);
     if (kind == FRACTIONAL && n % d)
         return refuse_fractional(n, d);
-    st = table_layout(L, "gc", d, 1, &g);
-    if (st)
-        return st;
+    TRY(table_layout(L, "gc", d, 1, &g));
     if (kind == CYCLIC)
         return kf_gradient_paper_cyclic(n, d, L->seed, g->E);
     if (kind == POLYNOMIAL)
@@ -280,30 +271,25 @@ static kofn_status cgc_layout(kofn_layout *L)
     long kind = kofn_arg(L, "construction");
     size_t d, m;
     kf_gradient *g;
-    kofn_status st = kf_gradient_d(L, "cgc", 3, &d);
 
-    if (!st)
-        st = split(L, "cgc", d, &m);
-    if (st)
-        return st;
+    TRY(kf_gradient_d(L, "cgc", 3, &d));
+    TRY(split(L, "cgc", d, &m));
     if (kind < FIRST_OF_PAPERS)
         return dual_layout(L, "cgc", d, m, (construction)kind, false);
     if (kind == RANDOM)
         return random_layout(L, d, m);
-    st = table_layout(L, "cgc", d, m, &g);
-    return st ? st : polynomial(L, d, m, false, g->E);
+    TRY(table_layout(L, "cgc", d, m, &g));
+    return polynomial(L, d, m, false, g->E);
 }
 
 static kofn_status g_cgc_layout(kofn_layout *L)
 {
     size_t d, m;
-    kofn_status st = kf_gradient_d(L, "g-cgc", 3, &d);
 
-    if (!st)
-        st = split(L, "g-cgc", d, &m);
-    return st ? st
-              : dual_layout(L, "g-cgc", d, m,
-                            (construction)kofn_arg(L, "construction"), true);
+    TRY(kf_gradient_d(L, "g-cgc", 3, &d));
+    TRY(split(L, "g-cgc", d, &m));
+    return dual_layout(L, "g-cgc", d, m,
+                       (construction)kofn_arg(L, "construction"), true);
 }
 
 const kofn_scheme kf_gc = {

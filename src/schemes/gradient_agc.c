@@ -110,13 +110,10 @@ static kofn_status fill_slots(kf_dual *u)
 static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
                                    uint64_t seed)
 {
-    kofn_status st = kf_dual_new(u, true);
-
-    if (!st)
-        st = fill_slots(u);
-    if (!st)
-        st = kf_dual_fill(u, kofn_arg(L, "draws"), seed);
-    return st ? st : kf_dual_level(u);
+    TRY(kf_dual_new(u, true));
+    TRY(fill_slots(u));
+    TRY(kf_dual_fill(u, kofn_arg(L, "draws"), seed));
+    return kf_dual_level(u);
 }
 
 /* ---- random -------------------------------------------------------------- */

@@ -446,10 +446,8 @@ static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
 {
     tableau b = {.from = from, .to = to};
     size_t first = p->rows;
-    kofn_status st = tableau_new(&b, u, h);
 
-    if (st)
-        return st;
+    TRY(tableau_new(&b, u, h));
     fill_tableau(&b, u, h);
     for (size_t c = 0; c < b.missing; c++)
         kf_gradient_eliminate(b.T, b.rows, b.wide, c, b.T + b.rows * b.wide);

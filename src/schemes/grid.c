@@ -92,9 +92,8 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
     blocks = blocks_of(s);
     if (workers / blocks != s->copies)
         return kofn_refuse(
-            "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu "
-            "different blocks, copies = %zu of each take %zu "
-            "workers, and there are %zu",
+            "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu different "
+            "blocks, copies = %zu of each take %zu workers, and there are %zu",
             s->m, s->n, s->m2, s->n2, blocks, s->copies, blocks * s->copies,
             workers);
     return KOFN_OK;
@@ -119,14 +118,13 @@ static void free_codes(void *state)
 static kofn_status make_codes(kofn_layout *L, const sizes *s)
 {
     codes *c = (codes *)(void *)kofn_layout_table(1, sizeof *c);
-    kofn_status st;
 
     if (!c)
         return KOFN_NOMEM;
     L->state = c;
     L->free_state = free_codes;
-    st = kf_schemes_systematic(s->m2, s->m, L->seed, &c->rows);
-    return st ? st : kf_schemes_systematic(s->n2, s->n, L->seed, &c->cols);
+    TRY(kf_schemes_systematic(s->m2, s->m, L->seed, &c->rows));
+    return kf_schemes_systematic(s->n2, s->n, L->seed, &c->cols);
 }
 
 /* The product's rows or columns of blocks each are a sum of symbols. */
@@ -150,22 +148,19 @@ static kofn_status make_wants(kofn_layout *L, const sizes *s, bool left)
 static kofn_status layout(kofn_layout *L)
 {
     bool left = L->problem.op == KOFN_LEFT;
-    kofn_status st;
     sizes s;
 
     choose_sizes(L);
     s = sizes_of(L);
-    st = check(L, &s);
-    if (st)
-        return st;
+    TRY(check(L, &s));
     L->seats = L->max_seats = kofn_arg_workers(L);
     L->cut[0] = (kofn_cut){s.m, s.n};
     L->cut[1] = left ? (kofn_cut){1, s.m} : (kofn_cut){s.n, 1};
     L->enough = s.m * s.n;
     L->threshold =
         L->seats + 1 - s.copies * (left ? s.n2 - s.n + 1 : s.m2 - s.m + 1);
-    st = make_wants(L, &s, left);
-    return st ? st : make_codes(L, &s);
+    TRY(make_wants(L, &s, left));
+    return make_codes(L, &s);
 }
 
 /* ---- seats --------------------------------------------------------------- */

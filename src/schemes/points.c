@@ -314,8 +314,7 @@ static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
 const char *kf_points_refuse(const kf_cut_shape *s)
 {
     if (s->basis == KF_COMPLEX && s->left)
-        return "basis=complex does not serve left products; "
-               "basis=circle does";
+        return "basis=complex does not serve left products; basis=circle does";
     if (s->basis == KF_QUATERNION && s->left)
         return "basis=quaternion does not serve left products, since the "
                "coefficients act from the left; basis=circle does";

@@ -258,9 +258,8 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                            k->name, s->n, need, n, t.n, need);
     if (!k->cuts[2])
         return kofn_refuse(
-            "%s: m = %zu and %s = %zu need %zu answers and there "
-            "are %zu workers; m = %zu and %s = %zu would fit, or "
-            "%zu workers",
+            "%s: m = %zu and %s = %zu need %zu answers and there are %zu "
+            "workers; m = %zu and %s = %zu would fit, or %zu workers",
             k->name, s->m, cut, s->p, need, n, t.m, cut, t.p, need);
     return kofn_refuse("%s: m = %zu, n = %zu and %s = %zu need %zu answers and "
                        "there are %zu workers; m = %zu, n = %zu and %s = %zu "

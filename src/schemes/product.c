@@ -94,13 +94,10 @@ static kofn_status check(const kofn_layout *L, const sizes *s)
 static kofn_status layout(kofn_layout *L)
 {
     sizes s;
-    kofn_status st;
 
     choose_sizes(L);
     s = sizes_of(L);
-    st = check(L, &s);
-    if (st)
-        return st;
+    TRY(check(L, &s));
     L->seats = L->max_seats = s.m2 * s.p2;
     L->enough = s.m * s.p;
     L->threshold = L->seats - (s.m2 - s.m + 1) * (s.p2 - s.p + 1) + 1;

@@ -443,10 +443,8 @@ static kofn_status idip_layout(kofn_layout *L)
 {
     size_t P = kofn_arg_workers(L), W = given(L, "W"), k = 0;
     bool bursty = given(L, "model") == BURSTY;
-    kofn_status st = other_model(L);
 
-    if (st)
-        return st;
+    TRY(other_model(L));
     if (bursty)
         settle(L, "B", 1);
     L->slots = bursty ? W - 1 + given(L, "B") : W;
@@ -455,9 +453,7 @@ static kofn_status idip_layout(kofn_layout *L)
         return kofn_refuse("idip: with these windows a product may take %zu "
                            "rounds; %d are the most",
                            L->delay + 1, MOST_DELAY + 1);
-    st = settle_model(L, P * L->slots, &k);
-    if (st)
-        return st;
+    TRY(settle_model(L, P * L->slots, &k));
     if (k > 100000 || !factor(L, k))
         return kofn_refuse("idip: %zu answers a product are no m p with what "
                            "was given for m and p, or too many; leave m and p "

@@ -155,9 +155,7 @@ static kofn_status put_digest(const kf_block *b, kf_bytes *out)
     o.parts = b->subset ? b->subset->of
               : b->A    ? kf_ceil_div(b->A->rows, b->rows)
                         : r->parts.count;
-    used = kf_zero(o.parts, sizeof *used);
-    if (!used)
-        return KOFN_NOMEM;
+    TRY_ZERO(used, o.parts);
     mark_used(b, &o, used);
     digest = kf_digest_parts(&o, used);
     kf_free(used);
@@ -277,9 +275,8 @@ static kofn_status malformed(const reader *r)
 {
     if (r->short_of)
         return kf_fail(KOFN_UNSUITED,
-                       "a block takes %zu bytes more than this "
-                       "worker may spend; give it more memory, or have A cut "
-                       "finer",
+                       "a block takes %zu bytes more than this worker may "
+                       "spend; give it more memory, or have A cut finer",
                        r->short_of);
     return kf_fail(KOFN_FORMAT,
                    "the block specification of a block makes no sense");

@@ -294,9 +294,7 @@ static kofn_status check_ends(const kf_block *b)
     for (size_t i = 0; i < a->rows; i++)
         if (a->ptr[i + 1] < a->ptr[i])
             return kf_fail(KOFN_FORMAT,
-                           "a sparse block: row %zu ends before "
-                           "it starts",
-                           i);
+                           "a sparse block: row %zu ends before it starts", i);
     if (a->ptr[a->rows] != b->entries)
         return kf_fail(KOFN_FORMAT,
                        "a sparse block: its rows have %zu entries "

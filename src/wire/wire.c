@@ -26,25 +26,28 @@ enum {
     AT_VELOCITY = 9,
     AT_OPERAND = 10,
     AT_STATUS = 12,
-    AT_TASK = 16,
-    AT_ROUND = 20,
-    AT_PRODUCT = 24,
-    AT_ROW = 28,
-    AT_JOB = 32,
-    AT_BLOCK = 40,
-    AT_INPUT = 48,
-    AT_UPDATES = 56,
-    AT_LO = 64,
-    AT_HI = 72,
-    AT_WHICH = 80,
-    AT_TOOK = 88,
-    AT_ROWS = 96,
-    AT_COLS = 104,
-    AT_OUT_ROWS = 112,
-    AT_OUT_COLS = 120,
-    AT_BODY_SUM = 128,
     AT_HEAD_SUM = 136
 };
+
+/* The fields that are sent as they are. */
+#define FIELDS(X)                                                              \
+    X(task, 16)                                                                \
+    X(round, 20)                                                               \
+    X(product, 24)                                                             \
+    X(row, 28)                                                                 \
+    X(job, 32)                                                                 \
+    X(block, 40)                                                               \
+    X(input, 48)                                                               \
+    X(updates, 56)                                                             \
+    X(lo, 64)                                                                  \
+    X(hi, 72)                                                                  \
+    X(which, 80)                                                               \
+    X(took, 88)                                                                \
+    X(rows, 96)                                                                \
+    X(cols, 104)                                                               \
+    X(out_rows, 112)                                                           \
+    X(out_cols, 120)                                                           \
+    X(body_sum, 128)
 
 /* XXH3 runs at the speed of memory. */
 uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n)
@@ -68,23 +71,9 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
     PUT(AT_VERSION, version);
     PUT(AT_OPERAND, operand);
     PUT(AT_STATUS, status);
-    PUT(AT_TASK, h->task);
-    PUT(AT_ROUND, h->round);
-    PUT(AT_PRODUCT, h->product);
-    PUT(AT_ROW, h->row);
-    PUT(AT_JOB, h->job);
-    PUT(AT_BLOCK, h->block);
-    PUT(AT_INPUT, h->input);
-    PUT(AT_UPDATES, h->updates);
-    PUT(AT_LO, h->lo);
-    PUT(AT_HI, h->hi);
-    PUT(AT_WHICH, h->which);
-    PUT(AT_TOOK, h->took);
-    PUT(AT_ROWS, h->rows);
-    PUT(AT_COLS, h->cols);
-    PUT(AT_OUT_ROWS, h->out_rows);
-    PUT(AT_OUT_COLS, h->out_cols);
-    PUT(AT_BODY_SUM, h->body_sum);
+#define X(field, at) PUT(at, h->field);
+    FIELDS(X)
+#undef X
     sum = kf_wire_checksum(0, bytes, AT_HEAD_SUM);
     PUT(AT_HEAD_SUM, sum);
 #undef PUT
@@ -117,9 +106,8 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     if (version != KF_WIRE_VERSION) {
         h->version = version;
         return kf_fail(KOFN_FORMAT,
-                       "the peer speaks version %u of the wire "
-                       "format and this kofn %u; install the same kofn on "
-                       "both",
+                       "the peer speaks version %u of the wire format and this "
+                       "kofn %u; install the same kofn on both",
                        version, KF_WIRE_VERSION);
     }
     if (n != KF_HEAD)
@@ -137,23 +125,9 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     h->operand = operand;
     GET(AT_STATUS, status);
     h->status = status;
-    GET(AT_TASK, h->task);
-    GET(AT_ROUND, h->round);
-    GET(AT_PRODUCT, h->product);
-    GET(AT_ROW, h->row);
-    GET(AT_JOB, h->job);
-    GET(AT_BLOCK, h->block);
-    GET(AT_INPUT, h->input);
-    GET(AT_UPDATES, h->updates);
-    GET(AT_LO, h->lo);
-    GET(AT_HI, h->hi);
-    GET(AT_WHICH, h->which);
-    GET(AT_TOOK, h->took);
-    GET(AT_ROWS, h->rows);
-    GET(AT_COLS, h->cols);
-    GET(AT_OUT_ROWS, h->out_rows);
-    GET(AT_OUT_COLS, h->out_cols);
-    GET(AT_BODY_SUM, h->body_sum);
+#define X(field, at) GET(at, h->field);
+    FIELDS(X)
+#undef X
 #undef GET
     return KOFN_OK;
 }
@@ -162,8 +136,7 @@ kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
 {
     if (h->body_sum != (n ? kf_wire_checksum(h->job, body, n) : 0))
         return kf_fail(KOFN_FORMAT,
-                       "a packet's body of %zu bytes was damaged "
-                       "on its way",
+                       "a packet's body of %zu bytes was damaged on its way",
                        n);
     return KOFN_OK;
 }
