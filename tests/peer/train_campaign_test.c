@@ -183,8 +183,9 @@ static bool some_have_gone(sim *s)
     bool some = false;
 
     for (size_t i = 0; i < s->nodes; i++)
-        if (s->node[i].gone) {
-            look_at_weights(s, i);
+        if (s->node[i].gone) { /* who is not up was looked at before */
+            if (s->node[i].up && !s->node[i].turncoat)
+                look_at_weights(s, i);
             some = true;
         }
     return some;

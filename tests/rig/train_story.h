@@ -287,8 +287,23 @@ static void clear_node(size_t id)
     now.errs[id] = 0;
 }
 
+static void look_at_weights(const sim *s, size_t id)
+{
+    const fixture *f = s->own;
+    size_t rows = f->v0.rows, first = rows - f->net->total;
+    const double *v = s->node[id].host->v->m.data;
+    const double *right = f->ref + iterates(f) * rows;
+
+    for (size_t i = first; i < rows; i++)
+        if (!(fabs(v[i] - right[i]) <= 1e-9))
+            fail_msg("node %zu ends with %g for %g", id, v[i], right[i]);
+}
+
+/* Also of one who had gone with the result: that is looked at while it is there. */
 static void lose(sim *s, size_t id)
 {
+    if (s->node[id].gone && !s->node[id].turncoat)
+        look_at_weights(s, id);
     clear_node(id);
     sim_stop(s, id);
 }
@@ -489,18 +504,6 @@ static bool all_have_ended(const sim *s)
         all &= n->status || (v.over && !v.failed);
     }
     return all;
-}
-
-static void look_at_weights(const sim *s, size_t id)
-{
-    const fixture *f = s->own;
-    size_t rows = f->v0.rows, first = rows - f->net->total;
-    const double *v = s->node[id].host->v->m.data;
-    const double *right = f->ref + iterates(f) * rows;
-
-    for (size_t i = first; i < rows; i++)
-        if (!(fabs(v[i] - right[i]) <= 1e-9))
-            fail_msg("node %zu ends with %g for %g", id, v[i], right[i]);
 }
 
 /* ---- the whole ----------------------------------------------------------- */
