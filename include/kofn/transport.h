@@ -71,6 +71,7 @@ typedef struct kofn_lent {
 } kofn_lent;
 
 struct kofn_transport {
+    size_t size; /* of this struct: an older one is refused */
     const char *name;
     /* Sends a head of at most KOFN_HEAD_MAX bytes and a body, NULL: none, which
      * is given back exactly once whatever the answer.  Never waits: KOFN_AGAIN

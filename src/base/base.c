@@ -96,6 +96,17 @@ kofn_status kf_given(void *all, size_t bytes, const void *given,
     return KOFN_OK;
 }
 
+kofn_status kf_complete(const void *given, size_t bytes, const char *name)
+{
+    if (size_of(given) >= bytes)
+        return KOFN_OK;
+    return kf_fail(
+        KOFN_INVAL,
+        "a %s that says that it has %zu bytes, and has %zu here: begin with "
+        ".size = sizeof(%s), and compile it with the headers of this kofn",
+        name, size_of(given), bytes, name);
+}
+
 const void *kf_whole(void *room, size_t bytes, const void *given, size_t has)
 {
     if (has == 0 || has >= bytes)

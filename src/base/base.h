@@ -83,6 +83,8 @@ kofn_status kf_given(void *all, size_t bytes, const void *given,
 const void *kf_whole(void *room, size_t bytes, const void *given, size_t has);
 /* What the caller has for an answer, NULL: nothing, was begun with `init`. */
 kofn_status kf_begun(const void *to, const char *init);
+/* *given, which others call as well, is of this size or of a later version of it. */
+kofn_status kf_complete(const void *given, size_t bytes, const char *name);
 /* *all, `bytes` long, into such a struct, as far as it reaches. */
 void kf_give(void *to, const void *all, size_t bytes);
 

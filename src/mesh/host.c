@@ -507,6 +507,7 @@ static kofn_status settle(kf_host *h, const kofn_peer_options *opt)
 
     *o = (kofn_peer_options)KOFN_PEER_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_PEER_OPTIONS_INIT"));
+    TRY(kf_complete(h->t, sizeof *h->t, "kofn_transport"));
     if (o->nodes == 0)
         o->nodes = first->workers;
     if (o->quarantine == 0)

@@ -311,7 +311,8 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
     if (!t)
         return KOFN_NOMEM;
     t->host = host;
-    t->base = (kofn_transport){.name = "mpi",
+    t->base = (kofn_transport){.size = sizeof(kofn_transport),
+                               .name = "mpi",
                                .send = mpi_send,
                                .wait = mpi_wait,
                                .release = mpi_release,

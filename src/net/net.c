@@ -218,7 +218,8 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
 
     if (!t)
         return KOFN_NOMEM;
-    t->base = (kofn_transport){.name = "net",
+    t->base = (kofn_transport){.size = sizeof(kofn_transport),
+                               .name = "net",
                                .send = kf_net_send_packet,
                                .wait = net_wait,
                                .release = kf_net_receive_release,

@@ -305,6 +305,8 @@ kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
     }
     p->opt = (kofn_away_options)KOFN_AWAY_OPTIONS_INIT;
     st = kf_given(&p->opt, sizeof p->opt, opt, "KOFN_AWAY_OPTIONS_INIT");
+    if (!st)
+        st = kf_complete(t, sizeof *t, "kofn_transport");
     if (st) {
         kf_free(p);
         t->close(t, 0);

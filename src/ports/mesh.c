@@ -281,7 +281,8 @@ kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
     *out = NULL;
     if (!e)
         return KOFN_NOMEM;
-    e->base = (kofn_transport){.name = "threads",
+    e->base = (kofn_transport){.size = sizeof(kofn_transport),
+                               .name = "threads",
                                .send = mesh_send,
                                .wait = mesh_wait,
                                .release = mesh_release,

@@ -489,6 +489,8 @@ kofn_status kofn_serve(kofn_transport *t, const kofn_serve_options *opt)
     s.opt = (kofn_serve_options)KOFN_SERVE_OPTIONS_INIT;
     st = kf_given(&s.opt, sizeof s.opt, opt, "KOFN_SERVE_OPTIONS_INIT");
     if (!st)
+        st = kf_complete(t, sizeof *t, "kofn_transport");
+    if (!st)
         st = kf_given(&s.faults, sizeof s.faults, s.opt.faults,
                       "KOFN_FAULTS_INIT");
     if (st) {

@@ -361,7 +361,8 @@ static size_t until_it_is_another(sluggard *s, size_t rows, size_t most)
     kf_msg m;
     size_t n = 0;
 
-    s->base = (kofn_transport){.name = "test",
+    s->base = (kofn_transport){.size = sizeof(kofn_transport),
+                               .name = "test",
                                .send = sluggard_send,
                                .wait = sluggard_wait,
                                .forget = sluggard_forget,

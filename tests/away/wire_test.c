@@ -572,6 +572,36 @@ static void bodies_that_stay_whole(void **state)
     }
 }
 
+/* ---- transports of another version ---------------------------------------- */
+
+static int closed;
+
+static void count_close(kofn_transport *t, kofn_time linger)
+{
+    (void)t;
+    (void)linger;
+    closed++;
+}
+
+/* One that was compiled for another kofn, or does not tell its size, is refused. */
+static void transports_that_are_too_small(void **state)
+{
+    static const size_t sizes[] = {0, sizeof(kofn_transport) - 1};
+    kofn_port *port;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        kofn_transport t = {.size = sizes[i], .close = count_close};
+
+        closed = 0;
+        assert_int_equal(kofn_port_away(&port, &t, NULL), KOFN_INVAL);
+        assert_non_null(strstr(kofn_errmsg(), "sizeof(kofn_transport)"));
+        assert_int_equal(kofn_serve(&t, NULL), KOFN_INVAL);
+        assert_non_null(strstr(kofn_errmsg(), "sizeof(kofn_transport)"));
+        assert_int_equal(closed, 2);
+    }
+}
+
 TEST_FILE(wire_test)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +610,7 @@ TEST_FILE(wire_test)
         cmocka_unit_test(blocks_that_travel),
         cmocka_unit_test(words_of_a_failure),
         cmocka_unit_test(bodies_that_stay_whole),
+        cmocka_unit_test(transports_that_are_too_small),
     };
 
     rig_begin();

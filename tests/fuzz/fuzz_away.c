@@ -251,7 +251,8 @@ static void hear(crowd *c, kofn_port *port, kf_msg *m)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    crowd c = {.base = {.name = "fuzz",
+    crowd c = {.base = {.size = sizeof(kofn_transport),
+                        .name = "fuzz",
                         .send = crowd_send,
                         .wait = crowd_wait,
                         .fetch = crowd_fetch,

@@ -379,7 +379,8 @@ static void office_close(kofn_transport *t, kofn_time linger)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    head_office o = {.base = {.name = "fuzz",
+    head_office o = {.base = {.size = sizeof(kofn_transport),
+                              .name = "fuzz",
                               .send = office_send,
                               .wait = office_wait,
                               .fetch = office_fetch,

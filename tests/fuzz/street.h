@@ -210,7 +210,8 @@ static void street_forget(kofn_transport *t, kofn_peer peer)
     ((street *)t)->there[peer] = false;
 }
 
-static const kofn_transport street_transport = {.name = "fuzz",
+static const kofn_transport street_transport = {.size = sizeof(kofn_transport),
+                                                .name = "fuzz",
                                                 .send = street_send,
                                                 .wait = street_wait,
                                                 .fetch = street_fetch,

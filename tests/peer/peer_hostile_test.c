@@ -186,7 +186,8 @@ static kf_host *one_node(channel *l, const sim *s)
 
     o.incarnation = 1;
     o.confirm = 2;
-    *l = (channel){.t = {.name = "channel",
+    *l = (channel){.t = {.size = sizeof l->t,
+                         .name = "channel",
                          .send = channel_send,
                          .wait = channel_wait,
                          .forget = channel_forget},

@@ -341,7 +341,8 @@ static void what_nobody_can_bound_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(refused_kinds); i++) {
         const own_kind *k = &refused_kinds[i];
-        kofn_transport t = {.name = "none", .close = close_nothing};
+        kofn_transport t = {
+            .size = sizeof t, .name = "none", .close = close_nothing};
         kf_host *host = NULL;
         sim s;
 

@@ -541,7 +541,7 @@ static void threads(void **state)
 
 static kofn_status run(const kofn_program *p, kofn_matrix *v)
 {
-    static kofn_transport nobody;
+    kofn_transport nobody = {.size = sizeof nobody};
 
     return kofn_peer_run(&nobody, p, NULL, v, NULL, NULL);
 }

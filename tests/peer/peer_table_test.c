@@ -33,7 +33,7 @@ static void three_up(three *x)
                             .operand = x->operand,
                             .operands = 3};
 
-    *x = (three){.v = random_matrix(6, 1, KOFN_F64, 1)};
+    *x = (three){.t.size = sizeof x->t, .v = random_matrix(6, 1, KOFN_F64, 1)};
     for (uint32_t i = 0; i < 3; i++) {
         kofn_problem pb =
             KOFN_PROBLEM_INIT(KOFN_MATVEC, rows[i], 6, 1, KOFN_F64, false);

@@ -574,7 +574,7 @@ static void some_stay_away(void **state)
 static kofn_status opens(const sim *s, const kofn_program *program)
 {
     kofn_peer_options o = s->opt;
-    kofn_transport t = {.name = "none"};
+    kofn_transport t = {.size = sizeof t, .name = "none"};
     kofn_program p = *program;
     kf_host *h;
     kofn_status st;

@@ -442,7 +442,7 @@ static kofn_status run(const kofn_program *p, size_t confirm,
 {
     const kofn_peer_options o = {
         .size = sizeof o, .seat = KOFN_NO_SEAT, .confirm = confirm};
-    static kofn_transport nobody;
+    kofn_transport nobody = {.size = sizeof nobody};
     kofn_matrix v = *v0;
 
     return kofn_peer_run(&nobody, p, &o, &v, NULL, NULL);
@@ -487,7 +487,7 @@ static kofn_status train(const lesson *l, const char *scheme)
     kofn_net_shape shape = shape_of(l);
     kofn_train_options o = options_of(l, 1);
     digits d = make_digits(POINTS, SIDE, 3, 1);
-    static kofn_transport nobody;
+    kofn_transport nobody = {.size = sizeof nobody};
     kofn_plan *plan[MOST];
     kofn_training *t;
     kofn_net *net;

@@ -374,7 +374,7 @@ static void all_lost(void **state)
 static kofn_status run(const kofn_program *p, const kofn_matrix *v)
 {
     const kofn_peer_options o = {.size = sizeof o, .seat = KOFN_NO_SEAT};
-    static kofn_transport nobody;
+    kofn_transport nobody = {.size = sizeof nobody};
     kofn_matrix own = *v;
 
     return kofn_peer_run(&nobody, p, &o, &own, NULL, NULL);

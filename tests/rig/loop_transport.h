@@ -337,7 +337,8 @@ static inline loop_end *loop_end_new(loop_net *net, bool is_hub)
     pthread_condattr_t attr;
 
     assert_non_null(end);
-    end->base = (kofn_transport){.name = "loop",
+    end->base = (kofn_transport){.size = sizeof(kofn_transport),
+                                 .name = "loop",
                                  .send = loop_send,
                                  .wait = loop_wait,
                                  .fetch = loop_fetch,

@@ -328,7 +328,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     o.incarnation = 1 + kf_rng_u64(&s->rng) / 2;
     o.fault_ud = o.erred_ud = n;
     o.seat = prepared ? (uint32_t)id : KOFN_NO_SEAT;
-    n->t = (kofn_transport){.name = "sim",
+    n->t = (kofn_transport){.size = sizeof(kofn_transport),
+                            .name = "sim",
                             .send = sim_send,
                             .wait = sim_wait,
                             .release = sim_release,

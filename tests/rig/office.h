@@ -206,7 +206,8 @@ static inline kofn_status office_serve(office *o, size_t memory)
 {
     kofn_serve_options opt = KOFN_SERVE_OPTIONS_INIT;
 
-    o->base = (kofn_transport){.name = "test",
+    o->base = (kofn_transport){.size = sizeof(kofn_transport),
+                               .name = "test",
                                .send = office_send,
                                .wait = office_wait,
                                .release = office_release,
