@@ -79,7 +79,8 @@ static void leave_open(kofn_transport *t, kofn_time linger)
 
 static void nobody_of_a_crowd_is_sent_away(void **state)
 {
-    ledger l = {.base = {.name = "crowd",
+    ledger l = {.base = {.size = sizeof l.base,
+                         .name = "crowd",
                          .send = take,
                          .wait = crowd_wait,
                          .forget = forget,
@@ -109,7 +110,8 @@ static kofn_leave until_it_has_waited(void *ud, const char *news)
 /* The first waits are short, the last ones are what it costs to be idle. */
 static void who_waits_sleeps_longer_and_longer(void **state)
 {
-    ledger l = {.base = {.name = "silence",
+    ledger l = {.base = {.size = sizeof l.base,
+                         .name = "silence",
                          .send = take,
                          .wait = silent_wait,
                          .forget = forget,
