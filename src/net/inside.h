@@ -125,6 +125,7 @@ typedef struct kf_arrivals {
 
 typedef enum kf_link_state {
     KF_DIALLING, /* the system connects            */
+    KF_REFUSED,  /* it is a stranger, and was told why */
     KF_SHAKING,  /* who has which key is settled   */
     KF_STRANGE,  /* it has not said who it is      */
     KF_HELD,     /* of a mesh: not let in yet      */
@@ -210,7 +211,7 @@ struct kf_link {
     int passed;  /* one that came, or -1            */
 
     struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
-    size_t shaken;      /* bytes that came before it was done                 */
+    size_t shaken;      /* bytes that came before it was done, or refused     */
     unsigned waits;     /* KF_READS_WAIT: for what can be written, and so on  */
     char wants;         /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
     bool again;         /* OpenSSL holds what has come                        */
@@ -332,6 +333,8 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage);
 /* Tells that it is lost, if it was a peer. */
 void kf_link_end(kf_link *l);
+/* Ends a stranger who was told why, as soon as he has heard it. */
+void kf_link_refuse(kf_link *l);
 /* The other end has closed, or was lost. */
 void kf_link_closed(kf_link *l, bool orderly);
 /* Ends it when all that is to be said is said, or by then. */

@@ -26,7 +26,7 @@ static void make_room(kf_transport *t, uint64_t *why)
     kf_link *oldest = NULL;
 
     for (kf_link *l = t->links; l; l = l->after)
-        if (!l->dial && l->stage >= KF_SHAKING && l->stage <= KF_HELD)
+        if (!l->dial && l->stage >= KF_REFUSED && l->stage <= KF_HELD)
             oldest = l; /* the list begins with the newest */
     if (!oldest)
         return;

@@ -311,7 +311,10 @@ static void has_failed(kf_link *l)
     say_why(l);
     if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
         l->t->refused.keyless++;
-    kf_link_end(l);
+    if (l->dial || l->wants == 'e')
+        kf_link_end(l);
+    else
+        kf_link_refuse(l);
 }
 
 /* From now on it is known who it is. */

@@ -21,23 +21,15 @@ typedef struct hand {
     int fd;
 } hand;
 
-/* Somebody with anna's key, or who listens with the coordinator's, whose bytes go
- * through our hands. */
-static hand hand_new(bool listens)
+/* Somebody with such a key, whose bytes go through our hands. */
+static hand hand_of(const char *crt, const char *key, bool listens)
 {
     hand h = {SSL_CTX_new(TLS_method()), NULL, -1};
 
-    assert_int_equal(SSL_CTX_use_certificate_file(
-                         h.context,
-                         in(&ring, listens ? "coordinator.crt" : "anna.crt"),
-                         SSL_FILETYPE_PEM),
-                     1);
     assert_int_equal(
-        SSL_CTX_use_PrivateKey_file(
-            h.context,
-            in(&ring, listens ? "coordinator.key" : "anna/worker.key"),
-            SSL_FILETYPE_PEM),
-        1);
+        SSL_CTX_use_certificate_file(h.context, crt, SSL_FILETYPE_PEM), 1);
+    assert_int_equal(
+        SSL_CTX_use_PrivateKey_file(h.context, key, SSL_FILETYPE_PEM), 1);
     h.ssl = SSL_new(h.context);
     SSL_set_bio(h.ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     if (listens)
@@ -45,6 +37,15 @@ static hand hand_new(bool listens)
     else
         SSL_set_connect_state(h.ssl);
     return h;
+}
+
+/* With anna's key, or as who listens with the coordinator's. */
+static hand hand_new(bool listens)
+{
+    return listens ? hand_of(in(&ring, "coordinator.crt"),
+                             in(&ring, "coordinator.key"), true)
+                   : hand_of(in(&ring, "anna.crt"),
+                             in(&ring, "anna/worker.key"), false);
 }
 
 static void hand_free(hand *h)
@@ -469,6 +470,120 @@ static void ten_seconds_for_hands(void **state)
     t->close(t, 0);
 }
 
+/* ---- who is refused ------------------------------------------------------ */
+
+static size_t lingering; /* of those who are refused */
+
+static bool so_many_linger(kofn_transport *a, kofn_transport *b)
+{
+    size_t n = 0;
+
+    (void)b;
+    for (kf_link *l = locked(a)->links; l; l = l->after)
+        n += l->stage == KF_REFUSED;
+    unlock(a);
+    return n == lingering;
+}
+
+/* Somebody whose key is not listed, and who has said all he has to say before he is
+ * refused. */
+static hand refused_hand(kofn_transport *t, const keyring *other)
+{
+    hand h = hand_of(in(other, "worker.crt"), in(other, "worker.key"), false);
+    const kf_greeting g = greeting_of(NULL);
+    char text[8192];
+    size_t n = hand_says(&h, text, sizeof text);
+
+    h.fd = plain(kofn_net_endpoint(t));
+    assert_int_equal(send(h.fd, text, n, MSG_NOSIGNAL), n);
+    while (!SSL_is_init_finished(h.ssl)) {
+        hand_hears(&h, t);
+        SSL_do_handshake(h.ssl);
+    }
+    assert_int_equal(SSL_write(h.ssl, &g, sizeof g), sizeof g);
+    n = (size_t)BIO_read(SSL_get_wbio(h.ssl), text, sizeof text);
+    assert_int_equal(send(h.fd, text, n, MSG_NOSIGNAL), n);
+    return h;
+}
+
+/* He reads why, and then an end that is none by force, also if he writes before he
+ * reads. */
+static void the_refused_are_told_why(void **state)
+{
+    const kofn_net_options o = with(ring.dir);
+    keyring other;
+
+    (void)state;
+    keyring_new(&other);
+    assert_ok(kofn_net_keygen(other.dir, NULL));
+    for (int a = 0; a < 2; a++) {
+        kofn_transport *t = listener(addresses[a], &o);
+        hand h = refused_hand(t, &other);
+        char text[100];
+        ssize_t n;
+
+        lingering = 1;
+        until(t, NULL, so_many_linger);
+        assert_int_equal(send(h.fd, text, 100, MSG_NOSIGNAL), 100);
+        n = recv(h.fd, text, sizeof text, 0);
+        assert_true(n > 0);
+        assert_int_equal(BIO_write(SSL_get_rbio(h.ssl), text, (int)n), n);
+        ERR_clear_error();
+        assert_true(SSL_read(h.ssl, text, 1) <= 0);
+        assert_int_equal(ERR_GET_REASON(ERR_get_error()),
+                         SSL_AD_REASON_OFFSET + SSL_AD_CERTIFICATE_REVOKED);
+        assert_int_equal(recv(h.fd, text, 1, 0), 0);
+        assert_int_equal(send(h.fd, text, 100, MSG_NOSIGNAL), 100);
+        hand_free(&h);
+        until(t, NULL, nobody_is_left);
+        assert_int_equal(refused_by(t).keyless, 1);
+        t->close(t, 0);
+    }
+    keyring_free(&other);
+}
+
+/* Those who do not leave when they are refused are strangers still: few, for ten
+ * seconds since they came, with so many bytes. */
+static void the_refused_have_to_go(void **state)
+{
+    kofn_net_options o = with(ring.dir);
+    hand h[12];
+    kofn_transport *t;
+    keyring other;
+    char text[8192] = {0};
+
+    (void)state;
+    o.strangers = 8;
+    keyring_new(&other);
+    assert_ok(kofn_net_keygen(other.dir, NULL));
+    t = listener(addresses[0], &o);
+    for (int i = 0; i < 12; i++) {
+        h[i] = refused_hand(t, &other);
+        lingering = i < 8 ? (size_t)i + 1 : 8;
+        until(t, NULL, so_many_linger);
+        assert_int_equal(refused_by(t).keyless, i + 1);
+    }
+    visit(t); /* which ends one of them */
+    lingering = 7;
+    assert_true(so_many_linger(t, NULL));
+    errno = 0;
+    for (size_t n = 0; n < 64 * MEGA; n += sizeof text)
+        if (send(h[11].fd, text, sizeof text, MSG_NOSIGNAL) < 0)
+            break;
+    assert_true(errno == EPIPE || errno == ECONNRESET);
+    lingering = 6;
+    until(t, NULL, so_many_linger);
+    locked(t);
+    inside(t)->awake += 11 * KOFN_SECOND;
+    unlock(t);
+    until(t, NULL, nobody_is_left);
+    assert_int_equal(refused_by(t).unresponsive, 0); /* they are told of once */
+    for (int i = 0; i < 12; i++)
+        hand_free(&h[i]);
+    t->close(t, 0);
+    keyring_free(&other);
+}
+
 /* Who is refused is told of. */
 static void the_refused_are_news(void **state)
 {
@@ -504,6 +619,8 @@ TEST_FILE(tls_hostile_test)
         cmocka_unit_test(too_much_to_begin_with),
         cmocka_unit_test(noise_and_crowds),
         cmocka_unit_test(ten_seconds_for_hands),
+        cmocka_unit_test(the_refused_are_told_why),
+        cmocka_unit_test(the_refused_have_to_go),
         cmocka_unit_test(the_refused_are_news),
     };
 
