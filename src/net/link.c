@@ -259,6 +259,21 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     return KOFN_OK;
 }
 
+size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest)
+{
+    size_t n = 0;
+
+    *oldest = NULL;
+    for (kf_link *l = t->links; l; l = l->after) {
+        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
+            (shake && (l->stage != KF_SHAKING || !l->tls)))
+            continue;
+        *oldest = l; /* the list begins with the newest */
+        n++;
+    }
+    return n;
+}
+
 /* ---- ending -------------------------------------------------------------- */
 
 static void closed(uv_handle_t *h)
