@@ -287,13 +287,18 @@ static void forgotten_as_it_is_sent(void **state)
 
 /* ---- connections that end anyhow ----------------------------------------- */
 
-static void hang_up(int fd, bool reset)
+static void leave(caller *c, bool reset)
 {
     const struct linger now = {1, 0};
 
     if (reset)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    close(fd);
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    hang_up_caller(c);
+}
+
+static void hang_up(int fd, bool reset)
+{
+    leave(&(caller){fd, NULL, NULL}, reset);
 }
 
 /* After every byte of what it says, and a body. */
@@ -496,7 +501,7 @@ static uint32_t draw(uint32_t *s)
 }
 
 /* Frames that are nearly right, and anything. */
-static void babble(int fd, uint32_t *s)
+static void babble(caller *c, uint32_t *s)
 {
     static const char words[] = "HWGBPDCS";
     unsigned char junk[3000];
@@ -509,31 +514,41 @@ static void babble(int fd, uint32_t *s)
         uint64_t number =
             draw(s) % 3 ? piece : (uint64_t)draw(s) << draw(s) % 40;
 
-        put_frame(fd, words[draw(s) % 8], draw(s) % 20 ? draw(s) % 2 : 7, junk,
-                  draw(s) % 200, piece, number);
-        send(fd, junk, kf_min(piece, sizeof junk), MSG_NOSIGNAL);
+        const frame_of f = {words[draw(s) % 8],
+                            draw(s) % 20 ? (int)(draw(s) % 2) : 7,
+                            junk,
+                            draw(s) % 200,
+                            piece,
+                            number};
+
+        caller_frames(c, &f);
+        caller_says(c, junk, kf_min(piece, sizeof junk));
     }
 }
 
 static void listeners_bear_noise(void **state)
 {
     uint32_t s = 1;
-    kofn_transport *t = listener(addresses[1], &bounded);
-    int many = test_scale() < 1 ? 100 : 1000;
+    const kofn_net_options o = bounded_with(*state);
+    kofn_transport *t = listener(addresses[1], &o);
+    int many = test_scale() < 1 ? 100 : 1000, came_in = 0;
 
-    (void)state;
     for (int i = 0; i < many; i++) {
-        int fd = plain(kofn_net_endpoint(t));
+        caller c = call(t, *state);
+        bool greets = draw(&s) % 4;
         kofn_packet p;
 
-        if (draw(&s) % 4)
-            hello(fd, NULL);
-        babble(fd, &s);
-        hang_up(fd, draw(&s) % 2);
-        while (!t->wait(t, 0, &p))
+        if (greets)
+            caller_greets(&c);
+        babble(&c, &s);
+        leave(&c, draw(&s) % 2);
+        while (!t->wait(t, 0, &p)) {
+            came_in += p.what == KOFN_CAME;
             if (p.what == KOFN_PACKET)
                 t->release(t, p.own);
+        }
     }
+    assert_true(came_in > many / 8);
     visit(t);
     t->close(t, 0);
 }
@@ -564,7 +579,7 @@ static void diallers_bear_noise(void **state)
             t->wait(t, 0, &p);
         if (draw(&s) % 4)
             put_frame(fd, KF_WELCOME, 0, &g, sizeof g, 0, 0);
-        babble(fd, &s);
+        babble(&(caller){fd, NULL, NULL}, &s);
         for (int turn = 0; turn < 3; turn++)
             while (!t->wait(t, MILLI, &p)) {
                 came_in += p.what == KOFN_CAME;
@@ -604,6 +619,12 @@ static void more_than_may_come_with_keys(void **state)
     who_sends_more_than_it_may(state);
 }
 
+static void noise_with_keys(void **state)
+{
+    *state = &with_keys;
+    listeners_bear_noise(state);
+}
+
 static void few_descriptors_with_keys(void **state)
 {
     *state = &with_keys;
@@ -629,6 +650,7 @@ TEST_FILE(net_hostile_test)
         cmocka_unit_test(wrong_frames_with_keys),
         cmocka_unit_test(strangers_with_keys),
         cmocka_unit_test(more_than_may_come_with_keys),
+        cmocka_unit_test(noise_with_keys),
         cmocka_unit_test(few_descriptors_with_keys),
     };
 

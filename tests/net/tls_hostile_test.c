@@ -599,6 +599,66 @@ static void noise_and_crowds(void **state)
     t->close(t, 0);
 }
 
+/* Somebody with a key, whose last flight and greeting are put into `said`. */
+static size_t last_flight(hand *h, kofn_transport *t, char *said, size_t room)
+{
+    unsigned char all[KF_HEADER + KOFN_HEAD_MAX];
+    const kf_greeting g = greeting_of(NULL);
+    size_t n = hand_says(h, said, room);
+
+    h->fd = plain(kofn_net_endpoint(t));
+    assert_int_equal(send(h->fd, said, n, MSG_NOSIGNAL), n);
+    while (!SSL_is_init_finished(h->ssl)) {
+        hand_hears(h, t);
+        SSL_do_handshake(h->ssl);
+    }
+    n = lay_out(all, &(frame_of){KF_HELLO, 0, &g, sizeof g, 0, 0});
+    assert_int_equal(SSL_write(h->ssl, all, (int)n), n);
+    return (size_t)BIO_read(SSL_get_wbio(h->ssl), said, (int)room);
+}
+
+/* Before, in and instead of the last flight of somebody with a key: he comes in if
+ * there is none, and never with it. */
+static void noise_amid_handshakes(void **state)
+{
+    enum { CHANGE = 6, KINDS = 4 }; /* bytes that TLS does not look at */
+    const kofn_net_options o = with(ring.dir);
+    int many = test_scale() < 1 ? 100 : 1000;
+    kofn_transport *t = listener(addresses[1], &o);
+    uint32_t s = 3, honest = 0;
+
+    (void)state;
+    for (int i = 0; i < many; i++) {
+        hand h = hand_new(false);
+        char said[8192], noise[3000];
+        size_t n = last_flight(&h, t, said, sizeof said), at, m = 0;
+
+        at = CHANGE + draw(&s) % (n - CHANGE);
+        for (size_t j = 0; j < sizeof noise; j++)
+            noise[j] = (char)draw(&s);
+        if (i % KINDS == 1)
+            said[at] ^= (char)(1 + draw(&s) % 255);
+        if (i % KINDS > 1)
+            m = 1 + draw(&s) % (sizeof noise - 1);
+        if (i % KINDS == 3)
+            at = 0;
+        send(h.fd, said, at, MSG_NOSIGNAL);
+        send(h.fd, noise, m, MSG_NOSIGNAL);
+        send(h.fd, said + at, n - at, MSG_NOSIGNAL);
+        honest += i % KINDS == 0;
+        while (i % KINDS == 0 && next_of(t, NULL).what != KOFN_CAME)
+            ;
+        hang_up(h.fd, draw(&s) % 2);
+        h.fd = -1;
+        hand_free(&h);
+        until(t, NULL, nobody_is_left);
+        assert_int_equal(locked(t)->next, honest);
+        unlock(t);
+    }
+    visit(t);
+    t->close(t, 0);
+}
+
 /* Who begins and does not go on is ended like the unresponsive. */
 static void ten_seconds_for_hands(void **state)
 {
@@ -768,6 +828,7 @@ TEST_FILE(tls_hostile_test)
         cmocka_unit_test(few_shake_hands_at_once),
         cmocka_unit_test(too_much_to_begin_with),
         cmocka_unit_test(noise_and_crowds),
+        cmocka_unit_test(noise_amid_handshakes),
         cmocka_unit_test(ten_seconds_for_hands),
         cmocka_unit_test(the_refused_are_told_why),
         cmocka_unit_test(the_refused_have_to_go),
