@@ -503,18 +503,22 @@ static uint32_t draw(uint32_t *s)
 /* Frames that are nearly right, and anything. */
 static void babble(caller *c, uint32_t *s)
 {
-    static const char words[] = "HWGBPDCS";
+    static const char words[] = "HWGBPDCSPDPDPDPD"; /* bodies above all */
     unsigned char junk[3000];
     unsigned n = draw(s) % 30;
 
     for (size_t i = 0; i < sizeof junk; i++)
         junk[i] = (unsigned char)draw(s);
+    if (draw(s) % 2) { /* a good beginning */
+        caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
+        caller_says(c, junk, 10);
+    }
     for (unsigned i = 0; i < n; i++) {
-        size_t piece = draw(s) % 4 ? draw(s) % 3000 : draw(s);
-        uint64_t number =
-            draw(s) % 3 ? piece : (uint64_t)draw(s) << draw(s) % 40;
-
-        const frame_of f = {words[draw(s) % 8],
+        size_t piece = draw(s) % 8 ? draw(s) % 3000 : draw(s);
+        uint64_t more =
+            draw(s) % 8 ? draw(s) % 3000 : (uint64_t)draw(s) << draw(s) % 40;
+        uint64_t number = draw(s) % 3 ? piece + more : piece;
+        const frame_of f = {words[draw(s) % 16],
                             draw(s) % 20 ? (int)(draw(s) % 2) : 7,
                             junk,
                             draw(s) % 200,
