@@ -43,7 +43,8 @@ typedef struct kofn_net_options {
      * default 0.8 s.  Time in which this process did not run does not count. */
     kofn_time silence;
     /* How many connections may be open that belong to no peer yet; one of them is
-     * ended when more come.  Who has not said who it is after 10 s is ended, too.
+     * ended when more come.  With keys 160 of the first 1024 may shake hands at a
+     * time, and all others.  Who has not said who it is after 10 s is ended, too.
      * Default 1024. */
     size_t strangers;
     /* Go without knowing who comes, where others than this machine's users can

@@ -125,6 +125,7 @@ typedef struct kf_arrivals {
 
 typedef enum kf_link_state {
     KF_DIALLING, /* the system connects            */
+    KF_REFUSED,  /* it is a stranger, and was told why */
     KF_SHAKING,  /* who has which key is settled   */
     KF_STRANGE,  /* it has not said who it is      */
     KF_HELD,     /* of a mesh: not let in yet      */
@@ -210,12 +211,16 @@ struct kf_link {
     int passed;  /* one that came, or -1            */
 
     struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
-    size_t shaken;      /* bytes that came before it was done                 */
-    unsigned waits;     /* KF_READS_WAIT: for what can be written, and so on  */
-    char wants;         /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
-    bool again;         /* OpenSSL holds what has come                        */
-    unsigned records;   /* that were sent                                     */
-    kf_bundle *bundle;  /* NULL: the system has all that was encrypted        */
+    size_t shaken;      /* bytes that came before it was done, or refused     */
+    unsigned char
+        *record; /* of a stranger, that OpenSSL has not read; or NULL */
+    size_t record_have,
+        record_at;     /* bytes that came, and that it has read     */
+    unsigned waits;    /* KF_READS_WAIT: for what can be written, and so on  */
+    char wants;        /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
+    bool again;        /* OpenSSL holds what has come                        */
+    unsigned records;  /* that were sent                                     */
+    kf_bundle *bundle; /* NULL: the system has all that was encrypted        */
 
     char name[KF_NAME + 144], principal[KF_NAME];
 };
@@ -332,6 +337,11 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage);
 /* Tells that it is lost, if it was a peer. */
 void kf_link_end(kf_link *l);
+/* How many strangers there are, or how many of them OpenSSL shakes hands with; and
+ * who of these came first, or NULL. */
+size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest);
+/* Ends a stranger who was told why, as soon as he has heard it. */
+void kf_link_refuse(kf_link *l);
 /* The other end has closed, or was lost. */
 void kf_link_closed(kf_link *l, bool orderly);
 /* Ends it when all that is to be said is said, or by then. */
@@ -441,6 +451,8 @@ void kf_listen_end(kf_transport *t);
 
 /* Goes on with its handshake; the link may be over afterwards. */
 void kf_tls_shake(kf_link *l);
+/* With how many strangers OpenSSL shakes hands at a time. */
+size_t kf_tls_shaking_most(const kf_transport *t);
 /* As kf_link_write, of two parts, and kf_link_read. */
 ssize_t kf_tls_write(kf_link *l, const struct iovec part[2]);
 ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts);

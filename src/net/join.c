@@ -181,7 +181,7 @@ void kf_join_lost(kf_link *l, kf_link_state was)
         kf_link_unlist(l);
         (void)kf_net_receive_tell(l, KOFN_WENT);
     }
-    if (!l->dial && was >= KF_SHAKING && was <= KF_HELD) {
+    if (!l->dial && was >= KF_REFUSED && was <= KF_HELD) {
         t->strangers--;
         t->refused.strange++;
     }

@@ -11,8 +11,9 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#define UNSENT (256 << 10) /* bytes that the system may hold unsent, ... */
-#define UNREAD (1 << 20)   /* and unread, within one machine           */
+#define UNSENT (256 << 10)  /* bytes that the system may hold unsent, ... */
+#define UNREAD (1 << 20)    /* and unread, within one machine           */
+#define LEFTOVER (64 << 10) /* bytes that who is refused may have sent */
 
 /* ---- bytes --------------------------------------------------------------- */
 
@@ -87,6 +88,18 @@ static void connect_is_over(kf_link *l)
     kf_net_send_word(l, KF_HELLO);
 }
 
+/* Where a socket is closed with bytes that nobody has read, the system resets the
+ * connection, and the other end may never read what was said last. */
+static void throw_away(kf_link *l)
+{
+    struct iovec all = {l->t->stage, sizeof l->t->stage};
+    ssize_t n = kf_link_read(l, &all, 1);
+
+    l->shaken += n > 0 ? (size_t)n : 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN) || l->shaken > LEFTOVER)
+        kf_link_end(l);
+}
+
 static void ready(uv_poll_t *poll, int status, int events)
 {
     kf_link *l = poll->data;
@@ -95,8 +108,11 @@ static void ready(uv_poll_t *poll, int status, int events)
         connect_is_over(l);
         return;
     }
-    if (l->stage == KF_SHAKING) {
-        kf_tls_shake(l);
+    if (l->stage == KF_SHAKING || l->stage == KF_REFUSED) {
+        if (l->stage == KF_SHAKING)
+            kf_tls_shake(l);
+        else
+            throw_away(l);
         if (status < 0)
             kf_link_watch(l); /* libuv has stopped; it may have to wait */
         return;
@@ -243,6 +259,21 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     return KOFN_OK;
 }
 
+size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest)
+{
+    size_t n = 0;
+
+    *oldest = NULL;
+    for (kf_link *l = t->links; l; l = l->after) {
+        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
+            (shake && (l->stage != KF_SHAKING || !l->tls)))
+            continue;
+        *oldest = l; /* the list begins with the newest */
+        n++;
+    }
+    return n;
+}
+
 /* ---- ending -------------------------------------------------------------- */
 
 static void closed(uv_handle_t *h)
@@ -281,6 +312,16 @@ void kf_link_part(kf_link *l, kofn_time until)
     l->stage = KF_PARTING;
     l->until = until;
     kf_net_send_on(l);
+}
+
+void kf_link_refuse(kf_link *l)
+{
+    kf_tls_free(l);
+    shutdown(l->fd, SHUT_WR);
+    l->stage = KF_REFUSED;
+    l->shaken = 0;
+    l->waits = 0;
+    kf_link_watch(l);
 }
 
 void kf_link_forget(kf_link *l)

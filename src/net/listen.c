@@ -23,12 +23,9 @@
  * stranger that only sits there keeps nobody out. */
 static void make_room(kf_transport *t, uint64_t *why)
 {
-    kf_link *oldest = NULL;
+    kf_link *oldest;
 
-    for (kf_link *l = t->links; l; l = l->after)
-        if (!l->dial && l->stage >= KF_SHAKING && l->stage <= KF_HELD)
-            oldest = l; /* the list begins with the newest */
-    if (!oldest)
+    if (kf_link_strangers(t, false, &oldest) == 0)
         return;
     ++*why;
     kf_link_end(oldest);

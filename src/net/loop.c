@@ -62,12 +62,13 @@ static void look_after(kf_link *l)
         if (now - l->since > PATIENCE)
             kf_link_end(l);
         return;
+    case KF_REFUSED:
     case KF_SHAKING:
     case KF_STRANGE:
     case KF_HELD:
         if (now - l->since <= STRANGER_TIME)
             return;
-        t->refused.unresponsive += !l->dial;
+        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
         kf_link_end(l);
         return;
     case KF_PEER:

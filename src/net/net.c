@@ -73,8 +73,8 @@ static const char *words_of(kf_transport *t)
     else if ((n = is.crowd - t->known.crowd))
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: there were more than %zu of "
-                 "strangers",
-                 n, t->strangers_most);
+                 "strangers, or more than %zu of them shook hands",
+                 n, t->strangers_most, kf_tls_shaking_most(t));
     else if ((n = is.keyless - t->known.keyless))
         snprintf(
             t->words, sizeof t->words,

@@ -6,6 +6,9 @@
  *
  * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
  * public-key operations is done so many times a pass that peers have their turn.
+ * OpenSSL takes 40 KB for a handshake when it begins, and 17 KB more with the first
+ * byte of each record.  So it begins when a stranger's first record has come whole,
+ * with so many strangers at a time, and is given whole records.
  *
  * Its library context is of the process, its state of each link.  It allocates
  * what OpenSSL needs and may leave no error of its own in the program's queue.
@@ -19,8 +22,14 @@
 
 #define SHAKES 8          /* in a pass of the loop                            */
 #define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
-#define HELLO_MOST 4096   /* of its first message: browsers say less than 2 K */
-#define AHEAD (64 << 10)  /* bytes that are read for several records          */
+#define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
+#define RECORD 5          /* bytes before a record: the last two say how long */
+
+/* So many strangers are to cost 16 KiB each.  That is so if at most 160 of them shake
+ * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
+#define STRANGERS 1024
+#define SHAKING 160
+#define AHEAD (64 << 10) /* bytes that are read for several records          */
 
 /* ---- OpenSSL ------------------------------------------------------------- */
 
@@ -88,6 +97,13 @@ static int bio_write(BIO *b, const char *bytes, size_t n, size_t *done)
     return m > 0;
 }
 
+static void drop_record(kf_link *l)
+{
+    kf_free(l->record);
+    l->record = NULL;
+    l->record_have = l->record_at = 0;
+}
+
 /* The length of the first message is in its bytes 6 to 8, behind the header of a
  * record: OpenSSL makes room for all of it at once. */
 static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
@@ -98,17 +114,45 @@ static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
     return l->shaken + n > SHAKEN;
 }
 
-static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
+static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
 {
-    kf_link *l = BIO_get_data(b);
     ssize_t n;
 
     do
         n = recv(l->fd, bytes, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EWOULDBLOCK)
+        errno = EAGAIN;
+    return n;
+}
+
+/* As receive_now, from the record that was gathered. */
+static ssize_t take_record(kf_link *l, void *bytes, size_t room)
+{
+    size_t n;
+
+    if (!l->record) {
+        errno = EAGAIN;
+        return -1;
+    }
+    n = kf_min(room, l->record_have - l->record_at);
+    memcpy(bytes, l->record + l->record_at, n);
+    l->record_at += n;
+    if (l->record_at == l->record_have)
+        drop_record(l);
+    return (ssize_t)n;
+}
+
+static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
+{
+    kf_link *l = BIO_get_data(b);
+    ssize_t n = l->stage == KF_SHAKING && !l->dial
+                    ? take_record(l, bytes, room)
+                    : receive_now(l, bytes, room);
+
     BIO_clear_retry_flags(b);
     *done = 0;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    if (n < 0 && errno == EAGAIN) {
         l->wants = 'r';
         BIO_set_retry_read(b);
     } else if (n == 0) {
@@ -237,10 +281,65 @@ kofn_status kf_tls_context(SSL_CTX **out, size_t chain)
 
 /* ---- shaking hands ------------------------------------------------------- */
 
+static size_t record_bytes(const kf_link *l)
+{
+    size_t n = RECORD;
+
+    if (l->record_have >= RECORD)
+        n += (size_t)l->record[3] << 8 | l->record[4];
+    return n;
+}
+
+/* Is there a whole record of a stranger?  If not, the link waits, or is over. */
+static bool gather(kf_link *l)
+{
+    size_t most = RECORD + HELLO_MOST, want;
+    ssize_t n;
+
+    if (l->tls) /* now a chain of certificates may come */
+        most += (size_t)SSL_get_max_cert_list(l->tls);
+    if (!l->record)
+        l->record = kf_new(most, 1);
+    while (l->record && (want = record_bytes(l)) <= most) {
+        if (l->record_have == want && want > RECORD)
+            return true;
+        n = receive_now(l, l->record + l->record_have, want - l->record_have);
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n <= 0)
+            break;
+        l->record_have += (size_t)n;
+    }
+    kf_link_end(l);
+    return false;
+}
+
+/* Those for whom there is more room than for so many strangers are waited for: they
+ * may all come at once, and must not end each other. */
+size_t kf_tls_shaking_most(const kf_transport *t)
+{
+    size_t more =
+        t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
+
+    return SHAKING + more;
+}
+
+static void make_room(kf_transport *t)
+{
+    kf_link *oldest;
+
+    if (kf_link_strangers(t, true, &oldest) < kf_tls_shaking_most(t))
+        return;
+    t->refused.crowd++;
+    kf_link_end(oldest);
+}
+
 static bool make(kf_link *l)
 {
     BIO *b = BIO_new(method);
 
+    if (!l->dial)
+        make_room(l->t);
     l->tls = SSL_new(l->t->keys->context);
     if (!b || !l->tls) {
         BIO_free(b);
@@ -311,7 +410,10 @@ static void has_failed(kf_link *l)
     say_why(l);
     if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
         l->t->refused.keyless++;
-    kf_link_end(l);
+    if (l->dial || l->wants == 'e')
+        kf_link_end(l);
+    else
+        kf_link_refuse(l);
 }
 
 /* From now on it is known who it is. */
@@ -342,18 +444,24 @@ static void is_done(kf_link *l)
 void kf_tls_shake(kf_link *l)
 {
     unsigned waits = l->waits;
+    bool done;
 
     if (l->t->shakes >= SHAKES)
         return; /* it is ready again in the next pass */
+    if (!l->dial && !waits && !gather(l))
+        return;
     l->t->shakes++;
     if (!l->tls && !make(l)) {
         kf_link_end(l);
         return;
     }
-    l->wants = 0;
     l->waits = 0;
     ERR_set_mark();
-    if (SSL_do_handshake(l->tls) == 1)
+    do {
+        l->wants = 0;
+        done = SSL_do_handshake(l->tls) == 1;
+    } while (!done && l->wants == 'r' && !l->dial && gather(l));
+    if (done)
         is_done(l);
     else if (l->wants != 'r' && l->wants != 'w')
         has_failed(l);
@@ -526,6 +634,7 @@ void kf_tls_bye(kf_link *l)
 void kf_tls_free(kf_link *l)
 {
     drop_bundle(l);
+    drop_record(l);
     SSL_free(l->tls);
     l->tls = NULL;
 }

@@ -1,10 +1,12 @@
 /* fuzz_frames.c -- frames that an input draws, cut anywhere, sent to a transport that
- * listens or to one that dials, without keys or inside TLS.
+ * listens or to one that dials, without keys or inside TLS, or to a node of a mesh
+ * that does either.
  * fuzz-iterations: 1200
  *
  * The transport must say the same of them as judge.h: what may come is delivered as
  * it was sent, and what may not come ends the connection.  In the meantime it holds
- * little memory, and it keeps to its credit.  Afterwards somebody honest is heard.
+ * little memory, and it keeps to its credit.  Who is forgotten is not heard of any more.
+ * Afterwards somebody honest is heard.
  */
 #define _GNU_SOURCE
 #include "draw.h"
@@ -89,7 +91,7 @@ static void *in_turn(void *ud, void *p, size_t want)
 
 typedef struct party {
     draw d;
-    bool dials, keys;          /* the transport */
+    bool dials, keys, mesh;    /* the transport */
     kofn_transport *t, *other; /* `other` is honest */
     int fd;
     SSL *ssl;
@@ -97,6 +99,7 @@ typedef struct party {
     ear e;
     kofn_peer peer;
     bool came, went, ended; /* ended: it says no more to us */
+    bool forgotten;         /* by the transport, while it was there */
     bool answered;          /* somebody else was heard      */
     unsigned char out[KF_HEADER + KOFN_HEAD_MAX + KF_PIECE + 64];
     size_t waiting, budget;
@@ -109,6 +112,7 @@ static kf_transport *inside(const party *p)
 
 static void arrived(party *p, const kofn_packet *k)
 {
+    MUST(!p->forgotten || k->peer != p->peer);
     if (k->what == KOFN_PACKET && p->came && k->peer == p->peer) {
         judge_heard(&p->j, k);
         p->t->release(p->t, k->own);
@@ -320,7 +324,7 @@ static void transport_says(party *p, bool urgent)
     static unsigned char body[4 * WINDOW];
 
     flush(p);
-    if (!p->came || p->went)
+    if (!p->came || p->went || p->forgotten)
         return;
     p->j.sent_to = true;
     (void)p->t->send(
@@ -330,6 +334,16 @@ static void transport_says(party *p, bool urgent)
         urgent);
 }
 
+static void transport_forgets(party *p)
+{
+    flush(p);
+    if (!p->came || p->went || p->forgotten)
+        return;
+    p->t->forget(p->t, p->peer);
+    p->forgotten = true;
+    p->j.unsure = true; /* how much of it was heard */
+}
+
 static void act(party *p)
 {
     static const char words[] = "HWGBPDCSF";
@@ -337,8 +351,9 @@ static void act(party *p)
     judged_channel *a = &p->j.channel[channel];
     unsigned char raw[64];
     put_frame f = {KF_BEAT, channel, 0, 0, 0};
+    unsigned what = next(&p->d, 256);
 
-    switch (next(&p->d, 16)) {
+    switch (what % 16) {
     case 0:
     case 1:
     case 2:
@@ -385,6 +400,8 @@ static void act(party *p)
         transport_says(p, channel);
         break;
     default:
+        if (what == 255)
+            transport_forgets(p);
         flush(p);
     }
 }
@@ -402,12 +419,34 @@ static kofn_net_options options(const party *p, bool coordinator)
     return o;
 }
 
-static const char *where(void)
+/* Where one listens and we may, or where a node of a mesh does besides. */
+static const char *where_of(char who)
 {
     static char address[64];
 
-    snprintf(address, sizeof address, "ipc://@kofn-fuzz-%ld", (long)getpid());
+    snprintf(address, sizeof address, "ipc://@kofn-fuzz-%ld%c", (long)getpid(),
+             who);
     return address;
+}
+
+static const char *where(void)
+{
+    return where_of('l');
+}
+
+/* Somebody honest dials who listens there. */
+static void dial(party *p, kofn_transport **out, const char *address,
+                 const kofn_net_options *o, char who)
+{
+    char at[64];
+
+    snprintf(at, sizeof at, "%s", address);
+    if (!p->mesh) {
+        MUST(kofn_net_connect(out, at, o) == KOFN_OK);
+        return;
+    }
+    MUST(kofn_net_mesh(out, where_of(who), o) == KOFN_OK);
+    MUST((*out)->reach(*out, at) == KOFN_OK);
 }
 
 static int our_socket(struct sockaddr_un *at, socklen_t *bytes)
@@ -444,13 +483,14 @@ static void begin(party *p)
 
     if (p->dials) {
         MUST(!bind(fd, (struct sockaddr *)&at, bytes) && !listen(fd, 4));
-        MUST(kofn_net_connect(&p->t, where(), &mine) == KOFN_OK);
+        dial(p, &p->t, where(), &mine, 'd');
         while ((p->fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK)) < 0)
             pump(p);
         close(fd); /* who dials again finds nobody */
     } else {
-        MUST(kofn_net_listen(&p->t, where(), &mine) == KOFN_OK);
-        MUST(kofn_net_connect(&p->other, where(), &o) == KOFN_OK);
+        MUST((p->mesh ? kofn_net_mesh : kofn_net_listen)(&p->t, where(),
+                                                         &mine) == KOFN_OK);
+        dial(p, &p->other, where(), &o, 'o');
         while (!p->answered)
             pump(p);
         MUST(!connect(fd, (struct sockaddr *)&at, bytes));
@@ -468,7 +508,7 @@ static size_t links(const party *p)
     pthread_mutex_lock(&t->lock);
     for (kf_link *l = t->links; l; l = l->after)
         n++;
-    if (p->dials && p->other) { /* it need not wait */
+    if (p->dials && p->other && !p->mesh) { /* it need not wait */
         t->dial[0]->next = 0;
         kf_dial_due(t, kf_clock());
     }
@@ -487,7 +527,7 @@ static void leave(party *p)
     }
     close(p->fd);
     SSL_free(p->ssl);
-    while (links(p) > !p->dials || (p->came && !p->went))
+    while (links(p) > !p->dials || (p->came && !p->went && !p->forgotten))
         pump(p);
 }
 
@@ -513,7 +553,9 @@ static void visit(party *p)
 
     p->fd = -1;
     p->answered = false;
-    if (p->dials)
+    if (p->dials && p->mesh) /* which may not dial who was forgotten */
+        dial(p, &p->other, kofn_net_endpoint(p->t), &o, 'o');
+    else if (p->dials)
         MUST(kofn_net_listen(&p->other, where(), &o) == KOFN_OK);
     else
         MUST(p->other->send(p->other, 0, "hello", 5, NULL, false) == KOFN_OK);
@@ -528,6 +570,7 @@ static void visit(party *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static party p;
+    unsigned how;
     size_t before;
 
     make_ring();
@@ -538,8 +581,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.d = (draw){data, size};
     p.fd = -1;
     p.budget = BUDGET;
-    p.dials = next(&p.d, 2);
-    p.keys = next(&p.d, 8) == 7;
+    how = next(&p.d, 4);
+    p.dials = how % 2;
+    p.mesh = how / 2;
+    p.keys = next(&p.d, 8) == 7 && !p.mesh;
     p.j.dialled = p.dials;
     p.j.body_max = BODY_MOST;
     for (int i = 0; i < KF_CHANNELS; i++)

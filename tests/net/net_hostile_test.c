@@ -287,13 +287,18 @@ static void forgotten_as_it_is_sent(void **state)
 
 /* ---- connections that end anyhow ----------------------------------------- */
 
-static void hang_up(int fd, bool reset)
+static void leave(caller *c, bool reset)
 {
     const struct linger now = {1, 0};
 
     if (reset)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    close(fd);
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    hang_up_caller(c);
+}
+
+static void hang_up(int fd, bool reset)
+{
+    leave(&(caller){fd, NULL, NULL}, reset);
 }
 
 /* After every byte of what it says, and a body. */
@@ -496,44 +501,58 @@ static uint32_t draw(uint32_t *s)
 }
 
 /* Frames that are nearly right, and anything. */
-static void babble(int fd, uint32_t *s)
+static void babble(caller *c, uint32_t *s)
 {
-    static const char words[] = "HWGBPDCS";
+    static const char words[] = "HWGBPDCSPDPDPDPD"; /* bodies above all */
     unsigned char junk[3000];
     unsigned n = draw(s) % 30;
 
     for (size_t i = 0; i < sizeof junk; i++)
         junk[i] = (unsigned char)draw(s);
+    if (draw(s) % 2) { /* a good beginning */
+        caller_frames(c, &(frame_of){KF_PACKET, 0, "head", 4, 10, 1000});
+        caller_says(c, junk, 10);
+    }
     for (unsigned i = 0; i < n; i++) {
-        size_t piece = draw(s) % 4 ? draw(s) % 3000 : draw(s);
-        uint64_t number =
-            draw(s) % 3 ? piece : (uint64_t)draw(s) << draw(s) % 40;
+        size_t piece = draw(s) % 8 ? draw(s) % 3000 : draw(s);
+        uint64_t more =
+            draw(s) % 8 ? draw(s) % 3000 : (uint64_t)draw(s) << draw(s) % 40;
+        uint64_t number = draw(s) % 3 ? piece + more : piece;
+        const frame_of f = {words[draw(s) % 16],
+                            draw(s) % 20 ? (int)(draw(s) % 2) : 7,
+                            junk,
+                            draw(s) % 200,
+                            piece,
+                            number};
 
-        put_frame(fd, words[draw(s) % 8], draw(s) % 20 ? draw(s) % 2 : 7, junk,
-                  draw(s) % 200, piece, number);
-        send(fd, junk, kf_min(piece, sizeof junk), MSG_NOSIGNAL);
+        caller_frames(c, &f);
+        caller_says(c, junk, kf_min(piece, sizeof junk));
     }
 }
 
 static void listeners_bear_noise(void **state)
 {
     uint32_t s = 1;
-    kofn_transport *t = listener(addresses[1], &bounded);
-    int many = test_scale() < 1 ? 100 : 1000;
+    const kofn_net_options o = bounded_with(*state);
+    kofn_transport *t = listener(addresses[1], &o);
+    int many = test_scale() < 1 ? 100 : 1000, came_in = 0;
 
-    (void)state;
     for (int i = 0; i < many; i++) {
-        int fd = plain(kofn_net_endpoint(t));
+        caller c = call(t, *state);
+        bool greets = draw(&s) % 4;
         kofn_packet p;
 
-        if (draw(&s) % 4)
-            hello(fd, NULL);
-        babble(fd, &s);
-        hang_up(fd, draw(&s) % 2);
-        while (!t->wait(t, 0, &p))
+        if (greets)
+            caller_greets(&c);
+        babble(&c, &s);
+        leave(&c, draw(&s) % 2);
+        while (!t->wait(t, 0, &p)) {
+            came_in += p.what == KOFN_CAME;
             if (p.what == KOFN_PACKET)
                 t->release(t, p.own);
+        }
     }
+    assert_true(came_in > many / 8);
     visit(t);
     t->close(t, 0);
 }
@@ -564,7 +583,7 @@ static void diallers_bear_noise(void **state)
             t->wait(t, 0, &p);
         if (draw(&s) % 4)
             put_frame(fd, KF_WELCOME, 0, &g, sizeof g, 0, 0);
-        babble(fd, &s);
+        babble(&(caller){fd, NULL, NULL}, &s);
         for (int turn = 0; turn < 3; turn++)
             while (!t->wait(t, MILLI, &p)) {
                 came_in += p.what == KOFN_CAME;
@@ -604,6 +623,12 @@ static void more_than_may_come_with_keys(void **state)
     who_sends_more_than_it_may(state);
 }
 
+static void noise_with_keys(void **state)
+{
+    *state = &with_keys;
+    listeners_bear_noise(state);
+}
+
 static void few_descriptors_with_keys(void **state)
 {
     *state = &with_keys;
@@ -629,6 +654,7 @@ TEST_FILE(net_hostile_test)
         cmocka_unit_test(wrong_frames_with_keys),
         cmocka_unit_test(strangers_with_keys),
         cmocka_unit_test(more_than_may_come_with_keys),
+        cmocka_unit_test(noise_with_keys),
         cmocka_unit_test(few_descriptors_with_keys),
     };
 
