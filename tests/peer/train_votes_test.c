@@ -22,6 +22,7 @@ typedef struct fault {
     bool infinite;          /* a number is no number any more        */
     bool liar;              /* they say that they are far ahead      */
     bool digests;           /* ... or tell false digests             */
+    bool loses;             /* ... in all numbers, and lose their blocks */
     uint64_t turn;          /* their vectors change as this turn ends, or 0 */
 } fault;
 
@@ -48,7 +49,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
         *(double *)numbers->data = -INFINITY;
     for (size_t i = 0; i < numbers->rows; i++)
         for (size_t j = 0; j < numbers->cols; j++)
-            if (i * numbers->cols + j < 5 || i + 1 == numbers->rows)
+            if (i * numbers->cols + j < 5 || i + 1 == numbers->rows ||
+                now.loses)
                 *(double *)kf_at(numbers, i, j) += 0.5 * by;
 }
 
@@ -68,6 +70,15 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
             0.5;
     }
     return sim_change(ud, turn, operand, v, to);
+}
+
+/* It makes its blocks of the start anew, by its vector, before it hears of others. */
+static void lose(sim *s, size_t id)
+{
+    kf_host *h = s->node[id].host;
+
+    if (now.loses && now.nodes & kf_bit(id) && h->at.t == now.t)
+        assert_ok(kf_changing_lose(h));
 }
 
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
@@ -120,7 +131,7 @@ static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
     s->opt.erred = hear;
     s->evil = &now; /* two vectors under one mark are what this is about */
     s->lenient = true;
-    s->look = NULL;
+    s->look = lose;
     s->twist = twist;
     s->opt.fault = err;
 }
@@ -278,6 +289,28 @@ static void several(void **state)
         assert_true(try_well(l, KOFN_ERRORS_ADVERSARIAL, what, i) > 0);
         assert_int_equal(erred, 3);
     }
+}
+
+/* Who is outvoted knows that the blocks are wrong that it has changed by its vector, or
+ * made anew: nobody else has to find that. */
+static void what_is_outvoted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= 2; i += 2)
+        for (size_t id = 0; id < lessons[i].nodes; id += SPARED) {
+            uint64_t turn = 2 * lessons[i].layers - 1;
+
+            for (uint64_t t = turn; t <= turn + 1; t++) {
+                fault what = {.nodes = kf_bit(id),
+                              .t = t,
+                              .where = KOFN_FAULT_IN_VECTOR,
+                              .loses = t > turn};
+                assert_true(try_well(&lessons[i], KOFN_ERRORS_ADVERSARIAL, what,
+                                     id) > 0);
+                assert_int_equal(erred, 1);
+                assert_int_equal(wrong, 0);
+            }
+        }
 }
 
 /* A number that no vote looks at any more makes the blocks of a node wrong, and again those
@@ -454,11 +487,17 @@ static void deaths(void **state)
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoding),  cmocka_unit_test(everywhere),
-        cmocka_unit_test(several),   cmocka_unit_test(what_blocks_are_made_by),
-        cmocka_unit_test(accidents), cmocka_unit_test(beyond),
-        cmocka_unit_test(claims),    cmocka_unit_test(false_digests),
-        cmocka_unit_test(believed),  cmocka_unit_test(deaths),
+        cmocka_unit_test(decoding),
+        cmocka_unit_test(everywhere),
+        cmocka_unit_test(several),
+        cmocka_unit_test(what_blocks_are_made_by),
+        cmocka_unit_test(what_is_outvoted),
+        cmocka_unit_test(accidents),
+        cmocka_unit_test(beyond),
+        cmocka_unit_test(claims),
+        cmocka_unit_test(false_digests),
+        cmocka_unit_test(believed),
+        cmocka_unit_test(deaths),
     };
 
     rig_begin();
