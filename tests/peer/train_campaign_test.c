@@ -183,7 +183,7 @@ static bool some_have_gone(sim *s)
     bool some = false;
 
     for (size_t i = 0; i < s->nodes; i++)
-        if (s->node[i].gone) {
+        if (s->node[i].gone && s->node[i].host) {
             look_at_weights(s, i);
             some = true;
         }
