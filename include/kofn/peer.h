@@ -64,7 +64,8 @@ typedef struct kofn_node_view {
     uint64_t again; /* iterates that this node, as the leader, had made again,
                            for it could not be told which pieces were wrong  */
     uint64_t outvoted; /* times that this node had another iterate than most
-                           others, and took theirs                          */
+                           others, or blocks that were wrong again, and took
+                           theirs                                           */
     uint64_t scrubs;   /* times that blocks of matrices that change were
                            compared where they lie                          */
     uint64_t healed;   /* times that this node's were made anew of others'  */

@@ -249,6 +249,18 @@ kofn_status kf_changing_lose(kf_host *h)
         h, &(kf_node_event){.type = KF_NODE_LOST, .now = kf_host_now(h)});
 }
 
+kofn_status kf_changing_wrong(kf_host *h)
+{
+    bool again = h->changing.suspect;
+
+    h->changing.wrong++;
+    h->changing.suspect = true;
+    TRY(kf_changing_lose(h));
+    return again ? kf_host_step(h, &(kf_node_event){.type = KF_NODE_DOUBT,
+                                                    .now = kf_host_now(h)})
+                 : KOFN_OK;
+}
+
 kofn_status kf_changing_adopt(kf_host *h, const void *lines)
 {
     kf_changing *c = &h->changing;

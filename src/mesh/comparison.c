@@ -279,6 +279,5 @@ kofn_status kf_comparison_appeal(kf_host *h, const kf_node_task *t)
     kf_buffer_drop(again);
     if (!same) /* once */
         return KOFN_OK;
-    h->changing.wrong++;
-    return kf_changing_lose(h);
+    return kf_changing_wrong(h);
 }

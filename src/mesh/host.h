@@ -155,6 +155,7 @@ typedef struct kf_changing {
     uint64_t changed; /* the iterate that ours were last changed or made of */
     size_t healed;    /* times that our blocks were made of others' */
     size_t wrong;     /* times that they were found to be wrong     */
+    bool suspect;     /* ... and not yet to be right after that     */
 } kf_changing;
 
 /* Blocks of a matrix, a row of numbers each, to be compared (reading.c). */
@@ -413,8 +414,11 @@ bool kf_changing_recalls(const kf_host *h);
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn);
 /* Does the vector tell of all turns since this iterate, after that turn? */
 bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line);
-/* Ours are lost, or were found to be wrong. */
+/* Ours are lost, or come of a vector that was wrong. */
 kofn_status kf_changing_lose(kf_host *h);
+/* Ours were found to be wrong.  Where those that were made after that are, too, the
+ * vector may be that they were made by. */
+kofn_status kf_changing_wrong(kf_host *h);
 /* The change of a matrix by a turn, raised as the matrix is. */
 typedef struct kf_turned {
     kofn_turned to;

@@ -446,11 +446,11 @@ static kofn_status conclude(kf_host *h, bool ours)
     if (!are_ours(h, &s->of))
         return KOFN_OK;
     if (!ours) {
+        h->changing.suspect = false;
         s->right = s->of.turn;
         return kf_keep_sound(h, s->of.turn);
     }
-    h->changing.wrong++;
-    return kf_changing_lose(h);
+    return kf_changing_wrong(h);
 }
 
 /* Those that were made meanwhile are next. */

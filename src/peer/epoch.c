@@ -401,7 +401,8 @@ static bool leader_went_on(const kf_node *n, const kf_other *leader)
 
 /* Proposes itself where the leader is gone, or is there and decides nothing
  * although all is ready.  Nodes wait in line by rank, so that mostly one
- * proposes. */
+ * proposes; and where nothing comes of it, for twice as long each time, so that
+ * all are seen to be idle where nothing can (kf_peer_tick_still). */
 static kofn_status take_over(kf_node *n)
 {
     const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
@@ -418,7 +419,8 @@ static kofn_status take_over(kf_node *n)
         first = leader_went_on(n, leader) ? first / 2 : 2 * first;
         due = n->stalled == KF_LONG_AGO
                   ? overdue(n)
-                  : kf_due(n, n->stalled, wait_in_line(n, first));
+                  : kf_due(n, n->stalled,
+                           wait_in_line(n, kf_longer(first, n->failed)));
     } else {
         if (n->leaderless == KF_LONG_AGO)
             n->leaderless = n->now;

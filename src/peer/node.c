@@ -558,6 +558,9 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_LOST:
         n->holds = KOFN_NO_SEAT; /* what was made of them stays as it is */
         break;
+    case KF_NODE_DOUBT:
+        kf_peer_doubt(n);
+        break;
     case KF_NODE_LIAR:
         n->liars += !is_known(n, principal);
         if (who) {

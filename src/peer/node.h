@@ -142,6 +142,7 @@ struct kf_node {
     unsigned agains;               /* ... so often, of this iterate, ... */
     uint64_t again;                /* ... and we made one again, ever    */
     bool outvoted;                 /* ours is not                    */
+    bool doubts;                   /* ... or what it is made of      */
     bool split;             /* all have told, and no most have the same */
     bool recount;           /* somebody told, or went         */
     uint64_t outvotes;      /* times that it was not, ever    */
@@ -245,6 +246,10 @@ bool kf_peer_is_odd(const kf_node *n);
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
 /* Has it the one that most have, and we have another? */
 bool kf_peer_is_right(const kf_node *n, const kf_other *o);
+/* ... or a later one, or any where ours is doubted? */
+bool kf_peer_has_right(const kf_node *n, const kf_other *o);
+/* Numbers of our vector that were not compared may be wrong. */
+void kf_peer_doubt(kf_node *n);
 
 /* again.c */
 /* It cannot be told which pieces are wrong, or there are too few: the iterate is made

@@ -294,8 +294,7 @@ static kf_other *pick_right(kf_node *n)
     for (size_t k = 0; k < n->others; k++) {
         kf_other *o = &n->other[(n->tries + k) % n->others];
 
-        if (kf_live(n, o) && (o->at.t > n->at.t ||
-                              (o->at.t == n->at.t && kf_peer_is_right(n, o))))
+        if (kf_live(n, o) && kf_peer_has_right(n, o))
             return o;
     }
     return NULL;

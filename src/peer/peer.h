@@ -163,6 +163,7 @@ typedef enum kf_node_event_type {
     KF_NODE_DONE,     /* task; final: the iterate made is the last      */
     KF_NODE_LEAVE,    /* this node is going to leave                   */
     KF_NODE_LOST,     /* the blocks that are here are of no use any more */
+    KF_NODE_DOUBT,    /* our vector may be wrong: take that of another */
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
     KF_NODE_RESTORED  /* note is of a VECTOR that this node has on disk */
 } kf_node_event_type;

@@ -81,7 +81,7 @@ void kf_peer_cast(kf_node *n, kf_node_digest digest)
 void kf_peer_forget_ballots(kf_node *n)
 {
     memset(n->ballot, 0, sizeof n->ballot);
-    n->outvoted = n->split = false;
+    n->outvoted = n->doubts = n->split = false;
     n->doubted = KF_LONG_AGO;
 }
 
@@ -204,6 +204,20 @@ static void outvote(kf_node *n)
     }
 }
 
+void kf_peer_doubt(kf_node *n)
+{
+    if (n->final)
+        return;
+    n->doubts = true;
+    outvote(n);
+}
+
+bool kf_peer_has_right(const kf_node *n, const kf_other *o)
+{
+    return o->at.t > n->at.t ||
+           (o->at.t == n->at.t && (n->doubts || kf_peer_is_right(n, o)));
+}
+
 /* Pieces that one node leaves out and another does not make like machines differ by
  * rounding: where no most agree to the bit, rounding is allowed for. */
 static void settle(kf_node *n, kf_ballot *own, tally *t)
@@ -240,8 +254,7 @@ static void settle_alone(kf_node *n)
     bool all = true;
 
     for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]) &&
-            (n->other[i].at.t > n->at.t || kf_peer_is_right(n, &n->other[i])))
+        if (kf_live(n, &n->other[i]) && kf_peer_has_right(n, &n->other[i]))
             return;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         kf_ballot *own = &n->ballot[i];

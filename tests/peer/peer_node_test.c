@@ -120,6 +120,77 @@ static void who_leads_in_failed_terms(void **state)
     sim_down(&s);
 }
 
+static void does_all(kf_node *n, kofn_time now)
+{
+    kf_node_task todo;
+    kf_node_action action;
+
+    for (kf_node_work(n, &todo); todo.type != KF_NODE_TASK_NONE;
+         kf_node_work(n, &todo)) {
+        assert_ok(kf_node_step(
+            n,
+            &(kf_node_event){.type = KF_NODE_DONE, .now = now, .task = &todo}));
+        while (kf_node_next(n, &action))
+            ;
+    }
+}
+
+/* Incarnation 101 leads, is ready and decides nothing.  When does the node take over? */
+static kofn_time takes_over(kf_node *n, kofn_time now)
+{
+    const kofn_epoch epoch = {n->epoch.number + 1, 101};
+    const kf_member both[] = {{n->opt.incarnation, 0, true}, {101, 1, true}};
+    kf_node_action action;
+
+    tells_node(n, 101,
+               &(kf_note){.type = KF_NOTE_EPOCH,
+                          .epoch = epoch,
+                          .member = both,
+                          .members = 2},
+               now);
+    tells_node(n, 101,
+               &(kf_note){.type = KF_NOTE_BEAT,
+                          .epoch = epoch,
+                          .at = n->at,
+                          .idle = true,
+                          .seat = 1},
+               now);
+    does_all(n, now);
+    while (kf_same_epoch(n->epoch, epoch)) {
+        now += KOFN_SECOND / 20;
+        assert_true(now < 10000 * KOFN_SECOND);
+        assert_ok(kf_node_step(
+            n, &(kf_node_event){.type = KF_NODE_TICK, .now = now}));
+        while (kf_node_next(n, &action))
+            ;
+    }
+    assert_true(kf_leads(n));
+    return now;
+}
+
+/* Where nothing comes of that it waits twice as long each time, although it is the first
+ * in line: nodes that stand at different iterates are to see that all are idle. */
+static void who_takes_over_in_vain(void **state)
+{
+    kofn_time now = 2 * KOFN_SECOND, before = 0;
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    n->opt.patience = KOFN_SECOND;
+    n->opt.changes = true; /* it makes no iterate alone */
+    for (size_t times = 0; times < 8; times++) {
+        kofn_time waited = takes_over(n, now) - now;
+
+        assert_true(times == 0 || waited == 2 * before);
+        now += before = waited;
+    }
+    kf_node_free(n);
+    sim_down(&s);
+}
+
 /* However many come, each with a key of its own. */
 static void incarnations_that_are_remembered(void **state)
 {
@@ -283,6 +354,7 @@ TEST_FILE(peer_node_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_far_ahead),
         cmocka_unit_test(who_leads_in_failed_terms),
+        cmocka_unit_test(who_takes_over_in_vain),
         cmocka_unit_test(incarnations_that_are_remembered),
         cmocka_unit_test(prompt_members_decide),
         cmocka_unit_test(evidence_is_not_waited_for_forever),

@@ -369,6 +369,39 @@ static void one_comes_when_all_went_back(void **state)
     assert_int_equal(sum.back, lost.l->nodes);
 }
 
+/* Nodes that go back to the start, and one that comes then, have the same blocks, and
+ * multiply them by the same: no piece is left out any more. */
+static void one_comes_to_the_start(void **state)
+{
+    story o = lost;
+    size_t at, comes = o.l->nodes - 1;
+
+    (void)state;
+    o.lost_at = 1;
+    o.tell = true;
+    at = packet_of(&o, 0, 1);
+    for (size_t m = at - 60; m < at; m += 20) {
+        told sum = {0};
+        fixture f;
+        sim s;
+
+        o.blow[0] = (blow){m, comes, AGAIN};
+        o.blows = 1;
+        story_up(&s, &f, &o);
+        play(&s, 120 * KOFN_SECOND);
+        for (size_t i = 0; i < o.l->nodes; i++) {
+            kofn_node_view v; /* of the attempt */
+
+            kf_node_look(s.node[i].host->node, &v);
+            assert_int_equal(v.left_out, 0);
+        }
+        story_end(&s, &f, &sum);
+        assert_int_equal(sum.back, o.l->nodes);
+        mesh_down(&s, &f);
+        now_told[0] = 0;
+    }
+}
+
 /* ---- one that is told ---------------------------------------------------- */
 
 static void repeat(void **state)
@@ -417,6 +450,7 @@ TEST_FILE(train_histories_test)
         CASE(last_iterates_under_two_marks),
         CASE(nobody_is_believed),
         CASE(one_comes_when_all_went_back),
+        CASE(one_comes_to_the_start),
         CASE(repeat),
     };
 

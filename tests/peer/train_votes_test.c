@@ -22,10 +22,13 @@ typedef struct fault {
     bool infinite;          /* a number is no number any more        */
     bool liar;              /* they say that they are far ahead      */
     bool digests;           /* ... or tell false digests             */
+    bool loses;             /* ... in all numbers, and lose their blocks */
+    uint64_t turn;          /* their vectors change as this turn ends, or 0 */
 } fault;
 
 static fault now;
 static size_t told[SIM_NODES][SIM_NODES], erred, again;
+static size_t wrong; /* times that one has found its blocks wrong, at most */
 static bool
     once; /* each node errs in the first pieces that it makes of the iterate */
 static uint64_t line_of[SIM_NODES];
@@ -46,8 +49,36 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
         *(double *)numbers->data = -INFINITY;
     for (size_t i = 0; i < numbers->rows; i++)
         for (size_t j = 0; j < numbers->cols; j++)
-            if (i * numbers->cols + j < 5 || i + 1 == numbers->rows)
+            if (i * numbers->cols + j < 5 || i + 1 == numbers->rows ||
+                now.loses)
                 *(double *)kf_at(numbers, i, j) += 0.5 * by;
+}
+
+/* Of the vector a number by which blocks are changed, and that is not written again for
+ * four turns, when its digest has been told. */
+static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
+                          const kofn_matrix *v, kofn_turned *to)
+{
+    const sim_node *n = ud;
+    const kf_train_mesh *m = at_node(n);
+
+    if (turn == now.turn && now.nodes & kf_bit(n->id) && !line_of[n->id]) {
+        line_of[n->id] = n->host->at.line;
+        erred++;
+        *(double *)kf_at(
+            v, (turn - 1) % 4 * m->tape + m->p.X[1].rows * m->p.X[1].ld, 0) +=
+            0.5;
+    }
+    return sim_change(ud, turn, operand, v, to);
+}
+
+/* It makes its blocks of the start anew, by its vector, before it hears of others. */
+static void lose(sim *s, size_t id)
+{
+    kf_host *h = s->node[id].host;
+
+    if (now.loses && now.nodes & kf_bit(id) && h->at.t == now.t)
+        assert_ok(kf_changing_lose(h));
 }
 
 static void hear(void *ud, uint32_t seat, const char *name, bool excluded)
@@ -91,14 +122,16 @@ static void begin(sim *s, fixture *f, const lesson *l, kofn_errors errors,
 {
     memset(told, 0, sizeof told);
     memset(line_of, 0, sizeof line_of);
-    erred = again = 0;
+    erred = again = wrong = 0;
     mesh_up(s, f, l, EPOCHS, seed);
+    s->program.change = change;
+    s->opt.scrub = now.turn > 0;
     s->opt.errors = errors;
     s->opt.confirm = 0;
     s->opt.erred = hear;
     s->evil = &now; /* two vectors under one mark are what this is about */
     s->lenient = true;
-    s->look = NULL;
+    s->look = lose;
     s->twist = twist;
     s->opt.fault = err;
 }
@@ -177,6 +210,7 @@ static size_t try_well(const lesson *l, kofn_errors errors, fault what,
         assert_memory_equal(n->host->v->m.data, first->host->v->m.data,
                             f.v0.rows * 8);
         again += v.again;
+        wrong = kf_max(wrong, n->host->changing.wrong);
         outvoted += what.nodes & kf_bit(i) ? v.outvoted : 0;
         kf_comparison_advance(n->host);
     }
@@ -255,6 +289,45 @@ static void several(void **state)
         assert_true(try_well(l, KOFN_ERRORS_ADVERSARIAL, what, i) > 0);
         assert_int_equal(erred, 3);
     }
+}
+
+/* Who is outvoted knows that the blocks are wrong that it has changed by its vector, or
+ * made anew: nobody else has to find that. */
+static void what_is_outvoted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= 2; i += 2)
+        for (size_t id = 0; id < lessons[i].nodes; id += SPARED) {
+            uint64_t turn = 2 * lessons[i].layers - 1;
+
+            for (uint64_t t = turn; t <= turn + 1; t++) {
+                fault what = {.nodes = kf_bit(id),
+                              .t = t,
+                              .where = KOFN_FAULT_IN_VECTOR,
+                              .loses = t > turn};
+                assert_true(try_well(&lessons[i], KOFN_ERRORS_ADVERSARIAL, what,
+                                     id) > 0);
+                assert_int_equal(erred, 1);
+                assert_int_equal(wrong, 0);
+            }
+        }
+}
+
+/* A number that no vote looks at any more makes the blocks of a node wrong, and again those
+ * that it makes in their place.  Then it takes the vector of others, and makes right ones. */
+static void what_blocks_are_made_by(void **state)
+{
+    const lesson *l = &lessons[0];
+
+    (void)state;
+    for (uint64_t turn = 1; turn <= 2; turn++)
+        for (size_t id = 0; id < l->nodes; id += SPARED) {
+            fault what = {.nodes = kf_bit(id), .turn = turn};
+
+            assert_true(try_well(l, KOFN_ERRORS_ADVERSARIAL, what, id) > 0);
+            assert_int_equal(erred, 1);
+            assert_int_equal(wrong, 2);
+        }
 }
 
 /* More nodes err at once than can be told, each in a product: the iterate is made again,
@@ -414,10 +487,16 @@ static void deaths(void **state)
 TEST_FILE(train_votes_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decoding),      cmocka_unit_test(everywhere),
-        cmocka_unit_test(several),       cmocka_unit_test(accidents),
-        cmocka_unit_test(beyond),        cmocka_unit_test(claims),
-        cmocka_unit_test(false_digests), cmocka_unit_test(believed),
+        cmocka_unit_test(decoding),
+        cmocka_unit_test(everywhere),
+        cmocka_unit_test(several),
+        cmocka_unit_test(what_blocks_are_made_by),
+        cmocka_unit_test(what_is_outvoted),
+        cmocka_unit_test(accidents),
+        cmocka_unit_test(beyond),
+        cmocka_unit_test(claims),
+        cmocka_unit_test(false_digests),
+        cmocka_unit_test(believed),
         cmocka_unit_test(deaths),
     };
 
