@@ -253,11 +253,22 @@ static void left_behind(void **state)
     assert_int_equal(ended[2], 0);
 }
 
+/* One makes blocks of a vector that is wrong, and takes that of others before they have
+ * compared both: the blocks are made anew. */
+static void replaced_unseen(void **state)
+{
+    told sum = {0};
+
+    (void)state;
+    live_through(11750005, &sum);
+}
+
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(histories, tell_story),
         cmocka_unit_test_teardown(left_behind, tell_story),
+        cmocka_unit_test_teardown(replaced_unseen, tell_story),
     };
 
     rig_begin();
