@@ -83,8 +83,9 @@ static kofn_status know_input(kf_measure *of)
         return KOFN_OK;
     kf_free(of->input);
     of->known = true;
-    return kf_data_norms_of_input(m->plan, cut ? &m->parts : NULL, &m->plain->m,
-                                  by, &of->input);
+    return kf_data_norms_of_input(m->plan, cut ? &m->parts : NULL,
+                                  m->plain ? &m->plain->m : NULL, by,
+                                  &of->input);
 }
 
 /* ---- sums ---------------------------------------------------------------- */
