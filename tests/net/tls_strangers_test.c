@@ -1,0 +1,332 @@
+/* tls_strangers_test.c -- what strangers cost who begin to shake hands: memory, time and
+ * the places of others. */
+#define _GNU_SOURCE
+#include "hand_rig.h"
+
+#include <stdatomic.h>
+#include <sys/prctl.h>
+
+#define STRANGERS 1024           /* that there may be                    */
+#define SHAKING 160              /* ... with whom OpenSSL shakes hands   */
+#define STRANGER_MOST (16 << 10) /* bytes of memory that each costs      */
+#define GATHERED 4096            /* bytes of a record that is waited for */
+
+static size_t wanted; /* strangers, or what is counted */
+
+static long resident(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long all, here = 0;
+
+    assert_int_equal(fscanf(f, "%ld %ld", &all, &here), 2);
+    fclose(f);
+    return here * sysconf(_SC_PAGESIZE);
+}
+
+static size_t shaking, crowd;
+static bool begun;
+
+/* OpenSSL has begun with them, or not; they have got as far, and wait.  So many were
+ * ended for those who came after them. */
+static bool so_many_shake(kofn_transport *a, kofn_transport *b)
+{
+    size_t n = 0;
+    bool seen;
+
+    (void)b;
+    for (kf_link *l = locked(a)->links; l; l = l->after)
+        n += l->stage == KF_SHAKING && (l->tls != NULL) == begun &&
+             l->shaken + l->record_have >= shaking;
+    seen = n == wanted && inside(a)->refused.crowd == crowd;
+    unlock(a);
+    return seen;
+}
+
+static bool it_is_crowded(kofn_transport *a, kofn_transport *b)
+{
+    (void)b;
+    return refused_by(a).crowd > 0;
+}
+
+/* All of it but for the last byte. */
+static size_t hello_and_most(char *text, size_t room)
+{
+    const size_t most = 2 * GATHERED;
+    size_t first;
+
+    hello_and_half(text, room, &first);
+    assert_true(first + 5 + most <= room);
+    memset(text + first + 5, 'h', most);
+    return first + 5 + most - 1;
+}
+
+/* One more who says that; until `now` of them are there and have got as far. */
+static int one_more(kofn_transport *t, const char *text, size_t n, bool begins,
+                    size_t now)
+{
+    int fd = plain(kofn_net_endpoint(t));
+
+    assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
+    begun = begins;
+    shaking = n;
+    wanted = now;
+    until(t, NULL, so_many_shake);
+    return fd;
+}
+
+/* Who connects by the hundred is in one process with those who listen. */
+static struct rlimit many_files(void)
+{
+    const struct rlimit files = {4096, 4096};
+    struct rlimit were;
+
+    getrlimit(RLIMIT_NOFILE, &were);
+    if (were.rlim_cur < files.rlim_cur && setrlimit(RLIMIT_NOFILE, &files))
+        skip();
+    return were;
+}
+
+/* As many as there may be: those who have got as far as they can without a key, and
+ * those who are about to begin.  When one more begins the first of these is ended. */
+static void a_thousand_strangers(void **state)
+{
+    enum { MORE = 64 };
+    static char slow[5 + GATHERED - 1] = {22, 3, 1, GATHERED >> 8, 0, 1, 0, 15};
+    const struct rlimit were = many_files();
+    const kofn_net_options o = with(ring.dir);
+    static int fd[STRANGERS + MORE];
+    kofn_transport *t;
+    char text[16 << 10];
+    size_t n = hello_and_most(text, sizeof text);
+    int i = 0;
+    long before, slowly, each;
+
+    (void)state;
+    t = listener(addresses[1], &o);
+    visit(t);
+    before = resident();
+    for (; i < STRANGERS - SHAKING; i++)
+        fd[i] = one_more(t, slow, sizeof slow, false, (size_t)i + 1);
+    slowly = (resident() - before) / i;
+    for (; i < STRANGERS; i++)
+        fd[i] =
+            one_more(t, text, n, true, (size_t)i + 1 - (STRANGERS - SHAKING));
+    for (; i < STRANGERS + MORE; i++) {
+        crowd = (size_t)i - STRANGERS + 2; /* ... and one was of all */
+        fd[i] = one_more(t, text, n, true, SHAKING);
+    }
+    crowd = 0;
+    assert_non_null(strstr(t->news(t), "160 of them shook hands"));
+    each = (resident() - before) / STRANGERS;
+    printf("a stranger costs %ld bytes: %ld before it begins\n", each, slowly);
+    if (SLOWED == 1) /* a sanitizer keeps more */
+        grew_less(each, STRANGER_MOST);
+    visit(t);
+    while (i > 0)
+        close(fd[--i]);
+    until(t, NULL, nobody_is_left);
+    assert_int_equal(refused_by(t).unresponsive, 0); /* their end was noticed */
+    t->close(t, 0);
+    setrlimit(RLIMIT_NOFILE, &were);
+}
+
+/* Those for whom there is more room than for a thousand may all shake hands at once:
+ * they do not end each other. */
+static void those_who_are_expected(void **state)
+{
+    enum { EXPECTED = 20, ALL = SHAKING + EXPECTED };
+    const struct rlimit were = many_files();
+    kofn_net_options o = with(ring.dir);
+    kofn_transport *t;
+    char text[8192];
+    size_t first, n = hello_and_half(text, sizeof text, &first);
+    int fd[ALL + 1];
+
+    (void)state;
+    o.strangers = STRANGERS + EXPECTED;
+    t = listener(addresses[1], &o);
+    for (int i = 0; i < ALL; i++)
+        fd[i] = one_more(t, text, n, true, (size_t)i + 1);
+    crowd = 1;
+    fd[ALL] = one_more(t, text, n, true, ALL);
+    crowd = 0;
+    assert_true(ends(fd[0])); /* the first of them */
+    for (int i = 0; i <= ALL; i++)
+        close(fd[i]);
+    t->close(t, 0);
+    setrlimit(RLIMIT_NOFILE, &were);
+}
+
+/* In a process of its own: strangers who begin and sit there, and come again as soon
+ * as they are ended. */
+static void flood(const char *address, const char *text, size_t n)
+{
+    enum { MANY = 900 };
+    int fd[MANY];
+    char host[256], heard[4096];
+    const char *port;
+    kf_place at;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    memset(fd, -1, sizeof fd);
+    if (kf_place_there(address, &at, host, &port))
+        _exit(1);
+    for (int i = 0;; i = (i + 1) % MANY) {
+        ssize_t m =
+            fd[i] < 0 ? 0 : recv(fd[i], heard, sizeof heard, MSG_DONTWAIT);
+
+        if (m > 0 || (m < 0 && errno == EAGAIN))
+            continue;
+        if (fd[i] >= 0)
+            hang_up(fd[i], true); /* its port is free again */
+        fd[i] = socket(at.at.ss_family, SOCK_STREAM, 0);
+        if (connect(fd[i], (struct sockaddr *)&at.at, at.bytes) == 0)
+            send(fd[i], text, n, MSG_NOSIGNAL);
+    }
+}
+
+/* Who is honest comes in while strangers come without end. */
+static void the_honest_come_in(void **state)
+{
+    const kofn_net_options o = with(ring.dir);
+    kofn_transport *t = listener(addresses[0], &o);
+    char text[8192];
+    size_t first, n = hello_and_half(text, sizeof text, &first);
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0)
+        flood(kofn_net_endpoint(t), text, n);
+    until(t, NULL, it_is_crowded);
+    for (int i = 0; i < 3; i++)
+        visit(t);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* they still come */
+    end(pid);
+    t->close(t, 0);
+}
+
+/* Where many begin at once others have their turn after some of them. */
+static void few_shake_hands_at_once(void **state)
+{
+    enum { MANY = 40, AT_ONCE = 8 };
+    const kofn_net_options o = with(ring.dir);
+    kofn_transport *t = listener(addresses[0], &o);
+    char text[8192];
+    size_t first, began = 0;
+    int fd[MANY];
+
+    (void)state;
+    hello_and_half(text, sizeof text, &first);
+    for (int i = 0; i < MANY; i++)
+        fd[i] = plain(kofn_net_endpoint(t));
+    wanted = MANY;
+    shaking = 0;
+    begun = false;
+    until(t, NULL, so_many_shake);
+    locked(t);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(send(fd[i], text, first, MSG_NOSIGNAL), first);
+    inside(t)->shakes = 0;
+    uv_run(&inside(t)->loop, UV_RUN_NOWAIT);
+    for (kf_link *l = inside(t)->links; l; l = l->after)
+        began += l->tls != NULL;
+    unlock(t);
+    assert_true(began > 0 && began <= AT_ONCE);
+    shaking = first;
+    begun = true;
+    until(t, NULL, so_many_shake);
+    visit(t);
+    for (int i = 0; i < MANY; i++)
+        close(fd[i]);
+    t->close(t, 0);
+}
+
+/* A first message that says it is long, of which nothing is kept; bytes without
+ * end. */
+static void too_much_to_begin_with(void **state)
+{
+    static const unsigned char longs[][11] = {
+        {22, 3, 1, 0x40, 0, 1, 0, 0x10, 0, 3, 3},
+        {22, 3, 1, 0x40, 0, 1, 1, 0, 0, 3, 3},
+    };
+    const kofn_net_options o = with(ring.dir);
+    kofn_transport *t = listener(addresses[0], &o);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof longs / sizeof *longs; i++) {
+        int fd = plain(kofn_net_endpoint(t));
+
+        assert_int_equal(send(fd, longs[i], sizeof longs[i], MSG_NOSIGNAL),
+                         sizeof longs[i]);
+        assert_true(ends(fd));
+        assert_int_equal(refused_by(t).unresponsive, 0); /* it was at once */
+        close(fd);
+    }
+    for (int i = 0; i < 2; i++) { /* ... a record behind it that says so, ... */
+        char text[8192];
+        size_t first, n = hello_and_half(text, sizeof text, &first);
+        int fd = plain(kofn_net_endpoint(t));
+
+        text[first + 4] = (char)i; /* as long as may be, or more */
+        assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
+        wanted = 1;
+        shaking = n;
+        begun = true;
+        if (i == 0)
+            until(t, NULL, so_many_shake);
+        else
+            assert_true(ends(fd));
+        close(fd);
+        until(t, NULL, nobody_is_left);
+        assert_int_equal(refused_by(t).unresponsive, 0);
+    }
+    for (int i = 0; i < 2; i++) { /* ... changes of the cipher do not count */
+        static const char change[] = {20, 3, 3, 0, 1, 1};
+        char text[8192];
+        size_t first;
+        int fd = plain(kofn_net_endpoint(t));
+
+        hello_and_half(text, sizeof text, &first);
+        assert_int_equal(send(fd, text, first, MSG_NOSIGNAL), first);
+        while (send(fd, change, sizeof change, MSG_NOSIGNAL) > 0)
+            ;
+        assert_true(errno == EPIPE || errno == ECONNRESET);
+        close(fd);
+    }
+    visit(t);
+    t->close(t, 0);
+}
+
+/* Who begins and does not go on is ended like the unresponsive. */
+static void ten_seconds_for_hands(void **state)
+{
+    const kofn_net_options o = with(ring.dir);
+    kofn_transport *t = listener(addresses[0], &o);
+    char text[8192];
+    size_t first, n = hello_and_half(text, sizeof text, &first);
+    int fd = one_more(t, text, n, true, 1);
+
+    (void)state;
+    locked(t);
+    inside(t)->awake += 11 * KOFN_SECOND;
+    unlock(t);
+    until(t, NULL, nobody_is_left);
+    assert_int_equal(refused_by(t).unresponsive, 1);
+    close(fd);
+    t->close(t, 0);
+}
+
+TEST_FILE(tls_strangers_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thousand_strangers),
+        cmocka_unit_test(those_who_are_expected),
+        cmocka_unit_test(the_honest_come_in),
+        cmocka_unit_test(few_shake_hands_at_once),
+        cmocka_unit_test(too_much_to_begin_with),
+        cmocka_unit_test(ten_seconds_for_hands),
+    };
+
+    return cmocka_run_group_tests_name("tls strangers", tests, make_ring,
+                                       drop_ring);
+}
