@@ -153,7 +153,7 @@ typedef struct kf_changing {
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
     uint64_t changed; /* the iterate that ours were last changed or made of */
-    uint64_t encoded; /* ... and at which they were made of the start's     */
+    uint64_t encoded; /* ... and at which they were encoded or read of disk  */
     size_t healed;    /* times that our blocks were made of others' */
     size_t wrong;     /* times that they were found to be wrong     */
     bool suspect;     /* ... and not yet to be right after that     */

@@ -212,10 +212,9 @@ struct kf_link {
 
     struct ssl_st *tls; /* NULL: without keys, or nothing has come yet        */
     size_t shaken;      /* bytes that came before it was done, or refused     */
-    unsigned char
-        *record; /* of a stranger, that OpenSSL has not read; or NULL */
-    size_t record_have,
-        record_at;     /* bytes that came, and that it has read     */
+    unsigned char *record; /* of a stranger, not read by OpenSSL; or NULL     */
+    size_t record_have;    /* bytes of it that came, ...                      */
+    size_t record_at;      /* ... and that OpenSSL has read                   */
     unsigned waits;    /* KF_READS_WAIT: for what can be written, and so on  */
     char wants;        /* 'r', 'w': what stopped OpenSSL last; 'e': the end  */
     bool again;        /* OpenSSL holds what has come                        */
