@@ -405,6 +405,14 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
     kf_back_add(h, out);
 }
 
+bool kf_host_is_over(const kf_host *h)
+{
+    kofn_node_view view;
+
+    kf_node_look(h->node, &view);
+    return view.over && !view.failed;
+}
+
 static kofn_status watch(kf_host *h)
 {
     kofn_node_view view;

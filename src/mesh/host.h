@@ -363,6 +363,9 @@ kofn_status kf_host_node_new(kf_host *h);
 void kf_host_forget(kf_host *h);
 /* How the node stands, with what its coordinator does not know. */
 void kf_host_look(const kf_host *h, kofn_node_view *out);
+/* Has it ended with the result?  One that has failed has none, also while it waits for
+ * others to go back with it. */
+bool kf_host_is_over(const kf_host *h);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* Does what the last step of the node says; *take, unless NULL, becomes true where a
  * body is to be kept. */

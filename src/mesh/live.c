@@ -16,15 +16,13 @@ static kofn_time wall_clock(void *ud)
 static kofn_status live(kf_host *h)
 {
     for (;;) {
-        kofn_node_view view;
         bool worked;
         kofn_status st = kf_host_pass(h, &worked);
         kofn_time atmost;
 
         if (st)
             return st;
-        kf_node_look(h->node, &view);
-        if (view.over) {
+        if (kf_host_is_over(h)) {
             kf_comparison_advance(h); /* tells who erred in the last iterate */
             return KOFN_OK;
         }

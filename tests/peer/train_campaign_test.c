@@ -263,12 +263,25 @@ static void replaced_unseen(void **state)
     live_through(11750005, &sum);
 }
 
+/* Two marks of the last iterate, and no most that have the same: who failed for that
+ * does not end with the result while it waits for others to go back. */
+static void failed_and_waiting(void **state)
+{
+    told sum = {0};
+
+    (void)state;
+    memset(ended, 0, sizeof ended);
+    live_through(11930057, &sum);
+    assert_int_equal(ended[2], 0);
+}
+
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(histories, tell_story),
         cmocka_unit_test_teardown(left_behind, tell_story),
         cmocka_unit_test_teardown(replaced_unseen, tell_story),
+        cmocka_unit_test_teardown(failed_and_waiting, tell_story),
     };
 
     rig_begin();

@@ -438,8 +438,8 @@ static inline void sim_turn(sim *s, size_t id)
     if (!n->turncoat)
         sim_check(s, n);
     kf_node_look(n->host->node, &view);
-    n->over |= view.over;
-    n->gone = view.over && view.final && s->exits;
+    n->over |= kf_host_is_over(n->host);
+    n->gone = kf_host_is_over(n->host) && view.final && s->exits;
     if (n->gone) {
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);

@@ -500,12 +500,10 @@ static bool all_have_ended(const sim *s)
 
     for (size_t i = 0; i < s->nodes; i++) {
         const sim_node *n = &s->node[i];
-        kofn_node_view v;
 
         if (!n->up || n->turncoat)
             continue;
-        kf_node_look(n->host->node, &v);
-        all &= n->status || (v.over && !v.failed);
+        all &= n->status || kf_host_is_over(n->host);
     }
     return all;
 }
