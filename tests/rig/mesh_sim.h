@@ -441,6 +441,7 @@ static inline void sim_turn(sim *s, size_t id)
     n->over |= kf_host_is_over(n->host);
     n->gone = kf_host_is_over(n->host) && view.final && s->exits;
     if (n->gone) {
+        assert_int_equal(view.failed, KOFN_OK); /* it would have no result */
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
         return;
