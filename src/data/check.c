@@ -51,6 +51,9 @@
 #define ALARM_F32 6
 /* Of the sums over results that are made here, in double precision. */
 #define NOISE_PARITY 0.3
+/* Results of float32 with a floor of so many times that of results that agree show more
+ * than rounding. */
+#define SUSPICIOUS 4
 
 /* No purpose of the library's own streams. */
 #define FOR_WEIGHTS ((kf_purpose)64)
@@ -452,6 +455,22 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found)
     free_sketch(&s);
     kf_free(flag);
     return st;
+}
+
+kofn_status kf_check_decide(const kf_check *c, double most, bool last,
+                            kf_found *found)
+{
+    double least = kf_check_least_floor(c);
+    kofn_status st;
+
+    if (!last && !(least <= most)) {
+        *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
+        return KOFN_AGAIN;
+    }
+    st = kf_check_results(c, found);
+    if (!last && c->plan->layout.problem.dtype == KOFN_F32)
+        most = fmin(most, SUSPICIOUS * least);
+    return st == KOFN_OK && !(found->floor <= most) ? KOFN_AGAIN : st;
 }
 
 /* ---- scales -------------------------------------------------------------- */

@@ -60,6 +60,11 @@ double kf_check_least_floor(const kf_check *c);
  * KOFN_CORRUPT: they disagree and cannot be sorted out; bad[] has those of
  * whom it is sure. */
 kofn_status kf_check_results(const kf_check *c, kf_found *found);
+/* The same, and KOFN_AGAIN: one result more is wanted before these are accepted, since
+ * more than `most` may be hidden in them; or, in float32, where much may, since they show
+ * more than rounding.  `last`: there are no more, and what is within `most` is accepted. */
+kofn_status kf_check_decide(const kf_check *c, double most, bool last,
+                            kf_found *found);
 
 /* ---- scales -------------------------------------------------------------- */
 

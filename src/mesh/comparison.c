@@ -10,12 +10,8 @@
  * others. */
 #include "host.h"
 
-#include <math.h>
-
 #include "code/operation.h"
 #include "data/check.h"
-
-#define SUSPICIOUS 4 /* times the floor of what is right */
 
 /* ---- how large results may be -------------------------------------------- */
 
@@ -103,23 +99,6 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     c->col = left ? cols : h->comparison.input;
     c->changes = h->changing.turn;
     return KOFN_OK;
-}
-
-/* In float32 much may hide; what shows more than rounding is not let pass as long as more
- * pieces may come. */
-static kofn_status look(const kf_check *c, bool last, kf_found *found)
-{
-    double least = kf_check_least_floor(c), most = kf_mesh_hidden(c->plan);
-    kofn_status st;
-
-    if (!last && least > most) {
-        *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
-        return KOFN_AGAIN;
-    }
-    st = kf_check_results(c, found);
-    if (!last && c->plan->layout.problem.dtype == KOFN_F32)
-        most = fmin(most, SUSPICIOUS * least);
-    return st == KOFN_OK && !(found->floor <= most) ? KOFN_AGAIN : st;
 }
 
 /* ---- who it was ---------------------------------------------------------- */
@@ -231,7 +210,7 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
     TRY(kf_cache_parity(cache, t->decoder, &c.H, &c.q));
     TRY(kf_cache_hidden(cache, t->decoder,
                         kf_check_few(&c, t->decoder->seats, 0), &c.hidden));
-    *verdict = look(&c, t->last, found);
+    *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
     if (*verdict ==
         KOFN_OK) /* what may be hidden differs like what is rounded */
         h->noise = fmax(h->noise, found->floor);

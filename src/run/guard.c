@@ -136,25 +136,6 @@ static kofn_status measure_margins(kf_held *h, const kf_measure *of,
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* Measures what is left anew, without the workers that were located: a wrong
- * result that is large enough hides what others are wrong by. */
-static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
-                                  kf_found *found)
-{
-    static const double one = 1;
-    double *scale = kf_zero(c->plan->span, sizeof *scale);
-    kofn_status st = !scale                 ? KOFN_NOMEM
-                     : c->plan->op->factors ? measure_margins(h, of, c, scale)
-                                            : measure_answers(c, scale);
-
-    c->row = scale;
-    c->col = &one;
-    if (!st)
-        st = kf_check_results(c, found);
-    kf_free(scale);
-    return st == KOFN_OK && found->count ? KOFN_CORRUPT : st;
-}
-
 static kofn_status push(kf_guard *g, kf_verdict v)
 {
     if (g->next == g->count)
@@ -181,31 +162,34 @@ static double as_error(const kofn_plan *use, double floor)
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
-/* True if the rounding of decoding and lies below the floor together come to no
- * more than is tolerated. */
-static bool tolerable(const kf_guard *g, const kf_check *c, double floor)
+/* What may be hidden in results that are accepted, relative to the operands: the
+ * rounding of decoding and lies below it together come to no more than is tolerated. */
+static double most_hidden(const kf_guard *g, const kf_check *c)
 {
-    bool wide = c->plan->layout.problem.dtype == KOFN_F64;
-
     if (g->tolerance > 0)
-        return c->decoder->predicted + as_error(c->plan, floor) <= g->tolerance;
-    return floor <= (wide ? HIDDEN_F64 : HIDDEN_F32);
+        return (g->tolerance - c->decoder->predicted) / as_error(c->plan, 1);
+    return c->plan->layout.problem.dtype == KOFN_F64 ? HIDDEN_F64 : HIDDEN_F32;
 }
 
-/* Where one result more may come there is no need to look at those that would not
- * be accepted if they agreed. */
-static kofn_status verdict(const kf_guard *g, kf_held *h, const kf_measure *of,
-                           kf_check *c, bool last, kf_found *found)
+/* Measures what is left anew, without the workers that were located: a wrong
+ * result that is large enough hides what others are wrong by. */
+static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
+                                  double most, bool last, kf_found *found)
 {
-    kofn_status st;
+    static const double one = 1;
+    double *scale = kf_zero(c->plan->span, sizeof *scale);
+    kofn_status st = scale ? KOFN_OK : KOFN_NOMEM;
 
-    if (!last && !tolerable(g, c, kf_check_least_floor(c))) {
-        *found = (kf_found){.bad = found->bad, .floor = HUGE_VAL};
-        return KOFN_AGAIN;
-    }
-    st = c->plan->op->factors == 1 ? kf_check_results(c, found)
-                                   : check_measured(h, of, c, found);
-    return st == KOFN_OK && !tolerable(g, c, found->floor) ? KOFN_AGAIN : st;
+    c->row = scale;
+    c->col = &one;
+    if (!st && (last || kf_check_least_floor(c) <= most))
+        st = c->plan->op->factors ? measure_margins(h, of, c, scale)
+                                  : measure_answers(c, scale);
+    if (!st)
+        st = kf_check_decide(c, most, last, found);
+    kf_free(scale);
+    return (st == KOFN_OK || st == KOFN_AGAIN) && found->count ? KOFN_CORRUPT
+                                                               : st;
 }
 
 static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
@@ -273,7 +257,8 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                   .terms = terms_of(use),
                   .number = a->task};
     kf_found found;
-    kofn_status st = KOFN_OK;
+    kofn_status st;
+    double most;
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
@@ -281,7 +266,10 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
                         &c.hidden));
     TRY_NEW(found.bad, a->decoder->seats);
-    st = verdict(g, h, of, &c, a->last, &found);
+    most = most_hidden(g, &c);
+    st = use->op->factors == 1
+             ? kf_check_decide(&c, most, a->last, &found)
+             : check_measured(h, of, &c, most, a->last, &found);
     if (st == KOFN_NOMEM) {
         kf_free(found.bad);
         return st;
