@@ -157,10 +157,10 @@ extern const cli_command cli_commands[]; /* ends with a NULL name */
 /* Checks of options in the table: 0, or the exit code after a message. */
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
+/* Of all options, when they are read; fills in defaults that go with a port. */
+int cli_check_together(const cli_command *c, cli_args *a);
 /* The arguments when no option is given. */
 cli_args cli_defaults(void);
-/* Fills in which keys are used, and whether it may go without any. */
-void cli_net_keys(const cli_args *a, kofn_net_options *o);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 
@@ -303,10 +303,15 @@ typedef struct cli_folder {
 } cli_folder;
 int cli_folder_make(cli_folder *f); /* 0, or an exit code after a message */
 void cli_folder_remove(cli_folder *f);
+/* Fills in which keys are used, and whether it may go without any. */
+void cli_net_keys(const cli_args *a, kofn_net_options *o);
 void cli_ports_end(void); /* processes that were started, at the very end */
-/* --port mpi, before anything is read: every rank runs this command, and all
- * but the first are workers whose whole life this is. */
-int cli_mpi_start(cli_args *a, bool *is_worker);
+
+/* ---- workers (serve.c) --------------------------------------------------- */
+
+/* Works for the coordinator at t until it is dismissed; `net`: t is a connection of
+ * <kofn/net.h>.  The exit code. */
+int cli_serve(const cli_args *a, struct kofn_transport *t, bool net);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 
@@ -548,7 +553,7 @@ bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
-/* Why an iteration has not converged, and what may help (cmd_iterate.c). */
+/* Why an iteration has not converged, and what may help (show.c). */
 void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
 
 /* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked

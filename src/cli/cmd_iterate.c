@@ -61,26 +61,6 @@ static size_t most(const cli_args *a)
     return a->max_iter ? a->max_iter : 200;
 }
 
-/* The change falls by |second eigenvalue| / |first| each time. */
-void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
-{
-    bool power = a->command->run == cmd_power;
-
-    if (power && res->iterations >= 20 && res->change > 0.01)
-        cli_say(0,
-                "not converged after %u iterations: the change, %.3g, does "
-                "not fall, so that A seems to have two dominant eigenvalues of "
-                "the same size; where these are c and -c, A + c I has "
-                "the same vectors and one dominant eigenvalue (a complex pair "
-                "has no vector to converge to)",
-                res->iterations, res->change);
-    else
-        cli_say(0,
-                "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol",
-                res->iterations, res->change);
-}
-
 /* Reports the end of the run; the iteration count is right whether it failed or
  * not. */
 static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)

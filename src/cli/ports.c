@@ -229,6 +229,15 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
                    a->port, seats, needed(a));
 }
 
+void cli_net_keys(const cli_args *a, kofn_net_options *o)
+{
+    o->keys = a->keys;
+    o->tls_ca = a->tls_ca;
+    o->tls_cert = a->tls_cert;
+    o->tls_key = a->tls_key;
+    o->insecure = a->insecure;
+}
+
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
@@ -368,6 +377,41 @@ static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
     return st;
 }
 
+/* Before anything is read: every rank runs this command, and all but the first are
+ * workers whose whole life this is. */
+static int start_mpi(cli_args *a, bool *is_worker)
+{
+    kofn_mpi_options o = KOFN_MPI_OPTIONS_INIT;
+    kofn_mpi_info info;
+    kofn_transport *t;
+    kofn_status st = kofn_mpi_open(&t, &o, &info);
+
+    *is_worker = false;
+    if (st)
+        return cli_fail(st);
+    if (a->workers_given && a->workers >= info.ranks) { /* every rank knows */
+        t->close(t, 0);
+        return info.rank ? EXIT_USAGE
+                         : cli_say(EXIT_USAGE,
+                                   "--workers %zu, and beside this "
+                                   "one the job has %u ranks: start it with "
+                                   "%zu (mpirun -n %zu)",
+                                   a->workers, info.ranks - 1, a->workers + 1,
+                                   a->workers + 1);
+    }
+    if (info.rank > 0) {
+        *is_worker = true;
+        return cli_serve(a, t, false);
+    }
+    if (!a->quiet)
+        fprintf(stderr, "%s, %u ranks: %s\n", info.library, info.ranks,
+                info.survival);
+    a->mpi = t;
+    if (!a->workers_given)
+        a->workers = info.ranks - 1;
+    return 0;
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 static const cli_transport transports[] = {
@@ -381,7 +425,7 @@ static const cli_transport transports[] = {
     {.name = "mpi",
      .open = open_mpi,
      .mesh = mesh_mpi,
-     .start = cli_mpi_start,
+     .start = start_mpi,
      .end = kofn_mpi_end},
     {.name = "tcp",
      .form = "tcp://*:PORT",

@@ -6,6 +6,7 @@
 #include "says.h"
 
 #include "cli/args.c" /* part of the command, not of the library */
+#include "cli/rules.c"
 #include "cli/table.c"
 
 #include <math.h>

@@ -1,0 +1,135 @@
+/* rules.c -- what options have to meet beside a range: names of ports, faults, and
+ * options that need each other or exclude each other.
+ *
+ * Owns nothing.  A rule that is broken is a message and an exit code. */
+#include "cli.h"
+
+#include <string.h>
+
+/* ---- one option ---------------------------------------------------------- */
+
+int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
+{
+    (void)a;
+    if (cli_transport_of(text))
+        return 0;
+    return cli_say(EXIT_USAGE, "--%s %s: give %s", o->name, text,
+                   cli_transport_forms(NULL));
+}
+
+int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
+{
+    size_t n = strlen(a->faults_given), room = sizeof a->faults_given - n;
+
+    if (kofn_faults_parse(&a->faults, text))
+        return cli_say(EXIT_USAGE, "--%s", kofn_errmsg());
+    if (strlen(text) + 2 > room)
+        return cli_say(EXIT_USAGE,
+                       "--%s: more than %zu characters in all; say each fault "
+                       "once",
+                       o->name, sizeof a->faults_given - 2);
+    snprintf(a->faults_given + n, room, "%s%s", n ? "," : "", text);
+    return 0;
+}
+
+/* ---- several of them ----------------------------------------------------- */
+
+/* Certificates of another CA are three files, and used in the place of others. */
+static int check_certificates(const cli_args *a)
+{
+    const char *given = a->tls_ca     ? "tls-ca"
+                        : a->tls_cert ? "tls-cert"
+                                      : "tls-key";
+    const char *missing = !a->tls_ca     ? "tls-ca"
+                          : !a->tls_cert ? "tls-cert"
+                          : !a->tls_key  ? "tls-key"
+                                         : NULL;
+
+    if (!a->tls_ca && !a->tls_cert && !a->tls_key)
+        return 0;
+    if (missing)
+        return cli_say(EXIT_USAGE,
+                       "--%s is given and --%s is not; give --tls-ca, "
+                       "--tls-cert and --tls-key together",
+                       given, missing);
+    if (a->keys)
+        return cli_say(EXIT_USAGE,
+                       "--keys %s and --tls-ca %s are different keys; give one "
+                       "of the two",
+                       a->keys, a->tls_ca);
+    if (a->insecure)
+        return cli_say(EXIT_USAGE,
+                       "--insecure goes without keys, and --tls-ca %s gives "
+                       "some; give one of the two",
+                       a->tls_ca);
+    return 0;
+}
+
+static bool is_address(const cli_transport *t)
+{
+    return t->address;
+}
+
+static bool has_mesh(const cli_transport *t)
+{
+    return t->mesh || (t->here && !t->simulated);
+}
+
+/* An option that only means something where others come to an address. */
+static const char *needs_address(const cli_args *a)
+{
+    return a->least         ? "min-workers"
+           : a->keys        ? "keys"
+           : a->tls_ca      ? "tls-ca"
+           : a->insecure    ? "insecure"
+           : a->seats_given ? "seats-per-key"
+                            : NULL;
+}
+
+/* Options that need each other, and defaults that go with a port. */
+static int check_port(cli_args *a)
+{
+    const cli_transport *port = cli_transport_of(a->port);
+    const char *lonely = needs_address(a);
+
+    if (lonely && !port->address)
+        return cli_say(EXIT_USAGE,
+                       "--%s is for workers who come to an "
+                       "address; give --port %s as well",
+                       lonely, cli_transport_forms(is_address));
+    if (a->least > a->workers)
+        return cli_say(EXIT_USAGE,
+                       "--min-workers %zu is more than the %zu of "
+                       "--workers, who are all; give a larger --workers",
+                       a->least, a->workers);
+    if (port->address && !a->below_given)
+        a->job.below = KOFN_BELOW_PAUSE; /* more may come at any time */
+    if (a->job.errors != KOFN_ERRORS_NONE && !a->seats_given)
+        a->job.seats = 1;
+    if (a->masterless && !has_mesh(port))
+        return cli_say(EXIT_USAGE,
+                       "--masterless does not run on %s; give --port %s",
+                       a->port, cli_transport_forms(has_mesh));
+    if (!a->masterless && (a->reach || a->decode || a->confirm))
+        return cli_say(EXIT_USAGE, "--%s is for --masterless",
+                       a->reach    ? "reach"
+                       : a->decode ? "decode"
+                                   : "confirm");
+    if (!a->masterless && a->faults.fault > 0)
+        return cli_say(
+            EXIT_USAGE,
+            "--faults fault=%g is for nodes of --masterless; workers "
+            "have corrupt=, flip= and miss=",
+            a->faults.fault);
+    if (a->reach && !port->address)
+        return cli_say(EXIT_USAGE, "--reach needs an address of its own to "
+                                   "listen at; give --port tcp://HOST:PORT");
+    return 0;
+}
+
+int cli_check_together(const cli_command *c, cli_args *a)
+{
+    int code = check_certificates(a);
+
+    return !code && c->bit & IN_JOB ? check_port(a) : code;
+}

@@ -1,0 +1,96 @@
+/* serve.c -- the life of a worker, whatever it was started by.
+ *
+ * Owns the operand while a block is made of it.  A worker prints what concerns it
+ * alone and leaves every decision to the coordinator. */
+#include "cli.h"
+
+#include <kofn/net.h>
+#include <kofn/transport.h>
+
+#include <string.h>
+
+typedef struct life {
+    const cli_args *args;
+    const kofn_transport *net; /* NULL: another */
+    kofn_file *file;           /* the operand, while a block is made of it */
+    char trouble[256];         /* the last, that has been told */
+} life;
+
+/* Why nobody is reached: once, until something else is in the way. */
+static void tell_trouble(life *l)
+{
+    const char *now = kofn_net_trouble(l->net);
+
+    if (!strcmp(now, l->trouble))
+        return;
+    snprintf(l->trouble, sizeof l->trouble, "%s", now);
+    if (*now && !l->args->quiet)
+        fprintf(stderr, "%s; trying again\n", now);
+}
+
+/* The first signal asks to leave, and work in hand is finished as far as
+ * --grace allows; the second ends the process. */
+static kofn_leave watch(void *ud, const char *news)
+{
+    life *l = ud;
+
+    if (l->net)
+        tell_trouble(l);
+    if (news && !l->args->quiet)
+        fprintf(stderr, "%s\n", news);
+    return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
+}
+
+/* In the folder, wherever the coordinator has the file. */
+static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
+                           const kofn_sparse **S)
+{
+    life *l = ud;
+    char path[4096];
+    kofn_status st;
+
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->args->data_path,
+                         name) >= sizeof path)
+        return KOFN_UNSUITED;
+    st = kofn_file_open(&l->file, path, KOFN_FILE_READ);
+    if (st)
+        return st;
+    *A = kofn_file_dense(l->file);
+    *S = kofn_file_sparse(l->file);
+    return KOFN_OK;
+}
+
+static void operand_done(void *ud)
+{
+    life *l = ud;
+
+    kofn_file_free(l->file);
+    l->file = NULL;
+}
+
+int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
+{
+    life l = {.args = a, .net = net ? t : NULL};
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_status st;
+
+    o.memory = a->memory;
+    o.patience = a->job.patience;
+    o.grace = (kofn_time)(a->grace * 1e9);
+    o.faults = &a->faults;
+    o.watch = watch;
+    o.ud = &l;
+    o.staged = a->staged;
+    if (a->data_path) {
+        o.operand = operand;
+        o.operand_done = operand_done;
+    }
+    cli_guard(true);
+    st = kofn_serve(t, &o);
+    cli_guard(false);
+    if (cli_caught())
+        return 128 + cli_caught();
+    if (st == KOFN_LATE && *l.trouble)
+        return cli_say(EXIT_TOOFEW, "%s (%s)", kofn_errmsg(), l.trouble);
+    return st == KOFN_AGAIN ? EXIT_EXACT : st ? cli_fail(st) : EXIT_EXACT;
+}
