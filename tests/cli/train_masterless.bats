@@ -137,12 +137,23 @@ for l in 'W1.npy', 'W2.npy':
     assert np.linalg.norm(np.load('m$first/' + l) - w) <= 1e-12 * np.linalg.norm(w), l"
 }
 
-# meet_signals: nodes 1 and 2 are told to end in the training; status is that of 2.
+# has_come I J: node I has kept something, or node J has ended.
+has_come() {
+    local state
+    has_kept "$1" || ! read -ra state 2>/dev/null <"/proc/${pid[$2]}/stat" ||
+        [ "${state[2]}" = Z ]
+}
+
+# meet_signals: node 1 is killed in the training, node 5 comes, and when it has blocks
+# node 2 is told to end; status is that of 2.  Of four, one may be behind at any time,
+# and two have to be left that are not.
 meet_signals() {
     for i in 1 2 3 4; do node $i; done
     wait_for has_computed "${pid[1]}" 2
-    kill -INT "${pid[2]}" || true
     kill -9 "${pid[1]}" || true
+    node 5 # without which there are too few to go on
+    wait_for has_come 5 2
+    kill -INT "${pid[2]}" || true
     status=0
     wait "${pid[2]}" || status=$?
 }
@@ -150,13 +161,16 @@ meet_signals() {
 lost_and_late() { # lost_and_late WAY
     for epochs in 150 600 2400 9600; do # the training may be over before it is met
         nodes $1
+        words+=(--every 20)
+        keep=kept # each its own
         meet_signals
         [ "$status" -eq 0 ] || break
         for i in 3 4; do wait "${pid[$i]}"; done
-        rm -rf m? s?
+        kill -INT "${pid[5]}" || true # others may have been gone before it came
+        wait "${pid[5]}" || true
+        rm -rf m? s? kept?
     done
     [ "$status" -eq 130 ] || { echo "$status"; cat e2 o2.json; return 1; }
-    node 5 # without which there are too few to go on
     ended 3 4 5
     [ ! -e m1 ] && [ ! -e m2 ]
 }
