@@ -122,4 +122,10 @@ static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
     return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
 }
 
+/* The time `more` after t, if that is not beyond all times. */
+static inline kofn_time kf_later(kofn_time t, kofn_time more)
+{
+    return more < KOFN_NEVER - t ? t + more : KOFN_NEVER;
+}
+
 #endif

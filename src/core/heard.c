@@ -12,6 +12,11 @@
  */
 #include "product.h"
 
+size_t kf_product_enough(const kf_product *p)
+{
+    return kf_code_enough(p->use->plan, p->use->errors != KOFN_ERRORS_NONE);
+}
+
 kofn_status kf_product_make_room(kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);

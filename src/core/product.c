@@ -235,11 +235,6 @@ void kf_product_all_news(kf_product *p)
         kf_product_news(p, g, 0, p->use->plan->span);
 }
 
-size_t kf_product_enough(const kf_product *p)
-{
-    return kf_code_enough(p->use->plan, p->use->errors != KOFN_ERRORS_NONE);
-}
-
 /* Where those who are known to be wrong do not count fewer may be wrong. */
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
 {

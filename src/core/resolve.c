@@ -116,9 +116,8 @@ void kf_core_pause(const kofn_core *c, kf_round *r)
         r->starved = c->now;
     r->state = KF_ROUND_STARVED;
     r->alarm = KOFN_NEVER;
-    if (c->opt.below == KOFN_BELOW_PAUSE && c->opt.patience > 0 &&
-        c->opt.patience < KOFN_NEVER - r->starved)
-        r->alarm = r->starved + c->opt.patience;
+    if (c->opt.below == KOFN_BELOW_PAUSE && c->opt.patience > 0)
+        r->alarm = kf_later(r->starved, c->opt.patience);
 }
 
 static size_t most_spare(const kf_product *p)
@@ -233,7 +232,7 @@ kofn_status kf_resolve(kofn_core *c, kf_round *r)
         cell = starving_cell(&r->p);
     if (!cell) {
         r->state = KF_ROUND_RUNNING;
-        kf_late_alarm(r);
+        kf_times_alarm(r);
         return KOFN_OK;
     }
     if (kf_adjoint_with_late(r))

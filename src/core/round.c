@@ -137,7 +137,7 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
     if (r->load[worker].out == 0)
-        kf_late_next(c, r, worker);
+        kf_times_next(c, r, worker);
 }
 
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
@@ -191,7 +191,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
 
     assert(kf_is_open(r));
     if (st != KOFN_AGAIN) /* it was waited for to its end */
-        kf_late_learn(c, r);
+        kf_times_learn(c, r);
     if (st < 0)
         snprintf(r->why, sizeof r->why, "%s", kofn_errmsg());
     kf_core_blame(c, r);
@@ -221,14 +221,14 @@ void kf_round_owe(kf_round *r, kf_owed owed)
 
 void kf_round_more(kofn_core *c, kf_round *r)
 {
-    kf_late_put_off(c, r);
+    kf_times_put_off(c, r);
     kf_product_all_news(&r->p);
     kf_round_owe(r, KF_OWED_MORE);
 }
 
 kofn_status kf_round_restart(kofn_core *c, kf_round *r)
 {
-    kf_late_begin(c, r);
+    kf_times_begin(c, r);
     TRY(kf_product_reset(&r->p));
     kf_core_set_spare(c, r);
     kf_round_more(c, r);

@@ -197,7 +197,7 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     kf_round_end(c, r, index, KF_TASK_DONE);
     kf_fleet_measure(&c->fleet, t->worker, t->hi - t->lo, c->now, ev->took);
     if (r->load[t->worker].out == 0)
-        kf_late_ready(c, r, t->worker);
+        kf_times_ready(c, r, t->worker);
     TRY(kf_product_came(&r->p, index));
     r->resolve |= r->p.ledger[t->group].owed != KF_OWED_NOTHING;
     return KOFN_OK;
@@ -217,7 +217,7 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     (void)r;
     (void)ev;
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_late_rang(c, c->round[i]));
+        TRY(kf_round_rang(c, c->round[i]));
     return KOFN_OK;
 }
 
@@ -255,6 +255,35 @@ static kofn_status go_on(kofn_core *c)
 {
     for (size_t i = 0; i < c->rounds; i++)
         TRY(kf_round_go_on(c, c->round[i]));
+    return KOFN_OK;
+}
+
+/* ---- the alarm ----------------------------------------------------------- */
+
+static kofn_status out_of_patience(kofn_core *c, kf_round *r)
+{
+    kf_fail(KOFN_LATE,
+            "patience ran out after %.3g s with too few workers; "
+            "start more workers",
+            (double)(c->now - r->starved) * 1e-9);
+    return kf_core_deliver(c, r, KOFN_LATE);
+}
+
+kofn_status kf_round_rang(kofn_core *c, kf_round *r)
+{
+    if (c->now < r->alarm || !kf_is_open(r))
+        return KOFN_OK;
+    r->alarm = KOFN_NEVER;
+    if (r->state == KF_ROUND_STARVED)
+        return out_of_patience(c, r);
+    if (c->now >= r->late_at)
+        kf_late_hedge(c, r);
+    TRY(kf_round_go_on(c, r));
+    /* whoever is asked now is not unresponsive yet */
+    if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
+        TRY(kf_late_evict(c, r, kf_times_lease(c, r->half, r->pace),
+                          &r->lease_at));
+    kf_times_alarm(r);
     return KOFN_OK;
 }
 

@@ -191,6 +191,8 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
 
 /* Until there is nothing to do but wait. */
 kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
+/* Is its alarm due?  Who is late, or given up, is seen then. */
+kofn_status kf_round_rang(kofn_core *c, kf_round *r);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
@@ -347,7 +349,15 @@ kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
  * `before`, do not count; false: there are none. */
 bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
                        bool before);
+
+/* ---- blame.c ------------------------------------------------------------- */
+
+/* Was the worker wrong too often? */
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
+/* Counts a comparison of this worker. */
+void kf_blame_worker(kofn_core *c, uint32_t worker, bool wrong);
+/* The product is over: who was compared in it was right, or wrong. */
+void kf_core_blame(kofn_core *c, const kf_round *r);
 
 /* ---- verdict.c ----------------------------------------------------------- */
 
@@ -359,27 +369,29 @@ kofn_status kf_core_quarantine(kofn_core *c);
 /* Count against the worker this number of the products in which it was
  * located. */
 kofn_status kf_core_judged(kofn_core *c, uint32_t worker);
-/* The product is over: who was compared in it was right, or wrong. */
-void kf_core_blame(kofn_core *c, const kf_round *r);
+
+/* ---- times.c ------------------------------------------------------------- */
+
+void kf_times_learn(kofn_core *c, const kf_round *r);
+void kf_times_begin(const kofn_core *c, kf_round *r);
+void kf_times_alarm(kf_round *r);
+void kf_times_put_off(const kofn_core *c, kf_round *r);
+void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker);
+/* The worker has nothing of the product in hand any more. */
+void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker);
+/* How long an answer may be owed where others took `pace`, if that is known. */
+kofn_time kf_times_lease(const kofn_core *c, bool known, kofn_time pace);
 
 /* ---- late.c -------------------------------------------------------------- */
 
 /* After `last` a new round begins. */
 void kf_late_round(kofn_core *c, const kf_round *last);
-void kf_late_learn(kofn_core *c, const kf_round *r);
-void kf_late_begin(const kofn_core *c, kf_round *r);
 void kf_late_ask_others(kofn_core *c, kf_round *r);
-void kf_late_alarm(kf_round *r);
-void kf_late_put_off(const kofn_core *c, kf_round *r);
-void kf_late_ready(const kofn_core *c, kf_round *r, uint32_t worker);
-/* The worker has nothing of the product in hand any more. */
-void kf_late_next(kofn_core *c, const kf_round *r, uint32_t worker);
-kofn_status kf_late_rang(kofn_core *c, kf_round *r);
+/* Who is at work is late. */
+void kf_late_hedge(kofn_core *c, kf_round *r);
 /* Give up those who have owed an answer for so long; *next: when to look again. */
 kofn_status kf_late_evict(kofn_core *c, const kf_round *r, kofn_time enough,
                           kofn_time *next);
-/* How long an answer may be owed where others took `pace`, if that is known. */
-kofn_time kf_late_lease(const kofn_core *c, bool known, kofn_time pace);
 
 /* ---- adjoint.c ----------------------------------------------------------- */
 

@@ -170,7 +170,7 @@ static void begin_round(kofn_core *c, uint32_t product)
     s->alarm_at = s->late_at = KOFN_NEVER;
     s->excuse = false;
     s->lease_at = c->opt.lease > 0
-                      ? later(c->now, (double)kf_late_lease(c, false, 0))
+                      ? later(c->now, (double)kf_times_lease(c, false, 0))
                       : KOFN_NEVER;
     s->slots = s->lists = 0;
     for (size_t w = 0; w < s->known; w++)
@@ -253,7 +253,7 @@ static void update_list_done(kofn_core *c, uint32_t worker)
         s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
         if (c->opt.lease > 0)
             s->lease_at =
-                later(c->now, (double)kf_late_lease(c, true, s->first));
+                later(c->now, (double)kf_times_lease(c, true, s->first));
     }
     put_off(c);
 }
@@ -325,13 +325,13 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     (void)r;
     (void)ev;
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_late_rang(c, c->round[i]));
+        TRY(kf_round_rang(c, c->round[i]));
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
-        return kf_late_evict(c, NULL, kf_late_lease(c, s->first, s->first),
+        return kf_late_evict(c, NULL, kf_times_lease(c, s->first, s->first),
                              &s->lease_at);
     return KOFN_OK;
 }

@@ -215,8 +215,7 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
 
 kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p)
 {
-    kofn_time now = kf_clock();
-    kofn_time until = atmost < KOFN_NEVER - now ? now + atmost : KOFN_NEVER;
+    kofn_time until = kf_later(kf_clock(), atmost);
     kofn_status st;
 
     pthread_mutex_lock(&t->lock);

@@ -127,8 +127,7 @@ static kofn_status net_reach(kofn_transport *base, const char *address)
 /* Says to everybody that nothing more comes, until all have heard it. */
 static void take_leave(kf_transport *t, kofn_time linger)
 {
-    kofn_time now = kf_clock();
-    kofn_time until = linger < KOFN_NEVER - now ? now + linger : KOFN_NEVER;
+    kofn_time until = kf_later(kf_clock(), linger);
 
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->dials; i++)

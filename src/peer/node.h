@@ -210,7 +210,7 @@ static inline kofn_time kf_longer(kofn_time t, unsigned times)
 /* Has the time come; else the alarm is set to it. */
 static inline bool kf_due(kf_node *n, kofn_time since, kofn_time after)
 {
-    kofn_time t = since > KOFN_NEVER - after ? KOFN_NEVER : since + after;
+    kofn_time t = kf_later(since, after);
 
     if (n->now >= t)
         return true;

@@ -112,8 +112,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     port *p = (port *)base;
     kofn_time now = kf_away_now(base);
 
-    if (atmost < KOFN_NEVER - now)
-        until = sooner(until, now + atmost);
+    until = sooner(until, kf_later(now, atmost));
     do {
         if (p->readies) {
             *m = p->ready[p->ready_first++];

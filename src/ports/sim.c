@@ -574,7 +574,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     takes = travel(p, kf_known_bytes(&w->known, m));
     if (takes < w->heard - p->at) /* nothing is overtaken */
         takes = w->heard - p->at;
-    w->heard = takes < KOFN_NEVER - p->at ? p->at + takes : KOFN_NEVER;
+    w->heard = kf_later(p->at, takes);
     return schedule(p, takes, ARRIVE, m->worker, slot);
 }
 

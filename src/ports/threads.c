@@ -537,8 +537,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     kofn_time begin = port_now(base), next;
     kofn_status st;
 
-    if (atmost < KOFN_NEVER - begin && begin + atmost < until)
-        until = begin + atmost;
+    if (kf_later(begin, atmost) < until)
+        until = kf_later(begin, atmost);
     for (;;) {
         /* Nobody goes before it was heard of. */
         next = p->fair || p->unheard ? KOFN_NEVER : next_change(p);

@@ -1,7 +1,7 @@
 /* lease.c -- how long a worker may be at its block.
  *
  * One that is there and never stores is given up as one that never answers
- * (core/late.c): after the lease and many times what half of the others took,
+ * (core/times.c): after the lease and many times what half of the others took,
  * and after many leases while there is no such half.  What it waits for us and
  * what a block of that size may take do not count; the port knows both.
  *
