@@ -6,7 +6,21 @@
  * only place that waits for a port. */
 #include "job.h"
 
+#include "base/clock.h"
+
 /* ---- one pass of the loop ------------------------------------------------ */
+
+/* The actions of the core's step. */
+static kofn_status gather(kofn_job *j, size_t *n)
+{
+    kf_loop *l = &j->loop;
+
+    *n = 0;
+    do
+        TRY(kf_grow(&l->todo, &l->todo_cap, *n, sizeof *l->todo));
+    while (kofn_core_next(j->core, &l->todo[*n]) && ++*n);
+    return KOFN_OK;
+}
 
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
 {
@@ -17,25 +31,25 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
         kf_journal_event(j->journal, ev);
     TRY(kf_fates_event(&j->fates, ev));
     TRY(kofn_core_step(j->core, ev));
-    TRY(kf_job_gather(j, &n));
+    TRY(gather(j, &n));
     for (size_t i = 0; i < n; i++) {
         if (j->journal)
-            kf_journal_action(j->journal, &j->todo[i]);
-        TRY(kf_fates_action(&j->fates, &j->todo[i]));
+            kf_journal_action(j->journal, &j->loop.todo[i]);
+        TRY(kf_fates_action(&j->fates, &j->loop.todo[i]));
     }
     if (j->journal)
         kf_journal_step(j->journal);
-    TRY(kf_job_encode_inputs(j, n));
+    TRY(kf_job_encode_inputs(j, j->loop.todo, n));
     for (size_t i = 0; i < n; i++)
-        TRY(kf_job_act(j, &j->todo[i]));
+        TRY(kf_job_act(j, &j->loop.todo[i]));
     return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
 /* At the start blocks are handed out together, once everybody is there. */
 static kofn_status hand_out(kofn_job *j)
 {
-    return j->owing && j->greeted >= j->port->workers ? kf_job_hand_out(j)
-                                                      : KOFN_OK;
+    return j->lease.owed.count && kf_job_all_came(j) ? kf_lease_hand_out(j)
+                                                     : KOFN_OK;
 }
 
 /* A step, and those that its questions lead to. */
@@ -54,6 +68,14 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
+static void count_received(kofn_job *j, product *p, size_t bytes)
+{
+    if (p)
+        p->rep.received += bytes;
+    else
+        kf_job_count(j, &(kofn_report){.received = bytes});
+}
+
 /* Only results of products that are running are kept; the core tells whether
  * they count. */
 static void file_result(kofn_job *j, kf_msg *m)
@@ -64,7 +86,7 @@ static void file_result(kofn_job *j, kf_msg *m)
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
     if (m->type == KF_MSG_RESULT)
-        (p ? &p->rep : &j->rep)->received += kf_buffer_bytes(m->result);
+        count_received(j, p, kf_buffer_bytes(m->result));
     if (m->type == KF_MSG_RESULT && s && s->worker == m->worker && !s->result)
         s->result = m->result;
     else
@@ -87,13 +109,12 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
                      .row = m->row,
                      .principal = m->principal,
                      .took = m->took};
-    bool late_comer = j->greeted >= j->port->workers;
     uint32_t worker = m->worker;
 
     switch (m->type) {
     case KF_MSG_HELLO:
         ev.type = KOFN_EV_JOINED;
-        j->rep.joined += late_comer;
+        kf_job_count(j, &(kofn_report){.joined = kf_job_all_came(j)});
         break;
     case KF_MSG_MOVED:
         ev.type = KOFN_EV_MOVED;
@@ -101,7 +122,7 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     case KF_MSG_STORED:
         ev.type = KOFN_EV_STORED;
         kf_lease_stored(j, m->worker);
-        kf_scrub_stored(j, m->worker);
+        kf_trial_stored(j, m->worker);
         break;
     case KF_MSG_NOTICE:
         ev.type = KOFN_EV_LEAVING;
@@ -109,7 +130,7 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     case KF_MSG_BYE:
     case KF_MSG_UNRESPONSIVE:
         ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE;
-        j->rep.left++;
+        kf_job_count(j, &(kofn_report){.left = 1});
         break;
     case KF_MSG_RESULT:
     case KF_MSG_FAILED:
@@ -134,22 +155,22 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
      * for. */
     if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
         return KOFN_OK;
-    j->greeted++;
+    j->loop.greeted++;
     return hand_out(j);
 }
 
 /* Every product that is with the workers was waited for. */
 static void waited(kofn_job *j, kofn_time t)
 {
-    kofn_report *last = &j->rep;
+    bool any = false;
 
-    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
-        if (j->open[i]->ended == KOFN_AGAIN) {
-            last = &j->open[i]->rep;
-            last->waiting += t;
+    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
+        if (j->open.list[i]->ended == KOFN_AGAIN) {
+            j->open.list[i]->rep.waiting += t;
+            any = true;
         }
-    if (last == &j->rep)
-        last->waiting += t;
+    if (!any)
+        kf_job_count(j, &(kofn_report){.waiting = t});
 }
 
 /* Receives a message; one that is here already may say that nothing more is to
@@ -202,6 +223,29 @@ kofn_status kf_job_poll(kofn_job *j)
     return pass(j, kf_job_now(j), 0);
 }
 
+/* ---- workers that are long at their blocks ------------------------------- */
+
+static kofn_status give_up(kofn_job *j, uint32_t worker)
+{
+    TRY(kf_job_evict(j, worker));
+    return tell(j, KOFN_EV_UNRESPONSIVE, worker);
+}
+
+kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
+{
+    kofn_time now = kf_clock(), left;
+
+    if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
+        return KOFN_OK;
+    for (uint32_t i = kf_lease_look(j, now) ? 0 : UINT32_MAX;
+         i < kf_core_known(j->core); i++)
+        if (kf_lease_is_late(j, i, now))
+            TRY(give_up(j, i)); /* perhaps another has its seat now */
+    left = j->lease.look_at > now ? j->lease.look_at - now : 0;
+    *atmost = left < *atmost ? left : *atmost;
+    return KOFN_OK;
+}
+
 /* ---- events files -------------------------------------------------------- */
 
 /* Has one line of the events file happen at the port.  A leaving or a joining
@@ -214,11 +258,11 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     switch (h->kind) {
     case KOFN_FAULT_EVENT_LEAVE:
         TRY(p->remove(p, worker));
-        j->rep.left++;
+        kf_job_count(j, &(kofn_report){.left = 1});
         return tell(j, KOFN_EV_LEFT, worker);
     case KOFN_FAULT_EVENT_JOIN:
         TRY(p->admit(p, &worker));
-        j->rep.joined++;
+        kf_job_count(j, &(kofn_report){.joined = 1});
         return tell(j, KOFN_EV_JOINED, worker);
     case KOFN_FAULT_EVENT_SLOW:
         p->slow(p, worker, h->factor);
@@ -246,18 +290,18 @@ static bool is_time(const kofn_fault_event *h, const product *p, double done)
 
 bool kf_job_is_due(const kofn_job *j, const product *p)
 {
-    return j->next_event < j->opt.event_count &&
-           is_time(&j->opt.events[j->next_event], p, 0);
+    return j->loop.next_event < j->opt.event_count &&
+           is_time(&j->opt.events[j->loop.next_event], p, 0);
 }
 
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 {
-    while (j->next_event < j->opt.event_count) {
-        const kofn_fault_event *h = &j->opt.events[j->next_event];
+    while (j->loop.next_event < j->opt.event_count) {
+        const kofn_fault_event *h = &j->opt.events[j->loop.next_event];
 
         if (!is_time(h, p, done))
             break;
-        j->next_event++;
+        j->loop.next_event++;
         TRY(happen(j, h));
     }
     return KOFN_OK;
@@ -268,12 +312,12 @@ kofn_status kf_job_stage_now(kofn_job *j)
     const product *newest = NULL;
     kf_core_view v;
 
-    if (j->next_event == j->opt.event_count)
+    if (j->loop.next_event == j->opt.event_count)
         return KOFN_OK;
-    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
-        newest = j->open[i]->number ? j->open[i] : newest;
+    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
+        newest = j->open.list[i]->number ? j->open.list[i] : newest;
     if (!newest || newest->ended != KOFN_AGAIN ||
-        j->opt.events[j->next_event].round > newest->count)
+        j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
     kf_core_look_at(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);

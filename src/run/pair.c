@@ -10,8 +10,6 @@
  */
 #include "job.h"
 
-#include "base/clock.h"
-
 /* Bytes of results that are decoded at a time. */
 #define SLICE ((size_t)2 << 20)
 
@@ -102,9 +100,8 @@ static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
                    bytes, j->port->name, longest);
 }
 
-kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
-                          const kofn_matrix *Y, kofn_matrix *out,
-                          uint32_t *number)
+kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
+                         const kofn_matrix *Y, kofn_matrix *out)
 {
     kofn_status st;
     product *p;
@@ -121,10 +118,9 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
         return st;
     }
     p->out = *out;
-    *number = ++j->puts;
     kf_job_reset(j, p, &p->shape);
     kf_job_opened(j, p);
-    return kf_job_begin_now(j);
+    return KOFN_OK;
 }
 
 void kf_pair_release(product *p)
@@ -150,34 +146,32 @@ void kf_pair_release(product *p)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-static kofn_status begin(kofn_job *j, kofn_event *ev)
+kofn_status kf_pair_begin_round(kofn_job *j)
 {
-    for (size_t i = 0; i < j->opens; i++) /* decoders do not live for ever */
-        while (j->open[i]->undecoded.how.type &&
-               j->open[i]->undecoded.round < j->rounds)
-            TRY(kf_pair_decode_some(j, j->open[i]));
-    j->in_round = true;
-    j->rounds++;
-    for (size_t i = 0; i < j->loads; i++)
-        j->load[i] = 0;
-    return kf_job_step(j, ev);
+    kf_stream_rounds *s = &j->stream;
+
+    for (size_t i = 0; i < j->open.count;
+         i++) /* decoders do not live for ever */
+        while (j->open.list[i]->undecoded.how.type &&
+               j->open.list[i]->undecoded.round < s->rounds)
+            TRY(kf_pair_decode_some(j, j->open.list[i]));
+    s->in_round = true;
+    s->rounds++;
+    for (size_t i = 0; i < s->loads; i++)
+        s->load[i] = 0;
+    return KOFN_OK;
 }
 
-kofn_status kf_pair_begin(kofn_job *j, product *p)
+kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev)
 {
     const kofn_problem *pb = &p->shape.layout.problem;
 
-    p->rep.began = j->rounds + 1;
-    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN,
-                                  .product = p->core,
-                                  .m = pb->m,
-                                  .n = pb->n,
-                                  .p = pb->p});
-}
-
-kofn_status kf_pair_go_on(kofn_job *j)
-{
-    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN});
+    TRY(kf_pair_begin_round(j));
+    p->rep.began = j->stream.rounds;
+    ev->m = pb->m;
+    ev->n = pb->n;
+    ev->p = pb->p;
+    return KOFN_OK;
 }
 
 /* Drops the blocks of rows that are not needed again; rows that may be asked
@@ -200,16 +194,24 @@ void kf_pair_end_round(kofn_job *j)
 {
     kofn_stream_round r;
 
-    j->in_round = false;
-    for (size_t i = 0; i < j->opens; i++)
-        if (kf_job_is_running(j->open[i]))
-            forget_rows(j, j->open[i]);
-    if (!j->on_round)
+    j->stream.in_round = false;
+    for (size_t i = 0; i < j->open.count; i++)
+        if (kf_job_is_running(j->open.list[i]))
+            forget_rows(j, j->open.list[i]);
+    if (!j->stream.on_round)
         return;
     kf_core_round(j->core, &r);
-    for (size_t i = 0; i < j->loads; i++)
-        r.load = kf_larger(r.load, j->load[i]);
-    j->on_round(j->on_round_ud, &r);
+    for (size_t i = 0; i < j->stream.loads; i++)
+        r.load = kf_larger(r.load, j->stream.load[i]);
+    j->stream.on_round(j->stream.ud, &r);
+}
+
+void kofn_on_round(kofn_job *j,
+                   void (*f)(void *ud, const kofn_stream_round *round),
+                   void *ud)
+{
+    j->stream.on_round = f;
+    j->stream.ud = ud;
 }
 
 /* ---- tasks --------------------------------------------------------------- */
@@ -249,13 +251,14 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
 
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
-    while (j->loads <= m->worker) {
-        TRY(kf_grow(&j->load, &j->load_cap, j->loads, sizeof *j->load));
-        j->load[j->loads++] = 0;
+    while (j->stream.loads <= m->worker) {
+        TRY(kf_grow(&j->stream.load, &j->stream.load_cap, j->stream.loads,
+                    sizeof *j->stream.load));
+        j->stream.load[j->stream.loads++] = 0;
     }
     m->block = kf_block_keep(p->block[m->row]);
-    m->round = j->rounds;
-    j->load[m->worker] += kf_work_size(m->block, m);
+    m->round = j->stream.rounds;
+    j->stream.load[m->worker] += kf_work_size(m->block, m);
     p->rep.sent += kf_block_bytes(m->block);
     return KOFN_OK;
 }
@@ -271,7 +274,7 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
                                   .source = source,
                                   .tasks = tasks,
                                   .at = a->lo,
-                                  .round = j->rounds};
+                                  .round = j->stream.rounds};
     if (!tasks)
         return KOFN_NOMEM;
     memcpy(tasks, a->tasks, a->count * sizeof *tasks);
@@ -291,7 +294,7 @@ static void finish(kofn_job *j, product *p, kofn_status st)
 
 void kf_pair_over(kofn_job *j, product *p, kofn_status st)
 {
-    p->rep.ended = j->rounds;
+    p->rep.ended = j->stream.rounds;
     if (st >= 0 && p->undecoded.how.type)
         p->undecoded.status = st;
     else
@@ -300,8 +303,8 @@ void kf_pair_over(kofn_job *j, product *p, kofn_status st)
 
 bool kf_pair_has_undecoded(const kofn_job *j)
 {
-    for (size_t i = 0; i < j->opens; i++)
-        if (j->open[i]->undecoded.how.type)
+    for (size_t i = 0; i < j->open.count; i++)
+        if (j->open.list[i]->undecoded.how.type)
             return true;
     return false;
 }
@@ -321,7 +324,7 @@ kofn_status kf_pair_decode_some(kofn_job *j, product *p)
     kofn_action slice;
 
     for (size_t i = 0; !(p && p->undecoded.how.type); i++)
-        p = j->open[i];
+        p = j->open.list[i];
     slice = p->undecoded.how;
     slice.lo = p->undecoded.at;
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
