@@ -121,5 +121,7 @@ static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
     assert(used <= *cap);
     return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
 }
+/* Make room for n elements at least; new ones are all zero bits. */
+KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
 
 #endif

@@ -9,13 +9,6 @@
 
 #include <assert.h>
 
-/* ---- actions ------------------------------------------------------------- */
-
-static kofn_status do_work(kofn_job *j, product *p, const kofn_action *a)
-{
-    return kf_pace_give(j, p, kf_job_task(p, a->task));
-}
-
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_stopwatch watch = kf_job_start_work(j);
@@ -31,7 +24,6 @@ static kofn_status do_cancel(kofn_job *j, product *p, const kofn_action *a)
                 .worker = a->worker,
                 .product = a->product,
                 .task = a->task};
-
     kf_slot *s = kf_job_task(p, a->task);
 
     return s && kf_pace_cancel(j, s) ? KOFN_OK : j->port->send(j->port, &m);
@@ -109,7 +101,7 @@ static void refuse_inexact(const kofn_job *j, product *p)
     const kofn_report *r = &p->rep;
 
     if (j->opt.tolerance <= 0 || r->predicted <= j->opt.tolerance || p->odd ||
-        p->scrubs)
+        p->measure.drifts)
         return;
     p->odd = KOFN_UNSTABLE;
     snprintf(
@@ -157,11 +149,13 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     return KOFN_OK;
 }
 
-static kofn_status act_on_product(kofn_job *j, product *p, const kofn_action *a)
+kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
 {
+    product *p = kf_job_find(j, a->product);
+
     switch (a->type) {
     case KOFN_DO_WORK:
-        return do_work(j, p, a);
+        return kf_pace_give(j, p, kf_job_task(p, a->task));
     case KOFN_DO_CANCEL:
         return do_cancel(j, p, a);
     case KOFN_DO_DECODE:
@@ -173,24 +167,13 @@ static kofn_status act_on_product(kofn_job *j, product *p, const kofn_action *a)
     case KOFN_DO_CHECK:
         return do_check(j, p, a);
     case KOFN_DO_STORE:
+        return kf_lease_owe(j, a);
     case KOFN_DO_EVICT:
+        return kf_job_evict(j, a->worker);
     case KOFN_DO_END:
-        break;
+        kf_pair_end_round(j);
     }
     return KOFN_OK;
-}
-
-kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
-{
-    if (a->type == KOFN_DO_STORE)
-        return kf_lease_owe(j, a);
-    if (a->type == KOFN_DO_EVICT)
-        return kf_job_evict(j, a->worker);
-    if (a->type == KOFN_DO_END) {
-        kf_pair_end_round(j);
-        return KOFN_OK;
-    }
-    return act_on_product(j, kf_job_find(j, a->product), a);
 }
 
 /* ---- a step's actions ---------------------------------------------------- */

@@ -73,7 +73,7 @@ kofn_status kf_job_await_start(kofn_job *j)
 
         TRY(kf_job_check_start(j, &atmost));
         TRY(kf_job_give_up(j, &atmost));
-        st = kf_job_pass(j, atmost);
+        st = kf_job_pass(j, KOFN_NEVER, atmost);
         if (st < 0)
             return st;
     }

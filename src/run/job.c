@@ -225,26 +225,15 @@ static kofn_status placed(kofn_job *j, kf_held *h)
 
 kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
 {
-    kofn_matrix raised;
-    kf_code *code;
     kf_held *h;
-    double most;
 
     TRY(kf_mat_check_matrix(A, "A"));
     TRY(check_place(j, operand, A->rows, A->cols, false));
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_mat_check_range(A, "A", &most));
-    raised = *A;
-    code = kf_core_code(j->core, KOFN_USES * (uint32_t)operand);
-    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
-    if (h->raised)
-        TRY(kf_mat_check_range(&raised, "A", &most));
-    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
-    h->resident.raised = kf_raise_kind(h->plan, h->raised);
-    h->resident.most = most;
-    h->resident.by = kf_range_resident(most, 1, A->dtype);
+    TRY(kf_job_hold(h, kf_core_code(j->core, KOFN_USES * (uint32_t)operand), A,
+                    "A"));
     return placed(j, h);
 }
 

@@ -74,8 +74,6 @@ typedef struct product {
     kf_undecoded undecoded;
     size_t window;   /* read into a matrix of strips lo .. hi - 1 alone, for
                            which `shape` is the plan: so many; 0: it is not  */
-    bool velocity;   /* it is that which is read */
-    bool scrubs;     /* blocks are compared      */
     bool again;      /* it began uncoded, and somebody was missing */
     kofn_report rep; /* what is of this product alone              */
     tables tables;
@@ -134,7 +132,7 @@ typedef struct kf_trial {
 /* ... against all (trial.c). */
 typedef struct kf_trials {
     kf_trial *worker;
-    size_t workers, cap;
+    size_t workers;
     bool *due;   /* per operand: it is to be read                     */
     bool *odd;   /* ... and somebody's block of it came wrong         */
     bool on;     /* some are due                                      */
@@ -146,7 +144,7 @@ typedef struct kf_stream_rounds {
     unsigned rounds; /* that began        */
     bool in_round;   /* ... and are not over */
     double *load;    /* per worker: multiply-adds of its list */
-    size_t loads, load_cap;
+    size_t loads;
     void (*on_round)(void *ud, const kofn_stream_round *round);
     void *ud;
 } kf_stream_rounds;
@@ -201,7 +199,6 @@ typedef struct kf_window {
     size_t operand, at; /* strips before `at` of that are done            */
     size_t to;          /* it reaches to there                            */
     bool velocity;      /* it is that which is read                        */
-    bool scrubs;        /* blocks are compared                             */
     kofn_matrix into;   /* whole parts of as many strips                   */
     product *reading;   /* by this one; NULL: it is not                    */
 } kf_window;
@@ -231,8 +228,7 @@ struct kofn_job {
     kofn_core *core;
     kf_held *held; /* the operands */
     size_t operands;
-    kofn_options opt; /* checked, with defaults filled in; late, lease: 0 is
-                         never */
+    kofn_options opt; /* checked, with defaults; late, lease: 0 is never */
     kf_journal *journal;
     kf_fates fates; /* of tasks, and who watches */
     kf_guard guard;
@@ -304,8 +300,7 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
     return row * p->use->layout.groups + group;
 }
 
-/* ---- observe.c ----------------------------------------------------------- */
-
+/* observe.c */
 void kf_job_note(kofn_job *j, const kofn_note *n);
 void kf_job_note_now(kofn_job *j, kofn_note n);
 /* The coordinator's own work: on a simulated port it costs simulated time. */
@@ -315,8 +310,7 @@ typedef struct kf_stopwatch {
 kf_stopwatch kf_job_start_work(const kofn_job *j);
 kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
 
-/* ---- lease.c -------------------------------------------------------------- */
-
+/* lease.c */
 /* KOFN_DO_STORE: it is owed a block. */
 kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
 /* Encode the blocks that are owed, all in one pass over A, and send them; who is
@@ -340,8 +334,7 @@ void kf_lease_stored(kofn_job *j, uint32_t worker);
 bool kf_lease_look(kofn_job *j, kofn_time now);
 bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now);
 
-/* ---- trial.c ------------------------------------------------------------- */
-
+/* trial.c */
 /* Have the workers that the last check located asked again. */
 kofn_status kf_trial_receive(kofn_job *j, const product *p,
                              const kofn_action *a);
@@ -358,8 +351,7 @@ kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
 /* Another block is on its way to it. */
 void kf_trial_mend(kofn_job *j, uint32_t worker);
 
-/* ---- open.c -------------------------------------------------------------- */
-
+/* open.c */
 product *kf_job_search(const kofn_job *j, uint32_t number);
 
 /* The product that has begun and is not taken, by its number in the core, or
@@ -387,6 +379,9 @@ kofn_status kf_job_check_room(const kofn_job *j);
 kofn_status kf_job_break(kofn_job *j, kofn_status st);
 /* The plan for that; NULL: it is not served. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
+/* A dense matrix is held, cut and raised as its plan has it. */
+kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
+                        const char *name);
 /* By what the input is to be multiplied, of which no element is larger than `most`;
  * what is decoded is then multiplied back. */
 double kf_job_scale_input(const kf_resident *r, product *p,
@@ -407,8 +402,7 @@ void kf_job_opened_first(kofn_job *j);
 /* Its memory is for others. */
 void kf_job_close_product(kofn_job *j, product *p);
 
-/* ---- report.c ------------------------------------------------------------ */
-
+/* report.c */
 /* What of no product comes on top. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
 /* The time that was waited while there was no product is of none. */
@@ -426,8 +420,7 @@ void kf_job_report_taken(kofn_job *j, product *p, unsigned rounds);
  * there. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
 
-/* ---- finish.c ------------------------------------------------------------ */
-
+/* finish.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);
 /* End the product, with what is known of it. */
@@ -436,8 +429,7 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
  * no number. */
 void kf_job_begin_again(kofn_job *j, product *p);
 
-/* ---- pair.c: products of streams ----------------------------------------- */
-
+/* pair.c: products of streams */
 kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
                          const kofn_matrix *Y, kofn_matrix *out);
 /* A round begins, ... */
@@ -456,14 +448,14 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
                                  kf_source *source);
 /* The core is done with it. */
 void kf_pair_over(kofn_job *j, product *p, kofn_status st);
-/* Decode some of what waits for it, first of p, or NULL. */
+/* The oldest that waits for that, or NULL. */
+product *kf_pair_undecoded(const kofn_job *j);
+/* Decode some of it. */
 kofn_status kf_pair_decode_some(kofn_job *j, product *p);
-bool kf_pair_has_undecoded(const kofn_job *j);
 /* Nothing of its operands is looked at any more. */
 void kf_pair_release(product *p);
 
-/* ---- pace.c -------------------------------------------------------------- */
-
+/* pace.c */
 /* A task is given out: sent, now or when its turn comes. */
 kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s);
 /* The task has been answered, in whatever way. */
@@ -475,21 +467,18 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s);
 /* Send those whose turn it is. */
 kofn_status kf_pace_go_on(kofn_job *j);
 
-/* ---- act.c --------------------------------------------------------------- */
-
+/* act.c */
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
 kofn_status kf_job_evict(kofn_job *j, uint32_t worker);
 /* Inputs for all who are given work in these actions. */
 kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
                                  size_t n);
 
-/* ---- loop.c -------------------------------------------------------------- */
-
+/* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
-/* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
-kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
-/* The same of what is there already; KOFN_AGAIN: nothing. */
-kofn_status kf_job_poll(kofn_job *j);
+/* Wait for one message or the alarm, until then by the port's clock and so long at
+ * most by the wall.  KOFN_AGAIN: nothing came. */
+kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost);
 /* Give up workers that are too long at their blocks; *atmost: until it is time to
  * look again. */
 kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost);
@@ -500,8 +489,7 @@ kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
 /* ... of the newest that has begun. */
 kofn_status kf_job_stage_now(kofn_job *j);
 
-/* ---- begin.c ------------------------------------------------------------- */
-
+/* begin.c */
 kofn_status kf_job_begin(kofn_job *j, product *p);
 /* Until there are enough for the first round: no longer than is allowed, and
  * what is left of it in *atmost. */
@@ -511,8 +499,7 @@ kofn_status kf_job_await_start(kofn_job *j);
 /* Does it wait for more workers than are live? */
 bool kf_job_starves(const kofn_job *j, const product *p);
 
-/* ---- window.c ------------------------------------------------------------ */
-
+/* window.c */
 /* For whole parts of its strips, as if A had no others. */
 kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p);
 size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
@@ -526,15 +513,13 @@ void kf_window_close(kofn_job *j, kf_window *w);
 kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
                                const kofn_plan *shape, kf_resident *out);
 
-/* ---- heal.c -------------------------------------------------------------- */
-
+/* heal.c */
 /* What was read is passed on, if it has come. */
 kofn_status kf_heal_take(kofn_job *j);
 /* Begin to read for the workers to be healed, if there are any and it is time. */
 kofn_status kf_heal_begin(kofn_job *j, const product *next);
 
-/* ---- scrub.c ------------------------------------------------------------- */
-
+/* scrub.c */
 /* Do one thing for blocks that are to be healed or compared; *busy: wait until
  * what is read has come, and nothing else is to begin before. */
 kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy);

@@ -162,13 +162,9 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
     if (!j)
         return KOFN_NOMEM;
     j->path = kf_strdup(path);
-    if (!j->path) {
-        kf_free(j);
-        return KOFN_NOMEM;
-    }
-    j->file = fopen(path, "w");
+    j->file = j->path ? fopen(path, "w") : NULL;
     if (!j->file) {
-        st = kf_fail(KOFN_IO, "journal %s: %s", path, strerror(errno));
+        st = j->path ? bad(j) : KOFN_NOMEM;
         kf_free(j->path);
         kf_free(j);
         return st;

@@ -68,14 +68,6 @@ static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
-static void count_received(kofn_job *j, product *p, size_t bytes)
-{
-    if (p)
-        p->rep.received += bytes;
-    else
-        kf_job_count(j, &(kofn_report){.received = bytes});
-}
-
 /* Only results of products that are running are kept; the core tells whether
  * they count. */
 static void file_result(kofn_job *j, kf_msg *m)
@@ -85,8 +77,10 @@ static void file_result(kofn_job *j, kf_msg *m)
 
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
-    if (m->type == KF_MSG_RESULT)
-        count_received(j, p, kf_buffer_bytes(m->result));
+    if (m->type == KF_MSG_RESULT && p)
+        p->rep.received += kf_buffer_bytes(m->result);
+    else if (m->type == KF_MSG_RESULT)
+        kf_job_count(j, &(kofn_report){.received = kf_buffer_bytes(m->result)});
     if (m->type == KF_MSG_RESULT && s && s->worker == m->worker && !s->result)
         s->result = m->result;
     else
@@ -98,12 +92,30 @@ static void file_result(kofn_job *j, kf_msg *m)
     }
 }
 
+/* 0: none. */
+static kofn_event_type event_of(kf_msg_type type)
+{
+    static const kofn_event_type event[] = {
+        [KF_MSG_HELLO] = KOFN_EV_JOINED,
+        [KF_MSG_STORED] = KOFN_EV_STORED,
+        [KF_MSG_NOTICE] = KOFN_EV_LEAVING,
+        [KF_MSG_BYE] = KOFN_EV_LEFT,
+        [KF_MSG_RESULT] = KOFN_EV_RESULT,
+        [KF_MSG_FAILED] = KOFN_EV_FAILED,
+        [KF_MSG_MOVED] = KOFN_EV_MOVED,
+        [KF_MSG_UNRESPONSIVE] = KOFN_EV_UNRESPONSIVE,
+    };
+
+    return type < sizeof event / sizeof *event ? event[type] : 0;
+}
+
 /* Turns a message of the port into the event of the core that it stands for,
  * after what it carries was filed.  Only hellos of workers that will get a
  * seat are counted towards those waited for at the start. */
 static kofn_status handle(kofn_job *j, kf_msg *m)
 {
-    kofn_event ev = {.worker = m->worker,
+    kofn_event ev = {.type = event_of(m->type),
+                     .worker = m->worker,
                      .product = m->product,
                      .task = m->task,
                      .row = m->row,
@@ -111,42 +123,20 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
                      .took = m->took};
     uint32_t worker = m->worker;
 
-    switch (m->type) {
-    case KF_MSG_HELLO:
-        ev.type = KOFN_EV_JOINED;
-        kf_job_count(j, &(kofn_report){.joined = kf_job_all_came(j)});
-        break;
-    case KF_MSG_MOVED:
-        ev.type = KOFN_EV_MOVED;
-        break;
-    case KF_MSG_STORED:
-        ev.type = KOFN_EV_STORED;
-        kf_lease_stored(j, m->worker);
-        kf_trial_stored(j, m->worker);
-        break;
-    case KF_MSG_NOTICE:
-        ev.type = KOFN_EV_LEAVING;
-        break;
-    case KF_MSG_BYE:
-    case KF_MSG_UNRESPONSIVE:
-        ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE;
-        kf_job_count(j, &(kofn_report){.left = 1});
-        break;
-    case KF_MSG_RESULT:
-    case KF_MSG_FAILED:
-        ev.type = m->type == KF_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
-        file_result(j, m);
-        break;
-    case KF_MSG_STORE:
-    case KF_MSG_WORK:
-    case KF_MSG_CANCEL:
-    case KF_MSG_UPDATE:
-    case KF_MSG_PIECE:
-    case KF_MSG_EVICT:
+    if (!ev.type)
         return kf_fail(KOFN_TRANSPORT,
                        "port %s delivered a message that only workers receive",
                        j->port->name);
+    if (m->type == KF_MSG_HELLO)
+        kf_job_count(j, &(kofn_report){.joined = kf_job_all_came(j)});
+    if (m->type == KF_MSG_BYE || m->type == KF_MSG_UNRESPONSIVE)
+        kf_job_count(j, &(kofn_report){.left = 1});
+    if (m->type == KF_MSG_STORED) {
+        kf_lease_stored(j, m->worker);
+        kf_trial_stored(j, m->worker);
     }
+    if (m->type == KF_MSG_RESULT || m->type == KF_MSG_FAILED)
+        file_result(j, m);
     kf_buffer_drop(m->in);
     kf_block_drop(m->block);
     kf_free(m->why);
@@ -191,7 +181,7 @@ static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
     return j->port->wait(j->port, until < alarm ? until : alarm, atmost, m);
 }
 
-static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
+kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
     kofn_time alarm = kf_core_alarm(j->core), before = kf_job_now(j);
     kf_msg m = {0};
@@ -211,16 +201,6 @@ static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
         return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
                                   "workers are left; start more workers");
     return st;
-}
-
-kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
-{
-    return pass(j, KOFN_NEVER, atmost);
-}
-
-kofn_status kf_job_poll(kofn_job *j)
-{
-    return pass(j, kf_job_now(j), 0);
 }
 
 /* ---- workers that are long at their blocks ------------------------------- */

@@ -177,17 +177,15 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
     p->number = p->core = 0;
     p->window = 0;
-    p->velocity = false;
-    p->scrubs = p->again = p->measure.drifts = false;
+    p->again = false;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
     p->use = use;
     p->lo = j->open.lo;
     p->hi = j->open.hi;
     p->count = 0;
-    p->measure.messages = &p->messages;
-    p->measure.known = p->measure.velocity = false;
-    p->measure.floor = p->measure.error = p->measure.drift = 0;
+    p->measure =
+        (kf_measure){.messages = &p->messages, .input = p->measure.input};
     p->feds = 0;
     p->begun = p->audited = false;
     p->ended = KOFN_AGAIN;
@@ -242,6 +240,23 @@ product *kf_job_search(const kofn_job *j, uint32_t number)
         if (j->open.list[i - 1]->core == number)
             return j->open.list[i - 1];
     return NULL;
+}
+
+kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
+                        const char *name)
+{
+    kofn_matrix raised = *A;
+    double most;
+
+    TRY(kf_mat_check_range(A, name, &most));
+    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
+    if (h->raised)
+        TRY(kf_mat_check_range(&raised, name, &most));
+    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
+    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    h->resident.most = most;
+    h->resident.by = kf_range_resident(most, 1, A->dtype);
+    return KOFN_OK;
 }
 
 /* Of a sum, whether it is coded this time. */

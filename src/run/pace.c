@@ -105,7 +105,7 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
                 .oldest = oldest_running(j),
                 .round = p->core,
                 .operand = p->operand,
-                .velocity = p->velocity,
+                .velocity = p->measure.velocity,
                 .how = kernel->how,
                 .lo = s->lo,
                 .hi = s->hi};
@@ -390,9 +390,8 @@ static kofn_status rise(kofn_job *j, product *p)
     p->level = kf_max(p->level, first_ones(j, &p->use->layout));
     if (!somebody_waits(j, p))
         return KOFN_OK;
-    while (j->paced.list_cap < 2 * j->paced.workers)
-        TRY(kf_grow(&j->paced.list, &j->paced.list_cap, j->paced.list_cap,
-                    sizeof *j->paced.list));
+    TRY(kf_reach(&j->paced.list, &j->paced.list_cap, 2 * j->paced.workers,
+                 sizeof *j->paced.list));
     list = j->paced.list;
     pause = way_of(j, p, list) / PAUSE;
     turn = pause < KOFN_NEVER - j->paced.newest ? j->paced.newest + pause : now;

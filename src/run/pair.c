@@ -45,40 +45,24 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-/* Y as it is lent: raised, a copy that the product keeps. */
-static kofn_status raise_second(product *p, kofn_matrix *Y)
+/* The operands as they are cut, and by what they are multiplied; Y is a copy that the
+ * product keeps where it is raised. */
+static kofn_status lend(product *p, const kofn_matrix *X, kofn_matrix Y)
 {
-    const kf_levels *first = &p->first.levels;
+    kf_held *first = &p->first;
+    double most;
 
-    TRY(kf_raise_input(first, &p->shape, &p->raised, Y, &p->second));
-    kf_raise_back(first, &p->raised, &p->shape, &p->back);
-    return KOFN_OK;
-}
-
-/* The operands as they are cut, and by what they are multiplied. */
-static kofn_status lend(product *p, kofn_matrix X, kofn_matrix Y)
-{
-    kf_resident *first = &p->first.resident;
-    double most, second;
-
-    TRY(kf_mat_check_range(&X, "X", &most));
-    TRY(kf_mat_check_range(&Y, "Y", &second));
-    p->first.plan = &p->shape;
-    TRY(kf_raise_dense(&p->shape, NULL, &X, &p->first.levels,
-                       &p->first.raised));
-    TRY(raise_second(p, &Y));
-    if (p->first.raised)
-        TRY(kf_mat_check_range(&X, "X", &most));
+    first->plan = &p->shape;
+    TRY(kf_job_hold(first, NULL, X, "X"));
+    first->resident.lent = true;
+    TRY(kf_mat_check_range(&Y, "Y", &most));
+    TRY(kf_raise_input(&first->levels, &p->shape, &p->raised, &Y, &p->second));
+    kf_raise_back(&first->levels, &p->raised, &p->shape, &p->back);
     if (p->second)
-        TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &second));
-    TRY(kf_resident_dense(first, &p->shape, &X));
-    first->lent = true;
-    first->most = most;
-    first->by = kf_range_resident(most, 1, X.dtype);
-    first->raised = kf_raise_kind(&p->shape, p->first.raised);
+        TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &most));
     return kf_messages_lend(
         &p->messages, &p->shape, &Y,
-        kf_job_scale_input(first, p, &p->shape, &Y, second));
+        kf_job_scale_input(&first->resident, p, &p->shape, &Y, most));
 }
 
 /* Can its answers come? */
@@ -112,7 +96,7 @@ kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
     TRY(check_longest(j, &p->shape));
-    st = lend(p, *X, *Y);
+    st = lend(p, X, *Y);
     if (st) {
         kf_pair_release(p);
         return st;
@@ -216,17 +200,6 @@ void kofn_on_round(kofn_job *j,
 
 /* ---- tasks --------------------------------------------------------------- */
 
-static kofn_status know_row(product *p, size_t row)
-{
-    while (p->blocks <= row) {
-        size_t had = p->blocks;
-
-        TRY(kf_grow(&p->block, &p->blocks, p->blocks, sizeof *p->block));
-        memset(p->block + had, 0, (p->blocks - had) * sizeof *p->block);
-    }
-    return KOFN_OK;
-}
-
 kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
                            size_t n)
 {
@@ -235,7 +208,7 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
     kofn_status st = fresh && made ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; !st && i < n; i++) {
-        st = know_row(p, rows[i]);
+        st = kf_reach(&p->block, &p->blocks, rows[i] + 1, sizeof *p->block);
         if (!st && !p->block[rows[i]])
             fresh[count++] = rows[i];
     }
@@ -251,11 +224,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
 
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
-    while (j->stream.loads <= m->worker) {
-        TRY(kf_grow(&j->stream.load, &j->stream.load_cap, j->stream.loads,
-                    sizeof *j->stream.load));
-        j->stream.load[j->stream.loads++] = 0;
-    }
+    TRY(kf_reach(&j->stream.load, &j->stream.loads, (size_t)m->worker + 1,
+                 sizeof *j->stream.load));
     m->block = kf_block_keep(p->block[m->row]);
     m->round = j->stream.rounds;
     j->stream.load[m->worker] += kf_work_size(m->block, m);
@@ -301,12 +271,12 @@ void kf_pair_over(kofn_job *j, product *p, kofn_status st)
         finish(j, p, st);
 }
 
-bool kf_pair_has_undecoded(const kofn_job *j)
+product *kf_pair_undecoded(const kofn_job *j)
 {
     for (size_t i = 0; i < j->open.count; i++)
         if (j->open.list[i]->undecoded.how.type)
-            return true;
-    return false;
+            return j->open.list[i];
+    return NULL;
 }
 
 /* Strips that make a slice. */
@@ -321,11 +291,8 @@ static size_t stride(const product *p, const kofn_action *a)
 
 kofn_status kf_pair_decode_some(kofn_job *j, product *p)
 {
-    kofn_action slice;
+    kofn_action slice = p->undecoded.how;
 
-    for (size_t i = 0; !(p && p->undecoded.how.type); i++)
-        p = j->open.list[i];
-    slice = p->undecoded.how;
     slice.lo = p->undecoded.at;
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
     TRY(kf_job_decode(j, p, &slice, p->undecoded.source));

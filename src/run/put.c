@@ -47,7 +47,7 @@ static product *next_to_begin(const kofn_job *j)
 static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 {
     if (kf_lease_await(j, &atmost) || !kf_job_all_came(j))
-        return kf_job_pass(j, atmost);
+        return kf_job_pass(j, KOFN_NEVER, atmost);
     if (kf_job_is_due(j, p))
         return kf_job_stage(j, p, 0);
     return kf_job_begin(j, p);
@@ -138,17 +138,19 @@ static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
     next = next_to_begin(j);
     TRY(kf_scrub_go_on(j, next, &busy));
     if (busy)
-        return kf_job_pass(j, atmost);
+        return kf_job_pass(j, KOFN_NEVER, atmost);
     if (next)
         return get_ready(j, next, atmost);
-    if (kf_pair_has_undecoded(j)) {
-        kofn_status st = kf_job_poll(j);
+    if (!p || !p->undecoded.how.type)
+        p = kf_pair_undecoded(j);
+    if (p) {
+        kofn_status st = kf_job_pass(j, kf_job_now(j), 0);
 
         return st == KOFN_AGAIN ? kf_pair_decode_some(j, p) : st;
     }
     if (kf_is_stream(j) && !j->stream.in_round && in_flight(j))
         return go_on(j);
-    return kf_job_pass(j, atmost);
+    return kf_job_pass(j, KOFN_NEVER, atmost);
 }
 
 static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
@@ -169,8 +171,6 @@ static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
     return KOFN_OK;
 }
 
-/* Closes a product that is over; its memory is for others.  The tables that its
- * report points to are kept until the next product is taken. */
 static void close_product(kofn_job *j, product *p, unsigned rounds)
 {
     kf_job_report_taken(j, p, rounds);
@@ -307,7 +307,6 @@ static kofn_status begin_to_read(kofn_job *j, size_t operand, bool velocity,
     TRY(kf_job_check_between(j));
     TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
     j->round = j->open.puts;
-    find_number(j, j->round)->velocity = velocity;
     find_number(j, j->round)->measure.velocity = velocity;
     return begin_now(j);
 }

@@ -37,39 +37,32 @@ static size_t outstanding(const product *p)
     return strips;
 }
 
-static void look(const kofn_job *j, kofn_progress *p)
+kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {
     kf_core_view v;
     kofn_report sum = KOFN_REPORT_INIT;
-
-    kf_core_look(j->core, &v);
-    kf_job_sum(j, &sum);
-    *p = (kofn_progress){.size = sizeof *p,
-                         .round = v.round,
-                         .live = v.live,
-                         .awaited = v.awaited,
-                         .done = v.done,
-                         .needed = v.needed,
-                         .here = j->loop.greeted,
-                         .expected = j->port->workers,
-                         .joined = sum.joined,
-                         .left = sum.left,
-                         .sent = sum.sent,
-                         .received = sum.received,
-                         .healing = j->lease.healing.count,
-                         .corrupt = sum.corrupt};
-    for (size_t i = 0; i < j->open.count; i++)
-        p->outstanding += outstanding(j->open.list[i]);
-    for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
-        p->crowd += kf_core_crowded(j->core, i);
-}
-
-kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
-{
     kofn_progress now;
 
     TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
-    look(j, &now);
+    kf_core_look(j->core, &v);
+    kf_job_sum(j, &sum);
+    now = (kofn_progress){.round = v.round,
+                          .live = v.live,
+                          .awaited = v.awaited,
+                          .done = v.done,
+                          .needed = v.needed,
+                          .here = j->loop.greeted,
+                          .expected = j->port->workers,
+                          .joined = sum.joined,
+                          .left = sum.left,
+                          .sent = sum.sent,
+                          .received = sum.received,
+                          .healing = j->lease.healing.count,
+                          .corrupt = sum.corrupt};
+    for (size_t i = 0; i < j->open.count; i++)
+        now.outstanding += outstanding(j->open.list[i]);
+    for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
+        now.crowd += kf_core_crowded(j->core, i);
     kf_give(p, &now, sizeof now);
     return KOFN_OK;
 }
@@ -105,14 +98,9 @@ kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
                                const kf_core_view *v, kofn_report *r)
 {
-    while (t->row_cap < v->workers)
-        TRY(kf_grow(&t->rows, &t->row_cap, t->row_cap, sizeof *t->rows));
-    while (t->located_cap < v->workers)
-        TRY(kf_grow(&t->located, &t->located_cap, t->located_cap,
-                    sizeof *t->located));
-    while (t->state_cap < v->workers)
-        TRY(kf_grow(&t->states, &t->state_cap, t->state_cap,
-                    sizeof *t->states));
+    TRY(kf_reach(&t->rows, &t->row_cap, v->workers, sizeof *t->rows));
+    TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
+    TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
     for (size_t i = 0; i < v->workers; i++) {
         t->rows[i] = v->rows[i] * lanes;
         t->located[i] = v->located[i];

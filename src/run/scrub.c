@@ -123,7 +123,6 @@ static kofn_status begin_window(kofn_job *j)
     if (w->at == 0)
         for (w->operand = 0; !j->trials.due[w->operand];)
             w->operand++;
-    w->scrubs = true;
     kf_window_next(j, w);
     return kf_window_read(j, w);
 }
@@ -197,7 +196,7 @@ kofn_status kf_scrub_rest(kofn_job *j)
         TRY(kf_scrub_go_on(j, NULL, &busy));
         if (!kf_job_reads(j))
             return KOFN_OK;
-        st = kf_job_pass(j, KOFN_NEVER);
+        st = kf_job_pass(j, KOFN_NEVER, KOFN_NEVER);
         if (st < 0)
             return st;
     }
@@ -242,7 +241,7 @@ static kofn_status scrub(kofn_job *j)
         TRY(kf_scrub_go_on(j, NULL, &busy));
         if (!j->scrub.asked)
             break;
-        st = kf_job_pass(j, atmost);
+        st = kf_job_pass(j, KOFN_NEVER, atmost);
         if (st < 0)
             return st;
     }

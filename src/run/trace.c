@@ -44,8 +44,6 @@ typedef struct trace {
     track *worker;
     size_t workers, cap;
     bool more; /* than one entry: a comma is due */
-    kofn_status failed;
-    char why[256];
 } trace;
 
 /* The name and colour of a task by its fate.  Perfetto gives each name a
@@ -283,37 +281,23 @@ static kofn_status put(trace *x, const kf_moment *m)
 
 /* ---- an observer --------------------------------------------------------- */
 
-/* Keeps a failure: after it no more is written, since half a drawing is none. */
-static void keep_failure(trace *x, kofn_status st)
+/* After a failure no more is written, since half a drawing is none. */
+static kofn_status see(kf_observer *base, const kf_moment *m)
 {
-    if (!st || x->failed)
-        return;
-    x->failed = st;
-    strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
-}
-
-static void see(kf_observer *base, const kf_moment *m)
-{
-    trace *x = (trace *)base;
-
-    if (!x->failed)
-        keep_failure(x, put(x, m));
+    return base->failed ? KOFN_OK : put((trace *)base, m);
 }
 
 static kofn_status end(kf_observer *base, bool keep)
 {
     trace *x = (trace *)base;
-    kofn_status st = x->failed;
+    kofn_status st = base->failed;
 
     if (!st && keep)
         st = text(x, "\n]}\n");
     st = kf_out_close(&x->out, keep ? st : KOFN_STATE);
-    if (keep)
-        keep_failure(x, st);
-    st = x->failed ? kf_fail(x->failed, "trace: %s", x->why) : KOFN_OK;
     kf_free(x->worker);
     kf_free(x);
-    return st;
+    return keep ? st : KOFN_OK;
 }
 
 static kofn_status begin(trace *x, const kofn_plan *plan, const char *port)
@@ -339,7 +323,7 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
 
     if (!x)
         return KOFN_NOMEM;
-    x->base = (kf_observer){see, end};
+    x->base = (kf_observer){.name = "trace", .see = see, .end = end};
     x->stream = plan->op->stream;
     st = kf_out_open(&x->out, path);
     if (st) {

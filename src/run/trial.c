@@ -4,15 +4,6 @@
  * May not exclude anybody, and has nothing happen. */
 #include "job.h"
 
-static kofn_status know(kf_trials *s, uint32_t worker)
-{
-    while (s->workers <= worker) {
-        TRY(kf_grow(&s->worker, &s->cap, s->workers, sizeof *s->worker));
-        s->worker[s->workers++] = (kf_trial){.accused = false};
-    }
-    return KOFN_OK;
-}
-
 kofn_status kf_trial_ask(kofn_job *j, size_t operand)
 {
     kf_trials *s = &j->trials;
@@ -32,11 +23,12 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
     kf_trials *s = &j->trials;
     kf_trial *w;
 
-    if (!p->scrubs && j->held[p->operand].changes == 0)
+    if (!p->measure.drifts && j->held[p->operand].changes == 0)
         return KOFN_OK;
-    TRY(know(s, worker));
+    TRY(kf_reach(&s->worker, &s->workers, (size_t)worker + 1,
+                 sizeof *s->worker));
     w = &s->worker[worker];
-    if (p->scrubs) {
+    if (p->measure.drifts) {
         w->wrong = s->odd[p->operand] = true;
         return KOFN_OK;
     }
@@ -50,7 +42,8 @@ kofn_status kf_trial_receive(kofn_job *j, const product *p,
     const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
 
     /* who was located when it was read before need not be for certain again */
-    size_t n = v->count - (p->scrubs && j->trials.second ? 0 : v->doubted);
+    size_t n =
+        v->count - (p->measure.drifts && j->trials.second ? 0 : v->doubted);
 
     for (size_t i = 0; i < n; i++)
         TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));

@@ -69,8 +69,8 @@ kofn_status kf_window_read(kofn_job *j, kf_window *w)
     kf_job_reset(j, p, use);
     p->operand = (uint32_t)w->operand;
     p->as = KOFN_USE_READ;
-    p->velocity = p->measure.velocity = w->velocity;
-    p->scrubs = p->measure.drifts = w->scrubs;
+    p->measure.velocity = w->velocity;
+    p->measure.drifts = w == &j->scrub.window;
     p->shape = shape;
     p->window = shape.span;
     p->lo = w->at;
