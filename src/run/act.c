@@ -54,7 +54,7 @@ static kf_source *sources(const product *p, const kofn_action *a)
 /* Strips of a window are counted from its first. */
 static void shift(const product *p, kf_source *source, size_t n)
 {
-    for (size_t i = 0; p->window && i < n; i++) {
+    for (size_t i = 0; p->number == 0 && i < n; i++) {
         source[i].lo -= p->lo;
         source[i].hi -= p->lo;
     }
@@ -85,14 +85,13 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
     kofn_status st = KOFN_NOMEM;
 
     if (source)
-        st = kf_guard_check(&j->guard, kf_job_held(j, p), &p->measure, by, a,
-                            source);
+        st = kf_guard_check(&j->guard,
+                            p->first.plan ? &p->first : &j->held[p->operand],
+                            &p->measure, by, a, source);
     kf_free(source);
     p->rep.decoding += kf_job_end_work(j, watch, "check");
     return st ? st : kf_trial_receive(j, p, a);
 }
-
-/* ---- the end of a product ------------------------------------------------ */
 
 /* Refuses an answer that may be less exact than the caller tolerates; where
  * results were compared, lies below the floor are counted. */

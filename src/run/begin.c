@@ -5,34 +5,28 @@
 
 #include "base/clock.h"
 
-/* Has the product coded where a worker was located, since the answer of such a
- * worker alone is not believed. */
-static void distrust(const kofn_job *j, product *p)
-{
-    if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
-        kf_job_code_it(j, p);
-}
-
 kofn_status kf_job_begin(kofn_job *j, product *p)
 {
     kofn_event ev = {
-        .type = KOFN_EV_BEGIN, .all = p->window > 0, .late_too = p->audited};
+        .type = KOFN_EV_BEGIN, .all = p->number == 0, .late_too = p->audited};
 
-    distrust(j, p);
+    /* the answer of a worker alone, which was located, is not believed */
+    if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
+        kf_job_code_it(j, p);
     ev.use = kf_job_use_number(p);
 
     /* numbers of the core ascend as products begin */
     p->core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;
-    kf_job_forget_wait(j);
+    kf_job_count(j, &(kofn_report){.waiting = -j->told.rest.waiting});
     p->began = p->again ? p->began : kf_job_now(j);
     p->begun = true;
     TRY(kf_fates_open(&j->fates, p->core, &p->tasks));
     p->level = 0;
     if (kf_is_stream(j))
         TRY(kf_pair_begin(j, p, &ev));
-    if (p->window ||
+    if (p->number == 0 ||
         (kofn_strips(j) && (p->as == KOFN_USE_OWN || p->use->layout.adjoint))) {
         ev.lo = p->lo;
         ev.hi = p->hi;

@@ -77,16 +77,6 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
 
 /* ---- whether it can be --------------------------------------------------- */
 
-static kofn_status check_numbers(const kofn_change *c)
-{
-    if (!isfinite(c->step) || !isfinite(c->decay) || !isfinite(c->momentum))
-        return kf_fail(KOFN_NONFINITE,
-                       "a change with step %g, decay %g and momentum %g: give "
-                       "finite numbers",
-                       c->step, c->decay, c->momentum);
-    return KOFN_OK;
-}
-
 static kofn_status check_job(const kofn_job *j, size_t operand)
 {
     const kofn_plan *plan = j->held[operand].plan;
@@ -198,7 +188,11 @@ kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
         return kf_fail(KOFN_INVAL, "the change is missing; begin with "
                                    "KOFN_CHANGE_INIT");
     TRY(kf_given(&c, sizeof c, change, "KOFN_CHANGE_INIT"));
-    TRY(check_numbers(&c));
+    if (!isfinite(c.step) || !isfinite(c.decay) || !isfinite(c.momentum))
+        return kf_fail(KOFN_NONFINITE,
+                       "a change with step %g, decay %g and momentum %g: give "
+                       "finite numbers",
+                       c.step, c.decay, c.momentum);
     if (!U != !V)
         return kf_fail(KOFN_INVAL,
                        "%s is missing; give both U and V, or neither",

@@ -10,8 +10,9 @@
 static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source)
 {
-    const kofn_plan *plan = p->window ? &p->shape : p->use;
-    size_t from = p->window ? p->lo : 0;
+    const kofn_plan *plan = p->number == 0 ? &p->shape : p->use;
+    size_t from = p->number == 0 ? p->lo : 0;
+    kf_band band = {a->group, a->lo - from, a->hi - from};
 
     if (!a->decoder) {
         TRY(kf_data_add_up(source, a->count, &p->out));
@@ -24,12 +25,8 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
         TRY(kf_tally_count(&j->tally,
                            kf_core_code(j->core, kf_job_use_number(p)),
                            a->decoder));
-    TRY(kf_decode(plan, a->decoder, source,
-                  (kf_band){a->group, a->lo - from, a->hi - from}, &p->out,
-                  &j->scratch));
-    return kf_data_restore(plan, a->decoder,
-                           (kf_band){a->group, a->lo - from, a->hi - from},
-                           &p->back, &p->out);
+    TRY(kf_decode(plan, a->decoder, source, band, &p->out, &j->scratch));
+    return kf_data_restore(plan, a->decoder, band, &p->back, &p->out);
 }
 
 /* Notes that a result is no number, and whose answers it is from: this spoils

@@ -131,13 +131,6 @@ static kofn_status lost(const kofn_job *j)
                    j->opt.errors ? " beyond doubt" : "");
 }
 
-/* Nobody can come who holds any of it. */
-static bool starves(const kofn_job *j, const product *p)
-{
-    return kf_job_starves(j, p) &&
-           kf_core_storing(j->core) <= j->lease.healing.count;
-}
-
 /* Answers may also be wrong, of whom is then said. */
 static kofn_status what_came(const kofn_job *j, const product *p)
 {
@@ -196,7 +189,10 @@ kofn_status kf_heal_take(kofn_job *j)
     if (p && p->ended != KOFN_AGAIN)
         TRY(take_window(j));
     p = j->heal.window.reading;
-    return p && starves(j, p) ? lost(j) : KOFN_OK;
+    return p && kf_job_starves(j, p) &&
+                   kf_core_storing(j->core) <= j->lease.healing.count
+               ? lost(j) /* nobody can come who holds any of it */
+               : KOFN_OK;
 }
 
 kofn_status kf_heal_begin(kofn_job *j, const product *next)

@@ -31,20 +31,20 @@ typedef struct tables {
 
 /* Stream: what is decoded while workers are at the next round. */
 typedef struct kf_undecoded {
-    kofn_action how; /* type 0: there is nothing */
+    kofn_action how; /* from strip lo on; type 0: there is nothing */
     kf_source *source;
     uint32_t *tasks;
-    size_t at;          /* strips before this one are decoded */
     kofn_status status; /* of the product then                */
     unsigned round;     /* in which it was over               */
 } kf_undecoded;
 
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
-    uint32_t number;      /* as the caller has it; 0: it is the job's own */
-    uint32_t core;        /* as core and workers do, once it has begun  */
-    uint32_t operand;     /* of which ...                               */
-    kofn_use as;          /* ... and what of it                         */
+    /* What it is of (open.c; pair.c of streams, window.c of the job's own). */
+    uint32_t number;  /* as the caller has it; 0: it is the job's own, read into
+                             a matrix of strips lo .. hi - 1 alone          */
+    uint32_t operand; /* of which ...                               */
+    kofn_use as;      /* ... and what of it                         */
     const kofn_plan *use; /* the plan for that                          */
     size_t lo, hi;        /* strips that it is limited to; hi == 0: all */
     unsigned count;       /* what events count                          */
@@ -54,29 +54,32 @@ typedef struct product {
     kf_levels raised; /* rows and columns of what is coded with the blocks */
     kf_back back;     /* what is decoded is multiplied by         */
     bool room;        /* no answer of an honest worker is infinite */
-    kf_slots *tasks;  /* once it has begun, until it is over   */
+    bool audited; /* a sum that is compared, for those that are not after it */
+    kofn_plan shape; /* stream, or the job's own: the plan for its strips */
+    /* It has begun (begin.c). */
+    uint32_t core; /* as core and workers do, once it has begun  */
+    bool begun;    /* the core knows of it */
+    kofn_time began;
+    kf_slots *tasks; /* once it has begun, until it is over   */
+    /* What its workers were sent (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
     size_t level; /* submessages that whoever is not late is sent for */
-    bool audited; /* a sum that is compared, for those that are not after it */
-    bool begun;   /* the core knows of it */
-    kofn_time began;
+    /* What came of it (act.c, finish.c; report.c). */
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
     kofn_status odd;    /* the first thing wrong with what was decoded */
     char why[512];      /* ... or why it failed, in words             */
     char *failure;      /* what the worker said whose task failed first, ... */
-    uint32_t failed_by; /* ... and which it was                              */
-    kofn_plan shape;    /* stream: the plan for its shape             */
-    kf_held first;      /* stream: its first operand                  */
-    void *second;       /* ... and its second, where that is raised   */
-    kf_block **block;   /* stream: of each row, while it may be sent */
+    uint32_t failed_by; /* ... and which it was (loop.c)                     */
+    bool again;         /* it began uncoded, and somebody was missing */
+    kofn_report rep;    /* what is of this product alone; all count in it */
+    tables tables;
+    /* Of a stream (pair.c). */
+    kf_held first;    /* its first operand                  */
+    void *second;     /* ... and its second, where that is raised   */
+    kf_block **block; /* of each row, while it may be sent */
     size_t blocks;
     kf_undecoded undecoded;
-    size_t window;   /* read into a matrix of strips lo .. hi - 1 alone, for
-                           which `shape` is the plan: so many; 0: it is not  */
-    bool again;      /* it began uncoded, and somebody was missing */
-    kofn_report rep; /* what is of this product alone              */
-    tables tables;
 } product;
 
 #define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
@@ -193,8 +196,8 @@ typedef struct kf_start {
     bool enough;     /* there were enough workers for it */
 } kf_start;
 
-/* Strips of an operand that the job itself reads: of heal.c or scrub.c, and read by
- * window.c. */
+/* Strips of an operand that the job itself reads: of heal.c or scrub.c, which has
+ * window.c read them. */
 typedef struct kf_window {
     size_t operand, at; /* strips before `at` of that are done            */
     size_t to;          /* it reaches to there                            */
@@ -253,11 +256,6 @@ struct kofn_job {
 static inline uint32_t kf_job_use_number(const product *p)
 {
     return KOFN_USES * p->operand + (uint32_t)p->as;
-}
-
-static inline kf_held *kf_job_held(const kofn_job *j, product *p)
-{
-    return p->first.plan ? &p->first : &j->held[p->operand];
 }
 
 static inline kofn_time kf_job_now(const kofn_job *j)
@@ -405,17 +403,15 @@ void kf_job_close_product(kofn_job *j, product *p);
 /* report.c */
 /* What of no product comes on top. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
-/* The time that was waited while there was no product is of none. */
-void kf_job_forget_wait(kofn_job *j);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 /* KOFN_DO_DELIVER: p->rep is complete. */
 kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a);
 /* What is told of a product, or so far where it is NULL. */
 kofn_report kf_job_report_of(const kofn_job *j, const product *p);
-/* It is taken: the tables that its report points to, and the words of its failure, are
- * kept until the next one is.  It counts as so many rounds. */
-void kf_job_report_taken(kofn_job *j, product *p, unsigned rounds);
+/* It is over and taken: the tables that its report points to, and the words of its
+ * failure, are kept until the next one is.  It counts as so many rounds. */
+void kf_job_close(kofn_job *j, product *p, unsigned rounds);
 /* Report the events of no product, since `began`, and the workers that are
  * there. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);

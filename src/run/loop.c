@@ -10,38 +10,29 @@
 
 /* ---- one pass of the loop ------------------------------------------------ */
 
-/* The actions of the core's step. */
-static kofn_status gather(kofn_job *j, size_t *n)
-{
-    kf_loop *l = &j->loop;
-
-    *n = 0;
-    do
-        TRY(kf_grow(&l->todo, &l->todo_cap, *n, sizeof *l->todo));
-    while (kofn_core_next(j->core, &l->todo[*n]) && ++*n);
-    return KOFN_OK;
-}
-
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
 {
-    size_t n;
+    kf_loop *l = &j->loop;
+    size_t n = 0;
 
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
     TRY(kf_fates_event(&j->fates, ev));
     TRY(kofn_core_step(j->core, ev));
-    TRY(gather(j, &n));
+    do
+        TRY(kf_grow(&l->todo, &l->todo_cap, n, sizeof *l->todo));
+    while (kofn_core_next(j->core, &l->todo[n]) && ++n);
     for (size_t i = 0; i < n; i++) {
         if (j->journal)
-            kf_journal_action(j->journal, &j->loop.todo[i]);
-        TRY(kf_fates_action(&j->fates, &j->loop.todo[i]));
+            kf_journal_action(j->journal, &l->todo[i]);
+        TRY(kf_fates_action(&j->fates, &l->todo[i]));
     }
     if (j->journal)
         kf_journal_step(j->journal);
-    TRY(kf_job_encode_inputs(j, j->loop.todo, n));
+    TRY(kf_job_encode_inputs(j, l->todo, n));
     for (size_t i = 0; i < n; i++)
-        TRY(kf_job_act(j, &j->loop.todo[i]));
+        TRY(kf_job_act(j, &l->todo[i]));
     return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
@@ -205,12 +196,6 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
 
 /* ---- workers that are long at their blocks ------------------------------- */
 
-static kofn_status give_up(kofn_job *j, uint32_t worker)
-{
-    TRY(kf_job_evict(j, worker));
-    return tell(j, KOFN_EV_UNRESPONSIVE, worker);
-}
-
 kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 {
     kofn_time now = kf_clock(), left;
@@ -219,8 +204,11 @@ kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
         return KOFN_OK;
     for (uint32_t i = kf_lease_look(j, now) ? 0 : UINT32_MAX;
          i < kf_core_known(j->core); i++)
-        if (kf_lease_is_late(j, i, now))
-            TRY(give_up(j, i)); /* perhaps another has its seat now */
+        if (kf_lease_is_late(j, i, now)) {
+            TRY(kf_job_evict(j, i));
+            TRY(tell(j, KOFN_EV_UNRESPONSIVE,
+                     i)); /* another may sit there now */
+        }
     left = j->lease.look_at > now ? j->lease.look_at - now : 0;
     *atmost = left < *atmost ? left : *atmost;
     return KOFN_OK;
@@ -262,25 +250,28 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     return KOFN_OK;
 }
 
-/* Is this to happen once such a share of the product has come? */
-static bool is_time(const kofn_fault_event *h, const product *p, double done)
+/* The next line, if it is to happen once such a share of the product has come. */
+static const kofn_fault_event *next_due(const kofn_job *j, const product *p,
+                                        double done)
 {
-    return h->round < p->count || (h->round == p->count && h->fraction <= done);
+    const kofn_fault_event *h;
+
+    if (j->loop.next_event == j->opt.event_count)
+        return NULL;
+    h = &j->opt.events[j->loop.next_event];
+    return h->round < p->count || (h->round == p->count && h->fraction <= done)
+               ? h
+               : NULL;
 }
 
 bool kf_job_is_due(const kofn_job *j, const product *p)
 {
-    return j->loop.next_event < j->opt.event_count &&
-           is_time(&j->opt.events[j->loop.next_event], p, 0);
+    return next_due(j, p, 0) != NULL;
 }
 
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 {
-    while (j->loop.next_event < j->opt.event_count) {
-        const kofn_fault_event *h = &j->opt.events[j->loop.next_event];
-
-        if (!is_time(h, p, done))
-            break;
+    for (const kofn_fault_event *h; (h = next_due(j, p, done));) {
         j->loop.next_event++;
         TRY(happen(j, h));
     }

@@ -233,12 +233,9 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
     x->path = kf_strdup(path);
     if (x->path)
         st = write_file(x);
-    if (st) {
-        kf_free(x->path);
-        kf_free(x);
-        return st;
-    }
-    x->due = kf_clock() + KOFN_SECOND;
     *out = &x->base;
-    return KOFN_OK;
+    x->due = kf_clock() + KOFN_SECOND;
+    if (st)
+        end(&x->base, false);
+    return st;
 }

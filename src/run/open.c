@@ -176,7 +176,6 @@ product *kf_job_last_idle(kofn_job *j)
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
     p->number = p->core = 0;
-    p->window = 0;
     p->again = false;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
@@ -191,7 +190,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;
-    p->undecoded = (kf_undecoded){.at = 0};
+    p->undecoded = (kf_undecoded){.source = NULL};
     p->rep = (kofn_report)KOFN_REPORT_INIT;
 }
 

@@ -86,14 +86,6 @@ static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
     return KOFN_OK;
 }
 
-/* A task counts as sent when the event came that it was given out for. */
-static void note_sent(kofn_job *j, const product *p, const kf_slot *s)
-{
-    if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
-        kf_job_note_now(
-            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
-}
-
 static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
@@ -112,7 +104,10 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
     kofn_status st;
 
     assert(s->lo < s->hi);
-    note_sent(j, p, s);
+    /* a task counts as sent when the event came that it was given out for */
+    if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
+        kf_job_note_now(
+            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
     m.in = kf_messages_take(&p->messages, kf_job_row(p, s->row, s->group));
     st = count_input(p, s->worker, m.in);
     if (!st && kf_is_stream(j))
@@ -414,7 +409,7 @@ kofn_status kf_pace_go_on(kofn_job *j)
     for (size_t i = 0; i < j->paced.workers; i++)
         TRY(go_on(j, &j->paced.gait[i]));
     for (size_t i = 0; i < j->open.count && j->paced.held > 0; i++)
-        if (j->open.list[i]->begun && kf_job_is_running(j->open.list[i]) &&
+        if (kf_job_is_running(j->open.list[i]) &&
             j->open.list[i]->use->layout.submessages > 1)
             TRY(rise(j, j->open.list[i]));
     for (size_t i = 0; i < j->paced.workers; i++)

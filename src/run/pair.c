@@ -115,7 +115,7 @@ void kf_pair_release(product *p)
     }
     kf_free(p->undecoded.source);
     kf_free(p->undecoded.tasks);
-    p->undecoded = (kf_undecoded){.at = 0};
+    p->undecoded = (kf_undecoded){.source = NULL};
     if (!p->first.plan)
         return;
     kf_guard_forget(&p->first);
@@ -240,11 +240,8 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
 {
     uint32_t *tasks = kf_new(a->count, sizeof *tasks);
 
-    p->undecoded = (kf_undecoded){.how = *a,
-                                  .source = source,
-                                  .tasks = tasks,
-                                  .at = a->lo,
-                                  .round = j->stream.rounds};
+    p->undecoded = (kf_undecoded){
+        .how = *a, .source = source, .tasks = tasks, .round = j->stream.rounds};
     if (!tasks)
         return KOFN_NOMEM;
     memcpy(tasks, a->tasks, a->count * sizeof *tasks);
@@ -293,10 +290,9 @@ kofn_status kf_pair_decode_some(kofn_job *j, product *p)
 {
     kofn_action slice = p->undecoded.how;
 
-    slice.lo = p->undecoded.at;
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
     TRY(kf_job_decode(j, p, &slice, p->undecoded.source));
-    p->undecoded.at = slice.hi;
+    p->undecoded.how.lo = slice.hi;
     if (slice.hi == p->undecoded.how.hi)
         finish(j, p, p->undecoded.status);
     return KOFN_OK;

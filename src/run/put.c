@@ -15,8 +15,6 @@
 
 #include <assert.h>
 
-/* ---- what there is ------------------------------------------------------- */
-
 /* The product that is put and not taken, by the number that the caller has, or
  * NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)
@@ -116,13 +114,6 @@ static bool in_flight(const kofn_job *j)
     return false;
 }
 
-/* Begins a round without a product, for those that are open. */
-static kofn_status go_on(kofn_job *j)
-{
-    TRY(kf_pair_begin_round(j));
-    return kf_job_step(j, &(kofn_event){.type = KOFN_EV_BEGIN});
-}
-
 /* The next begins, or else a message is waited for; a stream decodes while
  * there is none, and goes on without a next one. */
 static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
@@ -148,8 +139,10 @@ static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
 
         return st == KOFN_AGAIN ? kf_pair_decode_some(j, p) : st;
     }
-    if (kf_is_stream(j) && !j->stream.in_round && in_flight(j))
-        return go_on(j);
+    if (kf_is_stream(j) && !j->stream.in_round && in_flight(j)) {
+        TRY(kf_pair_begin_round(j));
+        return kf_job_step(j, &(kofn_event){.type = KOFN_EV_BEGIN});
+    }
     return kf_job_pass(j, KOFN_NEVER, atmost);
 }
 
@@ -171,12 +164,6 @@ static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
     return KOFN_OK;
 }
 
-static void close_product(kofn_job *j, product *p, unsigned rounds)
-{
-    kf_job_report_taken(j, p, rounds);
-    kf_job_close_product(j, p);
-}
-
 /* Of NULL: any. */
 static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
                         kofn_report *rep)
@@ -194,7 +181,7 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kf_give(rep, &r, sizeof r);
     if (st)
         return kf_job_break(j, st);
-    close_product(j, p, p->ended >= 0);
+    kf_job_close(j, p, p->ended >= 0);
     return p->ended < 0 ? kf_fail(p->ended, "%s", p->why) : p->ended;
 }
 
@@ -236,24 +223,26 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
         ev.product = p->core;
         TRY(kf_job_break(j, kf_job_step(j, &ev)));
     }
-    close_product(j, p, 0);
+    kf_job_close(j, p, 0);
     return KOFN_OK;
 }
 
 /* ---- rounds -------------------------------------------------------------- */
 
 static kofn_status begin_round(kofn_job *j, uint32_t operand, kofn_use as,
-                               const kofn_matrix *in, kofn_matrix *out)
+                               bool velocity, const kofn_matrix *in,
+                               kofn_matrix *out)
 {
     TRY(kf_job_check_between(j));
     TRY(kf_job_open_product(j, operand, as, in, out));
     j->round = j->open.puts;
+    find_number(j, j->round)->measure.velocity = velocity;
     return begin_now(j);
 }
 
 kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
 {
-    return begin_round(j, 0, KOFN_USE_OWN, in, out);
+    return begin_round(j, 0, KOFN_USE_OWN, false, in, out);
 }
 
 kofn_status kofn_begin_at(kofn_job *j, size_t operand, bool left,
@@ -264,8 +253,8 @@ kofn_status kofn_begin_at(kofn_job *j, size_t operand, bool left,
         return kf_fail(KOFN_STATE,
                        "the plan of operand %zu is for left products", operand);
     return begin_round(j, (uint32_t)operand,
-                       left ? left_of(j, (uint32_t)operand) : KOFN_USE_OWN, in,
-                       out);
+                       left ? left_of(j, (uint32_t)operand) : KOFN_USE_OWN,
+                       false, in, out);
 }
 
 kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
@@ -304,11 +293,7 @@ static kofn_status begin_to_read(kofn_job *j, size_t operand, bool velocity,
     double zero = 0;
     kofn_matrix in = {&zero, 1, 1, 1, j->plan->layout.problem.dtype};
 
-    TRY(kf_job_check_between(j));
-    TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
-    j->round = j->open.puts;
-    find_number(j, j->round)->measure.velocity = velocity;
-    return begin_now(j);
+    return begin_round(j, (uint32_t)operand, KOFN_USE_READ, velocity, &in, out);
 }
 
 kofn_status kofn_fetch(kofn_job *j, size_t operand, kofn_matrix *A,

@@ -6,16 +6,9 @@
 
 #include "base/report.h"
 
-/* ---- of all -------------------------------------------------------------- */
-
 void kf_job_count(kofn_job *j, const kofn_report *more)
 {
     kf_report_add(&j->told.rest, more);
-}
-
-void kf_job_forget_wait(kofn_job *j)
-{
-    j->told.rest.waiting = 0;
 }
 
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
@@ -159,7 +152,7 @@ kofn_report kf_job_report_of(const kofn_job *j, const product *p)
     return r;
 }
 
-void kf_job_report_taken(kofn_job *j, product *p, unsigned rounds)
+void kf_job_close(kofn_job *j, product *p, unsigned rounds)
 {
     kofn_report r = kf_job_report_of(j, p);
     tables mine = j->told.tables;
@@ -173,6 +166,7 @@ void kf_job_report_taken(kofn_job *j, product *p, unsigned rounds)
     p->failure = NULL;
     j->told.moved = p->rep.sent + p->rep.received;
     j->told.rest = (kofn_report)KOFN_REPORT_INIT;
+    kf_job_close_product(j, p);
 }
 
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)

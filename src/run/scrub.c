@@ -9,8 +9,8 @@
  * counts against it, and who is wrong more often than chance makes the others gets
  * no more work (src/base/blame.h).
  *
- * Owns what is known against each worker and the window that is read.  It may
- * not exclude anybody: it tells the core what it found. */
+ * Owns the window that is read.  It may not exclude anybody: it tells the core what it
+ * found. */
 #include "job.h"
 
 /* ---- what comes of it ---------------------------------------------------- */
@@ -143,12 +143,6 @@ static kofn_status give_up(kofn_job *j)
     return KOFN_OK;
 }
 
-/* Of those that are made here: all are to be compared. */
-static bool awaits_blocks(const kofn_job *j)
-{
-    return kf_core_storing(j->core) > j->lease.healing.count;
-}
-
 static kofn_status go_on(kofn_job *j, bool *busy)
 {
     kf_window *w = &j->scrub.window;
@@ -158,7 +152,10 @@ static kofn_status go_on(kofn_job *j, bool *busy)
         TRY(take_window(j));
     else if (w->reading && kf_job_starves(j, w->reading))
         TRY(give_up(j));
-    if (!w->reading && j->trials.on && !(j->scrub.asked && awaits_blocks(j))) {
+    /* who is asked for all waits for blocks that are made here */
+    if (!w->reading && j->trials.on &&
+        !(j->scrub.asked &&
+          kf_core_storing(j->core) > j->lease.healing.count)) {
         if (kf_job_has_enough(j))
             TRY(begin_window(j));
         else if (j->scrub.asked && kf_core_storing(j->core) == 0)

@@ -105,17 +105,19 @@ static kofn_status when(trace *x, const char *key, kofn_time t)
                        (int)(t % 1000));
 }
 
-static kofn_status named(trace *x, const char *name)
+/* An entry of this name, at that time. */
+static kofn_status named(trace *x, char phase, uint64_t thread,
+                         const char *name, kofn_time at)
 {
-    return kf_out_text(&x->out, ",\"name\":\"%s\"", name);
+    TRY(entry(x, phase, thread));
+    TRY(kf_out_text(&x->out, ",\"name\":\"%s\"", name));
+    return when(x, "ts", at);
 }
 
 static kofn_status slice(trace *x, uint64_t thread, const char *name,
                          kofn_time from, kofn_time to)
 {
-    TRY(entry(x, 'X', thread));
-    TRY(named(x, name));
-    TRY(when(x, "ts", from));
+    TRY(named(x, 'X', thread, name, from));
     return when(x, "dur", to - from);
 }
 
@@ -229,9 +231,7 @@ static kofn_status put_lists(trace *x, const kf_moment *m)
 
 static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
 {
-    TRY(entry(x, 'i', FIRST_WORKER + (uint64_t)m->worker));
-    TRY(named(x, name));
-    TRY(when(x, "ts", m->from));
+    TRY(named(x, 'i', FIRST_WORKER + (uint64_t)m->worker, name, m->from));
     return text(x, ",\"s\":\"t\",\"cat\":\"worker\"}");
 }
 
@@ -330,12 +330,9 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
         kf_free(x);
         return st;
     }
-    st = begin(x, plan, port);
-    if (st) {
-        kf_out_close(&x->out, st);
-        kf_free(x);
-        return st;
-    }
     *out = &x->base;
-    return KOFN_OK;
+    st = begin(x, plan, port);
+    if (st)
+        end(&x->base, false);
+    return st;
 }

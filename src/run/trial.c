@@ -21,18 +21,16 @@ kofn_status kf_trial_ask(kofn_job *j, size_t operand)
 static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
 {
     kf_trials *s = &j->trials;
-    kf_trial *w;
 
     if (!p->measure.drifts && j->held[p->operand].changes == 0)
         return KOFN_OK;
     TRY(kf_reach(&s->worker, &s->workers, (size_t)worker + 1,
                  sizeof *s->worker));
-    w = &s->worker[worker];
     if (p->measure.drifts) {
-        w->wrong = s->odd[p->operand] = true;
+        s->worker[worker].wrong = s->odd[p->operand] = true;
         return KOFN_OK;
     }
-    w->accused = true;
+    s->worker[worker].accused = true;
     return kf_trial_ask(j, p->operand);
 }
 
@@ -52,12 +50,11 @@ kofn_status kf_trial_receive(kofn_job *j, const product *p,
 
 void kf_trial_stored(kofn_job *j, uint32_t worker)
 {
-    kf_trial *w;
+    kf_trials *s = &j->trials;
 
-    if (worker >= j->trials.workers || !j->trials.worker[worker].mending)
+    if (worker >= s->workers || !s->worker[worker].mending)
         return;
-    w = &j->trials.worker[worker];
-    w->mending = false;
+    s->worker[worker].mending = false;
     kf_job_count(j, &(kofn_report){.healed = 1});
 }
 

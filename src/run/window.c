@@ -72,7 +72,6 @@ kofn_status kf_window_read(kofn_job *j, kf_window *w)
     p->measure.velocity = w->velocity;
     p->measure.drifts = w == &j->scrub.window;
     p->shape = shape;
-    p->window = shape.span;
     p->lo = w->at;
     p->hi = w->to;
     p->back =
