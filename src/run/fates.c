@@ -194,13 +194,13 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
     f->now = ev->now;
     switch (ev->type) {
     case KOFN_EV_JOINED:
-        tell_worker(f, KF_JOINED, ev->worker);
-        break;
     case KOFN_EV_STORED:
-        tell_worker(f, KF_STORED, ev->worker);
-        break;
     case KOFN_EV_LEAVING:
-        tell_worker(f, KF_LEAVING, ev->worker);
+        tell_worker(f,
+                    ev->type == KOFN_EV_JOINED   ? KF_JOINED
+                    : ev->type == KOFN_EV_STORED ? KF_STORED
+                                                 : KF_LEAVING,
+                    ev->worker);
         break;
     case KOFN_EV_LEFT:
     case KOFN_EV_UNRESPONSIVE:

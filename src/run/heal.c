@@ -10,8 +10,8 @@
  * Before every product that the caller begins one window is read; as many as there
  * are where nobody can begin without.
  *
- * Owns the window that is being read, and knows for whom.  It
- * begins one window at a time and never waits in between. */
+ * Owns the window that is being read, and knows for whom.  It begins one window at
+ * a time and never waits in between. */
 #include "job.h"
 
 static void next_operand(const kofn_job *j, kf_window *w)

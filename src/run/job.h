@@ -403,6 +403,7 @@ void kf_job_close_product(kofn_job *j, product *p);
 /* report.c */
 /* What of no product comes on top. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
+void kf_job_count_wait(kofn_job *j, kofn_time t);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 /* KOFN_DO_DELIVER: p->rep is complete. */
@@ -410,8 +411,8 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a);
 /* What is told of a product, or so far where it is NULL. */
 kofn_report kf_job_report_of(const kofn_job *j, const product *p);
 /* It is over and taken: the tables that its report points to, and the words of its
- * failure, are kept until the next one is.  It counts as so many rounds. */
-void kf_job_close(kofn_job *j, product *p, unsigned rounds);
+ * failure, are kept until the next one is. */
+void kf_job_close(kofn_job *j, product *p, const kofn_report *r);
 /* Report the events of no product, since `began`, and the workers that are
  * there. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);

@@ -32,7 +32,6 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a)
     return add(&j->lease.owed, a->worker, a->seat);
 }
 
-/* A worker with empty blocks of operands that have changed is healed. */
 static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
 {
     const kf_waiters *to = &j->lease.owed;

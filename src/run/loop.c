@@ -112,7 +112,6 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
                      .row = m->row,
                      .principal = m->principal,
                      .took = m->took};
-    uint32_t worker = m->worker;
 
     if (!ev.type)
         return kf_fail(KOFN_TRANSPORT,
@@ -134,7 +133,7 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     TRY(kf_job_step(j, &ev));
     /* A worker without a seat because others have its principal's is not waited
      * for. */
-    if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
+    if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, m->worker))
         return KOFN_OK;
     j->loop.greeted++;
     return hand_out(j);
@@ -151,7 +150,7 @@ static void waited(kofn_job *j, kofn_time t)
             any = true;
         }
     if (!any)
-        kf_job_count(j, &(kofn_report){.waiting = t});
+        kf_job_count_wait(j, t);
 }
 
 /* Receives a message; one that is here already may say that nothing more is to

@@ -51,11 +51,12 @@ static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
     return kf_job_begin(j, p);
 }
 
-/* Begin the product that was put last, where nothing is in its way. */
-static kofn_status begin_now(kofn_job *j)
+/* Begins the product that was put last, where nothing is in its way. */
+static kofn_status begin_now(kofn_job *j, uint32_t *number)
 {
     product *p = next_to_begin(j);
 
+    *number = j->open.puts;
     if (p != j->open.list[j->open.count - 1] || kf_core_storing(j->core) > 0 ||
         !kf_job_all_came(j) || kf_job_is_due(j, p) || j->trials.on)
         return KOFN_OK;
@@ -66,8 +67,7 @@ kofn_status kofn_put(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                      uint32_t *number)
 {
     TRY(kf_job_open_product(j, 0, KOFN_USE_OWN, in, out));
-    *number = j->open.puts;
-    return begin_now(j);
+    return begin_now(j, number);
 }
 
 kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
@@ -75,8 +75,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
                           uint32_t *number)
 {
     TRY(kf_pair_open(j, X, Y, out));
-    *number = j->open.puts;
-    return begin_now(j);
+    return begin_now(j, number);
 }
 
 /* The use of this operand that a left product is. */
@@ -89,8 +88,7 @@ kofn_status kofn_put_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                           uint32_t *number)
 {
     TRY(kf_job_open_product(j, 0, left_of(j, 0), in, out));
-    *number = j->open.puts;
-    return begin_now(j);
+    return begin_now(j, number);
 }
 
 /* ---- taking -------------------------------------------------------------- */
@@ -181,7 +179,8 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kf_give(rep, &r, sizeof r);
     if (st)
         return kf_job_break(j, st);
-    kf_job_close(j, p, p->ended >= 0);
+    r.rounds = p->ended >= 0;
+    kf_job_close(j, p, &r);
     return p->ended < 0 ? kf_fail(p->ended, "%s", p->why) : p->ended;
 }
 
@@ -211,6 +210,7 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
 kofn_status kofn_cancel(kofn_job *j, uint32_t number)
 {
     kofn_event ev = {.type = KOFN_EV_CANCEL};
+    kofn_report r;
     product *p;
 
     if (kf_is_stream(j))
@@ -223,7 +223,9 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
         ev.product = p->core;
         TRY(kf_job_break(j, kf_job_step(j, &ev)));
     }
-    kf_job_close(j, p, 0);
+    r = kf_job_report_of(j, p);
+    r.rounds = 0;
+    kf_job_close(j, p, &r);
     return KOFN_OK;
 }
 
@@ -235,9 +237,8 @@ static kofn_status begin_round(kofn_job *j, uint32_t operand, kofn_use as,
 {
     TRY(kf_job_check_between(j));
     TRY(kf_job_open_product(j, operand, as, in, out));
-    j->round = j->open.puts;
-    find_number(j, j->round)->measure.velocity = velocity;
-    return begin_now(j);
+    find_number(j, j->open.puts)->measure.velocity = velocity;
+    return begin_now(j, &j->round);
 }
 
 kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)

@@ -11,6 +11,11 @@ void kf_job_count(kofn_job *j, const kofn_report *more)
     kf_report_add(&j->told.rest, more);
 }
 
+void kf_job_count_wait(kofn_job *j, kofn_time t)
+{
+    j->told.rest.waiting += t;
+}
+
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
 {
     *sum = j->told.total;
@@ -152,13 +157,11 @@ kofn_report kf_job_report_of(const kofn_job *j, const product *p)
     return r;
 }
 
-void kf_job_close(kofn_job *j, product *p, unsigned rounds)
+void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
 {
-    kofn_report r = kf_job_report_of(j, p);
     tables mine = j->told.tables;
 
-    r.rounds = rounds;
-    kf_report_add(&j->told.total, &r);
+    kf_report_add(&j->told.total, r);
     j->told.tables = p->tables;
     p->tables = mine;
     kf_free(j->told.failure);
