@@ -7,8 +7,6 @@
  * be sent to all breaks the job, for blocks would be of different matrices. */
 #include "job.h"
 
-#include "code/operation.h"
-
 #include <math.h>
 
 /* ---- telling the workers ------------------------------------------------- */

@@ -3,8 +3,6 @@
  * Writes the output, which is the caller's, and gives results back to the pool. */
 #include "job.h"
 
-#include "code/operation.h"
-
 /* ---- decoding ------------------------------------------------------------ */
 
 static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,

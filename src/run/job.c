@@ -5,7 +5,6 @@
 #include "job.h"
 
 #include "base/options.h"
-#include "code/operation.h"
 
 /* ---- life ---------------------------------------------------------------- */
 

@@ -4,8 +4,6 @@
  * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
-#include "code/operation.h"
-
 #include <assert.h>
 
 /* ---- whether it can be ---------------------------------------------------- */

@@ -11,7 +11,6 @@
 #include "job.h"
 
 #include "base/clock.h"
-#include "code/operation.h"
 
 #include <assert.h>
 

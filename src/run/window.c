@@ -6,8 +6,6 @@
  * begins at once.  No more than one window is in memory. */
 #include "job.h"
 
-#include "code/operation.h"
-
 kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p)
 {
     const kofn_cut cut = p->layout.cut[0];
