@@ -230,3 +230,15 @@ kofn_status kf_grow_now(void *p, size_t *cap, size_t used, size_t size)
     *cap = want;
     return KOFN_OK;
 }
+
+kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size)
+{
+    char *now;
+
+    for (size_t had = *cap; had < n; had = *cap) {
+        TRY(kf_grow_now(p, cap, had, size));
+        memcpy(&now, p, sizeof now);
+        memset(now + had * size, 0, (*cap - had) * size);
+    }
+    return KOFN_OK;
+}

@@ -121,6 +121,8 @@ static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
     assert(used <= *cap);
     return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
 }
+/* Make room for n elements at least; new ones are all zero bits. */
+KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
 
 /* The time `more` after t, if that is not beyond all times. */
 static inline kofn_time kf_later(kofn_time t, kofn_time more)

@@ -7,8 +7,6 @@
  * be sent to all breaks the job, for blocks would be of different matrices. */
 #include "job.h"
 
-#include "code/operation.h"
-
 #include <math.h>
 
 /* ---- telling the workers ------------------------------------------------- */
@@ -28,12 +26,13 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
     kf_msg m = {.type = KF_MSG_UPDATE,
                 .worker = worker,
                 .operand = t->operand,
-                .round = j->begun,
+                .round = j->start.number,
                 .change = *t->change};
 
     TRY(kf_sides_take(&t->sides, kf_core_code(j->core, KOFN_USES * t->operand),
                       kf_local(plan, seat), &m));
-    j->rep.sent += kf_buffer_bytes(m.in) + kf_buffer_bytes(m.with);
+    kf_job_count(j, &(kofn_report){.sent = kf_buffer_bytes(m.in) +
+                                           kf_buffer_bytes(m.with)});
     t->told = true;
     return j->port->send(j->port, &m);
 }
@@ -69,22 +68,12 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
     if (!st)
         st = tell_all(&t);
     if (st && t.told) /* some have changed and others have not */
-        j->broken = st;
+        kf_job_break(j, st);
     kf_sides_free(&t.sides);
     return st;
 }
 
 /* ---- whether it can be --------------------------------------------------- */
-
-static kofn_status check_numbers(const kofn_change *c)
-{
-    if (!isfinite(c->step) || !isfinite(c->decay) || !isfinite(c->momentum))
-        return kf_fail(KOFN_NONFINITE,
-                       "a change with step %g, decay %g and momentum %g: give "
-                       "finite numbers",
-                       c->step, c->decay, c->momentum);
-    return KOFN_OK;
-}
 
 static kofn_status check_job(const kofn_job *j, size_t operand)
 {
@@ -104,13 +93,14 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
             "operands of a job that is opened again by its number do "
             "not change: workers would go on with blocks of before; "
             "open the port without one (kofn_away_options.job)");
-    for (size_t i = 0; i < j->opens; i++) /* the job's own are waited for */
-        if (j->open[i]->number && j->open[i]->operand == operand &&
-            j->open[i]->ended == KOFN_AGAIN)
+    for (size_t i = 0; i < j->open.count;
+         i++) /* the job's own are waited for */
+        if (j->open.list[i]->number && j->open.list[i]->operand == operand &&
+            j->open.list[i]->ended == KOFN_AGAIN)
             return kf_fail(KOFN_STATE,
                            "product %u of operand %zu is not over; take or "
                            "cancel it before the operand changes",
-                           j->open[i]->number, operand);
+                           j->open.list[i]->number, operand);
     return KOFN_OK;
 }
 
@@ -161,8 +151,8 @@ static kofn_status update(kofn_job *j, size_t operand,
 
     TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
-    j->broken = kf_heal_rest(j); /* blocks stand still while others read them */
-    TRY(j->broken);
+    /* blocks stand still while others read them */
+    TRY(kf_job_break(j, kf_scrub_rest(j)));
     st = kf_raise_change(&h->levels, &raised_U, &raised_V, own);
     if (!st)
         st = update_raised(j, operand, change, &raised_U, &raised_V);
@@ -196,7 +186,11 @@ kofn_status kofn_update(kofn_job *j, size_t operand, const kofn_change *change,
         return kf_fail(KOFN_INVAL, "the change is missing; begin with "
                                    "KOFN_CHANGE_INIT");
     TRY(kf_given(&c, sizeof c, change, "KOFN_CHANGE_INIT"));
-    TRY(check_numbers(&c));
+    if (!isfinite(c.step) || !isfinite(c.decay) || !isfinite(c.momentum))
+        return kf_fail(KOFN_NONFINITE,
+                       "a change with step %g, decay %g and momentum %g: give "
+                       "finite numbers",
+                       c.step, c.decay, c.momentum);
     if (!U != !V)
         return kf_fail(KOFN_INVAL,
                        "%s is missing; give both U and V, or neither",

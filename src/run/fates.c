@@ -7,14 +7,23 @@
 
 #include "base/base.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- telling ------------------------------------------------------------- */
 
+static void keep_failure(kf_observer *o, kofn_status st)
+{
+    if (!st || o->failed)
+        return;
+    o->failed = st;
+    strncpy(o->why, kofn_errmsg(), sizeof o->why - 1);
+}
+
 void kf_fates_tell(const kf_fates *f, const kf_moment *m)
 {
     for (size_t i = 0; i < f->observers; i++)
-        f->observer[i]->see(f->observer[i], m);
+        keep_failure(f->observer[i], f->observer[i]->see(f->observer[i], m));
 }
 
 static void tell_worker(const kf_fates *f, kf_moment_type type, uint32_t worker)
@@ -113,12 +122,9 @@ static void end_task(kf_fates *f, kf_slot *t, kf_fate fate)
     if (!f->observers)
         return;
     t->since = since(f, t);
-    while (f->enders <= t->worker) {
-        if (kf_grow(&f->ended, &f->ended_cap, f->enders, sizeof *f->ended))
-            return;
-        f->ended[f->enders++] = 0;
-    }
-    f->ended[t->worker] = t->over;
+    if (!kf_reach(&f->ended, &f->enders, (size_t)t->worker + 1,
+                  sizeof *f->ended))
+        f->ended[t->worker] = t->over;
 }
 
 /* A result may come after all of a task that was cancelled. */
@@ -188,13 +194,13 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
     f->now = ev->now;
     switch (ev->type) {
     case KOFN_EV_JOINED:
-        tell_worker(f, KF_JOINED, ev->worker);
-        break;
     case KOFN_EV_STORED:
-        tell_worker(f, KF_STORED, ev->worker);
-        break;
     case KOFN_EV_LEAVING:
-        tell_worker(f, KF_LEAVING, ev->worker);
+        tell_worker(f,
+                    ev->type == KOFN_EV_JOINED   ? KF_JOINED
+                    : ev->type == KOFN_EV_STORED ? KF_STORED
+                                                 : KF_LEAVING,
+                    ev->worker);
         break;
     case KOFN_EV_LEFT:
     case KOFN_EV_UNRESPONSIVE:
@@ -393,16 +399,16 @@ kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
 
 kofn_status kf_fates_end(kf_fates *f, bool keep)
 {
-    char first[256] = "";
+    char first[300] = "";
     kofn_status bad = KOFN_OK;
 
     for (size_t i = 0; i < f->observers; i++) {
-        kofn_status st = f->observer[i]->end(f->observer[i], keep);
+        kf_observer o = *f->observer[i];
 
-        if (st && !bad) {
-            bad = st;
-            strncpy(first, kofn_errmsg(), sizeof first - 1);
-        }
+        keep_failure(&o, o.end(f->observer[i], keep));
+        if (o.failed && !bad)
+            snprintf(first, sizeof first, "%s: %s", o.name, o.why);
+        bad = bad ? bad : o.failed;
     }
     f->observers = 0;
     return bad ? kf_fail(bad, "%s", first) : KOFN_OK;

@@ -29,14 +29,12 @@ typedef enum kf_fate {
 typedef struct kf_slot {
     uint32_t task, worker, row; /* task: its number */
     size_t group, lo, hi;
-    kofn_time sent, since, over,
-        took; /* since: when its worker could begin, for
-                                          those who watch; over: when its fate was
-                                          known; took: the worker's own work */
+    kofn_time sent, since; /* since: when its worker could begin, for those who
+                              watch */
+    kofn_time over, took;  /* its fate was known; the worker's own work */
     kf_fate fate;
-    bool
-        awaited; /* the job's: a submessage that was sent for and has not come */
-    kf_buffer *result; /* the job's, once it has come */
+    bool awaited; /* pace.c: a submessage that was sent for and has not come */
+    kf_buffer *result; /* loop.c: once it has come */
 } kf_slot;
 
 /* Of one product, in the order of their numbers. */
@@ -74,10 +72,13 @@ typedef struct kf_moment {
 /* First member of every observer. */
 typedef struct kf_observer kf_observer;
 struct kf_observer {
-    void (*see)(kf_observer *o, const kf_moment *m);
-    /* The last look; frees the observer.  Tells its first failure; without
-     * `keep` its file is not written. */
+    const char *name;
+    kofn_status (*see)(kf_observer *o, const kf_moment *m);
+    /* The last look; frees the observer.  Without `keep` its file is not
+     * written. */
     kofn_status (*end)(kf_observer *o, bool keep);
+    kofn_status failed; /* first, and why (fates.c) */
+    char why[256];
 };
 
 kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
@@ -104,7 +105,7 @@ typedef struct kf_fates {
     kf_unjudged *asked;
     size_t asks, ask_cap;
     kofn_time *ended; /* per worker, for those who watch: its last task */
-    size_t enders, ended_cap;
+    size_t enders;
     kf_observer *observer[3];
     size_t observers;
 } kf_fates;

@@ -10,47 +10,9 @@
  * Before every product that the caller begins one window is read; as many as there
  * are where nobody can begin without.
  *
- * Owns the list of workers to be healed and the window that is being read.  It
- * begins one window at a time and never waits in between. */
+ * Owns the window that is being read, and knows for whom.  It begins one window at
+ * a time and never waits in between. */
 #include "job.h"
-
-#include <assert.h>
-
-kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat)
-{
-    kf_heal *h = &j->heal;
-
-    TRY(kf_grow(&h->worker, &h->cap, h->count, sizeof *h->worker));
-    TRY(kf_grow(&h->seat, &h->seat_cap, h->count, sizeof *h->seat));
-    h->worker[h->count] = worker;
-    h->seat[h->count++] = seat;
-    return KOFN_OK;
-}
-
-void kf_heal_free(kofn_job *j)
-{
-    kf_free(j->heal.worker);
-    kf_free(j->heal.seat);
-    kf_free(j->heal.window.into.data);
-}
-
-/* Without those who have gone. */
-static void forget_gone(const kofn_job *j, kf_heal *h)
-{
-    size_t kept = 0, among = 0;
-
-    for (size_t i = 0; i < h->count; i++) {
-        if (kf_core_worker(j->core, h->worker[i]) != KOFN_WORKER_STORING)
-            continue;
-        among += i < h->among;
-        h->worker[kept] = h->worker[i];
-        h->seat[kept++] = h->seat[i];
-    }
-    h->count = kept;
-    h->among = among;
-}
-
-/* ---- windows ------------------------------------------------------------- */
 
 static void next_operand(const kofn_job *j, kf_window *w)
 {
@@ -63,7 +25,7 @@ static kofn_status begin_window(kofn_job *j)
     kf_heal *h = &j->heal;
 
     if (h->among == 0) {
-        h->among = h->count;
+        h->among = j->lease.healing.count;
         h->window.operand = h->window.at = 0;
         next_operand(j, &h->window);
     }
@@ -82,10 +44,10 @@ static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
 
     for (size_t i = 0; i < h->among; i++) {
         kf_msg m = {.type = KF_MSG_PIECE,
-                    .worker = h->worker[i],
+                    .worker = j->lease.healing.worker[i],
                     .operand = (uint32_t)w->operand,
                     .velocity = w->velocity,
-                    .round = j->begun,
+                    .round = j->start.number,
                     .lo = w->at,
                     .hi = w->to,
                     .block = blocks[i]};
@@ -94,7 +56,7 @@ static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
             kf_block_drop(blocks[i]);
             continue;
         }
-        j->rep.sent += kf_block_bytes(blocks[i]);
+        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(blocks[i])});
         st = j->port->send(j->port, &m);
     }
     return st;
@@ -110,8 +72,8 @@ static kofn_status encode_window(kofn_job *j, kf_block **blocks)
     kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
 
     if (!st)
-        st = kf_data_encode(&r, kf_core_code(j->core, use), h->seat, h->among,
-                            blocks);
+        st = kf_data_encode(&r, kf_core_code(j->core, use),
+                            j->lease.healing.seat, h->among, blocks);
     kf_resident_free(&r);
     return st;
 }
@@ -132,18 +94,14 @@ static kofn_status end_batch(kofn_job *j)
 {
     kf_heal *h = &j->heal;
 
-    assert(h->among <= h->count);
     for (size_t i = 0; i < h->among; i++) {
-        kf_msg m = {
-            .type = KF_MSG_PIECE, .worker = h->worker[i], .round = j->begun};
+        kf_msg m = {.type = KF_MSG_PIECE,
+                    .worker = j->lease.healing.worker[i],
+                    .round = j->start.number};
 
         TRY(j->port->send(j->port, &m));
     }
-    for (size_t i = h->among; i < h->count; i++) {
-        h->worker[i - h->among] = h->worker[i];
-        h->seat[i - h->among] = h->seat[i];
-    }
-    h->count -= h->among;
+    kf_lease_healed(j, h->among);
     h->among = 0;
     return KOFN_OK;
 }
@@ -153,7 +111,6 @@ static kofn_status end_window(kofn_job *j)
     kf_window *w = &j->heal.window;
 
     w->at = w->to;
-    w->to = 0;
     if (w->at < kf_window_strips(j, w))
         return KOFN_OK;
     w->at = 0;
@@ -174,12 +131,6 @@ static kofn_status lost(const kofn_job *j)
                    j->opt.errors ? " beyond doubt" : "");
 }
 
-/* Nobody can come who holds any of it. */
-static bool starves(const kofn_job *j, const product *p)
-{
-    return kf_job_starves(j, p) && kf_core_storing(j->core) <= j->heal.count;
-}
-
 /* Answers may also be wrong, of whom is then said. */
 static kofn_status what_came(const kofn_job *j, const product *p)
 {
@@ -197,13 +148,11 @@ static kofn_status take_window(kofn_job *j)
     kf_window *w = &h->window;
     kofn_status st = what_came(j, w->reading);
 
-    kf_job_close_read(j, w);
+    kf_window_close(j, w);
     TRY(st);
-    forget_gone(j, h);
-    if (h->among == 0) {
-        w->to = 0;
+    h->among = kf_lease_forget_gone(j, h->among);
+    if (h->among == 0)
         return KOFN_OK;
-    }
     TRY(pass_on(j));
     if (!w->velocity)
         return end_window(j);
@@ -214,8 +163,9 @@ static kofn_status take_window(kofn_job *j)
 /* Is one that is with the workers waiting for blocks? */
 static bool is_awaited(const kofn_job *j)
 {
-    for (size_t i = 0; i < j->opens; i++)
-        if (kf_job_is_running(j->open[i]) && kf_job_starves(j, j->open[i]))
+    for (size_t i = 0; i < j->open.count; i++)
+        if (kf_job_is_running(j->open.list[i]) &&
+            kf_job_starves(j, j->open.list[i]))
             return true;
     return false;
 }
@@ -225,48 +175,33 @@ static bool is_awaited(const kofn_job *j)
  * was made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
-    if (j->heal.count == 0)
+    if (j->lease.healing.count == 0)
         return false;
     if (kf_job_has_enough(j) && !is_awaited(j))
         return next && next->number != j->heal.last;
-    return kf_core_storing(j->core) <= j->heal.count;
+    return kf_core_storing(j->core) <= j->lease.healing.count;
 }
 
-kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy)
+kofn_status kf_heal_take(kofn_job *j)
+{
+    const product *p = j->heal.window.reading;
+
+    if (p && p->ended != KOFN_AGAIN)
+        TRY(take_window(j));
+    p = j->heal.window.reading;
+    return p && kf_job_starves(j, p) &&
+                   kf_core_storing(j->core) <= j->lease.healing.count
+               ? lost(j) /* nobody can come who holds any of it */
+               : KOFN_OK;
+}
+
+kofn_status kf_heal_begin(kofn_job *j, const product *next)
 {
     kf_heal *h = &j->heal;
 
-    *busy = false;
-    if (h->window.reading && h->window.reading->ended != KOFN_AGAIN)
-        TRY(take_window(j));
-    if (h->window.reading && starves(j, h->window.reading))
-        return lost(j);
-    if (!h->window.reading) {
-        TRY(kf_scrub_go_on(j, busy));
-        if (*busy)
-            return KOFN_OK;
-        forget_gone(j, h);
-        if (!is_time(j, next))
-            return KOFN_OK;
-        h->last = next ? next->number : h->last;
-        TRY(begin_window(j));
-    }
-    *busy = next != NULL;
-    return KOFN_OK;
-}
-
-kofn_status kf_heal_rest(kofn_job *j)
-{
-    bool busy;
-
-    for (;;) {
-        kofn_status st;
-
-        TRY(kf_heal_go_on(j, NULL, &busy));
-        if (!kf_job_reads(j))
-            return KOFN_OK;
-        st = kf_job_pass(j, KOFN_NEVER);
-        if (st < 0)
-            return st;
-    }
+    h->among = kf_lease_forget_gone(j, h->among);
+    if (!is_time(j, next))
+        return KOFN_OK;
+    h->last = next ? next->number : h->last;
+    return begin_window(j);
 }

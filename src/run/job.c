@@ -5,7 +5,6 @@
 #include "job.h"
 
 #include "base/options.h"
-#include "code/operation.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -95,6 +94,21 @@ static kofn_status check_audit(const kofn_job *j)
     return KOFN_OK;
 }
 
+/* Opens the observers that the options ask for. */
+static kofn_status watch(kofn_job *j)
+{
+    kf_fates *f = &j->fates;
+
+    f->core = j->core;
+    f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
+    if (j->opt.metrics) {
+        TRY(kf_metrics_new(&f->observer[f->observers], j, j->opt.metrics));
+        f->observers++;
+    }
+    return kf_fates_watch(f, j->plan, j->port->name, j->opt.trace,
+                          j->opt.record);
+}
+
 /* Makes the parts of the job with the options checked: the guard, the core,
  * the journal and the observers. */
 static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
@@ -118,7 +132,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
     if (j->opt.journal)
         TRY(kf_journal_open(&j->journal, j->opt.journal, j->port->name, plan,
                             operands, &o));
-    return kf_observe(j);
+    return watch(j);
 }
 
 static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
@@ -210,26 +224,15 @@ static kofn_status placed(kofn_job *j, kf_held *h)
 
 kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
 {
-    kofn_matrix raised;
-    kf_code *code;
     kf_held *h;
-    double most;
 
     TRY(kf_mat_check_matrix(A, "A"));
     TRY(check_place(j, operand, A->rows, A->cols, false));
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_mat_check_range(A, "A", &most));
-    raised = *A;
-    code = kf_core_code(j->core, KOFN_USES * (uint32_t)operand);
-    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
-    if (h->raised)
-        TRY(kf_mat_check_range(&raised, "A", &most));
-    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
-    h->resident.raised = kf_raise_kind(h->plan, h->raised);
-    h->resident.most = most;
-    h->resident.by = kf_range_resident(most, 1, A->dtype);
+    TRY(kf_job_hold(h, kf_core_code(j->core, KOFN_USES * (uint32_t)operand), A,
+                    "A"));
     return placed(j, h);
 }
 
@@ -294,7 +297,7 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
     if (!j->held->resident.f && !j->held->resident.formula)
         return kf_fail(KOFN_STATE, "no function was placed; call "
                                    "kofn_place_parts or kofn_place_rows");
-    if (j->greeted)
+    if (j->loop.greeted)
         return kf_fail(KOFN_STATE, "the parts are with the workers; say what "
                                    "they take before the first round");
     if (!(work > 0 && work - work == 0))
@@ -320,16 +323,45 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     return placed(j, h);
 }
 
-void kofn_close(kofn_job *j)
+/* ---- closed -------------------------------------------------------------- */
+
+static void tables_free(tables *t)
 {
-    if (!j)
-        return;
-    kofn_finish(j);
-    kf_job_free_products(j); /* results may be the port's */
-    if (j->port)
-        j->port->close(j->port);
-    kf_journal_close(j->journal);
-    kofn_core_free(j->core);
+    kf_free(t->rows);
+    kf_free(t->states);
+    kf_free(t->located);
+    kf_free(t->weights);
+    kf_free(t->ages);
+}
+
+static void product_free(product *p)
+{
+    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
+        kf_buffer_drop(p->tasks->task[i].result);
+    kf_pair_release(p);
+    kf_free(p->block);
+    kf_levels_free(&p->raised);
+    kf_messages_free(&p->messages);
+    kf_free(p->measure.input);
+    kf_free(p->fed);
+    kf_free(p->failure);
+    tables_free(&p->tables);
+    kf_free(p);
+}
+
+static void free_products(kofn_job *j)
+{
+    for (size_t i = 0; i < j->open.count; i++)
+        product_free(j->open.list[i]);
+    for (size_t i = 0; i < j->open.idles; i++)
+        product_free(j->open.idle[i]);
+    j->open.count = 0;
+    tables_free(&j->told.tables);
+    kf_free(j->told.failure);
+}
+
+static void free_operands(kofn_job *j)
+{
     for (size_t o = 0; o < j->operands; o++) {
         kf_resident_free(&j->held[o].resident);
         kf_guard_forget(&j->held[o]);
@@ -337,141 +369,46 @@ void kofn_close(kofn_job *j)
         kf_free(j->held[o].raised);
     }
     kf_free(j->held);
+}
+
+/* Who waits for a block, and what is known of workers. */
+static void free_workers(kofn_job *j)
+{
+    kf_free(j->lease.owed.worker);
+    kf_free(j->lease.owed.seat);
+    kf_free(j->lease.healing.worker);
+    kf_free(j->lease.healing.seat);
+    kf_free(j->heal.window.into.data);
+    kf_free(j->trials.worker);
+    kf_free(j->trials.due);
+    kf_free(j->trials.odd);
+    kf_free(j->scrub.window.into.data);
+    kf_free(j->scrub.cols[0]);
+    kf_free(j->scrub.cols[1]);
+    for (size_t i = 0; i < j->paced.workers; i++)
+        kf_free(j->paced.gait[i].turn);
+    kf_free(j->paced.gait);
+    kf_free(j->paced.list);
+    kf_free(j->stream.load);
+}
+
+void kofn_close(kofn_job *j)
+{
+    if (!j)
+        return;
+    kofn_finish(j);
+    free_products(j); /* results may be the port's */
+    if (j->port)
+        j->port->close(j->port);
+    kf_journal_close(j->journal);
+    kofn_core_free(j->core);
+    free_operands(j);
+    free_workers(j);
     kf_tally_free(&j->tally);
     kf_guard_free(&j->guard);
-    kf_free(j->todo);
+    kf_free(j->loop.todo);
     kf_pool_free(&j->spare);
-    kf_free(j->owed);
-    kf_free(j->owed_seat);
-    kf_heal_free(j);
-    kf_scrub_free(j);
-    kf_pace_free(&j->paced);
-    kf_free(j->load);
     kf_fates_free(&j->fates);
     kf_scratch_free(&j->scratch);
     kf_free(j);
-}
-
-/* ---- some strips only ---------------------------------------------------- */
-
-size_t kofn_strips(const kofn_job *j)
-{
-    const kofn_layout *L = &j->plan->layout;
-
-    return L->adjoint || L->whole || j->plan->op->left || kf_is_stream(j) ||
-                   j->operands > 1
-               ? 0
-               : j->plan->span;
-}
-
-kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
-{
-    size_t strips = kofn_strips(j);
-
-    if (strips == 0)
-        return kf_fail(KOFN_UNSUITED,
-                       "rounds of scheme %s in this operation%s "
-                       "are of all rows or none",
-                       j->plan->scheme->name,
-                       j->operands > 1 ? ", and of several operands," : "");
-    if (lo >= hi || hi > strips)
-        return kf_fail(KOFN_INVAL,
-                       "strips %zu..%zu of %zu: give at least one of them", lo,
-                       hi, strips);
-    if (j->round)
-        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
-    j->lo = lo;
-    j->hi = lo == 0 && hi == strips ? 0 : hi;
-    return KOFN_OK;
-}
-
-kofn_status kofn_step(kofn_job *j, unsigned step)
-{
-    if (step == 0)
-        return kf_fail(KOFN_INVAL, "step 0: steps count from 1");
-    if (j->round)
-        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
-    j->step = step;
-    return KOFN_OK;
-}
-
-void kofn_on_round(kofn_job *j,
-                   void (*f)(void *ud, const kofn_stream_round *round),
-                   void *ud)
-{
-    j->on_round = f;
-    j->on_round_ud = ud;
-}
-
-/* ---- looking ------------------------------------------------------------- */
-
-static size_t outstanding(const product *p)
-{
-    size_t strips = 0;
-
-    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
-        if (p->tasks->task[i].fate == KF_FATE_OUT)
-            strips += p->tasks->task[i].hi - p->tasks->task[i].lo;
-    return strips;
-}
-
-static void look(const kofn_job *j, kofn_progress *p)
-{
-    kf_core_view v;
-    kofn_report sum = KOFN_REPORT_INIT;
-
-    kf_core_look(j->core, &v);
-    kf_job_sum(j, &sum);
-    *p = (kofn_progress){.size = sizeof *p,
-                         .round = v.round,
-                         .live = v.live,
-                         .awaited = v.awaited,
-                         .done = v.done,
-                         .needed = v.needed,
-                         .here = j->greeted,
-                         .expected = j->port->workers,
-                         .joined = sum.joined,
-                         .left = sum.left,
-                         .sent = sum.sent,
-                         .received = sum.received,
-                         .healing = j->heal.count,
-                         .corrupt = sum.corrupt};
-    for (size_t i = 0; i < j->opens; i++)
-        p->outstanding += outstanding(j->open[i]);
-    for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
-        p->crowd += kf_core_crowded(j->core, i);
-}
-
-kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
-{
-    kofn_progress now;
-
-    TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
-    look(j, &now);
-    kf_give(p, &now, sizeof now);
-    return KOFN_OK;
-}
-
-const kofn_plan *kofn_job_plan(const kofn_job *j)
-{
-    return j->plan;
-}
-
-const char *kofn_job_name(const kofn_job *j, size_t worker)
-{
-    return j->port->name_of && worker <= UINT32_MAX
-               ? j->port->name_of(j->port, (uint32_t)worker)
-               : "";
-}
-
-const char *kofn_job_failure(const kofn_job *j)
-{
-    return j->failure ? j->failure : "";
-}
-
-kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
-{
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    kf_give(rep, &j->total, sizeof j->total);
-    return KOFN_OK;
 }

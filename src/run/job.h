@@ -1,9 +1,15 @@
-/* job.h -- what the body of the coordinator has in hand, shared by job.c (its
- * life), open.c and put.c (its products), change.c and heal.c (operands that
- * change), loop.c (passes of its loop) and act.c (what the core has it do).
+/* job.h -- what the body of the coordinator has in hand.
+ *
+ * A job is made of structs, each of which one file alone writes: that named in its
+ * comment.  job.c zeroes all of them at kofn_open_all and frees them at kofn_close;
+ * others read them, and have them changed by functions of that file.
  *
  * The job owns everything here but operands, outputs and plans, which are
- * borrowed.  All is used on the thread of the job's owner. */
+ * borrowed.  All is used on the thread of the job's owner.
+ *
+ * Files call those before them in this list: observe.c; lease.c, trial.c; open.c;
+ * report.c, metrics.c; finish.c, pair.c; pace.c; act.c; loop.c; begin.c; window.c;
+ * heal.c, scrub.c; put.c, change.c; job.c. */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -25,20 +31,20 @@ typedef struct tables {
 
 /* Stream: what is decoded while workers are at the next round. */
 typedef struct kf_undecoded {
-    kofn_action how; /* type 0: there is nothing */
+    kofn_action how; /* from strip lo on; type 0: there is nothing */
     kf_source *source;
     uint32_t *tasks;
-    size_t at;          /* strips before this one are decoded */
     kofn_status status; /* of the product then                */
     unsigned round;     /* in which it was over               */
 } kf_undecoded;
 
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
-    uint32_t number;      /* as the caller has it; 0: it is the job's own */
-    uint32_t core;        /* as core and workers do, once it has begun  */
-    uint32_t operand;     /* of which ...                               */
-    kofn_use as;          /* ... and what of it                         */
+    /* What it is of (open.c; pair.c of streams, window.c of the job's own). */
+    uint32_t number;  /* as the caller has it; 0: it is the job's own, read into
+                             a matrix of strips lo .. hi - 1 alone          */
+    uint32_t operand; /* of which ...                               */
+    kofn_use as;      /* ... and what of it                         */
     const kofn_plan *use; /* the plan for that                          */
     size_t lo, hi;        /* strips that it is limited to; hi == 0: all */
     unsigned count;       /* what events count                          */
@@ -48,53 +54,75 @@ typedef struct product {
     kf_levels raised; /* rows and columns of what is coded with the blocks */
     kf_back back;     /* what is decoded is multiplied by         */
     bool room;        /* no answer of an honest worker is infinite */
-    kf_slots *tasks;  /* once it has begun, until it is over   */
+    bool audited; /* a sum that is compared, for those that are not after it */
+    kofn_plan shape; /* stream, or the job's own: the plan for its strips */
+    /* It has begun (begin.c). */
+    uint32_t core; /* as core and workers do, once it has begun  */
+    bool begun;    /* the core knows of it */
+    kofn_time began;
+    kf_slots *tasks; /* once it has begun, until it is over   */
+    /* What its workers were sent (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
     size_t feds, fed_cap;
     size_t level; /* submessages that whoever is not late is sent for */
-    bool audited; /* a sum that is compared, for those that are not after it */
-    bool begun;   /* the core knows of it */
-    kofn_time began;
+    /* What came of it (act.c, finish.c; report.c). */
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
     kofn_status odd;    /* the first thing wrong with what was decoded */
     char why[512];      /* ... or why it failed, in words             */
     char *failure;      /* what the worker said whose task failed first, ... */
-    uint32_t failed_by; /* ... and which it was                              */
-    kofn_plan shape;    /* stream: the plan for its shape             */
-    kf_held first;      /* stream: its first operand                  */
-    void *second;       /* ... and its second, where that is raised   */
-    kf_block **block;   /* stream: of each row, while it may be sent */
+    uint32_t failed_by; /* ... and which it was (loop.c)                     */
+    bool again;         /* it began uncoded, and somebody was missing */
+    kofn_report rep;    /* what is of this product alone; all count in it */
+    tables tables;
+    /* Of a stream (pair.c). */
+    kf_held first;    /* its first operand                  */
+    void *second;     /* ... and its second, where that is raised   */
+    kf_block **block; /* of each row, while it may be sent */
     size_t blocks;
     kf_undecoded undecoded;
-    size_t window;   /* read into a matrix of strips lo .. hi - 1 alone, for
-                           which `shape` is the plan: so many; 0: it is not  */
-    bool velocity;   /* it is that which is read */
-    bool scrubs;     /* blocks are compared      */
-    bool again;      /* it began uncoded, and somebody was missing */
-    kofn_report rep; /* what is of this product alone              */
-    tables tables;
 } product;
 
-/* Strips of an operand that are read by the job itself (window.c). */
-typedef struct kf_window {
-    size_t operand, at; /* strips before `at` of that are done            */
-    size_t to;          /* it reaches to there; 0: there is none           */
-    bool velocity;      /* it is that which is read                        */
-    bool scrubs;        /* blocks are compared                             */
-    kofn_matrix into;   /* whole parts of as many strips                   */
-    product *reading;   /* by this one; NULL: it is not                    */
-} kf_window;
+#define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
 
-/* Blocks that are made of what others hold, for that is not A any more (heal.c). */
-typedef struct kf_heal {
-    uint32_t *worker; /* who waits for theirs, ... */
-    size_t *seat;     /* ... on which seats         */
+/* Products (open.c). */
+typedef struct kf_products {
+    product *list[KF_JOB_OPEN]; /* put and not taken; numbers ascend */
+    size_t count;
+    product *idle[KF_JOB_OPEN]; /* taken, for their memory */
+    size_t idles;
+    uint32_t puts;      /* numbers given out */
+    unsigned sums;      /* that were put; see opt.audit     */
+    size_t lo, hi;      /* strips that products are limited to; hi == 0: all */
+    unsigned step;      /* what events count; 0: products */
+    kofn_status broken; /* nothing works any more */
+} kf_products;
+
+/* What callers are told (report.c). */
+typedef struct kf_told {
+    kofn_report rest; /* what is of no product, since one was taken */
+    kofn_report total;
+    tables tables;  /* of the report that was given last               */
+    char *failure;  /* of the product that was taken last              */
+    uint64_t moved; /* bytes of the product that was over last */
+    size_t dropped; /* messages that the core had dropped before this product */
+} kf_told;
+
+/* Workers, and the seats that they wait for a block of. */
+typedef struct kf_waiters {
+    uint32_t *worker;
+    size_t *seat;
     size_t count, cap, seat_cap;
-    size_t among; /* the first of them are who it is read for; the others
-                     came later and are next                             */
-    kf_window window;
-    uint32_t last; /* product before which there was a window             */
-} kf_heal;
+} kf_waiters;
+
+/* Blocks (lease.c). */
+typedef struct kf_lease {
+    kf_waiters owed;    /* who was sent nothing yet                        */
+    kf_waiters healing; /* who waits for what is made of blocks of others  */
+    size_t storing;     /* workers with a block of A on its way ...        */
+    kofn_time since;    /* ... as many as that, by the wall                */
+    kofn_time look_at;  /* for who is long at its block; 0: at once        */
+    kofn_time pace;     /* of half of those who were given theirs          */
+} kf_lease;
 
 /* The evidence that is known against a worker. */
 typedef struct kf_trial {
@@ -104,21 +132,25 @@ typedef struct kf_trial {
     bool mending; /* another is on its way                         */
 } kf_trial;
 
-/* Blocks that are compared with each other (scrub.c). */
-typedef struct kf_scrub {
+/* ... against all (trial.c). */
+typedef struct kf_trials {
     kf_trial *worker;
-    size_t workers, cap;
+    size_t workers;
     bool *due;   /* per operand: it is to be read                     */
     bool *odd;   /* ... and somebody's block of it came wrong         */
     bool on;     /* some are due                                      */
     bool second; /* they were read before, and somebody's came wrong  */
-    bool asked;  /* by the caller, who wants to know: */
-    kofn_status status;
-    char why[512];
-    kofn_report sum;
-    kf_window window;
-    double *cols[2]; /* scales of columns so far, of A and of its velocity */
-} kf_scrub;
+} kf_trials;
+
+/* Rounds of a stream (pair.c). */
+typedef struct kf_stream_rounds {
+    unsigned rounds; /* that began        */
+    bool in_round;   /* ... and are not over */
+    double *load;    /* per worker: multiply-adds of its list */
+    size_t loads;
+    void (*on_round)(void *ud, const kofn_stream_round *round);
+    void *ud;
+} kf_stream_rounds;
 
 /* A task that waits until its worker is sent it. */
 typedef struct kf_turn {
@@ -149,78 +181,81 @@ typedef struct kf_pace {
     size_t list_cap;
 } kf_pace;
 
-#define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
+/* The loop (loop.c). */
+typedef struct kf_loop {
+    kofn_action *todo; /* of the step in hand */
+    size_t todo_cap;
+    size_t greeted;    /* workers that said HELLO and may have a seat */
+    size_t next_event; /* of opt.events */
+} kf_loop;
+
+/* What has begun (begin.c). */
+typedef struct kf_start {
+    uint32_t number; /* given out for the core, last                      */
+    kofn_time asked; /* when the first round was, on the wall; 0: it is not */
+    bool enough;     /* there were enough workers for it */
+} kf_start;
+
+/* Strips of an operand that the job itself reads: of heal.c or scrub.c, which has
+ * window.c read them. */
+typedef struct kf_window {
+    size_t operand, at; /* strips before `at` of that are done            */
+    size_t to;          /* it reaches to there                            */
+    bool velocity;      /* it is that which is read                        */
+    kofn_matrix into;   /* whole parts of as many strips                   */
+    product *reading;   /* by this one; NULL: it is not                    */
+} kf_window;
+
+/* Blocks that are made of what others hold, for that is not A any more (heal.c). */
+typedef struct kf_heal {
+    size_t among; /* who it is read for: the first in line; others came later
+                     and are next                                         */
+    kf_window window;
+    uint32_t last; /* product before which there was a window             */
+} kf_heal;
+
+/* Blocks that are compared with each other (scrub.c). */
+typedef struct kf_scrub {
+    bool asked; /* by the caller, who wants to know: */
+    kofn_status status;
+    char why[512];
+    kf_window window;
+    double *cols[2]; /* scales of columns so far, of A and of its velocity */
+} kf_scrub;
 
 struct kofn_job {
+    /* What it was opened with, and what functions of other folders and of fates.c,
+     * guard.c and journal.c change (job.c). */
     const kofn_plan *plan; /* of the first operand; all have its workers */
     kofn_port *port;
     kofn_core *core;
     kf_held *held; /* the operands */
     size_t operands;
+    kofn_options opt; /* checked, with defaults; late, lease: 0 is never */
     kf_journal *journal;
-    kofn_options opt;   /* checked, with defaults filled in; late, lease: 0 is
-                         never */
-    size_t next_event;  /* of opt.events */
-    kofn_status broken; /* nothing works any more */
-
-    product *open[KF_JOB_OPEN]; /* put and not taken; numbers ascend */
-    size_t opens;
-    product *idle[KF_JOB_OPEN]; /* taken, for their memory */
-    size_t idles;
-    uint32_t puts;  /* numbers given out ...                           */
-    uint32_t begun; /* ... and for the core                            */
-    uint32_t round; /* the product of kofn_begin; 0: there is none      */
-    tables tables;  /* of the report that was given last               */
-    char *failure;  /* of the product that was taken last              */
-
-    unsigned rounds; /* stream: that began    */
-    bool in_round;   /* ... and are not over  */
-    double *load;    /* per worker: multiply-adds of its list */
-    size_t loads, load_cap;
-    void (*on_round)(void *ud, const kofn_stream_round *round);
-    void *on_round_ud;
-
+    kf_fates fates; /* of tasks, and who watches */
     kf_guard guard;
-    kofn_action *todo; /* of the step in hand */
-    size_t todo_cap;
     kf_pool spare; /* of buffers of results */
     kf_scratch scratch;
     kf_tally tally; /* KOFN_SUM */
 
-    uint64_t moved; /* bytes of the product that was over last */
+    kf_products open;
+    kf_told told;
+    kf_lease lease;
+    kf_trials trials;
+    kf_stream_rounds stream;
+    kf_pace paced;
+    kf_loop loop;
+    kf_start start;
     kf_heal heal;
     kf_scrub scrub;
-    kf_pace paced;
-    uint32_t *owed;    /* workers to whom blocks are owed ... */
-    size_t *owed_seat; /* ... and of which seats           */
-    size_t owing, owed_cap, owed_seat_cap;
-    size_t greeted;          /* workers that said HELLO and may have a seat */
-    size_t storing;          /* workers with a block on its way ...         */
-    kofn_time storing_since; /* ... as many as that, by the wall   */
-    kofn_time look_at;       /* for who is long at its block; 0: at once  */
-    kofn_time pace;          /* of half of those who were given theirs    */
-    kofn_time asked; /* when the first round was, on the wall; 0: it is not */
-    bool started;    /* there were enough workers for it */
-    unsigned sums;   /* that were put; see opt.audit     */
-
-    size_t lo, hi;   /* strips that products are limited to; hi == 0: all */
-    kofn_report rep; /* what is of no product, since one was taken */
-    kofn_report total;
-    size_t dropped_before;
-    unsigned step; /* what events count; 0: products */
-
-    kf_fates fates; /* of tasks, and who watches */
+    uint32_t round; /* the product of kofn_begin; 0: there is none (put.c) */
 };
 
 /* The number of the operand's use that a product makes, as kofn_event has it. */
 static inline uint32_t kf_job_use_number(const product *p)
 {
     return KOFN_USES * p->operand + (uint32_t)p->as;
-}
-
-static inline kf_held *kf_job_held(const kofn_job *j, product *p)
-{
-    return p->first.plan ? &p->first : &j->held[p->operand];
 }
 
 static inline kofn_time kf_job_now(const kofn_job *j)
@@ -234,18 +269,96 @@ static inline bool kf_job_is_running(const product *p)
     return p->begun && p->ended == KOFN_AGAIN;
 }
 
-/* put.c */
+/* Is somebody sent what it is to know? */
+static inline bool kf_job_is_watched(const kofn_job *j)
+{
+    return j->journal || j->fates.observers;
+}
+
+/* Has everybody come who is to be there at the start? */
+static inline bool kf_job_all_came(const kofn_job *j)
+{
+    return j->loop.greeted >= j->port->workers;
+}
+
+static inline bool kf_is_stream(const kofn_job *j)
+{
+    return j->plan->op->stream;
+}
+
+/* Is the job itself reading? */
+static inline bool kf_job_reads(const kofn_job *j)
+{
+    return j->heal.window.reading || j->scrub.window.reading;
+}
+
+/* The product's row of the plan: as seats of all groups are numbered. */
+static inline size_t kf_job_row(const product *p, size_t row, size_t group)
+{
+    return row * p->use->layout.groups + group;
+}
+
+/* observe.c */
+void kf_job_note(kofn_job *j, const kofn_note *n);
+void kf_job_note_now(kofn_job *j, kofn_note n);
+/* The coordinator's own work: on a simulated port it costs simulated time. */
+typedef struct kf_stopwatch {
+    kofn_time start, cpu;
+} kf_stopwatch;
+kf_stopwatch kf_job_start_work(const kofn_job *j);
+kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
+
+/* lease.c */
+/* KOFN_DO_STORE: it is owed a block. */
+kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
+/* Encode the blocks that are owed, all in one pass over A, and send them; who is
+ * sent empty blocks, of operands that have changed, waits to be healed. */
+kofn_status kf_lease_hand_out(kofn_job *j);
+/* Those who have gone do not wait any more; how many of the first `among` do. */
+size_t kf_lease_forget_gone(kofn_job *j, size_t among);
+/* The first n of them have their blocks. */
+void kf_lease_healed(kofn_job *j, size_t n);
+/* True if so many workers are live that any such set answers every operand's
+ * products. */
+bool kf_job_has_enough(const kofn_job *j);
+/* True while a worker that is given a block made here is waited for.  But where
+ * the others are enough, nobody is waited for longer than the lease after any
+ * of them had its own: a joiner that never stores would hold every round. */
+bool kf_lease_await(kofn_job *j, kofn_time *atmost);
+/* A worker has stored its block. */
+void kf_lease_stored(kofn_job *j, uint32_t worker);
+/* Is it time to look at all workers, by kf_lease_is_late?  One that is in time now is
+ * looked at again when it would not be any more. */
+bool kf_lease_look(kofn_job *j, kofn_time now);
+bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now);
+
+/* trial.c */
+/* Have the workers that the last check located asked again. */
+kofn_status kf_trial_receive(kofn_job *j, const product *p,
+                             const kofn_action *a);
+/* The worker has stored a block. */
+void kf_trial_stored(kofn_job *j, uint32_t worker);
+/* The operand is to be read. */
+kofn_status kf_trial_ask(kofn_job *j, size_t operand);
+/* The operand has been read; is another to be, or some once more? */
+bool kf_trial_goes_on(kofn_job *j, size_t operand);
+/* No operand is to be read. */
+void kf_trial_end(kofn_job *j);
+/* What was known against the worker. */
+kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
+/* Another block is on its way to it. */
+void kf_trial_mend(kofn_job *j, uint32_t worker);
+
+/* open.c */
 product *kf_job_search(const kofn_job *j, uint32_t number);
-void kf_job_free_products(kofn_job *j);
-/* All products, and what is of none. */
-void kf_job_sum(const kofn_job *j, kofn_report *sum);
 
 /* The product that has begun and is not taken, by its number in the core, or
  * NULL.  Most often there is one. */
 static inline product *kf_job_find(const kofn_job *j, uint32_t number)
 {
-    return j->opens && j->open[0]->core == number ? j->open[0]
-                                                  : kf_job_search(j, number);
+    return j->open.count && j->open.list[0]->core == number
+               ? j->open.list[0]
+               : kf_job_search(j, number);
 }
 
 /* A task of it, which has begun and is not over, or NULL. */
@@ -254,31 +367,19 @@ static inline kf_slot *kf_job_task(const product *p, uint32_t task)
     return kf_fates_find(p->tasks, task);
 }
 
-/* A product that was taken, for its memory, or a new one; still not open. */
-product *kf_job_last_idle(kofn_job *j);
-void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
 kofn_status kf_job_check_placed(const kofn_job *j);
 kofn_status kf_job_check_whole(const kofn_job *j);
-/* Everybody who is to come before the first round has come. */
-kofn_status kf_job_await_start(kofn_job *j);
-/* True if so many workers are live that any such set answers every operand's
- * products. */
-bool kf_job_has_enough(const kofn_job *j);
-/* Begin to read a window, of which `shape` is the plan. */
-kofn_status kf_job_read(kofn_job *j, kf_window *w, const kofn_plan *shape);
-/* The read of the window is over and has no report of its own. */
-void kf_job_close_read(kofn_job *j, kf_window *w);
-/* Is the job itself reading? */
-static inline bool kf_job_reads(const kofn_job *j)
-{
-    return j->heal.window.reading || j->scrub.window.reading;
-}
-/* Does it wait for more workers than are live? */
-bool kf_job_starves(const kofn_job *j, const product *p);
+/* No round is under way. */
+kofn_status kf_job_check_between(const kofn_job *j);
+kofn_status kf_job_check_room(const kofn_job *j);
+/* If this is a failure the job has failed; returns it. */
+kofn_status kf_job_break(kofn_job *j, kofn_status st);
 /* The plan for that; NULL: it is not served. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
-kofn_status kf_job_check_room(const kofn_job *j);
+/* A dense matrix is held, cut and raised as its plan has it. */
+kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
+                        const char *name);
 /* By what the input is to be multiplied, of which no element is larger than `most`;
  * what is decoded is then multiplied back. */
 double kf_job_scale_input(const kf_resident *r, product *p,
@@ -286,24 +387,55 @@ double kf_job_scale_input(const kf_resident *r, product *p,
                           double most);
 /* A sum that would be of parts each from one worker is coded instead. */
 void kf_job_code_it(const kofn_job *j, product *p);
+/* A product that was taken, for its memory, or a new one; still not open. */
+product *kf_job_last_idle(kofn_job *j);
+void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
 /* Open it; it is the newest now. */
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out);
+/* The last idle one is open now, as the newest ... */
 void kf_job_opened(kofn_job *j, product *p);
-/* Begin the product that was put last, where nothing is in its way. */
-kofn_status kf_job_begin_now(kofn_job *j);
+/* ... or, the job's own, before all that have not begun. */
+void kf_job_opened_first(kofn_job *j);
+/* Its memory is for others. */
+void kf_job_close_product(kofn_job *j, product *p);
 
-/* pair.c: products of streams. */
-static inline bool kf_is_stream(const kofn_job *j)
-{
-    return j->plan->op->stream;
-}
+/* report.c */
+/* What of no product comes on top. */
+void kf_job_count(kofn_job *j, const kofn_report *more);
+void kf_job_count_wait(kofn_job *j, kofn_time t);
+/* All products, and what is of none. */
+void kf_job_sum(const kofn_job *j, kofn_report *sum);
+/* KOFN_DO_DELIVER: p->rep is complete. */
+kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a);
+/* What is told of a product, or so far where it is NULL. */
+kofn_report kf_job_report_of(const kofn_job *j, const product *p);
+/* It is over and taken: the tables that its report points to, and the words of its
+ * failure, are kept until the next one is. */
+void kf_job_close(kofn_job *j, product *p, const kofn_report *r);
+/* Report the events of no product, since `began`, and the workers that are
+ * there. */
+kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
+
+/* finish.c */
+kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
+                          const kf_source *source);
+/* End the product, with what is known of it. */
+void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
+/* Begin an uncoded product again, coded: a worker was missing, or answered what is
+ * no number. */
+void kf_job_begin_again(kofn_job *j, product *p);
+
+/* pair.c: products of streams */
+kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
+                         const kofn_matrix *Y, kofn_matrix *out);
+/* A round begins, ... */
+kofn_status kf_pair_begin_round(kofn_job *j);
+/* ... with this product. */
+kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev);
 /* Blocks for these rows. */
 kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
                            size_t n);
-kofn_status kf_pair_begin(kofn_job *j, product *p);
-/* Begin a round without a product, for those that are open. */
-kofn_status kf_pair_go_on(kofn_job *j);
 /* A task of it is given out: adds its block. */
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m);
 /* KOFN_DO_END. */
@@ -313,55 +445,56 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
                                  kf_source *source);
 /* The core is done with it. */
 void kf_pair_over(kofn_job *j, product *p, kofn_status st);
-/* Decode some of what waits for it, first of p, or NULL. */
+/* The oldest that waits for that, or NULL. */
+product *kf_pair_undecoded(const kofn_job *j);
+/* Decode some of it. */
 kofn_status kf_pair_decode_some(kofn_job *j, product *p);
-bool kf_pair_has_undecoded(const kofn_job *j);
 /* Nothing of its operands is looked at any more. */
 void kf_pair_release(product *p);
 
-/* observe.c */
-/* Opens the observers that the options ask for. */
-kofn_status kf_observe(kofn_job *j);
-/* Is there somebody whom what only the job knows is to be noted for? */
-static inline bool kf_job_is_watched(const kofn_job *j)
-{
-    return j->journal || j->fates.observers;
-}
-void kf_job_note(kofn_job *j, const kofn_note *n);
-
-/* act.c */
-kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
-                          const kf_source *source);
-/* End the product, with what is known of it. */
-void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
-kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
-/* Report the events of no product, since `began`, and the workers that are
- * there. */
-kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
-/* The actions of the core's step in j->todo. */
-kofn_status kf_job_gather(kofn_job *j, size_t *n);
-/* Inputs for all who are given work in it. */
-kofn_status kf_job_encode_inputs(kofn_job *j, size_t n);
-/* Encode the blocks that are owed, all in one pass over A, and send them. */
-kofn_status kf_job_hand_out(kofn_job *j);
-
-/* The worker is sent the task. */
-kofn_status kf_job_send_task(kofn_job *j, product *p, kf_slot *s);
-
 /* pace.c */
-/* A task is given out; *hold: its turn comes later, and it is sent then. */
-kofn_status kf_pace_hold(kofn_job *j, product *p, kf_slot *s, bool *hold);
+/* A task is given out: sent, now or when its turn comes. */
+kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s);
 /* The task has been answered, in whatever way. */
 void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took);
-/* The task is not waited for. */
-void kf_pace_over(kofn_job *j, kf_slot *s);
 /* By when some may be sent for; KOFN_NEVER: by nothing but an answer. */
 kofn_time kf_pace_alarm(const kofn_job *j);
 /* The task is cancelled; true: it was never sent. */
 bool kf_pace_cancel(kofn_job *j, kf_slot *s);
 /* Send those whose turn it is. */
 kofn_status kf_pace_go_on(kofn_job *j);
-void kf_pace_free(kf_pace *x);
+
+/* act.c */
+kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
+kofn_status kf_job_evict(kofn_job *j, uint32_t worker);
+/* Inputs for all who are given work in these actions. */
+kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
+                                 size_t n);
+
+/* loop.c */
+kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
+/* Wait for one message or the alarm, until then by the port's clock and so long at
+ * most by the wall.  KOFN_AGAIN: nothing came. */
+kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost);
+/* Give up workers that are too long at their blocks; *atmost: until it is time to
+ * look again. */
+kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost);
+/* Is something to happen before this product begins? */
+bool kf_job_is_due(const kofn_job *j, const product *p);
+/* Have happen what is due once this share of the product has come. */
+kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
+/* ... of the newest that has begun. */
+kofn_status kf_job_stage_now(kofn_job *j);
+
+/* begin.c */
+kofn_status kf_job_begin(kofn_job *j, product *p);
+/* Until there are enough for the first round: no longer than is allowed, and
+ * what is left of it in *atmost. */
+kofn_status kf_job_check_start(kofn_job *j, kofn_time *atmost);
+/* Everybody who is to come before the first round has come. */
+kofn_status kf_job_await_start(kofn_job *j);
+/* Does it wait for more workers than are live? */
+bool kf_job_starves(const kofn_job *j, const product *p);
 
 /* window.c */
 /* For whole parts of its strips, as if A had no others. */
@@ -369,48 +502,25 @@ kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p);
 size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
 /* How far it reaches. */
 void kf_window_next(const kofn_job *j, kf_window *w);
+/* Begin to read it. */
 kofn_status kf_window_read(kofn_job *j, kf_window *w);
+/* It was read; what that cost is told with the product that is taken next. */
+void kf_window_close(kofn_job *j, kf_window *w);
 /* The strips that were read, as an operand by itself, to be freed in any case. */
 kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
                                const kofn_plan *shape, kf_resident *out);
 
-/* scrub.c */
-/* Have the workers that the last check located asked again. */
-kofn_status kf_scrub_receive(kofn_job *j, const product *p,
-                             const kofn_action *a);
-/* The worker has stored a block. */
-void kf_scrub_stored(kofn_job *j, uint32_t worker);
-/* Do one thing; *busy: something is being read, and nothing else is to begin. */
-kofn_status kf_scrub_go_on(kofn_job *j, bool *busy);
-void kf_scrub_free(kofn_job *j);
-
 /* heal.c */
-/* The worker has been sent empty blocks of operands that have changed. */
-kofn_status kf_heal_add(kofn_job *j, uint32_t worker, size_t seat);
-/* Do one thing for the workers to be healed, if there is any; *busy: wait until
+/* What was read is passed on, if it has come. */
+kofn_status kf_heal_take(kofn_job *j);
+/* Begin to read for the workers to be healed, if there are any and it is time. */
+kofn_status kf_heal_begin(kofn_job *j, const product *next);
+
+/* scrub.c */
+/* Do one thing for blocks that are to be healed or compared; *busy: wait until
  * what is read has come, and nothing else is to begin before. */
-kofn_status kf_heal_go_on(kofn_job *j, const product *next, bool *busy);
+kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy);
 /* Until nothing is being read. */
-kofn_status kf_heal_rest(kofn_job *j);
-void kf_heal_free(kofn_job *j);
-
-/* lease.c */
-/* A worker has stored its block. */
-void kf_lease_stored(kofn_job *j, uint32_t worker);
-/* Give up those who do not; *atmost: until it is time to look again. */
-kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost);
-
-/* loop.c */
-kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
-/* Wait for one message or the alarm.  KOFN_AGAIN: `atmost` has passed. */
-kofn_status kf_job_pass(kofn_job *j, kofn_time atmost);
-/* The same of what is there already; KOFN_AGAIN: nothing. */
-kofn_status kf_job_poll(kofn_job *j);
-/* Is something to happen before this product begins? */
-bool kf_job_is_due(const kofn_job *j, const product *p);
-/* Have happen what is due once this share of the product has come. */
-kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
-/* ... of the newest that has begun. */
-kofn_status kf_job_stage_now(kofn_job *j);
+kofn_status kf_scrub_rest(kofn_job *j);
 
 #endif

@@ -40,18 +40,22 @@ static uint64_t bits(double x)
 /* Order and content of actions, down to the coefficients of decoders. */
 uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
 {
-    h = mix(h ? h : KF_FNV, (uint64_t)a->type);
-    h = mix(h, a->worker);
-    h = mix(h, a->product);
-    h = mix(h, a->task);
-    h = mix(h, a->seat);
-    h = mix(h, a->group);
-    h = mix(h, a->row);
-    h = mix(h, a->lo);
-    h = mix(h, a->hi);
-    h = mix(h, (uint64_t)(int64_t)a->status);
-    h = mix(h, bits(a->noise));
-    h = mix(h, a->most);
+    const uint64_t own[] = {(uint64_t)a->type,
+                            a->worker,
+                            a->product,
+                            a->task,
+                            a->seat,
+                            a->group,
+                            a->row,
+                            a->lo,
+                            a->hi,
+                            (uint64_t)(int64_t)a->status,
+                            bits(a->noise),
+                            a->most};
+
+    h = h ? h : KF_FNV;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        h = mix(h, own[i]);
     for (size_t i = 0; i < a->count; i++)
         h = mix(h, a->tasks[i]);
     for (size_t i = 0;
@@ -162,13 +166,9 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
     if (!j)
         return KOFN_NOMEM;
     j->path = kf_strdup(path);
-    if (!j->path) {
-        kf_free(j);
-        return KOFN_NOMEM;
-    }
-    j->file = fopen(path, "w");
+    j->file = j->path ? fopen(path, "w") : NULL;
     if (!j->file) {
-        st = kf_fail(KOFN_IO, "journal %s: %s", path, strerror(errno));
+        st = j->path ? bad(j) : KOFN_NOMEM;
         kf_free(j->path);
         kf_free(j);
         return st;
@@ -202,44 +202,38 @@ static void verdict(FILE *f, const kofn_event *ev)
         fprintf(f, ",\"doubted\":%zu", ev->doubted);
 }
 
-static bool about_product(const kofn_event *ev)
-{
-    return ev->type == KOFN_EV_BEGIN || ev->type == KOFN_EV_RESULT ||
-           ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_VERDICT ||
-           ev->type == KOFN_EV_CANCEL;
-}
-
 void kf_journal_event(kf_journal *j, const kofn_event *ev)
 {
+    bool begins = ev->type == KOFN_EV_BEGIN;
+    bool answers = ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED;
+    bool judges = ev->type == KOFN_EV_VERDICT;
+    bool cancels = ev->type == KOFN_EV_CANCEL;
+
     fprintf(j->file, "{\"t\":%" PRId64 ",\"ev\":\"%s\"", ev->now,
             names[ev->type]);
-    if (ev->type <= KOFN_EV_LEFT || ev->type == KOFN_EV_RESULT ||
-        ev->type == KOFN_EV_FAILED || ev->type == KOFN_EV_MOVED ||
-        ev->type == KOFN_EV_UNRESPONSIVE || ev->type == KOFN_EV_VOID ||
-        ev->type == KOFN_EV_JUDGED)
+    if (!begins && !judges && !cancels && ev->type != KOFN_EV_ALARM)
         fprintf(j->file, ",\"w\":%u", ev->worker);
     if (ev->principal)
         fprintf(j->file, ",\"p\":%u", ev->principal);
-    if (about_product(ev))
+    if (begins || answers || judges || cancels)
         fprintf(j->file, ",\"n\":%u", ev->product);
-    if (about_product(ev) && ev->type != KOFN_EV_BEGIN &&
-        ev->type != KOFN_EV_CANCEL)
+    if (answers || judges)
         fprintf(j->file, ",\"k\":%u", ev->task);
-    if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
+    if (answers)
         fprintf(j->file, ",\"r\":%u", ev->row);
     if (ev->type == KOFN_EV_RESULT)
         fprintf(j->file, ",\"d\":%" PRId64, ev->took);
-    if (ev->type == KOFN_EV_BEGIN && ev->use)
+    if (begins && ev->use)
         fprintf(j->file, ",\"use\":%u", ev->use);
-    if (ev->type == KOFN_EV_BEGIN && ev->hi)
+    if (begins && ev->hi)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
-    if (ev->type == KOFN_EV_BEGIN && ev->late_too)
-        fprintf(j->file, ",\"late_too\":true");
-    if (ev->type == KOFN_EV_BEGIN && ev->all)
+    if (begins && ev->late_too)
+        fputs(",\"late_too\":true", j->file);
+    if (begins && ev->all)
         fputs(",\"all\":true", j->file);
-    if (ev->type == KOFN_EV_BEGIN && ev->m)
+    if (begins && ev->m)
         fprintf(j->file, ",\"shape\":[%zu,%zu,%zu]", ev->m, ev->n, ev->p);
-    if (ev->type == KOFN_EV_VERDICT)
+    if (judges)
         verdict(j->file, ev);
     j->digest = 0;
 }

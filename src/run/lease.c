@@ -1,19 +1,176 @@
-/* lease.c -- how long a worker may be at its block.
+/* lease.c -- blocks that are owed to workers, and how long they may be at them.
  *
- * One that is there and never stores is given up as one that never answers
+ * A worker that is there and never stores is given up as one that never answers
  * (core/times.c): after the lease and many times what half of the others took,
  * and after many leases while there is no such half.  What it waits for us and
  * what a block of that size may take do not count; the port knows both.
  *
- * Times are the job's.  It looks at real time, for a block is made by real
- * work, and gives up workers only by an event to the core.
- */
+ * Owns who waits for a block.  It looks at real time, for a block is made by real
+ * work. */
 #include "job.h"
 
 #include "base/clock.h"
 
+#include <assert.h>
+
 #define MANY 50 /* times as long as others took                          */
 #define FEW 10  /* leases that it lasts before half of them have a block */
+
+/* ---- handed out ---------------------------------------------------------- */
+
+static kofn_status add(kf_waiters *w, uint32_t worker, size_t seat)
+{
+    TRY(kf_grow(&w->worker, &w->cap, w->count, sizeof *w->worker));
+    TRY(kf_grow(&w->seat, &w->seat_cap, w->count, sizeof *w->seat));
+    w->worker[w->count] = worker;
+    w->seat[w->count++] = seat;
+    return KOFN_OK;
+}
+
+kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a)
+{
+    return add(&j->lease.owed, a->worker, a->seat);
+}
+
+static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
+{
+    const kf_waiters *to = &j->lease.owed;
+    kofn_status st = KOFN_OK;
+
+    for (size_t i = 0; i < to->count; i++) {
+        kf_msg m = {
+            .type = KF_MSG_STORE, .worker = to->worker[i], .block = blocks[i]};
+
+        if (st) {
+            kf_block_drop(blocks[i]);
+            continue;
+        }
+        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(blocks[i])});
+        kf_job_note_now(j, (kofn_note){.own = "storing", .worker = m.worker});
+        j->lease.look_at = 0;
+        if (!kf_block_whole(m.block))
+            st = add(&j->lease.healing, m.worker, to->seat[i]);
+        if (st)
+            kf_block_drop(m.block);
+        else
+            st = j->port->send(j->port, &m);
+    }
+    return st;
+}
+
+/* Encodes the blocks of all operands for the seats that are owed one; those of
+ * an operand follow those of the operands before it. */
+static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
+{
+    const kf_waiters *to = &j->lease.owed;
+    kf_block **more = kf_new(to->count, sizeof *more);
+    kofn_status st = more ? KOFN_OK : KOFN_NOMEM;
+
+    for (size_t i = 0; i < to->count; i++)
+        blocks[i] = NULL;
+    for (size_t o = j->operands; !st && o-- > 0;) {
+        st = (j->held[o].changes ? kf_data_empty_blocks : kf_data_encode)(
+            &j->held[o].resident,
+            kf_core_code(j->core, KOFN_USES * (uint32_t)o), to->seat, to->count,
+            more);
+        for (size_t i = 0; !st && i < to->count; i++) {
+            more[i]->next = blocks[i];
+            blocks[i] = more[i];
+        }
+    }
+    for (size_t i = 0; st && i < to->count; i++)
+        kf_block_drop(blocks[i]);
+    kf_free(more);
+    return st;
+}
+
+kofn_status kf_lease_hand_out(kofn_job *j)
+{
+    kf_block **blocks = kf_new(j->lease.owed.count, sizeof *blocks);
+    kf_stopwatch watch = kf_job_start_work(j);
+    kofn_status st = blocks ? encode_blocks(j, blocks) : KOFN_NOMEM;
+
+    kf_job_count(
+        j, &(kofn_report){.encoding = kf_job_end_work(j, watch, "encode")});
+    if (!st)
+        st = send_blocks(j, blocks);
+    kf_free(blocks);
+    j->lease.owed.count = 0;
+    return st;
+}
+
+/* ---- healed -------------------------------------------------------------- */
+
+size_t kf_lease_forget_gone(kofn_job *j, size_t among)
+{
+    kf_waiters *w = &j->lease.healing;
+    size_t kept = 0, left = 0;
+
+    for (size_t i = 0; i < w->count; i++) {
+        if (kf_core_worker(j->core, w->worker[i]) != KOFN_WORKER_STORING)
+            continue;
+        left += i < among;
+        w->worker[kept] = w->worker[i];
+        w->seat[kept++] = w->seat[i];
+    }
+    w->count = kept;
+    return left;
+}
+
+void kf_lease_healed(kofn_job *j, size_t n)
+{
+    kf_waiters *w = &j->lease.healing;
+
+    assert(n <= w->count);
+    w->count -= n;
+    memmove(w->worker, w->worker + n, w->count * sizeof *w->worker);
+    memmove(w->seat, w->seat + n, w->count * sizeof *w->seat);
+}
+
+/* ---- awaited ------------------------------------------------------------- */
+
+/* The number of answers of the workers at the start of which any such set is
+ * enough, where they are compared with one more. */
+static size_t enough(const kofn_plan *p, bool compared)
+{
+    const kofn_layout *L = &p->layout;
+    size_t each = p->workers / L->groups;
+    size_t seats = kf_ceil_div(L->threshold, L->submessages) + compared;
+
+    return p->workers - (each - kf_min(seats, each));
+}
+
+bool kf_job_has_enough(const kofn_job *j)
+{
+    bool all = true, compared = j->opt.errors != KOFN_ERRORS_NONE;
+    size_t live = kf_core_live(j->core);
+
+    for (size_t o = 0; o < j->operands; o++) {
+        const kofn_plan *p = j->held[o].plan;
+
+        all &= live >= enough(p, compared);
+        all &= !p->left || live >= enough(p->left, compared);
+    }
+    return all;
+}
+
+bool kf_lease_await(kofn_job *j, kofn_time *atmost)
+{
+    kofn_time now = kf_clock(), most = j->opt.lease, left;
+    size_t storing = kf_core_storing(j->core);
+    bool live = kf_job_has_enough(j);
+
+    storing -= live ? kf_min(storing, j->lease.healing.count) : 0;
+    if (j->lease.storing != storing) {
+        j->lease.storing = storing;
+        j->lease.since = now;
+    }
+    if (storing == 0 || most == 0 || !live)
+        return storing > 0;
+    left = j->lease.since + most - now;
+    *atmost = *atmost < left ? *atmost : left;
+    return left > 0;
+}
 
 static kofn_time times(kofn_time t, unsigned by)
 {
@@ -28,7 +185,7 @@ static bool half(const kofn_job *j)
 static kofn_time allowed(const kofn_job *j)
 {
     kofn_time least = times(j->opt.lease, half(j) ? 1 : FEW);
-    kofn_time many = times(j->pace, MANY);
+    kofn_time many = times(j->lease.pace, MANY);
 
     return many > least ? many : least;
 }
@@ -37,49 +194,27 @@ void kf_lease_stored(kofn_job *j, uint32_t worker)
 {
     kofn_time took = j->port->storing ? j->port->storing(j->port, worker) : 0;
 
-    if (!half(j) && took > j->pace)
-        j->pace = took;
-    j->look_at = 0;
+    if (!half(j) && took > j->lease.pace)
+        j->lease.pace = took;
+    j->lease.look_at = 0;
 }
 
-static kofn_status give_up(kofn_job *j, uint32_t worker)
+bool kf_lease_look(kofn_job *j, kofn_time now)
 {
-    kf_msg m = {.type = KF_MSG_EVICT, .worker = worker};
-    kofn_event ev = {.type = KOFN_EV_UNRESPONSIVE, .worker = worker};
-
-    j->rep.left++;
-    TRY(j->port->send(j->port, &m));
-    return kf_job_step(j, &ev);
+    if (now < j->lease.look_at)
+        return false;
+    j->lease.look_at = KOFN_NEVER;
+    return true;
 }
 
-/* Looks at workers that are storing: one that is in time now is looked at again
- * when it would not be any more. */
-static kofn_status look(kofn_job *j, kofn_time now)
+bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now)
 {
-    j->look_at = KOFN_NEVER;
-    for (uint32_t i = 0; i < kf_core_known(j->core); i++) {
-        kofn_time left;
+    kofn_time left;
 
-        if (kf_core_worker(j->core, i) != KOFN_WORKER_STORING)
-            continue;
-        left = allowed(j) - j->port->storing(j->port, i);
-        if (left <= 0)
-            TRY(give_up(j, i)); /* perhaps another has its seat now */
-        else if (left < j->look_at - now)
-            j->look_at = now + left;
-    }
-    return KOFN_OK;
-}
-
-kofn_status kf_lease_look(kofn_job *j, kofn_time *atmost)
-{
-    kofn_time now = kf_clock(), left;
-
-    if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
-        return KOFN_OK;
-    if (now >= j->look_at)
-        TRY(look(j, now));
-    left = j->look_at > now ? j->look_at - now : 0;
-    *atmost = left < *atmost ? left : *atmost;
-    return KOFN_OK;
+    if (kf_core_worker(j->core, worker) != KOFN_WORKER_STORING)
+        return false;
+    left = allowed(j) - j->port->storing(j->port, worker);
+    if (left > 0 && left < j->lease.look_at - now)
+        j->lease.look_at = now + left;
+    return left <= 0;
 }

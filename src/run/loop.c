@@ -6,36 +6,41 @@
  * only place that waits for a port. */
 #include "job.h"
 
+#include "base/clock.h"
+
 /* ---- one pass of the loop ------------------------------------------------ */
 
 static kofn_status one_step(kofn_job *j, kofn_event *ev)
 {
-    size_t n;
+    kf_loop *l = &j->loop;
+    size_t n = 0;
 
     ev->now = kf_job_now(j);
     if (j->journal)
         kf_journal_event(j->journal, ev);
     TRY(kf_fates_event(&j->fates, ev));
     TRY(kofn_core_step(j->core, ev));
-    TRY(kf_job_gather(j, &n));
+    do
+        TRY(kf_grow(&l->todo, &l->todo_cap, n, sizeof *l->todo));
+    while (kofn_core_next(j->core, &l->todo[n]) && ++n);
     for (size_t i = 0; i < n; i++) {
         if (j->journal)
-            kf_journal_action(j->journal, &j->todo[i]);
-        TRY(kf_fates_action(&j->fates, &j->todo[i]));
+            kf_journal_action(j->journal, &l->todo[i]);
+        TRY(kf_fates_action(&j->fates, &l->todo[i]));
     }
     if (j->journal)
         kf_journal_step(j->journal);
-    TRY(kf_job_encode_inputs(j, n));
+    TRY(kf_job_encode_inputs(j, l->todo, n));
     for (size_t i = 0; i < n; i++)
-        TRY(kf_job_act(j, &j->todo[i]));
+        TRY(kf_job_act(j, &l->todo[i]));
     return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
 /* At the start blocks are handed out together, once everybody is there. */
 static kofn_status hand_out(kofn_job *j)
 {
-    return j->owing && j->greeted >= j->port->workers ? kf_job_hand_out(j)
-                                                      : KOFN_OK;
+    return j->lease.owed.count && kf_job_all_came(j) ? kf_lease_hand_out(j)
+                                                     : KOFN_OK;
 }
 
 /* A step, and those that its questions lead to. */
@@ -63,8 +68,10 @@ static void file_result(kofn_job *j, kf_msg *m)
 
     if (s && s->worker == m->worker)
         kf_pace_came(j, s, m->took);
-    if (m->type == KF_MSG_RESULT)
-        (p ? &p->rep : &j->rep)->received += kf_buffer_bytes(m->result);
+    if (m->type == KF_MSG_RESULT && p)
+        p->rep.received += kf_buffer_bytes(m->result);
+    else if (m->type == KF_MSG_RESULT)
+        kf_job_count(j, &(kofn_report){.received = kf_buffer_bytes(m->result)});
     if (m->type == KF_MSG_RESULT && s && s->worker == m->worker && !s->result)
         s->result = m->result;
     else
@@ -76,80 +83,74 @@ static void file_result(kofn_job *j, kf_msg *m)
     }
 }
 
+/* 0: none. */
+static kofn_event_type event_of(kf_msg_type type)
+{
+    static const kofn_event_type event[] = {
+        [KF_MSG_HELLO] = KOFN_EV_JOINED,
+        [KF_MSG_STORED] = KOFN_EV_STORED,
+        [KF_MSG_NOTICE] = KOFN_EV_LEAVING,
+        [KF_MSG_BYE] = KOFN_EV_LEFT,
+        [KF_MSG_RESULT] = KOFN_EV_RESULT,
+        [KF_MSG_FAILED] = KOFN_EV_FAILED,
+        [KF_MSG_MOVED] = KOFN_EV_MOVED,
+        [KF_MSG_UNRESPONSIVE] = KOFN_EV_UNRESPONSIVE,
+    };
+
+    return type < sizeof event / sizeof *event ? event[type] : 0;
+}
+
 /* Turns a message of the port into the event of the core that it stands for,
  * after what it carries was filed.  Only hellos of workers that will get a
  * seat are counted towards those waited for at the start. */
 static kofn_status handle(kofn_job *j, kf_msg *m)
 {
-    kofn_event ev = {.worker = m->worker,
+    kofn_event ev = {.type = event_of(m->type),
+                     .worker = m->worker,
                      .product = m->product,
                      .task = m->task,
                      .row = m->row,
                      .principal = m->principal,
                      .took = m->took};
-    bool late_comer = j->greeted >= j->port->workers;
-    uint32_t worker = m->worker;
 
-    switch (m->type) {
-    case KF_MSG_HELLO:
-        ev.type = KOFN_EV_JOINED;
-        j->rep.joined += late_comer;
-        break;
-    case KF_MSG_MOVED:
-        ev.type = KOFN_EV_MOVED;
-        break;
-    case KF_MSG_STORED:
-        ev.type = KOFN_EV_STORED;
-        kf_lease_stored(j, m->worker);
-        kf_scrub_stored(j, m->worker);
-        break;
-    case KF_MSG_NOTICE:
-        ev.type = KOFN_EV_LEAVING;
-        break;
-    case KF_MSG_BYE:
-    case KF_MSG_UNRESPONSIVE:
-        ev.type = m->type == KF_MSG_BYE ? KOFN_EV_LEFT : KOFN_EV_UNRESPONSIVE;
-        j->rep.left++;
-        break;
-    case KF_MSG_RESULT:
-    case KF_MSG_FAILED:
-        ev.type = m->type == KF_MSG_RESULT ? KOFN_EV_RESULT : KOFN_EV_FAILED;
-        file_result(j, m);
-        break;
-    case KF_MSG_STORE:
-    case KF_MSG_WORK:
-    case KF_MSG_CANCEL:
-    case KF_MSG_UPDATE:
-    case KF_MSG_PIECE:
-    case KF_MSG_EVICT:
+    if (!ev.type)
         return kf_fail(KOFN_TRANSPORT,
                        "port %s delivered a message that only workers receive",
                        j->port->name);
+    if (m->type == KF_MSG_HELLO)
+        kf_job_count(j, &(kofn_report){.joined = kf_job_all_came(j)});
+    if (m->type == KF_MSG_BYE || m->type == KF_MSG_UNRESPONSIVE)
+        kf_job_count(j, &(kofn_report){.left = 1});
+    if (m->type == KF_MSG_STORED) {
+        kf_lease_stored(j, m->worker);
+        kf_trial_stored(j, m->worker);
     }
+    if (m->type == KF_MSG_RESULT || m->type == KF_MSG_FAILED)
+        file_result(j, m);
     kf_buffer_drop(m->in);
     kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
     /* A worker without a seat because others have its principal's is not waited
      * for. */
-    if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, worker))
+    if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, m->worker))
         return KOFN_OK;
-    j->greeted++;
+    j->loop.greeted++;
     return hand_out(j);
 }
 
 /* Every product that is with the workers was waited for. */
 static void waited(kofn_job *j, kofn_time t)
 {
-    kofn_report *last = &j->rep;
+    bool any = false;
 
-    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
-        if (j->open[i]->ended == KOFN_AGAIN) {
-            last = &j->open[i]->rep;
-            last->waiting += t;
+    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
+        if (j->open.list[i]->ended == KOFN_AGAIN) {
+            j->open.list[i]->rep.waiting += t;
+            any = true;
         }
-    if (last == &j->rep)
-        last->waiting += t;
+    if (!any)
+        kf_job_count_wait(j, t);
 }
 
 /* Receives a message; one that is here already may say that nothing more is to
@@ -170,7 +171,7 @@ static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
     return j->port->wait(j->port, until < alarm ? until : alarm, atmost, m);
 }
 
-static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
+kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
 {
     kofn_time alarm = kf_core_alarm(j->core), before = kf_job_now(j);
     kf_msg m = {0};
@@ -192,14 +193,24 @@ static kofn_status pass(kofn_job *j, kofn_time until, kofn_time atmost)
     return st;
 }
 
-kofn_status kf_job_pass(kofn_job *j, kofn_time atmost)
-{
-    return pass(j, KOFN_NEVER, atmost);
-}
+/* ---- workers that are long at their blocks ------------------------------- */
 
-kofn_status kf_job_poll(kofn_job *j)
+kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 {
-    return pass(j, kf_job_now(j), 0);
+    kofn_time now = kf_clock(), left;
+
+    if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
+        return KOFN_OK;
+    for (uint32_t i = kf_lease_look(j, now) ? 0 : UINT32_MAX;
+         i < kf_core_known(j->core); i++)
+        if (kf_lease_is_late(j, i, now)) {
+            TRY(kf_job_evict(j, i));
+            TRY(tell(j, KOFN_EV_UNRESPONSIVE,
+                     i)); /* another may sit there now */
+        }
+    left = j->lease.look_at > now ? j->lease.look_at - now : 0;
+    *atmost = left < *atmost ? left : *atmost;
+    return KOFN_OK;
 }
 
 /* ---- events files -------------------------------------------------------- */
@@ -214,11 +225,11 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     switch (h->kind) {
     case KOFN_FAULT_EVENT_LEAVE:
         TRY(p->remove(p, worker));
-        j->rep.left++;
+        kf_job_count(j, &(kofn_report){.left = 1});
         return tell(j, KOFN_EV_LEFT, worker);
     case KOFN_FAULT_EVENT_JOIN:
         TRY(p->admit(p, &worker));
-        j->rep.joined++;
+        kf_job_count(j, &(kofn_report){.joined = 1});
         return tell(j, KOFN_EV_JOINED, worker);
     case KOFN_FAULT_EVENT_SLOW:
         p->slow(p, worker, h->factor);
@@ -238,26 +249,29 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     return KOFN_OK;
 }
 
-/* Is this to happen once such a share of the product has come? */
-static bool is_time(const kofn_fault_event *h, const product *p, double done)
+/* The next line, if it is to happen once such a share of the product has come. */
+static const kofn_fault_event *next_due(const kofn_job *j, const product *p,
+                                        double done)
 {
-    return h->round < p->count || (h->round == p->count && h->fraction <= done);
+    const kofn_fault_event *h;
+
+    if (j->loop.next_event == j->opt.event_count)
+        return NULL;
+    h = &j->opt.events[j->loop.next_event];
+    return h->round < p->count || (h->round == p->count && h->fraction <= done)
+               ? h
+               : NULL;
 }
 
 bool kf_job_is_due(const kofn_job *j, const product *p)
 {
-    return j->next_event < j->opt.event_count &&
-           is_time(&j->opt.events[j->next_event], p, 0);
+    return next_due(j, p, 0) != NULL;
 }
 
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done)
 {
-    while (j->next_event < j->opt.event_count) {
-        const kofn_fault_event *h = &j->opt.events[j->next_event];
-
-        if (!is_time(h, p, done))
-            break;
-        j->next_event++;
+    for (const kofn_fault_event *h; (h = next_due(j, p, done));) {
+        j->loop.next_event++;
         TRY(happen(j, h));
     }
     return KOFN_OK;
@@ -268,12 +282,12 @@ kofn_status kf_job_stage_now(kofn_job *j)
     const product *newest = NULL;
     kf_core_view v;
 
-    if (j->next_event == j->opt.event_count)
+    if (j->loop.next_event == j->opt.event_count)
         return KOFN_OK;
-    for (size_t i = 0; i < j->opens && j->open[i]->begun; i++)
-        newest = j->open[i]->number ? j->open[i] : newest;
+    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
+        newest = j->open.list[i]->number ? j->open.list[i] : newest;
     if (!newest || newest->ended != KOFN_AGAIN ||
-        j->opt.events[j->next_event].round > newest->count)
+        j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
     kf_core_look_at(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);

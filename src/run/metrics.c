@@ -24,8 +24,6 @@ typedef struct metrics {
     uint64_t fate[KF_FATES];
     kofn_time round_time;
     unsigned rounds; /* that delivered */
-    kofn_status failed;
-    char why[256];
 } metrics;
 
 /* ---- the format ---------------------------------------------------------- */
@@ -192,22 +190,14 @@ static kofn_status write_file(metrics *x)
 
 /* ---- an observer --------------------------------------------------------- */
 
-static void keep_failure(metrics *x, kofn_status st)
-{
-    if (!st || x->failed)
-        return;
-    x->failed = st;
-    strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
-}
-
-static void see(kf_observer *base, const kf_moment *m)
+static kofn_status see(kf_observer *base, const kf_moment *m)
 {
     metrics *x = (metrics *)base;
     kofn_time now;
 
     if (m->type == KF_TASK) {
         x->fate[m->task->fate]++;
-        return;
+        return KOFN_OK;
     }
     if (m->type == KF_ROUND && m->status >= 0 && m->status != KOFN_AGAIN) {
         x->rounds++;
@@ -215,19 +205,16 @@ static void see(kf_observer *base, const kf_moment *m)
     }
     now = kf_clock();
     if (now < x->due)
-        return;
+        return KOFN_OK;
     x->due = now + KOFN_SECOND;
-    keep_failure(x, write_file(x));
+    return write_file(x);
 }
 
 static kofn_status end(kf_observer *base, bool keep)
 {
     metrics *x = (metrics *)base;
-    kofn_status st;
+    kofn_status st = keep ? write_file(x) : KOFN_OK;
 
-    if (keep)
-        keep_failure(x, write_file(x));
-    st = x->failed ? kf_fail(x->failed, "metrics: %s", x->why) : KOFN_OK;
     kf_free(x->path);
     kf_free(x);
     return st;
@@ -241,17 +228,14 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
 
     if (!x)
         return st;
-    x->base = (kf_observer){see, end};
+    x->base = (kf_observer){.name = "metrics", .see = see, .end = end};
     x->job = j;
     x->path = kf_strdup(path);
     if (x->path)
         st = write_file(x);
-    if (st) {
-        kf_free(x->path);
-        kf_free(x);
-        return st;
-    }
-    x->due = kf_clock() + KOFN_SECOND;
     *out = &x->base;
-    return KOFN_OK;
+    x->due = kf_clock() + KOFN_SECOND;
+    if (st)
+        end(&x->base, false);
+    return st;
 }

@@ -1,8 +1,10 @@
-/* observe.c -- who watches a running job: what the options ask for, told of
- * what fates.c makes of the run, and the journal of what only the job knows.
+/* observe.c -- what those who watch a running job are told, and the journal: of what
+ * only the job knows, and of the time that its own work takes.
  *
  * May not change the job but for its observers. */
 #include "job.h"
+
+#include "base/clock.h"
 
 void kf_job_note(kofn_job *j, const kofn_note *n)
 {
@@ -11,18 +13,29 @@ void kf_job_note(kofn_job *j, const kofn_note *n)
     kf_fates_note(&j->fates, n);
 }
 
-kofn_status kf_observe(kofn_job *j)
+void kf_job_note_now(kofn_job *j, kofn_note n)
 {
-    kf_fates *f = &j->fates;
+    if (!kf_job_is_watched(j))
+        return;
+    n.now = n.since = kf_job_now(j);
+    kf_job_note(j, &n);
+}
 
-    f->core = j->core;
-    f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
-    if (j->opt.metrics) {
-        TRY(kf_metrics_new(&f->observer[f->observers], j, j->opt.metrics));
-        f->observers++;
-    }
-    return kf_fates_watch(f, j->plan, j->port->name, j->opt.trace,
-                          j->opt.record);
+kf_stopwatch kf_job_start_work(const kofn_job *j)
+{
+    return (kf_stopwatch){kf_job_now(j), j->port->spend ? kf_cpu_time() : 0};
+}
+
+kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what)
+{
+    kofn_time now;
+
+    if (j->port->spend)
+        j->port->spend(j->port, kf_cpu_time() - w.cpu);
+    now = kf_job_now(j);
+    if (kf_job_is_watched(j))
+        kf_job_note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
+    return now - w.start;
 }
 
 kofn_status kofn_finish(kofn_job *j)
@@ -32,14 +45,14 @@ kofn_status kofn_finish(kofn_job *j)
     if (!j->journal && !j->fates.observers)
         return KOFN_OK;
     now = kf_job_now(j);
-    for (size_t i = 0; i < j->opens; i++)
-        if (kf_job_is_running(j->open[i]))
+    for (size_t i = 0; i < j->open.count; i++)
+        if (kf_job_is_running(j->open.list[i]))
             kf_job_note(j, &(kofn_note){.own = "over",
                                         .now = now,
-                                        .since = j->open[i]->began,
+                                        .since = j->open.list[i]->began,
                                         .status = KOFN_AGAIN,
-                                        .round = j->open[i]->number,
-                                        .product = j->open[i]->core});
+                                        .round = j->open.list[i]->number,
+                                        .product = j->open.list[i]->core});
     kf_job_note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
     return kf_fates_end(&j->fates, true);
 }

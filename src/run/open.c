@@ -4,30 +4,41 @@
  * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
-#include "code/operation.h"
+#include <assert.h>
 
 /* ---- whether it can be ---------------------------------------------------- */
 
+kofn_status kf_job_check_whole(const kofn_job *j)
+{
+    if (!j->open.broken)
+        return KOFN_OK;
+    return kf_fail(KOFN_STATE, "the job has failed before (%s); open another",
+                   kofn_strerror(j->open.broken));
+}
+
+kofn_status kf_job_break(kofn_job *j, kofn_status st)
+{
+    if (st < 0)
+        j->open.broken = st;
+    return st;
+}
+
+kofn_status kf_job_check_between(const kofn_job *j)
+{
+    return j->round
+               ? kf_fail(KOFN_STATE, "a round is under way; call kofn_pump")
+               : KOFN_OK;
+}
+
 kofn_status kf_job_check_room(const kofn_job *j)
 {
-    if (j->broken)
-        return kf_fail(KOFN_STATE,
-                       "the job has failed before (%s); open another",
-                       kofn_strerror(j->broken));
-    if (j->opens - kf_job_reads(j) < KOFN_OPEN_MOST)
+    TRY(kf_job_check_whole(j));
+    if (j->open.count - kf_job_reads(j) < KOFN_OPEN_MOST)
         return KOFN_OK;
     return kf_fail(KOFN_STATE,
                    "%d products are open, as many as may be; take one of "
                    "them (kofn_take)",
                    KOFN_OPEN_MOST);
-}
-
-kofn_status kf_job_check_whole(const kofn_job *j)
-{
-    if (!j->broken)
-        return KOFN_OK;
-    return kf_fail(KOFN_STATE, "the job has failed before (%s); open another",
-                   kofn_strerror(j->broken));
 }
 
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
@@ -47,6 +58,14 @@ kofn_status kf_job_check_placed(const kofn_job *j)
                                     "%zu; call kofn_place_at",
                                     o, j->operands);
     return KOFN_OK;
+}
+
+kofn_status kf_job_check_operand(const kofn_job *j, size_t operand)
+{
+    if (operand < j->operands)
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL, "operand %zu: the job has %zu, counted from 0",
+                   operand, j->operands);
 }
 
 static kofn_status check_state(const kofn_job *j, const kofn_plan *use,
@@ -97,55 +116,150 @@ static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
     return kf_mat_check_range(in, "the product's input", most);
 }
 
+/* ---- some strips only ---------------------------------------------------- */
+
+size_t kofn_strips(const kofn_job *j)
+{
+    const kofn_layout *L = &j->plan->layout;
+
+    return L->adjoint || L->whole || j->plan->op->left || kf_is_stream(j) ||
+                   j->operands > 1
+               ? 0
+               : j->plan->span;
+}
+
+kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
+{
+    size_t strips = kofn_strips(j);
+
+    if (strips == 0)
+        return kf_fail(KOFN_UNSUITED,
+                       "rounds of scheme %s in this operation%s "
+                       "are of all rows or none",
+                       j->plan->scheme->name,
+                       j->operands > 1 ? ", and of several operands," : "");
+    if (lo >= hi || hi > strips)
+        return kf_fail(KOFN_INVAL,
+                       "strips %zu..%zu of %zu: give at least one of them", lo,
+                       hi, strips);
+    TRY(kf_job_check_between(j));
+    j->open.lo = lo;
+    j->open.hi = lo == 0 && hi == strips ? 0 : hi;
+    return KOFN_OK;
+}
+
+kofn_status kofn_step(kofn_job *j, unsigned step)
+{
+    if (step == 0)
+        return kf_fail(KOFN_INVAL, "step 0: steps count from 1");
+    TRY(kf_job_check_between(j));
+    j->open.step = step;
+    return KOFN_OK;
+}
+
 /* ---- opened --------------------------------------------------------------- */
 
 product *kf_job_last_idle(kofn_job *j)
 {
-    if (j->idles == 0) {
+    if (j->open.idles == 0) {
         product *p = kf_zero(1, sizeof *p);
 
         if (!p)
             return NULL;
-        j->idle[j->idles++] = p;
+        j->open.idle[j->open.idles++] = p;
     }
-    return j->idle[j->idles - 1];
+    return j->open.idle[j->open.idles - 1];
 }
 
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
-    p->number = j->puts;
-    p->core = 0;
-    p->window = 0;
-    p->velocity = false;
-    p->scrubs = p->again = p->measure.drifts = false;
+    p->number = p->core = 0;
+    p->again = false;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
     p->use = use;
-    p->lo = j->lo;
-    p->hi = j->hi;
-    p->count = j->step ? j->step : p->number;
-    p->measure.messages = &p->messages;
-    p->measure.known = p->measure.velocity = false;
-    p->measure.floor = p->measure.error = p->measure.drift = 0;
+    p->lo = j->open.lo;
+    p->hi = j->open.hi;
+    p->count = 0;
+    p->measure =
+        (kf_measure){.messages = &p->messages, .input = p->measure.input};
     p->feds = 0;
     p->begun = p->audited = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;
-    p->undecoded = (kf_undecoded){.at = 0};
-    p->rep = (kofn_report){.rounds = 1, .number = p->number};
+    p->undecoded = (kf_undecoded){.source = NULL};
+    p->rep = (kofn_report)KOFN_REPORT_INIT;
+}
+
+/* Opens the one that was idle last, at this place. */
+static void open_at(kf_products *o, size_t at)
+{
+    product *p = o->idle[--o->idles];
+
+    memmove(&o->list[at + 1], &o->list[at], (o->count++ - at) * sizeof p);
+    o->list[at] = p;
 }
 
 void kf_job_opened(kofn_job *j, product *p)
 {
-    j->idles--;
-    j->open[j->opens++] = p;
+    p->number = ++j->open.puts;
+    p->count = j->open.step ? j->open.step : p->number;
+    p->rep.rounds = 1;
+    p->rep.number = p->number;
+    open_at(&j->open, j->open.count);
+}
+
+void kf_job_opened_first(kofn_job *j)
+{
+    size_t at = j->open.count;
+
+    while (at > 0 && !j->open.list[at - 1]->begun)
+        at--;
+    open_at(&j->open, at);
+}
+
+void kf_job_close_product(kofn_job *j, product *p)
+{
+    kf_products *o = &j->open;
+    size_t i = 0;
+
+    while (o->list[i] != p)
+        i++;
+    assert(i < o->count);
+    memmove(&o->list[i], &o->list[i + 1], (--o->count - i) * sizeof p);
+    o->idle[o->idles++] = p;
+}
+
+product *kf_job_search(const kofn_job *j, uint32_t number)
+{
+    for (size_t i = j->open.count; i > 0; i--)
+        if (j->open.list[i - 1]->core == number)
+            return j->open.list[i - 1];
+    return NULL;
+}
+
+kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
+                        const char *name)
+{
+    kofn_matrix raised = *A;
+    double most;
+
+    TRY(kf_mat_check_range(A, name, &most));
+    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
+    if (h->raised)
+        TRY(kf_mat_check_range(&raised, name, &most));
+    TRY(kf_resident_dense(&h->resident, h->plan, &raised));
+    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    h->resident.most = most;
+    h->resident.by = kf_range_resident(most, 1, A->dtype);
+    return KOFN_OK;
 }
 
 /* Of a sum, whether it is coded this time. */
 static kofn_use in_turn(const kofn_job *j, kofn_use as)
 {
-    bool alone = j->opt.audit > 1 && j->sums % j->opt.audit;
+    bool alone = j->opt.audit > 1 && j->open.sums % j->opt.audit;
 
     return alone && as == KOFN_USE_OWN ? KOFN_USE_PARTS : as;
 }
@@ -208,10 +322,9 @@ kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
         return KOFN_NOMEM;
     TRY(take_input(&j->held[operand], p, use, in, most));
     p->out = *out;
-    j->puts++;
     kf_job_reset(j, p, use);
     p->audited = j->opt.audit > 1 && as == KOFN_USE_OWN;
-    j->sums += j->opt.audit > 1;
+    j->open.sums += j->opt.audit > 1;
     p->operand = operand;
     p->as = as;
     if (as == KOFN_USE_READ)

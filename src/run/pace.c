@@ -28,17 +28,101 @@
  */
 #include "job.h"
 
+#include "data/kernel.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
-#define PAUSE 4 /* without an answer: this part of an answer's way */
-#define SLOW 4  /* times the pace of half of the workers, or slower: late */
+#define SENT_LATE 10000 /* ns: a task that is sent later is noted */
+#define PAUSE 4         /* without an answer: this part of an answer's way */
+#define SLOW 4 /* times the pace of half of the workers, or slower: late */
 #define LOOK (KOFN_SECOND / 1000) /* no sooner is looked at it again */
 
 static kofn_time longer(kofn_time a, kofn_time b)
 {
     return a > b ? a : b;
 }
+
+/* ---- sent ---------------------------------------------------------------- */
+
+/* Room for what comes of strips [lo, hi). */
+static kofn_status take_result(kofn_job *j, const product *p,
+                               const kf_kernel *k, const kf_msg *m,
+                               kf_buffer **out)
+{
+    kf_extent block = kf_extent_of(p->use);
+    kf_work w = {.in = &m->in->m, .lo = m->lo, .hi = m->hi};
+    size_t rows, cols;
+
+    if (!k->gives(&block, &w, &rows, &cols))
+        return kf_nomem(SIZE_MAX);
+    return kf_pool_take(&j->spare, rows, cols, p->use->layout.problem.dtype,
+                        out);
+}
+
+/* The core's number of the oldest product that is running; there is one
+ * whenever work is given out. */
+static uint32_t oldest_running(const kofn_job *j)
+{
+    size_t i = 0;
+
+    while (!kf_job_is_running(j->open.list[i]))
+        i++;
+    assert(i < j->open.count);
+    return j->open.list[i]->core;
+}
+
+/* Bytes that go with it: a worker is sent an input once, however many tasks it has of
+ * it. */
+static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
+{
+    while (p->feds <= worker) {
+        TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
+        p->fed[p->feds++] = NULL;
+    }
+    if (p->fed[worker] != in)
+        p->rep.sent += kf_buffer_bytes(in);
+    p->fed[worker] = in;
+    return KOFN_OK;
+}
+
+static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
+{
+    const kf_kernel *kernel = kf_kernel_for(p->use);
+    kf_msg m = {.type = KF_MSG_WORK,
+                .worker = s->worker,
+                .product = p->core,
+                .task = s->task,
+                .row = s->row,
+                .oldest = oldest_running(j),
+                .round = p->core,
+                .operand = p->operand,
+                .velocity = p->measure.velocity,
+                .how = kernel->how,
+                .lo = s->lo,
+                .hi = s->hi};
+    kofn_status st;
+
+    assert(s->lo < s->hi);
+    /* a task counts as sent when the event came that it was given out for */
+    if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
+        kf_job_note_now(
+            j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
+    m.in = kf_messages_take(&p->messages, kf_job_row(p, s->row, s->group));
+    st = count_input(p, s->worker, m.in);
+    if (!st && kf_is_stream(j))
+        st = kf_pair_given(j, p, &m);
+    if (!st)
+        st = take_result(j, p, kernel, &m, &m.result);
+    if (st) {
+        kf_buffer_drop(m.in);
+        kf_block_drop(m.block);
+        return st;
+    }
+    return j->port->send(j->port, &m);
+}
+
+/* ---- in turn -------------------------------------------------------------- */
 
 /* A worker that is not heard of before has sent nothing. */
 static kofn_status know(kf_pace *x, uint32_t worker)
@@ -81,30 +165,28 @@ static void goes(const kofn_job *j, const product *p, kf_gait *g, kf_slot *s)
     g->awaited++;
 }
 
-kofn_status kf_pace_hold(kofn_job *j, product *p, kf_slot *s, bool *hold)
+kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 {
-    const kofn_layout *L = &p->use->layout;
     kf_gait *g;
 
-    *hold = false;
-    if (L->submessages == 1)
-        return KOFN_OK;
+    if (p->use->layout.submessages == 1)
+        return send_task(j, p, s);
     TRY(know(&j->paced, s->worker));
     g = &j->paced.gait[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
         goes(j, p, g, s);
-        return KOFN_OK;
+        return send_task(j, p, s);
     }
     assert(g->first <= g->end);
     TRY(kf_grow(&g->turn, &g->cap, g->end, sizeof *g->turn));
     g->turn[g->end++] = (kf_turn){p->core, s->task};
     j->paced.held++;
     j->paced.due = true;
-    *hold = true;
     return KOFN_OK;
 }
 
-void kf_pace_over(kofn_job *j, kf_slot *s)
+/* The task is not waited for. */
+static void over(kofn_job *j, kf_slot *s)
 {
     kf_gait *g;
 
@@ -128,7 +210,7 @@ void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took)
     way = now - longer(g->last, g->sent) - took;
     g->way = way < g->way ? way : g->way;
     g->last = j->paced.newest = now;
-    kf_pace_over(j, s);
+    over(j, s);
 }
 
 kofn_time kf_pace_alarm(const kofn_job *j)
@@ -142,7 +224,7 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s)
         s->worker < j->paced.workers ? &j->paced.gait[s->worker] : NULL;
     size_t i = g ? g->first : 0;
 
-    kf_pace_over(j, s);
+    over(j, s);
     while (g && i < g->end && g->turn[i].task != s->task)
         i++;
     if (!g || i == g->end)
@@ -182,7 +264,7 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
         j->paced.held--;
         if (s) {
             goes(j, p, g, s);
-            TRY(kf_job_send_task(j, p, s));
+            TRY(send_task(j, p, s));
         }
     }
     g->first = g->end = 0;
@@ -303,9 +385,8 @@ static kofn_status rise(kofn_job *j, product *p)
     p->level = kf_max(p->level, first_ones(j, &p->use->layout));
     if (!somebody_waits(j, p))
         return KOFN_OK;
-    while (j->paced.list_cap < 2 * j->paced.workers)
-        TRY(kf_grow(&j->paced.list, &j->paced.list_cap, j->paced.list_cap,
-                    sizeof *j->paced.list));
+    TRY(kf_reach(&j->paced.list, &j->paced.list_cap, 2 * j->paced.workers,
+                 sizeof *j->paced.list));
     list = j->paced.list;
     pause = way_of(j, p, list) / PAUSE;
     turn = pause < KOFN_NEVER - j->paced.newest ? j->paced.newest + pause : now;
@@ -327,19 +408,11 @@ kofn_status kf_pace_go_on(kofn_job *j)
     j->paced.due_at = KOFN_NEVER;
     for (size_t i = 0; i < j->paced.workers; i++)
         TRY(go_on(j, &j->paced.gait[i]));
-    for (size_t i = 0; i < j->opens && j->paced.held > 0; i++)
-        if (j->open[i]->begun && kf_job_is_running(j->open[i]) &&
-            j->open[i]->use->layout.submessages > 1)
-            TRY(rise(j, j->open[i]));
+    for (size_t i = 0; i < j->open.count && j->paced.held > 0; i++)
+        if (kf_job_is_running(j->open.list[i]) &&
+            j->open.list[i]->use->layout.submessages > 1)
+            TRY(rise(j, j->open.list[i]));
     for (size_t i = 0; i < j->paced.workers; i++)
         TRY(go_on(j, &j->paced.gait[i]));
     return KOFN_OK;
-}
-
-void kf_pace_free(kf_pace *x)
-{
-    for (size_t i = 0; i < x->workers; i++)
-        kf_free(x->gait[i].turn);
-    kf_free(x->gait);
-    kf_free(x->list);
 }

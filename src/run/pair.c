@@ -10,8 +10,6 @@
  */
 #include "job.h"
 
-#include "base/clock.h"
-
 /* Bytes of results that are decoded at a time. */
 #define SLICE ((size_t)2 << 20)
 
@@ -47,40 +45,24 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-/* Y as it is lent: raised, a copy that the product keeps. */
-static kofn_status raise_second(product *p, kofn_matrix *Y)
+/* The operands as they are cut, and by what they are multiplied; Y is a copy that the
+ * product keeps where it is raised. */
+static kofn_status lend(product *p, const kofn_matrix *X, kofn_matrix Y)
 {
-    const kf_levels *first = &p->first.levels;
+    kf_held *first = &p->first;
+    double most;
 
-    TRY(kf_raise_input(first, &p->shape, &p->raised, Y, &p->second));
-    kf_raise_back(first, &p->raised, &p->shape, &p->back);
-    return KOFN_OK;
-}
-
-/* The operands as they are cut, and by what they are multiplied. */
-static kofn_status lend(product *p, kofn_matrix X, kofn_matrix Y)
-{
-    kf_resident *first = &p->first.resident;
-    double most, second;
-
-    TRY(kf_mat_check_range(&X, "X", &most));
-    TRY(kf_mat_check_range(&Y, "Y", &second));
-    p->first.plan = &p->shape;
-    TRY(kf_raise_dense(&p->shape, NULL, &X, &p->first.levels,
-                       &p->first.raised));
-    TRY(raise_second(p, &Y));
-    if (p->first.raised)
-        TRY(kf_mat_check_range(&X, "X", &most));
+    first->plan = &p->shape;
+    TRY(kf_job_hold(first, NULL, X, "X"));
+    first->resident.lent = true;
+    TRY(kf_mat_check_range(&Y, "Y", &most));
+    TRY(kf_raise_input(&first->levels, &p->shape, &p->raised, &Y, &p->second));
+    kf_raise_back(&first->levels, &p->raised, &p->shape, &p->back);
     if (p->second)
-        TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &second));
-    TRY(kf_resident_dense(first, &p->shape, &X));
-    first->lent = true;
-    first->most = most;
-    first->by = kf_range_resident(most, 1, X.dtype);
-    first->raised = kf_raise_kind(&p->shape, p->first.raised);
+        TRY(kf_mat_check_range(&Y, "Y, with what X is divided by", &most));
     return kf_messages_lend(
         &p->messages, &p->shape, &Y,
-        kf_job_scale_input(first, p, &p->shape, &Y, second));
+        kf_job_scale_input(&first->resident, p, &p->shape, &Y, most));
 }
 
 /* Can its answers come? */
@@ -102,9 +84,8 @@ static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
                    bytes, j->port->name, longest);
 }
 
-kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
-                          const kofn_matrix *Y, kofn_matrix *out,
-                          uint32_t *number)
+kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
+                         const kofn_matrix *Y, kofn_matrix *out)
 {
     kofn_status st;
     product *p;
@@ -115,16 +96,15 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
     TRY(check_longest(j, &p->shape));
-    st = lend(p, *X, *Y);
+    st = lend(p, X, *Y);
     if (st) {
         kf_pair_release(p);
         return st;
     }
     p->out = *out;
-    *number = ++j->puts;
     kf_job_reset(j, p, &p->shape);
     kf_job_opened(j, p);
-    return kf_job_begin_now(j);
+    return KOFN_OK;
 }
 
 void kf_pair_release(product *p)
@@ -135,7 +115,7 @@ void kf_pair_release(product *p)
     }
     kf_free(p->undecoded.source);
     kf_free(p->undecoded.tasks);
-    p->undecoded = (kf_undecoded){.at = 0};
+    p->undecoded = (kf_undecoded){.source = NULL};
     if (!p->first.plan)
         return;
     kf_guard_forget(&p->first);
@@ -150,34 +130,32 @@ void kf_pair_release(product *p)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-static kofn_status begin(kofn_job *j, kofn_event *ev)
+kofn_status kf_pair_begin_round(kofn_job *j)
 {
-    for (size_t i = 0; i < j->opens; i++) /* decoders do not live for ever */
-        while (j->open[i]->undecoded.how.type &&
-               j->open[i]->undecoded.round < j->rounds)
-            TRY(kf_pair_decode_some(j, j->open[i]));
-    j->in_round = true;
-    j->rounds++;
-    for (size_t i = 0; i < j->loads; i++)
-        j->load[i] = 0;
-    return kf_job_step(j, ev);
+    kf_stream_rounds *s = &j->stream;
+
+    for (size_t i = 0; i < j->open.count;
+         i++) /* decoders do not live for ever */
+        while (j->open.list[i]->undecoded.how.type &&
+               j->open.list[i]->undecoded.round < s->rounds)
+            TRY(kf_pair_decode_some(j, j->open.list[i]));
+    s->in_round = true;
+    s->rounds++;
+    for (size_t i = 0; i < s->loads; i++)
+        s->load[i] = 0;
+    return KOFN_OK;
 }
 
-kofn_status kf_pair_begin(kofn_job *j, product *p)
+kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev)
 {
     const kofn_problem *pb = &p->shape.layout.problem;
 
-    p->rep.began = j->rounds + 1;
-    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN,
-                                  .product = p->core,
-                                  .m = pb->m,
-                                  .n = pb->n,
-                                  .p = pb->p});
-}
-
-kofn_status kf_pair_go_on(kofn_job *j)
-{
-    return begin(j, &(kofn_event){.type = KOFN_EV_BEGIN});
+    TRY(kf_pair_begin_round(j));
+    p->rep.began = j->stream.rounds;
+    ev->m = pb->m;
+    ev->n = pb->n;
+    ev->p = pb->p;
+    return KOFN_OK;
 }
 
 /* Drops the blocks of rows that are not needed again; rows that may be asked
@@ -200,30 +178,27 @@ void kf_pair_end_round(kofn_job *j)
 {
     kofn_stream_round r;
 
-    j->in_round = false;
-    for (size_t i = 0; i < j->opens; i++)
-        if (kf_job_is_running(j->open[i]))
-            forget_rows(j, j->open[i]);
-    if (!j->on_round)
+    j->stream.in_round = false;
+    for (size_t i = 0; i < j->open.count; i++)
+        if (kf_job_is_running(j->open.list[i]))
+            forget_rows(j, j->open.list[i]);
+    if (!j->stream.on_round)
         return;
     kf_core_round(j->core, &r);
-    for (size_t i = 0; i < j->loads; i++)
-        r.load = kf_larger(r.load, j->load[i]);
-    j->on_round(j->on_round_ud, &r);
+    for (size_t i = 0; i < j->stream.loads; i++)
+        r.load = kf_larger(r.load, j->stream.load[i]);
+    j->stream.on_round(j->stream.ud, &r);
+}
+
+void kofn_on_round(kofn_job *j,
+                   void (*f)(void *ud, const kofn_stream_round *round),
+                   void *ud)
+{
+    j->stream.on_round = f;
+    j->stream.ud = ud;
 }
 
 /* ---- tasks --------------------------------------------------------------- */
-
-static kofn_status know_row(product *p, size_t row)
-{
-    while (p->blocks <= row) {
-        size_t had = p->blocks;
-
-        TRY(kf_grow(&p->block, &p->blocks, p->blocks, sizeof *p->block));
-        memset(p->block + had, 0, (p->blocks - had) * sizeof *p->block);
-    }
-    return KOFN_OK;
-}
 
 kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
                            size_t n)
@@ -233,7 +208,7 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
     kofn_status st = fresh && made ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; !st && i < n; i++) {
-        st = know_row(p, rows[i]);
+        st = kf_reach(&p->block, &p->blocks, rows[i] + 1, sizeof *p->block);
         if (!st && !p->block[rows[i]])
             fresh[count++] = rows[i];
     }
@@ -249,13 +224,11 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
 
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m)
 {
-    while (j->loads <= m->worker) {
-        TRY(kf_grow(&j->load, &j->load_cap, j->loads, sizeof *j->load));
-        j->load[j->loads++] = 0;
-    }
+    TRY(kf_reach(&j->stream.load, &j->stream.loads, (size_t)m->worker + 1,
+                 sizeof *j->stream.load));
     m->block = kf_block_keep(p->block[m->row]);
-    m->round = j->rounds;
-    j->load[m->worker] += kf_work_size(m->block, m);
+    m->round = j->stream.rounds;
+    j->stream.load[m->worker] += kf_work_size(m->block, m);
     p->rep.sent += kf_block_bytes(m->block);
     return KOFN_OK;
 }
@@ -267,11 +240,8 @@ kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
 {
     uint32_t *tasks = kf_new(a->count, sizeof *tasks);
 
-    p->undecoded = (kf_undecoded){.how = *a,
-                                  .source = source,
-                                  .tasks = tasks,
-                                  .at = a->lo,
-                                  .round = j->rounds};
+    p->undecoded = (kf_undecoded){
+        .how = *a, .source = source, .tasks = tasks, .round = j->stream.rounds};
     if (!tasks)
         return KOFN_NOMEM;
     memcpy(tasks, a->tasks, a->count * sizeof *tasks);
@@ -291,19 +261,19 @@ static void finish(kofn_job *j, product *p, kofn_status st)
 
 void kf_pair_over(kofn_job *j, product *p, kofn_status st)
 {
-    p->rep.ended = j->rounds;
+    p->rep.ended = j->stream.rounds;
     if (st >= 0 && p->undecoded.how.type)
         p->undecoded.status = st;
     else
         finish(j, p, st);
 }
 
-bool kf_pair_has_undecoded(const kofn_job *j)
+product *kf_pair_undecoded(const kofn_job *j)
 {
-    for (size_t i = 0; i < j->opens; i++)
-        if (j->open[i]->undecoded.how.type)
-            return true;
-    return false;
+    for (size_t i = 0; i < j->open.count; i++)
+        if (j->open.list[i]->undecoded.how.type)
+            return j->open.list[i];
+    return NULL;
 }
 
 /* Strips that make a slice. */
@@ -318,15 +288,11 @@ static size_t stride(const product *p, const kofn_action *a)
 
 kofn_status kf_pair_decode_some(kofn_job *j, product *p)
 {
-    kofn_action slice;
+    kofn_action slice = p->undecoded.how;
 
-    for (size_t i = 0; !(p && p->undecoded.how.type); i++)
-        p = j->open[i];
-    slice = p->undecoded.how;
-    slice.lo = p->undecoded.at;
     slice.hi = kf_min(slice.hi, slice.lo + stride(p, &slice));
     TRY(kf_job_decode(j, p, &slice, p->undecoded.source));
-    p->undecoded.at = slice.hi;
+    p->undecoded.how.lo = slice.hi;
     if (slice.hi == p->undecoded.how.hi)
         finish(j, p, p->undecoded.status);
     return KOFN_OK;

@@ -38,7 +38,6 @@ typedef struct record {
     size_t shares, share_cap;
     line *line;
     size_t lines, line_cap;
-    kofn_status failed;
 } record;
 
 static kofn_status note_task(record *x, uint32_t worker, share task)
@@ -112,26 +111,28 @@ static kofn_status note_lists(record *x, const kofn_stream_round *r)
     return note_round(x, r->round);
 }
 
-static void see(kf_observer *base, const kf_moment *m)
+static kofn_status see(kf_observer *base, const kf_moment *m)
 {
     record *x = (record *)base;
     const kf_slot *t = m->task;
+    kofn_status st = KOFN_OK;
 
-    if (m->type == KF_LISTS && !x->failed)
-        x->failed = note_lists(x, m->lists);
-    if (x->stream)
-        return;
-    if (m->type == KF_TASK && !x->failed)
-        x->failed = note_task(x, m->worker,
-                              (share){t->sent, m->to, true,
-                                      t->fate != KF_FATE_CAME &&
-                                          t->fate != KF_FATE_USED &&
-                                          t->fate != KF_FATE_WRONG});
+    if (m->type == KF_LISTS && !base->failed)
+        st = note_lists(x, m->lists);
+    if (x->stream || base->failed)
+        return st;
+    if (m->type == KF_TASK)
+        return note_task(x, m->worker,
+                         (share){t->sent, m->to, true,
+                                 t->fate != KF_FATE_CAME &&
+                                     t->fate != KF_FATE_USED &&
+                                     t->fate != KF_FATE_WRONG});
     if (m->type != KF_ROUND)
-        return;
-    if (!x->failed && m->status != KOFN_AGAIN)
-        x->failed = note_round(x, m->round);
+        return st;
+    if (m->status != KOFN_AGAIN)
+        st = note_round(x, m->round);
     x->shares = 0;
+    return st;
 }
 
 /* Rounds that failed before anybody was asked are as usual. */
@@ -161,12 +162,8 @@ static kofn_status write_all(const record *x)
 static kofn_status end(kf_observer *base, bool keep)
 {
     record *x = (record *)base;
-    kofn_status st = x->failed;
+    kofn_status st = keep && !base->failed ? write_all(x) : KOFN_OK;
 
-    if (st)
-        kf_fail(st, "record: out of memory");
-    else if (keep && (st = write_all(x)))
-        kf_fail_in(st, "record");
     for (size_t t = 0; t < x->lines; t++)
         kf_free(x->line[t].factor);
     kf_free(x->line);
@@ -184,7 +181,7 @@ kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
     if (!kf_io_has_suffix(path, ".npy") && !kf_io_has_suffix(path, ".csv"))
         return kf_fail(KOFN_INVAL, "record = %s: name it .npy or .csv", path);
     TRY_ZERO(x, 1);
-    x->base = (kf_observer){see, end};
+    x->base = (kf_observer){.name = "record", .see = see, .end = end};
     x->stream = plan->op->stream;
     x->path = kf_strdup(path);
     if (!x->path) {

@@ -17,17 +17,17 @@
 
 /* A resident operand, or of a stream the first one of a product. */
 typedef struct kf_held {
-    const kofn_plan *plan;
-    kf_resident resident;
+    const kofn_plan *plan; /* job.c, or pair.c of a stream; and, by open.c: */
+    kf_resident resident;  /* (its `most` grows as it changes)              */
+    kf_levels levels;      /* it is raised by these in blocks ...           */
+    void *raised;          /* ... or NULL: a copy of its own, or its values */
     bool placed;
     uint64_t changes; /* since it was placed: A is not what is held any more */
     bool moves;       /* it has a velocity ...                               */
-    double most;      /* ... no element of which is larger                   */
+    double most;      /* ... no element of which is larger (change.c)        */
     double **norms; /* once results are checked: scales (check.h) of the rows of
-                       each group, then of the columns                       */
+                       each group, then of the columns (guard.c, norms.c)    */
     double **speed; /* once it has changed: likewise, of its velocity */
-    kf_levels levels; /* it is raised by these in blocks ...           */
-    void *raised;     /* ... or NULL: a copy of its own, or its values */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */

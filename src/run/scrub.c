@@ -9,87 +9,9 @@
  * counts against it, and who is wrong more often than chance makes the others gets
  * no more work (src/base/blame.h).
  *
- * Owns what is known against each worker and the window that is read.  It may
- * not exclude anybody: it tells the core what it found. */
+ * Owns the window that is read.  It may not exclude anybody: it tells the core what it
+ * found. */
 #include "job.h"
-
-void kf_scrub_free(kofn_job *j)
-{
-    kf_scrub *s = &j->scrub;
-
-    kf_free(s->worker);
-    kf_free(s->due);
-    kf_free(s->odd);
-    kf_free(s->window.into.data);
-    kf_free(s->cols[0]);
-    kf_free(s->cols[1]);
-}
-
-/* ---- who is suspected ---------------------------------------------------- */
-
-static kofn_status know(kf_scrub *s, uint32_t worker)
-{
-    while (s->workers <= worker) {
-        TRY(kf_grow(&s->worker, &s->cap, s->workers, sizeof *s->worker));
-        s->worker[s->workers++] = (kf_trial){.accused = false};
-    }
-    return KOFN_OK;
-}
-
-static kofn_status ask_for(kofn_job *j, size_t operand)
-{
-    kf_scrub *s = &j->scrub;
-
-    if (!s->due)
-        s->due = kf_zero(j->operands, sizeof *s->due);
-    if (!s->odd)
-        s->odd = kf_zero(j->operands, sizeof *s->odd);
-    if (!s->due || !s->odd)
-        return KOFN_NOMEM;
-    s->due[operand] = s->on = true;
-    return KOFN_OK;
-}
-
-static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
-{
-    kf_scrub *s = &j->scrub;
-    kf_trial *w;
-
-    if (!p->scrubs && j->held[p->operand].changes == 0)
-        return KOFN_OK;
-    TRY(know(s, worker));
-    w = &s->worker[worker];
-    if (p->scrubs) {
-        w->wrong = s->odd[p->operand] = true;
-        return KOFN_OK;
-    }
-    w->accused = true;
-    return ask_for(j, p->operand);
-}
-
-kofn_status kf_scrub_receive(kofn_job *j, const product *p,
-                             const kofn_action *a)
-{
-    const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
-
-    /* who was located when it was read before need not be for certain again */
-    size_t n = v->count - (p->scrubs && j->scrub.second ? 0 : v->doubted);
-
-    for (size_t i = 0; !kf_is_stream(j) && i < n; i++)
-        TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));
-    return KOFN_OK;
-}
-
-void kf_scrub_stored(kofn_job *j, uint32_t worker)
-{
-    kf_trial *w;
-
-    if (worker >= j->scrub.workers || !j->scrub.worker[worker].mending)
-        return;
-    w = &j->scrub.worker[worker];
-    w->mending = false;
-    j->rep.healed++;
-}
 
 /* ---- what comes of it ---------------------------------------------------- */
 
@@ -103,21 +25,18 @@ static kofn_status mend(kofn_job *j, uint32_t worker)
     TRY(kf_job_step(j, &judged));
     if (kf_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
         return KOFN_OK;
-    j->scrub.worker[worker].mending = true;
+    kf_trial_mend(j, worker);
     return kf_job_step(j, &lost);
 }
 
 static kofn_status judge_all(kofn_job *j)
 {
-    kf_scrub *s = &j->scrub;
+    for (uint32_t i = 0; i < j->trials.workers; i++) {
+        kf_trial was = kf_trial_forget(j, i);
 
-    for (uint32_t i = 0; i < s->workers; i++) {
-        kf_trial was = s->worker[i];
-
-        s->worker[i].accused = s->worker[i].wrong = s->worker[i].first = false;
         if (kf_core_worker(j->core, i) != KOFN_WORKER_LIVE)
             continue;
-        j->rep.again += was.accused || was.first;
+        kf_job_count(j, &(kofn_report){.again = was.accused || was.first});
         if (was.first && was.wrong)
             TRY(mend(j, i));
     }
@@ -131,15 +50,14 @@ static void end(kofn_job *j, kofn_status st, const char *why)
 {
     kf_scrub *s = &j->scrub;
 
-    for (size_t i = 0; st && i < s->workers; i++)
-        s->worker[i] = (kf_trial){.mending = s->worker[i].mending};
-    for (size_t o = 0; o < j->operands; o++)
-        s->due[o] = s->odd[o] = false;
+    for (uint32_t i = 0; st && i < j->trials.workers; i++)
+        kf_trial_forget(j, i);
+    kf_trial_end(j);
     for (size_t i = 0; i < 2; i++) {
         kf_free(s->cols[i]);
         s->cols[i] = NULL;
     }
-    s->on = s->asked = s->second = false;
+    s->asked = false;
     s->window.operand = s->window.at = 0;
     s->status = st;
     snprintf(s->why, sizeof s->why, "%s", why);
@@ -161,25 +79,6 @@ static kofn_status renew(kofn_job *j)
     return st;
 }
 
-/* Has operands of which a block came out wrong read once more, to tell whether
- * the block or the reading of it was wrong. */
-static bool read_again(kofn_job *j)
-{
-    kf_scrub *s = &j->scrub;
-    bool any = false;
-
-    for (size_t o = 0; o < j->operands && !s->second; o++) {
-        any |= s->due[o] = s->odd[o];
-        s->odd[o] = false;
-    }
-    for (size_t i = 0; i < s->workers && any; i++) {
-        s->worker[i].first = s->worker[i].wrong;
-        s->worker[i].wrong = false;
-    }
-    s->second |= any;
-    return any;
-}
-
 static kofn_status next_operand(kofn_job *j)
 {
     kf_scrub *s = &j->scrub;
@@ -187,11 +86,8 @@ static kofn_status next_operand(kofn_job *j)
 
     kf_guard_renew_cols(&j->held[w->operand], false, &s->cols[0]);
     kf_guard_renew_cols(&j->held[w->operand], true, &s->cols[1]);
-    s->due[w->operand] = false;
     w->at = 0;
-    while (w->operand < j->operands && !s->due[w->operand])
-        w->operand++;
-    if (w->operand < j->operands || read_again(j))
+    if (kf_trial_goes_on(j, w->operand))
         return KOFN_OK;
     end(j, KOFN_OK, "");
     return judge_all(j);
@@ -204,7 +100,7 @@ static kofn_status take_window(kofn_job *j)
     char why[512];
 
     snprintf(why, sizeof why, "%s", w->reading->why);
-    kf_job_close_read(j, w);
+    kf_window_close(j, w);
     if (st == KOFN_NOMEM)
         return st;
     if (st) {
@@ -222,13 +118,11 @@ static kofn_status take_window(kofn_job *j)
 
 static kofn_status begin_window(kofn_job *j)
 {
-    kf_scrub *s = &j->scrub;
-    kf_window *w = &s->window;
+    kf_window *w = &j->scrub.window;
 
     if (w->at == 0)
-        for (w->operand = 0; !s->due[w->operand];)
+        for (w->operand = 0; !j->trials.due[w->operand];)
             w->operand++;
-    w->scrubs = true;
     kf_window_next(j, w);
     return kf_window_read(j, w);
 }
@@ -242,20 +136,14 @@ static kofn_status give_up(kofn_job *j)
     if (w->reading) {
         ev.product = w->reading->core;
         TRY(kf_job_step(j, &ev));
-        kf_job_close_read(j, w);
+        kf_window_close(j, w);
     }
     end(j, KOFN_TOOFEW,
         "too few workers are left to compare their blocks; start more workers");
     return KOFN_OK;
 }
 
-/* Of those that are made here: all are to be compared. */
-static bool awaits_blocks(const kofn_job *j)
-{
-    return kf_core_storing(j->core) > j->heal.count;
-}
-
-kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
+static kofn_status go_on(kofn_job *j, bool *busy)
 {
     kf_window *w = &j->scrub.window;
 
@@ -264,7 +152,10 @@ kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
         TRY(take_window(j));
     else if (w->reading && kf_job_starves(j, w->reading))
         TRY(give_up(j));
-    if (!w->reading && j->scrub.on && !(j->scrub.asked && awaits_blocks(j))) {
+    /* who is asked for all waits for blocks that are made here */
+    if (!w->reading && j->trials.on &&
+        !(j->scrub.asked &&
+          kf_core_storing(j->core) > j->lease.healing.count)) {
         if (kf_job_has_enough(j))
             TRY(begin_window(j));
         else if (j->scrub.asked && kf_core_storing(j->core) == 0)
@@ -274,14 +165,47 @@ kofn_status kf_scrub_go_on(kofn_job *j, bool *busy)
     return KOFN_OK;
 }
 
+/* ---- from one thing to the next ------------------------------------------ */
+
+kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy)
+{
+    *busy = false;
+    TRY(kf_heal_take(j));
+    if (!j->heal.window.reading) {
+        TRY(go_on(j, busy));
+        if (*busy)
+            return KOFN_OK;
+        TRY(kf_heal_begin(j, next));
+        if (!j->heal.window.reading)
+            return KOFN_OK;
+    }
+    *busy = next != NULL;
+    return KOFN_OK;
+}
+
+kofn_status kf_scrub_rest(kofn_job *j)
+{
+    bool busy;
+
+    for (;;) {
+        kofn_status st;
+
+        TRY(kf_scrub_go_on(j, NULL, &busy));
+        if (!kf_job_reads(j))
+            return KOFN_OK;
+        st = kf_job_pass(j, KOFN_NEVER, KOFN_NEVER);
+        if (st < 0)
+            return st;
+    }
+}
+
 /* ---- asked for ----------------------------------------------------------- */
 
 static kofn_status check_job(const kofn_job *j)
 {
     TRY(kf_job_check_whole(j));
     TRY(kf_job_check_placed(j));
-    if (j->round)
-        return kf_fail(KOFN_STATE, "a round is under way; call kofn_pump");
+    TRY(kf_job_check_between(j));
     if (j->opt.errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_UNSUITED,
                        "blocks are compared in jobs that look for wrong "
@@ -302,19 +226,19 @@ static kofn_status scrub(kofn_job *j)
     bool busy;
 
     TRY(kf_job_await_start(j));
-    TRY(kf_heal_rest(j));
+    TRY(kf_scrub_rest(j));
     for (size_t o = 0; o < j->operands; o++)
-        TRY(ask_for(j, o));
+        TRY(kf_trial_ask(j, o));
     j->scrub.asked = true;
     while (j->scrub.asked) {
         kofn_time atmost = KOFN_NEVER;
         kofn_status st;
 
-        TRY(kf_lease_look(j, &atmost));
-        TRY(kf_heal_go_on(j, NULL, &busy));
+        TRY(kf_job_give_up(j, &atmost));
+        TRY(kf_scrub_go_on(j, NULL, &busy));
         if (!j->scrub.asked)
             break;
-        st = kf_job_pass(j, atmost);
+        st = kf_job_pass(j, KOFN_NEVER, atmost);
         if (st < 0)
             return st;
     }
@@ -328,8 +252,7 @@ kofn_status kofn_scrub(kofn_job *j, kofn_report *rep)
 
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     TRY(check_job(j));
-    j->broken = scrub(j);
-    TRY(j->broken);
+    TRY(kf_job_break(j, scrub(j)));
     TRY(kf_job_report_rest(j, began, &r));
     kf_give(rep, &r, sizeof r);
     return j->scrub.status ? kf_fail(j->scrub.status, "%s", j->scrub.why)

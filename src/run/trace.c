@@ -44,8 +44,6 @@ typedef struct trace {
     track *worker;
     size_t workers, cap;
     bool more; /* than one entry: a comma is due */
-    kofn_status failed;
-    char why[256];
 } trace;
 
 /* The name and colour of a task by its fate.  Perfetto gives each name a
@@ -107,17 +105,19 @@ static kofn_status when(trace *x, const char *key, kofn_time t)
                        (int)(t % 1000));
 }
 
-static kofn_status named(trace *x, const char *name)
+/* An entry of this name, at that time. */
+static kofn_status named(trace *x, char phase, uint64_t thread,
+                         const char *name, kofn_time at)
 {
-    return kf_out_text(&x->out, ",\"name\":\"%s\"", name);
+    TRY(entry(x, phase, thread));
+    TRY(kf_out_text(&x->out, ",\"name\":\"%s\"", name));
+    return when(x, "ts", at);
 }
 
 static kofn_status slice(trace *x, uint64_t thread, const char *name,
                          kofn_time from, kofn_time to)
 {
-    TRY(entry(x, 'X', thread));
-    TRY(named(x, name));
-    TRY(when(x, "ts", from));
+    TRY(named(x, 'X', thread, name, from));
     return when(x, "dur", to - from);
 }
 
@@ -231,9 +231,7 @@ static kofn_status put_lists(trace *x, const kf_moment *m)
 
 static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
 {
-    TRY(entry(x, 'i', FIRST_WORKER + (uint64_t)m->worker));
-    TRY(named(x, name));
-    TRY(when(x, "ts", m->from));
+    TRY(named(x, 'i', FIRST_WORKER + (uint64_t)m->worker, name, m->from));
     return text(x, ",\"s\":\"t\",\"cat\":\"worker\"}");
 }
 
@@ -283,37 +281,23 @@ static kofn_status put(trace *x, const kf_moment *m)
 
 /* ---- an observer --------------------------------------------------------- */
 
-/* Keeps a failure: after it no more is written, since half a drawing is none. */
-static void keep_failure(trace *x, kofn_status st)
+/* After a failure no more is written, since half a drawing is none. */
+static kofn_status see(kf_observer *base, const kf_moment *m)
 {
-    if (!st || x->failed)
-        return;
-    x->failed = st;
-    strncpy(x->why, kofn_errmsg(), sizeof x->why - 1);
-}
-
-static void see(kf_observer *base, const kf_moment *m)
-{
-    trace *x = (trace *)base;
-
-    if (!x->failed)
-        keep_failure(x, put(x, m));
+    return base->failed ? KOFN_OK : put((trace *)base, m);
 }
 
 static kofn_status end(kf_observer *base, bool keep)
 {
     trace *x = (trace *)base;
-    kofn_status st = x->failed;
+    kofn_status st = base->failed;
 
     if (!st && keep)
         st = text(x, "\n]}\n");
     st = kf_out_close(&x->out, keep ? st : KOFN_STATE);
-    if (keep)
-        keep_failure(x, st);
-    st = x->failed ? kf_fail(x->failed, "trace: %s", x->why) : KOFN_OK;
     kf_free(x->worker);
     kf_free(x);
-    return st;
+    return keep ? st : KOFN_OK;
 }
 
 static kofn_status begin(trace *x, const kofn_plan *plan, const char *port)
@@ -339,19 +323,16 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
 
     if (!x)
         return KOFN_NOMEM;
-    x->base = (kf_observer){see, end};
+    x->base = (kf_observer){.name = "trace", .see = see, .end = end};
     x->stream = plan->op->stream;
     st = kf_out_open(&x->out, path);
     if (st) {
         kf_free(x);
         return st;
     }
-    st = begin(x, plan, port);
-    if (st) {
-        kf_out_close(&x->out, st);
-        kf_free(x);
-        return st;
-    }
     *out = &x->base;
-    return KOFN_OK;
+    st = begin(x, plan, port);
+    if (st)
+        end(&x->base, false);
+    return st;
 }

@@ -2,11 +2,9 @@
  * those who want blocks of them (heal.c) or compare them (scrub.c): whole, they are
  * nowhere.
  *
- * A window borrows the operand's plan and owns the strips while they are read.
- * No more than one window is in memory. */
+ * A window borrows the operand's plan and owns the strips while they are read, which
+ * begins at once.  No more than one window is in memory. */
 #include "job.h"
-
-#include "code/operation.h"
 
 kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p)
 {
@@ -38,7 +36,7 @@ static size_t width(const kofn_job *j, const kf_window *w)
     size_t strips = kf_window_strips(j, w);
     double bytes = (double)pb->m * (double)pb->n / (double)strips *
                    (double)kf_dtype_size(pb->dtype);
-    double n = (double)j->moved / bytes;
+    double n = (double)j->told.moved / bytes;
 
     if (n > (double)strips)
         return strips;
@@ -53,13 +51,52 @@ void kf_window_next(const kofn_job *j, kf_window *w)
 
 kofn_status kf_window_read(kofn_job *j, kf_window *w)
 {
-    kofn_plan shape = kf_window_plan(w, reader(j, w));
+    const kofn_plan *use = reader(j, w);
+    kofn_plan shape = kf_window_plan(w, use);
     const kofn_problem *pb = &shape.layout.problem;
+    double zero = 0;
+    kofn_matrix in = {&zero, 1, 1, 1, pb->dtype};
+    product *p = kf_job_last_idle(j);
 
     kf_free(w->into.data);
     w->into = (kofn_matrix){kf_new(pb->m * pb->n, kf_dtype_size(pb->dtype)),
                             pb->m, pb->n, pb->n, pb->dtype};
-    return w->into.data ? kf_job_read(j, w, &shape) : KOFN_NOMEM;
+    if (!w->into.data || !p)
+        return KOFN_NOMEM;
+    TRY(kf_messages_begin(&p->messages, use, &in, 1));
+    kf_job_reset(j, p, use);
+    p->operand = (uint32_t)w->operand;
+    p->as = KOFN_USE_READ;
+    p->measure.velocity = w->velocity;
+    p->measure.drifts = w == &j->scrub.window;
+    p->shape = shape;
+    p->lo = w->at;
+    p->hi = w->to;
+    p->back =
+        (kf_back){.by = kf_range_back(use, &j->held[w->operand].resident, 1)};
+    p->room = true;
+    p->out = w->into;
+    kf_job_opened_first(j);
+    w->reading = p;
+    return kf_job_begin(j, p);
+}
+
+void kf_window_close(kofn_job *j, kf_window *w)
+{
+    product *p = w->reading;
+
+    kf_job_count(j, &(kofn_report){.encoding = p->rep.encoding,
+                                   .waiting = p->rep.waiting,
+                                   .decoding = p->rep.decoding,
+                                   .dropped = p->rep.dropped,
+                                   .sent = p->rep.sent,
+                                   .received = p->rep.received,
+                                   .corrupt = p->rep.corrupt,
+                                   .drift = p->rep.drift});
+    kf_free(p->failure);
+    p->failure = NULL;
+    w->reading = NULL;
+    kf_job_close_product(j, p);
 }
 
 kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,

@@ -411,8 +411,8 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
         hear(first);
         hear(second);
     }
-    while (kf_clock() < end &&
-           (!s->job->open[0]->tasks || !s->job->open[0]->tasks->count)) {
+    while (kf_clock() < end && (!s->job->open.list[0]->tasks ||
+                                !s->job->open.list[0]->tasks->count)) {
         kofn_pump(s->job, KOFN_SECOND / 100, NULL);
         hear(first);
         hear(second);

@@ -1,0 +1,83 @@
+/* begin.c -- products begin, and the first of them once there are enough workers.
+ *
+ * Waits for workers no longer than is allowed. */
+#include "job.h"
+
+#include "base/clock.h"
+
+kofn_status kf_job_begin(kofn_job *j, product *p)
+{
+    kofn_event ev = {
+        .type = KOFN_EV_BEGIN, .all = p->number == 0, .late_too = p->audited};
+
+    /* the answer of a worker alone, which was located, is not believed */
+    if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
+        kf_job_code_it(j, p);
+    ev.use = kf_job_use_number(p);
+
+    /* numbers of the core ascend as products begin */
+    p->core = j->start.number =
+        j->start.number < p->number ? p->number : j->start.number + 1;
+    ev.product = p->core;
+    kf_job_count_wait(j, -j->told.rest.waiting);
+    p->began = p->again ? p->began : kf_job_now(j);
+    p->begun = true;
+    TRY(kf_fates_open(&j->fates, p->core, &p->tasks));
+    p->level = 0;
+    if (kf_is_stream(j))
+        TRY(kf_pair_begin(j, p, &ev));
+    if (p->number == 0 ||
+        (kofn_strips(j) && (p->as == KOFN_USE_OWN || p->use->layout.adjoint))) {
+        ev.lo = p->lo;
+        ev.hi = p->hi;
+    }
+    return kf_job_step(j, &ev);
+}
+
+kofn_status kf_job_check_start(kofn_job *j, kofn_time *atmost)
+{
+    kofn_time now = kf_clock(), left;
+    kofn_progress p = KOFN_PROGRESS_INIT;
+
+    if (j->start.enough || j->opt.start_within <= 0)
+        return KOFN_OK;
+    kofn_job_progress(j, &p);
+    j->start.enough = p.round > 0 && p.needed == 0;
+    j->start.asked = j->start.asked ? j->start.asked : now;
+    left = j->opt.start_within - (now - j->start.asked);
+    *atmost = left < *atmost ? left : *atmost;
+    if (j->start.enough || left > 0)
+        return KOFN_OK;
+    if (p.round > 0)
+        return kf_fail(KOFN_LATE,
+                       "%zu worker%s live after %.3g s and %zu are needed; "
+                       "start more workers",
+                       p.live, p.live == 1 ? " is" : "s are",
+                       (double)(now - j->start.asked) * 1e-9, p.needed);
+    return kf_fail(KOFN_LATE,
+                   "%zu of %zu workers came within %.3g s; start more workers",
+                   p.here, p.expected, (double)(now - j->start.asked) * 1e-9);
+}
+
+kofn_status kf_job_await_start(kofn_job *j)
+{
+    while (!kf_job_all_came(j)) {
+        kofn_time atmost = KOFN_NEVER;
+        kofn_status st;
+
+        TRY(kf_job_check_start(j, &atmost));
+        TRY(kf_job_give_up(j, &atmost));
+        st = kf_job_pass(j, KOFN_NEVER, atmost);
+        if (st < 0)
+            return st;
+    }
+    return KOFN_OK;
+}
+
+bool kf_job_starves(const kofn_job *j, const product *p)
+{
+    kf_core_view v;
+
+    kf_core_look_at(j->core, p->core, &v);
+    return v.needed > 0;
+}

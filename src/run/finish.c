@@ -1,0 +1,107 @@
+/* finish.c -- results are decoded, and the product is over.
+ *
+ * Writes the output, which is the caller's, and gives results back to the pool. */
+#include "job.h"
+
+/* ---- decoding ------------------------------------------------------------ */
+
+static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
+                          const kf_source *source)
+{
+    const kofn_plan *plan = p->number == 0 ? &p->shape : p->use;
+    size_t from = p->number == 0 ? p->lo : 0;
+    kf_band band = {a->group, a->lo - from, a->hi - from};
+
+    if (!a->decoder) {
+        TRY(kf_data_add_up(source, a->count, &p->out));
+        return kf_range_restore(&p->out, &p->back);
+    }
+    if (j->tally.age)
+        return kf_tally_recall(&j->tally, p->use, a->decoder, source, &p->out,
+                               &j->scratch);
+    if (j->tally.parts)
+        TRY(kf_tally_count(&j->tally,
+                           kf_core_code(j->core, kf_job_use_number(p)),
+                           a->decoder));
+    TRY(kf_decode(plan, a->decoder, source, band, &p->out, &j->scratch));
+    return kf_data_restore(plan, a->decoder, band, &p->back, &p->out);
+}
+
+/* Notes that a result is no number, and whose answers it is from: this spoils
+ * the product itself, not the next, and is said when the product is over. */
+static void note_odd(product *p, const kofn_action *a, const kf_source *source)
+{
+    if (p->odd)
+        return;
+    p->odd = KOFN_NONFINITE;
+    snprintf(p->why, sizeof p->why, "%s", kofn_errmsg());
+    for (size_t i = 0; i < a->count; i++) {
+        if (!kf_mat_check_finite(source[i].result, "an answer"))
+            continue;
+        if (p->room)
+            p->odd = KOFN_CORRUPT;
+        snprintf(p->why, sizeof p->why,
+                 "worker %u answered NaN or infinity; %s",
+                 kf_job_task(p, a->tasks[i])->worker,
+                 p->room || p->use->op->factors == 0
+                     ? "have wrong answers found (option errors)"
+                     : "the product may have elements that its type cannot "
+                       "hold: divide an operand by a power of two");
+    }
+}
+
+kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
+                          const kf_source *source)
+{
+    kf_stopwatch watch = kf_job_start_work(j);
+    kofn_status st = decode(j, p, a, source);
+
+    if (st == KOFN_NONFINITE) {
+        note_odd(p, a, source);
+        st = KOFN_OK;
+    }
+    p->rep.decoding += kf_job_end_work(j, watch, "decode");
+    return st;
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* Nothing more is to come of its tasks; `round`: the number to be told. */
+static void close_tasks(kofn_job *j, product *p, unsigned round)
+{
+    for (size_t i = 0; i < p->tasks->count; i++) {
+        kf_buffer *came = p->tasks->task[i].result;
+
+        p->rep.messages += came != NULL;
+        p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
+        kf_pool_give(&j->spare, came);
+    }
+    if (kf_job_is_watched(j))
+        kf_job_note(j, &(kofn_note){.own = "over",
+                                    .since = p->began,
+                                    .now = p->began + p->rep.took,
+                                    .status = p->ended,
+                                    .round = round,
+                                    .product = p->core});
+    kf_fates_close(&j->fates, p->core);
+    p->tasks = NULL;
+}
+
+void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
+{
+    p->rep.took = kf_job_now(j) - p->began;
+    p->ended = st >= 0 && p->odd ? p->odd : st;
+    p->rep.unchecked = p->as == KOFN_USE_PARTS;
+    close_tasks(j, p, p->number);
+}
+
+void kf_job_begin_again(kofn_job *j, product *p)
+{
+    close_tasks(j, p, 0);
+    kf_job_code_it(j, p);
+    p->odd = KOFN_OK;
+    p->why[0] = 0;
+    p->feds = 0;
+    p->begun = false;
+    p->again = true;
+}

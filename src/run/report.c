@@ -1,0 +1,186 @@
+/* report.c -- what callers are told: reports of products and of all together, and
+ * how a job gets on.
+ *
+ * Owns the sums, and the tables that the last report points to. */
+#include "job.h"
+
+#include "base/report.h"
+
+void kf_job_count(kofn_job *j, const kofn_report *more)
+{
+    kf_report_add(&j->told.rest, more);
+}
+
+void kf_job_count_wait(kofn_job *j, kofn_time t)
+{
+    j->told.rest.waiting += t;
+}
+
+void kf_job_sum(const kofn_job *j, kofn_report *sum)
+{
+    *sum = j->told.total;
+    kf_report_add(sum, &j->told.rest);
+    for (size_t i = 0; i < j->open.count; i++)
+        kf_report_add(sum, &j->open.list[i]->rep);
+    sum->rounds = j->told.total.rounds; /* that are over */
+}
+
+static size_t outstanding(const product *p)
+{
+    size_t strips = 0;
+
+    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
+        if (p->tasks->task[i].fate == KF_FATE_OUT)
+            strips += p->tasks->task[i].hi - p->tasks->task[i].lo;
+    return strips;
+}
+
+kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
+{
+    kf_core_view v;
+    kofn_report sum = KOFN_REPORT_INIT;
+    kofn_progress now;
+
+    TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
+    kf_core_look(j->core, &v);
+    kf_job_sum(j, &sum);
+    now = (kofn_progress){.round = v.round,
+                          .live = v.live,
+                          .awaited = v.awaited,
+                          .done = v.done,
+                          .needed = v.needed,
+                          .here = j->loop.greeted,
+                          .expected = j->port->workers,
+                          .joined = sum.joined,
+                          .left = sum.left,
+                          .sent = sum.sent,
+                          .received = sum.received,
+                          .healing = j->lease.healing.count,
+                          .corrupt = sum.corrupt};
+    for (size_t i = 0; i < j->open.count; i++)
+        now.outstanding += outstanding(j->open.list[i]);
+    for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
+        now.crowd += kf_core_crowded(j->core, i);
+    kf_give(p, &now, sizeof now);
+    return KOFN_OK;
+}
+
+const kofn_plan *kofn_job_plan(const kofn_job *j)
+{
+    return j->plan;
+}
+
+const char *kofn_job_name(const kofn_job *j, size_t worker)
+{
+    return j->port->name_of && worker <= UINT32_MAX
+               ? j->port->name_of(j->port, (uint32_t)worker)
+               : "";
+}
+
+const char *kofn_job_failure(const kofn_job *j)
+{
+    return j->told.failure ? j->told.failure : "";
+}
+
+kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
+{
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
+    kf_give(rep, &j->told.total, sizeof j->told.total);
+    return KOFN_OK;
+}
+
+/* ---- of a product -------------------------------------------------------- */
+
+/* Copies what the report points to, since the core's tables go on changing; of
+ * a sum the weights of its parts as well. */
+static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
+                               const kf_core_view *v, kofn_report *r)
+{
+    TRY(kf_reach(&t->rows, &t->row_cap, v->workers, sizeof *t->rows));
+    TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
+    TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
+    for (size_t i = 0; i < v->workers; i++) {
+        t->rows[i] = v->rows[i] * lanes;
+        t->located[i] = v->located[i];
+        t->states[i] = kf_core_worker(j->core, (uint32_t)i);
+    }
+    r->live = (unsigned)v->live;
+    r->healing = (unsigned)j->lease.healing.count;
+    r->rows = t->rows;
+    r->located = t->located;
+    r->states = t->states;
+    r->workers = v->workers;
+    r->liars = v->liars;
+    if (!j->tally.parts)
+        return KOFN_OK;
+    /* a sum is decoded in the step that ends it: the tally is of this one */
+    if (!t->weights)
+        t->weights = kf_new(j->tally.parts, sizeof *t->weights);
+    if (!t->ages)
+        t->ages = kf_zero(j->tally.parts, sizeof *t->ages);
+    if (!t->weights || !t->ages)
+        return KOFN_NOMEM;
+    memcpy(t->weights, j->tally.weight, j->tally.parts * sizeof *t->weights);
+    if (j->tally.age)
+        memcpy(t->ages, j->tally.age, j->tally.parts * sizeof *t->ages);
+    return KOFN_OK;
+}
+
+kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
+{
+    kofn_report *r = &p->rep;
+    kf_core_view v;
+
+    kf_core_look_at(j->core, p->core, &v);
+    TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v, r));
+    r->noise = a->noise;
+    r->predicted = a->predicted + p->measure.error;
+    r->late = kf_fates_late(p->tasks);
+    r->dropped = (unsigned)(v.dropped - j->told.dropped);
+    r->corrupt = (unsigned)v.corrupt;
+    r->floor = p->measure.floor;
+    r->drift = p->measure.drift;
+    r->parts = j->tally.parts;
+    r->weights = p->tables.weights;
+    r->ages = j->tally.age ? p->tables.ages : NULL;
+    j->told.dropped = v.dropped;
+    return KOFN_OK;
+}
+
+kofn_report kf_job_report_of(const kofn_job *j, const product *p)
+{
+    kofn_report r = j->told.rest;
+
+    if (p)
+        kf_report_add(&r, &p->rep);
+    r.number = p ? p->number : 0;
+    return r;
+}
+
+void kf_job_close(kofn_job *j, product *p, const kofn_report *r)
+{
+    tables mine = j->told.tables;
+
+    kf_report_add(&j->told.total, r);
+    j->told.tables = p->tables;
+    p->tables = mine;
+    kf_free(j->told.failure);
+    j->told.failure = p->failure;
+    p->failure = NULL;
+    j->told.moved = p->rep.sent + p->rep.received;
+    j->told.rest = (kofn_report)KOFN_REPORT_INIT;
+    kf_job_close_product(j, p);
+}
+
+kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
+{
+    kf_core_view v;
+
+    *out = j->told.rest;
+    kf_core_look(j->core, &v);
+    TRY(fill_tables(j, &j->told.tables, j->plan->layout.lanes, &v, out));
+    out->took = kf_job_now(j) - began;
+    kf_report_add(&j->told.total, out);
+    j->told.rest = (kofn_report)KOFN_REPORT_INIT;
+    return KOFN_OK;
+}
