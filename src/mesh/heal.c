@@ -288,9 +288,10 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
     size_t rows = c->window.hi - c->window.lo, was;
     kofn_status st;
 
-    r->lends_none = note->seat == KOFN_NO_SEAT;
-    if (r->lends_none)
+    if (note->seat == KOFN_NO_SEAT) {
+        r->lends_none = true;
         return KOFN_OK;
+    }
     if (!body || !is_awaited(h, note, l.turn)) {
         h->foreign++;
         return KOFN_OK;
@@ -572,14 +573,14 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     return KOFN_OK;
 }
 
-/* Our rows are made of what was lent.  Who has not answered by now is not waited for
- * again until it does. */
+/* Our rows are made of what was lent.  Who has not lent any by now is not waited for
+ * in the next window. */
 static void close_window(kf_host *h)
 {
     kf_changing *c = &h->changing;
 
     for (size_t i = 0; i < h->routes; i++)
-        h->route[i].lends_none |= !lends(h, h->route[i].peer);
+        h->route[i].lends_none = !lends(h, h->route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
         if (c->lent[i - 1].from != KF_OURS)
             kf_lent_drop(c, i - 1);

@@ -15,15 +15,18 @@ static const lesson wide = {.scheme = "matdot:n=2",
 
 /* What happens to the last node, who makes its blocks, and what is seen of it. */
 typedef struct story {
-    bool lies; /* node 1 spoils a number of each of its windows but the first */
-    bool
-        keeps; /* nobody's answers come to the third one until two turns are over */
-    bool
-        errs; /* its own vector is wrong as a turn ends, when it has some rows */
-    size_t begun; /* windows of the large block that it asked for, ... */
-    size_t rows[MOST_WINDOWS];   /* ... how long each is, ...         */
-    uint64_t turn[MOST_WINDOWS]; /* ... and when it asked for it      */
-    size_t lo[MOST_WINDOWS];
+    /* node 1 spoils a number of each of its windows but the first, ... */
+    bool lies;
+    /* ... or nothing that it sends is what was asked for */
+    bool silent;
+    /* nor is what anybody sends, from the third window until two turns are over */
+    bool keeps;
+    /* its own vector is wrong as a turn ends, when it has some rows */
+    bool errs;
+    size_t begun; /* windows of the large block that it asked for */
+    size_t lo[MOST_WINDOWS], rows[MOST_WINDOWS];
+    uint64_t turn[MOST_WINDOWS]; /* when it did */
+    kofn_time when[MOST_WINDOWS];
     size_t told, erred;
     size_t held; /* bytes of others' blocks, at most */
 } story;
@@ -65,6 +68,7 @@ static void listen(sim *s, const sim_packet *p)
     assert_true(now.begun < MOST_WINDOWS);
     now.lo[now.begun] = note.coded;
     now.rows[now.begun] = note.decoded - note.coded;
+    now.when[now.begun] = s->now;
     now.turn[now.begun++] = turn_of(s);
 }
 
@@ -87,7 +91,7 @@ static void twist(sim *s, sim_packet *p)
         ((double *)(void *)p->body)[p->p.body_bytes / 16 - 1] += 1e-3;
         now.told++;
     }
-    if (is_kept(s)) {
+    if (is_kept(s) || (now.silent && p->from == 1)) {
         note.coded++; /* rows that it did not ask for */
         note.decoded++;
         now.told++;
@@ -150,7 +154,8 @@ static void heal(sim *s, fixture *f, story what, kofn_errors errors)
     for (size_t i = 0; i < wide.nodes; i++) {
         sim_start(s, i, true);
         s->node[i].turncoat =
-            i < who(s) && (what.keeps || what.errs || (what.lies && i == 1));
+            i < who(s) &&
+            (what.keeps || what.errs || ((what.lies || what.silent) && i == 1));
     }
     run_until(s, 6);
     sim_stop(s, who(s));
@@ -185,6 +190,7 @@ static void while_steps_go_on(void **state)
 
     (void)state;
     heal(&s, &f, (story){.lies = false}, KOFN_ERRORS_NONE);
+    assert_in_range(now.held, 1, bytes_of_all(&f));
     assert_true(now.begun >= wide.nodes);
     for (size_t i = 0; i < now.begun; i++) {
         assert_int_equal(now.lo[i], rows);
@@ -193,7 +199,6 @@ static void while_steps_go_on(void **state)
     assert_int_equal(rows, kf_extent_of(f.plan[WIDE]).rows);
     assert_true(now.turn[now.begun - 1] > now.turn[0]);
     assert_true(now.rows[1] > now.rows[0]);
-    assert_in_range(now.held, 1, bytes_of_all(&f));
     mesh_down(&s, &f);
 }
 
@@ -207,6 +212,21 @@ static void kept_waiting(void **state)
     heal(&s, &f, (story){.keeps = true}, KOFN_ERRORS_NONE);
     assert_true(now.told > 0);
     assert_in_range(now.rows[3], now.rows[2] / 2, now.rows[2] / 2 + 1);
+    mesh_down(&s, &f);
+}
+
+/* One of whom nothing comes is waited for in the first window, and in no other. */
+static void a_lender_is_silent(void **state)
+{
+    fixture f;
+    sim s;
+
+    (void)state;
+    heal(&s, &f, (story){.silent = true}, KOFN_ERRORS_NONE);
+    assert_true(now.told > 1);
+    for (size_t i = 2; i < now.begun; i++)
+        assert_true(now.when[i] - now.when[i - 1] <
+                    kf_host_hedge(s.node[0].host));
     mesh_down(&s, &f);
 }
 
@@ -239,9 +259,8 @@ static void a_wrong_vector(void **state)
 TEST_FILE(train_windows_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(while_steps_go_on),
-        cmocka_unit_test(kept_waiting),
-        cmocka_unit_test(a_lender_lies),
+        cmocka_unit_test(while_steps_go_on),  cmocka_unit_test(kept_waiting),
+        cmocka_unit_test(a_lender_is_silent), cmocka_unit_test(a_lender_lies),
         cmocka_unit_test(a_wrong_vector),
     };
 
