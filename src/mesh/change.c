@@ -16,11 +16,14 @@
 #include "data/kernel.h"
 #include "mat/mat.h"
 
+#define SMALL ((size_t)1 << 20) /* bytes of a window that is never too large */
+
 kofn_status kf_changing_new(kf_host *h)
 {
     kf_changing *c = &h->changing;
     size_t recalls = h->program.recalls, bytes = 0;
 
+    c->small = SMALL;
     c->line = kf_zero(recalls, 2 * sizeof *c->line);
     if (!c->line)
         return KOFN_NOMEM;

@@ -21,8 +21,7 @@
 /* The noise above which blocks determine a block too badly to make it of them. */
 #define TOLERANCE 1e-9
 #define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
-#define LONGEST 5               /* times that the time to wait is doubled */
-#define SMALL ((size_t)1 << 16) /* bytes of a window that is never too large */
+#define LONGEST 5 /* times that the time to wait is doubled */
 
 static bool changes(const kf_host *h, uint32_t operand)
 {
@@ -532,7 +531,7 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     size_t rows = kf_extent_of(p).rows - lo;
     size_t most = kf_lent_whole(h, operand) / p->layout.max_seats;
 
-    c->bytes = kf_min(c->bytes, kf_max(most, SMALL));
+    c->bytes = kf_min(c->bytes, kf_max(most, c->small));
     rows = kf_min(rows, kf_max(c->bytes / bytes_of_row(h, operand), 1));
     c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
     c->since = c->asked = 0;
@@ -568,7 +567,7 @@ static kofn_status begin(kf_host *h, uint32_t seat)
         TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1,
                                  &c->lent[c->lents - 1].block));
     }
-    c->bytes = SMALL;
+    c->bytes = c->small;
     open_window(h, next_operand(h, 0), 0);
     return KOFN_OK;
 }
@@ -585,7 +584,7 @@ static void close_window(kf_host *h)
         if (c->lent[i - 1].from != KF_OURS)
             kf_lent_drop(c, i - 1);
     c->bytes = c->turn - c->window.turn <= 1 ? 2 * c->bytes
-                                             : kf_max(c->bytes / 2, SMALL);
+                                             : kf_max(c->bytes / 2, c->small);
 }
 
 /* false: there is none. */

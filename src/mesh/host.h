@@ -160,7 +160,8 @@ typedef struct kf_changing {
     kf_lent *lent;
     size_t lents, lent_cap;
     kf_mesh_window window;
-    size_t bytes;           /* that it may have of a block       */
+    size_t bytes;           /* that it may have of a block; ... */
+    size_t small;           /* ... so many are never too many   */
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
     uint64_t changed; /* the iterate that ours were last changed or made of */

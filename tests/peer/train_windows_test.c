@@ -1,5 +1,5 @@
-/* train_windows_test.c -- trainings without a master with blocks so large that whoever
- * has none makes it of those of the others by windows (src/mesh/heal.c): while steps go
+/* train_windows_test.c -- trainings without a master with blocks so large, for the
+ * windows that are lent, that whoever has none makes it of several (src/mesh/heal.c): while steps go
  * on, with lenders that lie or keep it waiting, and with a vector that was wrong
  * meanwhile.  Blocks are compared with the coded weights as soon as they are whole. */
 #include "train_mesh_rig.h"
@@ -9,7 +9,7 @@ enum { WIDE = 1, MOST_WINDOWS = 64 };
 static const lesson wide = {.scheme = "matdot:n=2",
                             .nodes = 6,
                             .layers = 3,
-                            .widths = {SIDE * SIDE, 440, 600, 3},
+                            .widths = {SIDE * SIDE, 44, 60, 3},
                             .activation = KOFN_SIGMOID,
                             .momentum = 0.9};
 
@@ -144,6 +144,7 @@ static void heal(sim *s, fixture *f, story what, kofn_errors errors)
     s->opt.errors = errors;
     s->opt.confirm = 1;
     s->opt.fault = err;
+    s->window = 656;
     s->look = look_at_its_blocks;
     s->listen = listen;
     s->inject = hold;
