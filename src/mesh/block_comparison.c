@@ -43,10 +43,12 @@ static kofn_status begin(const kf_host *h, uint32_t operand, lent_rows *r)
         r->ones[i] = 1;
     r->reading.col = r->ones;
     r->reading.terms = 1;
+    r->reading.lo = c->window.lo;
+    r->reading.hi = c->window.hi;
     for (size_t i = 0; i < c->lents; i++) {
         const kf_lent *l = &c->lent[i];
 
-        if (!kf_lent_serves(h, l, operand))
+        if (!kf_lent_serves(h, l))
             continue;
         kf_reading_add(&r->reading, l->seat, i);
         r->moves |= l->block->velocity != NULL;
@@ -68,25 +70,25 @@ static kofn_status read_blocks(const kf_host *h, lent_rows *r, bool velocity)
         if (velocity && !b->velocity)
             memset(r->body[i]->m.data, 0, kf_buffer_bytes(r->body[i]));
         else
-            TRY(kf_lent_read(b, velocity, 0, r->body[i]));
-        r->reading.source[i] = (kf_source){&r->body[i]->m, 0, b->rows};
+            TRY(kf_lent_read(b, velocity, r->body[i]));
+        r->reading.source[i] =
+            (kf_source){&r->body[i]->m, r->reading.lo, r->reading.hi};
     }
     return KOFN_OK;
 }
 
-static void drop_lent(kf_changing *c, uint32_t operand, uint32_t seat)
+static void drop_lent(kf_changing *c, uint32_t seat)
 {
     for (size_t i = c->lents; i > 0; i--) {
         const kf_lent *l = &c->lent[i - 1];
 
-        if (l->operand == operand && l->seat == seat)
+        if (l->from != KF_OURS && l->seat == seat)
             kf_lent_drop(c, i - 1);
     }
 }
 
 /* Nobody is struck for what is only doubted. */
-static void drop_bad(kf_host *h, uint32_t operand, const kf_reading *r,
-                     const kf_found *found)
+static void drop_bad(kf_host *h, const kf_reading *r, const kf_found *found)
 {
     for (size_t i = 0; i + found->doubted < found->count; i++) {
         const kf_lent *l = &h->changing.lent[r->item[found->bad[i]]];
@@ -94,12 +96,11 @@ static void drop_bad(kf_host *h, uint32_t operand, const kf_reading *r,
         kf_comparison_strike(h, l->from, l->seat);
     }
     for (size_t i = 0; i < found->count; i++)
-        drop_lent(&h->changing, operand, r->seat[found->bad[i]]);
+        drop_lent(&h->changing, r->seat[found->bad[i]]);
 }
 
 /* KOFN_AGAIN: some were wrong, and are gone. */
-static kofn_status judge(kf_host *h, uint32_t operand, lent_rows *r,
-                         bool velocity)
+static kofn_status judge(kf_host *h, lent_rows *r, bool velocity)
 {
     kf_found found;
     kofn_status st;
@@ -109,12 +110,12 @@ static kofn_status judge(kf_host *h, uint32_t operand, lent_rows *r,
     st = kf_reading_judge(h, &r->reading, &found);
     if (st == KOFN_NOMEM || st == KOFN_TOOFEW)
         return st;
-    drop_bad(h, operand, &r->reading, &found);
+    drop_bad(h, &r->reading, &found);
     if (st == KOFN_OK)
         return found.count ? KOFN_AGAIN : KOFN_OK;
     for (size_t i = 0; i < r->reading.n;
          i++) /* nothing is to be had of these */
-        drop_lent(&h->changing, operand, r->reading.seat[i]);
+        drop_lent(&h->changing, r->reading.seat[i]);
     return KOFN_TOOFEW;
 }
 
@@ -124,9 +125,9 @@ static kofn_status look(kf_host *h, uint32_t operand)
     kofn_status st = begin(h, operand, &r);
 
     if (!st)
-        st = judge(h, operand, &r, false);
+        st = judge(h, &r, false);
     if (!st && r.moves)
-        st = judge(h, operand, &r, true);
+        st = judge(h, &r, true);
     end(&r);
     return st;
 }

@@ -16,16 +16,19 @@
 #include "data/kernel.h"
 #include "mat/mat.h"
 
+#define SMALL ((size_t)1 << 20) /* bytes of a window that is never too large */
+
 kofn_status kf_changing_new(kf_host *h)
 {
     kf_changing *c = &h->changing;
     size_t recalls = h->program.recalls, bytes = 0;
 
+    c->small = SMALL;
     c->line = kf_zero(recalls, 2 * sizeof *c->line);
     if (!c->line)
         return KOFN_NOMEM;
     for (size_t i = 0; i < h->program.operands; i++)
-        bytes += 2 * kf_lent_bytes(h, (uint32_t)i);
+        bytes += 2 * kf_lent_whole(h, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
     return kf_mesh_norms_new(h);
 }
@@ -46,13 +49,36 @@ typedef struct step {
     kf_sides sides;
 } step;
 
-static kofn_status change_block(step *s, kf_block *block, uint32_t seat)
+/* Of U as it was mixed, the columns that go with these rows of each lane. */
+static kofn_status narrow(const step *s, size_t lo, size_t rows, kf_buffer **in)
+{
+    const kofn_matrix *all = &(*in)->m;
+    size_t whole = kf_extent_of(s->of->plan).rows, lanes = all->cols / whole;
+    kf_buffer *out;
+
+    if (rows == whole)
+        return KOFN_OK;
+    TRY(kf_buffer_new(&out, all->rows, lanes * rows, all->dtype));
+    for (size_t i = 0; i < all->rows; i++)
+        for (size_t l = 0; l < lanes; l++)
+            memcpy(kf_at(&out->m, i, l * rows), kf_at(all, i, l * whole + lo),
+                   rows * kf_dtype_size(all->dtype));
+    kf_buffer_drop(*in);
+    *in = out;
+    return KOFN_OK;
+}
+
+/* A block, or rows of one from `lo` on. */
+static kofn_status change_block(step *s, kf_block *block, uint32_t seat,
+                                size_t lo)
 {
     kf_msg m = {.type = KF_MSG_UPDATE, .change = s->asked.to.change};
     kofn_status st;
 
     TRY(kf_sides_take(&s->sides, s->of->code, seat, &m));
-    st = kf_block_change(block, &m);
+    st = narrow(s, lo, block->rows, &m.in);
+    if (!st)
+        st = kf_block_change(block, &m);
     kf_buffer_drop(m.in);
     kf_buffer_drop(m.with);
     return st;
@@ -120,13 +146,16 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
     if (!st && seat != KOFN_NO_SEAT) {
         kf_block *block = h->operand[operand].block;
 
-        st = change_block(&s, block, seat);
+        st = change_block(&s, block, seat, 0);
         if (!st)
             kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.t, &block->lane[0]);
     }
-    for (size_t i = 0; i < c->lents && !st; i++)
-        if (c->lent[i].operand == operand && waits_for(&c->lent[i], turn))
-            st = change_block(&s, c->lent[i].block, c->lent[i].seat);
+    for (size_t i = 0; i < c->lents && !st; i++) {
+        const kf_lent *l = &c->lent[i];
+
+        if (l->operand == operand && waits_for(l, turn))
+            st = change_block(&s, l->block, l->seat, l->lo);
+    }
     end_step(&s);
     return st;
 }
@@ -234,6 +263,7 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
 
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
+    kf_lent_forget(h);
     h->changing.encoded = h->at.t;
     return bring(h, seat, turn);
 }

@@ -1,15 +1,19 @@
 /* heal.c -- blocks of matrices that change, for a node that has none, made of those
- * of others.
+ * of others, some rows at a time.
  *
- * It asks all whom it reaches at first, and makes its own of all that come within a
- * hedge: of as few as determine it what blocks are rounded by would grow from one to
- * the next (math/training.md 8).  Where too few came it asks as many as are missing,
- * and others where these do not answer.  Nobody stops for that: a block comes as it
- * is after some turn, those that come are changed by turns as one's own are, and so
- * is what is made of them.
+ * It asks all whom it reaches for a window, rows of one matrix, and makes its own of
+ * all that come within a hedge: of as few as determine it what blocks are rounded by
+ * would grow from one to the next (math/training.md 8).  Where too few came it asks as
+ * many as are missing, and others where these do not answer.  Then it asks for the next,
+ * of twice as many rows if a turn was enough for this one, else of half as many.  Small
+ * blocks are a window each.
  *
- * Owns the blocks that others lent until its own is made of them.  It asks and
- * answers by notes, and never waits. */
+ * Nobody stops for that: a window comes as it is after some turn, those that come are
+ * changed by turns as one's own blocks are, and so are the blocks that are being made;
+ * rows that they do not have yet are written over.
+ *
+ * Owns the windows that others lent until its own rows are made of them, and its blocks
+ * until they have all rows.  It asks and answers by notes, and never waits. */
 #include "host.h"
 
 #include "data/kernel.h"
@@ -30,22 +34,34 @@ static size_t padded(size_t bytes)
     return kf_ceil_div(bytes, 8) * 8;
 }
 
+static size_t bytes_of_row(const kf_host *h, uint32_t operand)
+{
+    kf_extent e = kf_extent_of(h->operand[operand].plan);
+
+    return e.lanes * e.cols *
+           kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
+}
+
 /* Of a half of it. */
 static size_t bytes_of(const kf_block *b)
 {
     return padded(b->lanes * b->rows * b->cols * kf_dtype_size(b->dtype));
 }
 
-size_t kf_lent_bytes(const kf_host *h, uint32_t operand)
+size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi)
 {
-    kf_extent e;
-
-    if (!changes(h, operand))
+    if (!changes(h, operand) || lo >= hi ||
+        hi > kf_extent_of(h->operand[operand].plan).rows)
         return 0;
-    e = kf_extent_of(h->operand[operand].plan);
-    return padded(
-        e.lanes * e.rows * e.cols *
-        kf_dtype_size(h->operand[operand].plan->layout.problem.dtype));
+    return padded((hi - lo) * bytes_of_row(h, operand));
+}
+
+size_t kf_lent_whole(const kf_host *h, uint32_t operand)
+{
+    return changes(h, operand)
+               ? kf_lent_bytes(h, operand, 0,
+                               kf_extent_of(h->operand[operand].plan).rows)
+               : 0;
 }
 
 void kf_lent_drop(kf_changing *c, size_t i)
@@ -66,39 +82,34 @@ void kf_lent_forget(kf_host *h)
 
 /* ---- lending ------------------------------------------------------------- */
 
-kofn_status kf_lent_give(kf_host *h, const kf_route *r)
+kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
 {
     const kf_changing *c = &h->changing;
     uint64_t each = h->course.stages - h->course.after;
+    kf_note n = {.type = KF_NOTE_BLOCK,
+                 .from = h->opt.incarnation,
+                 .at = h->at,
+                 .seat = h->seat};
 
-    if (!h->program.change)
+    if (!kf_lent_bytes(h, asked->group, asked->coded, asked->decoded))
         return KOFN_OK;
     if (h->seat == KOFN_NO_SEAT) /* who asked need not wait for ours */
-        return kf_mail_to(h, r->peer,
-                          &(kf_note){.type = KF_NOTE_BLOCK,
-                                     .from = h->opt.incarnation,
-                                     .at = h->at,
-                                     .seat = KOFN_NO_SEAT});
-    for (uint32_t i = 0; i < h->program.operands; i++)
-        if (changes(h, i))
-            TRY(kf_mail_to(
-                h, r->peer,
-                &(kf_note){.type = KF_NOTE_BLOCK,
-                           .from = h->opt.incarnation,
-                           .at = {c->turn * each,
-                                  c->line[c->turn % h->program.recalls]},
-                           .group = i,
-                           .seat = h->seat}));
-    return KOFN_OK;
+        return kf_mail_to(h, r->peer, &n);
+    n.at = (kofn_mark){c->turn * each, c->line[c->turn % h->program.recalls]};
+    n.group = asked->group;
+    n.coded = asked->coded;
+    n.decoded = asked->decoded;
+    return kf_mail_to(h, r->peer, &n);
 }
 
-kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
-                         kf_buffer *body)
+/* From that byte on. */
+static kofn_status read_half(const kf_block *b, bool velocity, size_t lo,
+                             size_t hi, kf_buffer *body, size_t at)
 {
-    size_t rows = b->lanes * b->rows;
+    size_t rows = b->lanes * (hi - lo);
     kofn_matrix part = {(char *)body->m.data + at, rows, b->cols, b->cols,
                         b->dtype};
-    kf_msg m = {.hi = b->rows, .how = KF_HOW_READ, .velocity = velocity};
+    kf_msg m = {.lo = lo, .hi = hi, .how = KF_HOW_READ, .velocity = velocity};
     kofn_status st;
 
     TRY(kf_buffer_view(&m.result, body, &part));
@@ -106,6 +117,11 @@ kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
     st = kf_work_do(b, &m, NULL, NULL);
     kf_buffer_drop(m.result);
     return st;
+}
+
+kofn_status kf_lent_read(const kf_block *b, bool velocity, kf_buffer *body)
+{
+    return read_half(b, velocity, 0, b->rows, body, 0);
 }
 
 /* Zeros. */
@@ -116,18 +132,18 @@ static kofn_status empty_body(size_t bytes, kf_buffer **body)
     return KOFN_OK;
 }
 
-kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
-                         kf_buffer **body, size_t *bytes)
+kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
+                         size_t hi, kf_buffer **body, size_t *bytes)
 {
-    const kf_block *b = h->operand[note->group].block;
-    size_t half = bytes_of(b);
+    const kf_block *b = h->operand[operand].block;
+    size_t half = kf_lent_bytes(h, operand, lo, hi);
     kofn_status st;
 
     *bytes = (b->velocity ? 2 : 1) * half;
     TRY(empty_body(*bytes, body));
-    st = kf_lent_read(b, false, 0, *body);
+    st = read_half(b, false, lo, hi, *body, 0);
     if (!st && b->velocity)
-        st = kf_lent_read(b, true, half, *body);
+        st = read_half(b, true, lo, hi, *body, half);
     if (st)
         kf_buffer_drop(*body);
     return st;
@@ -135,16 +151,19 @@ kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
 
 /* ---- a block of numbers -------------------------------------------------- */
 
-static kofn_status put_half(kf_block *b, bool velocity, kf_buffer *all)
+/* Rows from `lo` on, which are these from that byte on. */
+static kofn_status put_half(kf_block *b, bool velocity, size_t lo, size_t rows,
+                            kf_buffer *all, size_t at)
 {
-    kofn_matrix part = {(char *)all->m.data + (velocity ? bytes_of(b) : 0),
-                        b->lanes * b->rows * b->cols, 1, 1, b->dtype};
-    kf_msg m = {.type = KF_MSG_PIECE, .hi = b->rows, .velocity = velocity};
+    kofn_matrix part = {(char *)all->m.data + at, b->lanes * rows * b->cols, 1,
+                        1, b->dtype};
+    kf_msg m = {
+        .type = KF_MSG_PIECE, .lo = lo, .hi = lo + rows, .velocity = velocity};
     kf_buffer *half;
     kofn_status st;
 
     TRY(kf_buffer_view(&half, all, &part));
-    st = kf_block_around(&m.block, half, b->lanes, b->rows, b->cols);
+    st = kf_block_around(&m.block, half, b->lanes, rows, b->cols);
     kf_buffer_drop(half);
     TRY(st);
     st = kf_block_change(b, &m);
@@ -156,109 +175,137 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
                           kf_buffer *all, bool velocity, kf_block **out)
 {
     size_t which = seat;
+    kf_block *b;
     kofn_status st;
 
     TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, out));
-    st = put_half(*out, false, all);
+    b = *out;
+    st = put_half(b, false, 0, b->rows, all, 0);
     if (!st && velocity)
-        st = put_half(*out, true, all);
+        st = put_half(b, true, 0, b->rows, all, bytes_of(b));
     if (!st) /* that was all */
-        st = kf_block_change(*out, &(kf_msg){.type = KF_MSG_PIECE});
+        st = kf_block_change(b, &(kf_msg){.type = KF_MSG_PIECE});
     if (st) {
-        kf_block_drop(*out);
+        kf_block_drop(b);
         *out = NULL;
     }
     return st;
 }
 
-/* ---- borrowing ----------------------------------------------------------- */
-
-/* Is it of our iterate? */
-bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand)
+/* A block of some rows alone, in the body that they came in, whose only owner it
+ * is from now on. */
+static kofn_status block_of_rows(const kf_mesh_operand *o, size_t rows,
+                                 kf_buffer *body, bool velocity, kf_block **out)
 {
-    return l->operand == operand && l->ours && l->turn == h->changing.turn;
+    kf_extent e = kf_extent_of(o->plan);
+    kofn_matrix half = {body->m.data, e.lanes * rows * e.cols, 1, 1,
+                        o->plan->layout.problem.dtype};
+    kf_buffer *numbers;
+    kofn_status st;
+
+    TRY(kf_buffer_view(&numbers, body, &half));
+    st = kf_block_around(out, numbers, e.lanes, rows, e.cols);
+    kf_buffer_drop(numbers);
+    TRY(st);
+    (*out)->changes = true;
+    if (velocity)
+        st = put_half(*out, true, 0, rows, body, bytes_of(*out));
+    if (st)
+        kf_block_drop(*out);
+    return st;
 }
 
-static size_t count_lent(const kf_host *h, uint32_t operand)
+/* ---- borrowing ----------------------------------------------------------- */
+
+/* Is it another's, and of our iterate? */
+bool kf_lent_serves(const kf_host *h, const kf_lent *l)
+{
+    return l->from != KF_OURS && l->ours && l->turn == h->changing.turn;
+}
+
+static size_t count_lent(const kf_host *h)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < h->changing.lents; i++)
-        n += kf_lent_serves(h, &h->changing.lent[i], operand);
+        n += kf_lent_serves(h, &h->changing.lent[i]);
     return n;
 }
 
-/* Blocks that are missing of the matrix that lacks most; one more is there to
- * compare them with. */
+/* Lenders that are missing; one more is there to compare them with. */
 static size_t missing(const kf_host *h)
 {
-    size_t most = 0;
+    const kofn_plan *p = h->operand[h->changing.window.operand].plan;
+    size_t have = count_lent(h);
+    size_t enough = kf_ceil_div(p->parts, p->layout.lanes) +
+                    (h->opt.errors != KOFN_ERRORS_NONE);
 
-    for (uint32_t i = 0; i < h->program.operands; i++) {
-        const kf_mesh_operand *o = &h->operand[i];
-        size_t enough, have = count_lent(h, i);
-
-        if (!o->plan)
-            continue;
-        enough = kf_ceil_div(o->plan->parts, o->plan->layout.lanes) +
-                 (h->opt.errors != KOFN_ERRORS_NONE);
-        most = kf_max(most, enough > have ? enough - have : 0);
-    }
-    return most;
+    return enough > have ? enough - have : 0;
 }
 
-/* In the place of what was lent of that seat, or by that peer: nobody has two
- * blocks of a matrix, so that no more is kept than there are connections. */
-static kofn_status place_for(kf_changing *c, uint32_t operand, uint32_t seat,
-                             kofn_peer from, kf_lent **out)
+static kofn_status new_lent(kf_changing *c, const kf_lent *l)
+{
+    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
+    c->lent[c->lents++] = *l;
+    return KOFN_OK;
+}
+
+/* Nobody has two blocks of a matrix, so that no more is kept than there are
+ * connections. */
+static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
 {
     for (size_t i = c->lents; i > 0; i--) {
         const kf_lent *l = &c->lent[i - 1];
 
-        if (l->operand == operand && (l->seat == seat || l->from == from))
+        if (l->from != KF_OURS && (l->seat == seat || l->from == from))
             kf_lent_drop(c, i - 1);
     }
-    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
-    *out = &c->lent[c->lents++];
-    return KOFN_OK;
+}
+
+/* Is it what was asked for last? */
+static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
+{
+    const kf_changing *c = &h->changing;
+    const kf_mesh_window *w = &c->window;
+    uint64_t each = h->course.stages - h->course.after;
+
+    return c->asked && note->group == w->operand && note->coded == w->lo &&
+           note->decoded == w->hi && turn * each == note->at.t &&
+           note->seat < h->operand[w->operand].plan->layout.max_seats;
 }
 
 kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                          kf_buffer *body)
 {
     kf_changing *c = &h->changing;
-    uint64_t each = h->course.stages - h->course.after;
-    uint64_t turn = kf_course_turn(&h->course, note->at.t);
-    const kf_mesh_operand *o;
-    size_t was = missing(h);
-    kf_block *b;
-    kf_lent *l;
+    kf_lent l = {.operand = note->group,
+                 .seat = note->seat,
+                 .from = r->peer,
+                 .turn = kf_course_turn(&h->course, note->at.t),
+                 .line = note->at.line,
+                 .lo = c->window.lo};
+    size_t rows = c->window.hi - c->window.lo, was;
     kofn_status st;
 
     if (note->seat == KOFN_NO_SEAT) {
         r->lends_none = true;
         return KOFN_OK;
     }
-    o = body ? &h->operand[note->group] : NULL; /* else there is no such */
-    if (!o || c->since == 0 || turn * each != note->at.t ||
-        note->seat >= o->plan->layout.max_seats) {
+    if (!body || !is_awaited(h, note, l.turn)) {
         h->foreign++;
         return KOFN_OK;
     }
-    TRY(kf_lent_block(o, note->seat, body,
-                      kf_buffer_bytes(body) > kf_lent_bytes(h, note->group),
-                      &b));
-    st = place_for(c, note->group, note->seat, r->peer, &l);
+    was = missing(h);
+    TRY(block_of_rows(&h->operand[l.operand], rows, body,
+                      kf_buffer_bytes(body) >
+                          padded(rows * bytes_of_row(h, l.operand)),
+                      &l.block));
+    drop_former(c, l.seat, l.from);
+    st = new_lent(c, &l);
     if (st) {
-        kf_block_drop(b);
+        kf_block_drop(l.block);
         return st;
     }
-    *l = (kf_lent){.operand = note->group,
-                   .seat = note->seat,
-                   .from = r->peer,
-                   .turn = turn,
-                   .line = note->at.line,
-                   .block = b};
     TRY(kf_changing_settle(h));
     if (missing(h) < was) /* else it is of no use, and so may all of them be */
         c->since = kf_host_now(h);
@@ -267,22 +314,17 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
 
 /* ---- asking -------------------------------------------------------------- */
 
-/* Of each matrix one that serves. */
 static bool lends(const kf_host *h, kofn_peer peer)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++) {
-        bool one = !changes(h, i);
-
-        for (size_t j = 0; j < h->changing.lents && !one; j++)
-            one = h->changing.lent[j].from == peer &&
-                  kf_lent_serves(h, &h->changing.lent[j], i);
-        if (!one)
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < h->changing.lents; i++)
+        if (h->changing.lent[i].from == peer &&
+            kf_lent_serves(h, &h->changing.lent[i]))
+            return true;
+    return false;
 }
 
-/* May a block come yet of somebody who was asked with all others? */
+/* May a window come yet of somebody who was asked with all others, and has not kept
+ * us waiting before? */
 static bool may_come(const kf_host *h, kofn_time wait)
 {
     const kf_changing *c = &h->changing;
@@ -325,18 +367,20 @@ static kofn_status ask(kf_host *h, size_t blocks)
         if (r->incarnation == 0 || r->over || lends(h, r->peer))
             continue;
         blocks--;
-        r->lends_none = false;
         TRY(kf_mail_to(h, r->peer,
                        &(kf_note){.type = KF_NOTE_READ,
                                   .from = h->opt.incarnation,
-                                  .at = h->at}));
+                                  .at = h->at,
+                                  .group = c->window.operand,
+                                  .coded = c->window.lo,
+                                  .decoded = c->window.hi}));
     }
     return KOFN_AGAIN;
 }
 
 /* ---- our own ------------------------------------------------------------- */
 
-/* Blocks of a matrix that ours is made of, by seat. */
+/* Rows of blocks of a matrix that ours are made of, by seat. */
 typedef struct making {
     const kf_mesh_operand *of;
     const kf_lent **lent;
@@ -348,13 +392,13 @@ typedef struct making {
     const kofn_matrix **part; /* to those          */
 } making;
 
-static void collect(const kf_host *h, uint32_t operand, making *m)
+static void collect(const kf_host *h, making *m)
 {
     for (size_t i = 0; i < h->changing.lents; i++) {
         const kf_lent *l = &h->changing.lent[i];
         size_t at = m->n;
 
-        if (!kf_lent_serves(h, l, operand))
+        if (!kf_lent_serves(h, l))
             continue;
         for (; at > 0 && m->lent[at - 1]->seat > l->seat; at--)
             m->lent[at] = m->lent[at - 1];
@@ -365,11 +409,12 @@ static void collect(const kf_host *h, uint32_t operand, making *m)
         m->seat[i] = m->lent[i]->seat;
 }
 
-/* Mixes the lent blocks, or their velocities, into the lanes of ours with the
+/* Mixes the lent rows, or their velocities, into the lanes of ours with the
  * coefficients that were solved for. */
-static kofn_status mix_half(making *m, bool velocity, char *at)
+static kofn_status mix_half(making *m, bool velocity, void *to)
 {
     const kf_extent e = kf_extent_of(m->of->plan);
+    size_t rows = m->lent[0]->block->rows;
     kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
     kf_row *row = kf_new(e.lanes, sizeof *row);
     kofn_dtype dtype = m->of->plan->layout.problem.dtype;
@@ -384,54 +429,54 @@ static kofn_status mix_half(making *m, bool velocity, char *at)
         m->part[i] = &m->lane[i];
     }
     for (size_t l = 0; l < e.lanes && !st; l++) {
-        kofn_matrix into = {at + l * e.rows * e.cols * kf_dtype_size(dtype),
-                            e.rows, e.cols, e.cols, dtype};
+        kofn_matrix into = {(char *)to +
+                                l * rows * e.cols * kf_dtype_size(dtype),
+                            rows, e.cols, e.cols, dtype};
 
         row[l] = (kf_row){m->n * e.lanes, m->col, m->x + l * m->n * e.lanes};
         mixed[l] = (kf_mixed){&row[l], into, 1};
     }
     if (!st)
-        st = kf_mix(mixed, e.lanes, m->part, m->n * e.lanes, e.rows, e.cols);
+        st = kf_mix(mixed, e.lanes, m->part, m->n * e.lanes, rows, e.cols);
     kf_free(mixed);
     kf_free(row);
     return st;
 }
 
-/* Have they velocities? */
-static bool move(const making *m)
+/* Have they velocities, or ours one? */
+static bool move(const making *m, const kf_block *own)
 {
+    bool any = own->velocity;
+
     for (size_t i = 0; i < m->n; i++)
-        if (m->lent[i]->block->velocity)
-            return true;
-    return false;
+        any |= m->lent[i]->block->velocity != NULL;
+    return any;
 }
 
-static kofn_status mix_block(making *m, uint32_t seat, kf_block **out)
+static kofn_status mix_rows(making *m, kf_block *own)
 {
-    size_t half = bytes_of(m->lent[0]->block);
-    bool velocity = move(m);
-    kf_buffer *all;
-    kofn_status st;
+    const kf_lent *l = m->lent[0];
+    kf_buffer *numbers;
+    kofn_status st = KOFN_OK;
 
-    TRY(empty_body((velocity ? 2 : 1) * half, &all));
-    st = mix_half(m, false, all->m.data);
-    if (!st && velocity)
-        st = mix_half(m, true, (char *)all->m.data + half);
-    if (!st)
-        st = kf_lent_block(m->of, seat, all, velocity, out);
-    kf_buffer_drop(all);
+    TRY(empty_body(bytes_of(l->block), &numbers));
+    for (int velocity = 0; velocity <= move(m, own) && !st; velocity++) {
+        st = mix_half(m, velocity, numbers->m.data);
+        if (!st)
+            st = put_half(own, velocity, l->lo, l->block->rows, numbers, 0);
+    }
+    kf_buffer_drop(numbers);
     return st;
 }
 
-/* KOFN_TOOFEW: more are needed. */
-static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
-                            kf_block **out)
+/* Writes the window into our block.  KOFN_TOOFEW: more are needed. */
+static kofn_status make_rows(const kf_host *h, const kf_lent *own)
 {
     size_t room = h->changing.lents + 1;
-    const kofn_layout *L = &h->operand[operand].plan->layout;
+    const kofn_layout *L = &h->operand[own->operand].plan->layout;
     bool single = L->problem.dtype == KOFN_F32;
     size_t lanes = L->lanes;
-    making m = {.of = &h->operand[operand],
+    making m = {.of = &h->operand[own->operand],
                 .lent = kf_new(room, sizeof *m.lent),
                 .seat = kf_new(room, sizeof *m.seat),
                 .x = kf_new(room * lanes, lanes * sizeof *m.x),
@@ -442,14 +487,14 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
     double predicted;
 
     if (m.lent && m.seat && m.x && m.col && m.lane && m.part) {
-        collect(h, operand, &m);
-        st =
-            kf_code_regenerator(m.of->code, m.seat, m.n, seat, m.x, &predicted);
+        collect(h, &m);
+        st = kf_code_regenerator(m.of->code, m.seat, m.n, own->seat, m.x,
+                                 &predicted);
         if (!st && predicted > (single ? TOLERANCE_F32 : TOLERANCE))
             st = KOFN_TOOFEW;
     }
     if (!st)
-        st = mix_block(&m, seat, out);
+        st = mix_rows(&m, own->block);
     kf_free((void *)(uintptr_t)m.lent);
     kf_free(m.seat);
     kf_free(m.x);
@@ -459,43 +504,141 @@ static kofn_status make_own(const kf_host *h, uint32_t operand, uint32_t seat,
     return st;
 }
 
-static kofn_status make_all(kf_host *h, uint32_t seat, kf_block **own)
+/* Our block of that matrix that is being made, or NULL. */
+static kf_lent *being_made(const kf_changing *c, uint32_t operand)
 {
-    for (uint32_t i = 0; i < h->program.operands; i++) {
-        if (!changes(h, i))
-            continue;
-        TRY(kf_lent_compare(h, i));
-        TRY(make_own(h, i, seat, &own[i]));
+    for (size_t i = 0; i < c->lents; i++)
+        if (c->lent[i].from == KF_OURS && c->lent[i].operand == operand)
+            return &c->lent[i];
+    return NULL;
+}
+
+/* ---- windows ------------------------------------------------------------- */
+
+/* The first matrix from that one on that changes. */
+static uint32_t next_operand(const kf_host *h, uint32_t operand)
+{
+    while (operand < h->program.operands && !changes(h, operand))
+        operand++;
+    return operand;
+}
+
+/* Those of all seats together are no larger than a block that is not small. */
+static void open_window(kf_host *h, uint32_t operand, size_t lo)
+{
+    kf_changing *c = &h->changing;
+    const kofn_plan *p = h->operand[operand].plan;
+    size_t rows = kf_extent_of(p).rows - lo;
+    size_t most = kf_lent_whole(h, operand) / p->layout.max_seats;
+
+    c->bytes = kf_min(c->bytes, kf_max(most, c->small));
+    rows = kf_min(rows, kf_max(c->bytes / bytes_of_row(h, operand), 1));
+    c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
+    c->since = c->asked = 0;
+    c->asks = 0;
+}
+
+/* Does it have blocks of that seat under way? */
+static bool is_begun(const kf_host *h, uint32_t seat)
+{
+    const kf_lent *own = being_made(&h->changing, next_operand(h, 0));
+
+    return own && own->seat == seat && own->turn == h->changing.turn;
+}
+
+static kofn_status begin(kf_host *h, uint32_t seat)
+{
+    kf_changing *c = &h->changing;
+    size_t which = seat;
+
+    kf_lent_forget(h);
+    for (size_t i = 0; i < h->routes; i++)
+        h->route[i].lends_none = false;
+    for (uint32_t i = next_operand(h, 0); i < h->program.operands;
+         i = next_operand(h, i + 1)) {
+        const kf_mesh_operand *o = &h->operand[i];
+        kf_lent own = {.operand = i,
+                       .seat = seat,
+                       .from = KF_OURS,
+                       .turn = c->turn,
+                       .ours = true};
+
+        TRY(new_lent(c, &own));
+        TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1,
+                                 &c->lent[c->lents - 1].block));
     }
+    c->bytes = c->small;
+    open_window(h, next_operand(h, 0), 0);
+    return KOFN_OK;
+}
+
+/* Our rows are made of what was lent.  Who has not lent any by now is not waited for
+ * in the next window. */
+static void close_window(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+
+    for (size_t i = 0; i < h->routes; i++)
+        h->route[i].lends_none = !lends(h, h->route[i].peer);
+    for (size_t i = c->lents; i > 0; i--)
+        if (c->lent[i - 1].from != KF_OURS)
+            kf_lent_drop(c, i - 1);
+    c->bytes = c->turn - c->window.turn <= 1 ? 2 * c->bytes
+                                             : kf_max(c->bytes / 2, c->small);
+}
+
+/* false: there is none. */
+static bool next_window(kf_host *h)
+{
+    kf_mesh_window *w = &h->changing.window;
+    bool more = w->hi < kf_extent_of(h->operand[w->operand].plan).rows;
+    uint32_t operand = more ? w->operand : next_operand(h, w->operand + 1);
+
+    if (operand < h->program.operands)
+        open_window(h, operand, more ? w->hi : 0);
+    return operand < h->program.operands;
+}
+
+static kofn_status finish(kf_host *h, uint32_t seat)
+{
+    kf_changing *c = &h->changing;
+
+    for (size_t i = 0; i < c->lents; i++) {
+        kf_mesh_operand *o = &h->operand[c->lent[i].operand];
+
+        TRY(kf_block_change(c->lent[i].block, &(kf_msg){.type = KF_MSG_PIECE}));
+        kf_block_drop(o->block);
+        o->block = c->lent[i].block;
+        c->lent[i].block = NULL;
+    }
+    kf_lent_forget(h);
+    c->healed++;
+    c->changed = h->at.t; /* by what lent blocks were changed by */
+    h->seat = seat;
     return KOFN_OK;
 }
 
 kofn_status kf_lent_make(kf_host *h, uint32_t seat)
 {
-    size_t more = missing(h);
-    kf_block **own, *was;
+    kf_changing *c = &h->changing;
+    size_t more;
     kofn_status st;
 
-    if (h->changing.asked == 0)
+    if (!is_begun(h, seat))
+        TRY(begin(h, seat));
+    if (c->asked == 0)
         return ask(h, SIZE_MAX);
+    more = missing(h);
     if (more > 0)
         return ask(h, more);
     if (may_come(h, longer(h)))
         return KOFN_AGAIN;
-    own = kf_zero(h->program.operands, sizeof *own);
-    st = own ? make_all(h, seat, own) : KOFN_NOMEM;
-    for (size_t i = 0; own && i < h->program.operands; i++) {
-        was = h->operand[i].block;
-        h->operand[i].block = st ? was : own[i];
-        kf_block_drop(st ? own[i] : was);
-    }
-    kf_free(own);
+    st = kf_lent_compare(h, c->window.operand);
+    if (!st)
+        st = make_rows(h, being_made(c, c->window.operand));
     if (st == KOFN_TOOFEW) /* as many as there must be, but not these */
         return ask(h, 1);
     TRY(st);
-    kf_lent_forget(h);
-    h->changing.healed++;
-    h->changing.changed = h->at.t; /* by what lent blocks were changed by */
-    h->seat = seat;
-    return KOFN_OK;
+    close_window(h);
+    return next_window(h) ? ask(h, SIZE_MAX) : finish(h, seat);
 }

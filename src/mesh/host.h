@@ -65,7 +65,7 @@ typedef struct kf_route {
     size_t tells;
     unsigned attempt; /* that it is in, or wants      */
     bool met;         /* it has spoken in this one    */
-    bool lends_none;  /* it was asked, and has no blocks */
+    bool lends_none;  /* it has no blocks, or did not answer in time */
 } kf_route;
 
 /* An iterate that came and is not confirmed. */
@@ -134,14 +134,23 @@ typedef struct kf_mesh_operand {
     double *norms;     /* norms.c, where it changes; or NULL           */
 } kf_mesh_operand;
 
-/* Another seat's block of a matrix that changes, until ours is made of such. */
+/* Rows of another seat's block of a matrix that changes, until those of ours are made
+ * of such; or ours, until it has all rows. */
 typedef struct kf_lent {
     uint32_t operand, seat;
-    kofn_peer from;
+    kofn_peer from;      /* KF_OURS: our own                 */
     uint64_t turn, line; /* of the iterate that it goes with */
     bool ours;           /* ... which is one of our way      */
+    size_t lo;           /* its first row is this one        */
     kf_block *block;
 } kf_lent;
+
+/* What others are asked for. */
+typedef struct kf_mesh_window {
+    uint32_t operand;
+    size_t lo, hi; /* rows                 */
+    uint64_t turn; /* that it was opened in */
+} kf_mesh_window;
 
 /* Matrices that change (change.c, heal.c). */
 typedef struct kf_changing {
@@ -150,6 +159,9 @@ typedef struct kf_changing {
     uint64_t *line; /* of the iterates that the last `recalls` of them made */
     kf_lent *lent;
     size_t lents, lent_cap;
+    kf_mesh_window window;
+    size_t bytes;           /* that it may have of a block; ... */
+    size_t small;           /* ... so many are never too many   */
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
     uint64_t changed; /* the iterate that ours were last changed or made of */
@@ -174,6 +186,7 @@ typedef struct kf_reading {
     const double *row; /* norms of the rows that are read              */
     uint64_t secret;   /* of the weights that they are compared with:  */
     uint32_t number;   /* kf_comparison_weights                        */
+    size_t lo, hi;     /* the rows that are read                       */
     size_t n;
 } kf_reading;
 
@@ -436,10 +449,9 @@ kofn_status kf_changing_settle(kf_host *h);
 
 /* heal.c */
 /* May it be of use for ours, as it is now? */
-bool kf_lent_serves(const kf_host *h, const kf_lent *l, uint32_t operand);
-/* A block, or its velocity, as it lies, into a body from that byte on. */
-kofn_status kf_lent_read(const kf_block *b, bool velocity, size_t at,
-                         kf_buffer *body);
+bool kf_lent_serves(const kf_host *h, const kf_lent *l);
+/* A block, or its velocity, as it lies. */
+kofn_status kf_lent_read(const kf_block *b, bool velocity, kf_buffer *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
 /* A block of that seat with these numbers, and those of its velocity behind
@@ -450,13 +462,15 @@ kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
 void kf_lent_drop(kf_changing *c, size_t i);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
-/* The peer asks for our blocks. */
-kofn_status kf_lent_give(kf_host *h, const kf_route *r);
-/* Bytes of a block as it travels, without its velocity: a multiple of 8, with zeros
- * behind its numbers. */
-size_t kf_lent_bytes(const kf_host *h, uint32_t operand);
-kofn_status kf_lent_body(const kf_host *h, const kf_note *note,
-                         kf_buffer **body, size_t *bytes);
+/* The peer asks for some rows of ours. */
+kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked);
+/* Bytes of these rows of a block as they travel, without its velocity: a multiple of 8,
+ * with zeros behind the numbers; 0: there are no such. */
+size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi);
+/* ... of all its rows; 0: it does not change. */
+size_t kf_lent_whole(const kf_host *h, uint32_t operand);
+kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
+                         size_t hi, kf_buffer **body, size_t *bytes);
 kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                          kf_buffer *body);
 

@@ -97,9 +97,10 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
     kf_buffer *body;
     kofn_status st;
 
-    if (kf_lent_bytes(h, operand) == 0) /* it does not change */
+    if (kf_lent_whole(h, operand) == 0) /* it does not change */
         return put(o, sum, &bytes, sizeof bytes);
-    TRY(kf_lent_body(h, &(kf_note){.group = operand}, &body, &bytes));
+    TRY(kf_lent_body(h, operand, 0, h->operand[operand].block->rows, &body,
+                     &bytes));
     st = put(o, sum, &bytes, sizeof bytes);
     if (!st)
         st = put(o, sum, body->m.data, bytes);
@@ -381,7 +382,7 @@ static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
         if (!next_part(all, &at, sizeof bytes, &sum, &part))
             return false;
         memcpy(&bytes, part, sizeof bytes);
-        lane = kf_lent_bytes(h, i);
+        lane = kf_lent_whole(h, i);
         if (bytes != lane && bytes != 2 * lane)
             return false;
         p->block[i] = at;
@@ -453,7 +454,7 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
         if (p->bytes[i] == 0)
             continue;
         TRY(view_of(all, p->block[i], p->bytes[i], &body));
-        st = kf_lent_block(o, k->seat, body, p->bytes[i] > kf_lent_bytes(h, i),
+        st = kf_lent_block(o, k->seat, body, p->bytes[i] > kf_lent_whole(h, i),
                            &block);
         kf_buffer_drop(body);
         if (st)

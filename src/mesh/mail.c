@@ -174,7 +174,8 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
-        return kf_lent_body(h, note, body, bytes);
+        return kf_lent_body(h, note->group, note->coded, note->decoded, body,
+                            bytes);
     if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
     *body = note->type == KF_NOTE_PIECE ? piece_body(h, note)
@@ -366,7 +367,9 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
     case KF_NOTE_BLOCK: /* with its velocity, or without, or there is none */
-        lo = note->seat != KOFN_NO_SEAT ? kf_lent_bytes(h, note->group) : 0;
+        lo = note->seat == KOFN_NO_SEAT
+                 ? 0
+                 : kf_lent_bytes(h, note->group, note->coded, note->decoded);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_SKETCH: /* likewise */
         lo = kf_sketch_bytes(h, note->group);
@@ -474,7 +477,7 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     case KF_NOTE_BYE:
         return part(h, r, false, KF_NODE_WENT);
     case KF_NOTE_READ:
-        return kf_lent_give(h, r);
+        return kf_lent_give(h, r, note);
     case KF_NOTE_BLOCK:
         return kf_lent_take(h, r, note, body);
     case KF_NOTE_KEPT:

@@ -18,8 +18,8 @@
  * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
  * x strips of a result; VECTOR, KF_SCALARS float64 of the iteration and the
  * vector, and where matrices change the lines of the last turns, u64; BLOCK,
- * float64, the block's lanes one below the other, and then its velocity's, if it
- * has one; SKETCH, float64, a number for each row of these; else none.
+ * float64, these rows of the block's lanes, one lane below the other, and then its
+ * velocity's, if it has one; SKETCH, float64, a number for each row of these; else none.
  *
  * A note is a struct of the caller's.  Lists that it points to are borrowed
  * until it is sent; those of a note that was read are in *room, which the
@@ -32,7 +32,7 @@
 
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 6
+#define KF_NOTE_VERSION 7
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

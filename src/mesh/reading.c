@@ -30,6 +30,7 @@ kofn_status kf_reading_new(kf_reading *r, const kf_mesh_operand *of,
 {
     *r = (kf_reading){.of = of};
     TRY(kf_code_reader(&r->plan, of->plan));
+    r->hi = r->plan->span;
     TRY(kf_code_new(&r->code, r->plan));
     TRY(kf_cache_new(&r->cache, r->code, CACHE_BYTES));
     TRY_NEW(r->seat, room);
@@ -74,7 +75,8 @@ static kofn_status compare(const kf_host *h, kf_reading *r,
                   .code = r->code,
                   .decoder = d,
                   .source = r->source,
-                  .hi = r->plan->span,
+                  .lo = r->lo,
+                  .hi = r->hi,
                   .row = r->row,
                   .col = r->col,
                   .terms = r->terms,

@@ -211,7 +211,7 @@ static kofn_status sketch_all(kf_host *h)
                       .seat = h->seat,
                       .healed = c->healed};
     for (uint32_t i = 0; i < h->program.operands; i++) {
-        if (kf_lent_bytes(h, i) == 0)
+        if (kf_lent_whole(h, i) == 0)
             continue;
         TRY(make(h, i));
         TRY(tell(h, i));
@@ -266,7 +266,7 @@ size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {
     kf_extent e;
 
-    if (kf_lent_bytes(h, operand) == 0) /* there is no such, or it stays */
+    if (kf_lent_whole(h, operand) == 0) /* there is no such, or it stays */
         return 0;
     e = kf_extent_of(h->operand[operand].plan);
     return e.lanes * e.rows * sizeof(double);
@@ -327,7 +327,7 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
     size_t least = SIZE_MAX;
 
     for (uint32_t i = 0; i < h->program.operands; i++)
-        if (kf_lent_bytes(h, i))
+        if (kf_lent_whole(h, i))
             least = kf_min(least, count(h, of, i));
     return least;
 }
@@ -483,7 +483,7 @@ kofn_status kf_sketch_settle(kf_host *h)
         return KOFN_OK;
     s->drift = 0;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
-        if (kf_lent_bytes(h, i))
+        if (kf_lent_whole(h, i))
             st = compare(h, i, &ours);
     if (st == KOFN_NOMEM)
         return st;

@@ -83,10 +83,11 @@ typedef enum kf_note_type {
     KF_NOTE_VECTOR,   /* body: the iterate `at`                          */
     KF_NOTE_BYE,      /* I am leaving                                    */
     KF_NOTE_PRINT,    /* coded: fingerprint of the iterate `at`, float64  */
-    KF_NOTE_READ,     /* send me your blocks, of matrices that change     */
-    KF_NOTE_BLOCK,    /* body: seat's block of matrix `group` after the turn
-                           that made the iterate `at`; without a seat: I
-                         have none                                       */
+    KF_NOTE_READ,     /* send me rows `coded` to `decoded` of your block of
+                           matrix `group`, which changes                  */
+    KF_NOTE_BLOCK,    /* body: these rows of seat's block of matrix `group`
+                           after the turn that made the iterate `at`;
+                           without a seat: I have none                   */
     KF_NOTE_KEPT,     /* I have the iterate `at`, and my blocks, on disk  */
     KF_NOTE_SKETCH    /* body: seat's block of matrix `group` after the turn
                          that made `at`, times a vector                  */

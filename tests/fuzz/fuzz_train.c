@@ -49,7 +49,9 @@ static void be_honest(street *s, kofn_peer peer, kf_note *n)
     n->seat = peer;
     if (s->asked == KF_NOTE_READ && !ahead) {
         n->type = KF_NOTE_BLOCK;
-        n->group = next(&s->d, LAYERS);
+        n->group = next(&s->d, 8) ? c->window.operand : next(&s->d, LAYERS);
+        n->coded = c->window.lo;
+        n->decoded = c->window.hi + (next(&s->d, 8) == 0);
         n->at =
             (kofn_mark){turn * each, c->line[turn % s->host->program.recalls]};
         return;

@@ -107,7 +107,8 @@ static size_t length_of(street *s, const kf_note *n)
         bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
                 sizeof(double);
     if (n->type == KF_NOTE_BLOCK)
-        bytes = kf_lent_bytes(s->host, n->group) * (1 + next(&s->d, 2));
+        bytes = kf_lent_bytes(s->host, n->group, n->coded, n->decoded) *
+                (1 + next(&s->d, 2));
     if (n->type == KF_NOTE_PIECE && n->group < s->host->on->groups) {
         strips = kf_host_strips(s->host->on, n->group, &lo);
         bytes = kf_host_piece_bytes(s->host->on, strips, n->seat);

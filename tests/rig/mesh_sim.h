@@ -69,7 +69,8 @@ typedef struct sim {
     kofn_stage stage;
     kofn_operand operand;
     kofn_program program;
-    void *own; /* of a test with another program */
+    size_t window; /* bytes that are lent at a time, or 0 */
+    void *own;     /* of a test with another program */
     sim_packet **packet;
     size_t packets, packet_cap;
 
@@ -346,6 +347,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->status = KOFN_OK;
     assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0,
                           (kf_timer){sim_clock, s}));
+    if (s->window)
+        n->host->changing.small = s->window;
     for (size_t i = 0; i < s->nodes; i++)
         if (i != id && s->node[i].up) {
             sim_link(s, id, i, KOFN_CAME);
