@@ -58,6 +58,13 @@ static inline double dice_exponential(dice *d)
 /* rows x cols normal numbers, for free(); NULL when there is no memory. */
 double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols);
 
+/* ---- folders (folder.c) -------------------------------------------------- */
+
+/* A new one where temporary files go; path[0] == 0: there is none. */
+kofn_status papers_folder_make(char *path, size_t room);
+/* With the files in it. */
+void papers_folder_remove(const char *path);
+
 /* ---- numbers (numbers.c) ------------------------------------------------- */
 
 /* Keeps the message for kofn_errmsg and returns st. */

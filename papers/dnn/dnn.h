@@ -20,8 +20,7 @@ typedef struct dnn_lesson {
 /* Of nodes that err. */
 typedef struct dnn_did {
     unsigned steps;   /* done                                               */
-    size_t rollbacks; /* to a checkpoint; on a mesh: products made again, for
-                         it could not be told who was wrong                 */
+    size_t rollbacks; /* to a checkpoint                                    */
     size_t faults;    /* operations that went wrong                         */
     size_t corrected; /* products with wrong values that were decoded; on a
                          mesh: wrong pieces that the node which saw most of

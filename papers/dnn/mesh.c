@@ -8,6 +8,7 @@
  * itself where nothing goes on (docs/masterless.md). */
 #define SILENCE (10 * KOFN_SECOND)
 #define PATIENCE (600 * KOFN_SECOND)
+#define KEPT 50 /* steps from one checkpoint to the next, as in count.c */
 
 /* What a step is made of (<kofn/faults.h>): everything that a node
  * makes, and, where nothing is looked for, products and changes of blocks. */
@@ -39,6 +40,7 @@ typedef struct run {
     const struct way *way;
     double chance;
     kofn_plan *plan[KOFN_NET_MOST];
+    char folder[64]; /* of checkpoints; "": there are none */
     node node[12];
 } run;
 
@@ -92,6 +94,8 @@ static kofn_status train(node *n, kofn_transport *t)
                                    .silence = SILENCE,
                                    .give_up = PATIENCE,
                                    .errors = r->way->errors,
+                                   .keep = *r->folder ? r->folder : NULL,
+                                   .every = KEPT,
                                    .fault = fault,
                                    .fault_ud = n};
     kofn_training *training = NULL;
@@ -151,7 +155,7 @@ static kofn_status look_at(const run *r, const node *n, dnn_run *out)
 
     out->did.steps = (unsigned)larger(out->did.steps, steps);
     out->did.faults += n->faults;
-    out->did.rollbacks += n->end.again;
+    out->did.rollbacks = larger(out->did.rollbacks, n->end.back);
     out->did.corrected = larger(out->did.corrected, n->end.left_out);
     out->did.outvoted += n->end.outvoted;
     if (n->status == KOFN_NONFINITE)
@@ -231,6 +235,8 @@ kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
     run r = {.l = l, .way = coded ? &coded_way : &plain_way, .chance = chance};
     kofn_status st = make_plans(&r);
 
+    if (!st && r.way->errors)
+        st = papers_folder_make(r.folder, sizeof r.folder);
     for (size_t i = 0; i < r.way->nodes; i++) {
         r.node[i].all = &r;
         r.node[i].d = dice_for(l->seed, 2 + coded, i);
@@ -239,6 +245,7 @@ kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
         st = run_nodes(&r);
     if (!st)
         st = gather(&r, out);
+    papers_folder_remove(r.folder);
     for (size_t i = 0; i < r.way->nodes; i++)
         kofn_net_free(r.node[i].net);
     for (size_t i = 0; i < KOFN_NET_MOST; i++)

@@ -94,16 +94,8 @@ static kofn_status start(crew *c)
 
 static kofn_status make_folder(crew *c)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    if (!tmp || strlen(tmp) > 40)
-        tmp = "/tmp";
     *c = (crew){.parent = getpid()};
-    snprintf(c->folder, sizeof c->folder, "%s/kofn.XXXXXX", tmp);
-    if (!mkdtemp(c->folder))
-        return papers_fail(KOFN_IO,
-                           "%s: %s; set TMPDIR to a folder that can be written",
-                           c->folder, strerror(errno));
+    PAPERS_TRY(papers_folder_make(c->folder, sizeof c->folder));
     snprintf(c->socket, sizeof c->socket, "%s/socket", c->folder);
     snprintf(c->address, sizeof c->address, "ipc://%s", c->socket);
     snprintf(c->pattern, sizeof c->pattern, "%s/pattern.npy", c->folder);
@@ -157,7 +149,5 @@ void processes_close(void *ud)
         waitpid(c->child[i], NULL, 0);
     }
     c->children = 0;
-    unlink(c->socket);
-    unlink(c->pattern);
-    rmdir(c->folder);
+    papers_folder_remove(c->folder);
 }
