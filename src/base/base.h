@@ -127,7 +127,7 @@ KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
 /* The time `more` after t, if that is not beyond all times. */
 static inline kofn_time kf_later(kofn_time t, kofn_time more)
 {
-    return more < KOFN_NEVER - t ? t + more : KOFN_NEVER;
+    return t < 0 || more < KOFN_NEVER - t ? t + more : KOFN_NEVER;
 }
 
 #endif
