@@ -418,8 +418,8 @@ void kf_net_receive_drop(kf_transport *t, const kf_link *from);
 
 /* ---- join.c -------------------------------------------------------------- */
 
-/* The link has its last word, and is lost. */
-void kf_join_revoke(kf_link *l);
+/* Looks at the keys again, and ends who is not listed any more. */
+void kf_join_look(uv_timer_t *timer);
 /* The other end says who it is; false: it is no peer of ours. */
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g);
 /* The process that was reached does not speak this protocol. */
@@ -471,9 +471,14 @@ void kf_tls_free(kf_link *l);
 kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
                          const kofn_net_options *o);
 void kf_keys_free(struct kf_keys *k);
-/* Looks whether others are listed now, and ends who is not any more; or whether the
- * files of a CA have changed. */
-void kf_keys_look(uv_timer_t *timer);
+/* Are they to be looked at again, every second? */
+bool kf_keys_may_change(const struct kf_keys *k);
+/* Reads files that have changed; true: others are listed now.  The files of a CA are
+ * for connections that are made from now on; where they do not fit, the former are
+ * used. */
+bool kf_keys_renew(struct kf_keys *k);
+/* Is the peer's key not listed any more, or another's by now? */
+bool kf_keys_revoked(const kf_link *l);
 /* Tells once what is wrong with keys that were to be renewed; or false. */
 bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */

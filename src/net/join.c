@@ -197,7 +197,8 @@ static bool can_be_told(const kf_link *l)
     return l->stage == KF_PEER && !l->dial && l->body_bytes == 0;
 }
 
-void kf_join_revoke(kf_link *l)
+/* The link has its last word, and is lost. */
+static void revoke(kf_link *l)
 {
     if (!can_be_told(l)) {
         kf_link_end(l);
@@ -207,6 +208,19 @@ void kf_join_revoke(kf_link *l)
     (void)kf_net_receive_tell(l, KOFN_WENT);
     kf_link_forget(l);
     send_away(l);
+}
+
+void kf_join_look(uv_timer_t *timer)
+{
+    kf_transport *t = timer->data;
+
+    if (!kf_keys_renew(t->keys))
+        return;
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (kf_keys_revoked(l))
+            revoke(l);
+    }
 }
 
 void kf_join_forget(kofn_transport *base, kofn_peer peer)

@@ -253,6 +253,8 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     t->mesh = r == BOTH;
     t->patience = r == DIALS ? kf_link_patience(t->silence) : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
+    if (kf_keys_may_change(t->keys))
+        uv_timer_start(&t->look, kf_join_look, 1000, 1000);
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));
     TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));

@@ -1,8 +1,7 @@
 /* tls.c -- TLS 1.3 on a connection, by OpenSSL.
  *
  * OpenSSL reads and writes through a BIO of our own, which raises no SIGPIPE and
- * notes what it has to wait for.  It works in a library context of its own, reads no
- * configuration and leaves nothing to be done at the end of the process.
+ * notes what it has to wait for.
  *
  * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
  * public-key operations is done so many times a pass that peers have their turn.
@@ -10,8 +9,8 @@
  * byte of each record.  So it begins when a stranger's first record has come whole,
  * with so many strangers at a time, and is given whole records.
  *
- * Its library context is of the process, its state of each link.  It allocates
- * what OpenSSL needs and may leave no error of its own in the program's queue.
+ * Its state is of each link.  It allocates what OpenSSL needs and may leave no error of
+ * its own in the program's queue.
  */
 #include "keys.h"
 
@@ -34,7 +33,6 @@
 /* ---- OpenSSL ------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static OSSL_LIB_CTX *library;
 static BIO_METHOD *method;
 
 static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
@@ -177,106 +175,14 @@ static long bio_control(BIO *b, int what, long n, void *p)
     return what == BIO_CTRL_FLUSH;
 }
 
-/* OpenSSL is not initialised before it is used.  Whether it reads openssl.cnf, and what
- * it does when the process exits, is settled for all of the process by whoever asks first:
- * that is for the program to do, which may ask before us, and otherwise OpenSSL does
- * what it does in every program.  What the program's configuration loads, engines and
- * providers, is not in the library context that is made here; only what it demands of all
- * TLS connections (system_default) holds here, too. */
 static void begin(void)
 {
-    library = OSSL_LIB_CTX_new();
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kofn");
     if (!method)
         return;
     BIO_meth_set_write_ex(method, bio_write);
     BIO_meth_set_read_ex(method, bio_read);
     BIO_meth_set_ctrl(method, bio_control);
-}
-
-OSSL_LIB_CTX *kf_tls_library(void)
-{
-    pthread_once(&once, begin);
-    return library;
-}
-
-/* Nobody is asked for a password. */
-int kf_tls_no_password(char *into, int room, int writes, void *ud)
-{
-    (void)into;
-    (void)room;
-    (void)writes;
-    (void)ud;
-    return -1;
-}
-
-const char *kf_tls_words(void)
-{
-    const char *why = ERR_reason_error_string(ERR_peek_last_error());
-
-    return why ? why : "OpenSSL does not say why";
-}
-
-/* ---- who it is ----------------------------------------------------------- */
-
-static int verify(X509_STORE_CTX *store, void *ud)
-{
-    SSL *ssl =
-        X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    const kf_link *l = SSL_get_app_data(ssl);
-    char name[KF_NAME];
-
-    (void)ud;
-    if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
-        if (X509_STORE_CTX_get_error(store) ==
-            X509_V_ERR_CERT_SIGNATURE_FAILURE)
-            X509_STORE_CTX_set_error(/* of another CA of the same name */
-                                     store,
-                                     X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
-        return 0;
-    }
-    if (kf_keys_know(l, X509_STORE_CTX_get0_cert(store), name))
-        return 1;
-    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
-    return 0;
-}
-
-/* Makes a context for TLS 1.3 alone, without what costs more than need be or
- * remembers a peer. */
-kofn_status kf_tls_context(SSL_CTX **out, size_t chain)
-{
-    SSL_CTX *c;
-
-    ERR_set_mark();
-    c = kf_tls_library() && method ? SSL_CTX_new_ex(library, NULL, TLS_method())
-                                   : NULL;
-    *out = c;
-    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
-        !SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) ||
-        !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:"
-                                     "TLS_AES_256_GCM_SHA384:"
-                                     "TLS_CHACHA20_POLY1305_SHA256") ||
-        !SSL_CTX_set1_groups_list(c, "X25519:P-256") ||
-        !SSL_CTX_set_num_tickets(c, 0)) {
-        kofn_status st =
-            kf_fail(KOFN_TRANSPORT, "no TLS 1.3: %s", kf_tls_words());
-
-        ERR_pop_to_mark();
-        return st;
-    }
-    ERR_pop_to_mark();
-    SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
-                               SSL_OP_PRIORITIZE_CHACHA |
-                               SSL_OP_CIPHER_SERVER_PREFERENCE);
-    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
-                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                            SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                       NULL);
-    SSL_CTX_set_cert_verify_callback(c, verify, NULL);
-    SSL_CTX_set_max_cert_list(c, (long)chain);
-    return KOFN_OK;
 }
 
 /* ---- shaking hands ------------------------------------------------------- */
@@ -336,8 +242,10 @@ static void make_room(kf_transport *t)
 
 static bool make(kf_link *l)
 {
-    BIO *b = BIO_new(method);
+    BIO *b;
 
+    pthread_once(&once, begin);
+    b = BIO_new(method);
     if (!l->dial)
         make_room(l->t);
     l->tls = SSL_new(l->t->keys->context);
