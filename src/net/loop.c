@@ -110,6 +110,8 @@ void kf_net_loop_pass(kf_transport *t)
     do {
         t->dirty = false;
         uv_run(&t->loop, UV_RUN_NOWAIT);
+        if (t->redial)
+            kf_dial_again(t);
     } while (t->dirty && ++n < PASSES);
     t->passed = kf_clock();
 }

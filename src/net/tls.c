@@ -1,16 +1,12 @@
-/* tls.c -- TLS 1.3 on a connection, by OpenSSL.
+/* tls.c -- the bytes of a connection over TLS 1.3, by OpenSSL.
  *
  * OpenSSL reads and writes through a BIO of our own, which raises no SIGPIPE and
- * notes what it has to wait for.
+ * notes what it has to wait for.  OpenSSL takes 40 KB for a handshake when it begins,
+ * and 17 KB more with the first byte of each record.  So it is given whole records of
+ * a stranger, who costs at most SHAKEN bytes to be read.
  *
- * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
- * public-key operations is done so many times a pass that peers have their turn.
- * OpenSSL takes 40 KB for a handshake when it begins, and 17 KB more with the first
- * byte of each record.  So it begins when a stranger's first record has come whole,
- * with so many strangers at a time, and is given whole records.
- *
- * Its state is of each link.  It allocates what OpenSSL needs and may leave no error of
- * its own in the program's queue.
+ * Owns the state of each link.  It may leave no error of its own in the program's
+ * queue, and leaves it to the caller to end a link.
  */
 #include "keys.h"
 
@@ -19,16 +15,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SHAKES 8          /* in a pass of the loop                            */
 #define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
 #define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
 #define RECORD 5          /* bytes before a record: the last two say how long */
-
-/* So many strangers are to cost 16 KiB each.  That is so if at most 160 of them shake
- * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
-#define STRANGERS 1024
-#define SHAKING 160
-#define AHEAD (64 << 10) /* bytes that are read for several records          */
 
 /* ---- OpenSSL ------------------------------------------------------------- */
 
@@ -42,8 +31,6 @@ static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
     do
         m = send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (m < 0 && errno == EINTR);
-    if (m < 0 && errno == EWOULDBLOCK)
-        errno = EAGAIN;
     return m;
 }
 
@@ -119,8 +106,6 @@ static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
     do
         n = recv(l->fd, bytes, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EWOULDBLOCK)
-        errno = EAGAIN;
     return n;
 }
 
@@ -185,8 +170,6 @@ static void begin(void)
     BIO_meth_set_ctrl(method, bio_control);
 }
 
-/* ---- shaking hands ------------------------------------------------------- */
-
 static size_t record_bytes(const kf_link *l)
 {
     size_t n = RECORD;
@@ -196,8 +179,7 @@ static size_t record_bytes(const kf_link *l)
     return n;
 }
 
-/* Is there a whole record of a stranger?  If not, the link waits, or is over. */
-static bool gather(kf_link *l)
+int kf_tls_gather(kf_link *l)
 {
     size_t most = RECORD + HELLO_MOST, want;
     ssize_t n;
@@ -208,46 +190,23 @@ static bool gather(kf_link *l)
         l->record = kf_new(most, 1);
     while (l->record && (want = record_bytes(l)) <= most) {
         if (l->record_have == want && want > RECORD)
-            return true;
+            return 1;
         n = receive_now(l, l->record + l->record_have, want - l->record_have);
         if (n < 0 && errno == EAGAIN)
-            return false;
+            return 0;
         if (n <= 0)
             break;
         l->record_have += (size_t)n;
     }
-    kf_link_end(l);
-    return false;
+    return -1;
 }
 
-/* Those for whom there is more room than for so many strangers are waited for: they
- * may all come at once, and must not end each other. */
-size_t kf_tls_shaking_most(const kf_transport *t)
-{
-    size_t more =
-        t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
-
-    return SHAKING + more;
-}
-
-static void make_room(kf_transport *t)
-{
-    kf_link *oldest;
-
-    if (kf_link_strangers(t, true, &oldest) < kf_tls_shaking_most(t))
-        return;
-    t->refused.crowd++;
-    kf_link_end(oldest);
-}
-
-static bool make(kf_link *l)
+bool kf_tls_new(kf_link *l)
 {
     BIO *b;
 
     pthread_once(&once, begin);
     b = BIO_new(method);
-    if (!l->dial)
-        make_room(l->t);
     l->tls = SSL_new(l->t->keys->context);
     if (!b || !l->tls) {
         BIO_free(b);
@@ -285,9 +244,7 @@ static const char *alert_words(int alert)
     }
 }
 
-/* Why there is no connection; also when it has just begun, for it learns late that
- * its key is refused. */
-static void say_why(const kf_link *l)
+void kf_tls_say_why(const kf_link *l)
 {
     unsigned long e = ERR_peek_last_error();
     int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
@@ -313,81 +270,11 @@ static void say_why(const kf_link *l)
                  l->dial->address);
 }
 
-static void has_failed(kf_link *l)
-{
-    say_why(l);
-    if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
-        l->t->refused.keyless++;
-    if (l->dial || l->wants == 'e')
-        kf_link_end(l);
-    else
-        kf_link_refuse(l);
-}
-
-/* From now on it is known who it is. */
-static void is_done(kf_link *l)
-{
-    kf_transport *t = l->t;
-    char name[KF_NAME];
-    size_t n;
-    X509 *x = SSL_get0_peer_certificate(l->tls);
-
-    if (!x || !kf_keys_know(l, x, name)) { /* the list has just changed */
-        kf_link_end(l);
-        return;
-    }
-    n = kf_min(strlen(l->name), sizeof l->name - KF_NAME - 8);
-    snprintf(l->name + n, sizeof l->name - n, ", key %s", name);
-    if (t->mesh || !l->dial)
-        memcpy(l->principal, name, sizeof name);
-    if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
-        l->principal[0] = '\0'; /* it answers for itself */
-    SSL_set_read_ahead(l->tls, 1);
-    SSL_set_default_read_buffer_len(l->tls, AHEAD);
-    l->stage = KF_STRANGE;
-    kf_link_watch(l);
-    kf_net_send_on(l);
-}
-
-void kf_tls_shake(kf_link *l)
-{
-    unsigned waits = l->waits;
-    bool done;
-
-    if (l->t->shakes >= SHAKES)
-        return; /* it is ready again in the next pass */
-    if (!l->dial && !waits && !gather(l))
-        return;
-    l->t->shakes++;
-    if (!l->tls && !make(l)) {
-        kf_link_end(l);
-        return;
-    }
-    l->waits = 0;
-    ERR_set_mark();
-    do {
-        l->wants = 0;
-        done = SSL_do_handshake(l->tls) == 1;
-    } while (!done && l->wants == 'r' && !l->dial && gather(l));
-    if (done)
-        is_done(l);
-    else if (l->wants != 'r' && l->wants != 'w')
-        has_failed(l);
-    else
-        l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
-    ERR_pop_to_mark();
-    if (l->stage == KF_SHAKING && l->waits != waits)
-        kf_link_watch(l);
-}
-
 /* ---- bytes --------------------------------------------------------------- */
 
 static ssize_t has_to_wait(kf_link *l, unsigned bit)
 {
-    if (bit) {
-        l->waits |= bit;
-        kf_link_watch(l);
-    }
+    l->waits |= bit;
     errno = EAGAIN;
     return -1;
 }
@@ -480,7 +367,7 @@ static ssize_t no_more(kf_link *l, size_t got)
         return (ssize_t)got;
     if (waits)
         return has_to_wait(l, l->wants == 'w' ? KF_READS_WAIT : 0);
-    say_why(l);
+    kf_tls_say_why(l);
     if (l->wants == 'e' || SSL_get_shutdown(l->tls) & SSL_RECEIVED_SHUTDOWN)
         return 0;
     errno = ECONNRESET;
@@ -506,26 +393,9 @@ ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
     return result;
 }
 
-void kf_tls_rest(kf_link *l)
+bool kf_tls_holds(const kf_link *l)
 {
-    if (l->tls && SSL_has_pending(l->tls)) {
-        l->again = true;
-        uv_idle_start(&l->t->again, kf_tls_again);
-    }
-}
-
-void kf_tls_again(uv_idle_t *idle)
-{
-    kf_transport *t = idle->data;
-
-    uv_idle_stop(idle);
-    for (kf_link *l = t->links, *after; l; l = after) {
-        after = l->after;
-        if (!l->again || l->stage == KF_OVER)
-            continue;
-        l->again = false;
-        kf_net_receive(l);
-    }
+    return l->tls && SSL_has_pending(l->tls);
 }
 
 /* ---- ending -------------------------------------------------------------- */
