@@ -178,11 +178,13 @@ void kf_dial_again(kf_transport *t)
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial *d = t->dial[i];
 
-        if (d->lost && !d->over && d->at)
-            next_found(d);
-        else if (d->lost && !d->over)
-            pause_now(d);
+        bool goes_on = d->lost && !d->over;
+
         d->lost = false;
+        if (goes_on && d->at)
+            next_found(d);
+        else if (goes_on)
+            pause_now(d);
     }
 }
 

@@ -199,7 +199,7 @@ struct kf_link {
     size_t body_bytes;
     int sending;          /* the channel, or -1 */
     const kf_share *with; /* whose descriptor goes with the frame, or NULL */
-    unsigned words;       /* to be said: bit 0 HELLO, 1 WELCOME, 2 GO, 3 BEAT */
+    unsigned words;       /* to be said: a bit each, see send.c */
     kf_arrival *farewell; /* in which it is told that it went */
     unsigned skips;       /* channels in which SKIP is to be said */
     bool deaf;            /* the other end has closed */

@@ -133,7 +133,7 @@ static bool welcomed(kf_link *l)
     return true;
 }
 
-static bool sent_away(kf_link *l)
+static void sent_away(kf_link *l)
 {
     kf_transport *t = l->t;
 
@@ -141,7 +141,7 @@ static bool sent_away(kf_link *l)
     if (!t->mesh || !same_node(l))
         snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
                  l->dial->address);
-    return false;
+    kf_link_end(l);
 }
 
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
@@ -149,8 +149,7 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     if (memcmp(g->magic, KF_MAGIC, sizeof g->magic) != 0)
         return false;
     if (l->dial && l->stage == KF_PEER && word == KF_GO) {
-        (void)sent_away(l);
-        kf_link_end(l);
+        sent_away(l);
         return true;
     }
     if (l->stage != KF_STRANGE || (word == KF_HELLO) == (l->dial != NULL))
@@ -158,7 +157,9 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     learn(l, g);
     if (!l->dial)
         return let_in(l);
-    if (word == KF_GO ? !sent_away(l) : !welcomed(l))
+    if (word == KF_GO)
+        sent_away(l);
+    else if (!welcomed(l))
         kf_link_end(l);
     return true;
 }

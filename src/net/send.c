@@ -65,16 +65,18 @@ static void frame_head(kf_link *l, const void *head, size_t bytes)
     l->frame_bytes += bytes;
 }
 
+/* In the order in which they are said. */
+static const char words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
+
 /* A word of the transport itself; false: there is none to be said. */
 static bool next_word(kf_link *l)
 {
-    static const kf_word words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
     int i = l->words ? __builtin_ctz(l->words) : 0;
 
     if (!l->words)
         return false;
     l->words &= l->words - 1;
-    frame(l, words[i], 0, 0, 0);
+    frame(l, (kf_word)words[i], 0, 0, 0);
     if (words[i] == KF_BEAT) {
         l->frame_bytes = 1;
     } else {
@@ -283,10 +285,8 @@ void kf_net_send_on(kf_link *l)
 
 void kf_net_send_word(kf_link *l, kf_word word)
 {
-    l->words |= word == KF_HELLO     ? 1
-                : word == KF_WELCOME ? 2
-                : word == KF_GO      ? 4
-                                     : 8;
+    for (unsigned i = 0; i < sizeof words; i++)
+        l->words |= (unsigned)(words[i] == (char)word) << i;
     kf_net_send_on(l);
 }
 

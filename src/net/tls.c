@@ -272,11 +272,10 @@ void kf_tls_say_why(const kf_link *l)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static ssize_t has_to_wait(kf_link *l, unsigned bit)
+/* Has OpenSSL stopped only because the system has nothing now, or takes nothing? */
+static bool waits(const kf_link *l)
 {
-    l->waits |= bit;
-    errno = EAGAIN;
-    return -1;
+    return l->wants == 'r' || l->wants == 'w';
 }
 
 /* Records are sent many at a time, since a call of the system for each would take a
@@ -350,23 +349,22 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     ERR_pop_to_mark();
     if (at)
         return kf_tls_flush(l) || errno == EAGAIN ? (ssize_t)at : -1;
-    if (l->wants == 'r' || l->wants == 'w')
-        return has_to_wait(l, l->wants == 'r' ? KF_WRITES_WAIT : 0);
-    errno = ECONNRESET;
+    if (l->wants == 'r')
+        l->waits |= KF_WRITES_WAIT;
+    errno = waits(l) ? EAGAIN : ECONNRESET;
     return -1;
 }
 
 /* Ends a read that gives no more; what came before is told first. */
 static ssize_t no_more(kf_link *l, size_t got)
 {
-    bool waits = l->wants == 'r' || l->wants == 'w';
-
-    if (got && l->wants == 'w')
-        (void)has_to_wait(l, KF_READS_WAIT);
+    if (l->wants == 'w')
+        l->waits |= KF_READS_WAIT;
     if (got)
         return (ssize_t)got;
-    if (waits)
-        return has_to_wait(l, l->wants == 'w' ? KF_READS_WAIT : 0);
+    errno = EAGAIN;
+    if (waits(l))
+        return -1;
     kf_tls_say_why(l);
     if (l->wants == 'e' || SSL_get_shutdown(l->tls) & SSL_RECEIVED_SHUTDOWN)
         return 0;
