@@ -121,6 +121,22 @@ struct transport {
     kofn_status failure; /* found where it cannot be returned */
 };
 
+/* ---- told.c -------------------------------------------------------------- */
+
+/* Something that came in the channel, or, without one, is told of the peer; NULL:
+ * there is no memory. */
+arrival *kf_mpi_arrival(peer *q, channel *l, kofn_arrival what);
+/* What is whole at the channel's front is to be told, or is of no interest. */
+void kf_mpi_advance(channel *l);
+/* Have it told that the peer came. */
+kofn_status kf_mpi_came(peer *q);
+/* The peer is silent, or something has failed. */
+void kf_mpi_lose(peer *q);
+void kf_mpi_lose_by(peer *q, kofn_status st);
+/* The next that is to be told, which becomes the caller's, or NULL. */
+arrival *kf_mpi_take(transport *t);
+void kf_mpi_discard(arrival *a);
+
 /* ---- send.c -------------------------------------------------------------- */
 
 #define SHORT_BODY (FRAME_MAX - sizeof(frame) - KOFN_HEAD_MAX)
@@ -139,16 +155,9 @@ void kf_mpi_say_last(peer *q, kind k);
 void kf_mpi_channel(channel *l, peer *q, int tag);
 /* Receive the channel's next frame, unless it owes us too much already. */
 void kf_mpi_listen(channel *l);
-/* Have it told that the peer came. */
-kofn_status kf_mpi_came(peer *q);
 /* The next that is to be told and of interest. */
 bool kf_mpi_next(transport *t, kofn_packet *p);
 /* Nothing of the peer is told from now on. */
 void kf_mpi_hush(peer *q);
-/* The peer is silent, or something has failed. */
-void kf_mpi_lose(peer *q);
-void kf_mpi_lose_by(peer *q, kofn_status st);
-
-/* ---- transport.c --------------------------------------------------------- */
 
 #endif

@@ -1,4 +1,4 @@
-/* receive.c -- what comes from other ranks, and in which order it is told.
+/* receive.c -- what comes from other ranks: frames, and bodies apart from them.
  *
  * A receive from a peer that is dead cannot be taken back: its memory is kept
  * until it ends after all, or for ever.
@@ -12,129 +12,13 @@
 
 #define LARGE_MAX 4 /* bodies that a channel has on their way or not told */
 
-static void append(queue *q, arrival *a)
+/* Tells what is whole, and that there is room again; listens if there is. */
+static void go_on(channel *l)
 {
-    a->next = NULL;
-    if (q->last)
-        q->last->next = a;
-    else
-        q->first = a;
-    q->last = a;
-}
-
-static arrival *take_first(queue *q)
-{
-    arrival *a = q->first;
-
-    if (a) {
-        q->first = a->next;
-        if (!q->first)
-            q->last = NULL;
-    }
-    return a;
-}
-
-static void discard(arrival *a)
-{
-    transport *t = a->peer->t;
-
-    if (a->p.own)
-        t->host->drop(a->p.own);
-    t->host->drop(a);
-}
-
-/* A packet has left the channel: there is room for another. */
-static void taken(channel *l, const arrival *a)
-{
-    l->large -= a->large;
-    if (a->p.what != KOFN_PACKET)
-        return;
-    l->taken++;
+    kf_mpi_advance(l);
     if (l->taken - l->told >= WINDOW / 4)
         kf_mpi_say(&l->peer->channel[URGENT], ALIVE);
     kf_mpi_listen(l);
-}
-
-static void tell(arrival *a)
-{
-    peer *q = a->peer;
-    bool urgent = a->channel == &q->channel[URGENT];
-
-    if (a->p.what == KOFN_WENT) {
-        q->live = false;
-        q->t->live--;
-        urgent = false; /* after all that it has sent */
-    }
-    append(&q->t->ready[urgent ? URGENT : BULK], a);
-}
-
-/* Is this of interest, or the end of one channel of several? */
-static bool to_be_told(arrival *a)
-{
-    peer *q = a->peer;
-
-    if (!q->live || a->drop)
-        return false;
-    if (a->p.what != KOFN_WENT)
-        return true;
-    a->channel->over = true;
-    return q->channel[URGENT].over && q->channel[BULK].over;
-}
-
-/* Tell what is whole at the channel's front. */
-static void advance(channel *l)
-{
-    while (l->queue.first && !l->queue.first->missing) {
-        arrival *a = take_first(&l->queue);
-
-        if (to_be_told(a)) {
-            tell(a);
-        } else {
-            taken(l, a);
-            discard(a);
-        }
-    }
-}
-
-static arrival *arrival_new(peer *q, channel *l, kofn_arrival what)
-{
-    arrival *a = q->t->host->make(1, sizeof *a);
-
-    if (!a)
-        return NULL;
-    a->peer = q;
-    a->channel = l;
-    a->p.what = what;
-    a->p.peer = (kofn_peer)(q - q->t->peer);
-    return a;
-}
-
-void kf_mpi_lose(peer *q)
-{
-    arrival *a;
-
-    if (q->lost)
-        return;
-    q->lost = q->t->broken = true;
-    if (!q->live)
-        return;
-    a = arrival_new(q, NULL, KOFN_WENT);
-    if (a) {
-        tell(a);
-    } else {
-        q->t->failure = KOFN_NOMEM;
-        q->live = false;
-        q->t->live--;
-    }
-    for (int l = 0; l < CHANNELS; l++)
-        advance(&q->channel[l]);
-}
-
-void kf_mpi_lose_by(peer *q, kofn_status st)
-{
-    if (st == KOFN_NOMEM)
-        q->t->failure = st;
-    kf_mpi_lose(q);
 }
 
 static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
@@ -154,7 +38,7 @@ static void part_came(kf_mpi_op *op, size_t bytes, bool ok)
         a->drop = true;
         kf_mpi_lose(q); /* which may be the end of a */
     }
-    advance(l);
+    go_on(l);
 }
 
 /* Where the body goes; without memory it is thrown away like one that is too
@@ -194,11 +78,10 @@ static kofn_status packet_came(channel *l, const frame *f)
 {
     peer *q = l->peer;
     const unsigned char *head = l->in.bytes + sizeof *f;
-    arrival *a = arrival_new(q, l, KOFN_PACKET);
+    arrival *a = kf_mpi_arrival(q, l, KOFN_PACKET);
 
     if (!a)
         return KOFN_NOMEM;
-    append(&l->queue, a);
     a->p.head_bytes = f->head_bytes;
     memcpy(a->p.head, head, f->head_bytes);
     a->p.body_bytes = (size_t)f->body_bytes;
@@ -238,7 +121,6 @@ static void acknowledge(channel *l, uint32_t by_now)
 static kofn_status understand(channel *l, const frame *f)
 {
     peer *q = l->peer;
-    arrival *a;
 
     for (int i = 0; i < CHANNELS; i++)
         acknowledge(&q->channel[i], f->taken[i]);
@@ -255,11 +137,7 @@ static kofn_status understand(channel *l, const frame *f)
         q->byes += f->kind != FORGOTTEN;
         q->bye = q->byes >= CHANNELS;
         q->t->broken = q->t->broken || f->kind == BROKEN;
-        a = arrival_new(q, l, KOFN_WENT);
-        if (!a)
-            return KOFN_NOMEM;
-        append(&l->queue, a);
-        return KOFN_OK;
+        return kf_mpi_arrival(q, l, KOFN_WENT) ? KOFN_OK : KOFN_NOMEM;
     default:
         return KOFN_OK;
     }
@@ -300,8 +178,7 @@ static void frame_came(kf_mpi_op *op, size_t bytes, bool ok)
         kf_mpi_lose_by(q, st);
         return;
     }
-    advance(l);
-    kf_mpi_listen(l);
+    go_on(l);
 }
 
 void kf_mpi_channel(channel *l, peer *q, int tag)
@@ -326,33 +203,19 @@ void kf_mpi_listen(channel *l)
 
 /* ---- what is told -------------------------------------------------------- */
 
-kofn_status kf_mpi_came(peer *q)
-{
-    arrival *a = arrival_new(q, NULL, KOFN_CAME);
-
-    if (!a)
-        return KOFN_NOMEM;
-    append(&q->t->ready[URGENT], a);
-    return KOFN_OK;
-}
-
 bool kf_mpi_next(transport *t, kofn_packet *p)
 {
-    for (int i = 0; i < CHANNELS; i++) {
-        arrival *a;
+    arrival *a;
 
-        while ((a = take_first(&t->ready[i]))) {
-            bool told = !a->peer->forgotten;
-
-            if (a->channel)
-                taken(a->channel, a);
-            if (told) {
-                *p = a->p;
-                t->host->drop(a);
-                return true;
-            }
-            discard(a);
+    while ((a = kf_mpi_take(t))) {
+        if (a->channel)
+            go_on(a->channel);
+        if (!a->peer->forgotten) {
+            *p = a->p;
+            t->host->drop(a);
+            return true;
         }
+        kf_mpi_discard(a);
     }
     return false;
 }
@@ -363,5 +226,5 @@ void kf_mpi_hush(peer *q)
     q->t->live -= q->live;
     q->live = false;
     for (int l = 0; l < CHANNELS; l++)
-        advance(&q->channel[l]);
+        go_on(&q->channel[l]);
 }

@@ -35,6 +35,35 @@ static void pause_now(kf_dial *d)
         kf_clock() + d->pause / 2 + (kofn_time)(spread % (uint64_t)d->pause);
 }
 
+static void clear(kf_dial *d)
+{
+    if (d->found)
+        uv_freeaddrinfo(d->found);
+    d->found = d->at = NULL;
+}
+
+static void connected(uv_poll_t *poll, int status, int events)
+{
+    kf_link *l = poll->data;
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    (void)status, (void)events;
+    getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error) {
+        trouble(l->dial, NULL);
+        kf_link_end(l);
+        return;
+    }
+    l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
+    l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
+    l->blocked = false;
+    l->ready = kf_ready;
+    kf_link_watch(l);
+    clear(l->dial);
+    kf_net_send_word(l, KF_HELLO);
+}
+
 static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
 {
     int fd =
@@ -51,20 +80,13 @@ static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
         close(fd);
         return false;
     }
-    if (kf_link_new(&d->link, d->t, fd, KF_DIALLING))
+    if (kf_link_new(&d->link, d->t, fd, KF_DIALLING, connected))
         return false;
     d->link->dial = d;
     snprintf(d->link->name, sizeof d->link->name, "%s", d->address);
     snprintf(d->link->principal, sizeof d->link->principal, "%s",
              d->t->mesh ? d->who : d->address);
     return true;
-}
-
-static void clear(kf_dial *d)
-{
-    if (d->found)
-        uv_freeaddrinfo(d->found);
-    d->found = d->at = NULL;
 }
 
 /* Of those that were found, one after the other. */
@@ -123,22 +145,6 @@ static void begin(kf_dial *d)
 
 /* ---- what becomes of it -------------------------------------------------- */
 
-void kf_dial_connected(kf_dial *d)
-{
-    clear(d);
-}
-
-void kf_dial_ended(kf_dial *d)
-{
-    d->link = NULL;
-    if (d->over)
-        return;
-    if (d->at)
-        next_found(d);
-    else
-        pause_now(d);
-}
-
 /* A mesh does not dial whom it knows already. */
 static bool is_known(const kf_dial *d)
 {
@@ -157,12 +163,28 @@ void kf_dial_due(kf_transport *t, kofn_time now)
     for (size_t i = 0; i < t->dials; i++) {
         kf_dial *d = t->dial[i];
 
-        if (d->link || d->looking || d->over || now < d->next)
+        if (d->link || d->looking || d->lost || d->over || now < d->next)
             continue;
         if (is_known(d))
             d->next = now + d->pause;
         else
             begin(d);
+    }
+}
+
+void kf_dial_again(kf_transport *t)
+{
+    t->redial = false;
+    for (size_t i = 0; i < t->dials; i++) {
+        kf_dial *d = t->dial[i];
+
+        bool goes_on = d->lost && !d->over;
+
+        d->lost = false;
+        if (goes_on && d->at)
+            next_found(d);
+        else if (goes_on)
+            pause_now(d);
     }
 }
 

@@ -175,6 +175,7 @@ struct kf_link {
     kf_link *before, *after; /* of the transport's */
     struct kf_dial *dial;    /* NULL: it connected to us */
     uv_poll_t poll;
+    uv_poll_cb ready; /* what is done when `fd` is */
     int fd;
     kf_link_state stage;
     kofn_peer number;
@@ -198,7 +199,7 @@ struct kf_link {
     size_t body_bytes;
     int sending;          /* the channel, or -1 */
     const kf_share *with; /* whose descriptor goes with the frame, or NULL */
-    unsigned words;       /* to be said: bit 0 HELLO, 1 WELCOME, 2 GO, 3 BEAT */
+    unsigned words;       /* to be said: a bit each, see send.c */
     kf_arrival *farewell; /* in which it is told that it went */
     unsigned skips;       /* channels in which SKIP is to be said */
     bool deaf;            /* the other end has closed */
@@ -232,6 +233,7 @@ typedef struct kf_dial {
     char who[KF_NAME]; /* whose key is expected; "": the only one's there is */
     kf_link *link;     /* NULL: between two incarnations, or looking up */
     bool welcome, over, looking;
+    bool lost; /* its link, and what follows is not done yet */
     unsigned char node[KF_NODE]; /* who answered there last (mesh) */
     kofn_time pause, next;
     uv_getaddrinfo_t look;
@@ -268,6 +270,7 @@ typedef struct kf_transport {
     size_t peers, peers_cap;
     kf_dial **dial;
     size_t dials, dials_cap;
+    bool redial; /* some have lost their links */
     kofn_peer next;
     bool mesh, insecure;
     struct kf_keys *keys; /* NULL: nothing is encrypted */
@@ -333,7 +336,7 @@ kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p);
 
 /* fd: connected, or about to be, and the link's from now on, also on failure. */
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
-                        kf_link_state stage);
+                        kf_link_state stage, uv_poll_cb ready);
 /* Tells that it is lost, if it was a peer. */
 void kf_link_end(kf_link *l);
 /* How many strangers there are, or how many of them OpenSSL shakes hands with; and
@@ -341,10 +344,6 @@ void kf_link_end(kf_link *l);
 size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest);
 /* Ends a stranger who was told why, as soon as he has heard it. */
 void kf_link_refuse(kf_link *l);
-/* The other end has closed, or was lost. */
-void kf_link_closed(kf_link *l, bool orderly);
-/* Ends it when all that is to be said is said, or by then. */
-void kf_link_part(kf_link *l, kofn_time until);
 /* As writev and readv without waiting; -1 with EAGAIN: not now. */
 ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts);
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts);
@@ -363,19 +362,33 @@ void kf_link_forget(kf_link *l);
 kf_link *kf_link_of(const kf_transport *t, kofn_peer number);
 void kf_link_unlist(kf_link *l);
 
+/* ---- packets.c ----------------------------------------------------------- */
+
+/* With room for a body behind it, which begins at a multiple of 64 bytes. */
+kf_arrival *kf_packets_new(kf_transport *t, size_t bytes);
+void kf_packets_free(kf_transport *t, kf_arrival *in);
+void kf_packets_append(kf_arrivals *line, kf_arrival *in);
+/* The next, or NULL: an urgent one comes first, but not before its peer was told of. */
+kf_arrival *kf_packets_next(kf_transport *t);
+/* Have it told that a peer comes or goes. */
+bool kf_packets_tell(kf_link *l, kofn_arrival what);
+/* What came from the link is not told. */
+void kf_packets_drop(kf_transport *t, const kf_link *from);
+/* The first packet of a channel is done with. */
+void kf_packets_sent(kf_transport *t, kf_channel *a);
+/* Nothing that is under way is needed any more; what has come is told. */
+void kf_packets_clear(kf_link *l);
+
 /* ---- send.c -------------------------------------------------------------- */
 
 /* Writes as much as can be. */
 void kf_net_send_on(kf_link *l);
 void kf_net_send_word(kf_link *l, kf_word word);
-/* The first packet of a channel is done with. */
-void kf_net_send_finish(kf_transport *t, kf_channel *a);
-/* Nothing of a body that was lent is needed any more. */
-void kf_net_send_clear(kf_link *l);
 bool kf_net_send_idle(const kf_link *l);
-kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
-                               const void *head, size_t head_bytes,
-                               const kofn_lent *body, bool urgent);
+/* Ends it when all that is to be said is said, or by then. */
+void kf_net_send_last(kf_link *l, kofn_time until);
+/* KOFN_AGAIN: the channel is full; otherwise the packet is the link's. */
+kofn_status kf_net_send_packet(kf_link *l, kf_departure *o, bool urgent);
 kf_greeting kf_net_send_greeting(const kf_transport *t);
 void kf_net_put_number(unsigned char *at, uint64_t n, int bytes);
 uint64_t kf_net_number(const unsigned char *at, int bytes);
@@ -402,43 +415,34 @@ void kf_share_unmap(void *at, size_t bytes);
 
 /* Reads what is there; the link may be over afterwards. */
 void kf_net_receive(kf_link *l);
-void kf_net_receive_clear(kf_link *l);
 /* The next arrival that is to be told. */
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
-/* Tell that a peer comes or goes. */
-bool kf_net_receive_tell(kf_link *l, kofn_arrival what);
 /* Asks whether announced bodies are wanted: on the owner's thread. */
 void kf_net_receive_ask(kf_transport *t);
-void kf_net_receive_answer(kf_link *l, int channel);
-void kf_net_receive_release(kofn_transport *base, void *own);
-/* The packet that is on its way from a peer in the bulk channel. */
-bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
-                             kofn_arriving *a);
-void kf_net_receive_drop(kf_transport *t, const kf_link *from);
+/* Goes on after others had their turn, if OpenSSL holds what the system has no more. */
+void kf_net_receive_rest(kf_link *l);
 
 /* ---- join.c -------------------------------------------------------------- */
 
-/* The link has its last word, and is lost. */
-void kf_join_revoke(kf_link *l);
+/* Looks at the keys again, and ends who is not listed any more. */
+void kf_join_look(uv_timer_t *timer);
 /* The other end says who it is; false: it is no peer of ours. */
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g);
 /* The process that was reached does not speak this protocol. */
 void kf_join_is_no_kofn(kf_link *l);
-/* The link is lost; `was` is its state before it ended. */
-void kf_join_lost(kf_link *l, kf_link_state was);
 /* Lets those in who had to wait for that. */
 void kf_join_held(kf_transport *t);
-void kf_join_forget(kofn_transport *base, kofn_peer peer);
+/* Nothing more is heard of a peer, and its going is not told. */
+void kf_join_forget(kf_link *l);
 
 /* ---- dial.c -------------------------------------------------------------- */
 
 /* who: whose key is expected there, or "". */
 kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who);
-/* The dial's link is over. */
-void kf_dial_ended(kf_dial *d);
-void kf_dial_connected(kf_dial *d);
 /* Begins those that are due. */
 void kf_dial_due(kf_transport *t, kofn_time now);
+/* Goes on with those whose links are over. */
+void kf_dial_again(kf_transport *t);
 void kf_dial_free(kf_dial *d);
 
 /* ---- listen.c ------------------------------------------------------------ */
@@ -448,22 +452,34 @@ void kf_listen_end(kf_transport *t);
 
 /* ---- tls.c --------------------------------------------------------------- */
 
-/* Goes on with its handshake; the link may be over afterwards. */
-void kf_tls_shake(kf_link *l);
-/* With how many strangers OpenSSL shakes hands at a time. */
-size_t kf_tls_shaking_most(const kf_transport *t);
-/* As kf_link_write, of two parts, and kf_link_read. */
+bool kf_tls_new(kf_link *l);
+/* Gathers a record of a stranger, 1: it is whole; 0: it waits; -1: it is none. */
+int kf_tls_gather(kf_link *l);
+/* Why there is no connection; also when it has just begun, for it learns late that
+ * its key is refused. */
+void kf_tls_say_why(const kf_link *l);
+/* As kf_link_write, of two parts, and kf_link_read; the link may wait for something
+ * else afterwards. */
 ssize_t kf_tls_write(kf_link *l, const struct iovec part[2]);
 ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts);
 /* Sends what is encrypted; false, with errno: there is something left. */
 bool kf_tls_flush(kf_link *l);
-/* Has the link receive the rest, after its turn, although the system has no
- * more. */
-void kf_tls_rest(kf_link *l);
-void kf_tls_again(uv_idle_t *idle);
+/* Holds OpenSSL more of what the system has given? */
+bool kf_tls_holds(const kf_link *l);
 /* Says that nothing more is said. */
 void kf_tls_bye(kf_link *l);
 void kf_tls_free(kf_link *l);
+
+/* ---- shake.c ------------------------------------------------------------- */
+
+/* Goes on with its handshake; the link may be over afterwards. */
+void kf_shake(kf_link *l);
+/* With how many strangers OpenSSL shakes hands at a time. */
+size_t kf_shake_most(const kf_transport *t);
+
+/* ---- ready.c ------------------------------------------------------------- */
+
+void kf_ready(uv_poll_t *poll, int status, int events);
 
 /* ---- keys.c -------------------------------------------------------------- */
 
@@ -471,9 +487,14 @@ void kf_tls_free(kf_link *l);
 kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
                          const kofn_net_options *o);
 void kf_keys_free(struct kf_keys *k);
-/* Looks whether others are listed now, and ends who is not any more; or whether the
- * files of a CA have changed. */
-void kf_keys_look(uv_timer_t *timer);
+/* Are they to be looked at again, every second? */
+bool kf_keys_may_change(const struct kf_keys *k);
+/* Reads files that have changed; true: others are listed now.  The files of a CA are
+ * for connections that are made from now on; where they do not fit, the former are
+ * used. */
+bool kf_keys_renew(struct kf_keys *k);
+/* Is the peer's key not listed any more, or another's by now? */
+bool kf_keys_revoked(const kf_link *l);
 /* Tells once what is wrong with keys that were to be renewed; or false. */
 bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */

@@ -4,7 +4,7 @@
  * lesser node made stays: so it lets a greater one in only when none of its own
  * dials can be the same, and otherwise waits a moment.
  *
- * Peers are the transport's; all but kf_join_forget is called with its lock.
+ * Peers are the transport's.  Called with its lock.
  * A peer is told to the owner only after its greeting was accepted.
  */
 #include "inside.h"
@@ -25,7 +25,7 @@ static bool come(kf_link *l)
     if (!room || t->next == UINT32_MAX)
         return false;
     l->number = t->next;
-    if (!kf_net_receive_tell(l, KOFN_CAME))
+    if (!kf_packets_tell(l, KOFN_CAME))
         return false;
     t->next++;
     t->peer[t->peers++] = l;
@@ -63,7 +63,8 @@ static kf_link *same_node(const kf_link *l)
 static bool dialling(const kf_transport *t)
 {
     for (size_t i = 0; i < t->dials; i++)
-        if ((t->dial[i]->link || t->dial[i]->looking) && !t->dial[i]->welcome)
+        if ((t->dial[i]->link || t->dial[i]->looking || t->dial[i]->at) &&
+            !t->dial[i]->welcome)
             return true;
     return false;
 }
@@ -71,7 +72,7 @@ static bool dialling(const kf_transport *t)
 static void send_away(kf_link *l)
 {
     kf_net_send_word(l, KF_GO);
-    kf_link_part(l, kf_clock() + GRACE);
+    kf_net_send_last(l, kf_clock() + GRACE);
 }
 
 static bool let_in(kf_link *l)
@@ -132,7 +133,7 @@ static bool welcomed(kf_link *l)
     return true;
 }
 
-static bool sent_away(kf_link *l)
+static void sent_away(kf_link *l)
 {
     kf_transport *t = l->t;
 
@@ -140,7 +141,7 @@ static bool sent_away(kf_link *l)
     if (!t->mesh || !same_node(l))
         snprintf(t->trouble, sizeof t->trouble, "%s sent us away",
                  l->dial->address);
-    return false;
+    kf_link_end(l);
 }
 
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
@@ -148,8 +149,7 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     if (memcmp(g->magic, KF_MAGIC, sizeof g->magic) != 0)
         return false;
     if (l->dial && l->stage == KF_PEER && word == KF_GO) {
-        (void)sent_away(l);
-        kf_link_end(l);
+        sent_away(l);
         return true;
     }
     if (l->stage != KF_STRANGE || (word == KF_HELLO) == (l->dial != NULL))
@@ -157,7 +157,9 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     learn(l, g);
     if (!l->dial)
         return let_in(l);
-    if (word == KF_GO ? !sent_away(l) : !welcomed(l))
+    if (word == KF_GO)
+        sent_away(l);
+    else if (!welcomed(l))
         kf_link_end(l);
     return true;
 }
@@ -173,23 +175,6 @@ void kf_join_is_no_kofn(kf_link *l)
 
 /* ---- going --------------------------------------------------------------- */
 
-void kf_join_lost(kf_link *l, kf_link_state was)
-{
-    kf_transport *t = l->t;
-
-    if (was == KF_PEER) {
-        kf_link_unlist(l);
-        (void)kf_net_receive_tell(l, KOFN_WENT);
-    }
-    if (!l->dial && was >= KF_REFUSED && was <= KF_HELD) {
-        t->strangers--;
-        t->refused.strange++;
-    }
-    if (l->dial)
-        kf_dial_ended(l->dial);
-    l->dial = NULL;
-}
-
 /* Within a body, which is lent and will not be ours any more, nothing else can be
  * said. */
 static bool can_be_told(const kf_link *l)
@@ -197,40 +182,44 @@ static bool can_be_told(const kf_link *l)
     return l->stage == KF_PEER && !l->dial && l->body_bytes == 0;
 }
 
-void kf_join_revoke(kf_link *l)
+/* The link has its last word, and is lost. */
+static void revoke(kf_link *l)
 {
     if (!can_be_told(l)) {
         kf_link_end(l);
         return;
     }
     kf_link_unlist(l);
-    (void)kf_net_receive_tell(l, KOFN_WENT);
+    (void)kf_packets_tell(l, KOFN_WENT);
     kf_link_forget(l);
     send_away(l);
 }
 
-void kf_join_forget(kofn_transport *base, kofn_peer peer)
+void kf_join_look(uv_timer_t *timer)
 {
-    kf_transport *t = (kf_transport *)base;
-    kf_link *l;
+    kf_transport *t = timer->data;
 
-    pthread_mutex_lock(&t->lock);
-    l = kf_link_of(t, peer);
-    if (l) {
-        bool told = can_be_told(l);
-
-        if (l->dial)
-            l->dial->over = t->mesh; /* a worker tries again, as another */
-        kf_link_unlist(l);
-        kf_net_receive_drop(t, l);
-        kf_link_forget(l);
-        if (told)
-            send_away(l);
-        l->stage = KF_PARTING; /* its going is not told */
-        if (!told)
-            kf_link_end(l);
+    if (!kf_keys_renew(t->keys))
+        return;
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (kf_keys_revoked(l))
+            revoke(l);
     }
-    if (t->dirty)
-        kf_net_loop_pass(t);
-    kf_net_loop_unlock(t);
+}
+
+void kf_join_forget(kf_link *l)
+{
+    bool told = can_be_told(l);
+
+    if (l->dial)
+        l->dial->over = l->t->mesh; /* a worker tries again, as another */
+    kf_link_unlist(l);
+    kf_packets_drop(l->t, l);
+    kf_link_forget(l);
+    if (told)
+        send_away(l);
+    l->stage = KF_PARTING; /* its going is not told */
+    if (!told)
+        kf_link_end(l);
 }

@@ -69,8 +69,8 @@ static kofn_status write_file(const char *dir, const char *name, mode_t mode,
     char path[KF_PATH], made[KF_PATH];
     int fd, error;
 
-    TRY(kf_keys_join(path, dir, name));
-    TRY(kf_keys_join(made, dir, ".kofn-XXXXXX"));
+    TRY(kf_keyfile_join(path, dir, name));
+    TRY(kf_keyfile_join(made, dir, ".kofn-XXXXXX"));
     fd = mkostemp(made, O_CLOEXEC);
     if (fd < 0)
         return cannot(path, errno);
@@ -91,7 +91,7 @@ static kofn_status is_free(const char *dir, const char *name)
     char path[KF_PATH];
     struct stat s;
 
-    TRY(kf_keys_join(path, dir, name));
+    TRY(kf_keyfile_join(path, dir, name));
     return lstat(path, &s) ? KOFN_OK
                            : kf_fail(KOFN_IO,
                                      "%s is there already; keys are never "
@@ -121,7 +121,7 @@ static void drop(const char *dir, const char *name)
 {
     char path[KF_PATH];
 
-    if (!kf_keys_join(path, dir, name))
+    if (!kf_keyfile_join(path, dir, name))
         unlink(path);
 }
 
@@ -134,7 +134,7 @@ static bool describe(X509 *x, EVP_PKEY *key, const char *name)
     BASIC_CONSTRAINTS *none = BASIC_CONSTRAINTS_new();
     unsigned char serial[16] = {0};
     BIGNUM *number = NULL;
-    bool good = none && RAND_bytes_ex(kf_tls_library(), serial + 1,
+    bool good = none && RAND_bytes_ex(kf_openssl_library(), serial + 1,
                                       sizeof serial - 1, 0) == 1;
 
     if (good)
@@ -161,22 +161,22 @@ static bool as_text(EVP_PKEY *key, X509 *x, const char *name, const char *tell,
     BIO_printf(secret, "# kofn %s, secret: %s\n", name, tell);
     BIO_printf(open, "# kofn %s, certificate: anybody may know it\n", name);
     return PEM_write_bio_PrivateKey_ex(secret, key, NULL, NULL, 0, NULL, NULL,
-                                       kf_tls_library(), NULL) &&
+                                       kf_openssl_library(), NULL) &&
            PEM_write_bio_X509(open, x);
 }
 
 static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
                              BIO *open)
 {
-    EVP_PKEY *key = EVP_PKEY_Q_keygen(kf_tls_library(), NULL, "ED25519");
-    X509 *x = X509_new_ex(kf_tls_library(), NULL);
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(kf_openssl_library(), NULL, "ED25519");
+    X509 *x = X509_new_ex(kf_openssl_library(), NULL);
     bool good = key && x && secret && open && describe(x, key, name) &&
                 as_text(key, x, name, tell, secret, open);
 
     X509_free(x);
     EVP_PKEY_free(key);
     return good ? KOFN_OK
-                : kf_fail(KOFN_TRANSPORT, "no keys: %s", kf_tls_words());
+                : kf_fail(KOFN_TRANSPORT, "no keys: %s", kf_openssl_words());
 }
 
 static kofn_status write_bio(const char *dir, const char *who, const char *end,
@@ -227,7 +227,7 @@ static kofn_status none_there(const char *dir)
     struct stat s;
 
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
-        TRY(kf_keys_join(path, dir, pair[i]));
+        TRY(kf_keyfile_join(path, dir, pair[i]));
         if (lstat(path, &s) == 0)
             return cannot(path, EEXIST);
     }
@@ -258,7 +258,7 @@ static kofn_status check_name(const char *name)
 {
     size_t n = strlen(name), i = 0;
 
-    while (i < n && kf_keys_is_plain(name[i]))
+    while (i < n && kf_keyfile_is_plain(name[i]))
         i++;
     if (n == 0 || i < n || n > NAME_MOST || strchr("._-", name[0]))
         return kf_fail(KOFN_INVAL,
@@ -281,9 +281,9 @@ static kofn_status write_worker(const char *dir, const char *name)
     size_t bytes;
     kofn_status st;
 
-    TRY(kf_keys_join(own, dir, name));
-    TRY(kf_keys_join(path, dir, "coordinator.crt"));
-    TRY(kf_keys_text(path, false, &text, &bytes));
+    TRY(kf_keyfile_join(own, dir, name));
+    TRY(kf_keyfile_join(path, dir, "coordinator.crt"));
+    TRY(kf_keyfile_text(path, false, &text, &bytes));
     st = make_folder(own);
     if (!st)
         st = write_file(own, "coordinator.crt", 0644, text, bytes);
@@ -310,7 +310,7 @@ kofn_status kofn_net_keygen(const char *dir, const char *name)
     TRY(make_folder(dir));
     TRY(is_free(dir, listed));
     TRY(is_free(dir, name));
-    TRY(kf_keys_join(path, dir, "coordinator.key"));
+    TRY(kf_keyfile_join(path, dir, "coordinator.key"));
     if (access(path, F_OK))
         TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR,
                        NULL));

@@ -40,25 +40,40 @@ typedef struct kf_keys {
     bool lasts, told;     /* the trouble: at two looks; it has been news   */
 } kf_keys;
 
-/* ---- keys.c -------------------------------------------------------------- */
+/* ---- openssl.c ----------------------------------------------------------- */
 
-kofn_status kf_keys_join(char path[KF_PATH], const char *dir, const char *name);
+/* The library context that OpenSSL works with here, apart from the program's
+ * own. */
+OSSL_LIB_CTX *kf_openssl_library(void);
+/* The words of OpenSSL for what went wrong last. */
+const char *kf_openssl_words(void);
+/* Nobody is asked for a password. */
+int kf_openssl_no_password(char *into, int room, int writes, void *ud);
+
+/* ---- keyfile.c ----------------------------------------------------------- */
+
+/* Where a file of keys cannot be opened; it follows the words of the system. */
+const char *kf_keyfile_advice(int error);
+kofn_status kf_keyfile_join(char path[KF_PATH], const char *dir,
+                            const char *name);
 /* The text of a file, which ends with 0; a secret one must be kept well, and is
- * to be given back to kf_keys_wipe. */
-kofn_status kf_keys_text(const char *path, bool secret, char **text,
-                         size_t *bytes);
-void kf_keys_wipe(char *text, size_t bytes);
-bool kf_keys_is_plain(char c);
+ * to be given back to kf_keyfile_wipe. */
+kofn_status kf_keyfile_text(const char *path, bool secret, char **text,
+                            size_t *bytes);
+void kf_keyfile_wipe(char *text, size_t bytes);
+bool kf_keyfile_is_plain(char c);
 /* Adds every certificate of a file; they are called as it is, or, where many are
  * in one file, as they call themselves. */
-kofn_status kf_keys_read(kf_cards *to, const char *path, bool many);
+kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many);
 void kf_cards_free(kf_cards *c);
-/* Is this the certificate of somebody who may be at the other end of the link, and
- * whose? */
-bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME]);
-/* Reads the files of a CA again, if they have changed, for connections that are made
- * from now on; where they do not fit, nothing changes but `trouble`. */
-void kf_keys_renew(kf_keys *k);
+bool kf_cards_same(const kf_card *a, const kf_card *b);
+/* The first that is this certificate, or is called so, or NULL. */
+const kf_card *kf_cards_find(const kf_cards *c, X509 *x);
+const kf_card *kf_cards_named(const kf_cards *c, const char *name);
+/* Its CN, if that can be told from all others when it is shown. */
+bool kf_card_common_name(const X509 *x, char name[KF_NAME]);
+/* Its first DNS name or URI, and where there is none the CN. */
+bool kf_card_name(const X509 *x, char name[KF_NAME]);
 
 /* ---- list.c -------------------------------------------------------------- */
 
@@ -69,14 +84,10 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict);
 /* A number that changes with the files; 0: they may change without that. */
 uint64_t kf_list_stamp(const char *path);
 
-/* ---- tls.c --------------------------------------------------------------- */
+/* ---- keys.c -------------------------------------------------------------- */
 
-/* The library context that OpenSSL works with here, apart from the program's
- * own. */
-OSSL_LIB_CTX *kf_tls_library(void);
-/* The words of OpenSSL for what went wrong last. */
-const char *kf_tls_words(void);
-kofn_status kf_tls_context(SSL_CTX **out, size_t chain);
-int kf_tls_no_password(char *into, int room, int writes, void *ud);
+/* Is this the certificate of somebody who may be at the other end of the link, and
+ * whose? */
+bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME]);
 
 #endif

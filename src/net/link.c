@@ -1,8 +1,8 @@
-/* link.c -- one connection: its beginning, its end, and what it does when its
- * descriptor is ready.
+/* link.c -- one connection: its beginning, its end, and what the loop is to wait for.
  *
- * A link owns its socket, its queues and its TLS state until libuv has let go
- * of it.  Called with the lock, and never blocks. */
+ * A link owns its socket, its queues and its TLS state until libuv has let go of it.
+ * What is done when it is ready is said by who makes it.  Called with the lock, and
+ * never blocks. */
 #define _GNU_SOURCE /* struct tcp_info */
 #include "inside.h"
 
@@ -11,28 +11,30 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#define UNSENT (256 << 10)  /* bytes that the system may hold unsent, ... */
-#define UNREAD (1 << 20)    /* and unread, within one machine           */
-#define LEFTOVER (64 << 10) /* bytes that who is refused may have sent */
+#define UNSENT (256 << 10) /* bytes that the system may hold unsent, ... */
+#define UNREAD (1 << 20)   /* and unread, within one machine           */
 
 /* ---- bytes --------------------------------------------------------------- */
 
-/* Where there is nothing now errno is EAGAIN. */
-static ssize_t settle(ssize_t n)
+/* OpenSSL may wait for something else than it did. */
+static ssize_t rewatch(kf_link *l, unsigned waits, ssize_t n)
 {
-    if (n < 0 && errno == EWOULDBLOCK)
+    if (l->waits != waits) {
+        kf_link_watch(l);
         errno = EAGAIN;
+    }
     return n;
 }
 
 ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    unsigned waits = l->waits;
     kf_passing room;
     ssize_t n;
 
     if (l->tls)
-        return kf_tls_write(l, part);
+        return rewatch(l, waits, kf_tls_write(l, part));
     if (l->with && l->frame_at == 0)
         kf_share_attach(&m, &room, l->with);
     do
@@ -40,17 +42,18 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == ETOOMANYREFS)
         errno = EAGAIN; /* others have to take theirs first */
-    return settle(n);
+    return n;
 }
 
 ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
 {
     struct msghdr m = {.msg_iov = part, .msg_iovlen = (size_t)parts};
+    unsigned waits = l->waits;
     kf_passing room;
     ssize_t n;
 
     if (l->tls)
-        return kf_tls_read(l, part, parts);
+        return rewatch(l, waits, kf_tls_read(l, part, parts));
     if (l->local) {
         m.msg_control = &room;
         m.msg_controllen = sizeof room;
@@ -63,74 +66,11 @@ ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
         errno = EPROTO;
         return -1;
     }
-    return settle(n);
+    return n;
 }
 
-/* ---- ready --------------------------------------------------------------- */
+/* ---- watching ------------------------------------------------------------ */
 
-static void connect_is_over(kf_link *l)
-{
-    int error = 0;
-    socklen_t size = sizeof error;
-
-    getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error) {
-        snprintf(l->t->trouble, sizeof l->t->trouble, "nobody answers at %s",
-                 l->dial->address);
-        kf_link_end(l);
-        return;
-    }
-    l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
-    l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
-    l->blocked = false;
-    kf_link_watch(l);
-    kf_dial_connected(l->dial);
-    kf_net_send_word(l, KF_HELLO);
-}
-
-/* Where a socket is closed with bytes that nobody has read, the system resets the
- * connection, and the other end may never read what was said last. */
-static void throw_away(kf_link *l)
-{
-    struct iovec all = {l->t->stage, sizeof l->t->stage};
-    ssize_t n = kf_link_read(l, &all, 1);
-
-    l->shaken += n > 0 ? (size_t)n : 0;
-    if (n == 0 || (n < 0 && errno != EAGAIN) || l->shaken > LEFTOVER)
-        kf_link_end(l);
-}
-
-static void ready(uv_poll_t *poll, int status, int events)
-{
-    kf_link *l = poll->data;
-
-    if (l->stage == KF_DIALLING) {
-        connect_is_over(l);
-        return;
-    }
-    if (l->stage == KF_SHAKING || l->stage == KF_REFUSED) {
-        if (l->stage == KF_SHAKING)
-            kf_tls_shake(l);
-        else
-            throw_away(l);
-        if (status < 0)
-            kf_link_watch(l); /* libuv has stopped; it may have to wait */
-        return;
-    }
-    if (l->waits || status < 0)
-        events = UV_READABLE | UV_WRITABLE;
-    l->waits = 0;
-    if ((events & UV_READABLE) && !l->deaf)
-        kf_net_receive(l);
-    if (l->stage != KF_OVER && (events & UV_WRITABLE)) {
-        l->blocked = false;
-        kf_net_send_on(l);
-        if (!l->blocked)
-            kf_link_watch(l);
-    }
-}
-
-/* Watches the socket for what the link waits for now. */
 void kf_link_watch(kf_link *l)
 {
     int read = l->waits & KF_READS_WAIT ? UV_WRITABLE : UV_READABLE;
@@ -140,7 +80,7 @@ void kf_link_watch(kf_link *l)
     if (l->stage == KF_OVER)
         return;
     if (events)
-        uv_poll_start(&l->poll, events, ready);
+        uv_poll_start(&l->poll, events, l->ready);
     else
         uv_poll_stop(&l->poll);
     l->t->dirty = true;
@@ -220,7 +160,7 @@ static void set_up(const kf_transport *t, int fd, bool dialled)
 }
 
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
-                        kf_link_state stage)
+                        kf_link_state stage, uv_poll_cb ready)
 {
     const int unread = UNREAD;
     kf_link *l = kf_zero(1, sizeof *l);
@@ -237,6 +177,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->t = t;
     l->fd = fd;
     l->stage = stage;
+    l->ready = ready;
     l->sending = l->passed = -1;
     l->unix_socket = is_unix(fd);
     if (l->unix_socket) /* else its ends wait for each other too often */
@@ -281,6 +222,25 @@ static void closed(uv_handle_t *h)
     kf_free(h->data);
 }
 
+static void lose(kf_link *l, kf_link_state was)
+{
+    kf_transport *t = l->t;
+
+    if (was == KF_PEER) {
+        kf_link_unlist(l);
+        (void)kf_packets_tell(l, KOFN_WENT);
+    }
+    if (!l->dial && was >= KF_REFUSED && was <= KF_HELD) {
+        t->strangers--;
+        t->refused.strange++;
+    }
+    if (l->dial) {
+        l->dial->link = NULL;
+        l->dial->lost = t->redial = true;
+    }
+    l->dial = NULL;
+}
+
 void kf_link_end(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -292,9 +252,8 @@ void kf_link_end(kf_link *l)
     *(l->before ? &l->before->after : &t->links) = l->after;
     if (l->after)
         l->after->before = l->before;
-    kf_net_send_clear(l);
-    kf_net_receive_clear(l);
-    kf_join_lost(l, was);
+    kf_packets_clear(l);
+    lose(l, was);
     kf_free(l->farewell);
     l->farewell = NULL;
     kf_tls_free(l);
@@ -303,15 +262,6 @@ void kf_link_end(kf_link *l)
     if (l->passed >= 0)
         close(l->passed);
     t->dirty = true;
-}
-
-void kf_link_part(kf_link *l, kofn_time until)
-{
-    if (l->stage == KF_OVER)
-        return;
-    l->stage = KF_PARTING;
-    l->until = until;
-    kf_net_send_on(l);
 }
 
 void kf_link_refuse(kf_link *l)
@@ -326,20 +276,8 @@ void kf_link_refuse(kf_link *l)
 
 void kf_link_forget(kf_link *l)
 {
-    kf_net_receive_clear(l);
-    kf_net_send_clear(l);
+    kf_packets_clear(l);
     l->forgotten = true;
-}
-
-void kf_link_closed(kf_link *l, bool orderly)
-{
-    if (orderly && l->stage == KF_PARTING && !kf_net_send_idle(l)) {
-        l->deaf = true;
-        kf_link_watch(l);
-        return;
-    }
-    kf_join_is_no_kofn(l);
-    kf_link_end(l);
 }
 
 /* The place of a peer, or where it would be. */

@@ -1,12 +1,12 @@
-/* list.c -- whose keys come in, also when that changes while it is used.
+/* list.c -- the files that list whose keys come in: what they hold, and whether that
+ * has changed.
  *
- * A folder, each of whose files NAME.crt is one key, or one file with many.  It is
- * looked at every second: a key comes in once its file is there, and is revoked by
- * taking the file away.  A file that holds no key lists nobody; what cannot be read
- * for another reason, say for want of file descriptors, changes nothing.
+ * A folder, each of whose files NAME.crt is one key, or one file with many.  A key
+ * comes in once its file is there, and is revoked by taking the file away.  A file that
+ * holds no key lists nobody; what cannot be read for another reason, say for want of
+ * file descriptors, is a failure.
  *
- * Owns the list of certificates that are let in.  It reads files once a second
- * at most, and a failure to read changes nothing.
+ * Owns nothing.
  */
 #include "keys.h"
 
@@ -34,10 +34,10 @@ static kofn_status add_file(kf_cards *to, const char *dir, const char *name,
 {
     size_t had = to->count;
     char path[KF_PATH];
-    kofn_status st = kf_keys_join(path, dir, name);
+    kofn_status st = kf_keyfile_join(path, dir, name);
 
     if (!st)
-        st = kf_keys_read(to, path, false);
+        st = kf_keyfile_read(to, path, false);
     if (!st || strict)
         return st;
     while (to->count > had)
@@ -54,7 +54,7 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict)
     if (!dir && errno != ENOTDIR)
         return kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
     if (!dir)
-        return kf_keys_read(to, path, true);
+        return kf_keyfile_read(to, path, true);
     while (!st && (e = readdir(dir)))
         if (is_certificate(e->d_name) &&
             strcmp(e->d_name, "coordinator.crt") != 0)
@@ -106,57 +106,4 @@ KF_WRAPS uint64_t kf_list_stamp(const char *path)
     if (dir)
         closedir(dir);
     return fresh ? 0 : sum;
-}
-
-/* True if the peer's key is not listed any more, or is another's by now. */
-static bool is_revoked(const kf_link *l)
-{
-    char name[KF_NAME];
-    X509 *x;
-
-    if (!l->tls || l->stage < KF_STRANGE || l->stage > KF_PEER ||
-        (l->dial && !l->dial->who[0]))
-        return false;
-    x = SSL_get0_peer_certificate(l->tls);
-    return !x || !kf_keys_know(l, x, name) ||
-           (l->principal[0] && strcmp(name, l->principal) != 0);
-}
-
-void kf_keys_look(uv_timer_t *timer)
-{
-    kf_transport *t = timer->data;
-    kf_keys *k = t->keys;
-    kf_cards is = {0};
-    uint64_t now;
-
-    if (k->ca) {
-        kf_keys_renew(k);
-        return;
-    }
-    now = kf_list_stamp(k->allow);
-    if (now && now == k->stamp)
-        return;
-    if (kf_list_read(&is, k->allow, false)) {
-        kf_cards_free(&is);
-        return;
-    }
-    kf_cards_free(&k->listed);
-    k->listed = is;
-    k->stamp = now;
-    for (kf_link *l = t->links, *after; l; l = after) {
-        after = l->after;
-        if (is_revoked(l))
-            kf_join_revoke(l);
-    }
-}
-
-size_t kofn_net_listed(const kofn_transport *base)
-{
-    kf_transport *t = (kf_transport *)(uintptr_t)base;
-    size_t n;
-
-    pthread_mutex_lock(&t->lock);
-    n = t->keys ? t->keys->listed.count : 0;
-    pthread_mutex_unlock(&t->lock);
-    return n;
 }

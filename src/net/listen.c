@@ -69,7 +69,7 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
     }
     if (t->strangers >= t->strangers_most)
         make_room(t, &t->refused.crowd);
-    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE))
+    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_ready))
         return;
     t->strangers++;
     kf_place_principal(fd, l->principal, sizeof l->principal);
@@ -108,7 +108,7 @@ static void knocks(uv_poll_t *poll, int status, int events)
             comes(t, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
             turn_away(t);
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+        else if (errno == EAGAIN)
             return;
     }
 }

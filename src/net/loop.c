@@ -110,6 +110,8 @@ void kf_net_loop_pass(kf_transport *t)
     do {
         t->dirty = false;
         uv_run(&t->loop, UV_RUN_NOWAIT);
+        if (t->redial)
+            kf_dial_again(t);
     } while (t->dirty && ++n < PASSES);
     t->passed = kf_clock();
 }
@@ -131,8 +133,6 @@ void kf_net_loop_unlock(kf_transport *t)
     }
 }
 
-/* Gives back bodies that were lent for several peers and have been sent to all
- * of them. */
 void kf_net_loop_release(kf_transport *t)
 {
     while (t->lingering) {
@@ -144,18 +144,19 @@ void kf_net_loop_release(kf_transport *t)
     }
 }
 
-/* Until something is ready, or for so many milliseconds; without the lock.
- * False: a signal has come. */
-static bool sleep_without(kf_transport *t, int ms)
+/* Until something is ready, or for so long at most; without the lock.  False: a
+ * signal has come. */
+static bool sleep_without(kf_transport *t, kofn_time atmost)
 {
+    kofn_time ms = atmost / KF_MILLI + 1;
     struct pollfd on[] = {{uv_backend_fd(&t->loop), POLLIN, 0},
                           {t->kick[0], POLLIN, 0}};
     int timeout = uv_backend_timeout(&t->loop), n;
 
     if (t->dirty)
         timeout = 0;
-    if (timeout < 0 || (ms >= 0 && ms < timeout))
-        timeout = ms;
+    if (ms <= INT32_MAX && (timeout < 0 || ms < timeout))
+        timeout = (int)ms;
     kf_net_loop_unlock(t);
     n = poll(on, 2, timeout);
     n = n < 0 && errno == EINTR;
@@ -206,9 +207,7 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
             t->room = t->full = false;
             return KOFN_AGAIN;
         }
-        now = (until - now) / KF_MILLI + 1;
-        if (!sleep_without(
-                t, until == KOFN_NEVER || now > INT32_MAX ? -1 : (int)now))
+        if (!sleep_without(t, until - now))
             return KOFN_AGAIN;
     }
 }
@@ -240,10 +239,8 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
     t->here = true;
     kf_net_loop_release(t);
     for (kf_net_loop_pass(t); t->links && (now = kf_clock()) < until;
-         kf_net_loop_pass(t)) {
-        now = (until - now) / KF_MILLI + 1;
-        sleep_without(t, now > INT32_MAX ? -1 : (int)now);
-    }
+         kf_net_loop_pass(t))
+        sleep_without(t, until - now);
     t->here = false;
     kf_net_loop_unlock(t);
 }
@@ -272,7 +269,7 @@ static void *keep(void *ud)
         if (!t->here && kf_clock() - t->left >= LOOK) {
             kf_net_loop_pass(t);
             if (!t->ending)
-                sleep_without(t, -1);
+                sleep_without(t, KOFN_NEVER);
             continue;
         }
         calm = t->turns == turns ? calm + 1 : 0;

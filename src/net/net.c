@@ -1,8 +1,7 @@
 /* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
  *
  * Owns the transport from the call that makes it to its close.  Functions that
- * the owner calls take the lock, here and in the other files; what they call
- * inside has it. */
+ * the owner calls take the lock, here and in loop.c; what they call inside has it. */
 #include "inside.h"
 
 #include <fcntl.h>
@@ -16,12 +15,102 @@
 #define DESCRIPTORS 20 /* of a transport, and some of its connections */
 #define NEWS (10 * KOFN_SECOND) /* between words about strangers */
 
-/* ---- the rest of the interface ------------------------------------------- */
+/* ---- packets ------------------------------------------------------------- */
+
+static kofn_status send_to(kf_transport *t, kofn_peer peer, kf_departure *o,
+                           bool urgent)
+{
+    kofn_status st;
+    kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    st = l ? kf_net_send_packet(l, o, urgent)
+           : kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
+    if (!st && t->dirty)
+        kf_net_loop_pass(t);
+    kf_net_loop_unlock(t);
+    return st;
+}
+
+static kofn_status net_send(kofn_transport *base, kofn_peer peer,
+                            const void *head, size_t head_bytes,
+                            const kofn_lent *body, bool urgent)
+{
+    kofn_status st = KOFN_NOMEM;
+    kf_departure *o = NULL;
+
+    if (head_bytes > KOFN_HEAD_MAX)
+        st = kf_fail(KOFN_INVAL, "a head of %zu bytes: %d at most", head_bytes,
+                     KOFN_HEAD_MAX);
+    else
+        o = kf_new(1, sizeof *o);
+    if (o) {
+        *o = (kf_departure){.head_bytes = head_bytes};
+        if (body)
+            o->body = *body;
+        if (head_bytes)
+            memcpy(o->head, head, head_bytes);
+        st = send_to((kf_transport *)base, peer, o, urgent);
+    }
+    if (st)
+        kf_free(o);
+    if (st < 0)
+        kf_give_back(body);
+    return st;
+}
 
 static kofn_status net_wait(kofn_transport *base, kofn_time atmost,
                             kofn_packet *p)
 {
     return kf_net_loop_wait((kf_transport *)base, atmost, p);
+}
+
+static void net_release(kofn_transport *base, void *own)
+{
+    kf_transport *t = (kf_transport *)base;
+
+    if (!own)
+        return;
+    pthread_mutex_lock(&t->lock);
+    kf_packets_free(t, own);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool net_arriving(kofn_transport *base, kofn_peer peer, kofn_arriving *a)
+{
+    kf_transport *t = (kf_transport *)base;
+    const kf_arrival *in;
+    const kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    in = l ? l->channel[KF_BULK].coming : NULL;
+    if (in) {
+        *a = (kofn_arriving){.head_bytes = in->head_bytes,
+                             .at = in->at,
+                             .body_bytes = in->bytes,
+                             .age = kf_clock() - in->since};
+        memcpy(a->head, in->head, in->head_bytes);
+    }
+    kf_net_loop_unlock(t);
+    return in != NULL;
+}
+
+/* ---- peers and news ------------------------------------------------------ */
+
+static void net_forget(kofn_transport *base, kofn_peer peer)
+{
+    kf_transport *t = (kf_transport *)base;
+    kf_link *l;
+
+    pthread_mutex_lock(&t->lock);
+    l = kf_link_of(t, peer);
+    if (l)
+        kf_join_forget(l);
+    if (t->dirty)
+        kf_net_loop_pass(t);
+    kf_net_loop_unlock(t);
 }
 
 /* The peer's name, or who answers for it; valid until the next call. */
@@ -74,7 +163,7 @@ static const char *words_of(kf_transport *t)
         snprintf(t->words, sizeof t->words,
                  "%llu connections were ended: there were more than %zu of "
                  "strangers, or more than %zu of them shook hands",
-                 n, t->strangers_most, kf_tls_shaking_most(t));
+                 n, t->strangers_most, kf_shake_most(t));
     else if ((n = is.keyless - t->known.keyless))
         snprintf(
             t->words, sizeof t->words,
@@ -139,7 +228,7 @@ static void take_leave(kf_transport *t, kofn_time linger)
             kf_net_send_on(l); /* as much as can be now */
             kf_link_end(l);
         } else {
-            kf_link_part(l, until);
+            kf_net_send_last(l, until);
         }
     }
     kf_net_loop_unlock(t);
@@ -161,7 +250,7 @@ static void net_close(kofn_transport *base, kofn_time linger)
     kf_net_loop_close(t);
     kf_keys_free(t->keys);
     while (kf_net_receive_next(t, &p))
-        kf_net_receive_release(base, p.own);
+        net_release(base, p.own);
     for (size_t i = 0; i < t->dials; i++)
         kf_dial_free(t->dial[i]);
     for (int i = 0; i < KF_SPARE; i++)
@@ -219,15 +308,15 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
         return KOFN_NOMEM;
     t->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "net",
-                               .send = kf_net_send_packet,
+                               .send = net_send,
                                .wait = net_wait,
-                               .release = kf_net_receive_release,
-                               .forget = kf_join_forget,
+                               .release = net_release,
+                               .forget = net_forget,
                                .close = net_close,
                                .name_of = net_name_of,
                                .news = net_news,
                                .principal_of = net_principal_of,
-                               .arriving = kf_net_receive_arriving};
+                               .arriving = net_arriving};
     t->listening = t->spare = t->kick[0] = t->kick[1] = -1;
     t->line.last = &t->line.first;
     t->urgent.last = &t->urgent.first;
@@ -253,6 +342,8 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     t->mesh = r == BOTH;
     t->patience = r == DIALS ? kf_link_patience(t->silence) : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
+    if (kf_keys_may_change(t->keys))
+        uv_timer_start(&t->look, kf_join_look, 1000, 1000);
     if (r == DIALS)
         TRY(kf_keys_expect(t, &address, who));
     TRY(kf_place_check(address, r & LISTENS, t->insecure || t->keys));

@@ -144,21 +144,26 @@ static kofn_status split(const char *address, char *host, const char **port)
     return KOFN_OK;
 }
 
-static bool by_numbers(const char *host, const char *port, int family,
-                       kf_place *out)
+/* The first place of a host; 0, or what getaddrinfo says. */
+static int look_up(const char *host, const char *port, int family, int flags,
+                   kf_place *out)
 {
-    const struct addrinfo hints = {.ai_family = family,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    const struct addrinfo hints = {
+        .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     struct addrinfo *found = NULL;
-    bool is = getaddrinfo(host, port, &hints, &found) == 0;
+    int why = getaddrinfo(host, port, &hints, &found);
 
-    if (is) {
-        *out = (kf_place){.bytes = found->ai_addrlen};
-        memcpy(&out->at, found->ai_addr, found->ai_addrlen);
-        freeaddrinfo(found);
-    }
-    return is;
+    if (why)
+        return why;
+    *out = (kf_place){.bytes = found->ai_addrlen};
+    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int by_numbers(const char *host, const char *port, kf_place *out)
+{
+    return look_up(host, port, AF_UNSPEC, AI_NUMERICHOST | AI_NUMERICSERV, out);
 }
 
 kofn_status kf_place_there(const char *address, kf_place *out, char *host,
@@ -167,38 +172,16 @@ kofn_status kf_place_there(const char *address, kf_place *out, char *host,
     if (*address == 'i')
         return unix_place(address, out);
     TRY(split(address, host, port));
-    return by_numbers(host, *port, AF_UNSPEC, out) ? KOFN_OK : KOFN_AGAIN;
+    return by_numbers(host, *port, out) ? KOFN_AGAIN : KOFN_OK;
 }
 
-/* Looks a name up.  The meaning of a name of the loopback is not for others to
- * say: it may be used without keys. */
-static kofn_status look_up(const char *address, const char *host,
-                           const char *port, kf_place *out)
-{
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    int why = getaddrinfo(host, port, &hints, &found);
-
-    if (why) {
-        hints.ai_family = AF_INET6;
-        why = getaddrinfo(host, port, &hints, &found);
-    }
-    if (why)
-        return kf_fail(KOFN_TRANSPORT,
-                       "cannot listen at %s: %s: %s; this machine has no "
-                       "such address; give a name of its own, or "
-                       "tcp://*:PORT",
-                       address, host, gai_strerror(why));
-    *out = (kf_place){.bytes = found->ai_addrlen};
-    memcpy(&out->at, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    return KOFN_OK;
-}
-
+/* The meaning of a name of the loopback is not for others to say: it may be used
+ * without keys. */
 kofn_status kf_place_here(const char *address, kf_place *out)
 {
     char host[256];
     const char *port;
+    int why;
 
     if (*address == 'i')
         return unix_place(address, out);
@@ -207,9 +190,17 @@ kofn_status kf_place_here(const char *address, kf_place *out)
         strcpy(host, "0.0.0.0");
     if (!strcmp(host, "localhost"))
         strcpy(host, "127.0.0.1");
-    return by_numbers(host, port, AF_UNSPEC, out)
-               ? KOFN_OK
-               : look_up(address, host, port, out);
+    why = by_numbers(host, port, out);
+    if (why)
+        why = look_up(host, port, AF_INET, 0, out);
+    if (why)
+        why = look_up(host, port, AF_INET6, 0, out);
+    return why ? kf_fail(KOFN_TRANSPORT,
+                         "cannot listen at %s: %s: %s; this machine has no "
+                         "such address; give a name of its own, or "
+                         "tcp://*:PORT",
+                         address, host, gai_strerror(why))
+               : KOFN_OK;
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -256,21 +247,17 @@ void kf_place_principal(int fd, char *out, size_t room)
 
 /* ---- taking -------------------------------------------------------------- */
 
-static bool somebody_listens(const char *path)
+static bool somebody_listens(const char *address)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    kf_place at;
+    bool yes = false;
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    size_t n = strlen(path);
-    bool yes;
 
-    if (s < 0 || n >= sizeof at.sun_path) {
-        if (s >= 0)
-            close(s);
+    if (s < 0)
         return false;
-    }
-    memcpy(at.sun_path, path, n);
-    yes = connect(s, (const struct sockaddr *)&at, sizeof at) == 0 ||
-          errno == EAGAIN; /* so many come that it has no time */
+    if (!unix_place(address, &at))
+        yes = connect(s, (const struct sockaddr *)&at.at, at.bytes) == 0 ||
+              errno == EAGAIN; /* so many come that it has no time */
     close(s);
     return yes;
 }
@@ -287,7 +274,7 @@ kofn_status kf_place_vacant(const char *address)
                        "cannot listen at %s: there is something else already; "
                        "name a path where nothing is",
                        address);
-    return somebody_listens(path)
+    return somebody_listens(address)
                ? kf_fail(KOFN_TRANSPORT,
                          "cannot listen at %s: somebody does already; name "
                          "another path",

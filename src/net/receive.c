@@ -1,9 +1,8 @@
 /* receive.c -- what comes over a connection: frames, and bodies straight to where
  * they stay.
  *
- * Owns arrivals until the owner takes them; a body is received into the memory
- * where it stays.  A frame that makes no sense ends the link.  Called with the
- * lock, but for what the owner calls. */
+ * Owns nothing: what came is kept by packets.c.  A frame that makes no sense ends the
+ * link.  Called with the lock. */
 #include "inside.h"
 
 #include <errno.h>
@@ -13,94 +12,8 @@
 #define LOOKAHEAD 4096 /* bytes behind them */
 #define LONG                                                                   \
     ((size_t)1 << 20) /* bodies of which it is asked whether they are wanted */
-#define SMALL ((size_t)64 << 10) /* buffers that are not kept */
-
-/* ---- buffers ------------------------------------------------------------- */
-
-/* With room for a body behind it, which begins at a multiple of 64 bytes. */
-static kf_arrival *new_in(kf_transport *t, size_t bytes)
-{
-    const size_t front = (sizeof(kf_arrival) + 63) / 64 * 64;
-    kf_arrival *in = NULL;
-
-    for (int i = 0; bytes > SMALL && i < KF_SPARE && !in; i++)
-        if (t->kept[i] && t->kept[i]->room >= bytes &&
-            t->kept[i]->room / 2 <= bytes) {
-            in = t->kept[i];
-            t->kept[i] = NULL;
-        }
-    if (!in) {
-        in = bytes <= SIZE_MAX - front ? kf_new(front + bytes, 1) : NULL;
-        t->starved += !in;
-        if (!in)
-            return NULL;
-        in->room = bytes;
-    }
-    *in = (kf_arrival){.room = in->room};
-    in->body = bytes ? (unsigned char *)in + front : NULL;
-    return in;
-}
-
-static void free_in(kf_transport *t, kf_arrival *in)
-{
-    if (in && in->mapped)
-        kf_share_unmap(in->body, in->mapped);
-    for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
-        if (!t->kept[i]) {
-            t->kept[i] = in;
-            return;
-        }
-    kf_free(in);
-}
-
-void kf_net_receive_release(kofn_transport *base, void *own)
-{
-    kf_transport *t = (kf_transport *)base;
-
-    if (!own)
-        return;
-    pthread_mutex_lock(&t->lock);
-    free_in(t, own);
-    pthread_mutex_unlock(&t->lock);
-}
 
 /* ---- what has come ------------------------------------------------------- */
-
-static void append(kf_arrivals *line, kf_arrival *in)
-{
-    in->next = NULL;
-    *line->last = in;
-    line->last = &in->next;
-}
-
-static kf_arrival *take_first(kf_arrivals *line)
-{
-    kf_arrival *in = line->first;
-
-    line->first = in->next;
-    if (!line->first)
-        line->last = &line->first;
-    return in;
-}
-
-bool kf_net_receive_tell(kf_link *l, kofn_arrival what)
-{
-    kf_arrival *in = what == KOFN_WENT ? l->farewell : new_in(l->t, 0);
-
-    if (what == KOFN_CAME) {
-        l->farewell = in ? new_in(l->t, 0) : NULL;
-        if (!l->farewell) {
-            kf_free(in);
-            return false;
-        }
-    }
-    in->what = what;
-    in->peer = l->number;
-    in->from = what == KOFN_CAME ? l : NULL;
-    append(&l->t->line, in);
-    l->farewell = what == KOFN_CAME ? l->farewell : NULL;
-    return true;
-}
 
 static size_t cost(const kf_arrival *in)
 {
@@ -126,19 +39,9 @@ static bool is_wanted(kf_transport *t, const kf_arrival *in)
                           in->bytes);
 }
 
-/* The next arrival: an urgent one comes first, but not before its peer was told
- * of. */
-static kf_arrival *next_in(kf_transport *t)
-{
-    if (t->urgent.first &&
-        (!t->urgent.first->from || t->urgent.first->from->told))
-        return take_first(&t->urgent);
-    return t->line.first ? take_first(&t->line) : NULL;
-}
-
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
 {
-    kf_arrival *in = next_in(t);
+    kf_arrival *in = kf_packets_next(t);
 
     if (!in)
         return false;
@@ -158,70 +61,9 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         p->body_bytes = in->bytes;
         p->own = in;
     } else { /* there is nothing to be given back */
-        free_in(t, in);
+        kf_packets_free(t, in);
     }
     return true;
-}
-
-bool kf_net_receive_arriving(kofn_transport *base, kofn_peer peer,
-                             kofn_arriving *a)
-{
-    kf_transport *t = (kf_transport *)base;
-    const kf_arrival *in;
-    const kf_link *l;
-
-    pthread_mutex_lock(&t->lock);
-    l = kf_link_of(t, peer);
-    in = l ? l->channel[KF_BULK].coming : NULL;
-    if (in) {
-        *a = (kofn_arriving){.head_bytes = in->head_bytes,
-                             .at = in->at,
-                             .body_bytes = in->bytes,
-                             .age = kf_clock() - in->since};
-        memcpy(a->head, in->head, in->head_bytes);
-    }
-    kf_net_loop_unlock(t);
-    return in != NULL;
-}
-
-/* ---- forgetting ---------------------------------------------------------- */
-
-static void strip(kf_arrivals *line, kf_transport *t, const kf_link *from,
-                  bool drop)
-{
-    kf_arrival **at = &line->first;
-
-    while (*at) {
-        kf_arrival *in = *at;
-
-        if (in->from == from && drop) {
-            *at = in->next;
-            free_in(t, in);
-            continue;
-        }
-        if (in->from == from)
-            in->from = NULL;
-        at = &in->next;
-    }
-    line->last = at;
-}
-
-void kf_net_receive_drop(kf_transport *t, const kf_link *from)
-{
-    strip(&t->line, t, from, true);
-    strip(&t->urgent, t, from, true);
-}
-
-void kf_net_receive_clear(kf_link *l)
-{
-    for (int i = 0; i < KF_CHANNELS; i++) {
-        free_in(l->t, l->channel[i].coming);
-        l->channel[i].coming = NULL;
-        l->t->asking -= l->channel[i].asks;
-        l->channel[i].asks = false;
-    }
-    strip(&l->t->line, l->t, l, false);
-    strip(&l->t->urgent, l->t, l, false);
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -234,35 +76,15 @@ static void arrived(kf_link *l, int channel)
     a->coming = NULL;
     if (l->stage == KF_PARTING) { /* nobody hears it any more */
         a->taken += cost(in);
-        free_in(l->t, in);
+        kf_packets_free(l->t, in);
     } else {
-        append(channel == KF_URGENT ? &l->t->urgent : &l->t->line, in);
-    }
-}
-
-/* Asks owners whether they want a body that is larger than may come unasked. */
-void kf_net_receive_ask(kf_transport *t)
-{
-    for (kf_link *l = t->links, *after; t->asking && l; l = after) {
-        after = l->after;
-        for (int i = 0; i < KF_CHANNELS; i++) {
-            kf_channel *a = &l->channel[i];
-
-            /* not before all else that came is taken */
-            if (!a->asks || a->taken + KF_COST != a->got)
-                continue;
-            a->asks = false;
-            t->asking--;
-            kf_net_receive_answer(l, i);
-            kf_net_send_on(l);
-            if (l->stage == KF_OVER)
-                break;
-        }
+        kf_packets_append(channel == KF_URGENT ? &l->t->urgent : &l->t->line,
+                          in);
     }
 }
 
 /* Give credit for all of it, or have it skipped. */
-void kf_net_receive_answer(kf_link *l, int channel)
+static void answer(kf_link *l, int channel)
 {
     kf_channel *a = &l->channel[channel];
     kf_arrival *in = a->coming;
@@ -277,25 +99,37 @@ void kf_net_receive_answer(kf_link *l, int channel)
     arrived(l, channel);
 }
 
+void kf_net_receive_ask(kf_transport *t)
+{
+    for (kf_link *l = t->links, *after; t->asking && l; l = after) {
+        after = l->after;
+        for (int i = 0; i < KF_CHANNELS; i++) {
+            kf_channel *a = &l->channel[i];
+
+            /* not before all else that came is taken */
+            if (!a->asks || a->taken + KF_COST != a->got)
+                continue;
+            a->asks = false;
+            t->asking--;
+            answer(l, i);
+            kf_net_send_on(l);
+            if (l->stage == KF_OVER)
+                break;
+        }
+    }
+}
+
 /* The body of an announced packet comes. */
 static bool make_room(kf_link *l, int channel)
 {
     kf_arrival *in = l->channel[channel].coming,
-               *large = new_in(l->t, in->bytes);
+               *large = kf_packets_new(l->t, in->bytes);
 
     if (!large)
         return false;
-    *large = (kf_arrival){.room = large->room,
-                          .body = large->body,
-                          .from = l,
-                          .what = KOFN_PACKET,
-                          .peer = in->peer,
-                          .head_bytes = in->head_bytes,
-                          .bytes = in->bytes,
-                          .urgent = in->urgent,
-                          .asked = in->asked,
-                          .since = in->since};
-    memcpy(large->head, in->head, in->head_bytes);
+    in->room = large->room;
+    in->body = large->body;
+    *large = *in;
     kf_free(in);
     l->channel[channel].coming = large;
     return true;
@@ -311,7 +145,7 @@ static bool packet(kf_link *l, int channel, size_t piece, uint64_t bytes)
     if (a->coming || bytes > l->t->base.body_max || piece > bytes ||
         a->got > a->given || (asks && piece))
         return false;
-    in = new_in(l->t, piece ? (size_t)bytes : 0);
+    in = kf_packets_new(l->t, piece ? (size_t)bytes : 0);
     if (!in)
         return false;
     in->from = l;
@@ -356,7 +190,7 @@ static bool skip(kf_link *l, int channel)
 
     if (!o || !o->begun || o->at || !o->body.bytes || l->sending == channel)
         return false;
-    kf_net_send_finish(l->t, &l->channel[channel]);
+    kf_packets_sent(l->t, &l->channel[channel]);
     return true;
 }
 
@@ -415,6 +249,18 @@ static bool frame(kf_link *l)
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* The other end has closed, or was lost. */
+static void closed(kf_link *l, bool orderly)
+{
+    if (orderly && l->stage == KF_PARTING && !kf_net_send_idle(l)) {
+        l->deaf = true;
+        kf_link_watch(l);
+        return;
+    }
+    kf_join_is_no_kofn(l);
+    kf_link_end(l);
+}
+
 static void refuse(kf_link *l)
 {
     kf_join_is_no_kofn(l);
@@ -446,7 +292,7 @@ static size_t take_part(kf_link *l, const unsigned char *p, size_t n)
             refuse(l);
             return at;
         }
-        if (l->have == want && want > KF_HEADER - 1 && l->have >= KF_HEADER) {
+        if (l->have == want) {
             l->have = 0;
             if (!frame(l))
                 refuse(l);
@@ -500,7 +346,7 @@ static size_t read_some(kf_link *l, bool *all)
     if (n < 0 && errno == EAGAIN)
         return 0;
     if (n <= 0) {
-        kf_link_closed(l, n == 0);
+        closed(l, n == 0);
         return 0;
     }
     got = kf_min((size_t)n, direct);
@@ -508,6 +354,28 @@ static size_t read_some(kf_link *l, bool *all)
         piece_came(l, got);
     take(l, t->stage, (size_t)n - got);
     return (size_t)n;
+}
+
+static void again(uv_idle_t *idle)
+{
+    kf_transport *t = idle->data;
+
+    uv_idle_stop(idle);
+    for (kf_link *l = t->links, *after; l; l = after) {
+        after = l->after;
+        if (!l->again || l->stage == KF_OVER)
+            continue;
+        l->again = false;
+        kf_net_receive(l);
+    }
+}
+
+void kf_net_receive_rest(kf_link *l)
+{
+    if (kf_tls_holds(l)) {
+        l->again = true;
+        uv_idle_start(&l->t->again, again);
+    }
 }
 
 void kf_net_receive(kf_link *l)
@@ -526,6 +394,6 @@ void kf_net_receive(kf_link *l)
     if (got)
         l->heard = l->t->awake;
     if (got >= TURN)
-        kf_tls_rest(l);
+        kf_net_receive_rest(l);
     kf_net_send_on(l);
 }

@@ -1,8 +1,8 @@
 /* send.c -- what goes out over a connection: frames, the most urgent first, and
  * bodies from where they lie.
  *
- * Owns packets in the queues; bodies are lent and given back when the last
- * byte is sent or the link is over.  Never blocks. */
+ * Owns nothing: packets in the queues are kept by packets.c.  Called with the lock, and
+ * never blocks. */
 #include "inside.h"
 
 #include <errno.h>
@@ -32,7 +32,6 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
 {
     kf_greeting g = {.magic = KF_MAGIC};
 
-    memcpy(g.magic, KF_MAGIC, sizeof g.magic);
     memcpy(g.node, t->node, sizeof g.node);
     kf_net_put_number(g.silence, (uint64_t)t->patience, 8);
     kf_net_put_number(g.window, t->peer_bytes, 8);
@@ -66,16 +65,18 @@ static void frame_head(kf_link *l, const void *head, size_t bytes)
     l->frame_bytes += bytes;
 }
 
+/* In the order in which they are said. */
+static const char words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
+
 /* A word of the transport itself; false: there is none to be said. */
 static bool next_word(kf_link *l)
 {
-    static const kf_word words[] = {KF_HELLO, KF_WELCOME, KF_GO, KF_BEAT};
     int i = l->words ? __builtin_ctz(l->words) : 0;
 
     if (!l->words)
         return false;
     l->words &= l->words - 1;
-    frame(l, words[i], 0, 0, 0);
+    frame(l, (kf_word)words[i], 0, 0, 0);
     if (words[i] == KF_BEAT) {
         l->frame_bytes = 1;
     } else {
@@ -178,20 +179,6 @@ static bool next_frame(kf_link *l)
 
 /* ---- what is done with --------------------------------------------------- */
 
-void kf_net_send_finish(kf_transport *t, kf_channel *a)
-{
-    kf_departure *o = a->first, **list;
-
-    a->first = o->next;
-    if (!a->first)
-        a->last = &a->first;
-    a->queued -= o->body.bytes + KF_COST;
-    list = o->share ? &t->lingering : &t->finished;
-    o->next = *list;
-    *list = o;
-    t->room |= t->full;
-}
-
 static void frame_sent(kf_link *l)
 {
     kf_channel *a;
@@ -207,18 +194,7 @@ static void frame_sent(kf_link *l)
     else if (a->first->body.bytes)
         a->first->at = (size_t)(l->body - (const char *)a->first->body.data);
     if (a->first->at == a->first->body.bytes)
-        kf_net_send_finish(l->t, a);
-}
-
-void kf_net_send_clear(kf_link *l)
-{
-    for (int i = 0; i < KF_CHANNELS; i++)
-        while (l->channel[i].first)
-            kf_net_send_finish(l->t, &l->channel[i]);
-    l->sending = -1;
-    if (l->with && l->frame_at == 0)
-        l->frame_bytes = 0; /* the descriptor has not been sent */
-    l->with = NULL;
+        kf_packets_sent(l->t, a);
 }
 
 bool kf_net_send_idle(const kf_link *l)
@@ -309,18 +285,23 @@ void kf_net_send_on(kf_link *l)
 
 void kf_net_send_word(kf_link *l, kf_word word)
 {
-    l->words |= word == KF_HELLO     ? 1
-                : word == KF_WELCOME ? 2
-                : word == KF_GO      ? 4
-                                     : 8;
+    for (unsigned i = 0; i < sizeof words; i++)
+        l->words |= (unsigned)(words[i] == (char)word) << i;
     kf_net_send_on(l);
 }
 
-/* ---- what the owner sends ------------------------------------------------ */
-
-static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
-                       bool urgent)
+void kf_net_send_last(kf_link *l, kofn_time until)
 {
+    if (l->stage == KF_OVER)
+        return;
+    l->stage = KF_PARTING;
+    l->until = until;
+    kf_net_send_on(l);
+}
+
+kofn_status kf_net_send_packet(kf_link *l, kf_departure *o, bool urgent)
+{
+    kf_transport *t = l->t;
     kf_channel *a = &l->channel[urgent];
 
     if (a->first && a->queued + o->body.bytes + KF_COST > a->window) {
@@ -333,40 +314,5 @@ static kofn_status put(kf_transport *t, kf_link *l, kf_departure *o,
     *a->last = o;
     a->last = &o->next;
     kf_net_send_on(l);
-    if (t->dirty)
-        kf_net_loop_pass(t);
     return KOFN_OK;
-}
-
-kofn_status kf_net_send_packet(kofn_transport *base, kofn_peer peer,
-                               const void *head, size_t head_bytes,
-                               const kofn_lent *body, bool urgent)
-{
-    kf_transport *t = (kf_transport *)base;
-    kofn_status st = KOFN_TRANSPORT;
-    kf_departure *o = NULL;
-    kf_link *l;
-
-    if (head_bytes > KOFN_HEAD_MAX)
-        st = kf_fail(KOFN_INVAL, "a head of %zu bytes: %d at most", head_bytes,
-                     KOFN_HEAD_MAX);
-    else if (!(o = kf_new(1, sizeof *o)))
-        st = KOFN_NOMEM;
-    if (o) {
-        *o = (kf_departure){.head_bytes = head_bytes};
-        if (body)
-            o->body = *body;
-        if (head_bytes)
-            memcpy(o->head, head, head_bytes);
-        pthread_mutex_lock(&t->lock);
-        l = kf_link_of(t, peer);
-        st = l ? put(t, l, o, urgent)
-               : kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
-        kf_net_loop_unlock(t);
-    }
-    if (st)
-        kf_free(o);
-    if (st < 0)
-        kf_give_back(body);
-    return st;
 }

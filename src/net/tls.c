@@ -1,17 +1,12 @@
-/* tls.c -- TLS 1.3 on a connection, by OpenSSL.
+/* tls.c -- the bytes of a connection over TLS 1.3, by OpenSSL.
  *
  * OpenSSL reads and writes through a BIO of our own, which raises no SIGPIPE and
- * notes what it has to wait for.  It works in a library context of its own, reads no
- * configuration and leaves nothing to be done at the end of the process.
+ * notes what it has to wait for.  OpenSSL takes 40 KB for a handshake when it begins,
+ * and 17 KB more with the first byte of each record.  So it is given whole records of
+ * a stranger, who costs at most SHAKEN bytes to be read.
  *
- * A stranger costs at most SHAKEN bytes to be read, and what can be made to cost
- * public-key operations is done so many times a pass that peers have their turn.
- * OpenSSL takes 40 KB for a handshake when it begins, and 17 KB more with the first
- * byte of each record.  So it begins when a stranger's first record has come whole,
- * with so many strangers at a time, and is given whole records.
- *
- * Its library context is of the process, its state of each link.  It allocates
- * what OpenSSL needs and may leave no error of its own in the program's queue.
+ * Owns the state of each link.  It may leave no error of its own in the program's
+ * queue, and leaves it to the caller to end a link.
  */
 #include "keys.h"
 
@@ -20,21 +15,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SHAKES 8          /* in a pass of the loop                            */
 #define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
 #define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
 #define RECORD 5          /* bytes before a record: the last two say how long */
 
-/* So many strangers are to cost 16 KiB each.  That is so if at most 160 of them shake
- * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
-#define STRANGERS 1024
-#define SHAKING 160
-#define AHEAD (64 << 10) /* bytes that are read for several records          */
-
 /* ---- OpenSSL ------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static OSSL_LIB_CTX *library;
 static BIO_METHOD *method;
 
 static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
@@ -44,8 +31,6 @@ static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
     do
         m = send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (m < 0 && errno == EINTR);
-    if (m < 0 && errno == EWOULDBLOCK)
-        errno = EAGAIN;
     return m;
 }
 
@@ -121,8 +106,6 @@ static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
     do
         n = recv(l->fd, bytes, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EWOULDBLOCK)
-        errno = EAGAIN;
     return n;
 }
 
@@ -177,15 +160,8 @@ static long bio_control(BIO *b, int what, long n, void *p)
     return what == BIO_CTRL_FLUSH;
 }
 
-/* OpenSSL is not initialised before it is used.  Whether it reads openssl.cnf, and what
- * it does when the process exits, is settled for all of the process by whoever asks first:
- * that is for the program to do, which may ask before us, and otherwise OpenSSL does
- * what it does in every program.  What the program's configuration loads, engines and
- * providers, is not in the library context that is made here; only what it demands of all
- * TLS connections (system_default) holds here, too. */
 static void begin(void)
 {
-    library = OSSL_LIB_CTX_new();
     method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kofn");
     if (!method)
         return;
@@ -193,93 +169,6 @@ static void begin(void)
     BIO_meth_set_read_ex(method, bio_read);
     BIO_meth_set_ctrl(method, bio_control);
 }
-
-OSSL_LIB_CTX *kf_tls_library(void)
-{
-    pthread_once(&once, begin);
-    return library;
-}
-
-/* Nobody is asked for a password. */
-int kf_tls_no_password(char *into, int room, int writes, void *ud)
-{
-    (void)into;
-    (void)room;
-    (void)writes;
-    (void)ud;
-    return -1;
-}
-
-const char *kf_tls_words(void)
-{
-    const char *why = ERR_reason_error_string(ERR_peek_last_error());
-
-    return why ? why : "OpenSSL does not say why";
-}
-
-/* ---- who it is ----------------------------------------------------------- */
-
-static int verify(X509_STORE_CTX *store, void *ud)
-{
-    SSL *ssl =
-        X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    const kf_link *l = SSL_get_app_data(ssl);
-    char name[KF_NAME];
-
-    (void)ud;
-    if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
-        if (X509_STORE_CTX_get_error(store) ==
-            X509_V_ERR_CERT_SIGNATURE_FAILURE)
-            X509_STORE_CTX_set_error(/* of another CA of the same name */
-                                     store,
-                                     X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
-        return 0;
-    }
-    if (kf_keys_know(l, X509_STORE_CTX_get0_cert(store), name))
-        return 1;
-    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
-    return 0;
-}
-
-/* Makes a context for TLS 1.3 alone, without what costs more than need be or
- * remembers a peer. */
-kofn_status kf_tls_context(SSL_CTX **out, size_t chain)
-{
-    SSL_CTX *c;
-
-    ERR_set_mark();
-    c = kf_tls_library() && method ? SSL_CTX_new_ex(library, NULL, TLS_method())
-                                   : NULL;
-    *out = c;
-    if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
-        !SSL_CTX_set_max_proto_version(c, TLS1_3_VERSION) ||
-        !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256:"
-                                     "TLS_AES_256_GCM_SHA384:"
-                                     "TLS_CHACHA20_POLY1305_SHA256") ||
-        !SSL_CTX_set1_groups_list(c, "X25519:P-256") ||
-        !SSL_CTX_set_num_tickets(c, 0)) {
-        kofn_status st =
-            kf_fail(KOFN_TRANSPORT, "no TLS 1.3: %s", kf_tls_words());
-
-        ERR_pop_to_mark();
-        return st;
-    }
-    ERR_pop_to_mark();
-    SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
-                               SSL_OP_PRIORITIZE_CHACHA |
-                               SSL_OP_CIPHER_SERVER_PREFERENCE);
-    SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE |
-                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                            SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
-    SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                       NULL);
-    SSL_CTX_set_cert_verify_callback(c, verify, NULL);
-    SSL_CTX_set_max_cert_list(c, (long)chain);
-    return KOFN_OK;
-}
-
-/* ---- shaking hands ------------------------------------------------------- */
 
 static size_t record_bytes(const kf_link *l)
 {
@@ -290,8 +179,7 @@ static size_t record_bytes(const kf_link *l)
     return n;
 }
 
-/* Is there a whole record of a stranger?  If not, the link waits, or is over. */
-static bool gather(kf_link *l)
+int kf_tls_gather(kf_link *l)
 {
     size_t most = RECORD + HELLO_MOST, want;
     ssize_t n;
@@ -302,44 +190,23 @@ static bool gather(kf_link *l)
         l->record = kf_new(most, 1);
     while (l->record && (want = record_bytes(l)) <= most) {
         if (l->record_have == want && want > RECORD)
-            return true;
+            return 1;
         n = receive_now(l, l->record + l->record_have, want - l->record_have);
         if (n < 0 && errno == EAGAIN)
-            return false;
+            return 0;
         if (n <= 0)
             break;
         l->record_have += (size_t)n;
     }
-    kf_link_end(l);
-    return false;
+    return -1;
 }
 
-/* Those for whom there is more room than for so many strangers are waited for: they
- * may all come at once, and must not end each other. */
-size_t kf_tls_shaking_most(const kf_transport *t)
+bool kf_tls_new(kf_link *l)
 {
-    size_t more =
-        t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
+    BIO *b;
 
-    return SHAKING + more;
-}
-
-static void make_room(kf_transport *t)
-{
-    kf_link *oldest;
-
-    if (kf_link_strangers(t, true, &oldest) < kf_tls_shaking_most(t))
-        return;
-    t->refused.crowd++;
-    kf_link_end(oldest);
-}
-
-static bool make(kf_link *l)
-{
-    BIO *b = BIO_new(method);
-
-    if (!l->dial)
-        make_room(l->t);
+    pthread_once(&once, begin);
+    b = BIO_new(method);
     l->tls = SSL_new(l->t->keys->context);
     if (!b || !l->tls) {
         BIO_free(b);
@@ -377,9 +244,7 @@ static const char *alert_words(int alert)
     }
 }
 
-/* Why there is no connection; also when it has just begun, for it learns late that
- * its key is refused. */
-static void say_why(const kf_link *l)
+void kf_tls_say_why(const kf_link *l)
 {
     unsigned long e = ERR_peek_last_error();
     int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
@@ -405,83 +270,12 @@ static void say_why(const kf_link *l)
                  l->dial->address);
 }
 
-static void has_failed(kf_link *l)
-{
-    say_why(l);
-    if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
-        l->t->refused.keyless++;
-    if (l->dial || l->wants == 'e')
-        kf_link_end(l);
-    else
-        kf_link_refuse(l);
-}
-
-/* From now on it is known who it is. */
-static void is_done(kf_link *l)
-{
-    kf_transport *t = l->t;
-    char name[KF_NAME];
-    size_t n;
-    X509 *x = SSL_get0_peer_certificate(l->tls);
-
-    if (!x || !kf_keys_know(l, x, name)) { /* the list has just changed */
-        kf_link_end(l);
-        return;
-    }
-    n = kf_min(strlen(l->name), sizeof l->name - KF_NAME - 8);
-    snprintf(l->name + n, sizeof l->name - n, ", key %s", name);
-    if (t->mesh || !l->dial)
-        memcpy(l->principal, name, sizeof name);
-    if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
-        l->principal[0] = '\0'; /* it answers for itself */
-    SSL_set_read_ahead(l->tls, 1);
-    SSL_set_default_read_buffer_len(l->tls, AHEAD);
-    l->stage = KF_STRANGE;
-    kf_link_watch(l);
-    kf_net_send_on(l);
-}
-
-void kf_tls_shake(kf_link *l)
-{
-    unsigned waits = l->waits;
-    bool done;
-
-    if (l->t->shakes >= SHAKES)
-        return; /* it is ready again in the next pass */
-    if (!l->dial && !waits && !gather(l))
-        return;
-    l->t->shakes++;
-    if (!l->tls && !make(l)) {
-        kf_link_end(l);
-        return;
-    }
-    l->waits = 0;
-    ERR_set_mark();
-    do {
-        l->wants = 0;
-        done = SSL_do_handshake(l->tls) == 1;
-    } while (!done && l->wants == 'r' && !l->dial && gather(l));
-    if (done)
-        is_done(l);
-    else if (l->wants != 'r' && l->wants != 'w')
-        has_failed(l);
-    else
-        l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
-    ERR_pop_to_mark();
-    if (l->stage == KF_SHAKING && l->waits != waits)
-        kf_link_watch(l);
-}
-
 /* ---- bytes --------------------------------------------------------------- */
 
-static ssize_t has_to_wait(kf_link *l, unsigned bit)
+/* Has OpenSSL stopped only because the system has nothing now, or takes nothing? */
+static bool waits(const kf_link *l)
 {
-    if (bit) {
-        l->waits |= bit;
-        kf_link_watch(l);
-    }
-    errno = EAGAIN;
-    return -1;
+    return l->wants == 'r' || l->wants == 'w';
 }
 
 /* Records are sent many at a time, since a call of the system for each would take a
@@ -555,24 +349,23 @@ ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
     ERR_pop_to_mark();
     if (at)
         return kf_tls_flush(l) || errno == EAGAIN ? (ssize_t)at : -1;
-    if (l->wants == 'r' || l->wants == 'w')
-        return has_to_wait(l, l->wants == 'r' ? KF_WRITES_WAIT : 0);
-    errno = ECONNRESET;
+    if (l->wants == 'r')
+        l->waits |= KF_WRITES_WAIT;
+    errno = waits(l) ? EAGAIN : ECONNRESET;
     return -1;
 }
 
 /* Ends a read that gives no more; what came before is told first. */
 static ssize_t no_more(kf_link *l, size_t got)
 {
-    bool waits = l->wants == 'r' || l->wants == 'w';
-
-    if (got && l->wants == 'w')
-        (void)has_to_wait(l, KF_READS_WAIT);
+    if (l->wants == 'w')
+        l->waits |= KF_READS_WAIT;
     if (got)
         return (ssize_t)got;
-    if (waits)
-        return has_to_wait(l, l->wants == 'w' ? KF_READS_WAIT : 0);
-    say_why(l);
+    errno = EAGAIN;
+    if (waits(l))
+        return -1;
+    kf_tls_say_why(l);
     if (l->wants == 'e' || SSL_get_shutdown(l->tls) & SSL_RECEIVED_SHUTDOWN)
         return 0;
     errno = ECONNRESET;
@@ -598,26 +391,9 @@ ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
     return result;
 }
 
-void kf_tls_rest(kf_link *l)
+bool kf_tls_holds(const kf_link *l)
 {
-    if (l->tls && SSL_has_pending(l->tls)) {
-        l->again = true;
-        uv_idle_start(&l->t->again, kf_tls_again);
-    }
-}
-
-void kf_tls_again(uv_idle_t *idle)
-{
-    kf_transport *t = idle->data;
-
-    uv_idle_stop(idle);
-    for (kf_link *l = t->links, *after; l; l = after) {
-        after = l->after;
-        if (!l->again || l->stage == KF_OVER)
-            continue;
-        l->again = false;
-        kf_net_receive(l);
-    }
+    return l->tls && SSL_has_pending(l->tls);
 }
 
 /* ---- ending -------------------------------------------------------------- */

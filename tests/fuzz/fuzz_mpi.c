@@ -2,7 +2,10 @@
  * any order and with odd fields.  fuzz-iterations: 200000 */
 #include "draw.h"
 
-#include "mpi/receive.c" /* part of the plugins, not of the library */
+/* part of the plugins, not of the library */
+#include "mpi/told.c"
+
+#include "mpi/receive.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

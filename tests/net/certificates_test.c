@@ -411,7 +411,7 @@ static void a_ca_is_not_renewed(void **state)
     tells(hub, "hub.crt: No such file");
     for (int i = 0; i < 3; i++) {
         locked(hub);
-        kf_keys_look(&inside(hub)->look);
+        kf_join_look(&inside(hub)->look);
         unlock(hub);
         assert_null(hub->news(hub)); /* it was told */
     }

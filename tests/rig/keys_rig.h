@@ -146,7 +146,7 @@ static inline kf_refused refused_by(kofn_transport *t)
 static inline void look_now(kofn_transport *t)
 {
     if (t && uv_is_active((uv_handle_t *)&locked(t)->look))
-        kf_keys_look(&inside(t)->look);
+        kf_join_look(&inside(t)->look);
     if (t)
         unlock(t);
 }

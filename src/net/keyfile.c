@@ -1,0 +1,307 @@
+/* keyfile.c -- files of keys and certificates: read, believed only if they are kept
+ * well, and certificates compared and called by name.
+ *
+ * A secret key and a certificate are files of their own, in PEM.
+ *
+ * Owns nothing: what it reads is the caller's, who wipes what is secret.  A secret
+ * file that others may read is refused.
+ */
+#include "keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX ((off_t)16 << 20)
+
+/* ---- files --------------------------------------------------------------- */
+
+kofn_status kf_keyfile_join(char path[KF_PATH], const char *dir,
+                            const char *name)
+{
+    if (snprintf(path, KF_PATH, "%s/%s", dir, name) >= KF_PATH)
+        return kf_fail(KOFN_INVAL, "%.80s...: the path is too long", dir);
+    return KOFN_OK;
+}
+
+void kf_keyfile_wipe(char *text, size_t bytes)
+{
+    if (text)
+        OPENSSL_cleanse(text, bytes);
+    kf_free(text);
+}
+
+const char *kf_keyfile_advice(int error)
+{
+    return error == ENOENT    ? "; make keys with kofn keygen"
+           : error == ENOTDIR ? "; give the folder that kofn keygen made"
+           : error == EACCES  ? "; keys are for their owner only"
+                              : "";
+}
+
+static bool is_our_group(gid_t group)
+{
+    int n = getgroups(0, NULL), i = 0;
+    gid_t *list = n > 0 ? kf_new((size_t)n, sizeof *list) : NULL;
+    bool found = group == getegid();
+
+    n = list ? getgroups(n, list) : 0;
+    while (!found && i < n)
+        found = list[i++] == group;
+    kf_free(list);
+    return found;
+}
+
+/* The fault in how a secret file is kept, or NULL.  Kubernetes and systemd hand
+ * a secret to a process by one of its groups; what is root's is for root to
+ * say. */
+static const char *exposed(const struct stat *s)
+{
+    if (s->st_mode & 07)
+        return "is open to everybody";
+    if (s->st_mode & 030)
+        return "can be changed or run by its group";
+    if (!(s->st_mode & 040) || s->st_uid == 0)
+        return NULL;
+    if (s->st_uid != geteuid())
+        return "can be read by its group, and is neither root's nor this "
+               "user's";
+    return is_our_group(s->st_gid)
+               ? NULL
+               : "can be read by its group, which is none of this process's";
+}
+
+static kofn_status check_kept(const char *path, const struct stat *s)
+{
+    const char *what = exposed(s);
+
+    return what ? kf_fail(KOFN_INVAL,
+                          "%s %s (mode %03o): it is no secret any more; make "
+                          "new keys, or chmod 600 %s",
+                          path, what, (unsigned)s->st_mode & 0777, path)
+                : KOFN_OK;
+}
+
+static kofn_status read_all(int fd, const char *path, char *text, size_t room,
+                            size_t *bytes)
+{
+    ssize_t n = 1;
+
+    *bytes = 0;
+    while (*bytes < room && n > 0) {
+        n = read(fd, text + *bytes, room - *bytes);
+        if (n < 0)
+            return kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
+        *bytes += (size_t)n;
+    }
+    text[*bytes < room ? *bytes : room - 1] = '\0';
+    return *bytes < room ? KOFN_OK : kf_fail(KOFN_IO, "%s: it changes", path);
+}
+
+kofn_status kf_keyfile_text(const char *path, bool secret, char **text,
+                            size_t *bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = errno;
+    kofn_status st = KOFN_OK;
+    struct stat s;
+
+    *text = NULL;
+    *bytes = 0;
+    if (fd < 0)
+        return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
+                       kf_keyfile_advice(error));
+    if (fstat(fd, &s))
+        st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX)
+        st = kf_fail(KOFN_FORMAT, "%s is no file of keys", path);
+    else if (secret)
+        st = check_kept(path, &s);
+    if (!st && !(*text = kf_new((size_t)s.st_size + 1, 1)))
+        st = KOFN_NOMEM;
+    if (!st)
+        st = read_all(fd, path, *text, (size_t)s.st_size + 1, bytes);
+    close(fd);
+    if (st) {
+        kf_keyfile_wipe(*text, *bytes);
+        *text = NULL;
+    }
+    return st;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+bool kf_keyfile_is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+/* A name that can be told from all others when it is shown, or NULL. */
+static bool copy_name(const ASN1_STRING *s, char name[KF_NAME])
+{
+    int n = s ? ASN1_STRING_length(s) : 0;
+    const unsigned char *p = s ? ASN1_STRING_get0_data(s) : NULL;
+
+    if (n <= 0 || n >= KF_NAME)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (p[i] <= ' ' || p[i] > '~')
+            return false;
+    memcpy(name, p, (size_t)n);
+    name[n] = '\0';
+    return true;
+}
+
+bool kf_card_common_name(const X509 *x, char name[KF_NAME])
+{
+    const X509_NAME *of = X509_get_subject_name(x);
+    int i = X509_NAME_get_index_by_NID(of, NID_commonName, -1);
+
+    return i >= 0 &&
+           copy_name(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(of, i)),
+                     name);
+}
+
+bool kf_card_name(const X509 *x, char name[KF_NAME])
+{
+    GENERAL_NAMES *all = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+    bool named = false, found = false;
+
+    for (int i = 0; i < sk_GENERAL_NAME_num(all) && !named; i++) {
+        const GENERAL_NAME *g = sk_GENERAL_NAME_value(all, i);
+
+        named = g->type == GEN_DNS || g->type == GEN_URI;
+        if (named)
+            found = copy_name(g->d.ia5, name);
+    }
+    GENERAL_NAMES_free(all);
+    return named ? found : kf_card_common_name(x, name);
+}
+
+/* ---- certificates -------------------------------------------------------- */
+
+void kf_cards_free(kf_cards *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        OPENSSL_free(c->card[i].der);
+    kf_free(c->card);
+    *c = (kf_cards){0};
+}
+
+const kf_card *kf_cards_named(const kf_cards *c, const char *name)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->card[i].name, name) == 0)
+            return &c->card[i];
+    return NULL;
+}
+
+static bool card_of(X509 *x, kf_card *out)
+{
+    int n;
+
+    *out = (kf_card){0};
+    n = i2d_X509(x, &out->der);
+    out->bytes = n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
+bool kf_cards_same(const kf_card *a, const kf_card *b)
+{
+    return a->bytes == b->bytes && memcmp(a->der, b->der, a->bytes) == 0;
+}
+
+const kf_card *kf_cards_find(const kf_cards *c, X509 *x)
+{
+    const kf_card *is = NULL;
+    kf_card card;
+
+    if (!card_of(x, &card))
+        return NULL;
+    for (size_t i = 0; i < c->count && !is; i++)
+        if (kf_cards_same(&c->card[i], &card))
+            is = &c->card[i];
+    OPENSSL_free(card.der);
+    return is;
+}
+
+/* As its file is called; what is odd in that is not for a terminal. */
+static void file_name(const char *path, char name[KF_NAME])
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base),
+           end = n > 4 && !strcmp(base + n - 4, ".crt") ? 4 : 0;
+
+    snprintf(name, KF_NAME, "%.*s", (int)kf_min(n - end, KF_NAME - 32), base);
+    for (char *c = name; *c; c++)
+        if (!kf_keyfile_is_plain(*c))
+            *c = '_';
+}
+
+/* Two that go by one name are told apart. */
+static kofn_status add(kf_cards *to, X509 *x, const char *path, bool many)
+{
+    kf_card *card;
+    size_t n;
+
+    TRY(kf_grow(&to->card, &to->cap, to->count, sizeof *to->card));
+    card = &to->card[to->count];
+    if (!card_of(x, card))
+        return KOFN_NOMEM;
+    if (!many || !kf_card_common_name(x, card->name))
+        file_name(path, card->name);
+    n = kf_min(strlen(card->name), KF_NAME - 32);
+    if (kf_cards_named(to, card->name))
+        snprintf(card->name + n, KF_NAME - n, "#%zu", to->count + 1);
+    to->count++;
+    return KOFN_OK;
+}
+
+static X509 *next_certificate(BIO *from)
+{
+    X509 *x = X509_new_ex(kf_openssl_library(), NULL);
+
+    if (x && PEM_read_bio_X509(from, &x, kf_openssl_no_password, NULL))
+        return x;
+    X509_free(x);
+    return NULL;
+}
+
+static bool at_the_end(void)
+{
+    unsigned long e = ERR_peek_last_error();
+
+    return ERR_GET_LIB(e) == ERR_LIB_PEM &&
+           ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
+}
+
+kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many)
+{
+    size_t bytes, had = to->count;
+    kofn_status st;
+    char *text;
+    BIO *from;
+    X509 *x;
+
+    TRY(kf_keyfile_text(path, false, &text, &bytes));
+    from = BIO_new_mem_buf(text, (int)bytes);
+    st = from ? KOFN_OK : KOFN_NOMEM;
+    ERR_set_mark();
+    while (!st && (x = next_certificate(from))) {
+        st = add(to, x, path, many);
+        X509_free(x);
+    }
+    if (!st && (to->count == had || !at_the_end()))
+        st = kf_fail(KOFN_FORMAT,
+                     "%s holds no certificate; make keys with kofn keygen",
+                     path);
+    ERR_pop_to_mark();
+    BIO_free(from);
+    kf_free(text);
+    return st;
+}

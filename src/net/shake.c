@@ -1,0 +1,119 @@
+/* shake.c -- handshakes: what they cost us, and what becomes of a link by them.
+ *
+ * What can be made to cost public-key operations is done so many times a pass that
+ * peers have their turn.  OpenSSL begins when a stranger's first record has come whole,
+ * with so many strangers at a time.
+ *
+ * Owns nothing.  Called with the lock, and never blocks.
+ */
+#include "keys.h"
+
+#include <openssl/err.h>
+#include <stdio.h>
+
+#define SHAKES 8 /* in a pass of the loop */
+
+/* So many strangers are to cost 16 KiB each.  That is so if at most 160 of them shake
+ * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
+#define STRANGERS 1024
+#define SHAKING 160
+#define AHEAD (64 << 10) /* bytes that are read for several records */
+
+/* Those for whom there is more room than for so many strangers are waited for: they
+ * may all come at once, and must not end each other. */
+size_t kf_shake_most(const kf_transport *t)
+{
+    size_t more =
+        t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
+
+    return SHAKING + more;
+}
+
+static void make_room(kf_transport *t)
+{
+    kf_link *oldest;
+
+    if (kf_link_strangers(t, true, &oldest) < kf_shake_most(t))
+        return;
+    t->refused.crowd++;
+    kf_link_end(oldest);
+}
+
+/* Is there a whole record?  If not, the link waits, or is over. */
+static bool gathered(kf_link *l)
+{
+    int whole = kf_tls_gather(l);
+
+    if (whole < 0)
+        kf_link_end(l);
+    return whole > 0;
+}
+
+static void has_failed(kf_link *l)
+{
+    kf_tls_say_why(l);
+    if (!l->dial && SSL_get_verify_result(l->tls) != X509_V_OK)
+        l->t->refused.keyless++;
+    if (l->dial || l->wants == 'e')
+        kf_link_end(l);
+    else
+        kf_link_refuse(l);
+}
+
+/* From now on it is known who it is. */
+static void is_done(kf_link *l)
+{
+    kf_transport *t = l->t;
+    char name[KF_NAME];
+    size_t n;
+    X509 *x = SSL_get0_peer_certificate(l->tls);
+
+    if (!x || !kf_keys_know(l, x, name)) { /* the list has just changed */
+        kf_link_end(l);
+        return;
+    }
+    n = kf_min(strlen(l->name), sizeof l->name - KF_NAME - 8);
+    snprintf(l->name + n, sizeof l->name - n, ", key %s", name);
+    if (t->mesh || !l->dial)
+        memcpy(l->principal, name, sizeof name);
+    if (t->mesh && !t->keys->ca && strcmp(name, KF_COMMON) == 0)
+        l->principal[0] = '\0'; /* it answers for itself */
+    SSL_set_read_ahead(l->tls, 1);
+    SSL_set_default_read_buffer_len(l->tls, AHEAD);
+    l->stage = KF_STRANGE;
+    kf_link_watch(l);
+    kf_net_send_on(l);
+}
+
+void kf_shake(kf_link *l)
+{
+    unsigned waits = l->waits;
+    bool done;
+
+    if (l->t->shakes >= SHAKES)
+        return; /* it is ready again in the next pass */
+    if (!l->dial && !waits && !gathered(l))
+        return;
+    l->t->shakes++;
+    if (!l->tls && !l->dial)
+        make_room(l->t);
+    if (!l->tls && !kf_tls_new(l)) {
+        kf_link_end(l);
+        return;
+    }
+    l->waits = 0;
+    ERR_set_mark();
+    do {
+        l->wants = 0;
+        done = SSL_do_handshake(l->tls) == 1;
+    } while (!done && l->wants == 'r' && !l->dial && gathered(l));
+    if (done)
+        is_done(l);
+    else if (l->wants != 'r' && l->wants != 'w')
+        has_failed(l);
+    else
+        l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
+    ERR_pop_to_mark();
+    if (l->stage == KF_SHAKING && l->waits != waits)
+        kf_link_watch(l);
+}
