@@ -353,9 +353,6 @@ void kf_link_watch(kf_link *l);
 void kf_link_calm(kf_link *l, bool calm);
 /* Has something come to one that is calm? */
 void kf_link_listen(kf_link *l);
-/* For how long the end that dialled may hear nothing, if the other may not for
- * `silence`. */
-kofn_time kf_link_patience(kofn_time silence);
 /* Nothing more is sent or received, and its owner hears nothing more of it. */
 void kf_link_forget(kf_link *l);
 /* A peer that can be sent to, by its number; and no more. */
@@ -395,8 +392,6 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 
 /* ---- share.c ------------------------------------------------------------- */
 
-/* Has the system such files? */
-bool kf_share_can(void);
 /* A body is lent once more; NULL: it is short. */
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes);
 void kf_share_leave(kf_transport *t, kf_share *s);

@@ -17,6 +17,7 @@
  * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
 #define STRANGERS 1024
 #define SHAKING 160
+
 #define AHEAD (64 << 10) /* bytes that are read for several records */
 
 /* Those for whom there is more room than for so many strangers are waited for: they
