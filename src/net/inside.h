@@ -423,8 +423,6 @@ void kf_net_receive_rest(kf_link *l);
 void kf_join_look(uv_timer_t *timer);
 /* The other end says who it is; false: it is no peer of ours. */
 bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g);
-/* The process that was reached does not speak this protocol. */
-void kf_join_is_no_kofn(kf_link *l);
 /* Lets those in who had to wait for that. */
 void kf_join_held(kf_transport *t);
 /* Nothing more is heard of a peer, and its going is not told. */

@@ -159,15 +159,6 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
     return true;
 }
 
-void kf_join_is_no_kofn(kf_link *l)
-{
-    if (l->dial && l->stage == KF_STRANGE && !l->tls)
-        snprintf(l->t->trouble, sizeof l->t->trouble,
-                 "%s does not shake hands: it is no kofn, has keys, or no "
-                 "descriptor left",
-                 l->dial->address);
-}
-
 /* ---- going --------------------------------------------------------------- */
 
 /* Within a body, which is lent and will not be ours any more, nothing else can be

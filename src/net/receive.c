@@ -249,6 +249,16 @@ static bool frame(kf_link *l)
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* The process that was reached does not speak this protocol. */
+static void is_no_kofn(kf_link *l)
+{
+    if (l->dial && l->stage == KF_STRANGE && !l->tls)
+        snprintf(l->t->trouble, sizeof l->t->trouble,
+                 "%s does not shake hands: it is no kofn, has keys, or no "
+                 "descriptor left",
+                 l->dial->address);
+}
+
 /* The other end has closed, or was lost. */
 static void closed(kf_link *l, bool orderly)
 {
@@ -257,13 +267,13 @@ static void closed(kf_link *l, bool orderly)
         kf_link_watch(l);
         return;
     }
-    kf_join_is_no_kofn(l);
+    is_no_kofn(l);
     kf_link_end(l);
 }
 
 static void refuse(kf_link *l)
 {
-    kf_join_is_no_kofn(l);
+    is_no_kofn(l);
     l->t->refused.flood++;
     kf_link_end(l);
 }
