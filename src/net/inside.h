@@ -339,9 +339,9 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage, uv_poll_cb ready);
 /* Tells that it is lost, if it was a peer. */
 void kf_link_end(kf_link *l);
-/* How many strangers there are, or how many of them OpenSSL shakes hands with; and
- * who of these came first, or NULL. */
-size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest);
+/* Ends the stranger that came first, or of those that OpenSSL shakes hands with, if
+ * they are `most` at least: who only sits there keeps nobody out. */
+void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why);
 /* Ends a stranger who was told why, as soon as he has heard it. */
 void kf_link_refuse(kf_link *l);
 /* As writev and readv without waiting; -1 with EAGAIN: not now. */

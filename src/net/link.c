@@ -176,21 +176,6 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     return KOFN_OK;
 }
 
-size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest)
-{
-    size_t n = 0;
-
-    *oldest = NULL;
-    for (kf_link *l = t->links; l; l = l->after) {
-        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
-            (shake && (l->stage != KF_SHAKING || !l->tls)))
-            continue;
-        *oldest = l; /* the list begins with the newest */
-        n++;
-    }
-    return n;
-}
-
 /* ---- ending -------------------------------------------------------------- */
 
 static void closed(uv_handle_t *h)
@@ -238,6 +223,24 @@ void kf_link_end(kf_link *l)
     if (l->passed >= 0)
         close(l->passed);
     t->dirty = true;
+}
+
+void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
+{
+    kf_link *oldest = NULL;
+    size_t n = 0;
+
+    for (kf_link *l = t->links; l; l = l->after) {
+        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
+            (shake && (l->stage != KF_SHAKING || !l->tls)))
+            continue;
+        oldest = l; /* the list begins with the newest */
+        n++;
+    }
+    if (!oldest || n < most)
+        return;
+    ++*why;
+    kf_link_end(oldest);
 }
 
 void kf_link_refuse(kf_link *l)

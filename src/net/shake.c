@@ -30,16 +30,6 @@ size_t kf_shake_most(const kf_transport *t)
     return SHAKING + more;
 }
 
-static void make_room(kf_transport *t)
-{
-    kf_link *oldest;
-
-    if (kf_link_strangers(t, true, &oldest) < kf_shake_most(t))
-        return;
-    t->refused.crowd++;
-    kf_link_end(oldest);
-}
-
 /* Is there a whole record?  If not, the link waits, or is over. */
 static bool gathered(kf_link *l)
 {
@@ -97,7 +87,8 @@ void kf_shake(kf_link *l)
         return;
     l->t->shakes++;
     if (!l->tls && !l->dial)
-        make_room(l->t);
+        kf_link_make_room(l->t, true, kf_shake_most(l->t),
+                          &l->t->refused.crowd);
     if (!l->tls && !kf_tls_new(l)) {
         kf_link_end(l);
         return;
