@@ -11,29 +11,17 @@ static kofn_status absent(void)
                                   "configure it with -DKOFN_NET=ON");
 }
 
-kofn_status kofn_net_listen(kofn_transport **out, const char *address,
-                            const kofn_net_options *o)
-{
-    (void)address, (void)o;
-    *out = NULL;
-    return absent();
-}
-
-kofn_status kofn_net_connect(kofn_transport **out, const char *address,
-                             const kofn_net_options *o)
-{
-    (void)address, (void)o;
-    *out = NULL;
-    return absent();
-}
-
-kofn_status kofn_net_mesh(kofn_transport **out, const char *address,
-                          const kofn_net_options *o)
-{
-    (void)address, (void)o;
-    *out = NULL;
-    return absent();
-}
+#define OPENS(name)                                                            \
+    kofn_status name(kofn_transport **out, const char *address,                \
+                     const kofn_net_options *o)                                \
+    {                                                                          \
+        (void)address, (void)o;                                                \
+        *out = NULL;                                                           \
+        return absent();                                                       \
+    }
+OPENS(kofn_net_listen)
+OPENS(kofn_net_connect)
+OPENS(kofn_net_mesh)
 
 kofn_status kofn_net_keygen(const char *dir, const char *name)
 {

@@ -339,9 +339,9 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage, uv_poll_cb ready);
 /* Tells that it is lost, if it was a peer. */
 void kf_link_end(kf_link *l);
-/* How many strangers there are, or how many of them OpenSSL shakes hands with; and
- * who of these came first, or NULL. */
-size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest);
+/* Ends the stranger that came first, or of those that OpenSSL shakes hands with, if
+ * they are `most` at least: who only sits there keeps nobody out. */
+void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why);
 /* Ends a stranger who was told why, as soon as he has heard it. */
 void kf_link_refuse(kf_link *l);
 /* As writev and readv without waiting; -1 with EAGAIN: not now. */
@@ -353,9 +353,6 @@ void kf_link_watch(kf_link *l);
 void kf_link_calm(kf_link *l, bool calm);
 /* Has something come to one that is calm? */
 void kf_link_listen(kf_link *l);
-/* For how long the end that dialled may hear nothing, if the other may not for
- * `silence`. */
-kofn_time kf_link_patience(kofn_time silence);
 /* Nothing more is sent or received, and its owner hears nothing more of it. */
 void kf_link_forget(kf_link *l);
 /* A peer that can be sent to, by its number; and no more. */
@@ -395,8 +392,6 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 
 /* ---- share.c ------------------------------------------------------------- */
 
-/* Has the system such files? */
-bool kf_share_can(void);
 /* A body is lent once more; NULL: it is short. */
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes);
 void kf_share_leave(kf_transport *t, kf_share *s);

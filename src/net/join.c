@@ -103,11 +103,6 @@ void kf_join_held(kf_transport *t)
     }
 }
 
-static bool is_ours(const kf_transport *t, const kf_link *l)
-{
-    return t->mesh && memcmp(l->node, t->node, KF_NODE) == 0;
-}
-
 /* We are let in where we connected to. */
 static bool welcomed(kf_link *l)
 {
@@ -115,7 +110,7 @@ static bool welcomed(kf_link *l)
     kf_link *other = t->mesh ? same_node(l) : NULL;
 
     memcpy(l->dial->node, l->node, KF_NODE);
-    if (is_ours(t, l)) {
+    if (t->mesh && memcmp(l->node, t->node, KF_NODE) == 0) {
         snprintf(t->trouble, sizeof t->trouble,
                  "%s is this node itself: it is not reached", l->dial->address);
         l->dial->over = true;

@@ -1,10 +1,8 @@
 /* keygen.c -- keys, made: a secret one, and a certificate that nobody signs but
  * itself.
  *
- * A file is there when all of it is, and none is written over.
- *
- * A secret key is in memory only until it is written, and that memory is
- * wiped.  An existing file is never written over.
+ * A file is there when all of it is, and none is ever written over.  A secret key is in
+ * memory only until it is written, and that memory is wiped.
  */
 #define _GNU_SOURCE /* mkostemp */
 #include "keys.h"

@@ -91,22 +91,16 @@ void kf_link_watch(kf_link *l)
  * and is read at once.  Under TLS a beat is a record. */
 void kf_link_calm(kf_link *l, bool calm)
 {
-#ifdef __linux__
     const int least = calm ? KF_HEADER : 1;
 
     if (!l->tls && !l->unix_socket)
         l->calm = setsockopt(l->fd, SOL_SOCKET, SO_RCVLOWAT, &least,
                              sizeof least) == 0 &&
                   calm;
-#else
-    (void)l;
-    (void)calm;
-#endif
 }
 
 void kf_link_listen(kf_link *l)
 {
-#ifdef __linux__
     struct tcp_info i;
     socklen_t bytes = sizeof i;
     kofn_time last;
@@ -116,9 +110,6 @@ void kf_link_listen(kf_link *l)
     last = l->t->awake - (kofn_time)i.tcpi_last_data_recv * KF_MILLI;
     if (last > l->heard)
         l->heard = last;
-#else
-    (void)l;
-#endif
 }
 
 /* ---- beginning ----------------------------------------------------------- */
@@ -132,17 +123,6 @@ static bool is_unix(int fd)
            at.ss_family == AF_UNIX;
 }
 
-/* Where the system ends a connection whose bytes are not acknowledged, the listener
- * need not say so often that it is there. */
-kofn_time kf_link_patience(kofn_time silence)
-{
-#ifdef TCP_USER_TIMEOUT
-    return 8 * silence;
-#else
-    return silence;
-#endif
-}
-
 /* Little waits in the system to be sent, so that what is urgent is sent soon. */
 static void set_up(const kf_transport *t, int fd, bool dialled)
 {
@@ -150,13 +130,9 @@ static void set_up(const kf_transport *t, int fd, bool dialled)
     const unsigned lost = (unsigned)(t->silence / KF_MILLI);
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-#ifdef TCP_NOTSENT_LOWAT
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
-#endif
-#ifdef TCP_USER_TIMEOUT
     if (dialled)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof lost);
-#endif
 }
 
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
@@ -182,7 +158,7 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     l->unix_socket = is_unix(fd);
     if (l->unix_socket) /* else its ends wait for each other too often */
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
-    l->local = !t->keys && l->unix_socket && kf_share_can();
+    l->local = !t->keys && l->unix_socket;
     l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;
     for (int i = 0; i < KF_CHANNELS; i++) {
@@ -198,21 +174,6 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
     kf_link_watch(l);
     *out = l;
     return KOFN_OK;
-}
-
-size_t kf_link_strangers(const kf_transport *t, bool shake, kf_link **oldest)
-{
-    size_t n = 0;
-
-    *oldest = NULL;
-    for (kf_link *l = t->links; l; l = l->after) {
-        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
-            (shake && (l->stage != KF_SHAKING || !l->tls)))
-            continue;
-        *oldest = l; /* the list begins with the newest */
-        n++;
-    }
-    return n;
 }
 
 /* ---- ending -------------------------------------------------------------- */
@@ -262,6 +223,24 @@ void kf_link_end(kf_link *l)
     if (l->passed >= 0)
         close(l->passed);
     t->dirty = true;
+}
+
+void kf_link_make_room(kf_transport *t, bool shake, size_t most, uint64_t *why)
+{
+    kf_link *oldest = NULL;
+    size_t n = 0;
+
+    for (kf_link *l = t->links; l; l = l->after) {
+        if (l->dial || l->stage < KF_REFUSED || l->stage > KF_HELD ||
+            (shake && (l->stage != KF_SHAKING || !l->tls)))
+            continue;
+        oldest = l; /* the list begins with the newest */
+        n++;
+    }
+    if (!oldest || n < most)
+        return;
+    ++*why;
+    kf_link_end(oldest);
 }
 
 void kf_link_refuse(kf_link *l)

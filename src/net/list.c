@@ -12,7 +12,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,25 +67,19 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict)
 
 /* ---- has anything changed? ----------------------------------------------- */
 
-KF_WRAPS static uint64_t mix(uint64_t h, uint64_t x)
-{
-    h = (h ^ x) * KF_STEP64;
-    return h ^ h >> 29;
-}
-
 static uint64_t stamp_of(const char *name, const struct stat *s, bool *fresh)
 {
-    uint64_t h = 1;
+    const int64_t of[] = {(int64_t)s->st_ino, s->st_size,
+                          s->st_ctim.tv_sec,  s->st_ctim.tv_nsec,
+                          s->st_mtim.tv_sec,  s->st_mtim.tv_nsec};
+    uint64_t h = KF_FNV;
 
     for (; *name; name++)
-        h = mix(h, (unsigned char)*name);
-    h = mix(h, (uint64_t)s->st_ino);
-    h = mix(h, (uint64_t)s->st_size);
-    h = mix(h, (uint64_t)s->st_ctim.tv_sec);
-    h = mix(h, (uint64_t)s->st_ctim.tv_nsec);
+        h = kf_fnv(h, (unsigned char)*name);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        h = kf_mix64(kf_fnv(h, (uint64_t)of[i]));
     *fresh |= s->st_ctim.tv_sec + FRESH >= time(NULL);
-    h = mix(h, (uint64_t)s->st_mtim.tv_sec);
-    return mix(h, (uint64_t)s->st_mtim.tv_nsec);
+    return h;
 }
 
 /* In whatever order the folder names its files. */

@@ -19,18 +19,6 @@
 
 /* ---- coming -------------------------------------------------------------- */
 
-/* Ends the stranger that came first to make room for the next, so that a
- * stranger that only sits there keeps nobody out. */
-static void make_room(kf_transport *t, uint64_t *why)
-{
-    kf_link *oldest;
-
-    if (kf_link_strangers(t, false, &oldest) == 0)
-        return;
-    ++*why;
-    kf_link_end(oldest);
-}
-
 /* The lowest free descriptor is what the system gives: one so high means that
  * those below are taken.  The rest is for files; where connections have some of it,
  * as many of those below must be free, which they are not once these fill up again
@@ -65,10 +53,10 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
             close(fd);
             return;
         }
-        make_room(t, &t->refused.full);
+        kf_link_make_room(t, false, 1, &t->refused.full);
     }
     if (t->strangers >= t->strangers_most)
-        make_room(t, &t->refused.crowd);
+        kf_link_make_room(t, false, 1, &t->refused.crowd);
     if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_ready))
         return;
     t->strangers++;
@@ -90,7 +78,7 @@ static void turn_away(kf_transport *t)
     if (fd >= 0)
         close(fd);
     t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    make_room(t, &t->refused.full);
+    kf_link_make_room(t, false, 1, &t->refused.full);
 }
 
 static void knocks(uv_poll_t *poll, int status, int events)

@@ -1,7 +1,8 @@
 /* net.c -- the transport over TCP and Unix sockets: what it shows of itself.
  *
  * Owns the transport from the call that makes it to its close.  Functions that
- * the owner calls take the lock, here and in loop.c; what they call inside has it. */
+ * the owner calls take the lock, here and in the other files; what they call
+ * inside has it. */
 #include "inside.h"
 
 #include <fcntl.h>
@@ -146,34 +147,33 @@ static const char *net_principal_of(kofn_transport *base, kofn_peer peer)
  * seconds. */
 static const char *words_of(kf_transport *t)
 {
-    kf_refused is = t->refused;
-    unsigned long long n;
+    const kf_refused is = t->refused, was = t->known;
+    char crowd[160];
+    const struct {
+        uint64_t n;
+        const char *why;
+    } of[] = {
+        {is.full - was.full,
+         "ended: file descriptors run out; raise ulimit -n"},
+        {is.flood - was.flood, "ended: they sent more than a message may have, "
+                               "or what is none"},
+        {is.crowd - was.crowd, crowd},
+        {is.keyless - was.keyless, "refused: their keys are not on the list"},
+        {is.unresponsive - was.unresponsive,
+         "ended: they did not say who they are"},
+    };
+    size_t i = 0, kinds = sizeof of / sizeof *of;
 
-    if ((n = is.full - t->known.full))
-        snprintf(t->words, sizeof t->words,
-                 "%llu connections were ended: file descriptors run out; "
-                 "raise ulimit -n",
-                 n);
-    else if ((n = is.flood - t->known.flood))
-        snprintf(t->words, sizeof t->words,
-                 "%llu connections were ended: they sent more than a message "
-                 "may have, or what is none",
-                 n);
-    else if ((n = is.crowd - t->known.crowd))
-        snprintf(t->words, sizeof t->words,
-                 "%llu connections were ended: there were more than %zu of "
-                 "strangers, or more than %zu of them shook hands",
-                 n, t->strangers_most, kf_shake_most(t));
-    else if ((n = is.keyless - t->known.keyless))
-        snprintf(
-            t->words, sizeof t->words,
-            "%llu connections were refused: their keys are not on the list", n);
-    else if ((n = is.unresponsive - t->known.unresponsive))
-        snprintf(t->words, sizeof t->words,
-                 "%llu connections were ended: they did not say who they are",
-                 n);
-    else
+    while (i < kinds && of[i].n == 0)
+        i++;
+    if (i == kinds)
         return NULL;
+    snprintf(crowd, sizeof crowd,
+             "ended: there were more than %zu of strangers, or more than %zu "
+             "of them shook hands",
+             t->strangers_most, kf_shake_most(t));
+    snprintf(t->words, sizeof t->words, "%llu connections were %s",
+             (unsigned long long)of[i].n, of[i].why);
     t->known = is;
     t->told_at = kf_clock();
     return t->words;
@@ -340,7 +340,9 @@ static kofn_status begin(kf_transport *t, role r, const char *address,
     char who[KF_NAME] = "";
 
     t->mesh = r == BOTH;
-    t->patience = r == DIALS ? kf_link_patience(t->silence) : t->silence;
+    /* The system ends a connection whose bytes are not acknowledged: the listener need
+     * not say so often that it is there. */
+    t->patience = r == DIALS ? 8 * t->silence : t->silence;
     TRY(kf_keys_open(t, r & LISTENS, r & DIALS, o));
     if (kf_keys_may_change(t->keys))
         uv_timer_start(&t->look, kf_join_look, 1000, 1000);

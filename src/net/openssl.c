@@ -29,10 +29,7 @@ OSSL_LIB_CTX *kf_openssl_library(void)
 
 int kf_openssl_no_password(char *into, int room, int writes, void *ud)
 {
-    (void)into;
-    (void)room;
-    (void)writes;
-    (void)ud;
+    (void)into, (void)room, (void)writes, (void)ud;
     return -1;
 }
 

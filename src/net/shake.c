@@ -17,6 +17,7 @@
  * hands, who cost 66 KB with the certificates of a CA, and the others 6.3 KB. */
 #define STRANGERS 1024
 #define SHAKING 160
+
 #define AHEAD (64 << 10) /* bytes that are read for several records */
 
 /* Those for whom there is more room than for so many strangers are waited for: they
@@ -27,16 +28,6 @@ size_t kf_shake_most(const kf_transport *t)
         t->strangers_most > STRANGERS ? t->strangers_most - STRANGERS : 0;
 
     return SHAKING + more;
-}
-
-static void make_room(kf_transport *t)
-{
-    kf_link *oldest;
-
-    if (kf_link_strangers(t, true, &oldest) < kf_shake_most(t))
-        return;
-    t->refused.crowd++;
-    kf_link_end(oldest);
 }
 
 /* Is there a whole record?  If not, the link waits, or is over. */
@@ -96,7 +87,8 @@ void kf_shake(kf_link *l)
         return;
     l->t->shakes++;
     if (!l->tls && !l->dial)
-        make_room(l->t);
+        kf_link_make_room(l->t, true, kf_shake_most(l->t),
+                          &l->t->refused.crowd);
     if (!l->tls && !kf_tls_new(l)) {
         kf_link_end(l);
         return;

@@ -7,12 +7,11 @@
  * is sent, and the receiver maps the file and closes the descriptor.  So what was
  * checked cannot be another when it is used, and no page of it can be missing.
  *
- * Where the system has no such files, or one cannot be made, bytes are sent.  So they
- * are where one process alone is sent a body: the pages of a new file cost as much as
- * copying them through the socket does.
+ * Where none can be made, bytes are sent.  So they are where one process alone is sent a
+ * body: the pages of a new file cost as much as copying them through the socket does.
  *
  * Owns the memory file of each body as long as it is lent, and the mapping as
- * long as it is used.  What cannot be shared is sent as bytes.
+ * long as it is used.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
@@ -37,14 +36,7 @@ typedef struct kf_share {
     int fd; /* or one of the above */
 } kf_share;
 
-#ifdef MFD_ALLOW_SEALING
-
 #define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-bool kf_share_can(void)
-{
-    return true;
-}
 
 /* The system ends a process by a signal that writes files longer than its limit. */
 static bool may_write(size_t bytes)
@@ -96,29 +88,6 @@ void *kf_share_map(int fd, size_t bytes)
     close(fd);
     return at == MAP_FAILED ? NULL : at;
 }
-
-#else
-
-bool kf_share_can(void)
-{
-    return false;
-}
-
-static int file_of(const void *body, size_t bytes)
-{
-    (void)body;
-    (void)bytes;
-    return -1;
-}
-
-void *kf_share_map(int fd, size_t bytes)
-{
-    (void)bytes;
-    close(fd);
-    return NULL;
-}
-
-#endif
 
 void kf_share_unmap(void *at, size_t bytes)
 {

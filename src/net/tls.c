@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <openssl/err.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
 #define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
@@ -154,9 +153,7 @@ static int bio_read(BIO *b, char *bytes, size_t room, size_t *done)
 
 static long bio_control(BIO *b, int what, long n, void *p)
 {
-    (void)b;
-    (void)n;
-    (void)p;
+    (void)b, (void)n, (void)p;
     return what == BIO_CTRL_FLUSH;
 }
 
