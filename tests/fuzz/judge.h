@@ -208,7 +208,7 @@ static inline void judge_heard(judge *j, const kofn_packet *k)
             return;
         }
     }
-    MUST(!"a packet that nobody has sent");
+    MUST(false); /* a packet that nobody has sent */
 }
 
 /* ---- what the transport says --------------------------------------------- */
