@@ -1,4 +1,5 @@
-/* block_comparison.c -- blocks that others lend, where errors are looked for: do they agree?
+/* block_comparison.c -- blocks that others lend, where errors are looked for: do they
+ * agree?
  *
  * What is made of a wrong one is wrong, and makes wrong pieces.  So one more is awaited
  * than determines the matrix, all that come are compared (reading.c), velocities as

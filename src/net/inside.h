@@ -46,8 +46,9 @@
  * again what its owner has taken.  A body that is longer than the credit that is
  * left is announced by a PACKET with nothing of it, and follows when there is
  * credit for all of it, or is not sent at all when SKIP comes instead.  BEAT is a
- * single byte and says nothing.  Between processes of one machine the body of a PACKET without a
- * piece of it may be a memory file, whose descriptor comes with FILE (share.c). */
+ * single byte and says nothing.  Between processes of one machine the body of a PACKET
+ * without a piece of it may be a memory file, whose descriptor comes with FILE
+ * (share.c). */
 #define KF_HEADER 16
 #define KF_COST 320
 #define KF_PIECE ((size_t)256 << 10) /* of a body in a frame, at most */

@@ -304,7 +304,8 @@ static void stop(port *p, uint32_t id)
     w->block = NULL;
 }
 
-/* An update is done, or a piece is there.  Who could not has a block that nobody can use, and goes. */
+/* An update is done, or a piece is there.  Who could not has a block that nobody can
+ * use, and goes. */
 static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out,
                            bool *ready)
 {

@@ -1,7 +1,8 @@
 /* train_windows_test.c -- trainings without a master with blocks so large, for the
- * windows that are lent, that whoever has none makes it of several (src/mesh/heal.c): while steps go
- * on, with lenders that lie or keep it waiting, and with a vector that was wrong
- * meanwhile.  Blocks are compared with the coded weights as soon as they are whole. */
+ * windows that are lent, that whoever has none makes it of several (src/mesh/heal.c):
+ * while steps go on, with lenders that lie or keep it waiting, and with a vector that
+ * was wrong meanwhile.  Blocks are compared with the coded weights as soon as they are
+ * whole. */
 #include "train_mesh_rig.h"
 
 enum { WIDE = 1, MOST_WINDOWS = 64 };
@@ -243,8 +244,8 @@ static void a_lender_lies(void **state)
     mesh_down(&s, &f);
 }
 
-/* It is outvoted, and only then goes on, when what it has so far was changed by its own wrong vector: all of
- * that agrees, and is wrong. */
+/* It is outvoted, and only then goes on, when what it has so far was changed by its own
+ * wrong vector: all of that agrees, and is wrong. */
 static void a_wrong_vector(void **state)
 {
     fixture f;
