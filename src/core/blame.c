@@ -21,7 +21,7 @@ bool kf_core_banned(const kofn_core *c, uint32_t worker)
 }
 
 /* One that is excluded stays excluded, and the others are not compared with it. */
-void kf_blame_worker(kofn_core *c, uint32_t worker, bool wrong)
+void kf_core_blame_one(kofn_core *c, uint32_t worker, bool wrong)
 {
     kf_fleet *f = &c->fleet;
     kf_blame *b = blame_of(f, worker);
@@ -58,10 +58,10 @@ void kf_core_blame(kofn_core *c, const kf_round *r)
             f->principal[f->worker[i].principal].seats = 1;
     for (uint32_t i = 0; i < f->workers; i++)
         if (r->load[i].agrees && !r->load[i].located && counts(f, i, 0))
-            kf_blame_worker(c, i, false);
+            kf_core_blame_one(c, i, false);
     for (uint32_t i = 0; i < f->workers; i++)
         if (r->load[i].located && counts(f, i, 1))
-            kf_blame_worker(c, i, true);
+            kf_core_blame_one(c, i, true);
 }
 
 size_t kf_core_suspects(const kofn_core *c)

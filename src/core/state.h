@@ -355,7 +355,7 @@ bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
 /* Was the worker wrong too often? */
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
 /* Counts a comparison of this worker. */
-void kf_blame_worker(kofn_core *c, uint32_t worker, bool wrong);
+void kf_core_blame_one(kofn_core *c, uint32_t worker, bool wrong);
 /* The product is over: who was compared in it was right, or wrong. */
 void kf_core_blame(kofn_core *c, const kf_round *r);
 

@@ -151,6 +151,6 @@ kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
     if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN) {
         return kf_core_drop(c);
     }
-    kf_blame_worker(c, worker, true);
+    kf_core_blame_one(c, worker, true);
     return kf_core_quarantine(c);
 }

@@ -286,6 +286,7 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                  .lo = c->window.lo};
     size_t rows = c->window.hi - c->window.lo, was;
     kofn_status st;
+    bool moves; /* has it a velocity? */
 
     if (note->seat == KOFN_NO_SEAT) {
         r->lends_none = true;
@@ -296,10 +297,9 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
         return KOFN_OK;
     }
     was = missing(h);
-    TRY(block_of_rows(&h->operand[l.operand], rows, body,
-                      kf_buffer_bytes(body) >
-                          padded(rows * bytes_of_row(h, l.operand)),
-                      &l.block));
+    moves = kf_buffer_bytes(body) >
+            kf_lent_bytes(h, l.operand, note->coded, note->decoded);
+    TRY(block_of_rows(&h->operand[l.operand], rows, body, moves, &l.block));
     drop_former(c, l.seat, l.from);
     st = new_lent(c, &l);
     if (st) {
