@@ -54,7 +54,8 @@ drawn() {
     inputs
     printf '2 corrupt 3\n' >events.txt
     for port in sim threads; do
-        same matvec X.npy w.npy -p $port -s elastic:k=4 -r 4 -e events.txt \
+        # all have to answer, so that what is wrong is seen
+        same matvec X.npy w.npy -p $port -s elastic:k=4 -r 4 -e events.txt --late 0 \
             --errors probabilistic
         drawn check wrong
         same regress X.npy y.npy -p $port -s gc:d=4 --iterations 5 -e events.txt \
