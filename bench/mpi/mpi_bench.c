@@ -147,7 +147,7 @@ int main(int argc, char **argv)
     int reps = argc > 1 ? atoi(argv[1]) : 9;
     double ours[2][MOST], bare[2][MOST], ratio[2][MOST];
     kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info;
+    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
 
     keep_memory();
     reps = reps < 1 ? 1 : reps > MOST ? MOST : reps;

@@ -24,6 +24,7 @@ typedef struct kofn_wrong {
 } kofn_wrong;
 
 typedef struct kofn_findings {
+    size_t size;       /* of this struct as the library has it              */
     double floor;      /* what may have been missed: entry (i, j) may be off by
                           that times the norm of row i of A times that of column j
                           of B; with a tolerance times the largest of these  */

@@ -40,11 +40,16 @@ typedef struct kofn_mpi_options {
     }
 
 typedef struct kofn_mpi_info {
+    size_t size; /* sizeof(kofn_mpi_info), so that it may grow */
     unsigned rank, ranks;
     char library[64];   /* "Open MPI 4.1.4" */
     bool survives;      /* the loss of a rank other than the coordinator's */
     char survival[400]; /* what it survives and what not, for people */
 } kofn_mpi_info;
+#define KOFN_MPI_INFO_INIT                                                     \
+    {                                                                          \
+        .size = sizeof(kofn_mpi_info)                                          \
+    }
 
 /* Starts MPI in this process, once, and gives the transport; `opt` and `info`
  * may be NULL.  KOFN_STATE when this process was not started as a rank, when

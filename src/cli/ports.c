@@ -366,7 +366,7 @@ static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
                             kofn_transport **t, uint32_t *seat)
 {
     kofn_mpi_options mpi = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info;
+    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
     kofn_status st;
 
     (void)a;
@@ -382,7 +382,7 @@ static kofn_status mesh_mpi(const cli_args *a, size_t body_max,
 static int start_mpi(cli_args *a, bool *is_worker)
 {
     kofn_mpi_options o = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info;
+    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
     kofn_transport *t;
     kofn_status st = kofn_mpi_open(&t, &o, &info);
 

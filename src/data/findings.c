@@ -246,6 +246,7 @@ static kofn_status tell(inquiry *q, kofn_findings *found)
     found->cols = list(q->bad_col, q->f.p, &found->col);
     if (!found->row || !found->col)
         return KOFN_NOMEM;
+    found->size = sizeof *found;
     found->floor = kf_freivalds_floor(&q->v, !q->sure_only, !q->rows_only);
     found->complete = q->complete;
     found->entry = q->r.entry;

@@ -145,12 +145,11 @@ kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
 {
     static const kf_mpi_host host = {kf_fail, kf_zero, kf_new, kf_free};
     kofn_mpi_options all = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info unasked;
+    kofn_mpi_info found = KOFN_MPI_INFO_INIT;
     const flavour *f;
 
     *out = NULL;
-    info = info ? info : &unasked;
-    *info = (kofn_mpi_info){0};
+    TRY(kf_begun(info, "KOFN_MPI_INFO_INIT"));
     TRY(kf_given(&all, sizeof all, opt, "KOFN_MPI_OPTIONS_INIT"));
     if (all.silence < 0 || all.patience < 0)
         return kf_fail(
@@ -161,8 +160,9 @@ kofn_status kofn_mpi_open(kofn_transport **out, const kofn_mpi_options *opt,
     TRY(choose(&f, all.library));
     TRY(load(f, &loaded));
     opened = true;
-    TRY(loaded->open(&host, out, &all, info));
-    survival(f, info);
+    TRY(loaded->open(&host, out, &all, &found));
+    survival(f, &found);
+    kf_give(info, &found, sizeof found);
     return KOFN_OK;
 }
 

@@ -21,7 +21,7 @@ static void expect_clean(const trial *t, const char *what)
         fail_msg("%s, %zu x %zu x %zu, float%d: %s", what, t->m, t->n, t->p,
                  t->dtype == KOFN_F64 ? 64 : 32, kofn_errmsg());
     assert_true(f->entries == 0 && f->rows == 0 && f->cols == 0);
-    assert_true(f->complete && f->floor > 0);
+    assert_true(f->complete && f->floor > 0 && f->size == sizeof *f);
     kofn_findings_free(f);
 }
 

@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
     kofn_mpi_options opt = KOFN_MPI_OPTIONS_INIT;
-    kofn_mpi_info info;
+    kofn_mpi_info info = KOFN_MPI_INFO_INIT;
     conform_end end = {.fills = true, .bounded = true, .longest = 8 << 20};
     const char *why;
 

@@ -43,7 +43,7 @@ typedef struct head {
 } head;
 
 static kofn_transport *t;
-static kofn_mpi_info info;
+static kofn_mpi_info info = KOFN_MPI_INFO_INIT;
 static bool mesh, full, too_long;
 static uint32_t seed;
 static unsigned char *body[MOST]; /* what is being sent to each: borrowed */
@@ -365,6 +365,8 @@ int main(int argc, char **argv)
     harmful = !strcmp(mode, "kill") || !strcmp(mode, "stop");
     opt.mesh = mesh = strcmp(mode, "star") && !(harmful && seed % 2);
     opt.silence = harmful ? KOFN_SECOND : 10 * KOFN_SECOND;
+    if (kofn_mpi_open(&t, &opt, &(kofn_mpi_info){0}) != KOFN_INVAL)
+        wrong("an info that does not tell its size was taken");
     if (kofn_mpi_open(&t, &opt, &info))
         wrong("open: %s", kofn_errmsg());
     if (info.ranks > MOST)
