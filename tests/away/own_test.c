@@ -356,6 +356,7 @@ static void one_that_says_why(void **state)
     for (int s = 0; s < 2; s++) {
         const rig_kind k = {
             .spec = "uncoded", .workers = 2, .m = 61, .n = 40, .p = 2};
+        uint32_t next;
         own o[2];
         fleet f;
         rig r;
@@ -370,6 +371,12 @@ static void one_that_says_why(void **state)
         assert_int_equal(rig_round(&r, NULL), KOFN_TOOFEW);
         assert_non_null(strstr(kofn_errmsg(), last[s]));
         assert_string_equal(kofn_job_failure(r.job), all[s]);
+        /* until the next is taken, which has none */
+        o[1].says = KOFN_OK;
+        assert_ok(rig_put(&r, &next));
+        assert_string_equal(kofn_job_failure(r.job), all[s]);
+        assert_ok(kofn_take(r.job, next, KOFN_NEVER, NULL));
+        assert_string_equal(kofn_job_failure(r.job), "");
         close_own(&r, &f, o);
     }
 }

@@ -30,16 +30,18 @@ calc_begins() {
 
 # calc KIND CODE: what calc.py makes of it.  One that has ended fails the test.
 calc() {
-    local ask fd said='' status='' reply=$CALC.$BASHPID
+    local ask fd said='' status='' more whole='' reply=$CALC.$BASHPID
     [ -p "$reply" ] || mkfifo "$reply"
     # open until the answer is there: what nobody has open is lost
     exec {fd}<>"$reply" {ask}<>"$CALC"
     printf '%s\0' "$1" "$BASHPID" "$PWD" "$2" >&"$ask"
+    # what was read of it when a second was over is not read again
     for _ in {1..600}; do
-        ! IFS= read -r -d '' -t 1 -u "$fd" status || break
-        [ -e "/proc/$CALC_PID/exe" ] || break
+        ! IFS= read -r -d '' -t 1 -u "$fd" more || whole=1
+        status+=$more
+        [ -z "$whole" ] && [ -e "/proc/$CALC_PID/exe" ] || break
     done
-    if [ -n "$status" ]; then
+    if [ -n "$whole" ]; then
         IFS= read -r -d '' -t 60 -u "$fd" said || true
         printf '%s' "$said"
     else
