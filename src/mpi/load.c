@@ -131,8 +131,7 @@ static void survival(const flavour *f, kofn_mpi_info *info)
                "--mpi=pmi2 -K0 or Open MPI under --enable-recovery survive "
                "the loss of ranks other than 0";
     }
-    snprintf(info->survival, sizeof info->survival, "%s: %s", info->library,
-             text);
+    snprintf(info->survival, sizeof info->survival, "%s", text);
 }
 
 /* ---- the door ------------------------------------------------------------ */
