@@ -27,6 +27,11 @@ typedef struct kf_pieces {
 #define KF_PRINTS 16
 #define KF_KEPT 4 /* the last that were told of */
 
+/* A fingerprint, and how large it could be with other weights. */
+typedef struct kf_print {
+    double sum, most;
+} kf_print;
+
 /* A connection.  It is of one incarnation as long as it lasts, the first that
  * it names; 0: it has not said yet.  Two may name the same, one of them wrongly
  * perhaps, so what one does is held against the connection and its principal,
@@ -48,7 +53,7 @@ typedef struct kf_route {
     size_t prints;      /* ever            */
     struct {
         bool made;
-        double value, most;
+        kf_print print;
     } expected;  /* of what is to be confirmed, if its vector is the same */
     bool agrees; /* with the iterate that is to be confirmed */
     struct {

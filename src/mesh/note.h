@@ -32,7 +32,7 @@
 
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 7
+#define KF_NOTE_VERSION 8
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -5,7 +5,9 @@
  * product with a row that follows from a key, another one for each of them,
  * which nobody else knows.  So who makes up a vector cannot make it fit the
  * fingerprints of honest nodes: a wrong entry, of an error e, comes within t
- * of nothing with a chance of 2 t / e at most.  They need not be the same bit
+ * of nothing with a chance of (4 t / e) (1 + ln(e / 4 t)) at most, for the row's
+ * entries are products of two weights, of a span and of a place in it.  The vectors
+ * of honest nodes need not be the same bit
  * for bit, for honest nodes may have come to one iterate on different ways.
  * And with f hostile nodes, f + 1 that agree are not all hostile.
  *
@@ -33,53 +35,60 @@ static double may_differ(const kf_host *h)
 }
 
 #define LANES 8
+#define SPAN 512 /* numbers with one weight in common */
 
-/* Adds weighted numbers, the first of which has the number `at`, and their sizes. */
+/* Adds a span of at most SPAN numbers, with the weights of their places and its own. */
 KF_VECTORS(optimize("O3"))
-static void add(uint64_t key, size_t at, const double *x, size_t n,
-                double sum[LANES], double size[LANES])
+static void add(kf_print *p, const double weight[SPAN], double own,
+                const double *x, size_t n)
 {
+    double sum[LANES] = {0}, size[LANES] = {0};
     size_t i = 0;
 
     for (; i + LANES <= n; i += LANES)
         for (size_t k = 0; k < LANES; k++) {
-            double y =
-                kf_weight64(kf_mix64(kf_state64(key, at + i + k))) * x[i + k];
+            double y = weight[i + k] * x[i + k];
 
             sum[k] += y;
             size[k] += fabs(y);
         }
-    for (; i < n; i++) {
-        double y = kf_weight64(kf_mix64(kf_state64(key, at + i))) * x[i];
-
-        sum[0] += y;
-        size[0] += fabs(y);
+    for (size_t k = 0; i + k < n; k++) {
+        sum[k] += weight[i + k] * x[i + k];
+        size[k] += fabs(weight[i + k] * x[i + k]);
+    }
+    for (size_t k = 0; k < LANES; k++) {
+        p->sum += own * sum[k];
+        p->most += fabs(own) * size[k];
     }
 }
 
-/* *most: how large it could be. */
-static double print_of(uint64_t key, const double *scalar, const double *v,
-                       size_t rows, double *most)
+static double weight_of(uint64_t key, size_t number)
 {
-    double sum[LANES] = {0}, size[LANES] = {0}, all = 0;
+    return kf_weight64(kf_mix64(kf_state64(key, number)));
+}
 
-    add(key, 0, scalar, KOFN_SCALARS, sum, size);
-    add(key, KOFN_SCALARS, v, rows, sum, size);
-    *most = 0;
-    for (size_t k = 0; k < LANES; k++) {
-        *most += size[k];
-        all += sum[k];
-    }
-    return all;
+static kf_print print_of(uint64_t key, const double *scalar, const double *v,
+                         size_t rows)
+{
+    double weight[SPAN];
+    size_t drawn = 0;
+    kf_print p = {0};
+
+    for (size_t k = 0; k < SPAN; k++)
+        weight[k] = weight_of(key, drawn++);
+    add(&p, weight, weight_of(key, drawn++), scalar, KOFN_SCALARS);
+    for (size_t at = 0; at < rows; at += SPAN)
+        add(&p, weight, weight_of(key, drawn++), v + at,
+            kf_min(SPAN, rows - at));
+    return p;
 }
 
 uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
 {
-    double most,
-        print = print_of(key, h->scalar, h->v->m.data, h->v->m.rows, &most);
+    kf_print p = print_of(key, h->scalar, h->v->m.data, h->v->m.rows);
     uint64_t bits;
 
-    memcpy(&bits, &print, sizeof bits);
+    memcpy(&bits, &p.sum, sizeof bits);
     return bits;
 }
 
@@ -169,8 +178,8 @@ static void expect(const kf_host *h, kf_route *r)
     const double *body = h->vector_quorum.body->m.data;
 
     if (!r->expected.made)
-        r->expected.value = print_of(r->key, body, body + KOFN_SCALARS,
-                                     h->v->m.rows, &r->expected.most);
+        r->expected.print =
+            print_of(r->key, body, body + KOFN_SCALARS, h->v->m.rows);
     r->expected.made = true;
 }
 
@@ -184,9 +193,9 @@ static bool confirms(const kf_host *h, kf_route *r)
         if (r->print[i].t != c->note.at.t || r->print[i].final != c->note.final)
             continue;
         expect(h, r);
-        if (fabs(r->expected.value - r->print[i].value) <=
-                may_differ(h) * r->expected.most &&
-            isfinite(r->expected.most))
+        if (fabs(r->expected.print.sum - r->print[i].value) <=
+                may_differ(h) * r->expected.print.most &&
+            isfinite(r->expected.print.most))
             return true;
     }
     return false;

@@ -283,6 +283,48 @@ static void one_key_confirms_once(void **state)
     sim_down(&s);
 }
 
+static double own_print(const kf_host *h, uint64_t key)
+{
+    uint64_t bits = kf_vector_quorum_own(h, key);
+    double print;
+
+    memcpy(&print, &bits, sizeof print);
+    return print;
+}
+
+/* Its weights are products of two from 1/2 to 1: what is wrong by 1 in one place
+ * changes it by 1/4 to 1, by another share under each key. */
+static void fingerprints_show_every_number(void **state)
+{
+    enum { ROWS = 1300, KEYS = 8 };
+    channel l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, ROWS, 2, 1);
+    h = one_node(&l, &s);
+    for (size_t i = 0; i < KOFN_SCALARS + ROWS; i++) {
+        double *x = i < KOFN_SCALARS
+                        ? &h->scalar[i]
+                        : (double *)h->v->m.data + (i - KOFN_SCALARS);
+        double share[KEYS];
+
+        for (uint64_t key = 0; key < KEYS; key++) {
+            double was = own_print(h, key + 1);
+
+            *x += 1;
+            share[key] = fabs(own_print(h, key + 1) - was);
+            *x -= 1;
+            assert_true(share[key] > 0.2499 && share[key] < 1.0001);
+            for (uint64_t other = 0; other < key; other++)
+                assert_true(fabs(share[key] - share[other]) > 1e-12);
+        }
+    }
+    kf_host_free(h);
+    sim_down(&s);
+}
+
 static const char *channel_one(kofn_transport *t, kofn_peer peer)
 {
     (void)t;
@@ -565,6 +607,7 @@ TEST_FILE(peer_hostile_test)
         cmocka_unit_test(forged_notes),
         cmocka_unit_test(one_is_not_believed),
         cmocka_unit_test(one_key_confirms_once),
+        cmocka_unit_test(fingerprints_show_every_number),
         cmocka_unit_test(lives_of_a_key),
         cmocka_unit_test(who_comes_again),
         cmocka_unit_test(who_lies_is_named),
