@@ -458,12 +458,14 @@ typedef struct history {
     int spoiled;      /* why a line could not be written, or 0 */
 } history;
 /* From the beginning, or behind the line of what is done, or, HISTORY_GOES_ON, behind
- * all lines.  0, or the exit code after a message. */
+ * all lines.  The heading names the caller's columns; with `reports` those of the
+ * fields of a report (base/report.h) follow.  0, or the exit code after a message. */
 #define HISTORY_GOES_ON UINT_MAX
 int history_open(history *h, const char *path, unsigned done,
-                 const char *heading);
-void history_line(history *h, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+                 const char *heading, bool reports);
+/* The caller's columns, then those of `rep`, NULL: none. */
+void history_line(history *h, const kofn_report *rep, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Has the lines so far on the disk before a checkpoint says that they were
  * done. */
 void history_keep(history *h);

@@ -140,12 +140,11 @@ static void keep_setup(fit *f, const kofn_report *rep)
 {
     double seconds = (double)rep->took * 1e-9;
 
-    history_line(&f->history, "0,nan,nan,nan,0,%.9g,%u,%u,%llu", seconds,
-                 rep->late, rep->messages, (unsigned long long)rep->scalars);
+    history_line(&f->history, rep, "0,nan,nan,nan,0");
     if (f->session->args->json && !f->session->setup)
         f->session->setup =
             json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
-                      "seconds", seconds, "stragglers", (int)rep->late,
+                      "seconds", seconds, "late", (int)rep->late,
                       "scalars_received", (json_int_t)rep->scalars);
 }
 
@@ -154,17 +153,16 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
     session *s = f->session;
     double seconds = (double)rep->took * 1e-9;
 
-    history_line(&f->history, "%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%llu",
-                 now->iteration, now->objective, now->gradient, now->test,
-                 now->step, seconds, rep->late, rep->messages,
-                 (unsigned long long)rep->scalars);
+    history_line(&f->history, rep, "%u,%.17g,%.17g,%.17g,%.17g", now->iteration,
+                 now->objective, now->gradient, now->test, now->step);
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
             json_pack("{s:o, s:o, s:f, s:i, s:I}",
                       session_batched(s) ? "batch_objective" : "objective",
                       cli_number(now->objective), "test_objective",
-                      cli_number(now->test), "seconds", seconds, "stragglers",
+
+                      cli_number(now->test), "seconds", seconds, "late",
                       (int)rep->late, "scalars_received",
                       (json_int_t)rep->scalars));
 }
@@ -245,11 +243,10 @@ static int open_history(fit *f, const char *path)
     char heading[160];
 
     snprintf(heading, sizeof heading,
-             "iteration,%sobjective,%sgradient_norm,test_objective,"
-             "step,seconds,stragglers,messages,scalars_received",
-             batch, batch);
+             "iteration,%sobjective,%sgradient_norm,test_objective,step", batch,
+             batch);
     return history_open(&f->history, path,
-                        checkpoint_done(f->session->checkpoint), heading);
+                        checkpoint_done(f->session->checkpoint), heading, true);
 }
 
 /* ---- the run ------------------------------------------------------------- */

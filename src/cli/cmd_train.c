@@ -144,14 +144,9 @@ static void keep(train_run *t, const kofn_train_step *now,
     session *s = t->session;
     double seconds = (double)rep->took * 1e-9;
 
-    history_line(&t->history,
-                 "%u,%u,%.17g,%.17g,%.17g,%.17g,%.9g,%u,%u,%u,%u,%u,%u,%u,%.3g,"
-                 "%llu,%llu",
-                 now->step, now->epoch, now->loss, now->accuracy,
-                 now->test_loss, now->test_accuracy, seconds, rep->live,
-                 rep->joined, rep->left, rep->late, rep->corrupt, rep->again,
-                 rep->healed, rep->drift, (unsigned long long)rep->sent,
-                 (unsigned long long)rep->received);
+    history_line(&t->history, rep, "%u,%u,%.17g,%.17g,%.17g,%.17g", now->step,
+                 now->epoch, now->loss, now->accuracy, now->test_loss,
+                 now->test_accuracy);
     snprintf(s->remark, sizeof s->remark, "  loss %.3g", now->loss);
     if (!isnan(now->accuracy))
         snprintf(s->remark + strlen(s->remark), 30, ", accuracy %.3g",
@@ -515,11 +510,9 @@ int cmd_train(cli_args *a)
     if (!code)
         code = resume(&t);
     if (!code)
-        code =
-            history_open(&t.history, a->history, checkpoint_done(s.checkpoint),
-                         "step,epoch,loss,accuracy,test_loss,test_accuracy,"
-                         "seconds,live,joined,left,late,corrupt,again,healed,"
-                         "drift,sent,received");
+        code = history_open(
+            &t.history, a->history, checkpoint_done(s.checkpoint),
+            "step,epoch,loss,accuracy,test_loss,test_accuracy", true);
     if (!code)
         code = train(&t, a);
     code = history_close(&t.history, code);

@@ -288,7 +288,7 @@ static const char *const json_keys[] = {
     "per_iteration",
     "of regress: objective (sgd: batch_objective) where the "
     "gradient was taken, test_objective after the step, "
-    "seconds, stragglers, scalars_received",
+    "seconds, late, scalars_received",
     "recovery_threshold",
     "of regress: how many answers decode",
     "per_round",

@@ -4,6 +4,8 @@
  * kept and told at the end; it must not end a run. */
 #include "cli.h"
 
+#include "base/report.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -14,7 +16,7 @@
 /* Where the line of this number ends; -1: it is not there, or not whole. */
 static long end_of_line(FILE *f, unsigned number)
 {
-    char line[400];
+    char line[1000];
 
     while (fgets(line, sizeof line, f))
         if (strtoul(line, NULL, 10) == number && line[0] >= '0' &&
@@ -39,8 +41,31 @@ static int cut_after(const history *h, FILE *f, unsigned number)
                          strerror(errno));
 }
 
+/* ---- the fields of a report ---------------------------------------------- */
+
+#define COUNT(x) fprintf(f, ",%llu", (unsigned long long)(x));
+#define SECONDS(x) fprintf(f, ",%.9g", 1e-9 * (double)(x));
+#define NUMBER(x) fprintf(f, ",%.9g", x);
+#define LIST(x)
+
+static void write_report(FILE *f, const kofn_report *rep)
+{
+#define X(field, adds, kind, ...) kind(rep->field)
+    KF_REPORT_MAP(X)
+#undef X
+}
+
+static void write_keys(FILE *f)
+{
+#define X(field, adds, kind, key, ...) fputs(*"" key ? "," key : "", f);
+    KF_REPORT_MAP(X)
+#undef X
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
 int history_open(history *h, const char *path, unsigned done,
-                 const char *heading)
+                 const char *heading, bool reports)
 {
     FILE *was = path && done ? fopen(path, "r+") : NULL;
     int code = 0;
@@ -58,8 +83,12 @@ int history_open(history *h, const char *path, unsigned done,
     if (!h->f)
         return cli_say(EXIT_FAILED, "--history %s: %s", path, strerror(errno));
     setvbuf(h->f, NULL, _IOLBF, 0); /* whole lines, to be watched */
-    if (!was)
-        fprintf(h->f, "%s\n", heading);
+    if (!was) {
+        fputs(heading, h->f);
+        if (reports)
+            write_keys(h->f);
+        fputc('\n', h->f);
+    }
     return 0;
 }
 
@@ -71,16 +100,19 @@ void history_keep(history *h)
         h->spoiled = errno;
 }
 
-void history_line(history *h, const char *fmt, ...)
+void history_line(history *h, const kofn_report *rep, const char *fmt, ...)
 {
     va_list ap;
 
     if (!h->f)
         return;
     va_start(ap, fmt);
-    if (vfprintf(h->f, fmt, ap) < 0 || fputc('\n', h->f) < 0)
-        h->spoiled = errno;
+    vfprintf(h->f, fmt, ap);
     va_end(ap);
+    if (rep)
+        write_report(h->f, rep);
+    if (fputc('\n', h->f) < 0 || ferror(h->f))
+        h->spoiled = errno;
 }
 
 int history_close(history *h, int code)

@@ -49,7 +49,7 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
     size_t epoch = l->steps / epochs;
 
     history_line(
-        &r->history,
+        &r->history, NULL,
         "%llu,%llu,%.17g,%.17g,%.9g,%zu,%llu,%llu,%llu,%llu,%llu,%llu,"
         "%llu,%.3g",
         (unsigned long long)step, (unsigned long long)((step - 1) / epoch + 1),
@@ -250,7 +250,7 @@ static int prepare(run *r, size_t steps)
     r->attempt = !a->resume;
     r->at = kf_clock_seconds();
     return history_open(&r->history, a->history,
-                        a->resume ? HISTORY_GOES_ON : 0, heading);
+                        a->resume ? HISTORY_GOES_ON : 0, heading, false);
 }
 
 int masterless_train(const cli_args *a, const cli_train_run *l)
