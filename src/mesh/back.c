@@ -20,8 +20,7 @@ static uint64_t job_of(const kf_host *h, unsigned attempt)
 {
     uint64_t number = attempt;
 
-    return attempt ? kf_mesh_digest(h->back.job, &number, sizeof number)
-                   : h->back.job;
+    return attempt ? kf_hash(h->back.job, &number, sizeof number) : h->back.job;
 }
 
 kofn_status kf_back_new(kf_host *h)

@@ -25,9 +25,9 @@ uint64_t kf_host_machine(void)
     uint64_t d;
 
     kofn_machine_info(&m);
-    d = kf_mesh_digest(0, m.simd, strlen(m.simd));
-    d = kf_mesh_digest(d, m.blas, strlen(m.blas));
-    return kf_mesh_digest(d, &m.blas_threads, sizeof m.blas_threads);
+    d = kf_hash(0, m.simd, strlen(m.simd));
+    d = kf_hash(d, m.blas, strlen(m.blas));
+    return kf_hash(d, &m.blas_threads, sizeof m.blas_threads);
 }
 
 /* From 1/2 to 1, of either sign: 15 bits of a significand, and the sign. */
@@ -97,8 +97,8 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
         return d;
     if (h->program.wrote)
         h->program.wrote(h->program.ud, t, &first, &rows);
-    d.exact = kf_mesh_digest(t, scalar, KOFN_SCALARS * sizeof *scalar);
-    d.exact = kf_mesh_digest(d.exact, v + first, rows * sizeof *v) | 1;
+    d.exact = kf_hash(t, scalar, KOFN_SCALARS * sizeof *scalar);
+    d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
             weighted_sum(kf_mix64(key), v + first, rows, &most);
     d.room = DEVIATIONS * sqrt((double)(rows + KOFN_SCALARS)) * 2 *

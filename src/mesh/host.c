@@ -454,7 +454,7 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
     uint64_t course[] = {turns, p->after, p->recalls, p->change != NULL,
                          KF_NOTE_VERSION};
     uint64_t d =
-        kf_mesh_digest(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
+        kf_hash(p->digest, h->v->m.data, h->v->m.rows * sizeof(double));
 
     for (size_t i = 0; i < p->stages; i++) {
         const kofn_plan *plan = h->product[i].plan;
@@ -463,12 +463,12 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
                           p->stage[i].left,  p->stage[i].read,
                           h->opt.errors};
 
-        d = kf_mesh_digest(d, plan->spec, strlen(plan->spec));
-        d = kf_mesh_digest(d, few, sizeof few);
+        d = kf_hash(d, plan->spec, strlen(plan->spec));
+        d = kf_hash(d, few, sizeof few);
     }
-    d = kf_mesh_digest(d, course, sizeof course);
+    d = kf_hash(d, course, sizeof course);
     if (h->opt.keep)
-        d = kf_mesh_digest(d, &h->opt.every, sizeof h->opt.every);
+        d = kf_hash(d, &h->opt.every, sizeof h->opt.every);
     return kf_host_operands_digest(h, d);
 }
 
@@ -477,8 +477,8 @@ static uint64_t job_of(const kf_host *h, uint64_t turns)
  * code. */
 static uint64_t kept_job_of(const kf_host *h)
 {
-    uint64_t d = kf_mesh_digest(h->program.digest, h->v->m.data,
-                                h->v->m.rows * sizeof(double));
+    uint64_t d =
+        kf_hash(h->program.digest, h->v->m.data, h->v->m.rows * sizeof(double));
 
     return h->program.change ? job_of(h, 0) : kf_host_operands_digest(h, d);
 }
@@ -585,8 +585,8 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
     TRY(kf_host_stages_new(h, v));
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
-    h->job = kf_mesh_digest(job_of(h, h->program.turns), &h->opt.scrub,
-                            sizeof h->opt.scrub);
+    h->job = kf_hash(job_of(h, h->program.turns), &h->opt.scrub,
+                     sizeof h->opt.scrub);
     h->machine = kf_host_machine();
     h->keeping.job = kept_job_of(h);
     h->largest =

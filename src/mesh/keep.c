@@ -74,7 +74,7 @@ static uint64_t turn_of(const kf_host *h)
 
 static kofn_status put(kf_out *o, uint64_t *sum, const void *bytes, size_t n)
 {
-    *sum = kf_mesh_digest(*sum, bytes, n);
+    *sum = kf_hash(*sum, bytes, n);
     return kf_out_put(o, bytes, n);
 }
 
@@ -348,7 +348,7 @@ static bool next_part(kf_buffer *all, size_t *at, size_t n, uint64_t *sum,
     if (n > bytes || *at > bytes - n)
         return false;
     *part = (char *)all->m.data + *at;
-    *sum = kf_mesh_digest(*sum, *part, n);
+    *sum = kf_hash(*sum, *part, n);
     *at += n;
     return true;
 }

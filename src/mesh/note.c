@@ -4,9 +4,6 @@
  * caller frees.  A note that is not whole or makes no sense is refused here. */
 #include "note.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define MAGIC UINT32_C(0x6e666f6b) /* "kofn" */
 #define SUM_AT 84
 #define BODY_SUM_AT 88
@@ -59,7 +56,7 @@ static uint32_t head_sum(const unsigned char *head)
 
     memcpy(copy, head, sizeof copy);
     put(copy + SUM_AT, 0, 4);
-    return (uint32_t)XXH3_64bits(copy, sizeof copy);
+    return (uint32_t)kf_hash(0, copy, sizeof copy);
 }
 
 /* ---- heads --------------------------------------------------------------- */
@@ -75,7 +72,7 @@ void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
     FIELDS(X)
 #undef X
     put(head + 80, (uint64_t)note->final | (uint64_t)note->idle << 1, 4);
-    put(head + BODY_SUM_AT, body_bytes ? XXH3_64bits(body, body_bytes) : 0, 8);
+    put(head + BODY_SUM_AT, body_bytes ? kf_hash(0, body, body_bytes) : 0, 8);
     put(head + SUM_AT, head_sum(head), 4);
 }
 
@@ -125,12 +122,7 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
 
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes)
 {
-    return get(head + BODY_SUM_AT, 8) == (bytes ? XXH3_64bits(body, bytes) : 0);
-}
-
-uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n)
-{
-    return XXH3_64bits_withSeed(bytes, n, seed);
+    return get(head + BODY_SUM_AT, 8) == (bytes ? kf_hash(0, body, bytes) : 0);
 }
 
 /* ---- bodies -------------------------------------------------------------- */

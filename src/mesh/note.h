@@ -30,6 +30,7 @@
 
 #include "peer/peer.h"
 
+#include "base/hash.h"
 #include "data/data.h"
 
 #define KF_NOTE_VERSION 8
@@ -45,9 +46,6 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
                          size_t head_bytes, uint64_t job);
 /* The body is the one that the head was written for. */
 bool kf_note_whole(const unsigned char *head, const void *body, size_t bytes);
-
-/* XXH3 of n bytes, seeded. */
-uint64_t kf_mesh_digest(uint64_t seed, const void *bytes, size_t n);
 
 /* Bodies of EPOCH and DECIDE: their size, and into and out of bytes. */
 size_t kf_note_bytes(const kf_note *note);

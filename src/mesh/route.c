@@ -41,8 +41,7 @@ static uint64_t principal_of(const kf_host *h, kofn_peer peer)
     const char *name =
         h->t->principal_of ? h->t->principal_of(h->t, peer) : NULL;
 
-    return name ? kf_mesh_digest(0, name, strlen(name)) & ~NO_NAME
-                : NO_NAME | peer;
+    return name ? kf_hash(0, name, strlen(name)) & ~NO_NAME : NO_NAME | peer;
 }
 
 kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)

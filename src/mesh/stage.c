@@ -314,20 +314,19 @@ void kf_host_stages_free(kf_host *h)
 static uint64_t digest_dense(uint64_t d, const kofn_matrix *A)
 {
     for (size_t i = 0; i < A->rows; i++)
-        d = kf_mesh_digest(d, kf_at(A, i, 0),
-                           A->cols * kf_dtype_size(A->dtype));
-    return A->dtype == KOFN_F64 ? d
-                                : kf_mesh_digest(d, type_of(A->dtype),
-                                                 strlen(type_of(A->dtype)));
+        d = kf_hash(d, kf_at(A, i, 0), A->cols * kf_dtype_size(A->dtype));
+    return A->dtype == KOFN_F64
+               ? d
+               : kf_hash(d, type_of(A->dtype), strlen(type_of(A->dtype)));
 }
 
 static uint64_t digest_sparse(uint64_t d, const kofn_sparse *A)
 {
     size_t entries = A->ptr[A->rows];
 
-    d = kf_mesh_digest(d, A->ptr, (A->rows + 1) * sizeof *A->ptr);
-    d = kf_mesh_digest(d, A->col, entries * sizeof *A->col);
-    return kf_mesh_digest(d, A->val, entries * sizeof *A->val);
+    d = kf_hash(d, A->ptr, (A->rows + 1) * sizeof *A->ptr);
+    d = kf_hash(d, A->col, entries * sizeof *A->col);
+    return kf_hash(d, A->val, entries * sizeof *A->val);
 }
 
 uint64_t kf_host_operands_digest(const kf_host *h, uint64_t d)

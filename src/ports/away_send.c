@@ -270,11 +270,11 @@ static kofn_status send_block(port *p, kf_msg *m)
     kf_bytes block_spec = {0};
     kofn_status st = kf_block_spec_write(m->block, p->source, &block_spec);
 
-    h.block = st ? 0 : kf_wire_checksum(~p->job, block_spec.p, block_spec.n);
+    h.block = st ? 0 : kf_hash(~p->job, block_spec.p, block_spec.n);
     if (!st && !w->block)
         st = take_seat(p, m->worker, h.block);
     else if (!st && h.block == w->block_id) /* which it would keep */
-        h.block = kf_wire_checksum(p->job, block_spec.p, block_spec.n);
+        h.block = kf_hash(p->job, block_spec.p, block_spec.n);
     if (st) {
         kf_bytes_free(&block_spec);
         return st;

@@ -54,7 +54,7 @@ kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer)
 uint64_t kf_post_sum(const kofn_transport *t, uint64_t job, const void *body,
                      size_t n)
 {
-    return t->whole || n == 0 ? 0 : kf_wire_checksum(job, body, n);
+    return t->whole || n == 0 ? 0 : kf_hash(job, body, n);
 }
 
 kofn_status kf_post_check(const kofn_transport *t, const kf_head *h,

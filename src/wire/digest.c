@@ -11,13 +11,12 @@
 uint64_t kf_digest_dense(const kofn_matrix *part)
 {
     size_t row = part->cols * kf_dtype_size(part->dtype);
-    bool together = part->ld == part->cols;
     XXH3_state_t state;
 
+    if (part->ld == part->cols)
+        return kf_hash(0, part->data, part->rows * row);
     XXH3_64bits_reset(&state);
-    if (together && part->rows)
-        XXH3_64bits_update(&state, part->data, part->rows * row);
-    for (size_t i = 0; i < part->rows && !together; i++)
+    for (size_t i = 0; i < part->rows; i++)
         XXH3_64bits_update(&state, kf_at(part, i, 0), row);
     return XXH3_64bits_digest(&state);
 }
@@ -75,7 +74,7 @@ uint64_t kf_digest_parts(const kf_operand *o, const bool *used)
         if (used[j]) {
             uint64_t part = digest_part(o, j);
 
-            sum = kf_wire_checksum(sum + j, &part, sizeof part);
+            sum = kf_hash(sum + j, &part, sizeof part);
         }
     return sum;
 }

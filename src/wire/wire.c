@@ -8,9 +8,6 @@
 
 #include <math.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "bodies of packets are sent as they lie in memory: little-endian"
 #endif
@@ -49,12 +46,6 @@ enum {
     X(out_cols, 120)                                                           \
     X(body_sum, 128)
 
-/* XXH3 runs at the speed of memory. */
-uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n)
-{
-    return XXH3_64bits_withSeed(bytes, n, seed);
-}
-
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
 {
     uint16_t version = KF_WIRE_VERSION, operand = (uint16_t)h->operand;
@@ -74,7 +65,7 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
 #define X(field, at) PUT(at, h->field);
     FIELDS(X)
 #undef X
-    sum = kf_wire_checksum(0, bytes, AT_HEAD_SUM);
+    sum = kf_hash(0, bytes, AT_HEAD_SUM);
     PUT(AT_HEAD_SUM, sum);
 #undef PUT
 }
@@ -98,7 +89,7 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
     /* the checksum ends the head in every version: a damaged head is never
      * taken for one of another kofn */
     memcpy(&sum, bytes + n - sizeof sum, sizeof sum);
-    if (sum != kf_wire_checksum(0, bytes, n - sizeof sum))
+    if (sum != kf_hash(0, bytes, n - sizeof sum))
         return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
 #define GET(at, value) memcpy(&(value), bytes + (at), sizeof(value))
     GET(AT_VERSION, version);
@@ -134,7 +125,7 @@ kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
 
 kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n)
 {
-    if (h->body_sum != (n ? kf_wire_checksum(h->job, body, n) : 0))
+    if (h->body_sum != (n ? kf_hash(h->job, body, n) : 0))
         return kf_fail(KOFN_FORMAT,
                        "a packet's body of %zu bytes was damaged on its way",
                        n);

@@ -13,6 +13,7 @@
 
 #include <kofn/transport.h>
 
+#include "base/hash.h"
 #include "data/data.h"
 
 #define KF_WIRE_VERSION 6
@@ -81,7 +82,6 @@ void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h);
  * plausible afterwards by itself; what it means is for the caller to check. */
 kofn_status kf_head_read(kf_head *h, const void *bytes, size_t n);
 kofn_status kf_wire_check_body(const kf_head *h, const void *body, size_t n);
-uint64_t kf_wire_checksum(uint64_t seed, const void *bytes, size_t n);
 
 /* The first bytes of an UPDATE: step, decay, momentum, and 1 for Nesterov's. */
 #define KF_WIRE_CHANGE 32

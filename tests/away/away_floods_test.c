@@ -35,7 +35,7 @@ static void say(hostile *h, kf_head head, size_t body_bytes)
     void *body = body_bytes ? calloc(body_bytes, 1) : NULL;
 
     head.job = head.type == KF_WIRE_HELLO ? 0 : h->job;
-    head.body_sum = body ? kf_wire_checksum(head.job, body, body_bytes) : 0;
+    head.body_sum = body ? kf_hash(head.job, body, body_bytes) : 0;
     kf_head_write(bytes, &head);
     while (h->t->send(h->t, h->head, bytes, sizeof bytes,
                       &(kofn_lent){.data = body, .bytes = body_bytes},

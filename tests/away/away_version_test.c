@@ -15,7 +15,7 @@ static size_t foreign_head(unsigned char *head, unsigned version, kf_wire type)
     kf_head_write(head, &h);
     memset(head + KF_HEAD, 0, n - KF_HEAD);
     memcpy(head + 4, &v, sizeof v);
-    sum = kf_wire_checksum(0, head, n - sizeof sum);
+    sum = kf_hash(0, head, n - sizeof sum);
     memcpy(head + n - sizeof sum, &sum, sizeof sum);
     return n;
 }

@@ -106,7 +106,7 @@ static void deliver(crowd *c, kofn_packet *k, kofn_peer peer)
     kf_head h = {.type = KF_WIRE_HELLO};
     size_t n = compose(c, &h);
 
-    h.body_sum = n ? kf_wire_checksum(h.job, c->body, n) : 0;
+    h.body_sum = n ? kf_hash(h.job, c->body, n) : 0;
     h.body_sum ^= n && next(&c->d, 64) == 1;
     *k = (kofn_packet){.what = KOFN_PACKET,
                        .peer = peer,

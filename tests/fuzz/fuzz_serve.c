@@ -59,8 +59,7 @@ static size_t block_spec(head_office *o, kf_head *h)
 
         o->body[at] = (uint8_t)next(&o->d, 256);
     }
-    h->block =
-        kf_wire_checksum(~o->job, o->body, s->block_spec.n) + (changes == 3);
+    h->block = kf_hash(~o->job, o->body, s->block_spec.n) + (changes == 3);
     o->block_id = h->block;
     h->row = next(&o->d, 3);
     return s->block_spec.n;
@@ -308,7 +307,7 @@ static size_t compose(head_office *o, kf_head *h)
 
 static void deliver(head_office *o, kofn_packet *k, kf_head h, size_t n)
 {
-    h.body_sum = n ? kf_wire_checksum(h.job, o->body, n) : 0;
+    h.body_sum = n ? kf_hash(h.job, o->body, n) : 0;
     h.body_sum ^= n && next(&o->d, 128) == 1;
     *k = (kofn_packet){.what = KOFN_PACKET,
                        .peer = o->life,

@@ -138,7 +138,7 @@ static void post(kofn_transport *t, kofn_peer peer, kf_head h, void *body,
 {
     unsigned char head[KF_HEAD];
 
-    h.body_sum = bytes ? kf_wire_checksum(h.job, body, bytes) : 0;
+    h.body_sum = bytes ? kf_hash(h.job, body, bytes) : 0;
     kf_head_write(head, &h);
     if (t->send(t, peer, head, sizeof head,
                 &(kofn_lent){body, bytes, free, body}, false) == KOFN_AGAIN)

@@ -131,7 +131,7 @@ static inline size_t office_says(office *o, kf_head *h)
         o->said++;
         h->type = KF_WIRE_STORE;
         memcpy(o->body, o->block_spec, o->block_spec_bytes);
-        h->block = kf_wire_checksum(~h->job, o->body, o->block_spec_bytes);
+        h->block = kf_hash(~h->job, o->body, o->block_spec_bytes);
         h->row = o->work.row;
         return o->block_spec_bytes;
     }
@@ -147,8 +147,7 @@ static inline size_t office_says(office *o, kf_head *h)
     if (o->change)
         kf_wire_write_change(o->body, o->change);
     if (!o->pair)
-        h->block =
-            kf_wire_checksum(~(uint64_t)5, o->block_spec, o->block_spec_bytes);
+        h->block = kf_hash(~(uint64_t)5, o->block_spec, o->block_spec_bytes);
     if (o->bytes)
         return o->bytes;
     if (o->pair)
@@ -178,7 +177,7 @@ static inline kofn_status office_wait(kofn_transport *t, kofn_time atmost,
     h.body_sum = 0;
     if (k->body_bytes) {
         k->body = o->body;
-        h.body_sum = kf_wire_checksum(h.job, o->body, k->body_bytes);
+        h.body_sum = kf_hash(h.job, o->body, k->body_bytes);
     }
     k->head_bytes = KF_HEAD;
     kf_head_write(k->head, &h);

@@ -42,8 +42,7 @@ static inline void say(hostile *h, kf_head head, size_t body_bytes)
     head.job = kf_rng_below(&h->r, 50) ? h->job : kf_rng_u64(&h->r);
     if (head.type == KF_WIRE_HELLO)
         head.job = 0;
-    head.body_sum =
-        body_bytes ? kf_wire_checksum(head.job, body, body_bytes) : 0;
+    head.body_sum = body_bytes ? kf_hash(head.job, body, body_bytes) : 0;
     kf_head_write(bytes, &head);
     if (kf_rng_below(&h->r, 100) == 0)
         bytes[kf_rng_below(&h->r, sizeof bytes)] ^= 4;
