@@ -21,13 +21,17 @@
 #define SIM_STEPS 64
 #define MS (KOFN_SECOND / 1000)
 
-enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL };
+enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL, SIM_LINK };
 
 typedef struct sim_packet {
     kofn_packet p;
     unsigned char *body;
     size_t to, from;
     unsigned from_life; /* of the sender, when it was sent */
+    kofn_lent lent;     /* over a link with a rate: until it is sent */
+    size_t at;          /* ... bytes that have come                  */
+    kofn_time since;    /* ... since then                            */
+    struct sim_packet *next;
 } sim_packet;
 
 typedef struct sim_node {
@@ -73,6 +77,14 @@ typedef struct sim {
     void *own;     /* of a test with another program */
     sim_packet **packet;
     size_t packets, packet_cap;
+
+    /* A node on a slow link: all that is for it shares so many bytes a second, and of
+     * each sender one packet comes after the other. */
+    size_t narrow; /* 1 + that node, or 0 */
+    double rate;
+    sim_packet *way[SIM_NODES]; /* of each sender: what waits */
+    size_t next_way;
+    bool linking; /* something is coming in */
 
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
@@ -181,6 +193,83 @@ static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
     return p;
 }
 
+/* ---- a slow link ---------------------------------------------------------- */
+
+enum { SIM_MTU = 512 }; /* bytes of one sender before another has its turn */
+
+static inline bool sim_is_narrow(const sim *s, size_t to)
+{
+    return s->narrow == to + 1;
+}
+
+static inline void sim_queue(sim *s, sim_packet *p)
+{
+    sim_packet **last = &s->way[p->from];
+
+    while (*last)
+        last = &(*last)->next;
+    *last = p;
+    if (!s->linking)
+        sim_at(s, s->now, SIM_LINK, p->to, 0);
+    s->linking = true;
+}
+
+/* Some bytes of the next sender's first packet. */
+static inline void sim_carry(sim *s, size_t to)
+{
+    sim_packet *p = NULL;
+    size_t bytes;
+
+    for (size_t i = 0; i < SIM_NODES && !p; i++)
+        p = s->way[s->next_way++ % SIM_NODES];
+    s->linking = p != NULL;
+    if (!p)
+        return;
+    if (p->at == 0)
+        p->since = s->now;
+    bytes = kf_min(SIM_MTU, p->p.head_bytes + p->p.body_bytes - p->at);
+    p->at += bytes;
+    if (p->at == p->p.head_bytes + p->p.body_bytes) {
+        s->way[p->from] = p->next;
+        kf_give_back(&p->lent);
+        sim_put(s, p, s->latency);
+    }
+    sim_at(s, s->now + (kofn_time)((double)bytes / s->rate * 1e9), SIM_LINK, to,
+           0);
+}
+
+/* What was under way from that node, or to it, is lost. */
+static inline void sim_lose(sim *s, size_t id)
+{
+    for (size_t i = 0; i < SIM_NODES; i++)
+        while (s->way[i] && (i == id || sim_is_narrow(s, id))) {
+            sim_packet *p = s->way[i];
+
+            s->way[i] = p->next;
+            kf_give_back(&p->lent);
+            sim_free_packet(p);
+        }
+}
+
+static inline bool sim_arriving(kofn_transport *t, kofn_peer peer,
+                                kofn_arriving *a)
+{
+    const sim_node *n = (sim_node *)t;
+    const sim *s = n->sim;
+    size_t from = n->who[peer];
+    const sim_packet *p = s->way[from];
+
+    if (!sim_is_narrow(s, n->id) || n->peer[from] != peer || !p ||
+        p->at < p->p.head_bytes)
+        return false;
+    *a = (kofn_arriving){.head_bytes = p->p.head_bytes,
+                         .at = p->at - p->p.head_bytes,
+                         .body_bytes = p->p.body_bytes,
+                         .age = s->now - p->since};
+    memcpy(a->head, p->p.head, p->p.head_bytes);
+    return true;
+}
+
 /* A group's result, decoded: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
@@ -197,7 +286,6 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     size_t bytes = body ? body->bytes : 0;
     size_t to;
 
-    (void)urgent;
     assert_true(peer < n->peers);
     to = n->who[peer];
     if (s->node[to].deaf || sim_draw(s) < 0.002)
@@ -222,6 +310,11 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                 s->listen(s, p);
             if (s->twist && n->turncoat)
                 s->twist(s, p);
+            if (sim_is_narrow(s, to) && !urgent) {
+                p->lent = body ? *body : (kofn_lent){0};
+                sim_queue(s, p);
+                return KOFN_OK;
+            }
             sim_put(s, p, delay);
         }
     }
@@ -335,7 +428,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
                             .wait = sim_wait,
                             .release = sim_release,
                             .principal_of = sim_principal,
-                            .forget = sim_forget};
+                            .forget = sim_forget,
+                            .arriving = sim_arriving};
     n->sim = s;
     n->id = id;
     n->up = true;
@@ -367,6 +461,7 @@ static inline void sim_stop(sim *s, size_t id)
     n->host = NULL;
     while (n->in > 0)
         sim_free_packet(n->inbox[--n->in]);
+    sim_lose(s, id);
     if (s->tell)
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
@@ -525,6 +620,8 @@ static inline bool sim_run(sim *s, kofn_time until,
             sim_deliver(s, e.worker, e.task);
         else if (e.kind == SIM_EVIL)
             s->act(s, e.worker);
+        else if (e.kind == SIM_LINK)
+            sim_carry(s, e.worker);
         else
             fault(s, e.task);
     }
