@@ -160,6 +160,7 @@ static kofn_status tick(kf_host *h)
 {
     kofn_time now = kf_host_now(h);
 
+    TRY(kf_mail_look(h));
     if (now < kf_node_alarm(h->node))
         return KOFN_OK;
     TRY(kf_mail_greet(h));

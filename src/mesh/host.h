@@ -336,6 +336,7 @@ typedef struct kf_host {
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
+    kofn_time looked; /* at what is coming in */
     uint64_t foreign;   /* packets that were not notes of this job, or spoke
                            for another, or were too many          */
     kofn_status status; /* what went wrong while it was computing  */
@@ -669,6 +670,8 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
+/* Tells the coordinator of the node whose bodies are coming in, now and then. */
+kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);
 
 #endif

@@ -624,6 +624,36 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
     return KOFN_OK;
 }
 
+/* Is a body coming in that will be whole soon, if it goes on as it did so far? */
+static bool is_arriving(const kf_host *h, kofn_peer peer)
+{
+    kofn_time most = KF_SLOWEST * kf_host_silence(h);
+    kofn_arriving a;
+
+    return h->t->arriving(h->t, peer, &a) && a.at > 0 &&
+           (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
+}
+
+kofn_status kf_mail_look(kf_host *h)
+{
+    kofn_time now = kf_host_now(h);
+
+    if (!h->t->arriving || now - h->looked < kf_host_beat(h))
+        return KOFN_OK;
+    h->looked = now;
+    for (size_t i = 0; i < h->routes; i++) {
+        const kf_route *r = &h->route[i];
+
+        if (r->incarnation && !r->over && is_arriving(h, r->peer))
+            TRY(kf_host_step(h,
+                             &(kf_node_event){.type = KF_NODE_ARRIVING,
+                                              .now = now,
+                                              .incarnation = r->incarnation,
+                                              .principal = r->principal}));
+    }
+    return KOFN_OK;
+}
+
 void kf_mail_free(kf_host *h)
 {
     for (size_t i = 0; i < h->waits; i++)

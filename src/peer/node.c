@@ -561,6 +561,10 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
         break;
+    case KF_NODE_ARRIVING:
+        if (who)
+            who->arriving = n->now;
+        break;
     case KF_NODE_LIAR:
         n->liars += !is_known(n, principal);
         if (who) {

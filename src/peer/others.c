@@ -84,6 +84,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
     *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,
+                    .arriving = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
                     .led = n->now};
     place_among(n, o);
@@ -310,6 +311,18 @@ static kf_other *whom_to_ask(kf_node *n)
     return pick_one(n);
 }
 
+/* Is the answer of who was asked coming in?  To ask for another one as well would only
+ * make both take longer, where the link is slow.  Whoever sends a little now and then is
+ * waited for no longer than KF_SLOWEST. */
+static bool is_coming(kf_node *n)
+{
+    const kf_other *o = kf_peer_find(n, n->asked);
+
+    return o && o->arriving != KF_LONG_AGO &&
+           !kf_due(n, o->arriving, n->opt.hedge) &&
+           !kf_due(n, n->asked_at, KF_SLOWEST * n->opt.silence);
+}
+
 kofn_status kf_peer_catch_up(kf_node *n)
 {
     kf_other *o = whom_to_ask(n);
@@ -321,7 +334,8 @@ kofn_status kf_peer_catch_up(kf_node *n)
     if (!n->outvoted && o->final && kf_same_mark(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->asked &&
-        !kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)))
+        (!kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)) ||
+         is_coming(n)))
         return KOFN_OK;
     n->asked = o->incarnation;
     n->asked_at = n->now;
