@@ -55,6 +55,7 @@ typedef struct kf_route {
         kofn_mark at;
         kofn_time when;
     } told[2];       /* our iterate, its fingerprint: the last that were sent */
+    kf_buffer *telling;        /* our iterate as it was sent last, or NULL    */
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
@@ -670,6 +671,10 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
+/* Is a body of it coming in that is whole soon, if it goes on as it did so far? */
+bool kf_mail_is_arriving(const kf_host *h, kofn_peer peer);
+/* Lets go of iterates that were sent and are under way no more. */
+void kf_mail_recall(kf_host *h);
 /* Tells the coordinator of the node whose bodies are coming in, now and then. */
 kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);

@@ -295,6 +295,10 @@ bool kf_peer_idle(const kf_node *n);
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
+/* Is what it was asked for then coming in?  Where the link is slow, to ask again would
+ * only make it take longer.  Whoever sends a little now and then is waited for no longer
+ * than KF_SLOWEST. */
+bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note);

@@ -256,7 +256,7 @@ static kf_other *pick_one(kf_node *n)
     }
     if (ahead == 0)
         return NULL;
-    skip = (n->opt.incarnation + n->tries) % ahead;
+    skip = (n->opt.incarnation + n->adopted + n->tries) % ahead;
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
@@ -311,16 +311,11 @@ static kf_other *whom_to_ask(kf_node *n)
     return pick_one(n);
 }
 
-/* Is the answer of who was asked coming in?  To ask for another one as well would only
- * make both take longer, where the link is slow.  Whoever sends a little now and then is
- * waited for no longer than KF_SLOWEST. */
-static bool is_coming(kf_node *n)
+bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
 {
-    const kf_other *o = kf_peer_find(n, n->asked);
-
     return o && o->arriving != KF_LONG_AGO &&
            !kf_due(n, o->arriving, n->opt.hedge) &&
-           !kf_due(n, n->asked_at, KF_SLOWEST * n->opt.silence);
+           !kf_due(n, since, KF_SLOWEST * n->opt.silence);
 }
 
 kofn_status kf_peer_catch_up(kf_node *n)
@@ -335,7 +330,7 @@ kofn_status kf_peer_catch_up(kf_node *n)
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->asked &&
         (!kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)) ||
-         is_coming(n)))
+         kf_peer_is_coming(n, kf_peer_find(n, n->asked), n->asked_at)))
         return KOFN_OK;
     n->asked = o->incarnation;
     n->asked_at = n->now;

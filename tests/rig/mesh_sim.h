@@ -85,6 +85,8 @@ typedef struct sim {
     sim_packet *way[SIM_NODES]; /* of each sender: what waits */
     size_t next_way;
     bool linking; /* something is coming in */
+    bool mute;    /* ... which is not told  */
+    size_t crawls; /* 1 + a sender whose bodies come a byte at a time, or 0 */
 
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
@@ -214,28 +216,47 @@ static inline void sim_queue(sim *s, sim_packet *p)
     s->linking = true;
 }
 
+/* Another byte of who crawls, but for the last; it takes no time. */
+static inline void sim_crawl(const sim *s)
+{
+    sim_packet *p = s->crawls ? s->way[s->crawls - 1] : NULL;
+
+    if (!p)
+        return;
+    if (p->at == 0) {
+        p->since = s->now;
+        p->at = p->p.head_bytes;
+    }
+    p->at += p->at + 1 < p->p.head_bytes + p->p.body_bytes;
+}
+
 /* Some bytes of the next sender's first packet. */
 static inline void sim_carry(sim *s, size_t to)
 {
     sim_packet *p = NULL;
-    size_t bytes;
+    size_t bytes = SIM_MTU;
 
-    for (size_t i = 0; i < SIM_NODES && !p; i++)
+    sim_crawl(s);
+    for (size_t i = 0; i < SIM_NODES && !p; i++) {
         p = s->way[s->next_way++ % SIM_NODES];
-    s->linking = p != NULL;
-    if (!p)
-        return;
-    if (p->at == 0)
-        p->since = s->now;
-    bytes = kf_min(SIM_MTU, p->p.head_bytes + p->p.body_bytes - p->at);
-    p->at += bytes;
-    if (p->at == p->p.head_bytes + p->p.body_bytes) {
-        s->way[p->from] = p->next;
-        kf_give_back(&p->lent);
-        sim_put(s, p, s->latency);
+        if (p && s->crawls == p->from + 1)
+            p = NULL;
     }
-    sim_at(s, s->now + (kofn_time)((double)bytes / s->rate * 1e9), SIM_LINK, to,
-           0);
+    s->linking = p || (s->crawls && s->way[s->crawls - 1]);
+    if (p) {
+        if (p->at == 0)
+            p->since = s->now;
+        bytes = kf_min(bytes, p->p.head_bytes + p->p.body_bytes - p->at);
+        p->at += bytes;
+        if (p->at == p->p.head_bytes + p->p.body_bytes) {
+            s->way[p->from] = p->next;
+            kf_give_back(&p->lent);
+            sim_put(s, p, s->latency);
+        }
+    }
+    if (s->linking)
+        sim_at(s, s->now + (kofn_time)((double)bytes / s->rate * 1e9), SIM_LINK,
+               to, 0);
 }
 
 /* What was under way from that node, or to it, is lost. */
@@ -310,7 +331,8 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                 s->listen(s, p);
             if (s->twist && n->turncoat)
                 s->twist(s, p);
-            if (sim_is_narrow(s, to) && !urgent) {
+            if (sim_is_narrow(s, to) && !urgent &&
+                (bytes > 0 || s->crawls != n->id + 1)) {
                 p->lent = body ? *body : (kofn_lent){0};
                 sim_queue(s, p);
                 return KOFN_OK;
@@ -429,7 +451,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
                             .release = sim_release,
                             .principal_of = sim_principal,
                             .forget = sim_forget,
-                            .arriving = sim_arriving};
+                            .arriving = s->mute ? NULL : sim_arriving};
     n->sim = s;
     n->id = id;
     n->up = true;
