@@ -365,7 +365,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
         kf_route *r = &h->route[c->next++ % h->routes];
 
         if (r->incarnation == 0 || r->over || lends(h, r->peer) ||
-            (again && kf_mail_is_arriving(h, r->peer)))
+            (again && kf_route_is_arriving(h, r)))
             continue;
         blocks--;
         any = true;

@@ -111,7 +111,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     drop_pieces(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
-    kf_mail_recall(h);
+    kf_route_recall(h);
     kf_host_forget_input(h);
     h->freivalds.noise = 0;
     h->freivalds.odd = false;

@@ -649,6 +649,16 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out);
 /* May this connection speak for that incarnation? */
 bool kf_route_is_of(const kf_host *h, kf_route *r,
                     kofn_incarnation incarnation);
+/* Is an iterate still under way to it?  Another one would come after that. */
+bool kf_route_is_told(kf_route *r);
+/* An iterate is sent to it: *body becomes a reference for it alone, to see when the
+ * transport gives that back. */
+kofn_status kf_route_tell(kf_route *r, kf_buffer **body);
+/* Lets go of iterates that are under way no more. */
+void kf_route_recall(kf_host *h);
+/* Is a body of it coming in that will be whole within KF_SLOWEST since it began, if it
+ * goes on as it did so far? */
+bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
 /* It lied: whoever answers for it is not heard for a while, however it comes. */
 void kf_route_quarantine(kf_host *h, const kf_route *r);
 /* Is it not heard, since it was found to lie? */
@@ -671,10 +681,6 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
-/* Is a body of it coming in that is whole soon, if it goes on as it did so far? */
-bool kf_mail_is_arriving(const kf_host *h, kofn_peer peer);
-/* Lets go of iterates that were sent and are under way no more. */
-void kf_mail_recall(kf_host *h);
 /* Tells the coordinator of the node whose bodies are coming in, now and then. */
 kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);

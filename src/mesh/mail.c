@@ -186,35 +186,6 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     return KOFN_OK;
 }
 
-/* Does an iterate that was sent to it wait, or is it being sent?  Another one would come
- * after it. */
-static bool is_under_way(kf_route *r)
-{
-    if (r->telling && atomic_load(&r->telling->refs) > 1)
-        return true;
-    kf_buffer_drop(r->telling);
-    r->telling = NULL;
-    return false;
-}
-
-void kf_mail_recall(kf_host *h)
-{
-    for (size_t i = 0; i < h->routes; i++)
-        (void)is_under_way(&h->route[i]);
-}
-
-/* A reference for this peer alone, to see when the transport has given it back. */
-static kofn_status watch_body(kf_route *r, kf_buffer **body)
-{
-    kf_buffer *view;
-
-    TRY(kf_buffer_view(&view, *body, &(*body)->m));
-    kf_buffer_drop(*body);
-    *body = view;
-    r->telling = kf_buffer_keep(view);
-    return KOFN_OK;
-}
-
 /* An iterate and a fingerprint of it cost a pass over the vector.  Whoever asks
  * for them again at once has them under way, or only wants to cost time. */
 static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
@@ -224,7 +195,7 @@ static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
 
     if (!print && note->type != KF_NOTE_VECTOR)
         return false;
-    if (!print && is_under_way(r))
+    if (!print && kf_route_is_told(r))
         return true;
     if (r->told[print].when && now - r->told[print].when < SOON &&
         r->told[print].at.t == note->at.t &&
@@ -246,7 +217,7 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
         return KOFN_OK;
     st = body_of(h, note, &w.body, &w.bytes);
     if (!st && r && note->type == KF_NOTE_VECTOR)
-        st = watch_body(r, &w.body);
+        st = kf_route_tell(r, &w.body);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT) /* `coded` was the key to make it with */
@@ -658,15 +629,6 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
     return KOFN_OK;
 }
 
-bool kf_mail_is_arriving(const kf_host *h, kofn_peer peer)
-{
-    kofn_time most = KF_SLOWEST * kf_host_silence(h);
-    kofn_arriving a;
-
-    return h->t->arriving && h->t->arriving(h->t, peer, &a) && a.at > 0 &&
-           (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
-}
-
 kofn_status kf_mail_look(kf_host *h)
 {
     kofn_time now = kf_host_now(h);
@@ -677,7 +639,7 @@ kofn_status kf_mail_look(kf_host *h)
     for (size_t i = 0; i < h->routes; i++) {
         const kf_route *r = &h->route[i];
 
-        if (r->incarnation && !r->over && kf_mail_is_arriving(h, r->peer))
+        if (r->incarnation && !r->over && kf_route_is_arriving(h, r))
             TRY(kf_host_step(h,
                              &(kf_node_event){.type = KF_NODE_ARRIVING,
                                               .now = now,

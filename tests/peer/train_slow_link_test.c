@@ -2,6 +2,7 @@
  * link: what is coming in is not asked for again, and so it follows, and has blocks.  The
  * rates are those at which a vector takes so many hedges, the time after which a node
  * asks again: vectors of 2.2 MB take 0.73 at 30 MB/s, and 1.1 at 20 MB/s. */
+#include "mesh_link.h"
 #include "train_mesh_rig.h"
 
 enum { TYPES = KF_NOTE_SKETCH + 1, ITERATES = 1024 };
@@ -57,10 +58,10 @@ static void hear_piece(const kf_note *note)
 static void hear_vector(const sim *s, const sim_packet *p)
 {
     seen.crawled += p->from == 0;
-    for (const sim_packet *q = s->way[p->from]; q; q = q->next) {
+    for (const sim_letter *l = s->slow->way[p->from]; l; l = l->next) {
         kf_note before;
 
-        read_note(s, q, &before);
+        read_note(s, l->p, &before);
         seen.behind += before.type == KF_NOTE_VECTOR;
     }
 }
@@ -96,6 +97,7 @@ static void count(sim *s)
  * are through. */
 static void comes(story what)
 {
+    sim_slow slow = {.to = wide.nodes - 1, .crawls = what.crawls};
     fixture f;
     sim s;
 
@@ -104,7 +106,6 @@ static void comes(story what)
     s.compute = MS / 8;
     s.opt.confirm = 1;
     s.window = what.window;
-    s.mute = what.mute;
     s.listen = listen;
     s.inject = count;
     s.evil = &seen; /* vectors may differ by rounding */
@@ -112,10 +113,9 @@ static void comes(story what)
         sim_start(&s, i, true);
     run_until(&s, 9);
     seen.turn = s.node[1].host->changing.turn;
-    s.narrow = s.nodes;
-    s.crawls = what.crawls;
-    s.rate = (double)kf_mesh_vector_bytes(s.node[0].host) /
-             (what.hedges * 1e-9 * (double)kf_host_hedge(s.node[0].host));
+    slow.rate = (double)kf_mesh_vector_bytes(s.node[0].host) /
+                (what.hedges * 1e-9 * (double)kf_host_hedge(s.node[0].host));
+    link_up(&s, &slow, what.mute);
     sim_start(&s, who(&s), false);
     run_until(&s, f.steps);
     kf_host_look(s.node[who(&s)].host, &seen.view);

@@ -28,10 +28,6 @@ typedef struct sim_packet {
     unsigned char *body;
     size_t to, from;
     unsigned from_life; /* of the sender, when it was sent */
-    kofn_lent lent;     /* over a link with a rate: until it is sent */
-    size_t at;          /* ... bytes that have come                  */
-    kofn_time since;    /* ... since then                            */
-    struct sim_packet *next;
 } sim_packet;
 
 typedef struct sim_node {
@@ -78,15 +74,14 @@ typedef struct sim {
     sim_packet **packet;
     size_t packets, packet_cap;
 
-    /* A node on a slow link: all that is for it shares so many bytes a second, and of
-     * each sender one packet comes after the other. */
-    size_t narrow; /* 1 + that node, or 0 */
-    double rate;
-    sim_packet *way[SIM_NODES]; /* of each sender: what waits */
-    size_t next_way;
-    bool linking; /* something is coming in */
-    bool mute;    /* ... which is not told  */
-    size_t crawls; /* 1 + a sender whose bodies come a byte at a time, or 0 */
+    /* A link with a rate, see mesh_link.h; NULL: there is none.  `carry` takes a packet
+     * that it carries. */
+    struct sim_slow *slow;
+    bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
+                  bool urgent);
+    void (*move)(struct sim *s);
+    void (*sever)(struct sim *s, size_t id); /* that node is stopped */
+    bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
 
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
@@ -195,102 +190,6 @@ static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
     return p;
 }
 
-/* ---- a slow link ---------------------------------------------------------- */
-
-enum { SIM_MTU = 512 }; /* bytes of one sender before another has its turn */
-
-static inline bool sim_is_narrow(const sim *s, size_t to)
-{
-    return s->narrow == to + 1;
-}
-
-static inline void sim_queue(sim *s, sim_packet *p)
-{
-    sim_packet **last = &s->way[p->from];
-
-    while (*last)
-        last = &(*last)->next;
-    *last = p;
-    if (!s->linking)
-        sim_at(s, s->now, SIM_LINK, p->to, 0);
-    s->linking = true;
-}
-
-/* Another byte of who crawls, but for the last; it takes no time. */
-static inline void sim_crawl(const sim *s)
-{
-    sim_packet *p = s->crawls ? s->way[s->crawls - 1] : NULL;
-
-    if (!p)
-        return;
-    if (p->at == 0) {
-        p->since = s->now;
-        p->at = p->p.head_bytes;
-    }
-    p->at += p->at + 1 < p->p.head_bytes + p->p.body_bytes;
-}
-
-/* Some bytes of the next sender's first packet. */
-static inline void sim_carry(sim *s, size_t to)
-{
-    sim_packet *p = NULL;
-    size_t bytes = SIM_MTU;
-
-    sim_crawl(s);
-    for (size_t i = 0; i < SIM_NODES && !p; i++) {
-        p = s->way[s->next_way++ % SIM_NODES];
-        if (p && s->crawls == p->from + 1)
-            p = NULL;
-    }
-    s->linking = p || (s->crawls && s->way[s->crawls - 1]);
-    if (p) {
-        if (p->at == 0)
-            p->since = s->now;
-        bytes = kf_min(bytes, p->p.head_bytes + p->p.body_bytes - p->at);
-        p->at += bytes;
-        if (p->at == p->p.head_bytes + p->p.body_bytes) {
-            s->way[p->from] = p->next;
-            kf_give_back(&p->lent);
-            sim_put(s, p, s->latency);
-        }
-    }
-    if (s->linking)
-        sim_at(s, s->now + (kofn_time)((double)bytes / s->rate * 1e9), SIM_LINK,
-               to, 0);
-}
-
-/* What was under way from that node, or to it, is lost. */
-static inline void sim_lose(sim *s, size_t id)
-{
-    for (size_t i = 0; i < SIM_NODES; i++)
-        while (s->way[i] && (i == id || sim_is_narrow(s, id))) {
-            sim_packet *p = s->way[i];
-
-            s->way[i] = p->next;
-            kf_give_back(&p->lent);
-            sim_free_packet(p);
-        }
-}
-
-static inline bool sim_arriving(kofn_transport *t, kofn_peer peer,
-                                kofn_arriving *a)
-{
-    const sim_node *n = (sim_node *)t;
-    const sim *s = n->sim;
-    size_t from = n->who[peer];
-    const sim_packet *p = s->way[from];
-
-    if (!sim_is_narrow(s, n->id) || n->peer[from] != peer || !p ||
-        p->at < p->p.head_bytes)
-        return false;
-    *a = (kofn_arriving){.head_bytes = p->p.head_bytes,
-                         .at = p->at - p->p.head_bytes,
-                         .body_bytes = p->p.body_bytes,
-                         .age = s->now - p->since};
-    memcpy(a->head, p->p.head, p->p.head_bytes);
-    return true;
-}
-
 /* A group's result, decoded: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {
@@ -331,12 +230,8 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                 s->listen(s, p);
             if (s->twist && n->turncoat)
                 s->twist(s, p);
-            if (sim_is_narrow(s, to) && !urgent &&
-                (bytes > 0 || s->crawls != n->id + 1)) {
-                p->lent = body ? *body : (kofn_lent){0};
-                sim_queue(s, p);
+            if (s->carry && s->carry(s, p, body, urgent))
                 return KOFN_OK;
-            }
             sim_put(s, p, delay);
         }
     }
@@ -451,7 +346,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
                             .release = sim_release,
                             .principal_of = sim_principal,
                             .forget = sim_forget,
-                            .arriving = s->mute ? NULL : sim_arriving};
+                            .arriving = s->arriving};
     n->sim = s;
     n->id = id;
     n->up = true;
@@ -483,7 +378,8 @@ static inline void sim_stop(sim *s, size_t id)
     n->host = NULL;
     while (n->in > 0)
         sim_free_packet(n->inbox[--n->in]);
-    sim_lose(s, id);
+    if (s->sever)
+        s->sever(s, id);
     if (s->tell)
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
@@ -643,7 +539,7 @@ static inline bool sim_run(sim *s, kofn_time until,
         else if (e.kind == SIM_EVIL)
             s->act(s, e.worker);
         else if (e.kind == SIM_LINK)
-            sim_carry(s, e.worker);
+            s->move(s);
         else
             fault(s, e.task);
     }
