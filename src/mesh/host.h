@@ -54,8 +54,8 @@ typedef struct kf_route {
     struct {
         kofn_mark at;
         kofn_time when;
-    } told[2];       /* our iterate, its fingerprint: the last that were sent */
-    kf_buffer *telling;        /* our iterate as it was sent last, or NULL    */
+    } told[2]; /* our iterate, its fingerprint: the last that were sent */
+    kf_buffer *telling; /* our iterate as it was sent last, or NULL    */
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
@@ -337,7 +337,7 @@ typedef struct kf_host {
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
-    kofn_time looked; /* at what is coming in */
+    kofn_time looked;   /* at what is coming in */
     uint64_t foreign;   /* packets that were not notes of this job, or spoke
                            for another, or were too many          */
     kofn_status status; /* what went wrong while it was computing  */

@@ -640,11 +640,10 @@ kofn_status kf_mail_look(kf_host *h)
         const kf_route *r = &h->route[i];
 
         if (r->incarnation && !r->over && kf_route_is_arriving(h, r))
-            TRY(kf_host_step(h,
-                             &(kf_node_event){.type = KF_NODE_ARRIVING,
-                                              .now = now,
-                                              .incarnation = r->incarnation,
-                                              .principal = r->principal}));
+            TRY(kf_host_step(h, &(kf_node_event){.type = KF_NODE_ARRIVING,
+                                                 .now = now,
+                                                 .incarnation = r->incarnation,
+                                                 .principal = r->principal}));
     }
     return KOFN_OK;
 }

@@ -22,7 +22,8 @@ typedef struct sim_slow {
     sim_letter *way[SIM_NODES]; /* of each sender, the first */
     size_t turn;
     bool busy;
-    size_t crawls; /* 1 + a sender whose bodies come a byte at a time and are never
+    size_t
+        crawls; /* 1 + a sender whose bodies come a byte at a time and are never
                       whole, or 0: its notes without a body overtake them */
 } sim_slow;
 
