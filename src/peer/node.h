@@ -42,6 +42,7 @@ typedef struct kf_other {
     kofn_time led;         /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
+    bool slow;  /* it did not answer in time when it was asked last */
     bool ended; /* it went, and had the result */
     bool liar;  /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
