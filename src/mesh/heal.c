@@ -343,10 +343,11 @@ static kofn_time longer(const kf_host *h)
     return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
 }
 
-/* Each time others, if there are others. */
+/* Each time others, if there are others; not those whose answer is coming in. */
 static kofn_status ask(kf_host *h, size_t blocks)
 {
     kf_changing *c = &h->changing;
+    bool again = c->asked != 0, any = false;
     kofn_time now = kf_host_now(h);
 
     if (c->asked && now - c->asked < longer(h))
@@ -359,14 +360,15 @@ static kofn_status ask(kf_host *h, size_t blocks)
                        "are needed: too few nodes are left that have what was "
                        "made so far; begin again",
                        (double)h->opt.give_up * 1e-9, blocks);
-    c->asks += c->asked != 0;
     c->asked = now;
     for (size_t i = 0; i < h->routes && blocks > 0; i++) {
         kf_route *r = &h->route[c->next++ % h->routes];
 
-        if (r->incarnation == 0 || r->over || lends(h, r->peer))
+        if (r->incarnation == 0 || r->over || lends(h, r->peer) ||
+            (again && kf_route_is_arriving(h, r)))
             continue;
         blocks--;
+        any = true;
         TRY(kf_mail_to(h, r->peer,
                        &(kf_note){.type = KF_NOTE_READ,
                                   .from = h->opt.incarnation,
@@ -375,6 +377,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
                                   .coded = c->window.lo,
                                   .decoded = c->window.hi}));
     }
+    c->asks += again && any;
     return KOFN_AGAIN;
 }
 

@@ -111,6 +111,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     drop_pieces(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
+    kf_route_recall(h);
     kf_host_forget_input(h);
     h->freivalds.noise = 0;
     h->freivalds.odd = false;
@@ -160,6 +161,7 @@ static kofn_status tick(kf_host *h)
 {
     kofn_time now = kf_host_now(h);
 
+    TRY(kf_mail_look(h));
     if (now < kf_node_alarm(h->node))
         return KOFN_OK;
     TRY(kf_mail_greet(h));

@@ -59,7 +59,8 @@ typedef struct kf_route {
     struct {
         kofn_mark at;
         kofn_time when;
-    } told[2];       /* our iterate, its fingerprint: the last that were sent */
+    } told[2]; /* our iterate, its fingerprint: the last that were sent */
+    kf_buffer *telling; /* our iterate as it was sent last, or NULL    */
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
@@ -341,6 +342,7 @@ typedef struct kf_host {
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
+    kofn_time looked;   /* at what is coming in */
     uint64_t foreign;   /* packets that were not notes of this job, or spoke
                            for another, or were too many          */
     kofn_status status; /* what went wrong while it was computing  */
@@ -652,6 +654,16 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out);
 /* May this connection speak for that incarnation? */
 bool kf_route_is_of(const kf_host *h, kf_route *r,
                     kofn_incarnation incarnation);
+/* Is an iterate still under way to it?  Another one would come after that. */
+bool kf_route_is_told(kf_route *r);
+/* An iterate is sent to it: *body becomes a reference for it alone, to see when the
+ * transport gives that back. */
+kofn_status kf_route_tell(kf_route *r, kf_buffer **body);
+/* Lets go of iterates that are under way no more. */
+void kf_route_recall(kf_host *h);
+/* Is a body of it coming in that will be whole within KF_SLOWEST since it began, if it
+ * goes on as it did so far? */
+bool kf_route_is_arriving(const kf_host *h, const kf_route *r);
 /* It lied: whoever answers for it is not heard for a while, however it comes. */
 void kf_route_quarantine(kf_host *h, const kf_route *r);
 /* Is it not heard, since it was found to lie? */
@@ -674,6 +686,8 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost);
 kofn_status kf_mail_announce(kf_host *h, uint64_t job);
 /* Says who it is to those who have not said it yet, now and then. */
 kofn_status kf_mail_greet(kf_host *h);
+/* Tells the coordinator of the node whose bodies are coming in, now and then. */
+kofn_status kf_mail_look(kf_host *h);
 void kf_mail_free(kf_host *h);
 
 #endif

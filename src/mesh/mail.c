@@ -188,14 +188,15 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
 
 /* An iterate and a fingerprint of it cost a pass over the vector.  Whoever asks
  * for them again at once has them under way, or only wants to cost time. */
-static bool too_soon(kf_host *h, kofn_peer peer, const kf_note *note)
+static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
 {
     kofn_time now = kf_host_now(h);
     bool print = note->type == KF_NOTE_PRINT;
-    kf_route *r = kf_route_of(h, peer);
 
-    if (!r || (!print && note->type != KF_NOTE_VECTOR))
+    if (!print && note->type != KF_NOTE_VECTOR)
         return false;
+    if (!print && kf_route_is_told(r))
+        return true;
     if (r->told[print].when && now - r->told[print].when < SOON &&
         r->told[print].at.t == note->at.t &&
         r->told[print].at.line == note->at.line)
@@ -209,11 +210,14 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 {
     kf_note out = *note;
     kf_waiting w = {.peer = peer, .type = note->type};
+    kf_route *r = kf_route_of(h, peer);
     kofn_status st;
 
-    if (too_soon(h, peer, note))
+    if (r && too_soon(h, r, note))
         return KOFN_OK;
     st = body_of(h, note, &w.body, &w.bytes);
+    if (!st && r && note->type == KF_NOTE_VECTOR)
+        st = kf_route_tell(r, &w.body);
     if (st)
         return st == KOFN_AGAIN ? KOFN_OK : st;
     if (note->type == KF_NOTE_PRINT) /* `coded` was the key to make it with */
@@ -581,6 +585,7 @@ static kofn_status went(kf_host *h, kofn_peer peer)
     drop_waiting(h, peer);
     if (!r)
         return KOFN_OK;
+    kf_buffer_drop(r->telling);
     was = *r;
     *r = h->route[--h->routes];
     return was.over ? KOFN_OK : lose(h, &was, KF_NODE_WENT);
@@ -624,10 +629,31 @@ kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)
     return KOFN_OK;
 }
 
+kofn_status kf_mail_look(kf_host *h)
+{
+    kofn_time now = kf_host_now(h);
+
+    if (!h->t->arriving || now - h->looked < kf_host_beat(h))
+        return KOFN_OK;
+    h->looked = now;
+    for (size_t i = 0; i < h->routes; i++) {
+        const kf_route *r = &h->route[i];
+
+        if (r->incarnation && !r->over && kf_route_is_arriving(h, r))
+            TRY(kf_host_step(h, &(kf_node_event){.type = KF_NODE_ARRIVING,
+                                                 .now = now,
+                                                 .incarnation = r->incarnation,
+                                                 .principal = r->principal}));
+    }
+    return KOFN_OK;
+}
+
 void kf_mail_free(kf_host *h)
 {
     for (size_t i = 0; i < h->waits; i++)
         kf_buffer_drop(h->waiting[i].body);
+    for (size_t i = 0; i < h->routes; i++)
+        kf_buffer_drop(h->route[i].telling);
     kf_free(h->waiting);
     kf_free(h->route);
 }

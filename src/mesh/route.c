@@ -70,6 +70,44 @@ static bool may_live(const kf_host *h, const kf_route *r)
     return incarnations < MOST_INCARNATIONS;
 }
 
+/* ---- what is under way ----------------------------------------------------- */
+
+bool kf_route_is_told(kf_route *r)
+{
+    if (r->telling && atomic_load(&r->telling->refs) > 1)
+        return true;
+    kf_buffer_drop(r->telling);
+    r->telling = NULL;
+    return false;
+}
+
+void kf_route_recall(kf_host *h)
+{
+    for (size_t i = 0; i < h->routes; i++)
+        (void)kf_route_is_told(&h->route[i]);
+}
+
+kofn_status kf_route_tell(kf_route *r, kf_buffer **body)
+{
+    kf_buffer *view;
+
+    TRY(kf_buffer_view(&view, *body, &(*body)->m));
+    kf_buffer_drop(*body);
+    *body = view;
+    kf_buffer_drop(r->telling);
+    r->telling = kf_buffer_keep(view);
+    return KOFN_OK;
+}
+
+bool kf_route_is_arriving(const kf_host *h, const kf_route *r)
+{
+    kofn_time most = KF_SLOWEST * kf_host_silence(h);
+    kofn_arriving a;
+
+    return h->t->arriving && h->t->arriving(h->t, r->peer, &a) && a.at > 0 &&
+           (double)a.age * (double)a.body_bytes <= (double)most * (double)a.at;
+}
+
 /* ---- liars --------------------------------------------------------------- */
 
 /* Its place in the list of liars; NULL: it is not there. */

@@ -517,6 +517,18 @@ static bool is_known(const kf_node *n, uint64_t principal)
     return false;
 }
 
+/* What it sent was wrong; `who` is NULL where it is not remembered. */
+static void condemn(kf_node *n, kf_other *who, uint64_t principal)
+{
+    n->liars += !is_known(n, principal);
+    if (!who)
+        return;
+    lose(who);
+    who->ended = false;
+    who->liar = true;
+    n->voices = kf_peer_voices(n);
+}
+
 kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
 {
     uint64_t principal = ev->principal ? ev->principal
@@ -561,14 +573,12 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
         break;
+    case KF_NODE_ARRIVING:
+        if (who)
+            who->arriving = n->now;
+        break;
     case KF_NODE_LIAR:
-        n->liars += !is_known(n, principal);
-        if (who) {
-            lose(who);
-            who->ended = false;
-            who->liar = true;
-            n->voices = kf_peer_voices(n);
-        }
+        condemn(n, who, principal);
         break;
     }
     TRY(on_tick(n));

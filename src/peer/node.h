@@ -35,12 +35,14 @@ typedef struct kf_other {
     uint64_t principal;
     bool duplicate;
     kofn_time heard;       /* KF_LONG_AGO: lost, or it has left     */
+    kofn_time arriving;    /* a body of it was coming in, the last time */
     kofn_epoch epoch;      /* the highest that it said it is in     */
     uint64_t roster;       /* ... and a digest of its members       */
     unsigned failed_terms; /* epochs of its own without an iterate  */
     kofn_time led;         /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle;
+    bool slow;  /* it did not answer in time when it was asked last */
     bool ended; /* it went, and had the result */
     bool liar;  /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
@@ -294,6 +296,10 @@ bool kf_peer_idle(const kf_node *n);
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
+/* Is what it was asked for then coming in?  Where the link is slow, to ask again would
+ * only make it take longer.  Whoever sends a little now and then is waited for no longer
+ * than KF_SLOWEST. */
+bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note);

@@ -84,6 +84,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
     *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,
+                    .arriving = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
                     .led = n->now};
     place_among(n, o);
@@ -237,7 +238,7 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 
 /* Picks one of the nodes that are farthest ahead, or NULL: each time another
  * one, and the first by our own number, so that not everybody asks the same. */
-static kf_other *pick_one(kf_node *n)
+static kf_other *pick_among(kf_node *n, bool slow)
 {
     bool idle = kf_peer_idle(n);
     size_t ahead = 0, skip;
@@ -246,7 +247,8 @@ static kf_other *pick_one(kf_node *n)
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (!kf_live(n, o) || !out_of_reach(n, o, idle) || o->at.t < t)
+        if (!kf_live(n, o) || o->slow > slow || !out_of_reach(n, o, idle) ||
+            o->at.t < t)
             continue;
         if (o->at.t > t)
             ahead = 0;
@@ -259,13 +261,22 @@ static kf_other *pick_one(kf_node *n)
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
-        if (!kf_live(n, o) || o->at.t != t || !out_of_reach(n, o, idle))
+        if (!kf_live(n, o) || o->slow > slow || o->at.t != t ||
+            !out_of_reach(n, o, idle))
             continue;
         if (skip == 0)
             return o;
         skip--;
     }
     return NULL;
+}
+
+/* Who did not answer in time is asked where there is nobody else. */
+static kf_other *pick_one(kf_node *n)
+{
+    kf_other *o = pick_among(n, false);
+
+    return o ? o : pick_among(n, true);
 }
 
 /* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
@@ -310,9 +321,16 @@ static kf_other *whom_to_ask(kf_node *n)
     return pick_one(n);
 }
 
+bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
+{
+    return o && o->arriving != KF_LONG_AGO &&
+           !kf_due(n, o->arriving, n->opt.hedge) &&
+           !kf_due(n, since, KF_SLOWEST * n->opt.silence);
+}
+
 kofn_status kf_peer_catch_up(kf_node *n)
 {
-    kf_other *o = whom_to_ask(n);
+    kf_other *o = whom_to_ask(n), *was;
 
     if (!o) {
         n->asked = 0;
@@ -321,8 +339,12 @@ kofn_status kf_peer_catch_up(kf_node *n)
     if (!n->outvoted && o->final && kf_same_mark(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->asked &&
-        !kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)))
+        (!kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)) ||
+         kf_peer_is_coming(n, kf_peer_find(n, n->asked), n->asked_at)))
         return KOFN_OK;
+    was = n->asked ? kf_peer_find(n, n->asked) : NULL;
+    if (was)
+        was->slow = true;
     n->asked = o->incarnation;
     n->asked_at = n->now;
     n->tries++;
@@ -355,6 +377,7 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
                  (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&
                   (note->final || note->from == n->epoch.proposer));
 
+    o->slow = false;
     newer |= n->outvoted && note->at.t == n->at.t;
     o->final |= note->final && kf_same_mark(o->at, note->at);
     if ((n->final && !n->outvoted) || !newer || !(n->asked || whom_to_ask(n))) {

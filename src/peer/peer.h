@@ -157,6 +157,9 @@ typedef struct kf_node_task {
     bool last; /* there are no more pieces */
 } kf_node_task;
 
+/* Silences in which a body has to come, or it is not waited for. */
+#define KF_SLOWEST 2
+
 typedef enum kf_node_event_type {
     KF_NODE_TICK = 1, /* time has passed                               */
     KF_NODE_WENT,     /* incarnation cannot be reached any more               */
@@ -166,6 +169,8 @@ typedef enum kf_node_event_type {
     KF_NODE_LOST,     /* the blocks that are here are of no use any more */
     KF_NODE_DOUBT,    /* our vector may be wrong: take that of another */
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
+    KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it is
+                         whole within KF_SLOWEST                       */
     KF_NODE_RESTORED  /* note is of a VECTOR that this node has on disk */
 } kf_node_event_type;
 

@@ -219,7 +219,8 @@ kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
         kf_other *o = &n->other[i];
         uint64_t coded, decoded;
 
-        if (o->rank == KF_NONE || o->heard == KF_LONG_AGO)
+        if (o->rank == KF_NONE || o->heard == KF_LONG_AGO ||
+            (again && kf_peer_is_coming(n, o, n->began)))
             continue;
         coded = lacking(n, o) & ~(again ? 0 : o->asked_coded);
         decoded = results(n, o) & ~(again ? 0 : o->asked_decoded);
@@ -272,6 +273,16 @@ static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kofn_mark at,
     return KOFN_OK;
 }
 
+/* Nothing is sent again unless it is asked for again. */
+static kofn_status serve(kf_node *n, kf_other *o, kofn_mark at,
+                         kofn_epoch epoch, uint64_t coded, uint64_t decoded)
+{
+    o->coded &= ~coded;
+    o->decoded &= ~decoded;
+    TRY(send_pieces(n, o->incarnation, at, epoch, coded, n->made_of));
+    return send_pieces(n, o->incarnation, at, epoch, decoded, KOFN_NO_SEAT);
+}
+
 kofn_status kf_peer_serve(kf_node *n, kf_other *o)
 {
     uint64_t coded, decoded = 0;
@@ -281,11 +292,7 @@ kofn_status kf_peer_serve(kf_node *n, kf_other *o)
     coded = o->coded & n->made;
     if (kf_same_epoch(o->want_epoch, n->epoch))
         decoded = o->decoded & n->done & n->mine;
-    o->coded &= ~coded;
-    o->decoded &= ~decoded;
-    TRY(send_pieces(n, o->incarnation, n->at, n->epoch, coded, n->made_of));
-    return send_pieces(n, o->incarnation, n->at, n->epoch, decoded,
-                       KOFN_NO_SEAT);
+    return serve(n, o, n->at, n->epoch, coded, decoded);
 }
 
 static kofn_status serve_all(kf_node *n)
@@ -299,14 +306,13 @@ static kofn_status serve_all(kf_node *n)
  * could get them nowhere else once all others have gone on. */
 static kofn_status serve_before(kf_node *n, kf_other *o)
 {
+    uint64_t coded = o->coded & n->made_before, decoded = 0;
+
     assert(kf_same_mark(o->want, n->before));
-    TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
-                    o->coded & n->made_before, n->made_of));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
         kf_same_epoch(o->want_epoch, n->before_epoch))
-        TRY(send_pieces(n, o->incarnation, n->before, n->before_epoch,
-                        o->decoded & n->done_before, KOFN_NO_SEAT));
-    return KOFN_OK;
+        decoded = o->decoded & n->done_before;
+    return serve(n, o, n->before, n->before_epoch, coded, decoded);
 }
 
 /* Another node wants pieces of an iterate.  A node that comes to an iterate

@@ -309,6 +309,118 @@ static void a_newer_iterate_comes_first(void **state)
         }
 }
 
+/* Whom the step has it ask for something of that kind, the last; 0: nobody. */
+static kofn_incarnation asks(kf_node *n, const kf_node_event *ev,
+                             kf_note_type kind)
+{
+    kofn_incarnation who = 0;
+    kf_node_action a;
+
+    assert_ok(kf_node_step(n, ev));
+    while (kf_node_next(n, &a))
+        if (a.type == KF_NODE_SEND && a.note.type == kind)
+            who = a.to;
+    return who;
+}
+
+/* Seconds from when it asks one of three that are ahead to when it asks another, if
+ * something of the first is coming in for so many. */
+static kofn_time waits(kf_node *n, kofn_time arriving)
+{
+    kofn_incarnation asked = 0;
+    kofn_time now = 2, began = 0;
+
+    for (;; now++) {
+        kf_node_event ev = {.now = now * KOFN_SECOND};
+
+        for (ev.incarnation = 101; ev.incarnation <= 103; ev.incarnation++) {
+            const kf_note beat = {.type = KF_NOTE_BEAT,
+                                  .from = ev.incarnation,
+                                  .at = {5, 77},
+                                  .seat = KOFN_NO_SEAT};
+            kofn_incarnation who;
+
+            ev.type = KF_NODE_NOTE;
+            ev.note = &beat;
+            who = asks(n, &ev, KF_NOTE_ASK);
+            if (who && who != asked && asked)
+                return now - began;
+            if (who && !asked) {
+                asked = who;
+                began = now;
+            }
+        }
+        ev.type = KF_NODE_ARRIVING;
+        ev.incarnation = asked;
+        ev.note = NULL;
+        if (asked && now < began + arriving)
+            assert_int_equal(asks(n, &ev, KF_NOTE_ASK), 0);
+        assert_true(now < 1000);
+    }
+}
+
+/* While its answer is coming in nobody else is asked, but only for two silences. */
+static void an_answer_is_waited_for(void **state)
+{
+    static const struct {
+        kofn_time arriving, waits;
+    } story[] = {{0, 2}, {10, 11}, {900, KF_SLOWEST * 20}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
+        kf_node *n;
+        sim s;
+
+        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+        n = patient_node(&s);
+        n->opt.silence = 20 * KOFN_SECOND;
+        assert_int_equal(n->opt.hedge, 2 * KOFN_SECOND);
+        assert_int_equal(waits(n, story[i].arriving), story[i].waits);
+        kf_node_free(n);
+        sim_down(&s);
+    }
+}
+
+/* Those whose pieces are coming in are not asked for them again, for two silences. */
+static void pieces_are_waited_for(void **state)
+{
+    const kf_member member[] = {{1, 0, true}, {101, 1, true}, {102, 2, true}};
+    const kf_note told = {.type = KF_NOTE_EPOCH,
+                          .epoch = {7, 101},
+                          .member = member,
+                          .members = sizeof member / sizeof *member};
+    const kofn_time late = 2 + KF_SLOWEST * 20;
+    kf_node_event ev = {.type = KF_NODE_ARRIVING, .incarnation = 102};
+    bool another = false;
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    n->opt.confirm = 1;
+    n->opt.silence = 20 * KOFN_SECOND;
+    meets(n, 102);
+    tells_node(n, 101, &told, 2 * KOFN_SECOND);
+    assert_int_equal(n->members, 3);
+    n->began = n->now;
+    for (kofn_time now = 3; now <= late + 300; now++) {
+        kofn_incarnation who;
+
+        ev.now = now * KOFN_SECOND;
+        who = asks(n, &ev, KF_NOTE_WANT); /* the last: 102, if it is asked */
+        another |= who == 101;
+        if (who == 102) {
+            assert_true(now >= late);
+            break;
+        }
+        assert_true(now < late + 300);
+    }
+    assert_true(another);
+    kf_node_free(n);
+    sim_down(&s);
+}
+
 /* Who comes back under the same key and lies again is one liar. */
 static void liars_are_counted_once(void **state)
 {
@@ -359,6 +471,8 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(prompt_members_decide),
         cmocka_unit_test(evidence_is_not_waited_for_forever),
         cmocka_unit_test(a_newer_iterate_comes_first),
+        cmocka_unit_test(an_answer_is_waited_for),
+        cmocka_unit_test(pieces_are_waited_for),
         cmocka_unit_test(liars_are_counted_once),
     };
 

@@ -21,7 +21,7 @@
 #define SIM_STEPS 64
 #define MS (KOFN_SECOND / 1000)
 
-enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL };
+enum { SIM_WAKE, SIM_DELIVER, SIM_FAULT, SIM_EVIL, SIM_LINK };
 
 typedef struct sim_packet {
     kofn_packet p;
@@ -73,6 +73,15 @@ typedef struct sim {
     void *own;     /* of a test with another program */
     sim_packet **packet;
     size_t packets, packet_cap;
+
+    /* A link with a rate, see mesh_link.h; NULL: there is none.  `carry` takes a packet
+     * that it carries. */
+    struct sim_slow *slow;
+    bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
+                  bool urgent);
+    void (*move)(struct sim *s);
+    void (*sever)(struct sim *s, size_t id); /* that node is stopped */
+    bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
 
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
@@ -197,7 +206,6 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
     size_t bytes = body ? body->bytes : 0;
     size_t to;
 
-    (void)urgent;
     assert_true(peer < n->peers);
     to = n->who[peer];
     if (s->node[to].deaf || sim_draw(s) < 0.002)
@@ -222,6 +230,8 @@ static inline kofn_status sim_send(kofn_transport *t, kofn_peer peer,
                 s->listen(s, p);
             if (s->twist && n->turncoat)
                 s->twist(s, p);
+            if (s->carry && s->carry(s, p, body, urgent))
+                return KOFN_OK;
             sim_put(s, p, delay);
         }
     }
@@ -335,7 +345,8 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
                             .wait = sim_wait,
                             .release = sim_release,
                             .principal_of = sim_principal,
-                            .forget = sim_forget};
+                            .forget = sim_forget,
+                            .arriving = s->arriving};
     n->sim = s;
     n->id = id;
     n->up = true;
@@ -367,6 +378,8 @@ static inline void sim_stop(sim *s, size_t id)
     n->host = NULL;
     while (n->in > 0)
         sim_free_packet(n->inbox[--n->in]);
+    if (s->sever)
+        s->sever(s, id);
     if (s->tell)
         for (size_t i = 0; i < s->nodes; i++)
             sim_link(s, i, id, KOFN_WENT);
@@ -525,6 +538,8 @@ static inline bool sim_run(sim *s, kofn_time until,
             sim_deliver(s, e.worker, e.task);
         else if (e.kind == SIM_EVIL)
             s->act(s, e.worker);
+        else if (e.kind == SIM_LINK)
+            s->move(s);
         else
             fault(s, e.task);
     }

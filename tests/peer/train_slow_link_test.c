@@ -1,0 +1,190 @@
+/* train_slow_link_test.c -- a node that comes to a training without a master over a slow
+ * link: what is coming in is not asked for again, and so it follows, and has blocks.  The
+ * rates are those at which a vector takes so many hedges, the time after which a node
+ * asks again: vectors of 2.2 MB take 0.73 at 30 MB/s, and 1.1 at 20 MB/s. */
+#include "mesh_link.h"
+#include "train_mesh_rig.h"
+
+enum { TYPES = KF_NOTE_SKETCH + 1, ITERATES = 1024 };
+
+static const lesson wide = {.scheme = "matdot:n=2",
+                            .nodes = 6,
+                            .layers = 3,
+                            .widths = {SIDE * SIDE, 44, 60, 3},
+                            .activation = KOFN_SIGMOID,
+                            .momentum = 0.9};
+
+typedef struct story {
+    double hedges; /* that a vector takes                                   */
+    size_t window; /* bytes that are lent at a time                         */
+    bool mute;     /* the transport does not tell what is coming in         */
+    bool crawls;   /* ... and from node 0 bodies come a byte at a time      */
+} story;
+
+/* What was sent to the node, and what it had. */
+static struct {
+    size_t sent[TYPES];
+    size_t behind; /* vectors, while one of the same node was not through yet */
+    size_t again;  /* pieces that had been sent to it before   */
+    size_t crawled; /* vectors of node 0                        */
+    uint64_t line[ITERATES][SIM_NODES][SIM_NODES]; /* by iterate, group, seat */
+    size_t turns, with; /* ... and those at the end of which it had blocks */
+    uint64_t turn;      /* that was counted last                           */
+    kofn_node_view view;
+} seen;
+
+static size_t who(const sim *s)
+{
+    return s->nodes - 1;
+}
+
+static void read_note(const sim *s, const sim_packet *p, kf_note *note)
+{
+    assert_ok(kf_note_read(note, p->p.head, p->p.head_bytes,
+                           s->node[p->from].host->job));
+}
+
+static void hear_piece(const kf_note *note)
+{
+    uint64_t *line;
+
+    assert_true(note->at.t < ITERATES && note->group < SIM_NODES &&
+                note->seat < SIM_NODES);
+    line = &seen.line[note->at.t][note->group][note->seat];
+    seen.again += *line == note->at.line;
+    *line = note->at.line;
+}
+
+static void hear_vector(const sim *s, const sim_packet *p)
+{
+    seen.crawled += p->from == 0;
+    for (const sim_letter *l = s->slow->way[p->from]; l; l = l->next) {
+        kf_note before;
+
+        read_note(s, l->p, &before);
+        seen.behind += before.type == KF_NOTE_VECTOR;
+    }
+}
+
+static void listen(sim *s, const sim_packet *p)
+{
+    kf_note note;
+
+    if (p->to != who(s))
+        return;
+    read_note(s, p, &note);
+    seen.sent[note.type]++;
+    if (note.type == KF_NOTE_PIECE)
+        hear_piece(&note);
+    if (note.type == KF_NOTE_VECTOR)
+        hear_vector(s, p);
+}
+
+/* Whenever a turn is over. */
+static void count(sim *s)
+{
+    uint64_t turn = s->node[1].host->changing.turn, more = turn - seen.turn;
+    const kf_host *h = s->node[who(s)].host;
+
+    if (!h || more == 0)
+        return;
+    seen.turn = turn;
+    seen.turns += more;
+    seen.with += h->seat != KOFN_NO_SEAT ? more : 0;
+}
+
+/* The last node comes in the tenth of 102 turns; what has become of it when the others
+ * are through. */
+static void comes(story what)
+{
+    sim_slow slow = {.to = wide.nodes - 1, .crawls = what.crawls};
+    fixture f;
+    sim s;
+
+    memset(&seen, 0, sizeof seen);
+    mesh_up(&s, &f, &wide, 34, 1);
+    s.compute = MS / 8;
+    s.opt.confirm = 1;
+    s.window = what.window;
+    s.listen = listen;
+    s.inject = count;
+    s.evil = &seen; /* vectors may differ by rounding */
+    for (size_t i = 0; i < who(&s); i++)
+        sim_start(&s, i, true);
+    run_until(&s, 9);
+    seen.turn = s.node[1].host->changing.turn;
+    slow.rate = (double)kf_mesh_vector_bytes(s.node[0].host) /
+                (what.hedges * 1e-9 * (double)kf_host_hedge(s.node[0].host));
+    link_up(&s, &slow, what.mute);
+    sim_start(&s, who(&s), false);
+    run_until(&s, f.steps);
+    kf_host_look(s.node[who(&s)].host, &seen.view);
+    if (getenv("KOFN_SHOW"))
+        fprintf(
+            stderr,
+            "%g hedges, window %zu: vectors %zu, taken %zu, %zu behind "
+            "another, %zu crawled; pieces %zu, %zu again; blocks %zu, in %zu of %zu turns\n",
+            what.hedges, what.window, seen.sent[KF_NOTE_VECTOR],
+            (size_t)seen.view.adopted, seen.behind, seen.crawled,
+            seen.sent[KF_NOTE_PIECE], seen.again, seen.sent[KF_NOTE_BLOCK],
+            seen.with, seen.turns);
+    mesh_down(&s, &f);
+}
+
+/* It takes all vectors that come, but one that was under way in the end, and has blocks
+ * in most turns, be they small for the windows that are lent or large. */
+static void takes_all_that_comes(void **state)
+{
+    static const double hedges[] = {0.73, 1.1};
+    static const size_t window[] = {656, 5000, 40000};
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        comes((story){.hedges = hedges[i % 2], .window = window[i / 2]});
+        assert_in_range(seen.sent[KF_NOTE_VECTOR], seen.view.adopted,
+                        seen.view.adopted + 1);
+        assert_int_equal(seen.view.healed, 1);
+        assert_true(2 * seen.with > seen.turns);
+    }
+}
+
+/* Of each node one vector at a time is under way, even where it is asked again because
+ * the transport tells nothing. */
+static void one_at_a_time(void **state)
+{
+    (void)state;
+    comes((story){.hedges = 2.4, .window = 656, .mute = true});
+    assert_true(seen.sent[KF_NOTE_VECTOR] > 20);
+    assert_int_equal(seen.behind, 0);
+}
+
+/* Over a link that is fast enough no piece is sent twice. */
+static void pieces_come_once(void **state)
+{
+    (void)state;
+    comes((story){.hedges = 0.01, .window = 656});
+    assert_true(seen.sent[KF_NOTE_PIECE] > 1000);
+    assert_int_equal(seen.again, 0);
+}
+
+/* Whoever sends a byte now and then, for ever, is not waited for. */
+static void somebody_crawls(void **state)
+{
+    (void)state;
+    comes((story){.hedges = 0.73, .window = 656, .crawls = true});
+    assert_true(seen.crawled > 0);
+    assert_true(2 * seen.with > seen.turns);
+}
+
+TEST_FILE(train_slow_link_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_all_that_comes),
+        cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(pieces_come_once),
+        cmocka_unit_test(somebody_crawls),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
