@@ -119,15 +119,6 @@ static void comes(story what)
     sim_start(&s, who(&s), false);
     run_until(&s, f.steps);
     kf_host_look(s.node[who(&s)].host, &seen.view);
-    if (getenv("KOFN_SHOW"))
-        fprintf(
-            stderr,
-            "%g hedges, window %zu: vectors %zu, taken %zu, %zu behind "
-            "another, %zu crawled; pieces %zu, %zu again; blocks %zu, in %zu of %zu turns\n",
-            what.hedges, what.window, seen.sent[KF_NOTE_VECTOR],
-            (size_t)seen.view.adopted, seen.behind, seen.crawled,
-            seen.sent[KF_NOTE_PIECE], seen.again, seen.sent[KF_NOTE_BLOCK],
-            seen.with, seen.turns);
     mesh_down(&s, &f);
 }
 
