@@ -14,6 +14,7 @@ assert y.shape == want.shape, (y.shape, want.shape)
 assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want)"
 }
 
+# bats test_tags=processes
 @test "matvec and matmul agree with NumPy, for schemes of every kind" {
     inputs
     local port=threads
@@ -35,7 +36,7 @@ for results, with_what in (('y-*.npy', 'w.npy'), ('C-*.npy', 'B.npy')):
         assert np.linalg.norm(y - want) <= 1e-12 * np.linalg.norm(want), f"
 }
 
-# bats test_tags=asan
+# bats test_tags=asan, processes
 @test "--json has the promised keys" {
     inputs
     kofn matvec X.npy w.npy --json --verify -r 3 >out.json
@@ -49,7 +50,7 @@ corrupted noise rel_error per_round'.split())" <out.json
 len(o['per_round'][0]['rows']) == 8 and o['blas_threads'] == 1" <out.json
 }
 
-# bats test_tags=asan
+# bats test_tags=asan, processes
 @test "every number of a report is in --json and in the manual" {
     inputs
     echo "X.npy B.npy C.npy" >list.txt
@@ -114,6 +115,7 @@ assert np.linalg.norm(y - want) <= 1e-5 * np.linalg.norm(want), '$f'"
 }
 
 # 2^24 + 1 is no float32; and 0.1 is another number there.
+# bats test_tags=processes
 @test "a product of float32 and float64 is one of float64, whichever is which" {
     py "
 np.save('I4.npy', np.eye(2, dtype='f4')); np.save('w8.npy', np.array([16777217, 0.1]))
@@ -204,6 +206,7 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     refused weight
 }
 
+# bats test_tags=processes
 @test "an answer that would not be accurate is not delivered" {
     kofn gen matrix 400 9 -o X.npy
     kofn gen vector 9 -o w.npy
@@ -348,6 +351,7 @@ rounds_are() {
     [ "$code" -eq 143 ]
 }
 
+# bats test_tags=processes
 @test "a row of 1e16 leaves the others their digits" {
     py "X = np.tile([1.0, 2, 3, 4], (16, 1)); X[0] *= 4e15; np.save('wide.npy', X)
 np.save('ones.npy', np.ones(4))"

@@ -13,6 +13,7 @@ teardown() {
 
 net="--layers 64-16-10 --step 0.5 --batch 50"
 
+# bats test_tags=processes
 @test "a scheme that sums trains to the weights of the plain training" {
     images
     for s in "gc:d=3 -p threads" "agc:d=3 -p sim" "uncoded -p threads"; do
@@ -48,6 +49,7 @@ assert (x.argmax(1) == y).mean() == s['accuracy'] == o['test_accuracy']"
     [ "$(wc -l <labels.csv)" -ge 100 ]
 }
 
+# bats test_tags=processes
 @test "numbers are met, autoencoders give points back, and unit and output" {
     images
     py "X=np.load('X.npy'); np.save('T.npy', (X[:,:3]-X[:,3:6])/16)"
@@ -130,6 +132,7 @@ has_kept() {
     [ "$(sed -n 's/.*"done": \([0-9]*\).*/\1/p' C/checkpoint.json 2>/dev/null || echo 0)" -ge "$1" ]
 }
 
+# bats test_tags=processes
 @test "a training that was killed goes on, and makes the same weights" {
     images
     words="train X.npy y.npy $net --momentum 0.9 --test Xt.npy yt.npy"
@@ -156,7 +159,7 @@ assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)"
     refused "--step was \"0.5\" and is \"1\""
 }
 
-# bats test_tags=asan
+# bats test_tags=asan, processes
 @test "a worker that lies from some step on is named, and the weights are right" {
     images
     echo '3 corrupt 2' >events.txt

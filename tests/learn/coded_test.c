@@ -125,7 +125,7 @@ static void every_scheme_of_both_products(void **state)
 
     (void)state;
     for (size_t k = 0; k < COUNT(specs); k++)
-        for (int sim = 0; sim < 2; sim++) {
+        for (int sim = 0; sim < PORTS; sim++) {
             crew c = {specs[k], 8, sim, sim ? &stormy : NULL, NULL};
 
             compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F64);
@@ -192,7 +192,7 @@ static void float32(void **state)
     (void)state;
     s.dtype = KOFN_F32;
     for (size_t k = 0; k < COUNT(specs); k++)
-        for (int sim = 0; sim < 2; sim++) {
+        for (int sim = 0; sim < PORTS; sim++) {
             crew c = {specs[k], 8, sim, sim ? &stormy : NULL, NULL};
 
             compare(&c, &s, &d.X, &d.y, &o, ROUNDED_F32);
@@ -294,7 +294,7 @@ static void leaves_and_joins(void **state)
     opt.events = all;
     opt.event_count = COUNT(all);
     for (size_t k = 0; k < COUNT(specs); k++)
-        for (int sim = 0; sim < 2; sim++) {
+        for (int sim = 0; sim < PORTS; sim++) {
             crew c = {specs[k], 8, sim, sim ? &stormy : NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);
             kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
@@ -483,7 +483,7 @@ static void blocks_that_are_wrong(void **state)
     (void)state;
     o.scrub = 1;
     for (size_t k = 0; k < COUNT(specs); k++)
-        for (int sim = 0; sim < 2; sim++) {
+        for (int sim = 0; sim < PORTS; sim++) {
             kofn_options opt = KOFN_OPTIONS_INIT;
             crew c = {specs[k], 8, sim, NULL, &opt};
             kofn_net *coded = make_net(&s), *plain = make_net(&s);

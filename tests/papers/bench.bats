@@ -163,6 +163,7 @@ assert last['nodes'] == 16384 and abs(last['by_replication'] - .25) < .01 and ab
 assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'][-1][2] > 4*o['fig_8']['replication'][-1][2]"
 }
 
+# bats test_tags=night
 @test "dnn: coded ends as without errors" {
     export OPENBLAS_NUM_THREADS=1
     papers dnn --scenario 2 --scale 0.1 --json >out.json
@@ -172,8 +173,13 @@ assert o['corollary_1_ok'] and o['fig_8']['gpd'][-1][2] > 4*o['fig_8']['two MDS'
     json "all(not c['finished'] or c['apart'] < 1e-8 for r in o['scenarios'][0]['rates'] for c in r['runs']['coded'])" <out.json
     json "all(r['fewest_rollbacks'] == (r['runs']['coded'][0]['rollbacks'] <= min(r['runs'][k][0]['rollbacks'] for k in ('replication', 'two MDS'))) for r in o['scenarios'][0]['rates'])" <out.json
     json "o['scenarios'][0]['rates'][2]['runs']['uncoded'][0]['apart'] > 1" <out.json
+}
+
+@test "dnn: a coded autoencoder ends as without errors, an uncoded one does not" {
+    export OPENBLAS_NUM_THREADS=1
     papers dnn --scenario 3 --scale 0.1 --json >out.json
     json "o['scenarios'][0]['ok'] and o['scenarios'][0]['runs']['coded']['corrected'] > 0" <out.json
+    json "(r := o['scenarios'][0]['runs'])['coded']['finished'] and r['coded']['apart'] < 1e-8 and r['uncoded']['apart'] > 1" <out.json
 }
 
 # bats test_tags=night

@@ -65,6 +65,13 @@ double test_scale(void);
 #define SLOWED 1
 #endif
 
+/* Threads, and then the simulator, which has none for ThreadSanitizer. */
+#if defined(__SANITIZE_THREAD__)
+#define PORTS 1
+#else
+#define PORTS 2
+#endif
+
 /* What goes by chance must have happened, where it was tried often enough to be
  * asked for: by day in the plain build, at night in all. */
 #define assert_happened(condition)                                             \

@@ -121,7 +121,7 @@ static void probabilistic(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (int sim = 0; sim < 2; sim++) {
+        for (int sim = 0; sim < PORTS; sim++) {
             const kind *k = &kinds[i];
             bool vector = k->op == KOFN_MATVEC;
 

@@ -20,7 +20,7 @@ static void ports_close_unused(void **state)
 {
     (void)state;
     count_allocations();
-    for (int sim = 0; sim < 2; sim++) {
+    for (int sim = 0; sim < PORTS; sim++) {
         long before = allocated();
         kofn_port *port;
 
@@ -38,7 +38,7 @@ static void blas_threads_are_restored(void **state)
 {
     (void)state;
     kf_blas_restore(2);
-    for (int sim = 0; sim < 2; sim++) {
+    for (int sim = 0; sim < PORTS; sim++) {
         int before = kf_blas_single();
         kofn_port *port;
 
@@ -60,7 +60,7 @@ static void failed_jobs_close_their_port(void **state)
 
     (void)state;
     count_allocations();
-    for (int sim = 0; sim < 2; sim++)
+    for (int sim = 0; sim < PORTS; sim++)
         for (int why = 0; why < 2; why++) {
             kofn_options o = KOFN_OPTIONS_INIT;
             long before = allocated();
@@ -108,7 +108,7 @@ static void a_task_may_bring_its_block(void **state)
         .spec = "mds:k=2,basis=gauss", .workers = 3, .m = 40, .n = 5, .p = 1};
 
     (void)state;
-    for (int sim = 0; sim < 2; sim++) {
+    for (int sim = 0; sim < PORTS; sim++) {
         kf_resident resident = {0};
         kf_msg m, work = {.type = KF_MSG_WORK,
                           .product = 7,
@@ -155,7 +155,7 @@ static void a_task_may_bring_its_block(void **state)
 static void a_port_without_workers(void **state)
 {
     (void)state;
-    for (int sim = 0; sim < 2; sim++) {
+    for (int sim = 0; sim < PORTS; sim++) {
         rig_kind k = {
             .spec = "elastic:k=2", .workers = 3, .m = 40, .n = 5, .p = 1};
         kofn_port *port;
@@ -174,7 +174,7 @@ static void a_port_without_workers(void **state)
 static void all_leave_at_once(void **state)
 {
     (void)state;
-    for (int sim = 0; sim < 2; sim++)
+    for (int sim = 0; sim < PORTS; sim++)
         for (uint64_t seed = 0; seed < 40; seed++) {
             kofn_faults w =
                 KOFN_FAULTS_INIT(.leave =
@@ -479,7 +479,7 @@ static void closed_in_the_middle(void **state)
 static void pumped_in_helpings(void **state)
 {
     (void)state;
-    for (int sim = 0; sim < 2; sim++) {
+    for (int sim = 0; sim < PORTS; sim++) {
         rig_kind k = {.spec = "elastic:k=4",
                       .workers = 6,
                       .m = 500,
@@ -526,7 +526,7 @@ static void corruption_is_not_noticed(void **state)
         {3, 0, KOFN_FAULT_EVENT_NORMAL, 3, 0}};
 
     (void)state;
-    for (int sim = 0; sim < 2; sim++)
+    for (int sim = 0; sim < PORTS; sim++)
         for (int f32 = 0; f32 < 2; f32++) {
             kofn_faults all = KOFN_FAULTS_INIT(.corrupt = 1);
             kofn_options o = with_events(events, 2);

@@ -7,7 +7,9 @@
 
 /* ---- sites --------------------------------------------------------------- */
 
-enum { SIMULATOR, THREADS, PACKETS, SITES };
+enum { THREADS, PACKETS, SIMULATOR };
+
+#define SITES (PORTS + 1)
 
 static fleet packets;
 
