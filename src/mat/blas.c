@@ -16,29 +16,76 @@
 #include "mat.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the library --------------------------------------------------------- */
 
-/* The file of the BLAS, "" where it is linked statically. */
-static const char *file_of_blas(void)
+/* What may tell, or set, something. */
+typedef enum symbol_name {
+    OPENBLAS_GET,
+    OPENBLAS_SET,
+    OPENBLAS_CORE,
+    BLIS_GET,
+    BLIS_SET,
+    BLIS_ARCH,
+    BLIS_ARCH_NAME,
+    MKL_GET,
+    MKL_SET,
+    REFERENCE, /* a variable of Netlib's wrapper of the Fortran routines */
+    NAMES
+} symbol_name;
+
+static const char *const names[NAMES] = {
+    [OPENBLAS_GET] = "openblas_get_num_threads",
+    [OPENBLAS_SET] = "openblas_set_num_threads",
+    [OPENBLAS_CORE] = "openblas_get_corename",
+    [BLIS_GET] = "bli_thread_get_num_threads",
+    [BLIS_SET] = "bli_thread_set_num_threads",
+    [BLIS_ARCH] = "bli_arch_query_id",
+    [BLIS_ARCH_NAME] = "bli_arch_string",
+    [MKL_GET] = "MKL_Get_Max_Threads",
+    [MKL_SET] = "MKL_Set_Num_Threads",
+    [REFERENCE] = "RowMajorStrg",
+};
+
+/* What was found.  Threads that look at the same time find the same. */
+static struct {
+    _Atomic bool looked;
+    _Atomic(const char *)
+        file; /* of the BLAS, "" where it is linked statically */
+    _Atomic(void *) at[NAMES]; /* in it or in what it is made on, or NULL */
+} blas;
+
+static void look(void)
 {
-    void *p = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    void *p = dlsym(RTLD_DEFAULT, "cblas_dgemm"), *library;
     Dl_info info;
+    const char *file =
+        p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
 
-    return p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
-}
-
-/* A symbol of the BLAS or of what it is made on, NULL when it has none. */
-static void *symbol(const char *name)
-{
-    void *library = dlopen(file_of_blas(), RTLD_LAZY | RTLD_NOLOAD);
-    void *p = dlsym(library ? library : RTLD_DEFAULT, name);
-
+    library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+    for (size_t i = 0; i < NAMES; i++)
+        blas.at[i] = dlsym(library ? library : RTLD_DEFAULT, names[i]);
     if (library)
         dlclose(library); /* it stays: it is in use */
-    return p;
+    blas.file = file;
+    blas.looked = true;
+}
+
+static void *symbol(symbol_name n)
+{
+    if (!blas.looked)
+        look();
+    return blas.at[n];
+}
+
+static const char *file_of_blas(void)
+{
+    if (!blas.looked)
+        look();
+    return blas.file;
 }
 
 /* ISO C has no cast from an object pointer to a function. */
@@ -52,14 +99,14 @@ static void *symbol(const char *name)
 /* ---- threads ------------------------------------------------------------- */
 
 typedef struct counts {
-    const char *get, *set;
+    symbol_name get, set;
     bool wide; /* counts are of type long */
 } counts;
 
 static const counts makes[] = {
-    {"openblas_get_num_threads", "openblas_set_num_threads", false},
-    {"bli_thread_get_num_threads", "bli_thread_set_num_threads", true},
-    {"MKL_Get_Max_Threads", "MKL_Set_Num_Threads", false},
+    {OPENBLAS_GET, OPENBLAS_SET, false},
+    {BLIS_GET, BLIS_SET, true},
+    {MKL_GET, MKL_SET, false},
 };
 
 static const counts *make_of_blas(void)
@@ -181,11 +228,10 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Netlib's: its wrapper of the Fortran routines has this variable, and so do
- * others made from it, which are not called so. */
+/* Others made from Netlib's have its variable too, and are not called so. */
 static bool is_reference(const char *file)
 {
-    return symbol("RowMajorStrg") &&
+    return symbol(REFERENCE) &&
            (!strncmp(file, "libblas.", 8) || !strncmp(file, "libcblas.", 9));
 }
 
@@ -200,8 +246,8 @@ static void look_at_blis(kf_blas *b)
     char *(*string)(int);
     const char *kernel = "";
 
-    LOOK_UP(query, "bli_arch_query_id");
-    LOOK_UP(string, "bli_arch_string");
+    LOOK_UP(query, BLIS_ARCH);
+    LOOK_UP(string, BLIS_ARCH_NAME);
     if (query && string)
         kernel = string(query());
     snprintf(b->name, sizeof b->name, "BLIS %s", kernel);
@@ -230,7 +276,7 @@ void kf_blas_look(kf_blas *b)
 
     *b = (kf_blas){.threads = c ? 1 : 0};
     if (c == &makes[0]) {
-        LOOK_UP(core, "openblas_get_corename");
+        LOOK_UP(core, OPENBLAS_CORE);
         snprintf(b->name, sizeof b->name, "OpenBLAS %s", core ? core() : "");
         b->better = core ? better_core(core()) : NULL;
     } else if (c == &makes[1]) {
