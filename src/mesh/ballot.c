@@ -41,7 +41,7 @@ static inline double weigh(uint64_t bits)
     return x;
 }
 
-#define LANES 8
+#define LANES 32 /* see vector_quorum.c */
 
 /* Four numbers get their weights of one random number: those of a column, for the
  * columns to be added up in lanes. */
