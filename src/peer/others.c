@@ -375,9 +375,10 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool later = note->at.t > n->at.t;
-    bool other = note->at.t == n->at.t &&
-                 (n->outvoted || (!kf_same_mark(note->at, n->at) &&
-                                  (note->final || note->from == n->epoch.proposer)));
+    bool other =
+        note->at.t == n->at.t &&
+        (n->outvoted || (!kf_same_mark(note->at, n->at) &&
+                         (note->final || note->from == n->epoch.proposer)));
 
     o->slow = false;
     o->final |= note->final && kf_same_mark(o->at, note->at);
