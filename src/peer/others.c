@@ -353,8 +353,6 @@ kofn_status kf_peer_catch_up(kf_node *n)
                         (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }
 
-/* An answer may come when the question is none any more, since this node has made an
- * iterate itself, and is one again with the next note: it would not be given twice. */
 static kofn_status adopt(kf_node *n, const kf_note *note)
 {
     n->adopted++;
@@ -371,18 +369,22 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
     return KOFN_OK;
 }
 
+/* A later iterate is taken even if the question is none any more, since this node has
+ * asked another or makes the next iterate itself: when that is made it would be one
+ * again, and the same answer is not given twice (too_soon in src/mesh/mail.c). */
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
-    bool newer = note->at.t > n->at.t ||
-                 (note->at.t == n->at.t && !kf_same_mark(note->at, n->at) &&
-                  (note->final || note->from == n->epoch.proposer));
+    bool later = note->at.t > n->at.t;
+    bool other =
+        note->at.t == n->at.t &&
+        (n->outvoted || (!kf_same_mark(note->at, n->at) &&
+                         (note->final || note->from == n->epoch.proposer)));
 
     o->slow = false;
-    newer |= n->outvoted && note->at.t == n->at.t;
     o->final |= note->final && kf_same_mark(o->at, note->at);
-    if ((n->final && !n->outvoted) || !newer || !(n->asked || whom_to_ask(n))) {
-        n->dropped++;
-        return KOFN_OK;
-    }
-    return adopt(n, note);
+    if ((!n->final || n->outvoted) &&
+        (later || (other && (n->asked || whom_to_ask(n)))))
+        return adopt(n, note);
+    n->dropped++;
+    return KOFN_OK;
 }

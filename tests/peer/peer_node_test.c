@@ -381,6 +381,63 @@ static void an_answer_is_waited_for(void **state)
     }
 }
 
+/* It is told all that the next iterate is made of: seat 0 is its own, 1 the leader's. */
+static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
+{
+    static const uint32_t list[] = {2, 0, 1, 2, 0, 1};
+
+    for (uint32_t g = 0; g < 2; g++)
+        tells_node(n, 101,
+                   &(kf_note){.type = KF_NOTE_PIECE,
+                              .epoch = epoch,
+                              .at = n->at,
+                              .group = g,
+                              .seat = 1},
+                   now);
+    tells_node(n, 101,
+               &(kf_note){.type = KF_NOTE_DECIDE,
+                          .epoch = epoch,
+                          .at = n->at,
+                          .coded = 3,
+                          .list = list,
+                          .listed = sizeof list / sizeof *list},
+               now);
+    for (uint32_t g = 0; g < 2; g++)
+        assert_true(kf_peer_complete(&n->cluster[g]));
+}
+
+/* Who has asked for a later iterate, and then has all that the next is made of, asks no
+ * more; yet takes the answer, which would not be given twice. */
+static void a_late_answer_is_taken(void **state)
+{
+    const kofn_mark far = {5, 77};
+    const kf_member member[] = {{1, 0, true}, {101, 1, true}, {102, 2, true}};
+    const kofn_epoch epoch = {7, 101};
+    const kf_note told = {.type = KF_NOTE_EPOCH,
+                          .epoch = epoch,
+                          .member = member,
+                          .members = sizeof member / sizeof *member};
+    const kofn_time now = 2 * KOFN_SECOND;
+    kf_node *n;
+    sim s;
+
+    (void)state;
+    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+    n = patient_node(&s);
+    n->opt.confirm = 1;
+    meets(n, 102);
+    tells_node(n, 101, &told, now);
+    does_all(n, now);
+    tells_node(n, 102, &(kf_note){.type = KF_NOTE_BEAT, .at = far}, now);
+    assert_int_equal(n->asked, 102);
+    is_told_all(n, epoch, now);
+    assert_int_equal(n->asked, 0);
+    tells_node(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
+    assert_true(kf_same_mark(n->at, far));
+    kf_node_free(n);
+    sim_down(&s);
+}
+
 /* Those whose pieces are coming in are not asked for them again, for two silences. */
 static void pieces_are_waited_for(void **state)
 {
@@ -472,6 +529,7 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(evidence_is_not_waited_for_forever),
         cmocka_unit_test(a_newer_iterate_comes_first),
         cmocka_unit_test(an_answer_is_waited_for),
+        cmocka_unit_test(a_late_answer_is_taken),
         cmocka_unit_test(pieces_are_waited_for),
         cmocka_unit_test(liars_are_counted_once),
     };

@@ -103,12 +103,15 @@ static void trainings_wait_for_no_timer(void **state)
 }
 
 /* Found: who is behind makes an iterate itself while the one that it asked for is on its
- * way, and has to ask for that again. */
+ * way, and has to ask for that again, or would not have taken it for having all pieces
+ * of its own next one. */
 static void answers_are_not_lost(void **state)
 {
     (void)state;
     try_code("elastic:k=1", 6, 156);
     try_lesson(&lessons[0], 186);
+    try_lesson(&small[0], 215);
+    try_lesson(&lessons[0], 279);
 }
 
 TEST_FILE(peer_untimed_test)
