@@ -300,8 +300,8 @@ static void a_newer_iterate_comes_first(void **state)
             meets(n, 103);
             assert_int_equal(n->epoch.number, 0);
             n->opt.nodes = 4;
-            n->asked = asked ? 101 : 0;
-            n->tries = tries;
+            n->catch_up.asked = asked ? 101 : 0;
+            n->catch_up.tries = tries;
             assert_ok(kf_peer_tick_epoch(n));
             assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
             kf_node_free(n);
