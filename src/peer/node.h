@@ -138,10 +138,10 @@ typedef struct kf_unsettled {
 } kf_unsettled;
 
 /* The actions of the last step, which its caller takes one by one (node.c). */
-typedef struct kf_todo {
+typedef struct kf_node_todo {
     kf_node_action *action;
     size_t count, cap, next;
-} kf_todo;
+} kf_node_todo;
 
 struct kf_node {
     kf_node_options opt;
@@ -193,7 +193,7 @@ struct kf_node {
     kofn_time idled;    /* when there first was nothing to do       */
     kofn_time returned; /* from a time in which it did not run   */
 
-    kf_todo todo;
+    kf_node_todo todo;
     uint64_t epochs, adopted, dropped, liars, alone, left_out;
 };
 
