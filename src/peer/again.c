@@ -22,16 +22,16 @@
 
 bool kf_peer_is_stuck(const kf_node *n)
 {
-    return n->stuck != KOFN_OK;
+    return n->unsettled.stuck != KOFN_OK;
 }
 
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st)
 {
-    if (n->agains >= MOST || n->opt.errors == KOFN_ERRORS_DETECT)
+    if (n->unsettled.agains >= MOST || n->opt.errors == KOFN_ERRORS_DETECT)
         return kf_peer_fail(n, st);
-    n->stuck = st;
-    n->stuck_at = n->now;
-    n->agains++;
+    n->unsettled.stuck = st;
+    n->unsettled.stuck_at = n->now;
+    n->unsettled.agains++;
     return kf_peer_beat_all(n);
 }
 
@@ -40,7 +40,9 @@ static kofn_time wait(const kf_node *n)
 {
     if (!kf_leads(n))
         return LONGEST * n->opt.silence;
-    return n->agains < 3 ? 0 : n->opt.silence << (n->agains - 3);
+    return n->unsettled.agains < 3
+               ? 0
+               : n->opt.silence << (n->unsettled.agains - 3);
 }
 
 static kofn_status begin_again(kf_node *n)
@@ -48,10 +50,10 @@ static kofn_status begin_again(kf_node *n)
     kf_node_digest digest = kf_peer_digest(n);
 
     n->at.line = kf_mix64(kf_state64(n->at.line, 2));
-    n->again++;
+    n->unsettled.again++;
     n->began = n->now;
     n->repeats = 0;
-    n->stalled = n->ahead = n->idled = KF_LONG_AGO;
+    n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
     kf_peer_unstick(n);
     kf_peer_clear_iterate(n);
     kf_peer_cast(n, digest);
@@ -61,15 +63,15 @@ static kofn_status begin_again(kf_node *n)
 
 void kf_peer_unstick(kf_node *n)
 {
-    n->stuck = KOFN_OK;
+    n->unsettled.stuck = KOFN_OK;
 }
 
 kofn_status kf_peer_tick_again(kf_node *n)
 {
     if (!kf_peer_is_stuck(n) || n->failed_check ||
-        !kf_due(n, n->stuck_at, wait(n)))
+        !kf_due(n, n->unsettled.stuck_at, wait(n)))
         return KOFN_OK;
-    return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->stuck);
+    return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->unsettled.stuck);
 }
 
 bool kf_node_is_stuck(const kf_node *n)
@@ -79,7 +81,7 @@ bool kf_node_is_stuck(const kf_node *n)
 
 uint64_t kf_node_agains(const kf_node *n)
 {
-    return n->again;
+    return n->unsettled.again;
 }
 
 /* ---- standing still ------------------------------------------------------ */
@@ -104,8 +106,8 @@ static bool all_idle(const kf_node *n)
 static bool may_be_still(const kf_node *n)
 {
     return n->opt.changes && kf_peer_checks(n) && !n->failed_check &&
-           !n->outvoted && !kf_peer_is_stuck(n) && kf_peer_have_quorum(n) &&
-           !(n->final && kf_node_is_agreed(n));
+           !n->votes.outvoted && !kf_peer_is_stuck(n) &&
+           kf_peer_have_quorum(n) && !(n->final && kf_node_is_agreed(n));
 }
 
 /* Where they all stand. */
@@ -129,19 +131,19 @@ kofn_status kf_peer_tick_still(kf_node *n)
     kofn_time each = kf_peer_patience(n), wait;
     uint64_t now = may_be_still(n) ? places(n) : 0;
 
-    if (now == 0 || now != n->places)
-        n->still = now ? n->now : KF_LONG_AGO;
-    n->places = now;
-    if (n->still == KF_LONG_AGO || !all_idle(n)) {
-        n->quiet = KF_LONG_AGO;
+    if (now == 0 || now != n->unsettled.places)
+        n->unsettled.still = now ? n->now : KF_LONG_AGO;
+    n->unsettled.places = now;
+    if (n->unsettled.still == KF_LONG_AGO || !all_idle(n)) {
+        n->unsettled.quiet = KF_LONG_AGO;
         return KOFN_OK;
     }
-    if (n->quiet == KF_LONG_AGO)
-        n->quiet = n->now;
+    if (n->unsettled.quiet == KF_LONG_AGO)
+        n->unsettled.quiet = n->now;
     each = each > n->opt.silence ? each : n->opt.silence;
     wait = STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
-    if (!kf_due(n, n->still, wait) ||
-        !kf_due(n, n->quiet, KF_UNSETTLED * n->opt.silence))
+    if (!kf_due(n, n->unsettled.still, wait) ||
+        !kf_due(n, n->unsettled.quiet, KF_UNSETTLED * n->opt.silence))
         return KOFN_OK;
     return kf_peer_fail(n, KOFN_TOOFEW);
 }

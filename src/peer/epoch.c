@@ -42,8 +42,8 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     assert(n->rank == KF_NONE || n->rank < n->members);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;
-    n->proposed = n->now;
-    n->stalled = n->leaderless = KF_LONG_AGO;
+    n->lead.proposed = n->now;
+    n->lead.stalled = n->lead.leaderless = KF_LONG_AGO;
     kf_peer_set_deciders(n);
     kf_peer_clear_decisions(n);
     if (n->opt.changes)
@@ -131,7 +131,7 @@ void kf_peer_reset_leader_backoff(kf_node *n)
 {
     kf_other *leader = kf_peer_find(n, n->epoch.proposer);
 
-    n->failed_terms = 0;
+    n->lead.failed_terms = 0;
     if (leader)
         leader->failed_terms = 0;
 }
@@ -204,7 +204,7 @@ static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
     if (stalled)
         return n->member[rank].prompt && !owes(n, rank);
     return n->member[rank].prompt ||
-           n->now - n->proposed > 32 * n->opt.patience;
+           n->now - n->lead.proposed > 32 * n->opt.patience;
 }
 
 static bool is_live(kf_node *n, kofn_incarnation incarnation)
@@ -274,7 +274,7 @@ static kofn_status propose(kf_node *n, bool stalled)
     for (size_t i = 0; i < count; i++)
         seated |= m[i].incarnation == n->opt.incarnation;
     if (st || !seated) { /* who has no seat can only watch */
-        n->proposed = n->now;
+        n->lead.proposed = n->now;
         kf_free(m);
         return st;
     }
@@ -282,7 +282,7 @@ static kofn_status propose(kf_node *n, bool stalled)
     n->member = m;
     n->member_cap = n->members + n->others + 1;
     n->members = count;
-    n->failed_terms++;
+    n->lead.failed_terms++;
     TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
     for (size_t i = 0; i < n->others; i++)
         if (kf_live(n, &n->other[i]))
@@ -354,7 +354,8 @@ static size_t place_in_line(const kf_node *n)
  * known to all before the next is proposed. */
 static kofn_time wait_in_line(const kf_node *n, kofn_time first)
 {
-    size_t slots = place_in_line(n) << (n->failed < 6 ? n->failed : 6);
+    size_t slots = place_in_line(n)
+                   << (n->lead.failed < 6 ? n->lead.failed : 6);
 
     return first + (kofn_time)kf_min(slots, 4096) * n->opt.hedge;
 }
@@ -364,11 +365,11 @@ static bool overdue(kf_node *n)
 {
     kofn_time first =
         n->rank == KF_NONE ? n->opt.silence : 16 * kf_peer_patience(n);
-    kofn_time since = n->proposed > n->began ? n->proposed : n->began;
+    kofn_time since = n->lead.proposed > n->began ? n->lead.proposed : n->began;
 
     if (first > KOFN_NEVER >> 16)
         first = KOFN_NEVER >> 16;
-    first = kf_longer(first, n->failed);
+    first = kf_longer(first, n->lead.failed);
     return kf_due(n, since, wait_in_line(n, first));
 }
 
@@ -410,30 +411,30 @@ static kofn_status take_over(kf_node *n)
     kofn_time first;
 
     if (leader && kf_live(n, leader)) {
-        n->leaderless = KF_LONG_AGO;
+        n->lead.leaderless = KF_LONG_AGO;
         if (!all_ready(n))
-            n->stalled = KF_LONG_AGO;
-        else if (n->stalled == KF_LONG_AGO)
-            n->stalled = n->now;
+            n->lead.stalled = KF_LONG_AGO;
+        else if (n->lead.stalled == KF_LONG_AGO)
+            n->lead.stalled = n->now;
         first = kf_peer_patience(n);
         first = leader_went_on(n, leader) ? first / 2 : 2 * first;
-        due = n->stalled == KF_LONG_AGO
+        due = n->lead.stalled == KF_LONG_AGO
                   ? overdue(n)
-                  : kf_due(n, n->stalled,
-                           wait_in_line(n, kf_longer(first, n->failed)));
+                  : kf_due(n, n->lead.stalled,
+                           wait_in_line(n, kf_longer(first, n->lead.failed)));
     } else {
-        if (n->leaderless == KF_LONG_AGO)
-            n->leaderless = n->now;
+        if (n->lead.leaderless == KF_LONG_AGO)
+            n->lead.leaderless = n->now;
         due = founding && kf_peer_count_live(n) >= n->opt.nodes &&
               place_in_line(n) == 0;
         if (!due)
-            due = kf_due(n, n->leaderless,
+            due = kf_due(n, n->lead.leaderless,
                          wait_in_line(n, founding ? n->opt.silence : 0));
     }
     if (!due || others_are_about_to_come(n))
         return KOFN_OK;
-    n->failed++;
-    return propose(n, n->stalled != KF_LONG_AGO);
+    n->lead.failed++;
+    return propose(n, n->lead.stalled != KF_LONG_AGO);
 }
 
 static kofn_status lead(kf_node *n)
@@ -441,20 +442,20 @@ static kofn_status lead(kf_node *n)
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
-        if (kf_due(n, n->proposed,
-                   kf_longer(n->opt.beat / 4, n->failed_terms + 1)) &&
+        if (kf_due(n, n->lead.proposed,
+                   kf_longer(n->opt.beat / 4, n->lead.failed_terms + 1)) &&
             !others_are_about_to_come(n))
             return propose(n, false);
         return KOFN_OK;
     }
     if (!all_ready(n)) {
-        n->stalled = KF_LONG_AGO;
+        n->lead.stalled = KF_LONG_AGO;
         return KOFN_OK;
     }
-    if (n->stalled == KF_LONG_AGO)
-        n->stalled = n->now;
+    if (n->lead.stalled == KF_LONG_AGO)
+        n->lead.stalled = n->now;
     if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
-        !kf_due(n, n->stalled, kf_peer_patience(n)))
+        !kf_due(n, n->lead.stalled, kf_peer_patience(n)))
         return KOFN_OK;
     return propose(n, true);
 }
@@ -465,7 +466,7 @@ kofn_status kf_peer_tick_epoch(kf_node *n)
      * node that has asked for a newer iterate waits for that first. */
     if (n->final || n->failed_check || kf_peer_count_live(n) < n->opt.quorum)
         return KOFN_OK;
-    if (n->asked && n->tries < 4)
+    if (n->catch_up.asked && n->catch_up.tries < 4)
         return KOFN_OK;
     return kf_leads(n) ? lead(n) : take_over(n);
 }

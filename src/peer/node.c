@@ -13,8 +13,9 @@
 
 static kofn_status act(kf_node *n, kf_node_action a)
 {
-    TRY(kf_grow(&n->action, &n->action_cap, n->actions, sizeof *n->action));
-    n->action[n->actions++] = a;
+    TRY(kf_grow(&n->todo.action, &n->todo.cap, n->todo.count,
+                sizeof *n->todo.action));
+    n->todo.action[n->todo.count++] = a;
     return KOFN_OK;
 }
 
@@ -63,8 +64,8 @@ static bool complete(const kf_node *n, kf_note *note)
 
 bool kf_node_next(kf_node *n, kf_node_action *out)
 {
-    while (n->next_action < n->actions) {
-        *out = n->action[n->next_action++];
+    while (n->todo.next < n->todo.count) {
+        *out = n->todo.action[n->todo.next++];
         if (out->type != KF_NODE_SEND || complete(n, &out->note))
             return true;
     }
@@ -96,7 +97,7 @@ kf_note kf_peer_beat(const kf_node *n)
                      .at = n->at,
                      .final = n->final,
                      .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                             !n->outvoted && !kf_peer_is_stuck(n) &&
+                             !n->votes.outvoted && !kf_peer_is_stuck(n) &&
                              kf_peer_idle(n),
                      .coded = n->made,
                      .seat = seat_of(n),
@@ -136,7 +137,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
 
     kf_peer_unstick(n);
     if (to.t > n->at.t)
-        n->agains = 0;
+        n->unsettled.agains = 0;
     if (to.t == n->at.t + 1) {
         kofn_time took = n->now - n->began;
 
@@ -155,9 +156,9 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
     n->on = kf_peer_stage_of(n, to.t);
     n->final = final;
     n->began = n->now;
-    n->asked = 0;
-    n->tries = n->failed = n->repeats = 0;
-    n->stalled = n->ahead = n->idled = KF_LONG_AGO;
+    n->catch_up.asked = 0;
+    n->catch_up.tries = n->lead.failed = n->repeats = 0;
+    n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
     n->solo_pending = false;
     kf_peer_set_deciders(n); /* another stage has other groups */
     kf_peer_clear_iterate(n);
@@ -296,7 +297,7 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     size_t group;
 
     *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || n->outvoted || kf_peer_is_stuck(n) ||
+    if (n->failed_check || n->votes.outvoted || kf_peer_is_stuck(n) ||
         kf_peer_is_odd(n) || kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
@@ -319,7 +320,8 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     }
     /* who has the result encodes no more, and pieces of another seat are of no
      * use */
-    group = n->asked || n->seat != n->holds ? KF_NONE : kf_peer_next_group(n);
+    group = n->catch_up.asked || n->seat != n->holds ? KF_NONE
+                                                     : kf_peer_next_group(n);
     if (group == KF_NONE) {
         if (n->solo_pending)
             out->type = KF_NODE_TASK_SOLO;
@@ -336,8 +338,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
     if (t->type != KF_NODE_TASK_COMPUTE)
         return true;
     return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
-           !(n->made & kf_bit(t->group)) && !n->asked && !n->outvoted &&
-           kf_piece_wanted(n, t->group);
+           !(n->made & kf_bit(t->group)) && !n->catch_up.asked &&
+           !n->votes.outvoted && kf_piece_wanted(n, t->group);
 }
 
 /* The host has done a task: in vain, if the iterate or the epoch has changed. */
@@ -400,8 +402,9 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
  * alone. */
 static void refresh_liveness(kf_node *n, kofn_time away)
 {
-    kofn_time *since[] = {&n->stalled, &n->leaderless, &n->starved,
-                          &n->idled,   &n->still,      &n->quiet};
+    kofn_time *since[] = {&n->lead.stalled,    &n->lead.leaderless,
+                          &n->starved,         &n->idled,
+                          &n->unsettled.still, &n->unsettled.quiet};
 
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
@@ -449,11 +452,11 @@ static kofn_time solo_after(const kf_node *n, bool deserted)
     kofn_time wait =
         (4 * n->opt.patience + busy) >> (n->single < 8 ? n->single : 8);
 
-    if (n->asked)
+    if (n->catch_up.asked)
         return wait;
     if (deserted)
         return 0;
-    if (n->behind)
+    if (n->catch_up.behind)
         return n->opt.beat + busy;
     return wait > 4 * n->opt.beat ? wait : 4 * n->opt.beat;
 }
@@ -466,7 +469,7 @@ static void consider_solo(kf_node *n)
 {
     bool deserted = kf_peer_count_live(n) < n->opt.quorum;
 
-    if (n->opt.changes || n->failed_check || n->outvoted ||
+    if (n->opt.changes || n->failed_check || n->votes.outvoted ||
         (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
         !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
@@ -536,11 +539,11 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
                                        : ev->incarnation;
     kf_other *who = NULL;
 
-    if (n->next_action < n->actions)
+    if (n->todo.next < n->todo.count)
         return kf_fail(KOFN_STATE,
                        "%zu actions of the last step were not taken",
-                       n->actions - n->next_action);
-    n->actions = n->next_action = 0;
+                       n->todo.count - n->todo.next);
+    n->todo.count = n->todo.next = 0;
     if (ev->now > n->now) {
         kofn_time away = ev->now - n->now;
 
@@ -646,9 +649,10 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);
-    n->leaderless = n->stalled = n->ahead = n->starved = n->idled =
-        n->returned = n->doubted = n->still = n->quiet = KF_LONG_AGO;
-    n->proposed = n->beat_at = n->asked_at = n->wanted_at = now;
+    n->lead.leaderless = n->lead.stalled = n->catch_up.ahead = n->starved =
+        n->idled = n->returned = n->votes.doubted = n->unsettled.still =
+            n->unsettled.quiet = KF_LONG_AGO;
+    n->lead.proposed = n->beat_at = n->catch_up.asked_at = n->wanted_at = now;
     TRY_ZERO(n->voice, n->opt.confirm);
     return KOFN_OK;
 }
@@ -691,6 +695,6 @@ void kf_node_free(kf_node *n)
     kf_free(n->other);
     kf_free(n->voice);
     kf_free(n->member);
-    kf_free(n->action);
+    kf_free(n->todo.action);
     kf_free(n);
 }

@@ -97,6 +97,52 @@ typedef struct kf_decisions {
     size_t listed, cap;
 } kf_decisions;
 
+/* Catching up with those who are ahead (others.c). */
+typedef struct kf_catch_up {
+    uint64_t agreed;        /* the farthest that enough others say they are */
+    bool behind;            /* somebody says that he is ahead, on another way */
+    kofn_time ahead;        /* since when somebody is                         */
+    kofn_incarnation asked; /* for its iterate; 0: nobody ... */
+    kofn_time asked_at;
+    unsigned tries; /* ... in vain so far */
+} kf_catch_up;
+
+/* Taking over (epoch.c). */
+typedef struct kf_lead {
+    unsigned failed;       /* times since the last iterate ...   */
+    unsigned failed_terms; /* ... and that we proposed at all    */
+    kofn_time proposed, leaderless, stalled; /* since when */
+} kf_lead;
+
+/* What most have (vote.c). */
+typedef struct kf_votes {
+    kf_ballot ballot[KF_BALLOTS]; /* of the last iterates  */
+    size_t ballots;               /* ever                  */
+    uint64_t doubted_from;        /* ... from this one on, the last time, ... */
+    kofn_time doubted;
+    bool outvoted;     /* our iterate is not what most have      */
+    bool doubts;       /* ... or what it is made of              */
+    bool split;        /* all have told, and no most have the same */
+    bool recount;      /* somebody told, or went                 */
+    uint64_t outvotes; /* times that we were outvoted, ever      */
+} kf_votes;
+
+/* An iterate from which nothing goes on (again.c). */
+typedef struct kf_unsettled {
+    kofn_status stuck; /* it cannot be told whose pieces are wrong, ... */
+    kofn_time stuck_at;
+    unsigned agains;        /* ... so often, of this iterate, ... */
+    uint64_t again;         /* ... and we made one again, ever    */
+    kofn_time still, quiet; /* since when */
+    uint64_t places;        /* where all stood, `still`: or 0 */
+} kf_unsettled;
+
+/* The actions of the last step, which its caller takes one by one (node.c). */
+typedef struct kf_node_todo {
+    kf_node_action *action;
+    size_t count, cap, next;
+} kf_node_todo;
+
 struct kf_node {
     kf_node_options opt;
     kf_peer_stage *stage;
@@ -117,16 +163,13 @@ struct kf_node {
     uint32_t seat;    /* ... and our seat there          */
     uint32_t holds;   /* seat whose blocks are here     */
     uint32_t made_of; /* ... and of whose `made` are   */
-    unsigned failed;  /* times that we took over since the last iterate ... */
-    unsigned failed_terms; /* ... and that we proposed at all               */
-    uint64_t agreed;       /* the farthest that enough others say they are */
+    kf_lead lead;
 
     /* The iterate. */
     kofn_mark at, before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
-    bool solo_pending; /* the next is to be made alone */
-    bool behind;       /* somebody says that he is ahead, on another way */
+    bool solo_pending;            /* the next is to be made alone */
     uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
     uint64_t told_so_far;
@@ -137,33 +180,20 @@ struct kf_node {
     uint64_t own;                  /* ... or check by ourselves      */
     bool disagreed;                /* pieces of this iterate do      */
     kofn_status failed_check;      /* ... or are too few; for good   */
-    kf_ballot ballot[KF_BALLOTS];  /* of the last iterates           */
-    size_t ballots;                /* ever                           */
-    uint64_t doubted_from;         /* ... from this one on, the last time */
-    kofn_status stuck;             /* it cannot be told whose are wrong, ... */
-    unsigned agains;               /* ... so often, of this iterate, ... */
-    uint64_t again;                /* ... and we made one again, ever    */
-    bool outvoted;                 /* ours is not                    */
-    bool doubts;                   /* ... or what it is made of      */
-    bool split;             /* all have told, and no most have the same */
-    bool recount;           /* somebody told, or went         */
-    uint64_t outvotes;      /* times that it was not, ever    */
-    kofn_incarnation asked; /* for its iterate; 0: nobody */
-    unsigned tries;         /* ... in vain so far          */
-    unsigned repeats;       /* of what pieces are wanted   */
-    kofn_time took;         /* iterations, smoothed */
+    unsigned repeats;              /* of what pieces are wanted      */
+    kofn_time took;                /* iterations, smoothed           */
+    kf_catch_up catch_up;
+    kf_votes votes;
+    kf_unsettled unsettled;
 
     /* Since when. */
-    kofn_time began, proposed, leaderless, stalled, ahead, starved, finished,
-        doubted, stuck_at, still, quiet;
-    uint64_t places; /* where all stood, `still`: or 0 */
-    kofn_time asked_at, wanted_at, beat_at;
-
-    kf_node_action *action;
-    size_t actions, action_cap, next_action;
+    kofn_time began, starved, finished;
+    kofn_time wanted_at, beat_at;
     unsigned single;    /* iterates that we made alone, in succession */
     kofn_time idled;    /* when there first was nothing to do       */
     kofn_time returned; /* from a time in which it did not run   */
+
+    kf_node_todo todo;
     uint64_t epochs, adopted, dropped, liars, alone, left_out;
 };
 

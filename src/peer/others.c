@@ -217,7 +217,7 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     if (idle && o->at.t == n->at.t && !kf_same_mark(o->at, n->at) &&
         o->incarnation == n->epoch.proposer)
         return true;
-    if (o->at.t > n->agreed || o->at.t < n->at.t)
+    if (o->at.t > n->catch_up.agreed || o->at.t < n->at.t)
         return false;
     if (kf_same_mark(o->at, n->at))
         return o->final && agreed_on(n, o->at, true);
@@ -231,9 +231,9 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
     if (!kf_same_mark(o->at, child))
         return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
     /* we are about to make it too, and ask only when the pieces are late */
-    if (n->ahead == KF_LONG_AGO)
-        n->ahead = n->now;
-    return kf_due(n, n->ahead, n->opt.hedge);
+    if (n->catch_up.ahead == KF_LONG_AGO)
+        n->catch_up.ahead = n->now;
+    return kf_due(n, n->catch_up.ahead, n->opt.hedge);
 }
 
 /* Picks one of the nodes that are farthest ahead, or NULL: each time another
@@ -257,7 +257,7 @@ static kf_other *pick_among(kf_node *n, bool slow)
     }
     if (ahead == 0)
         return NULL;
-    skip = (n->opt.incarnation + n->tries) % ahead;
+    skip = (n->opt.incarnation + n->catch_up.tries) % ahead;
     for (size_t i = 0; i < n->others; i++) {
         kf_other *o = &n->other[i];
 
@@ -286,11 +286,11 @@ static bool somebody_ahead(kf_node *n)
     kofn_mark child = kf_peer_child(n->epoch, n->at);
     bool ahead = false;
 
-    n->behind = false;
+    n->catch_up.behind = false;
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        n->behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
+        n->catch_up.behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
         ahead |=
             o->at.t > n->at.t ||
             (o->at.t == n->at.t && (o->final || !kf_same_mark(o->at, n->at)));
@@ -303,7 +303,7 @@ static bool somebody_ahead(kf_node *n)
 static kf_other *pick_right(kf_node *n)
 {
     for (size_t k = 0; k < n->others; k++) {
-        kf_other *o = &n->other[(n->tries + k) % n->others];
+        kf_other *o = &n->other[(n->catch_up.tries + k) % n->others];
 
         if (kf_live(n, o) && kf_peer_has_right(n, o))
             return o;
@@ -313,11 +313,11 @@ static kf_other *pick_right(kf_node *n)
 
 static kf_other *whom_to_ask(kf_node *n)
 {
-    if (n->outvoted)
+    if (n->votes.outvoted)
         return pick_right(n);
     if (n->final || !somebody_ahead(n))
         return NULL;
-    n->agreed = kf_peer_common(n, number_of_iterate, NULL);
+    n->catch_up.agreed = kf_peer_common(n, number_of_iterate, NULL);
     return pick_one(n);
 }
 
@@ -333,22 +333,25 @@ kofn_status kf_peer_catch_up(kf_node *n)
     kf_other *o = whom_to_ask(n), *was;
 
     if (!o) {
-        n->asked = 0;
+        n->catch_up.asked = 0;
         return KOFN_OK;
     }
-    if (!n->outvoted && o->final && kf_same_mark(o->at, n->at))
+    if (!n->votes.outvoted && o->final && kf_same_mark(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
-    if (n->asked &&
-        (!kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1)) ||
-         kf_peer_is_coming(n, kf_peer_find(n, n->asked), n->asked_at)))
+    if (n->catch_up.asked &&
+        (!kf_due(n, n->catch_up.asked_at,
+                 kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
+         kf_peer_is_coming(n, kf_peer_find(n, n->catch_up.asked),
+                           n->catch_up.asked_at)))
         return KOFN_OK;
-    was = n->asked ? kf_peer_find(n, n->asked) : NULL;
+    was = n->catch_up.asked ? kf_peer_find(n, n->catch_up.asked) : NULL;
     if (was)
         was->slow = true;
-    n->asked = o->incarnation;
-    n->asked_at = n->now;
-    n->tries++;
-    kf_due(n, n->asked_at, kf_longer(n->opt.hedge, n->tries - 1));
+    n->catch_up.asked = o->incarnation;
+    n->catch_up.asked_at = n->now;
+    n->catch_up.tries++;
+    kf_due(n, n->catch_up.asked_at,
+           kf_longer(n->opt.hedge, n->catch_up.tries - 1));
     return kf_peer_send(n, o->incarnation,
                         (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }
@@ -375,15 +378,15 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
     bool later = note->at.t > n->at.t;
-    bool other =
-        note->at.t == n->at.t &&
-        (n->outvoted || (!kf_same_mark(note->at, n->at) &&
-                         (note->final || note->from == n->epoch.proposer)));
+    bool other = note->at.t == n->at.t &&
+                 (n->votes.outvoted ||
+                  (!kf_same_mark(note->at, n->at) &&
+                   (note->final || note->from == n->epoch.proposer)));
 
     o->slow = false;
     o->final |= note->final && kf_same_mark(o->at, note->at);
-    if ((!n->final || n->outvoted) &&
-        (later || (other && (n->asked || whom_to_ask(n)))))
+    if ((!n->final || n->votes.outvoted) &&
+        (later || (other && (n->catch_up.asked || whom_to_ask(n)))))
         return adopt(n, note);
     n->dropped++;
     return KOFN_OK;

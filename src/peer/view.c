@@ -13,7 +13,7 @@ static bool over(const kf_node *n)
 {
     if (n->failed_check)
         return n->now - n->finished >= n->opt.linger;
-    if (!n->final || n->outvoted || !kf_node_is_agreed(n))
+    if (!n->final || n->votes.outvoted || !kf_node_is_agreed(n))
         return false;
     if (n->now - n->finished >= n->opt.linger)
         return true;
@@ -50,8 +50,8 @@ void kf_node_look(const kf_node *n, kofn_node_view *v)
                           .liars = n->liars,
                           .alone = n->alone,
                           .left_out = n->left_out,
-                          .outvoted = n->outvotes,
-                          .again = n->again,
+                          .outvoted = n->votes.outvotes,
+                          .again = n->unsettled.again,
                           .failed = n->failed_check};
 }
 

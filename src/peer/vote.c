@@ -30,9 +30,9 @@ static size_t find(const kf_ballot *of, kofn_mark at)
 /* Of our iterate; NULL: it is the start. */
 static const kf_ballot *ours(const kf_node *n)
 {
-    size_t i = find(n->ballot, n->at);
+    size_t i = find(n->votes.ballot, n->at);
 
-    return i < KF_BALLOTS ? &n->ballot[i] : NULL;
+    return i < KF_BALLOTS ? &n->votes.ballot[i] : NULL;
 }
 
 static const kf_node_digest *told(const kf_other *o, kofn_mark at)
@@ -75,14 +75,15 @@ static bool put(kf_ballot *of, size_t *ever, kofn_mark at,
 void kf_peer_cast(kf_node *n, kf_node_digest digest)
 {
     if (kf_peer_checks(n) && digest.exact)
-        n->recount |= put(n->ballot, &n->ballots, n->at, digest);
+        n->votes.recount |=
+            put(n->votes.ballot, &n->votes.ballots, n->at, digest);
 }
 
 void kf_peer_forget_ballots(kf_node *n)
 {
-    memset(n->ballot, 0, sizeof n->ballot);
-    n->outvoted = n->doubts = n->split = false;
-    n->doubted = KF_LONG_AGO;
+    memset(n->votes.ballot, 0, sizeof n->votes.ballot);
+    n->votes.outvoted = n->votes.doubts = n->votes.split = false;
+    n->votes.doubted = KF_LONG_AGO;
 }
 
 kf_node_digest kf_peer_digest(const kf_node *n)
@@ -95,7 +96,7 @@ kf_node_digest kf_peer_digest(const kf_node *n)
 void kf_peer_receive_digest(kf_node *n, kf_other *o, const kf_note *note)
 {
     if (note->digest.exact && kf_peer_checks(n))
-        n->recount |= put(o->ballot, &o->ballots, note->at, note->digest);
+        n->votes.recount |= put(o->ballot, &o->ballots, note->at, note->digest);
 }
 
 /* ---- counting ------------------------------------------------------------ */
@@ -193,14 +194,14 @@ static kofn_status tell_erred(kf_node *n, tally *t)
 /* From the first iterate on that is not known to be as most have it. */
 static void outvote(kf_node *n)
 {
-    n->outvotes++;
-    n->outvoted = true;
-    n->doubted_from = n->at.t;
+    n->votes.outvotes++;
+    n->votes.outvoted = true;
+    n->votes.doubted_from = n->at.t;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
-        const kf_ballot *b = &n->ballot[i];
+        const kf_ballot *b = &n->votes.ballot[i];
 
-        if (b->digest.exact && !b->agreed && b->at.t < n->doubted_from)
-            n->doubted_from = b->at.t;
+        if (b->digest.exact && !b->agreed && b->at.t < n->votes.doubted_from)
+            n->votes.doubted_from = b->at.t;
     }
 }
 
@@ -208,14 +209,14 @@ void kf_peer_doubt(kf_node *n)
 {
     if (n->final)
         return;
-    n->doubts = true;
+    n->votes.doubts = true;
     outvote(n);
 }
 
 bool kf_peer_has_right(const kf_node *n, const kf_other *o)
 {
     return o->at.t > n->at.t ||
-           (o->at.t == n->at.t && (n->doubts || kf_peer_is_right(n, o)));
+           (o->at.t == n->at.t && (n->votes.doubts || kf_peer_is_right(n, o)));
 }
 
 /* Pieces that one node leaves out and another does not make like machines differ by
@@ -233,7 +234,7 @@ static void settle(kf_node *n, kf_ballot *own, tally *t)
         return;
     t->rounded = own->rounded = true;
     own->agreed = is_most(t, &own->digest);
-    n->split |= !own->agreed && kf_same_mark(own->at, n->at);
+    n->votes.split |= !own->agreed && kf_same_mark(own->at, n->at);
 }
 
 static kofn_status count(kf_node *n, kf_ballot *own)
@@ -257,7 +258,7 @@ static void settle_alone(kf_node *n)
         if (kf_live(n, &n->other[i]) && kf_peer_has_right(n, &n->other[i]))
             return;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
-        kf_ballot *own = &n->ballot[i];
+        kf_ballot *own = &n->votes.ballot[i];
         tally t;
 
         if (!own->digest.exact || own->agreed)
@@ -267,7 +268,7 @@ static void settle_alone(kf_node *n)
         own->agreed = is_most(&t, &own->digest);
         all &= own->agreed;
     }
-    n->outvoted = !all;
+    n->votes.outvoted = !all;
 }
 
 /* There is nobody left who has what most have, or no most have the same result. */
@@ -275,13 +276,14 @@ static kofn_status consider_failing(kf_node *n)
 {
     kofn_time wait = KF_UNSETTLED * n->opt.silence;
 
-    if (!n->outvoted && !(n->final && n->split)) {
-        n->doubted = KF_LONG_AGO;
+    if (!n->votes.outvoted && !(n->final && n->votes.split)) {
+        n->votes.doubted = KF_LONG_AGO;
         return KOFN_OK;
     }
-    if (n->doubted == KF_LONG_AGO)
-        n->doubted = n->now;
-    if (!kf_due(n, n->doubted, n->opt.give_up > wait ? n->opt.give_up : wait))
+    if (n->votes.doubted == KF_LONG_AGO)
+        n->votes.doubted = n->now;
+    if (!kf_due(n, n->votes.doubted,
+                n->opt.give_up > wait ? n->opt.give_up : wait))
         return KOFN_OK;
     return kf_peer_fail(n, KOFN_CORRUPT);
 }
@@ -292,12 +294,12 @@ kofn_status kf_peer_count_votes(kf_node *n)
 
     if (!kf_peer_checks(n) || n->failed_check)
         return KOFN_OK;
-    if (n->recount || late) {
-        n->recount = n->split = false;
-        for (size_t i = 0; i < KF_BALLOTS && !n->outvoted; i++)
-            if (n->ballot[i].digest.exact)
-                TRY(count(n, &n->ballot[i]));
-        if (n->outvoted)
+    if (n->votes.recount || late) {
+        n->votes.recount = n->votes.split = false;
+        for (size_t i = 0; i < KF_BALLOTS && !n->votes.outvoted; i++)
+            if (n->votes.ballot[i].digest.exact)
+                TRY(count(n, &n->votes.ballot[i]));
+        if (n->votes.outvoted)
             settle_alone(n);
     }
     return consider_failing(n);
@@ -322,7 +324,7 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 bool kf_peer_is_right(const kf_node *n, const kf_other *o)
 {
     for (size_t i = 0; i < KF_BALLOTS; i++) {
-        const kf_ballot *own = &n->ballot[i];
+        const kf_ballot *own = &n->votes.ballot[i];
         const kf_node_digest *d;
         bool rounded = false;
         tally t;
@@ -348,5 +350,5 @@ bool kf_peer_is_odd(const kf_node *n)
 
 uint64_t kf_node_doubted(const kf_node *n)
 {
-    return n->doubted_from;
+    return n->votes.doubted_from;
 }

@@ -300,8 +300,8 @@ static void a_newer_iterate_comes_first(void **state)
             meets(n, 103);
             assert_int_equal(n->epoch.number, 0);
             n->opt.nodes = 4;
-            n->asked = asked ? 101 : 0;
-            n->tries = tries;
+            n->catch_up.asked = asked ? 101 : 0;
+            n->catch_up.tries = tries;
             assert_ok(kf_peer_tick_epoch(n));
             assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
             kf_node_free(n);
@@ -429,9 +429,9 @@ static void a_late_answer_is_taken(void **state)
     tells_node(n, 101, &told, now);
     does_all(n, now);
     tells_node(n, 102, &(kf_note){.type = KF_NOTE_BEAT, .at = far}, now);
-    assert_int_equal(n->asked, 102);
+    assert_int_equal(n->catch_up.asked, 102);
     is_told_all(n, epoch, now);
-    assert_int_equal(n->asked, 0);
+    assert_int_equal(n->catch_up.asked, 0);
     tells_node(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
     assert_true(kf_same_mark(n->at, far));
     kf_node_free(n);
