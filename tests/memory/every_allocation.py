@@ -150,10 +150,12 @@ class Run:
 
 
 class Worker(Run):
-    """A worker whose memory fails; if it goes another does its work."""
+    """A worker whose memory fails; if it goes another does its work.  One that has no
+    memory for the coordinator's last word waits for it, but not for ever."""
 
     def __init__(self):
-        super().__init__("worker ipc://socket -q", y_npy=same_numbers)
+        super().__init__("worker ipc://socket -q --patience 30",
+                         y_npy=same_numbers)
 
     def coordinator(self):
         return subprocess.Popen(
