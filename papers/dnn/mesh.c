@@ -5,9 +5,9 @@
 
 #define STRENGTH 10 /* times the mean magnitude of what was made */
 /* Twelve threads may have one core: nobody is taken for gone for that.  The mesh ends by
- * itself where nothing goes on (docs/masterless.md). */
-/* Where so many have lost their blocks that nobody can make them anew, nodes go back after
- * this, or 32 silences.  All are here, and nobody else will come. */
+ * itself where nothing goes on (docs/masterless.md), and goes back after PATIENCE, or 32
+ * silences, where more have lost their blocks than can be made anew: all are here, and
+ * nobody else will come. */
 #define SILENCE (2 * KOFN_SECOND)
 #define PATIENCE (60 * KOFN_SECOND)
 #define KEPT 50 /* steps from one checkpoint to the next, as in count.c */
