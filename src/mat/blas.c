@@ -50,12 +50,13 @@ static const char *const names[NAMES] = {
     [REFERENCE] = "RowMajorStrg",
 };
 
-/* What was found.  Threads that look at the same time find the same. */
+/* What was found: the file of the BLAS, "" where it is linked statically, and what is
+ * in it or in what it is made on, or NULL.  Threads that look at the same time find the
+ * same. */
 static struct {
     _Atomic bool looked;
-    _Atomic(const char *)
-        file; /* of the BLAS, "" where it is linked statically */
-    _Atomic(void *) at[NAMES]; /* in it or in what it is made on, or NULL */
+    _Atomic(const char *) file;
+    _Atomic(void *) at[NAMES];
 } blas;
 
 static void look(void)

@@ -34,8 +34,9 @@ static double may_differ(const kf_host *h)
     return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
 }
 
-#define LANES                                                                  \
-    32 /* with fewer gcc 12 mixes them up in its vectors: 3 times as long */
+/* With fewer gcc 12 shuffles the lanes across its vectors, which takes three times as
+ * long. */
+#define LANES 32
 #define SPAN 512 /* numbers with one weight in common */
 
 /* Adds a span of at most SPAN numbers, with the weights of their places and its own. */
