@@ -83,6 +83,14 @@ static void plain_life(const char *port)
     plain_talk(plain_to(port));
 }
 
+static void unpaced_life(const char *port)
+{
+    int fd = plain_to(port);
+
+    must(!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), "reno");
+    plain_talk(fd);
+}
+
 static pace plain_bulk(int fd, pid_t pid)
 {
     unsigned char *into = malloc(bulk_bytes);
@@ -311,9 +319,10 @@ static double gcm_speed(const EVP_CIPHER *cipher)
 
 /* ---- report -------------------------------------------------------------- */
 
-enum { TCP, UNIX, OURS, IPC, KEYS, BOUNDED, BESIDE, FLOODED, KINDS };
+enum { TCP, UNPACED, UNIX, OURS, IPC, KEYS, BOUNDED, BESIDE, FLOODED, KINDS };
 
-static const int against[KINDS] = {TCP, UNIX, TCP, UNIX, OURS, TCP, TCP, TCP};
+static const int against[KINDS] = {TCP,  TCP,     UNIX,    UNPACED, UNIX,
+                                   OURS, UNPACED, UNPACED, UNPACED};
 static double bulk[KINDS][MOST], cost[KINDS][MOST], trip[KINDS][MOST];
 
 static void keep(int kind, int i, pace p)
@@ -335,7 +344,9 @@ static void measure_flooded(int i, int kind, line *l,
 static void measure_plain(int i, int kind)
 {
     int fd;
-    pid_t pid = kind == TCP ? plain_open(plain_life, &fd) : pair_open(&fd);
+    pid_t pid = kind == UNIX
+                    ? pair_open(&fd)
+                    : plain_open(kind == TCP ? plain_life : unpaced_life, &fd);
 
     keep(kind, i, plain_bulk(fd, pid));
     trip[kind][i] = plain_trip(fd);
@@ -379,6 +390,7 @@ static void clear_keys(void)
 static void measure(int i)
 {
     measure_plain(i, TCP);
+    measure_plain(i, UNPACED);
     measure_plain(i, UNIX);
     measure_ours(i, OURS, "tcp://127.0.0.1:*");
     measure_ours(i, IPC, "ipc:///tmp/kofn-bench.sock");
@@ -422,10 +434,10 @@ static void compare(const char *what, int kind, int with, int rounds)
 
 int main(int argc, char **argv)
 {
-    static const char *const name[] = {"bare TCP socket",   "bare Unix socket",
-                                       "kofn, TCP",         "kofn, Unix socket",
-                                       "kofn, TCP, keys",   "  bounded flood",
-                                       "  flood elsewhere", "  flood"};
+    static const char *const name[] = {
+        "bare TCP socket", "  unpaced",         "bare Unix socket",
+        "kofn, TCP",       "kofn, Unix socket", "kofn, TCP, keys",
+        "  bounded flood", "  flood elsewhere", "  flood"};
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     int mib = argc > 2 ? atoi(argv[2]) : 8;
 

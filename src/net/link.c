@@ -114,31 +114,49 @@ void kf_link_listen(kf_link *l)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-static bool is_unix(int fd)
-{
-    struct sockaddr_storage at = {0};
-    socklen_t bytes = sizeof at;
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage most;
+} address;
 
-    return getsockname(fd, (struct sockaddr *)&at, &bytes) == 0 &&
-           at.ss_family == AF_UNIX;
+static bool is_loopback(const address *at)
+{
+    if (at->any.sa_family == AF_INET)
+        return ntohl(at->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return at->any.sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
 }
 
-/* Little waits in the system to be sent, so that what is urgent is sent soon. */
-static void set_up(const kf_transport *t, int fd, bool dialled)
+/* Little waits in the system to be sent, so that what is urgent is sent soon; but the
+ * ends of a Unix socket would wait for each other too often.  Where the machine's way
+ * of congestion control paces what it sends, as BBR does, that would halve the speed
+ * within it: Reno does not, and is always allowed. */
+static void set_up(kf_link *l, bool dialled)
 {
-    const int yes = 1, unsent = UNSENT;
-    const unsigned lost = (unsigned)(t->silence / KF_MILLI);
+    const int yes = 1, unsent = UNSENT, unread = UNREAD;
+    const unsigned lost = (unsigned)(l->t->silence / KF_MILLI);
+    address at = {0};
+    socklen_t bytes = sizeof at;
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    (void)getsockname(l->fd, &at.any, &bytes);
+    l->unix_socket = at.any.sa_family == AF_UNIX;
+    if (l->unix_socket) {
+        setsockopt(l->fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
+        return;
+    }
+    setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(l->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     if (dialled)
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof lost);
+        setsockopt(l->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof lost);
+    if (is_loopback(&at))
+        setsockopt(l->fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
 kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
                         kf_link_state stage, uv_poll_cb ready)
 {
-    const int unread = UNREAD;
     kf_link *l = kf_zero(1, sizeof *l);
 
     t->starved += !l;
@@ -148,16 +166,13 @@ kofn_status kf_link_new(kf_link **out, kf_transport *t, int fd,
         return l ? kf_fail(KOFN_TRANSPORT, "a connection cannot be watched")
                  : KOFN_NOMEM;
     }
-    set_up(t, fd, stage == KF_DIALLING);
     l->poll.data = l;
     l->t = t;
     l->fd = fd;
     l->stage = stage;
     l->ready = ready;
     l->sending = l->passed = -1;
-    l->unix_socket = is_unix(fd);
-    if (l->unix_socket) /* else its ends wait for each other too often */
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
+    set_up(l, stage == KF_DIALLING);
     l->local = !t->keys && l->unix_socket;
     l->since = l->heard = l->spoke = l->busy = t->awake;
     l->beat = KOFN_NEVER;

@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #define TURN ((size_t)4 << 20) /* bytes of one connection before others' */
-#define DIRECT 1024    /* bytes of a body that are read to their place */
-#define LOOKAHEAD 4096 /* bytes behind them */
+#define DIRECT 1024   /* bytes of a body that are read to their place */
+#define LOOKAHEAD 512 /* bytes behind them: a header and its head */
 #define LONG                                                                   \
     ((size_t)1 << 20) /* bodies of which it is asked whether they are wanted */
 

@@ -65,18 +65,6 @@ int getaddrinfo(const char *name, const char *service,
     return numbers ? numeric()(numbers, service, hints, out) : EAI_NONAME;
 }
 
-static bool has_v6(void)
-{
-    struct sockaddr_in6 at = {.sin6_family = AF_INET6,
-                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = socket(AF_INET6, SOCK_STREAM, 0);
-    bool yes = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
-
-    if (fd >= 0)
-        close(fd);
-    return yes;
-}
-
 static const kofn_net_options open_to_all = {
     .size = sizeof open_to_all, .insecure = true, .silence = 10 * KOFN_SECOND};
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
@@ -352,6 +353,28 @@ static void beats_wake_nobody(void **state)
     t->close(t, 0);
 }
 
+/* Both ends; where the system takes Reno anyway this cannot fail. */
+static void the_loopback_is_not_paced(void **state)
+{
+    static const char *const at[] = {"tcp://127.0.0.1:*", "tcp://[::1]:*"};
+
+    (void)state;
+    for (int w = 0; w < (has_v6() ? 2 : 1); w++) {
+        pair m = meet(at[w], &patient);
+
+        for (int end = 0; end < 2; end++) {
+            int fd = only_link(end ? m.b : m.a).fd;
+            char by[16] = "";
+            socklen_t bytes = sizeof by;
+
+            assert_int_equal(
+                getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, by, &bytes), 0);
+            assert_string_equal(by, "reno");
+        }
+        part(&m);
+    }
+}
+
 /* ---- many ------------------------------------------------------------------
  */
 
@@ -490,6 +513,7 @@ TEST_FILE(sockets_test)
         cmocka_unit_test_setup_teardown(the_cut_off_are_missed, leave_home,
                                         go_home),
         cmocka_unit_test(beats_wake_nobody),
+        cmocka_unit_test(the_loopback_is_not_paced),
         cmocka_unit_test(many_come_and_go),
         cmocka_unit_test(a_pair_is_one_peer),
     };

@@ -7,6 +7,7 @@
 #include "net/inside.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,6 +29,19 @@ static inline void name_socket(void)
 {
     snprintf(unix_socket, sizeof unix_socket, "ipc:///tmp/kofn-net-%ld.sock",
              (long)getpid());
+}
+
+/* Has this machine a loopback of IPv6? */
+static inline bool has_v6(void)
+{
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6,
+                              .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    bool yes = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return yes;
 }
 
 static inline void nap(kofn_time t)
