@@ -393,11 +393,15 @@ void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                     const kofn_matrix *out, void *rows);
 void kf_data_scatter(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
                      const void *rows, kofn_matrix *out);
-/* Multiplies back what kf_decode wrote there and is not lost: KOFN_NONFINITE
- * when that leaves anything that is not a number. */
-kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
-                            kf_band band, const kf_back *back,
-                            const kofn_matrix *out);
+/* The same, multiplied back: KOFN_NONFINITE, when all is written, where that leaves
+ * anything that is not a number and is not lost. */
+typedef struct kf_output {
+    kofn_matrix *out;
+    const kf_back *back;
+} kf_output;
+kofn_status kf_data_decode(const kofn_plan *plan, const kofn_decoder *d,
+                           const kf_source *sources, kf_band band,
+                           const kf_output *to, kf_scratch *scratch);
 /* Adjoint codes: out = sum of n results. */
 kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out);
 void kf_scratch_free(kf_scratch *s);

@@ -19,6 +19,8 @@
  * where some results are copied as well; but then the engine takes them for
  * near and does not prefetch. */
 #define TILE ((size_t)2 << 20)
+/* Bytes of answers that are copied and looked at while a cache holds them. */
+#define NEAR ((size_t)128 << 10)
 /* Bytes of a row that is worth a call of the engine. */
 #define LONG 1024
 
@@ -315,9 +317,11 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
     return KOFN_OK;
 }
 
-kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
-                            kf_band band, const kf_back *back,
-                            const kofn_matrix *out)
+/* Multiplies back what was decoded there and is not lost: KOFN_NONFINITE when that
+ * leaves anything that is not a number. */
+static kofn_status restore(const kofn_plan *plan, const kofn_decoder *d,
+                           kf_band band, const kf_back *back,
+                           const kofn_matrix *out)
 {
     for (size_t w = 0; w < d->wants; w++) {
         place at = place_of(plan, band.group, w, band.lo, band.hi, out);
@@ -332,6 +336,24 @@ kofn_status kf_data_restore(const kofn_plan *plan, const kofn_decoder *d,
         TRY(kf_range_restore(&part, &here));
     }
     return KOFN_OK;
+}
+
+kofn_status kf_data_decode(const kofn_plan *plan, const kofn_decoder *d,
+                           const kf_source *sources, kf_band band,
+                           const kf_output *to, kf_scratch *scratch)
+{
+    kofn_status st = KOFN_OK;
+    size_t row =
+        d->wants * width_of(plan, to->out) * kf_dtype_size(to->out->dtype);
+    size_t step = d->mixed ? band.hi : kf_max(1, NEAR / kf_max(1, row));
+
+    for (kf_band here = band; here.lo < band.hi; here.lo = here.hi) {
+        here.hi = kf_min(here.lo + step, band.hi);
+        TRY(kf_decode(plan, d, sources, here, to->out, scratch));
+        if (!st)
+            st = restore(plan, d, here, to->back, to->out);
+    }
+    return st;
 }
 
 kofn_status kf_data_add_up(const kf_source *source, size_t n, kofn_matrix *out)

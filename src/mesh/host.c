@@ -279,11 +279,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
                          d->seat[i], t->group);
     }
     if (!st)
-        st = kf_decode(plan, d, source, (kf_band){0, lo, lo + strips}, out,
-                       &h->scratch);
-    if (!st)
-        st =
-            kf_data_restore(plan, d, (kf_band){0, lo, lo + strips}, &back, out);
+        st = kf_data_decode(plan, d, source, (kf_band){0, lo, lo + strips},
+                            &(kf_output){out, &back}, &h->scratch);
     kf_free(source);
     if (st == KOFN_NONFINITE) /* from A itself, or by a liar? */
         h->freivalds.odd = true;

@@ -23,8 +23,8 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
         TRY(kf_tally_count(&j->tally,
                            kf_core_code(j->core, kf_job_use_number(p)),
                            a->decoder));
-    TRY(kf_decode(plan, a->decoder, source, band, &p->out, &j->scratch));
-    return kf_data_restore(plan, a->decoder, band, &p->back, &p->out);
+    return kf_data_decode(plan, a->decoder, source, band,
+                          &(kf_output){&p->out, &p->back}, &j->scratch);
 }
 
 /* Notes that a result is no number, and whose answers it is from: this spoils
