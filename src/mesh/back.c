@@ -14,7 +14,7 @@
 
 #define MOST_ATTEMPTS 16 /* of a run                                    */
 #define MOST_VAIN 3      /* one after the other, with nothing kept      */
-#define WANTS 32         /* silences that a node waits for the others   */
+#define WANTS 32 /* silences, and its patience, that it waits for others */
 
 static uint64_t job_of(const kf_host *h, unsigned attempt)
 {
@@ -100,7 +100,8 @@ static bool has_failed(const kf_host *h)
 bool kf_back_waits(const kf_host *h)
 {
     return has_failed(h) && h->back.since &&
-           kf_host_now(h) - h->back.since < WANTS * kf_host_silence(h);
+           kf_host_now(h) - h->back.since <
+               h->opt.give_up + WANTS * kf_host_silence(h);
 }
 
 /* ---- going --------------------------------------------------------------- */

@@ -22,6 +22,8 @@
 #define TOLERANCE 1e-9
 #define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
 #define LONGEST 5 /* times that the time to wait is doubled */
+#define IN_VAIN                                                                \
+    4 /* silences without a gain, after which there are no more to be had */
 
 static bool changes(const kf_host *h, uint32_t operand)
 {
@@ -68,6 +70,14 @@ void kf_lent_drop(kf_changing *c, size_t i)
 {
     kf_block_drop(c->lent[i].block);
     c->lent[i] = c->lent[--c->lents];
+}
+
+bool kf_lent_lacks(const kf_host *h)
+{
+    const kf_changing *c = &h->changing;
+
+    return c->asked &&
+           kf_host_now(h) - c->gained >= IN_VAIN * kf_host_silence(h);
 }
 
 void kf_lent_forget(kf_host *h)
@@ -309,6 +319,11 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
     TRY(kf_changing_settle(h));
     if (missing(h) < was) /* else it is of no use, and so may all of them be */
         c->since = kf_host_now(h);
+    if (missing(h) <
+        c->fewest) { /* else as many were found to disagree before */
+        c->fewest = missing(h);
+        c->gained = c->since;
+    }
     return KOFN_OK;
 }
 
@@ -539,6 +554,8 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     c->window = (kf_mesh_window){operand, lo, lo + rows, c->turn};
     c->since = c->asked = 0;
     c->asks = 0;
+    c->gained = kf_host_now(h);
+    c->fewest = SIZE_MAX;
 }
 
 /* Does it have blocks of that seat under way? */

@@ -165,7 +165,9 @@ static kofn_status tick(kf_host *h)
     if (now < kf_node_alarm(h->node))
         return KOFN_OK;
     TRY(kf_mail_greet(h));
-    return kf_host_step(h, &(kf_node_event){.type = KF_NODE_TICK, .now = now});
+    return kf_host_step(h, &(kf_node_event){.type = KF_NODE_TICK,
+                                            .now = now,
+                                            .lacks = kf_lent_lacks(h)});
 }
 
 static kofn_status look_up(kf_host *h, kofn_time atmost)

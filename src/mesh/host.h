@@ -170,6 +170,9 @@ typedef struct kf_changing {
     size_t small;           /* ... so many are never too many   */
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
+    kofn_time
+        gained;    /* the window began, or fewer than ever were missing, ... */
+    size_t fewest; /* ... which are so many                             */
     uint64_t changed; /* the iterate that ours were last changed or made of */
     uint64_t encoded; /* ... and at which they were encoded or read of disk  */
     size_t healed;    /* times that our blocks were made of others' */
@@ -461,6 +464,8 @@ bool kf_lent_serves(const kf_host *h, const kf_lent *l);
 kofn_status kf_lent_read(const kf_block *b, bool velocity, kf_buffer *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
+/* Has nobody had such blocks to give for some silences? */
+bool kf_lent_lacks(const kf_host *h);
 /* A block of that seat with these numbers, and those of its velocity behind
  * them, if they are there. */
 kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,

@@ -71,7 +71,10 @@ void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
 #define X(field, at) memcpy(head + (at), &note->field, sizeof note->field);
     FIELDS(X)
 #undef X
-    put(head + 80, (uint64_t)note->final | (uint64_t)note->idle << 1, 4);
+    put(head + 80,
+        (uint64_t)note->final | (uint64_t)note->idle << 1 |
+            (uint64_t)note->stranded << 2,
+        4);
     put(head + BODY_SUM_AT, body_bytes ? kf_hash(0, body, body_bytes) : 0, 8);
     put(head + SUM_AT, head_sum(head), 4);
 }
@@ -112,8 +115,10 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
         return kf_fail(KOFN_FORMAT, "a note of type %u, which there is not",
                        (unsigned)type);
     flags = get32(head + 80);
-    *note = (kf_note){
-        .type = (kf_note_type)type, .final = flags & 1, .idle = flags & 2};
+    *note = (kf_note){.type = (kf_note_type)type,
+                      .final = flags & 1,
+                      .idle = flags & 2,
+                      .stranded = flags & 4};
 #define X(field, at) memcpy(&note->field, head + (at), sizeof note->field);
     FIELDS(X)
 #undef X

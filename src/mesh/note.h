@@ -7,7 +7,7 @@
  *      6  u16  type                64  u64  groups, decoded
  *      8  u64  job                 72  u32  group
  *     16  u64  the sender's incarnation   76  u32  seat
- *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle
+ *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle, 4 stranded
  *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
  *     40  u64  number of the                with zeros here
  *              iterate             88  u64  XXH3 of the body
@@ -33,7 +33,7 @@
 #include "base/hash.h"
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 8
+#define KF_NOTE_VERSION 9
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -10,7 +10,7 @@
  * matrices change nobody makes an iterate alone, and with errors one is taken only when
  * enough others have the same: so nodes that a leader left at several iterates, at none
  * of them enough to be believed and at none enough to make the next, have nothing to do
- * any more, whoever leads.
+ * any more, whoever leads; nor have those of whom too few have blocks.
  *
  * How often, and since when, is the node's.  It may not go back to an earlier iterate.
  */
@@ -95,7 +95,7 @@ static bool all_idle(const kf_node *n)
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
 
-        if (kf_live(n, o) && o->rank != KF_NONE && !o->idle &&
+        if (kf_live(n, o) && o->rank != KF_NONE && !o->idle && !o->stranded &&
             o->wish == n->member[o->rank].seat)
             return false;
     }
@@ -124,11 +124,46 @@ static uint64_t places(const kf_node *n)
     return sum;
 }
 
+/* Those who have their blocks and have not failed.  KF_NONE: somebody may come yet who
+ * brings what is missing, for fewer are there than founded the mesh, or one has yet to
+ * make his blocks. */
+static size_t count_whole(const kf_node *n)
+{
+    size_t whole = n->seat == n->holds;
+
+    if (kf_peer_count_live(n) < n->opt.nodes || (!whole && !n->lacks))
+        return KF_NONE;
+    for (size_t i = 0; i < n->others; i++) {
+        const kf_other *o = &n->other[i];
+
+        if (!kf_live(n, o) || o->rank == KF_NONE || o->stranded)
+            continue;
+        if (o->wish != n->member[o->rank].seat)
+            return KF_NONE;
+        whole++;
+    }
+    return whole;
+}
+
+/* For how long all may have nothing to do where they stand.  The first iterate is made
+ * of what is sent for the first time, and nobody knows yet how long that takes. */
+static kofn_time longest_still(const kf_node *n)
+{
+    kofn_time each = kf_peer_patience(n);
+    size_t whole = count_whole(n);
+
+    each = each > n->opt.silence ? each : n->opt.silence;
+    if (whole < n->enough + kf_peer_checks(n))
+        return KF_UNSETTLED * n->opt.silence;
+    if (whole != KF_NONE && n->took > 0)
+        return KF_UNSETTLED * each;
+    return STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
+}
+
 /* All stand where they did for long, and for some time have had nothing to do: an epoch
  * that begins gives them something for a moment. */
 kofn_status kf_peer_tick_still(kf_node *n)
 {
-    kofn_time each = kf_peer_patience(n), wait;
     uint64_t now = may_be_still(n) ? places(n) : 0;
 
     if (now == 0 || now != n->unsettled.places)
@@ -140,9 +175,7 @@ kofn_status kf_peer_tick_still(kf_node *n)
     }
     if (n->unsettled.quiet == KF_LONG_AGO)
         n->unsettled.quiet = n->now;
-    each = each > n->opt.silence ? each : n->opt.silence;
-    wait = STILL * each > n->opt.give_up ? STILL * each : n->opt.give_up;
-    if (!kf_due(n, n->unsettled.still, wait) ||
+    if (!kf_due(n, n->unsettled.still, longest_still(n)) ||
         !kf_due(n, n->unsettled.quiet, KF_UNSETTLED * n->opt.silence))
         return KOFN_OK;
     return kf_peer_fail(n, KOFN_TOOFEW);

@@ -99,6 +99,7 @@ kf_note kf_peer_beat(const kf_node *n)
                      .idle = n->rank != KF_NONE && n->seat == n->holds &&
                              !n->votes.outvoted && !kf_peer_is_stuck(n) &&
                              kf_peer_idle(n),
+                     .stranded = n->lacks || n->failed_check,
                      .coded = n->made,
                      .seat = seat_of(n),
                      .digest = kf_peer_digest(n)};
@@ -188,6 +189,7 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
         o->idle = note->idle;
     }
     o->wish = note->seat;
+    o->stranded = note->stranded;
     if (kf_before(note->epoch, n->epoch))
         return kf_peer_send(n, o->incarnation,
                             (kf_note){.type = KF_NOTE_EPOCH});
@@ -555,6 +557,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         who = kf_peer_find_one(n, ev->incarnation, principal);
     switch (ev->type) {
     case KF_NODE_TICK:
+        n->lacks = ev->lacks;
         break;
     case KF_NODE_WENT:
         if (who)
@@ -673,11 +676,6 @@ kofn_status kf_node_new(kf_node **out, const kofn_stage *stage, size_t stages,
     }
     *out = n;
     return KOFN_OK;
-}
-
-const kf_node_options *kf_node_told(const kf_node *n)
-{
-    return &n->opt;
 }
 
 void kf_node_free(kf_node *n)

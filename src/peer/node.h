@@ -41,7 +41,7 @@ typedef struct kf_other {
     unsigned failed_terms; /* epochs of its own without an iterate  */
     kofn_time led;         /* when the last of them was entered     */
     kofn_mark at;
-    bool final, idle;
+    bool final, idle, stranded;
     bool slow;  /* it did not answer in time when it was asked last */
     bool ended; /* it went, and had the result */
     bool liar;  /* what it sent was wrong, and it was not heard since */
@@ -163,6 +163,7 @@ struct kf_node {
     uint32_t seat;    /* ... and our seat there          */
     uint32_t holds;   /* seat whose blocks are here     */
     uint32_t made_of; /* ... and of whose `made` are   */
+    bool lacks;       /* nobody has had such blocks to give for some silences */
     kf_lead lead;
 
     /* The iterate. */

@@ -98,8 +98,9 @@ typedef struct kf_note {
     kofn_incarnation from;
     kofn_epoch epoch; /* the sender's; PIECE: in which it was made */
     kofn_mark at;
-    bool final;              /* BEAT, VECTOR, PRINT: `at` is the last one  */
-    bool idle;               /* BEAT: nothing is left to be made of `at`   */
+    bool final;    /* BEAT, VECTOR, PRINT: `at` is the last one  */
+    bool idle;     /* BEAT: nothing is left to be made of `at`   */
+    bool stranded; /* BEAT: it has failed, or has no blocks and got none */
     uint64_t coded, decoded; /* sets of groups: bit j is group j           */
     uint32_t group, seat;
     const kf_member *member; /* EPOCH: ascending seats                   */
@@ -183,6 +184,8 @@ typedef struct kf_node_event {
                            other incarnations; 0: itself                  */
     const kf_node_task *task;
     bool final;
+    /* TICK: for some silences nobody has had the blocks to give that this node needs. */
+    bool lacks;
     kf_node_digest digest; /* DONE of an UPDATE or SOLO: of the iterate */
     /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
      * are needed to tell; which seats of the decoder are left out, and of how

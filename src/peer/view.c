@@ -80,3 +80,8 @@ kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
 
     return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
 }
+
+const kf_node_options *kf_node_told(const kf_node *n)
+{
+    return &n->opt;
+}

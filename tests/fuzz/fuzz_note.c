@@ -72,9 +72,9 @@ static bool travel(reader *r, kf_note *note, void **room)
          back.at.t == note->at.t && back.at.line == note->at.line &&
          back.epoch.number == note->epoch.number && back.coded == note->coded &&
          back.decoded == note->decoded && back.final == note->final &&
-         back.idle == note->idle && back.group == note->group &&
-         back.seat == note->seat && back.members == note->members &&
-         back.listed == note->listed);
+         back.idle == note->idle && back.stranded == note->stranded &&
+         back.group == note->group && back.seat == note->seat &&
+         back.members == note->members && back.listed == note->listed);
     free(body);
     *note = back;
     return true;
@@ -127,6 +127,7 @@ static void hear(reader *r, kf_node *n, kofn_time now, kofn_mark *seen)
     note.decoded = next(r, 32);
     note.final = next(r, 16) == 0;
     note.idle = next(r, 2);
+    note.stranded = next(r, 2);
     note.group = next(r, GROUPS + 1);
     note.seat = next(r, 8) ? next(r, 6) : KOFN_NO_SEAT;
     if (note.type == KF_NOTE_EPOCH)

@@ -81,6 +81,7 @@ static kf_note some_note(street *s)
                  .decoded = size_of(d, 7),
                  .final = next(d, 16) == 0,
                  .idle = next(d, 2),
+                 .stranded = next(d, 2),
                  .group = (uint32_t)size_of(d, next(d, 4)),
                  .seat = next(d, 4) ? next(d, 5) : KOFN_NO_SEAT};
 

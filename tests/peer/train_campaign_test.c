@@ -275,6 +275,30 @@ static void failed_and_waiting(void **state)
     assert_int_equal(ended[2], 0);
 }
 
+/* All are there, and fewer have blocks than the others can make theirs of: they do not
+ * wait for `give_up` for somebody to bring some, and are too few. */
+static void too_few_have_blocks(void **state)
+{
+    story o = {.l = &lessons_drawn[3],
+               .seed = 1,
+               .epochs = 4,
+               .errors = KOFN_ERRORS_ADVERSARIAL,
+               .give_up = 600 * KOFN_SECOND};
+    told sum = {0};
+    fixture f;
+    sim s;
+
+    (void)state;
+    story_up(&s, &f, &o);
+    run_until(&s, 5);
+    for (size_t i = f.reads - 1; i < o.l->nodes; i++)
+        assert_ok(kf_changing_lose(s.node[i].host));
+    assert_int_equal(see_it_through(&s, 200 * KOFN_SECOND), 1);
+    story_end(&s, &f, &sum);
+    mesh_down(&s, &f);
+    now_told[0] = 0;
+}
+
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +306,7 @@ TEST_FILE(train_campaign_test)
         cmocka_unit_test_teardown(left_behind, tell_story),
         cmocka_unit_test_teardown(replaced_unseen, tell_story),
         cmocka_unit_test_teardown(failed_and_waiting, tell_story),
+        cmocka_unit_test_teardown(too_few_have_blocks, tell_story),
     };
 
     rig_begin();

@@ -187,7 +187,7 @@ static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
     x->n.epoch = evil_epoch(s, own);
     x->n.at = evil_mark(s);
     x->n.final = kf_rng_below(&s->rng, 2);
-    x->n.idle = kf_rng_below(&s->rng, 2);
+    x->n.idle = x->n.stranded = kf_rng_below(&s->rng, 2);
     x->n.coded = kf_rng_below(&s->rng, 2) ? UINT64_MAX : evil_number(s);
     x->n.decoded = evil_number(s);
     x->n.group = (uint32_t)kf_rng_below(&s->rng, 8);
@@ -316,6 +316,7 @@ static inline void evil_twist(sim *s, sim_packet *p)
         note.at = kf_rng_below(&s->rng, 2) ? x.n.at : note.at;
         note.final = x.n.final;
         note.idle = x.n.idle;
+        note.stranded = x.n.stranded;
         note.coded = x.n.coded;
         note.epoch = kf_rng_below(&s->rng, 4) ? note.epoch : x.n.epoch;
     }
