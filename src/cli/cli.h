@@ -352,6 +352,14 @@ void checkpoint_free(checkpoint *c);
 
 /* ---- what running commands share (session.c) ----------------------------- */
 
+/* What --verify has found. */
+typedef struct cli_exactness {
+    double rel_error; /* < 0: not verified */
+    double row_error; /* of a product: the most that an element is off, of
+                         that of |A| |B| ...                            */
+    size_t worst_row; /* ... and in which row                           */
+} cli_exactness;
+
 /* A job, its plan, and what is to be told of it in the end. */
 typedef struct session {
     const cli_args *args;
@@ -362,10 +370,7 @@ typedef struct session {
     checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
-    double rel_error; /* < 0: not verified */
-    double row_error; /* of a product: the most that an element is off, of
-                         that of |A| |B| ...                            */
-    size_t worst_row; /* ... and in which row                           */
+    cli_exactness found;
     double eigenvalue, change;                  /* of an iteration */
     double objective, test_objective, gradient; /* of a regression, ... */
     double share, test_share;                   /* ... at its end       */
@@ -407,6 +412,20 @@ bool session_batched(const session *s);
 int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
+
+/* ---- matrices (matrix.c) ------------------------------------------------- */
+
+/* Zeros in double precision, to be freed; `what` is for the message.  0, or the exit
+ * code after a message; so does the next. */
+int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what);
+/* A copy in double precision, each number divided by `unit`. */
+int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out);
+/* Of either type. */
+double cli_element(const kofn_matrix *a, size_t i, size_t j);
+/* The largest magnitude; NaN if there is one. */
+double cli_largest(const kofn_matrix *a);
+/* ||a - b||_F / ||b||_F */
+double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
 
 /* ---- regression: files and points (cmd_predict.c, points.c) -------------- */
 
@@ -489,10 +508,6 @@ int model_read(const char *folder, model *m);
 int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
                 size_t widths[KOFN_NET_MOST + 1], double *unit);
 void model_free(model *m);
-/* The unit for points: their largest magnitude, if that is above 1. */
-double model_unit(const kofn_matrix *X);
-/* Points divided by it, in memory of their own. */
-int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out);
 
 /* ---- without a master ---------------------------------------------------- */
 
@@ -584,18 +599,16 @@ int masterless_train(const cli_args *a, const cli_train_run *l);
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */
 int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
-/* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
-double cli_element(const kofn_matrix *a, size_t i,
-                   size_t j); /* of either type */
-double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
-/* The most that an element is off, of |A| |B| there, and its row. */
+/* The same of an error that is kept already. */
+int session_check_error(const session *s);
+/* The factors of a product. */
 typedef struct cli_factors {
     const kofn_matrix *A;
     const kofn_sparse *S; /* where A is NULL */
     const kofn_matrix *B;
 } cli_factors;
-kofn_status cli_find_worst_row(const cli_factors *f, const kofn_matrix *out,
-                               const kofn_matrix *want, double *most,
-                               size_t *row);
+/* Compares with the product made here.  0, or the exit code after a message. */
+int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
+                       cli_exactness *to);
 
 #endif

@@ -54,9 +54,7 @@ static int load(prediction *p, const cli_args *a)
         TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
                               a->operand[0]));
     TRY_CODE(apply_kernel(p, a));
-    p->out = (kofn_matrix){malloc(p->X.rows * sizeof(double)), p->X.rows, 1, 1,
-                           KOFN_F64};
-    return p->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return cli_room(&p->out, p->X.rows, 1, "the predictions");
 }
 
 static int predict(prediction *p, const cli_args *a)
@@ -114,7 +112,7 @@ static int load_net(telling *t, const cli_args *a)
     if (!code)
         code = input_matrix(&t->file[0], &t->X, a->operand[1]);
     if (!code)
-        code = model_points(&t->model, &t->X, &t->own);
+        code = cli_divided(&t->X, t->model.unit, &t->own);
     if (!code && a->labels)
         code = input_matrix(&t->file[1], &t->labels, a->labels);
     if (code)
@@ -129,9 +127,7 @@ static int load_net(telling *t, const cli_args *a)
     if (a->labels && s.autoencoder)
         return cli_say(EXIT_USAGE, "an autoencoder has no labels; leave "
                                    "--labels out");
-    t->out = (kofn_matrix){calloc(t->X.rows, last * sizeof(double)), t->X.rows,
-                           last, last, KOFN_F64};
-    return t->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return cli_room(&t->out, t->X.rows, last, "the predictions");
 }
 
 /* The label with the largest share, the first of equals, in the place of them. */

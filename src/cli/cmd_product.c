@@ -10,34 +10,25 @@
 typedef struct product {
     kofn_file *A, *B;
     kofn_matrix dense, in, out; /* dense: A, where it is */
-    void *own[2];               /* what `dense` and `in` were converted into */
+    kofn_matrix own[2];         /* what `dense` and `in` were converted into */
 } product;
 
 static void release(product *p)
 {
     kofn_file_free(p->A);
     kofn_file_free(p->B);
-    free(p->own[0]);
-    free(p->own[1]);
+    free(p->own[0].data);
+    free(p->own[1].data);
     free(p->out.data);
 }
 
 /* The same numbers in float64. */
-static int widen(kofn_matrix *m, void **own)
+static int widen(kofn_matrix *m, kofn_matrix *own)
 {
-    kofn_matrix now = {NULL, m->rows, m->cols, m->cols, KOFN_F64};
-    const float *from = m->data;
-    double *to;
-
     if (m->dtype == KOFN_F64)
         return 0;
-    *own = now.data = to = calloc(m->rows ? m->rows : 1, m->cols * sizeof *to);
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory");
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++)
-            to[i * m->cols + j] = (double)from[i * m->ld + j];
-    *m = now;
+    TRY_CODE(cli_divided(m, 1, own));
+    *m = *own;
     return 0;
 }
 
@@ -47,14 +38,11 @@ static int agree(product *p, kofn_problem *pb)
 {
     bool wide =
         pb->sparse || p->in.dtype == KOFN_F64 || p->dense.dtype == KOFN_F64;
-    int code = 0;
 
     pb->dtype = wide ? KOFN_F64 : KOFN_F32;
     if (wide && !pb->sparse)
-        code = widen(&p->dense, &p->own[0]);
-    if (wide && !code)
-        code = widen(&p->in, &p->own[1]);
-    return code;
+        TRY_CODE(widen(&p->dense, &p->own[0]));
+    return wide ? widen(&p->in, &p->own[1]) : 0;
 }
 
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
@@ -134,45 +122,23 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
-static int find_worst_row(session *s, const product *p, const kofn_matrix *want)
-{
-    const cli_factors f = {.A = kofn_file_dense(p->A) ? &p->dense : NULL,
-                           .S = kofn_file_dense(p->A) ? NULL
-                                                      : kofn_file_sparse(p->A),
-                           .B = &p->in};
-    kofn_status st =
-        cli_find_worst_row(&f, &p->out, want, &s->row_error, &s->worst_row);
-
-    return st ? cli_fail(st) : 0;
-}
-
 static int verify(session *s, const product *p)
 {
-    kofn_matrix want = {NULL, p->out.rows, p->out.cols, p->out.cols, KOFN_F64};
-    kofn_status st;
-    int code;
+    bool sparse = !kofn_file_dense(p->A);
+    const cli_factors f = {.A = sparse ? NULL : &p->dense,
+                           .S = kofn_file_sparse(p->A),
+                           .B = &p->in};
 
-    want.data = malloc(want.rows * want.cols * sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
-    st = kofn_file_dense(p->A)
-             ? kofn_product_plain(&p->dense, &p->in, &want)
-             : kofn_product_plain_sparse(kofn_file_sparse(p->A), &p->in, &want);
-    code = st ? cli_fail(st) : session_verified(s, &p->out, &want);
-    if (!code)
-        code = find_worst_row(s, p, &want);
-    free(want.data);
-    return code;
+    TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
+    return session_check_error(s);
 }
 
 static int place(session *s, product *p, const kofn_problem *pb)
 {
     kofn_status st;
 
-    p->out =
-        (kofn_matrix){calloc(pb->m * pb->p, 8), pb->m, pb->p, pb->p, pb->dtype};
-    if (!p->out.data)
-        return cli_say(EXIT_FAILED, "out of memory for the result");
+    TRY_CODE(cli_room(&p->out, pb->m, pb->p, "the result"));
+    p->out.dtype = pb->dtype;
     st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
                     : kofn_place(s->job, &p->dense);
     return st ? cli_fail(st) : 0;

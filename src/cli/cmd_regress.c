@@ -18,7 +18,7 @@ typedef struct fit {
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
-    double *both; /* w and where the next gradient is taken: a checkpoint */
+    kofn_matrix both; /* w and where the next gradient is taken: a checkpoint */
     history history;
     double first;   /* norm of the first gradient */
     bool verifying; /* without workers */
@@ -113,9 +113,7 @@ static int load(fit *f, const cli_args *a)
     TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
              : a->kernel ? apply_kernel(f, a->kernel)
                          : prepare(f, a));
-    f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
-                         KOFN_F64};
-    return f->w.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return cli_room(&f->w, f->X.cols, 1, "the weights");
 }
 
 static void release(fit *f)
@@ -129,7 +127,7 @@ static void release(fit *f)
     kofn_free(f->K[0].data);
     kofn_free(f->K[1].data);
     free(f->w.data);
-    free(f->both);
+    free(f->both.data);
 }
 
 /* ---- iterations ---------------------------------------------------------- */
@@ -170,14 +168,14 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 static void save(fit *f, const kofn_regress_step *now)
 {
     size_t n = f->w.rows;
-    kofn_matrix both = {f->both, 2, n, n, KOFN_F64};
+    double *both = f->both.data;
 
-    if (!f->both)
+    if (!both)
         return;
     history_keep(&f->history);
-    memcpy(f->both, now->w, n * sizeof(double));
-    memcpy(f->both + n, now->v, n * sizeof(double));
-    checkpoint_save(f->session->checkpoint, now->iteration, &both,
+    memcpy(both, now->w, n * sizeof(double));
+    memcpy(both + n, now->v, n * sizeof(double));
+    checkpoint_save(f->session->checkpoint, now->iteration, &f->both,
                     json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
                               "objective", cli_number(now->objective),
                               "gradient", cli_number(now->gradient), "test",
@@ -192,31 +190,27 @@ static int resume(fit *f, const cli_args *a)
 {
     const checkpoint *c = f->session->checkpoint;
     size_t n = f->w.rows;
-    kofn_matrix both = {NULL, 2, n, n, KOFN_F64};
-    int code;
 
     if (!a->checkpoint)
         return 0;
-    both.data = f->both = calloc(2 * n, sizeof(double));
-    if (!f->both)
-        return cli_say(EXIT_FAILED, "out of memory");
+    TRY_CODE(cli_room(&f->both, 2, n, "the state of --checkpoint"));
     if (!checkpoint_done(c))
         return 0;
-    code = checkpoint_state(c, &both);
-    memcpy(f->w.data, f->both, n * sizeof(double));
+    TRY_CODE(checkpoint_state(c, &f->both));
+    memcpy(f->w.data, f->both.data, n * sizeof(double));
     f->resume =
         (kofn_regress_step){.iteration = checkpoint_done(c),
                             .objective = checkpoint_number(c, "objective"),
                             .gradient = checkpoint_number(c, "gradient"),
                             .test = checkpoint_number(c, "test"),
                             .step = checkpoint_number(c, "step"),
-                            .v = f->both + n,
+                            .v = (double *)f->both.data + n,
                             .first = checkpoint_number(c, "first"),
                             .lipschitz = checkpoint_number(c, "lipschitz"),
                             .partial = checkpoint_number(c, "partial") != 0,
                             .ask = fmax(0, checkpoint_number(c, "ask"))};
     f->first = f->resume.first;
-    return code;
+    return 0;
 }
 
 static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
@@ -270,14 +264,12 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 /* The same steps without workers. */
 static int verify(fit *f)
 {
-    kofn_matrix want = f->w;
+    kofn_matrix want;
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_status st;
     int code;
 
-    want.data = calloc(want.rows, sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    TRY_CODE(cli_room(&want, f->w.rows, 1, "--verify"));
     f->verifying = true;
     st = kofn_regress_plain(f->regression, &want, &res);
     code = st == KOFN_AGAIN ? 128 + cli_caught()
@@ -428,14 +420,12 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 /* The weights are for X as it was read. */
 static int write_weights(fit *f, const cli_args *a)
 {
-    kofn_matrix w = f->w;
+    kofn_matrix w;
     int code;
 
     if (a->kernel)
-        return session_write(f->session, &w, 1);
-    w.data = malloc(w.rows * sizeof(double));
-    if (!w.data)
-        return cli_say(EXIT_FAILED, "out of memory for the weights");
+        return session_write(f->session, &f->w, 1);
+    TRY_CODE(cli_room(&w, f->w.rows, 1, "the weights"));
     points_undo(&f->points, f->w.data, w.data);
     code = session_write(f->session, &w, 1);
     free(w.data);

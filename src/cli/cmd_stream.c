@@ -158,59 +158,35 @@ static int load(task *t)
                        t->right.cols);
     if (code)
         return code;
-    t->C = (kofn_matrix){calloc(t->left.rows * t->right.cols, sizeof(double)),
-                         t->left.rows, t->right.cols, t->right.cols, KOFN_F64};
-    return t->C.data ? 0 : cli_say(EXIT_FAILED, "out of memory for the result");
-}
-
-/* The findings of --verify. */
-typedef struct found {
-    double error, row_error; /* below 0: was not looked for */
-    size_t row;
-} found;
-
-static int verify(const task *t, found *to)
-{
-    const cli_factors factors = {.A = &t->left, .B = &t->right};
-    kofn_matrix want = t->C;
-    kofn_status st;
-
-    want.data = malloc(want.rows * want.cols * sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
-    st = kofn_product_plain(&t->left, &t->right, &want);
-    if (!st)
-        st = cli_find_worst_row(&factors, &t->C, &want, &to->row_error,
-                                &to->row);
-    to->error = st ? 0 : cli_relative_error(&t->C, &want);
-    free(want.data);
-    return st ? cli_fail(st) : 0;
+    return cli_room(&t->C, t->left.rows, t->right.cols, "the result");
 }
 
 static void tell_json(const session *s, const task *t, const kofn_report *r,
-                      const found *v)
+                      const cli_exactness *v)
 {
-    bool looked = v->error >= 0;
+    bool looked = v->rel_error >= 0;
     json_t *o = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "status", "ok", "X", t->X,
         "Y", t->Y, "output", t->out, "predicted", cli_number(r->predicted),
-        "rel_error", looked ? cli_number(v->error) : json_null(), "row_error",
-        looked ? cli_number(v->row_error) : json_null(), "worst_row",
-        looked ? json_integer((json_int_t)v->row) : json_null());
+        "rel_error", looked ? cli_number(v->rel_error) : json_null(),
+        "row_error", looked ? cli_number(v->row_error) : json_null(),
+        "worst_row",
+        looked ? json_integer((json_int_t)v->worst_row) : json_null());
 
     session_put_report(s, r, o);
     cli_print_json(o);
 }
 
-static void tell_text(const task *t, const kofn_report *r, const found *v)
+static void tell_text(const task *t, const kofn_report *r,
+                      const cli_exactness *v)
 {
     printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
            "answers, predicted relative error %.1e",
            t->out, t->X, t->Y, r->began, r->ended, (double)r->took * 1e-9,
            r->plain, r->coded, r->predicted);
-    if (v->error >= 0)
-        printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)", v->error,
-               v->row, v->row_error);
+    if (v->rel_error >= 0)
+        printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)",
+               v->rel_error, v->worst_row, v->row_error);
     if (r->corrupt)
         printf(", %u wrong answers", r->corrupt);
     for (size_t i = 0; i < r->workers; i++)
@@ -237,8 +213,9 @@ static int flush(void)
 static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
-    found v = {.error = -1};
-    int code = s->args->verify ? verify(t, &v) : 0;
+    cli_exactness v = {.rel_error = -1};
+    const cli_factors factors = {.A = &t->left, .B = &t->right};
+    int code = s->args->verify ? cli_verify_product(&factors, &t->C, &v) : 0;
 
     cli_guard(true);
     if (!code && kofn_write(t->out, &t->C, 2))

@@ -20,7 +20,7 @@ typedef struct train_run {
     kofn_training *training;
     session *session;
     kofn_train_step resume;
-    double *state; /* of a checkpoint */
+    kofn_matrix state; /* of a checkpoint */
     history history;
     unsigned every;
     bool verifying; /* without workers */
@@ -105,11 +105,11 @@ static int load_targets(train_run *t, input *in, kofn_matrix *y,
 static int load_points(train_run *t, const cli_args *a)
 {
     TRY_CODE(input_matrix(&t->file[0], &t->X, a->operand[0]));
-    t->model.unit = a->unit > 0 ? a->unit : model_unit(&t->X);
+    t->model.unit = a->unit > 0 ? a->unit : fmax(1, cli_largest(&t->X));
     if (!t->shape.autoencoder)
         TRY_CODE(load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
                               a->operand[0]));
-    TRY_CODE(model_points(&t->model, &t->X, &t->own[0]));
+    TRY_CODE(cli_divided(&t->X, t->model.unit, &t->own[0]));
     t->X = t->own[0];
     return 0;
 }
@@ -120,7 +120,7 @@ static int load_test(train_run *t, const cli_args *a)
     if (!t->shape.autoencoder)
         TRY_CODE(load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
                               a->test_X));
-    TRY_CODE(model_points(&t->model, &t->test_X, &t->own[1]));
+    TRY_CODE(cli_divided(&t->test_X, t->model.unit, &t->own[1]));
     t->test_X = t->own[1];
     return 0;
 }
@@ -133,7 +133,7 @@ static void release(train_run *t)
         input_free(&t->file[i]);
     for (size_t i = 0; i < 2; i++)
         free(t->own[i].data);
-    free(t->state);
+    free(t->state.data);
 }
 
 /* ---- steps --------------------------------------------------------------- */
@@ -224,13 +224,10 @@ static int resume(train_run *t)
 {
     const checkpoint *c = t->session->checkpoint;
     size_t n = kofn_training_size(t->training);
-    kofn_matrix state = {NULL, 2, n, n, KOFN_F64};
 
     if (!checkpoint_done(c))
         return 0;
-    state.data = t->state = calloc(2 * n, sizeof *t->state);
-    if (!t->state)
-        return cli_say(EXIT_FAILED, "out of memory");
+    TRY_CODE(cli_room(&t->state, 2, n, "the state of --checkpoint"));
     t->resume = (kofn_train_step){
         .step = checkpoint_done(c),
         .epoch = (unsigned)checkpoint_number(c, "epoch"),
@@ -239,8 +236,8 @@ static int resume(train_run *t)
         .test_loss = checkpoint_number(c, "test_loss"),
         .test_accuracy = checkpoint_number(c, "test_accuracy"),
         .partial = checkpoint_number(c, "partial") > 0,
-        .state = t->state};
-    return checkpoint_state(c, &state);
+        .state = t->state.data};
+    return checkpoint_state(c, &t->state);
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -249,16 +246,14 @@ static int resume(train_run *t)
 static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
 {
     const kofn_matrix *W;
-    size_t k = 0;
-    double *to = malloc(n * sizeof *to);
+    double *to;
 
-    *out = (kofn_matrix){to, 1, n, n, KOFN_F64};
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    TRY_CODE(cli_room(out, 1, n, "--verify"));
+    to = out->data;
     for (size_t l = 1; (W = kofn_net_weights(net, l)); l++)
-        for (size_t i = 0; i < W->rows * W->cols; i++)
-            to[k++] = W->dtype == KOFN_F64 ? ((const double *)W->data)[i]
-                                           : (double)((float *)W->data)[i];
+        for (size_t i = 0; i < W->rows; i++)
+            for (size_t j = 0; j < W->cols; j++)
+                *to++ = cli_element(W, i, j);
     return 0;
 }
 

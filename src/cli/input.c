@@ -6,15 +6,6 @@
 
 #include <stdlib.h>
 
-static void copy_floats(double *to, const kofn_matrix *a)
-{
-    const float *from = a->data;
-
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            to[i * a->cols + j] = (double)from[i * a->ld + j];
-}
-
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
@@ -32,11 +23,8 @@ int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
     *out = *a;
     if (a->dtype == KOFN_F64)
         return 0;
-    in->copy = malloc(a->rows * a->cols * sizeof *in->copy);
-    if (!in->copy)
-        return cli_say(EXIT_FAILED, "out of memory for %s", path);
-    copy_floats(in->copy, a);
-    *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
+    TRY_CODE(cli_divided(a, 1, out));
+    in->copy = out->data;
     return 0;
 }
 

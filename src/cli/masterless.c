@@ -114,7 +114,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("iterations", json_integer(res->iterations));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
-        PUT("rel_error", json_real(r->session.rel_error));
+        PUT("rel_error", json_real(r->session.found.rel_error));
     if (r->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
@@ -136,8 +136,8 @@ static void report_text(const run *r, const kofn_plan_info *info)
                 "than %.2g",
                 r->nodes.have, r->spread);
     nodes_say(&r->nodes);
-    if (r->session.rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", r->session.rel_error);
+    if (r->session.found.rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", r->session.found.rel_error);
     fprintf(stderr, "\n");
     if (r->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
@@ -200,7 +200,7 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
              .M = M,
              .dangling = dangling,
              .v = v,
-             .session = {.args = a, .rel_error = -1}};
+             .session = {.args = a, .found = {.rel_error = -1}}};
     int code = prepare(&r);
 
     if (!code)

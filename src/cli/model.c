@@ -503,30 +503,3 @@ void model_free(model *m)
     kofn_net_free(m->net);
     *m = (model){0};
 }
-
-/* ---- points -------------------------------------------------------------- */
-
-int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out)
-{
-    double *to = malloc(X->rows * X->cols * sizeof *to);
-
-    *out = (kofn_matrix){to, X->rows, X->cols, X->cols, KOFN_F64};
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
-                       X->rows, X->cols);
-    for (size_t i = 0; i < X->rows; i++)
-        for (size_t j = 0; j < X->cols; j++)
-            to[i * X->cols + j] =
-                ((const double *)X->data)[i * X->ld + j] / m->unit;
-    return 0;
-}
-
-double model_unit(const kofn_matrix *X)
-{
-    double unit = 1;
-
-    for (size_t i = 0; i < X->rows; i++)
-        for (size_t j = 0; j < X->cols; j++)
-            unit = fmax(unit, fabs(((const double *)X->data)[i * X->ld + j]));
-    return unit;
-}

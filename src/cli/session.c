@@ -23,7 +23,7 @@ static double seconds(kofn_time t)
 static int begin(session *s, const cli_args *a, size_t rounds)
 {
     *s = (session){.args = a,
-                   .rel_error = -1,
+                   .found = {.rel_error = -1},
                    .started = kf_clock_seconds(),
                    .drawn = kf_clock_seconds(),
                    .tell = kf_clock_seconds() + 2,
@@ -326,10 +326,11 @@ static void put_exactness(const session *s, json_t *o)
     const cli_args *a = s->args;
 
     if (a->verify)
-        PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
-    if (s->rel_error >= 0 && a->command->bit & IN_PRODUCT) {
-        PUT("row_error", cli_number(s->row_error));
-        PUT("worst_row", json_integer((json_int_t)s->worst_row));
+        PUT("rel_error",
+            cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
+    if (s->found.rel_error >= 0 && a->command->bit & IN_PRODUCT) {
+        PUT("row_error", cli_number(s->found.row_error));
+        PUT("worst_row", json_integer((json_int_t)s->found.worst_row));
     }
 }
 
@@ -443,11 +444,11 @@ static void report_text(const session *s, const kofn_report *t,
     fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
             seconds(t->encoding), seconds(t->waiting), seconds(t->decoding),
             t->noise);
-    if (s->rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", s->rel_error);
-    if (s->rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
-        fprintf(stderr, " (row %zu: %.2g of |A| |B|, the most)", s->worst_row,
-                s->row_error);
+    if (s->found.rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", s->found.rel_error);
+    if (s->found.rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
+        fprintf(stderr, " (row %zu: %.2g of |A| |B|, the most)",
+                s->found.worst_row, s->found.row_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(s, t, info);
     report_unresponsive(t);
@@ -470,52 +471,15 @@ int session_write(const session *s, const kofn_matrix *out, unsigned dims)
     return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
 }
 
-double cli_element(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64
-               ? ((const double *)a->data)[i * a->ld + j]
-               : (double)((const float *)a->data)[i * a->ld + j];
-}
-
-/* The largest magnitude; NaN if there is one. */
-static double largest(const kofn_matrix *a)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            double x = fabs(cli_element(a, i, j));
-
-            if (x > most || isnan(x))
-                most = x;
-            if (isnan(most))
-                return most;
-        }
-    return most;
-}
-
-double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
-{
-    double unit = largest(b); /* so that squares stay finite */
-    double top = 0, bottom = 0;
-
-    if (unit == 0)
-        return largest(a) == 0 ? 0 : (double)INFINITY;
-    for (size_t i = 0; i < b->rows; i++)
-        for (size_t j = 0; j < b->cols; j++) {
-            double want = cli_element(b, i, j) / unit;
-            double d = cli_element(a, i, j) / unit - want;
-
-            top += d * d;
-            bottom += want * want;
-        }
-    return sqrt(top / bottom);
-}
-
 int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b)
 {
-    s->rel_error = cli_relative_error(a, b);
-    return s->rel_error < (double)INFINITY
+    s->found.rel_error = cli_relative_error(a, b);
+    return session_check_error(s);
+}
+
+int session_check_error(const session *s)
+{
+    return s->found.rel_error < (double)INFINITY
                ? 0
                : cli_say(EXIT_FAILED,
                          "--verify: the result or the plain one is "

@@ -161,7 +161,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("iterations", json_integer(s->iterations));
     PUT("same", json_integer((json_int_t)r->same));
     if (r->a->verify)
-        PUT("rel_error", json_real(s->rel_error));
+        PUT("rel_error", json_real(s->found.rel_error));
 #undef PUT
     json_object_update(o, s->figures);
     json_object_del(o, "per_iteration");
@@ -178,7 +178,7 @@ static void report_text(const run *r, const kofn_plan_info *info)
     nodes_say(&r->nodes);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g",
-                r->train_run->session->rel_error);
+                r->train_run->session->found.rel_error);
     fputc('\n', stderr);
     cli_report_blas(r->a);
 }
