@@ -207,6 +207,11 @@ int cli_check_names(const cli_args *a);
 int cli_check_output(const cli_args *a, bool sparse);
 /* The same of one path; what is wrong is told with `before` in front of it. */
 int cli_check_path(const char *before, const char *path);
+/* Writes the result unless --output was not given.  0, or the exit code after a
+ * message. */
+int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);
+/* The exit code of a file that was to be written, after the library's message. */
+int cli_wrote(kofn_status st);
 
 /* ---- the process (process.c) --------------------------------------------- */
 
@@ -408,8 +413,6 @@ void session_round(session *s, const kofn_report *rep, double change);
 void session_put_report(const session *s, const kofn_report *r, json_t *o);
 /* Does a regression descend by batches, so that its figures are of those? */
 bool session_batched(const session *s);
-/* Write the result unless --output was not given. */
-int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
 
@@ -598,9 +601,9 @@ int masterless_train(const cli_args *a, const cli_train_run *l);
 
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */
-int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
+int cli_verify(cli_exactness *to, const kofn_matrix *a, const kofn_matrix *b);
 /* The same of an error that is kept already. */
-int session_check_error(const session *s);
+int cli_check_error(const cli_exactness *found);
 /* The factors of a product. */
 typedef struct cli_factors {
     const kofn_matrix *A;

@@ -48,13 +48,12 @@ static int check(claim *c, const cli_args *a)
 static int write(claim *c, const cli_args *a)
 {
     kofn_matrix C = *kofn_file_dense(c->C);
-    session s = {.args = a};
 
     if (!a->output)
         return 0;
     if (kofn_correct(c->found, &C))
         return cli_say(EXIT_CORRUPT, "%s: %s", a->operand[2], kofn_errmsg());
-    return session_write(&s, &C, kofn_file_dims(c->C));
+    return cli_write(a, &C, kofn_file_dims(c->C));
 }
 
 /* ---- what was found ------------------------------------------------------ */

@@ -59,7 +59,7 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
     kofn_dtype type = strcmp(a->dtype, "f4") == 0 ? KOFN_F32 : KOFN_F64;
     kofn_matrix m = {NULL, rows, cols, cols, type};
     size_t count;
-    kofn_status st;
+    int code;
 
     if (__builtin_mul_overflow(rows, cols, &count) || count > SIZE_MAX / 8)
         return cli_say(EXIT_USAGE, "%zu x %zu is too large", rows, cols);
@@ -72,11 +72,9 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
         else
             ((float *)m.data)[i] = (float)draw(a->seed, i);
     }
-    cli_guard(true);
-    st = kofn_write(a->output, &m, dims);
-    cli_guard(false);
+    code = cli_write(a, &m, dims);
     free(m.data);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+    return code;
 }
 
 static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
@@ -90,7 +88,7 @@ static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
     st = kofn_write_mtx(a->output, g);
     cli_guard(false);
     kofn_sparse_free(g);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+    return cli_wrote(st);
 }
 
 int cmd_gen(cli_args *a)

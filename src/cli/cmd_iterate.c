@@ -123,7 +123,7 @@ static int verify_rank(session *s, const rank *r)
     if (!want.data)
         return cli_say(EXIT_FAILED, "out of memory for --verify");
     st = kofn_pagerank_plain(r->M, r->dangling, &want, &o, &res);
-    code = st ? cli_fail(st) : session_verified(s, &r->v, &want);
+    code = st ? cli_fail(st) : cli_verify(&s->found, &r->v, &want);
     if (!st && res.iterations != s->iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",
                 res.iterations, s->iterations);
@@ -144,7 +144,7 @@ static int run_pagerank(session *s, rank *r)
     TRY_CODE(conclude(s, st, &w.res));
     if (s->args->verify)
         TRY_CODE(verify_rank(s, r));
-    return session_write(s, &r->v, 1);
+    return cli_write(s->args, &r->v, 1);
 }
 
 int cmd_pagerank(cli_args *a)
@@ -211,10 +211,10 @@ static int run_power(session *s, const kofn_matrix *A, kofn_matrix *v)
             return cli_say(EXIT_FAILED, "out of memory for --verify");
         seed_vector(&want, s->args->seed);
         st = kofn_power_plain(A, &want, &o, &plain);
-        code = st ? cli_fail(st) : session_verified(s, v, &want);
+        code = st ? cli_fail(st) : cli_verify(&s->found, v, &want);
         free(want.data);
     }
-    return code ? code : session_write(s, v, 1);
+    return code ? code : cli_write(s->args, v, 1);
 }
 
 int cmd_power(cli_args *a)

@@ -61,11 +61,10 @@ static int predict(prediction *p, const cli_args *a)
 {
     kofn_loss loss = a->regress.loss;
     kofn_status st = kofn_predict(&p->out, &p->X, &p->w, loss);
-    session s = {.args = a};
 
     if (!st && a->labels)
         st = kofn_fit_of(&p->fit, &p->X, &p->labels, &p->w, loss);
-    return st ? cli_fail(st) : session_write(&s, &p->out, 1);
+    return st ? cli_fail(st) : cli_write(a, &p->out, 1);
 }
 
 static void report(const prediction *p, const cli_args *a)
@@ -150,7 +149,6 @@ static void choose(kofn_matrix *out)
 static int tell(telling *t, const cli_args *a)
 {
     kofn_status st = kofn_net_predict(t->model.net, &t->own, &t->out);
-    session s = {.args = a};
     kofn_net_shape shape = KOFN_NET_SHAPE_INIT;
     double *x = t->out.data;
 
@@ -163,7 +161,7 @@ static int tell(telling *t, const cli_args *a)
         x[i] *= t->model.unit; /* as points came in */
     if (shape.cost == KOFN_COST_SOFTMAX && !a->shares)
         choose(&t->out);
-    return session_write(&s, &t->out, t->out.cols == 1 ? 1 : 2);
+    return cli_write(a, &t->out, t->out.cols == 1 ? 1 : 2);
 }
 
 static void report_net(const telling *t, const cli_args *a)

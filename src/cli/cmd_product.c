@@ -130,7 +130,7 @@ static int verify(session *s, const product *p)
                            .B = &p->in};
 
     TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
-    return session_check_error(s);
+    return cli_check_error(&s->found);
 }
 
 static int place(session *s, product *p, const kofn_problem *pb)
@@ -163,7 +163,7 @@ int cmd_product(cli_args *a)
     if (!code && a->verify)
         code = verify(&s, &p);
     if (!code || s.status == KOFN_PARTIAL) {
-        wrote = session_write(&s, &p.out, vector ? kofn_file_dims(p.B) : 2);
+        wrote = cli_write(a, &p.out, vector ? kofn_file_dims(p.B) : 2);
         code = wrote ? wrote : code;
     }
     code = session_close(&s, code);

@@ -274,7 +274,7 @@ static int verify(fit *f)
     st = kofn_regress_plain(f->regression, &want, &res);
     code = st == KOFN_AGAIN ? 128 + cli_caught()
            : st             ? cli_fail(st)
-                            : session_verified(f->session, &f->w, &want);
+                            : cli_verify(&f->session->found, &f->w, &want);
     free(want.data);
     return code;
 }
@@ -424,10 +424,10 @@ static int write_weights(fit *f, const cli_args *a)
     int code;
 
     if (a->kernel)
-        return session_write(f->session, &f->w, 1);
+        return cli_write(a, &f->w, 1);
     TRY_CODE(cli_room(&w, f->w.rows, 1, "the weights"));
     points_undo(&f->points, f->w.data, w.data);
-    code = session_write(f->session, &w, 1);
+    code = cli_write(a, &w, 1);
     free(w.data);
     return code;
 }

@@ -218,8 +218,8 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
     int code = s->args->verify ? cli_verify_product(&factors, &t->C, &v) : 0;
 
     cli_guard(true);
-    if (!code && kofn_write(t->out, &t->C, 2))
-        code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
+    if (!code)
+        code = cli_wrote(kofn_write(t->out, &t->C, 2));
     cli_guard_promptly();
     if (!code && s->args->json)
         tell_json(&s->s, t, rep, &v);

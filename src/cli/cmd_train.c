@@ -300,7 +300,7 @@ static int verify(train_run *t, const cli_args *a)
     if (!code)
         code = flatten(net, n, &want);
     if (!code)
-        code = session_verified(t->session, &found, &want);
+        code = cli_verify(&t->session->found, &found, &want);
     free(found.data);
     free(want.data);
     kofn_training_free(plain);

@@ -26,7 +26,7 @@ typedef struct run {
     kofn_plan *plan;
     cli_nodes nodes;
     share *share; /* of each node */
-    session session;
+    cli_exactness found;
     double spread;
 } run;
 
@@ -96,7 +96,7 @@ static int verify(run *r)
 
     if (st)
         return cli_fail(st);
-    TRY_CODE(session_verified(&r->session, &best_of(r)->v, want));
+    TRY_CODE(cli_verify(&r->found, &best_of(r)->v, want));
     if (res.iterations != best_of(r)->res.iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",
                 res.iterations, best_of(r)->res.iterations);
@@ -114,7 +114,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("iterations", json_integer(res->iterations));
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
-        PUT("rel_error", json_real(r->session.found.rel_error));
+        PUT("rel_error", json_real(r->found.rel_error));
     if (r->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
@@ -136,8 +136,8 @@ static void report_text(const run *r, const kofn_plan_info *info)
                 "than %.2g",
                 r->nodes.have, r->spread);
     nodes_say(&r->nodes);
-    if (r->session.found.rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", r->session.found.rel_error);
+    if (r->found.rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", r->found.rel_error);
     fprintf(stderr, "\n");
     if (r->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
@@ -154,7 +154,7 @@ static int conclude(run *r)
     compare(r);
     if (r->a->verify)
         TRY_CODE(verify(r));
-    TRY_CODE(session_write(&r->session, &best_of(r)->v, 1));
+    TRY_CODE(cli_write(r->a, &best_of(r)->v, 1));
     if (kofn_plan_describe(r->plan, false, &info))
         return 0;
     if (r->a->json)
@@ -200,7 +200,7 @@ int masterless_run(const cli_args *a, const kofn_matrix *A,
              .M = M,
              .dangling = dangling,
              .v = v,
-             .session = {.args = a, .found = {.rel_error = -1}}};
+             .found = {.rel_error = -1}};
     int code = prepare(&r);
 
     if (!code)

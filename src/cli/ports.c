@@ -146,9 +146,7 @@ static int leave_pattern(const cli_args *a)
     if (!a->pattern_text)
         return 0;
     snprintf(path, sizeof path, "%s/pattern.npy", kin.folder.path);
-    return kofn_write(path, &a->pattern, 2)
-               ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
-               : 0;
+    return cli_wrote(kofn_write(path, &a->pattern, 2));
 }
 
 /* ---- opening ------------------------------------------------------------- */

@@ -459,33 +459,6 @@ static void report_text(const session *s, const kofn_report *t,
     cli_report_blas(s->args);
 }
 
-int session_write(const session *s, const kofn_matrix *out, unsigned dims)
-{
-    kofn_status st;
-
-    if (!s->args->output)
-        return 0;
-    cli_guard(true);
-    st = kofn_write(s->args->output, out, dims);
-    cli_guard(false);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
-}
-
-int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b)
-{
-    s->found.rel_error = cli_relative_error(a, b);
-    return session_check_error(s);
-}
-
-int session_check_error(const session *s)
-{
-    return s->found.rel_error < (double)INFINITY
-               ? 0
-               : cli_say(EXIT_FAILED,
-                         "--verify: the result or the plain one is "
-                         "not finite, so that there is no relative error");
-}
-
 /* The drawing and the figures are not worth an answer, but a word. */
 static int finish(const session *s, int code)
 {

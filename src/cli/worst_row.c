@@ -94,6 +94,21 @@ static int find_worst_row(const cli_factors *f, const kofn_matrix *out,
     return code;
 }
 
+int cli_check_error(const cli_exactness *found)
+{
+    return found->rel_error < (double)INFINITY
+               ? 0
+               : cli_say(EXIT_FAILED,
+                         "--verify: the result or the plain one is "
+                         "not finite, so that there is no relative error");
+}
+
+int cli_verify(cli_exactness *to, const kofn_matrix *a, const kofn_matrix *b)
+{
+    to->rel_error = cli_relative_error(a, b);
+    return cli_check_error(to);
+}
+
 int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
                        cli_exactness *to)
 {
