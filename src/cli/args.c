@@ -273,6 +273,7 @@ cli_args cli_defaults(void)
                   .workers = 8,
                   .rounds = 1,
                   .rows = 100000,
+                  .max_iter = 200,
                   .seed = 1,
                   .dtype = "f8",
                   .factor = 5,

@@ -243,11 +243,10 @@ void cli_put_blas(const cli_args *a, json_t *o);
 /* ---- commands (the run part of the table) -------------------------------- */
 
 /* All commands, for whoever needs each of them; cmd_product is matvec and
- * matmul. */
+ * matmul, cmd_iterate power and pagerank. */
 #define CLI_COMMANDS(X)                                                        \
     X(cmd_product)                                                             \
-    X(cmd_power)                                                               \
-    X(cmd_pagerank)                                                            \
+    X(cmd_iterate)                                                             \
     X(cmd_gen)                                                                 \
     X(cmd_schemes)                                                             \
     X(cmd_replay)                                                              \
@@ -376,13 +375,8 @@ typedef struct session {
     json_t *per_round, *per_iteration;
     unsigned iterations;
     cli_exactness found;
-    double eigenvalue, change;                  /* of an iteration */
-    double objective, test_objective, gradient; /* of a regression, ... */
-    double share, test_share;                   /* ... at its end       */
-    json_t *figures; /* of a training, for --json, or NULL */
-    char remark[80]; /* in the line of progress            */
-    json_t *setup;   /* what it took to find the step, or NULL */
-    bool converged;
+    json_t *figures; /* what steps have come to, for --json, or NULL */
+    char remark[80]; /* in the line of progress                      */
     kofn_status status;
     double started, drawn;      /* wall clock; when progress was last drawn */
     double opened, first, last; /* the job; the first round, as it began, and
@@ -411,8 +405,6 @@ void session_tell_waiting(session *s, bool quiet);
 void session_round(session *s, const kofn_report *rep, double change);
 /* Every field of a report, and which workers were wrong or answered nothing. */
 void session_put_report(const session *s, const kofn_report *r, json_t *o);
-/* Does a regression descend by batches, so that its figures are of those? */
-bool session_batched(const session *s);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
 
@@ -576,11 +568,24 @@ int nodes_close(cli_nodes *m, int code);
 /* Why an iteration has not converged, and what may help (show.c). */
 void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
 
-/* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
- * for.  The exit code. */
-int masterless_run(const cli_args *a, const kofn_matrix *A,
-                   const kofn_sparse *M, const uint8_t *dangling,
-                   kofn_matrix *v);
+/* An iteration of A, or, where that is NULL, of the ranks of M. */
+typedef struct cli_iteration {
+    kofn_file *file;
+    const kofn_matrix *A;
+    kofn_sparse *M;
+    uint8_t *dangling;
+    size_t n;
+    kofn_matrix v; /* start, and result */
+} cli_iteration;
+kofn_iterate_options cli_iterate_options(const cli_args *a);
+/* Compares v, of so many iterations, with the same without workers.  0, or the exit
+ * code after a message. */
+int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
+                         const kofn_matrix *v, unsigned iterations,
+                         cli_exactness *found);
+/* Iterates on a mesh, and does all that is asked for.  The exit code. */
+int masterless_run(const cli_args *a, const cli_iteration *it,
+                   const kofn_problem *pb);
 
 /* A training, of which a node of the mesh makes its own. */
 typedef struct cli_train_run {

@@ -20,9 +20,18 @@ typedef struct fit {
     kofn_regress_step resume;
     kofn_matrix both; /* w and where the next gradient is taken: a checkpoint */
     history history;
-    double first;   /* norm of the first gradient */
-    bool verifying; /* without workers */
+    json_t *setup;          /* what it took to find the step, or NULL */
+    double first;           /* norm of the first gradient */
+    double objective;       /* F of all points, at the end */
+    kofn_fit reached, test; /* then, of all points and of those held out */
+    bool verifying;         /* without workers */
 } fit;
+
+/* Does it descend by batches, so that its figures are of those? */
+static bool is_batched(const fit *f)
+{
+    return f->session->args->regress.descent == KOFN_DESCENT_SGD;
+}
 
 /* ---- inputs -------------------------------------------------------------- */
 
@@ -123,6 +132,7 @@ static void release(fit *f)
         input_free(&f->file[i]);
     for (size_t i = 0; i < 2; i++)
         free(f->own[i].data);
+    json_decref(f->setup);
     points_free(&f->points);
     kofn_free(f->K[0].data);
     kofn_free(f->K[1].data);
@@ -139,11 +149,10 @@ static void keep_setup(fit *f, const kofn_report *rep)
     double seconds = (double)rep->took * 1e-9;
 
     history_line(&f->history, rep, "0,nan,nan,nan,0");
-    if (f->session->args->json && !f->session->setup)
-        f->session->setup =
-            json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
-                      "seconds", seconds, "late", (int)rep->late,
-                      "scalars_received", (json_int_t)rep->scalars);
+    if (f->session->args->json && !f->setup)
+        f->setup = json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
+                             "seconds", seconds, "late", (int)rep->late,
+                             "scalars_received", (json_int_t)rep->scalars);
 }
 
 static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
@@ -157,7 +166,7 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
         json_array_append_new(
             s->per_iteration,
             json_pack("{s:o, s:o, s:f, s:i, s:I}",
-                      session_batched(s) ? "batch_objective" : "objective",
+                      is_batched(f) ? "batch_objective" : "objective",
                       cli_number(now->objective), "test_objective",
 
                       cli_number(now->test), "seconds", seconds, "late",
@@ -233,7 +242,7 @@ static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
 
 static int open_history(fit *f, const char *path)
 {
-    const char *batch = session_batched(f->session) ? "batch_" : "";
+    const char *batch = is_batched(f) ? "batch_" : "";
     char heading[160];
 
     snprintf(heading, sizeof heading,
@@ -282,41 +291,31 @@ static int verify(fit *f)
 /* F of all points at the end, and how well the model fits. */
 static kofn_status judge(fit *f, const kofn_regress_options *o)
 {
-    session *s = f->session;
     const double *w = f->w.data;
-    kofn_fit found;
-    kofn_status st = kofn_regression_fit(&found, f->regression, &f->w);
+    kofn_status st = kofn_regression_fit(&f->reached, f->regression, &f->w);
 
-    if (st)
-        return st;
-    s->objective = found.loss;
+    f->objective = f->reached.loss;
     for (size_t j = 0; j < f->w.rows - o->intercept; j++)
-        s->objective += o->ridge / 2 * w[j] * w[j];
-    s->share = found.share;
-    if (!f->test_X.data)
-        return KOFN_OK;
-    st = kofn_fit_of(&found, &f->test_X, &f->test_y, &f->w, o->loss);
-    s->test_objective = found.loss;
-    s->test_share = found.share;
-    return st;
+        f->objective += o->ridge / 2 * w[j] * w[j];
+    return st || !f->test_X.data
+               ? st
+               : kofn_fit_of(&f->test, &f->test_X, &f->test_y, &f->w, o->loss);
 }
 
 static void tell(const fit *f, const kofn_regress_result *res)
 {
-    const session *s = f->session;
-    const cli_args *a = s->args;
-    const char *name = cli_share_name(a->regress.loss);
+    const char *name = cli_share_name(f->session->args->regress.loss);
 
     fprintf(stderr, "%s after %u iterations: objective %.9g, %s %.2e, %s %.4g",
-            session_batched(s) ? "stopped"
-            : res->converged   ? "converged"
-                               : "not converged",
-            res->iterations, s->objective,
-            session_batched(s) ? "gradient of the last batch" : "gradient",
-            res->gradient, name, s->share);
+            is_batched(f)    ? "stopped"
+            : res->converged ? "converged"
+                             : "not converged",
+            res->iterations, f->objective,
+            is_batched(f) ? "gradient of the last batch" : "gradient",
+            res->gradient, name, f->reached.share);
     if (f->test_X.data)
-        fprintf(stderr, "; held-out points: loss %.9g, %s %.4g",
-                s->test_objective, name, s->test_share);
+        fprintf(stderr, "; held-out points: loss %.9g, %s %.4g", f->test.loss,
+                name, f->test.share);
     fputc('\n', stderr);
 }
 
@@ -359,13 +358,13 @@ static void advise(const fit *f, const kofn_regress_result *res)
     if (a->quiet)
         return;
     if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
-        f->session->share >= 1) {
+        f->reached.share >= 1) {
         cli_say(0, "all labels are told right, so that longer weights fit "
                    "better still and F has no minimum; give --l2 0.01, say, "
                    "for weights that mean something");
         return;
     }
-    if (res->converged || session_batched(f->session))
+    if (res->converged || is_batched(f))
         return;
     if (!(res->gradient < f->first)) {
         cli_say(0,
@@ -389,6 +388,23 @@ static void advise(const fit *f, const kofn_regress_result *res)
             quicker(a) ? "--optimizer lbfgs, " : "", 10 * res->iterations);
 }
 
+static void put_figures(fit *f, const kofn_regress_result *res)
+{
+    const char *name = cli_share_name(f->session->args->regress.loss);
+    char key[40];
+    json_t *o = f->session->figures = json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:O*, s:O}", "objective",
+        cli_number(f->objective), "test_objective", cli_number(f->test.loss),
+        name, cli_number(f->reached.share),
+        is_batched(f) ? "batch_gradient_norm" : "gradient_norm",
+        cli_number(res->gradient), "converged", res->converged, "setup",
+        f->setup, "per_iteration", f->session->per_iteration);
+
+    snprintf(key, sizeof key, "test_%s", name);
+    if (f->test_X.data)
+        json_object_set_new(o, key, cli_number(f->test.share));
+}
+
 static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 {
     session *s = f->session;
@@ -396,14 +412,13 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 
     s->status = st;
     s->iterations = res->iterations;
-    s->objective = res->objective;
-    s->test_objective = res->test;
-    s->gradient = res->gradient;
-    s->converged = res->converged;
+    f->objective = res->objective;
+    f->test.loss = res->test;
     if (cli_caught())
         return 128 + cli_caught();
     if (st >= 0)
         judged = judge(f, &s->args->regress);
+    put_figures(f, res);
     if (st < 0 || judged)
         return cli_fail(st < 0 ? st : judged);
     cli_erase();

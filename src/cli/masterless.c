@@ -19,10 +19,7 @@ typedef struct share {
 
 typedef struct run {
     const cli_args *a;
-    const kofn_matrix *A;
-    const kofn_sparse *M;
-    const uint8_t *dangling;
-    kofn_matrix *v; /* start, and result */
+    const cli_iteration *it;
     kofn_plan *plan;
     cli_nodes nodes;
     share *share; /* of each node */
@@ -35,14 +32,6 @@ static const share *best_of(const run *r)
     return &r->share[r->nodes.best->number];
 }
 
-static kofn_iterate_options options(const cli_args *a)
-{
-    return (kofn_iterate_options){.size = sizeof(kofn_iterate_options),
-                                  .tolerance = a->tol,
-                                  .max_iterations = (unsigned)a->max_iter,
-                                  .damping = a->damping};
-}
-
 /* ---- a node's life ------------------------------------------------------- */
 
 static kofn_status live(cli_node *n, kofn_transport *t,
@@ -50,23 +39,23 @@ static kofn_status live(cli_node *n, kofn_transport *t,
 {
     run *r = n->all->ud;
     share *own = &r->share[n->number];
-    kofn_iterate_options o = options(r->a);
+    kofn_iterate_options o = cli_iterate_options(r->a);
     kofn_peering at = KOFN_PEERING_INIT;
-    size_t bytes = r->v->rows * sizeof(double);
+    const cli_iteration *it = r->it;
 
     at.transport = t;
     at.plan = r->plan;
     at.options = p;
     at.end = &n->end;
     own->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    own->v = *r->v;
-    own->v.data = malloc(bytes);
+    own->v = it->v;
+    own->v.data = malloc(it->n * sizeof(double));
     if (!own->v.data)
         return KOFN_NOMEM;
-    memcpy(own->v.data, r->v->data, bytes);
-    return r->A ? kofn_power_peers(&at, r->A, &own->v, &o, &own->res)
-                : kofn_pagerank_peers(&at, r->M, r->dangling, &own->v, &o,
-                                      &own->res);
+    memcpy(own->v.data, it->v.data, it->n * sizeof(double));
+    return it->A ? kofn_power_peers(&at, it->A, &own->v, &o, &own->res)
+                 : kofn_pagerank_peers(&at, it->M, it->dangling, &own->v, &o,
+                                       &own->res);
 }
 
 /* ---- what came of it ----------------------------------------------------- */
@@ -85,24 +74,6 @@ static void compare(run *r)
     }
 }
 
-static int verify(run *r)
-{
-    kofn_iterate_options o = options(r->a);
-    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
-    kofn_matrix *want = r->v; /* the start is not needed any more */
-    kofn_status st =
-        r->A ? kofn_power_plain(r->A, want, &o, &res)
-             : kofn_pagerank_plain(r->M, r->dangling, want, &o, &res);
-
-    if (st)
-        return cli_fail(st);
-    TRY_CODE(cli_verify(&r->found, &best_of(r)->v, want));
-    if (res.iterations != best_of(r)->res.iterations)
-        cli_say(0, "the plain iteration took %u iterations, this one %u",
-                res.iterations, best_of(r)->res.iterations);
-    return 0;
-}
-
 static void report_json(const run *r, const kofn_plan_info *info)
 {
     const kofn_iterate_result *res = &best_of(r)->res;
@@ -115,7 +86,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
         PUT("rel_error", json_real(r->found.rel_error));
-    if (r->A)
+    if (r->it->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
@@ -139,7 +110,7 @@ static void report_text(const run *r, const kofn_plan_info *info)
     if (r->found.rel_error >= 0)
         fprintf(stderr, "  relative error %.2g", r->found.rel_error);
     fprintf(stderr, "\n");
-    if (r->A)
+    if (r->it->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
                 res->eigenvalue, res->iterations);
     cli_report_blas(r->a);
@@ -153,7 +124,8 @@ static int conclude(run *r)
 
     compare(r);
     if (r->a->verify)
-        TRY_CODE(verify(r));
+        TRY_CODE(cli_verify_iteration(r->a, r->it, &best_of(r)->v,
+                                      best_of(r)->res.iterations, &r->found));
     TRY_CODE(cli_write(r->a, &best_of(r)->v, 1));
     if (kofn_plan_describe(r->plan, false, &info))
         return 0;
@@ -166,17 +138,15 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static int prepare(run *r)
+static int prepare(run *r, const kofn_problem *pb)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATVEC, r->v->rows, r->v->rows, 1,
-                                        KOFN_F64, r->M != NULL);
     kofn_status st;
 
-    TRY_CODE(nodes_open(m, a, a->max_iter ? a->max_iter : 200));
+    TRY_CODE(nodes_open(m, a, a->max_iter));
     TRY_CODE(cli_check_output(a, false));
-    st = kofn_plan_new(&r->plan, &pb, a->scheme, a->workers, a->seed);
+    st = kofn_plan_new(&r->plan, pb, a->scheme, a->workers, a->seed);
     if (st)
         return cli_fail(st);
     nodes_choose_decoding(m, r->plan);
@@ -184,24 +154,18 @@ static int prepare(run *r)
     m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
     m->each = 1;
     m->every = 1;
-    m->bytes = r->v->rows * sizeof(double);
+    m->bytes = r->it->n * sizeof(double);
     m->live = live;
     m->ud = r;
     r->share = calloc(m->here, sizeof *r->share);
     return r->share ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
-int masterless_run(const cli_args *a, const kofn_matrix *A,
-                   const kofn_sparse *M, const uint8_t *dangling,
-                   kofn_matrix *v)
+int masterless_run(const cli_args *a, const cli_iteration *it,
+                   const kofn_problem *pb)
 {
-    run r = {.a = a,
-             .A = A,
-             .M = M,
-             .dangling = dangling,
-             .v = v,
-             .found = {.rel_error = -1}};
-    int code = prepare(&r);
+    run r = {.a = a, .it = it, .found = {.rel_error = -1}};
+    int code = prepare(&r, pb);
 
     if (!code)
         code = nodes_run(&r.nodes);

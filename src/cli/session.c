@@ -239,20 +239,6 @@ static const char *status_word(kofn_status st, int code)
                                 : "failed";
 }
 
-bool session_batched(const session *s)
-{
-    return s->args->regress.descent == KOFN_DESCENT_SGD;
-}
-
-static void put_share(json_t *o, const cli_args *a, const char *prefix,
-                      double share)
-{
-    char key[40];
-
-    snprintf(key, sizeof key, "%s%s", prefix, cli_share_name(a->regress.loss));
-    json_object_set_new(o, key, cli_number(share));
-}
-
 static void report_unresponsive(const kofn_report *t)
 {
     for (size_t i = 0; i < t->workers; i++)
@@ -264,23 +250,6 @@ static void report_unresponsive(const kofn_report *t)
 }
 
 #define PUT(key, value) json_object_set_new(o, key, value)
-
-static void put_regression(const session *s, const kofn_plan_info *info,
-                           json_t *o)
-{
-    PUT("objective", cli_number(s->objective));
-    PUT("test_objective", cli_number(s->test_objective));
-    put_share(o, s->args, "", s->share);
-    if (s->args->test_X)
-        put_share(o, s->args, "test_", s->test_share);
-    PUT(session_batched(s) ? "batch_gradient_norm" : "gradient_norm",
-        cli_number(s->gradient));
-    PUT("converged", json_boolean(s->converged));
-    if (s->setup)
-        PUT("setup", json_incref(s->setup));
-    PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
-    PUT("per_iteration", json_incref(s->per_iteration));
-}
 
 /* Reports the times, which add up to all that has passed. */
 static void put_times(const session *s, json_t *o)
@@ -334,21 +303,6 @@ static void put_exactness(const session *s, json_t *o)
     }
 }
 
-/* What an iteration, a regression or a training has come to. */
-static void put_steps(const session *s, const kofn_plan_info *info, json_t *o)
-{
-    const cli_args *a = s->args;
-
-    if (a->command->bit == IN_POWER)
-        PUT("eigenvalue", cli_number(s->eigenvalue));
-    if (a->command->bit & IN_ITERATE) {
-        PUT("change", cli_number(s->change));
-        PUT("converged", json_boolean(s->converged));
-    }
-    if (a->command->bit == IN_REGRESS)
-        put_regression(s, info, o);
-}
-
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -367,7 +321,8 @@ static void report_json(const session *s, const kofn_report *t,
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
     put_exactness(s, o);
-    put_steps(s, info, o);
+    if (a->command->bit == IN_REGRESS)
+        PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
@@ -499,7 +454,6 @@ int session_close(session *s, int code)
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);
-    json_decref(s->setup);
     json_decref(s->figures);
     return code;
 }

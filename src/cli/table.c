@@ -354,7 +354,7 @@ const cli_command cli_commands[] = {
      "kofn power X.npy -o v.npy --tol 1e-12  with the eigenvalue in the report\n"
      "kofn power X.npy -o v.npy --masterless -n 3 --port tcp://127.0.0.1:5001 "
      "--reach tcp://127.0.0.1:5002,tcp://127.0.0.1:5003  one node of three",
-     IN_POWER, 1, 1, cmd_power},
+     IN_POWER, 1, 1, cmd_iterate},
     {"pagerank", "G", "PageRank of a graph",
      "G is a Matrix Market file with an entry (i, j) for each arc from i to j; "
      "values are weights. Or it is a list of edges (.txt, .tsv, .dat or .edges, "
@@ -365,7 +365,7 @@ const cli_command cli_commands[] = {
      "--verify  under an elastic trace\n"
      "kofn pagerank G.mtx -o rank.npy --masterless  nodes among equals, each "
      "of which ends with the ranks",
-     IN_PAGERANK, 1, 1, cmd_pagerank},
+     IN_PAGERANK, 1, 1, cmd_iterate},
     {"stream", "LIST", "products C = X Y that come one after another",
      "Each line of the file LIST, or of stdin where that is -, names three "
      "files: X, Y and the one that X Y is written to. Lines are read as they "
