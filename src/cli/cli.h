@@ -161,6 +161,8 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
 int cli_check_together(const cli_command *c, cli_args *a);
 /* The arguments when no option is given. */
 cli_args cli_defaults(void);
+/* A whole number with an optional k, M or G. */
+bool cli_whole(const char *text, size_t most, size_t *out);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 
@@ -280,6 +282,8 @@ typedef struct cli_transport {
     bool ours;        /* workers are made here: one BLAS thread each        */
     bool simulated;
     kofn_time silence; /* who was not heard for so long is gone; 0: default */
+    /* Opens it, where no more is needed than this; NULL: that is open's to do. */
+    kofn_status (*port)(kofn_port **out, size_t workers, const kofn_faults *w);
     /* 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
                 kofn_port **out);
@@ -307,8 +311,8 @@ typedef struct cli_folder {
 } cli_folder;
 int cli_folder_make(cli_folder *f); /* 0, or an exit code after a message */
 void cli_folder_remove(cli_folder *f);
-/* Fills in which keys are used, and whether it may go without any. */
-void cli_net_keys(const cli_args *a, kofn_net_options *o);
+/* With which keys are used, and whether it may go without any. */
+kofn_net_options cli_net_options(const cli_args *a, size_t body_max);
 void cli_ports_end(void); /* processes that were started, at the very end */
 
 /* ---- workers (serve.c) --------------------------------------------------- */

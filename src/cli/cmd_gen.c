@@ -6,7 +6,6 @@
 
 #include "base/mix.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,25 +31,12 @@ static double normal(uint64_t seed, uint64_t i)
 
 static int size_of(const char *text, size_t *out)
 {
-    unsigned long long x, scale;
-    char *end;
-
-    x = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
-    if (x == 0)
-        return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number from 1 on, as "
-                       "it is or with k, M or G",
-                       text);
-    scale = *end == 'k'   ? 1000
-            : *end == 'M' ? 1000000
-            : *end == 'G' ? 1000000000
-                          : 1;
-    if (end[scale > 1] || x > 1000000000000ULL / scale)
-        return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number up to 1000G",
-                       text);
-    *out = (size_t)(x * scale);
-    return 0;
+    return cli_whole(text, 1000000000000, out) && *out
+               ? 0
+               : cli_say(EXIT_USAGE,
+                         "%s is not a size; give a whole number from 1 to "
+                         "1000G, as it is or with k, M or G",
+                         text);
 }
 
 static int write_dense(const cli_args *a, size_t rows, size_t cols,

@@ -3,6 +3,7 @@
  * Owns the operands of each product from the line that names them until its
  * answer is written.  It is the one command that reads its input while workers
  * compute, so it may not wait for a line longer than the stream allows. */
+#define _GNU_SOURCE /* basename */
 #include "cli.h"
 
 #include <errno.h>
@@ -254,24 +255,15 @@ static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
     return finish(s, i, &rep);
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The folder that it is in; false: it cannot be told. */
 static bool folder_of(const char *path, struct stat *st)
 {
-    size_t n = (size_t)(base_of(path) - path);
+    int n = (int)(basename(path) - path);
     char folder[4096];
 
-    if (n + 2 > sizeof folder)
-        return false;
-    memcpy(folder, path, n);
-    memcpy(folder + n, ".", 2);
-    return stat(folder, st) == 0;
+    return snprintf(folder, sizeof folder, "%.*s.", n, path) <
+               (int)sizeof folder &&
+           stat(folder, st) == 0;
 }
 
 /* Do both name one file, which need not be there yet? */
@@ -279,7 +271,7 @@ static bool same_place(const char *a, const char *b)
 {
     struct stat s, t;
 
-    if (strcmp(base_of(a), base_of(b)) != 0)
+    if (strcmp(basename(a), basename(b)) != 0)
         return false;
     return strcmp(a, b) == 0 || (folder_of(a, &s) && folder_of(b, &t) &&
                                  s.st_dev == t.st_dev && s.st_ino == t.st_ino);

@@ -60,7 +60,7 @@ static const char *without_name(const char *address)
 int cmd_worker(cli_args *a)
 {
     const char *address = without_name(a->operand[0]);
-    kofn_net_options z = {.size = sizeof z, .body_max = (size_t)1 << 40};
+    kofn_net_options z = cli_net_options(a, (size_t)1 << 40);
     const cli_transport *to = cli_transport_of(address);
     kofn_transport *t;
     kofn_status st;
@@ -72,7 +72,6 @@ int cmd_worker(cli_args *a)
                        a->operand[0]);
     z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
                           : to->silence;
-    cli_net_keys(a, &z);
     if (a->data_path && check_folder(a->data_path))
         return EXIT_USAGE;
     st = kofn_net_connect(&t, a->operand[0], &z);

@@ -168,20 +168,13 @@ static size_t longest_body(const cli_args *a, const kofn_problem *pb)
                : larger((size_t)(9 * numbers) + ((size_t)1 << 16), least);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The name of A on the workers' own disks, which is its name here. */
 static const char *source(const cli_args *a)
 {
     bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&
                     !a->kernel && !a->regress.intercept && !a->standardise;
 
-    return as_it_is ? base_name(a->operand[0]) : NULL;
+    return as_it_is ? basename(a->operand[0]) : NULL;
 }
 
 /* Workers that have to be there before the first round. */
@@ -227,22 +220,23 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
                    a->port, seats, needed(a));
 }
 
-void cli_net_keys(const cli_args *a, kofn_net_options *o)
+kofn_net_options cli_net_options(const cli_args *a, size_t body_max)
 {
-    o->keys = a->keys;
-    o->tls_ca = a->tls_ca;
-    o->tls_cert = a->tls_cert;
-    o->tls_key = a->tls_key;
-    o->insecure = a->insecure;
+    return (kofn_net_options){.size = sizeof(kofn_net_options),
+                              .body_max = body_max,
+                              .keys = a->keys,
+                              .tls_ca = a->tls_ca,
+                              .tls_cert = a->tls_cert,
+                              .tls_key = a->tls_key,
+                              .insecure = a->insecure};
 }
 
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_net_options z = {.size = sizeof z, .body_max = longest_body(a, pb)};
+    kofn_net_options z = cli_net_options(a, longest_body(a, pb));
     kofn_status st;
 
-    cli_net_keys(a, &z);
     z.silence = cli_transport_of(address)->silence;
     z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
     st = kofn_net_listen(t, address, &z);
@@ -330,32 +324,11 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
     return open_away(a, t, job, false, out);
 }
 
-static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
-                        kofn_port **out)
-{
-    kofn_status st = kofn_port_threads(out, a->workers, &a->faults);
-
-    (void)pb;
-    (void)job;
-    return st ? cli_fail(st) : 0;
-}
-
-static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
-                    kofn_port **out)
-{
-    kofn_status st = kofn_port_sim(out, a->workers, &a->faults);
-
-    (void)pb;
-    (void)job;
-    return st ? cli_fail(st) : 0;
-}
-
 static kofn_status mesh_address(const cli_args *a, size_t body_max,
                                 kofn_transport **t, uint32_t *seat)
 {
-    kofn_net_options z = {.size = sizeof z, .body_max = body_max};
+    kofn_net_options z = cli_net_options(a, body_max);
 
-    cli_net_keys(a, &z);
     *seat = KOFN_NO_SEAT;
     return kofn_net_mesh(t, a->port, &z);
 }
@@ -413,12 +386,12 @@ static int start_mpi(cli_args *a, bool *is_worker)
 /* ---- all of them --------------------------------------------------------- */
 
 static const cli_transport transports[] = {
-    {.name = "threads", .here = true, .ours = true, .open = open_threads},
+    {.name = "threads", .here = true, .ours = true, .port = kofn_port_threads},
     {.name = "sim",
      .here = true,
      .ours = true,
      .simulated = true,
-     .open = open_sim},
+     .port = kofn_port_sim},
     {.name = "processes", .ours = true, .open = open_processes},
     {.name = "mpi",
      .open = open_mpi,
@@ -457,24 +430,20 @@ const cli_transport *cli_transport_of(const char *port)
 const char *cli_transport_forms(bool (*fits)(const cli_transport *))
 {
     static char forms[200];
-    const char *last = NULL;
+    size_t count = sizeof transports / sizeof *transports, left = 0, n = 0;
 
-    forms[0] = 0;
-    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+    for (size_t i = 0; i < count; i++)
+        left += !fits || fits(&transports[i]);
+    for (size_t i = 0; i < count; i++) {
         const cli_transport *t = &transports[i];
 
-        if (fits && !fits(t))
-            continue;
-        if (last && *forms)
-            strncat(forms, ", ", sizeof forms - 1 - strlen(forms));
-        if (last)
-            strncat(forms, last, sizeof forms - 1 - strlen(forms));
-        last = t->form ? t->form : t->name;
+        if (!fits || fits(t))
+            n += (size_t)snprintf(forms + n, sizeof forms - n, "%s%s",
+                                  t->form ? t->form : t->name,
+                                  --left > 1 ? ", "
+                                  : left     ? " or "
+                                             : "");
     }
-    if (last && *forms)
-        strncat(forms, " or ", sizeof forms - 1 - strlen(forms));
-    if (last)
-        strncat(forms, last, sizeof forms - 1 - strlen(forms));
     return forms;
 }
 
@@ -482,6 +451,7 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out)
 {
     const cli_transport *t = cli_transport_of(a->port);
+    kofn_status st;
 
     if ((a->faults_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
@@ -490,5 +460,8 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
     if (a->faults.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--faults join is for threads and sim; let "
                                    "processes join by an events file");
-    return t->open(a, pb, job, out);
+    if (t->open)
+        return t->open(a, pb, job, out);
+    st = t->port(out, a->workers, &a->faults);
+    return st ? cli_fail(st) : 0;
 }
