@@ -207,8 +207,9 @@ int cli_check_names(const cli_args *a);
 /* Before any work is done: 0 if --output can be written to, as far as one can
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);
-/* The same of one path; what is wrong is told with `before` in front of it. */
-int cli_check_path(const char *before, const char *path);
+/* The same of one path, which has to be named .npy, .csv or, mtx_too, .mtx; what is
+ * wrong is told with `before` in front of it. */
+int cli_check_path(const char *before, const char *path, bool mtx_too);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
 int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);

@@ -324,7 +324,7 @@ static int put(stream *s, task *t)
     if (!code)
         code = await_sources(s, t);
     if (!code)
-        code = cli_check_path("", t->out);
+        code = cli_check_path("", t->out, true);
     if (!code)
         code = load(t);
     if (!code && !s->open)

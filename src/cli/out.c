@@ -10,9 +10,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,31 +158,19 @@ void cli_print_failure(const cli_args *a)
 
 static bool ends_in(const char *path, const char *suffix)
 {
-    size_t n = strlen(path), m = strlen(suffix);
+    const char *dot = strrchr(path, '.');
 
-    if (n < m)
-        return false;
-    for (size_t i = 0; i < m; i++)
-        if (tolower((unsigned char)path[n - m + i]) != suffix[i])
-            return false;
-    return true;
+    return dot && !strcasecmp(dot, suffix);
 }
 
 /* 0, or why nothing can be made beside it. */
 static int obstacle_beside(const char *path)
 {
-    size_t n = strlen(path);
     char folder[4096];
 
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    if (n >= sizeof folder)
+    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
         return ENAMETOOLONG;
-    memcpy(folder, path, n);
-    folder[n] = 0;
-    return access(n ? folder : ".", W_OK | X_OK) ? errno : 0;
+    return access(dirname(folder), W_OK | X_OK) ? errno : 0;
 }
 
 /* 0, or why the file could not be put there: it will be made beside the old
@@ -203,15 +193,16 @@ static bool same_file(const char *a, const char *b)
     return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* Refuses a path that cannot be written.  The record is written when all is
- * done. */
-static int check_record(const char *path)
+int cli_check_path(const char *before, const char *path, bool mtx_too)
 {
-    int why = path ? obstacle(path) : 0;
+    int why;
 
-    if (path && !ends_in(path, ".npy") && !ends_in(path, ".csv"))
-        return cli_say(EXIT_USAGE, "--record %s: name it .npy or .csv", path);
-    return why ? cli_say(EXIT_FAILED, "--record %s: %s", path, strerror(why))
+    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
+        !(mtx_too && ends_in(path, ".mtx")))
+        return cli_say(EXIT_USAGE, "%s%s: name it %s", before, path,
+                       mtx_too ? ".npy, .csv or .mtx" : ".npy or .csv");
+    why = obstacle(path);
+    return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
                : 0;
 }
 
@@ -239,20 +230,8 @@ int cli_check_names(const cli_args *a)
                                "--%s %s: --%s is written there; name another",
                                out[i].option, out[i].path, out[k].option);
     }
-    return check_record(a->job.record);
-}
-
-int cli_check_path(const char *before, const char *path)
-{
-    int why;
-
-    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
-        !ends_in(path, ".mtx"))
-        return cli_say(EXIT_USAGE, "%s%s: name it .npy, .csv or .mtx", before,
-                       path);
-    why = obstacle(path);
-    return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
-               : 0;
+    return a->job.record ? cli_check_path("--record ", a->job.record, false)
+                         : 0;
 }
 
 /* Refuses a folder that neither exists nor can be made when there is something
@@ -289,7 +268,7 @@ int cli_check_output(const cli_args *a, bool sparse)
                        "--output %s: a graph is written as Matrix "
                        "Market; name it .mtx",
                        path);
-    return cli_check_path("--output ", path);
+    return cli_check_path("--output ", path, true);
 }
 
 int cli_wrote(kofn_status st)
