@@ -265,6 +265,9 @@ void cli_put_blas(const cli_args *a, json_t *o);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
 
+/* The scheme that is named before the colon, or NULL (cmd_schemes.c). */
+const kofn_scheme *cli_scheme_of(const char *spec);
+
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 
 /* Of --pattern, into the fault model; 0, or the exit code after a message. */
@@ -592,22 +595,30 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
 int masterless_run(const cli_args *a, const cli_iteration *it,
                    const kofn_problem *pb);
 
-/* A training, of which a node of the mesh makes its own. */
-typedef struct cli_train_run {
-    const kofn_net_shape *shape;
-    const kofn_matrix *X, *y;
-    const kofn_train_options *options;
-    size_t steps, every; /* every: from one that is kept to the next */
+/* A training, of which a node of a mesh makes its own. */
+typedef struct cli_training {
+    input file[4];      /* X, y and the held-out ones                 */
+    kofn_matrix own[2]; /* both X, divided by the model's unit        */
+    kofn_matrix X, y, test_X, test_y;
+    size_t widths[KOFN_NET_MOST + 1];
+    kofn_net_shape shape;
+    model model;
+    kofn_train_options options;
     kofn_training *training;
-    kofn_net *net; /* for the weights */
     session *session;
-    /* Called when the weights are there: judges, checks and writes them.
+    kofn_train_step resume;
+    kofn_matrix state; /* of a checkpoint */
+    history history;
+    size_t steps;   /* in all ...                              */
+    unsigned every; /* ... and from one that is kept to the next */
+    bool verifying; /* without workers */
+    bool coded;     /* weights live with the workers, and not points */
+    /* On a mesh, called when the weights are there: judges, checks and writes them.
      * Returns the exit code. */
-    int (*conclude)(void *ud, unsigned steps);
-    void *ud;
-} cli_train_run;
+    int (*conclude)(struct cli_training *t, unsigned steps);
+} cli_training;
 /* The exit code. */
-int masterless_train(const cli_args *a, const cli_train_run *l);
+int masterless_train(const cli_args *a, cli_training *l);
 
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */

@@ -11,7 +11,7 @@
  * from eight on that the scheme can do with. */
 #define MOST_WORKERS 1024
 
-static const kofn_scheme *scheme_of(const char *spec)
+const kofn_scheme *cli_scheme_of(const char *spec)
 {
     char name[64];
 
@@ -35,7 +35,7 @@ static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 static kofn_status describe(const cli_args *a, const char *spec,
                             kofn_plan **plan, kofn_plan_info *info)
 {
-    kofn_problem pb = problem_for(a, scheme_of(spec));
+    kofn_problem pb = problem_for(a, cli_scheme_of(spec));
     kofn_status st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
 
     for (size_t n = a->workers + 1;
@@ -44,11 +44,6 @@ static kofn_status describe(const cli_args *a, const char *spec,
     if (st == KOFN_INVAL && !a->workers_given) /* for its message */
         st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
     return st ? st : kofn_plan_describe(*plan, true, info);
-}
-
-static json_t *number(double x)
-{
-    return x - x == 0 ? json_real(x) : json_null();
 }
 
 static json_t *params_json(const kofn_scheme *s)
@@ -81,19 +76,19 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
     json_object_set_new(o, "spec", json_string(i->spec));
     json_object_set_new(o, "workers", json_integer((json_int_t)i->workers));
     json_object_set_new(o, "threshold", json_integer((json_int_t)i->threshold));
-    json_object_set_new(o, "storage", number(i->storage));
-    json_object_set_new(o, "load", number(i->load));
-    json_object_set_new(o, "computation", number(i->load));
+    json_object_set_new(o, "storage", cli_number(i->storage));
+    json_object_set_new(o, "load", cli_number(i->load));
+    json_object_set_new(o, "computation", cli_number(i->load));
     if (i->parts)
         json_object_set_new(o, "parts", json_integer((json_int_t)i->parts));
     if (i->storage == 0) {
         json_object_set_new(o, "delay", json_integer((json_int_t)i->delay));
         json_object_set_new(o, "slots", json_integer((json_int_t)i->slots));
     }
-    json_object_set_new(o, "upload", number(i->upload));
-    json_object_set_new(o, "answer", number(i->answer));
-    json_object_set_new(o, "noise", number(i->noise50));
-    json_object_set_new(o, "noise99", number(i->noise99));
+    json_object_set_new(o, "upload", cli_number(i->upload));
+    json_object_set_new(o, "answer", cli_number(i->answer));
+    json_object_set_new(o, "noise", cli_number(i->noise50));
+    json_object_set_new(o, "noise99", cli_number(i->noise99));
     json_object_set_new(o, "params", params_json(s));
     return o;
 }
@@ -160,7 +155,7 @@ static int one(const cli_args *a, const char *spec, json_t *list)
     kofn_plan *plan = NULL;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_status st = describe(a, spec, &plan, &info);
-    const kofn_scheme *s = scheme_of(spec);
+    const kofn_scheme *s = cli_scheme_of(spec);
 
     if (st) {
         kofn_plan_free(plan);

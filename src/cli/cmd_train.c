@@ -10,27 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct train_run {
-    input file[4];      /* X, y and the held-out ones                 */
-    kofn_matrix own[2]; /* both X, divided by the model's unit        */
-    kofn_matrix X, y, test_X, test_y;
-    size_t widths[KOFN_NET_MOST + 1];
-    kofn_net_shape shape;
-    model model;
-    kofn_training *training;
-    session *session;
-    kofn_train_step resume;
-    kofn_matrix state; /* of a checkpoint */
-    history history;
-    unsigned every;
-    bool verifying; /* without workers */
-    bool coded;     /* weights live with the workers, and not points */
-} train_run;
-
 /* ---- inputs -------------------------------------------------------------- */
 
 /* "64-32-10" */
-static int read_layers(train_run *t, const char *text)
+static int read_layers(cli_training *t, const char *text)
 {
     size_t n = 0;
     const char *at = text;
@@ -62,7 +45,7 @@ static int read_layers(train_run *t, const char *text)
 }
 
 /* Of the table, and what goes without saying. */
-static int read_shape(train_run *t, const cli_args *a)
+static int read_shape(cli_training *t, const cli_args *a)
 {
     t->shape = a->net;
     t->shape.size = sizeof t->shape;
@@ -87,7 +70,7 @@ static int read_shape(train_run *t, const cli_args *a)
 }
 
 /* Labels, or numbers to be met, a row for each point. */
-static int load_targets(train_run *t, input *in, kofn_matrix *y,
+static int load_targets(cli_training *t, input *in, kofn_matrix *y,
                         const char *path, const kofn_matrix *X,
                         const char *X_path)
 {
@@ -102,7 +85,7 @@ static int load_targets(train_run *t, input *in, kofn_matrix *y,
     return code;
 }
 
-static int load_points(train_run *t, const cli_args *a)
+static int load_points(cli_training *t, const cli_args *a)
 {
     TRY_CODE(input_matrix(&t->file[0], &t->X, a->operand[0]));
     t->model.unit = a->unit > 0 ? a->unit : fmax(1, cli_largest(&t->X));
@@ -114,7 +97,7 @@ static int load_points(train_run *t, const cli_args *a)
     return 0;
 }
 
-static int load_test(train_run *t, const cli_args *a)
+static int load_test(cli_training *t, const cli_args *a)
 {
     TRY_CODE(input_matrix(&t->file[2], &t->test_X, a->test_X));
     if (!t->shape.autoencoder)
@@ -125,7 +108,7 @@ static int load_test(train_run *t, const cli_args *a)
     return 0;
 }
 
-static void release(train_run *t)
+static void release(cli_training *t)
 {
     kofn_training_free(t->training);
     model_free(&t->model);
@@ -138,11 +121,20 @@ static void release(train_run *t)
 
 /* ---- steps --------------------------------------------------------------- */
 
-static void keep(train_run *t, const kofn_train_step *now,
+static json_t *figures(const kofn_train_step *now, const char *key,
+                       double value)
+{
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "epoch", (int)now->epoch,
+                     "loss", cli_number(now->loss), "accuracy",
+                     cli_number(now->accuracy), "test_loss",
+                     cli_number(now->test_loss), "test_accuracy",
+                     cli_number(now->test_accuracy), key, value);
+}
+
+static void keep(cli_training *t, const kofn_train_step *now,
                  const kofn_report *rep)
 {
     session *s = t->session;
-    double seconds = (double)rep->took * 1e-9;
 
     history_line(&t->history, rep, "%u,%u,%.17g,%.17g,%.17g,%.17g", now->step,
                  now->epoch, now->loss, now->accuracy, now->test_loss,
@@ -154,31 +146,22 @@ static void keep(train_run *t, const kofn_train_step *now,
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
-            json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "epoch",
-                      (int)now->epoch, "loss", cli_number(now->loss),
-                      "accuracy", cli_number(now->accuracy), "test_loss",
-                      cli_number(now->test_loss), "test_accuracy",
-                      cli_number(now->test_accuracy), "seconds", seconds));
+            figures(now, "seconds", (double)rep->took * 1e-9));
 }
 
-static void save(train_run *t, unsigned step, const kofn_train_step *now,
+static void save(cli_training *t, unsigned step, const kofn_train_step *now,
                  const double *state)
 {
     size_t n = kofn_training_size(t->training);
     const kofn_matrix a = {(void *)(uintptr_t)state, 2, n, n, KOFN_F64};
 
     history_keep(&t->history);
-    checkpoint_save(
-        t->session->checkpoint, step, &a,
-        json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "loss",
-                  cli_number(now->loss), "accuracy", cli_number(now->accuracy),
-                  "test_loss", cli_number(now->test_loss), "test_accuracy",
-                  cli_number(now->test_accuracy), "epoch", (double)now->epoch,
-                  "partial", (double)now->partial));
+    checkpoint_save(t->session->checkpoint, step, &a,
+                    figures(now, "partial", (double)now->partial));
 }
 
 /* After a step that is to be kept, or the last there will be. */
-static void save_step(train_run *t, const kofn_train_step *now)
+static void save_step(cli_training *t, const kofn_train_step *now)
 {
     const double *state;
 
@@ -194,7 +177,7 @@ static void save_step(train_run *t, const kofn_train_step *now)
 
 /* A signal in the middle of a step: what the one before made, unless that is with
  * the workers, who have something else to do. */
-static void save_before(train_run *t, const kofn_train_step *now)
+static void save_before(cli_training *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;
 
@@ -204,7 +187,7 @@ static void save_before(train_run *t, const kofn_train_step *now)
 
 static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 {
-    train_run *t = ud;
+    cli_training *t = ud;
 
     if (t->verifying)
         return cli_caught();
@@ -220,7 +203,7 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 }
 
 /* Go on after the step that the checkpoint is of. */
-static int resume(train_run *t)
+static int resume(cli_training *t)
 {
     const checkpoint *c = t->session->checkpoint;
     size_t n = kofn_training_size(t->training);
@@ -257,31 +240,14 @@ static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
     return 0;
 }
 
-static kofn_train_options options(train_run *t, const cli_args *a)
-{
-    kofn_train_options o = a->train;
-
-    o.size = sizeof o;
-    o.seed = a->seed;
-    o.watch = watch;
-    o.watch_ud = t;
-    o.resume = &t->resume;
-    if (t->test_X.data) {
-        o.test_X = &t->test_X;
-        o.test_y = t->shape.autoencoder ? NULL : &t->test_y;
-    }
-    return o;
-}
-
-static const kofn_matrix *targets(const train_run *t)
+static const kofn_matrix *targets(const cli_training *t)
 {
     return t->shape.autoencoder ? NULL : &t->y;
 }
 
 /* The same steps from the same weights without workers. */
-static int verify(train_run *t, const cli_args *a)
+static int verify(cli_training *t, const cli_args *a)
 {
-    kofn_train_options o = options(t, a);
     size_t n = kofn_training_size(t->training);
     kofn_matrix found = {0}, want = {0};
     kofn_training *plain = NULL;
@@ -291,7 +257,7 @@ static int verify(train_run *t, const cli_args *a)
 
     t->verifying = true;
     if (!st)
-        st = kofn_training_new(&plain, net, &t->X, targets(t), &o);
+        st = kofn_training_new(&plain, net, &t->X, targets(t), &t->options);
     if (!st)
         st = kofn_train_plain(plain, NULL);
     code = st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
@@ -309,7 +275,7 @@ static int verify(train_run *t, const cli_args *a)
 }
 
 /* Of all points, and of those held out, with the weights that there are. */
-static int judge(train_run *t)
+static int judge(cli_training *t)
 {
     session *s = t->session;
     kofn_score all = {0}, test = {NAN, NAN};
@@ -339,7 +305,7 @@ static int judge(train_run *t)
     return 0;
 }
 
-static int conclude(train_run *t, const cli_args *a, kofn_status st)
+static int conclude(cli_training *t, const cli_args *a, kofn_status st)
 {
     t->session->status = st;
     if (cli_caught())
@@ -356,7 +322,7 @@ static int conclude(train_run *t, const cli_args *a, kofn_status st)
     return 0;
 }
 
-static int train(train_run *t, const cli_args *a)
+static int train(cli_training *t, const cli_args *a)
 {
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_status st =
@@ -382,9 +348,29 @@ static int train(train_run *t, const cli_args *a)
 
 /* ---- the run ------------------------------------------------------------- */
 
-static int prepare(train_run *t, const cli_args *a)
+/* What the library is to do, and how many steps that is. */
+static void set_options(cli_training *t, const cli_args *a)
 {
-    kofn_train_options o;
+    kofn_train_options *o = &t->options;
+    size_t batch = a->train.batch ? a->train.batch : 64;
+    size_t each = (t->X.rows + batch - 1) / batch; /* of an epoch */
+
+    *o = a->train;
+    o->size = sizeof *o;
+    o->seed = a->seed;
+    o->watch = watch;
+    o->watch_ud = t;
+    o->resume = &t->resume;
+    if (t->test_X.data) {
+        o->test_X = &t->test_X;
+        o->test_y = t->shape.autoencoder ? NULL : &t->test_y;
+    }
+    t->steps = each * (o->epochs ? o->epochs : 1);
+    t->every = a->every ? a->every : (unsigned)each;
+}
+
+static int prepare(cli_training *t, const cli_args *a)
+{
     kofn_status st;
 
     TRY_CODE(read_shape(t, a));
@@ -393,43 +379,29 @@ static int prepare(train_run *t, const cli_args *a)
     TRY_CODE(load_points(t, a));
     if (a->test_X)
         TRY_CODE(load_test(t, a));
-    o = options(t, a);
+    set_options(t, a);
     st = kofn_net_new(&t->model.net, &t->shape, a->seed);
     if (!st)
         st = kofn_training_new(&t->training, t->model.net, &t->X, targets(t),
-                               &o);
+                               &t->options);
     return st ? cli_fail_input(st) : 0;
-}
-
-/* Steps of an epoch, and of all of them. */
-static size_t count_steps(const train_run *t, const cli_args *a, size_t *each)
-{
-    size_t batch = a->train.batch ? a->train.batch : 64;
-
-    *each = (t->X.rows + batch - 1) / batch;
-    return *each * (a->train.epochs ? a->train.epochs : 1);
 }
 
 /* True if training goes by coded weights.  The scheme decides: it sums
  * gradients, or may serve products with weights. */
 static bool is_coded(const char *spec, const kofn_problem *sum)
 {
-    char name[40];
-    const kofn_scheme *s;
+    const kofn_scheme *s = cli_scheme_of(spec);
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
-    s = kofn_scheme_find(name);
     return s && !(s->ops & (unsigned)sum->op);
 }
 
-static int open_session(train_run *t, cli_args *a)
+static int open_session(cli_training *t, cli_args *a)
 {
-    size_t each, steps = count_steps(t, a, &each);
     kofn_problem pb = {.size = sizeof pb};
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    t->every = a->every ? a->every : (unsigned)each;
     if (!a->scheme_given) { /* any two may be missing */
         snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
                  a->workers < 3 ? a->workers : 3);
@@ -442,16 +414,15 @@ static int open_session(train_run *t, cli_args *a)
             "--scrub compares weights that live with the workers, as with -s "
             "gpd, where errors are looked for; give --errors");
     if (!t->coded)
-        return session_open(t->session, a, &pb, steps);
+        return session_open(t->session, a, &pb, t->steps);
     return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
-                              steps);
+                              t->steps);
 }
 
 /* ---- without a master ---------------------------------------------------- */
 
-static int conclude_mesh(void *ud, unsigned steps)
+static int conclude_mesh(cli_training *t, unsigned steps)
 {
-    train_run *t = ud;
     const cli_args *a = t->session->args;
 
     t->session->iterations = steps;
@@ -462,25 +433,13 @@ static int conclude_mesh(void *ud, unsigned steps)
     return model_write(a->output, &t->model);
 }
 
-static int train_mesh(train_run *t, const cli_args *a)
+static int train_mesh(cli_training *t, const cli_args *a)
 {
-    kofn_train_options o = options(t, a);
-    size_t each, steps = count_steps(t, a, &each);
-    const cli_train_run l = {.shape = &t->shape,
-                             .X = &t->X,
-                             .y = targets(t),
-                             .options = &o,
-                             .steps = steps,
-                             .every = a->every ? a->every : each,
-                             .training = t->training,
-                             .net = t->model.net,
-                             .session = t->session,
-                             .conclude = conclude_mesh,
-                             .ud = t};
     int code;
 
+    t->conclude = conclude_mesh;
     t->session->args = a;
-    code = masterless_train(a, &l);
+    code = masterless_train(a, t);
     json_decref(t->session->per_iteration);
     json_decref(t->session->figures);
     if (code < 128)
@@ -493,7 +452,7 @@ static int train_mesh(train_run *t, const cli_args *a)
 int cmd_train(cli_args *a)
 {
     session s = {0};
-    train_run t = {.session = &s};
+    cli_training t = {.session = &s};
     int code = prepare(&t, a);
 
     if (!code && a->masterless)

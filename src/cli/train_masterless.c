@@ -20,7 +20,7 @@ typedef struct share {
 
 typedef struct run {
     const cli_args *a;
-    const cli_train_run *train_run;
+    cli_training *training;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
     share *share; /* of each node */
@@ -42,10 +42,10 @@ static const char heading[] =
 static void write_line(run *r, uint64_t step, const kofn_node_view *v,
                        const double *scalar)
 {
-    const cli_train_run *l = r->train_run;
+    const cli_training *l = r->training;
     double now = kf_clock_seconds();
-    bool labels = !l->shape->autoencoder && l->shape->cost == KOFN_COST_SOFTMAX;
-    size_t epochs = l->options->epochs ? l->options->epochs : 1;
+    bool labels = !l->shape.autoencoder && l->shape.cost == KOFN_COST_SOFTMAX;
+    size_t epochs = l->options.epochs ? l->options.epochs : 1;
     size_t epoch = l->steps / epochs;
 
     history_line(
@@ -65,9 +65,9 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
  * iterate from others, may have the loss of that. */
 static bool has_done(const run *r, uint64_t step, uint64_t beyond)
 {
-    const cli_train_run *l = r->train_run;
+    const cli_training *l = r->training;
 
-    return step == l->steps || (step < l->steps && beyond < l->shape->layers);
+    return step == l->steps || (step < l->steps && beyond < l->shape.layers);
 }
 
 /* The first node of this process that has done a step writes its line. */
@@ -96,14 +96,16 @@ static kofn_status live(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p)
 {
     run *r = n->all->ud;
-    const cli_train_run *l = r->train_run;
+    const cli_training *l = r->training;
     share *own = &r->share[n->number];
     kofn_training *training = NULL;
-    kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
+    kofn_status st = kofn_net_new(&own->net, &l->shape, r->a->seed);
 
     own->res = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
     if (!st)
-        st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
+        st =
+            kofn_training_new(&training, own->net, &l->X,
+                              l->shape.autoencoder ? NULL : &l->y, &l->options);
     if (!st)
         st = kofn_train_peers(t, training, (const kofn_plan *const *)r->plan, p,
                               &own->res, &n->end);
@@ -153,7 +155,7 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
 
 static void report_json(const run *r, const kofn_plan_info *info)
 {
-    const session *s = r->train_run->session;
+    const session *s = r->training->session;
     json_t *o = json_object();
 
 #define PUT(key, value) json_object_set_new(o, key, value)
@@ -178,19 +180,19 @@ static void report_text(const run *r, const kofn_plan_info *info)
     nodes_say(&r->nodes);
     if (r->a->verify)
         fprintf(stderr, "  relative error %.2g",
-                r->train_run->session->found.rel_error);
+                r->training->session->found.rel_error);
     fputc('\n', stderr);
     cli_report_blas(r->a);
 }
 
 static int conclude(run *r)
 {
-    const cli_train_run *l = r->train_run;
+    cli_training *l = r->training;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     compare(r);
-    copy_weights(best_of(r)->net, l->net);
-    TRY_CODE(l->conclude(l->ud, best_of(r)->res.steps));
+    copy_weights(best_of(r)->net, l->model.net);
+    TRY_CODE(l->conclude(l, best_of(r)->res.steps));
     if (kofn_plan_describe(r->plan[0], false, &info))
         return 0;
     if (r->a->json)
@@ -212,12 +214,12 @@ static int check_options(const cli_args *a)
 }
 
 /* Of the vector, and of a node's blocks. */
-static size_t largest(const cli_train_run *l)
+static size_t largest(const cli_training *l)
 {
-    size_t batch = l->options->batch ? l->options->batch : 64, numbers = 0;
+    size_t batch = l->options.batch ? l->options.batch : 64, numbers = 0;
 
-    for (size_t i = 0; i <= l->shape->layers; i++)
-        numbers += (8 * batch + 4) * (l->shape->widths[i] + 1);
+    for (size_t i = 0; i <= l->shape.layers; i++)
+        numbers += (8 * batch + 4) * (l->shape.widths[i] + 1);
     return (numbers + 4 * kofn_training_size(l->training)) * sizeof(double);
 }
 
@@ -232,15 +234,15 @@ static int prepare(run *r, size_t steps)
         code = nodes_open(m, a, steps + 1); /* the last: weights are read */
     if (code)
         return code;
-    st = kofn_training_plans(r->train_run->training,
+    st = kofn_training_plans(r->training->training,
                              a->scheme_given ? a->scheme : "gpd", a->workers,
                              a->seed, r->plan);
     if (st)
         return cli_fail(st);
     nodes_choose_decoding(m, r->plan[0]);
-    m->each = 2 * r->train_run->shape->layers - 1;
-    m->every = r->train_run->every;
-    m->bytes = largest(r->train_run);
+    m->each = 2 * r->training->shape.layers - 1;
+    m->every = r->training->every;
+    m->bytes = largest(r->training);
     m->live = live;
     m->watch = a->history ? watch : NULL;
     m->ud = r;
@@ -253,9 +255,9 @@ static int prepare(run *r, size_t steps)
                         a->resume ? HISTORY_GOES_ON : 0, heading, false);
 }
 
-int masterless_train(const cli_args *a, const cli_train_run *l)
+int masterless_train(const cli_args *a, cli_training *l)
 {
-    run r = {.a = a, .train_run = l, .nodes = {.a = a}};
+    run r = {.a = a, .training = l, .nodes = {.a = a}};
     int code = prepare(&r, l->steps);
 
     if (!code)
