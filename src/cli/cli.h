@@ -45,7 +45,7 @@ struct cli_command;
 
 typedef struct cli_args {
     const struct cli_command *command;
-    const char *output, *scheme, *port, *events, *journal;
+    const char *output, *scheme, *port, *events;
     char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
     bool scheme_given, workers_given, optimizer_given;
@@ -327,11 +327,14 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 
-/* XXH3 in 64 bits. */
-uint64_t cli_digest(const void *bytes, size_t n);
+/* XXH3 in 64 bits of all that it says, whatever its layout; false: memory ran out. */
+bool cli_digest_json(const json_t *o, uint64_t *hash);
 /* The digest of a file's bytes, and how many they are; false, with errno, when
  * it cannot be read. */
-bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash);
+bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17]);
+/* Writes and frees it; NULL, or why it could not be written.  Of what went into it
+ * nothing was lost if cli_json_lost() still is what it was. */
+const char *cli_write_json(const char *path, json_t *o, size_t lost);
 
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
@@ -446,6 +449,8 @@ int input_targets(input *in, kofn_matrix *out, const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
+/* The exit code after a message. */
+int input_refuse_sparse(const char *path);
 void input_free(input *in);
 /* The name of kofn_fit.share for this loss. */
 const char *cli_share_name(kofn_loss loss);
@@ -507,9 +512,6 @@ bool model_is(const char *path);
  * or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);
 int model_read(const char *folder, model *m);
-/* Reads the shape that model.json says. */
-int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
-                size_t widths[KOFN_NET_MOST + 1], double *unit);
 void model_free(model *m);
 
 /* ---- without a master ---------------------------------------------------- */

@@ -28,7 +28,7 @@ int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
     return 0;
 }
 
-static int refuse_sparse(const char *path)
+int input_refuse_sparse(const char *path)
 {
     return cli_say(EXIT_USAGE,
                    "%s is sparse, and is to be dense here; write it as .npy or "
@@ -41,7 +41,7 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
     const kofn_sparse *sparse = NULL;
     int code = input_points(in, out, &sparse, path);
 
-    return code || !sparse ? code : refuse_sparse(path);
+    return code || !sparse ? code : input_refuse_sparse(path);
 }
 
 int input_targets(input *in, kofn_matrix *out, const char *path)
@@ -50,7 +50,7 @@ int input_targets(input *in, kofn_matrix *out, const char *path)
 
     TRY_CODE(input_points(in, out, &sparse, path));
     if (!kofn_file_labels(in->file))
-        return sparse ? refuse_sparse(path) : 0;
+        return sparse ? input_refuse_sparse(path) : 0;
     *out = *kofn_file_labels(in->file);
     return 0;
 }

@@ -65,37 +65,26 @@ static int too_long(const char *folder)
 
 /* ---- digests ------------------------------------------------------------- */
 
-static void show_digest(char out[DIGEST], uint64_t hash)
-{
-    snprintf(out, DIGEST, ALGORITHM "%016" PRIx64, hash);
-}
-
 /* Of all that model.json says but this digest, whatever its layout.  0, or the
  * exit code after a message. */
 static int digest_index(json_t *o, char out[DIGEST])
 {
-    char *text;
-    bool whole;
+    uint64_t hash;
 
     json_object_del(o, "digest");
-    text =
-        json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    whole = text && !cli_json_lost();
-    if (whole)
-        show_digest(out, cli_digest(text, strlen(text)));
-    free(text);
-    return whole ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    if (!cli_digest_json(o, &hash) || cli_json_lost())
+        return cli_say(EXIT_FAILED, "out of memory");
+    snprintf(out, DIGEST, ALGORITHM "%016" PRIx64, hash);
+    return 0;
 }
 
 /* False: it cannot be read. */
 static bool has_digest(const char *path, char out[DIGEST])
 {
-    uint64_t bytes, hash;
+    uint64_t bytes;
 
-    if (!cli_digest_file(path, &bytes, &hash))
-        return false;
-    show_digest(out, hash);
-    return true;
+    memcpy(out, ALGORITHM, sizeof ALGORITHM);
+    return cli_digest_file(path, &bytes, out + strlen(ALGORITHM));
 }
 
 /* Of a file that is there. */
@@ -150,35 +139,24 @@ static int list_files(json_t *list, const char *folder, const draft *d,
     return 0;
 }
 
-static int write_object(const char *path, const json_t *o)
-{
-    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    bool whole = text && !cli_json_lost();
-    kofn_status st =
-        whole ? kofn_write_bytes(path, text, strlen(text)) : KOFN_OK;
-
-    free(text);
-    return !whole ? cli_say(EXIT_FAILED, "out of memory")
-           : st   ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
-                  : 0;
-}
-
 /* After the weights. */
 static int write_index(const char *folder, const draft *d, const model *m)
 {
     json_t *o = describe(m), *list = json_array();
     char path[PATH], digest[DIGEST];
+    const char *why;
     int code = list_files(list, folder, d, m);
 
     json_object_set_new(o, "files", list);
     if (!code)
         code = digest_index(o, digest);
-    if (!code) {
-        json_object_set_new(o, "digest", json_string(digest));
-        code = write_object(file_in(path, folder, 0, d->end), o);
+    if (code) {
+        json_decref(o);
+        return code;
     }
-    json_decref(o);
-    return code;
+    json_object_set_new(o, "digest", json_string(digest));
+    why = cli_write_json(file_in(path, folder, 0, d->end), o, 0);
+    return why ? cli_say(EXIT_FAILED, "%s", why) : 0;
 }
 
 static int write_all(const char *folder, const draft *d, const model *m)
@@ -311,8 +289,8 @@ static int take_widths(const json_t *o, const char *folder, kofn_net_shape *s,
     return 0;
 }
 
-int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
-                size_t widths[KOFN_NET_MOST + 1], double *unit)
+static int take_shape(const json_t *o, const char *folder, kofn_net_shape *s,
+                      size_t widths[KOFN_NET_MOST + 1], double *unit)
 {
     int f = place_of(o, "activation", activations),
         last = place_of(o, "output", activations),
@@ -399,7 +377,7 @@ static int find_index(found *f, model *m, const char *folder)
                              strerror(errno))
                    : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
     TRY_CODE(check_index(f, m, path));
-    return model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
+    return take_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
 /* Weights with this digest that have not got their name; false: there are none. */

@@ -31,28 +31,22 @@ static void put_share(FILE *f, const session *s, size_t rows,
 
 static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
 {
-    switch (h->kind) {
-    case KOFN_FAULT_EVENT_LEAVE:
-        fprintf(f, "  worker %u vanishes", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_JOIN:
-        fprintf(f, "  worker %zu arrives", joiner);
-        break;
-    case KOFN_FAULT_EVENT_SLOW:
-        fprintf(f, "  worker %u slows down %g times", h->worker, h->factor);
-        break;
-    case KOFN_FAULT_EVENT_NORMAL:
-        fprintf(f, "  worker %u is itself again", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_CORRUPT:
-        fprintf(f, "  worker %u begins to lie", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_FLIP:
-        fprintf(f, "  a bit of worker %u's block flips", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_ERR: /* of nodes of a mesh, which are not shown */
-        break;
-    }
+    static const char *const does[] = {
+        [KOFN_FAULT_EVENT_LEAVE] = " vanishes",
+        [KOFN_FAULT_EVENT_JOIN] = " arrives",
+        [KOFN_FAULT_EVENT_SLOW] = " slows down",
+        [KOFN_FAULT_EVENT_NORMAL] = " is itself again",
+        [KOFN_FAULT_EVENT_CORRUPT] = " begins to lie",
+        [KOFN_FAULT_EVENT_FLIP] = "'s block flips"};
+
+    /* nodes of a mesh, which err, are not shown */
+    if (h->kind != KOFN_FAULT_EVENT_ERR)
+        fprintf(f, "  %sworker %zu%s",
+                h->kind == KOFN_FAULT_EVENT_FLIP ? "a bit of " : "",
+                h->kind == KOFN_FAULT_EVENT_JOIN ? joiner : h->worker,
+                does[h->kind]);
+    if (h->kind == KOFN_FAULT_EVENT_SLOW)
+        fprintf(f, " %g times", h->factor);
     if (h->fraction > 0)
         fprintf(f, " in mid-round");
 }
