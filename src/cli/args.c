@@ -243,7 +243,8 @@ cli_args cli_defaults(void)
                   .dtype = "f8",
                   .factor = 5,
                   .faults = KOFN_FAULTS_INIT(),
-                  .regress = {.size = sizeof(kofn_regress_options)},
+                  .regress = {.size = sizeof(kofn_regress_options),
+                              .max_iterations = 100},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;

@@ -401,15 +401,15 @@ typedef struct session {
     size_t width, joiners;
 } session;
 
+struct cli_training;
+
 /* show.c: one line a round; change < 0 when there is none. */
 void show_round(session *s, const kofn_report *rep, double change);
 
+/* `coded`: of a training on coded weights, an operand a layer, where `pb` is what it
+ * is known by; else NULL. */
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
-                 size_t rounds);
-/* Of a training on coded weights, an operand a layer; `pb` is what it is known
- * by. */
-int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
-                       size_t layers, const kofn_problem *pb, size_t rounds);
+                 size_t rounds, const struct cli_training *coded);
 /* Tells which workers are waited for, after two seconds and then every ten. */
 void session_tell_waiting(session *s, bool quiet);
 /* A round is over, or goes on (rep == NULL); draws progress. */
@@ -524,7 +524,12 @@ typedef struct cli_node {
     kofn_status status;
     char *reason; /* why it failed */
     kofn_node_view end;
-    bool resumes;            /* goes on with what was kept */
+    bool resumes; /* goes on with what was kept */
+    /* What it has made: by iterating, or in training. */
+    kofn_matrix v;
+    kofn_iterate_result iterated;
+    kofn_net *net;
+    kofn_train_result trained;
     struct cli_wrong *wrong; /* whose pieces it found wrong */
     size_t wrongs;
     uint64_t erred,

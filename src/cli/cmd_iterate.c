@@ -208,7 +208,7 @@ int cmd_iterate(cli_args *a)
         code = masterless_run(a, &it, &pb);
     } else {
         if (!code)
-            code = session_open(&s, a, &pb, a->max_iter);
+            code = session_open(&s, a, &pb, a->max_iter, NULL);
         if (!code)
             code = run(&s, &it);
         code = session_close(&s, code);

@@ -88,9 +88,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 static int run_rounds(session *s, product *p, size_t rounds)
 {
     size_t done = checkpoint_done(s->checkpoint);
-    int code = done ? checkpoint_state(s->checkpoint, &p->out) : 0;
 
-    for (size_t r = done; r < rounds && !code; r++) {
+    if (done)
+        TRY_CODE(checkpoint_state(s->checkpoint, &p->out));
+    for (size_t r = done; r < rounds; r++) {
         kofn_report rep = KOFN_REPORT_INIT;
 
         s->status = kofn_begin(s->job, &p->in, &p->out);
@@ -114,8 +115,6 @@ static int run_rounds(session *s, product *p, size_t rounds)
         if (cli_caught())
             return 128 + cli_caught();
     }
-    if (code)
-        return code;
     return s->status == KOFN_PARTIAL
                ? cli_say(EXIT_TOOFEW, "%s; start more workers",
                          kofn_strerror(KOFN_PARTIAL))
@@ -144,29 +143,32 @@ static int place(session *s, product *p, const kofn_problem *pb)
     return st ? cli_fail(st) : 0;
 }
 
-int cmd_product(cli_args *a)
+static int run(session *s, product *p, const cli_args *a)
 {
     bool vector = a->command->bit == IN_MATVEC;
-    product p = {0};
     kofn_problem pb;
-    session s = {0};
-    int code = load(&p, a, vector, &pb), wrote;
+    int code, wrote;
 
-    if (!code)
-        code = session_open(&s, a, &pb, a->rounds);
-    if (!code)
-        code = place(&s, &p, &pb);
+    TRY_CODE(load(p, a, vector, &pb));
+    TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
+    TRY_CODE(place(s, p, &pb));
     cli_guard_promptly();
-    if (!code)
-        code = run_rounds(&s, &p, a->rounds);
+    code = run_rounds(s, p, a->rounds);
     cli_guard(false);
     if (!code && a->verify)
-        code = verify(&s, &p);
-    if (!code || s.status == KOFN_PARTIAL) {
-        wrote = cli_write(a, &p.out, vector ? kofn_file_dims(p.B) : 2);
-        code = wrote ? wrote : code;
-    }
-    code = session_close(&s, code);
+        code = verify(s, p);
+    if (code && s->status != KOFN_PARTIAL)
+        return code;
+    wrote = cli_write(a, &p->out, vector ? kofn_file_dims(p->B) : 2);
+    return wrote ? wrote : code;
+}
+
+int cmd_product(cli_args *a)
+{
+    product p = {.A = NULL};
+    session s = {.args = a};
+    int code = session_close(&s, run(&s, &p, a));
+
     if (code < 128)
         release(&p);
     return code;

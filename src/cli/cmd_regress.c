@@ -497,44 +497,41 @@ static int check(const cli_args *a)
     return 0;
 }
 
+static int make_regression(fit *f, cli_args *a, kofn_problem *pb)
+{
+    const kofn_regress_options o = options(f, a);
+    kofn_status st =
+        f->S.rows ? kofn_regression_new_sparse(&f->regression, &f->S, &f->y, &o)
+                  : kofn_regression_new(&f->regression, &f->X, &f->y, &o);
+
+    if (!st && !a->scheme_given)
+        a->scheme = kofn_regression_scheme(f->regression, a->workers, a->suited,
+                                           sizeof a->suited);
+    if (!st)
+        st = kofn_regression_problem(f->regression, a->scheme, a->workers, pb);
+    return st ? cli_fail(st) : 0;
+}
+
+static int run(fit *f, cli_args *a)
+{
+    kofn_problem pb = {.size = sizeof pb};
+
+    TRY_CODE(check(a));
+    choose_descent(a);
+    TRY_CODE(load(f, a));
+    TRY_CODE(make_regression(f, a, &pb));
+    TRY_CODE(session_open(f->session, a, &pb, a->regress.max_iterations, NULL));
+    TRY_CODE(resume(f, a));
+    TRY_CODE(open_history(f, a->history));
+    return descend(f, a, pb.op);
+}
+
 int cmd_regress(cli_args *a)
 {
-    session s = {0};
+    session s = {.args = a};
     fit f = {.session = &s};
-    kofn_regress_options o;
-    kofn_problem pb = {.size = sizeof pb};
-    int code = check(a);
-    kofn_status st = KOFN_OK;
+    int code = session_close(&s, history_close(&f.history, run(&f, a)));
 
-    choose_descent(a);
-    if (!code)
-        code = load(&f, a);
-    if (!code) {
-        o = options(&f, a);
-        st = f.S.rows
-                 ? kofn_regression_new_sparse(&f.regression, &f.S, &f.y, &o)
-                 : kofn_regression_new(&f.regression, &f.X, &f.y, &o);
-        if (!st && !a->scheme_given)
-            a->scheme = kofn_regression_scheme(f.regression, a->workers,
-                                               a->suited, sizeof a->suited);
-        if (!st)
-            st = kofn_regression_problem(f.regression, a->scheme, a->workers,
-                                         &pb);
-        code = st ? cli_fail(st) : 0;
-    }
-    if (!code)
-        code =
-            session_open(&s, a, &pb, o.max_iterations ? o.max_iterations : 100);
-    if (!code && !(s.per_iteration = json_array()))
-        code = cli_say(EXIT_FAILED, "out of memory");
-    if (!code)
-        code = resume(&f, a);
-    if (!code)
-        code = open_history(&f, a->history);
-    if (!code)
-        code = descend(&f, a, pb.op);
-    code = history_close(&f.history, code);
-    code = session_close(&s, code);
     if (code < 128)
         release(&f);
     return code;

@@ -307,7 +307,7 @@ static int open_job(stream *s, const task *t)
     s->quiet = *s->args;
     s->quiet.json = false;
     s->open = true;
-    TRY_CODE(session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2));
+    TRY_CODE(session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2, NULL));
     s->quiet.quiet = true;
     if (kofn_plan_describe(s->s.plan[0], false, &info))
         return cli_fail(KOFN_NOMEM);
@@ -316,28 +316,20 @@ static int open_job(stream *s, const task *t)
     return 0;
 }
 
+/* Begins the product that a line names, and owns it when that is done. */
 static int put(stream *s, task *t)
 {
     kofn_status st;
-    int code = split(&s->list, t);
 
-    if (!code)
-        code = await_sources(s, t);
-    if (!code)
-        code = cli_check_path("", t->out, true);
-    if (!code)
-        code = load(t);
-    if (!code && !s->open)
-        code = open_job(s, t);
-    if (code) {
-        task_free(t);
-        return code;
-    }
+    TRY_CODE(split(&s->list, t));
+    TRY_CODE(await_sources(s, t));
+    TRY_CODE(cli_check_path("", t->out, true));
+    TRY_CODE(load(t));
+    if (!s->open)
+        TRY_CODE(open_job(s, t));
     st = kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number);
-    if (st) {
-        task_free(t);
+    if (st)
         return cli_fail(st);
-    }
     s->flight[s->flights++] = t;
     return 0;
 }
@@ -346,6 +338,8 @@ static int put(stream *s, task *t)
 static int read_line(stream *s)
 {
     task *t = calloc(1, sizeof *t);
+    bool named;
+    int code;
 
     if (t)
         t->line = reader_take(&s->list);
@@ -354,10 +348,11 @@ static int read_line(stream *s)
         return cli_say(EXIT_FAILED, "out of memory for a line of %s",
                        s->list.name);
     }
-    if (strspn(t->line, " \t\r") < s->list.length && *t->line != '#')
-        return put(s, t);
-    task_free(t);
-    return 0;
+    named = strspn(t->line, " \t\r") < s->list.length && *t->line != '#';
+    code = named ? put(s, t) : 0;
+    if (!named || code)
+        task_free(t);
+    return code;
 }
 
 static int run(stream *s)

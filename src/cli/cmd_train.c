@@ -287,7 +287,7 @@ static int judge(cli_training *t)
     if (st)
         return cli_fail(st);
     s->figures =
-        json_pack("{s:o, s:o, s:o, s:o, s:O}", "loss", cli_number(all.loss),
+        json_pack("{s:o, s:o, s:o, s:o, s:O*}", "loss", cli_number(all.loss),
                   "accuracy", cli_number(all.accuracy), "test_loss",
                   cli_number(test.loss), "test_accuracy",
                   cli_number(test.accuracy), "per_iteration", s->per_iteration);
@@ -413,10 +413,7 @@ static int open_session(cli_training *t, cli_args *a)
             EXIT_USAGE,
             "--scrub compares weights that live with the workers, as with -s "
             "gpd, where errors are looked for; give --errors");
-    if (!t->coded)
-        return session_open(t->session, a, &pb, t->steps);
-    return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
-                              t->steps);
+    return session_open(t->session, a, &pb, t->steps, t->coded ? t : NULL);
 }
 
 /* ---- without a master ---------------------------------------------------- */
@@ -426,51 +423,37 @@ static int conclude_mesh(cli_training *t, unsigned steps)
     const cli_args *a = t->session->args;
 
     t->session->iterations = steps;
-    t->session->per_iteration = json_array();
     TRY_CODE(judge(t));
     if (a->verify)
         TRY_CODE(verify(t, a));
     return model_write(a->output, &t->model);
 }
 
-static int train_mesh(cli_training *t, const cli_args *a)
-{
-    int code;
-
-    t->conclude = conclude_mesh;
-    t->session->args = a;
-    code = masterless_train(a, t);
-    json_decref(t->session->per_iteration);
-    json_decref(t->session->figures);
-    if (code < 128)
-        release(t);
-    return code;
-}
-
 /* ---- the whole ----------------------------------------------------------- */
+
+static int run(cli_training *t, cli_args *a)
+{
+    TRY_CODE(open_session(t, a));
+    TRY_CODE(resume(t));
+    TRY_CODE(history_open(
+        &t->history, a->history, checkpoint_done(t->session->checkpoint),
+        "step,epoch,loss,accuracy,test_loss,test_accuracy", true));
+    return train(t, a);
+}
 
 int cmd_train(cli_args *a)
 {
-    session s = {0};
-    cli_training t = {.session = &s};
+    session s = {.args = a};
+    cli_training t = {.session = &s, .conclude = conclude_mesh};
     int code = prepare(&t, a);
 
-    if (!code && a->masterless)
-        return train_mesh(&t, a);
-    if (!code)
-        code = open_session(&t, a);
-    if (!code && !(s.per_iteration = json_array()))
-        code = cli_say(EXIT_FAILED, "out of memory");
-    if (!code)
-        code = resume(&t);
-    if (!code)
-        code = history_open(
-            &t.history, a->history, checkpoint_done(s.checkpoint),
-            "step,epoch,loss,accuracy,test_loss,test_accuracy", true);
-    if (!code)
-        code = train(&t, a);
-    code = history_close(&t.history, code);
-    code = session_close(&s, code);
+    if (!code && a->masterless) {
+        code = masterless_train(a, &t);
+        json_decref(s.figures);
+    } else {
+        code = code ? code : run(&t, a);
+        code = session_close(&s, history_close(&t.history, code));
+    }
     if (code < 128)
         release(&t);
     return code;

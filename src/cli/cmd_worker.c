@@ -6,10 +6,32 @@
 #include <kofn/net.h>
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* A name that nobody knows may be known later, when its machine is up; but who
+ * mistyped it should be told. */
+static void tell_unknown_host(const char *address)
+{
+    const char *host = address + strlen("tcp://");
+    size_t n = strcspn(host, ":");
+    struct addrinfo *found = NULL;
+    char name[256];
+    int why;
+
+    if (strncmp(address, "tcp://", 6) != 0 || *host == '[' || n >= sizeof name)
+        return;
+    memcpy(name, host, n);
+    name[n] = 0;
+    why = getaddrinfo(name, NULL, NULL, &found);
+    if (why)
+        fprintf(stderr, "%s: %s; trying again\n", name, gai_strerror(why));
+    else
+        freeaddrinfo(found);
+}
 
 /* 0, or the exit code after a message. */
 static int check_folder(const char *path)
@@ -37,8 +59,9 @@ static const char *without_name(const char *address)
 
 int cmd_worker(cli_args *a)
 {
+    const char *address = without_name(a->operand[0]);
     kofn_net_options z = cli_net_options(a, (size_t)1 << 40);
-    const cli_transport *to = cli_transport_of(without_name(a->operand[0]));
+    const cli_transport *to = cli_transport_of(address);
     kofn_transport *t;
     kofn_status st;
 
@@ -55,6 +78,8 @@ int cmd_worker(cli_args *a)
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
     cli_tell_blas(a);
+    if (!a->quiet)
+        tell_unknown_host(address);
     return cli_serve(a, t, true);
 }
 

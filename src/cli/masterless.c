@@ -11,26 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The data of one node. */
-typedef struct share {
-    kofn_matrix v;
-    kofn_iterate_result res;
-} share;
-
 typedef struct run {
     const cli_args *a;
     const cli_iteration *it;
     kofn_plan *plan;
     cli_nodes nodes;
-    share *share; /* of each node */
     cli_exactness found;
     double spread;
 } run;
-
-static const share *best_of(const run *r)
-{
-    return &r->share[r->nodes.best->number];
-}
 
 /* ---- a node's life ------------------------------------------------------- */
 
@@ -38,7 +26,6 @@ static kofn_status live(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p)
 {
     run *r = n->all->ud;
-    share *own = &r->share[n->number];
     kofn_iterate_options o = cli_iterate_options(r->a);
     kofn_peering at = KOFN_PEERING_INIT;
     const cli_iteration *it = r->it;
@@ -47,15 +34,15 @@ static kofn_status live(cli_node *n, kofn_transport *t,
     at.plan = r->plan;
     at.options = p;
     at.end = &n->end;
-    own->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    own->v = it->v;
-    own->v.data = malloc(it->n * sizeof(double));
-    if (!own->v.data)
+    n->iterated = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
+    n->v = it->v;
+    n->v.data = malloc(it->n * sizeof(double));
+    if (!n->v.data)
         return KOFN_NOMEM;
-    memcpy(own->v.data, it->v.data, it->n * sizeof(double));
-    return it->A ? kofn_power_peers(&at, it->A, &own->v, &o, &own->res)
-                 : kofn_pagerank_peers(&at, it->M, it->dangling, &own->v, &o,
-                                       &own->res);
+    memcpy(n->v.data, it->v.data, it->n * sizeof(double));
+    return it->A ? kofn_power_peers(&at, it->A, &n->v, &o, &n->iterated)
+                 : kofn_pagerank_peers(&at, it->M, it->dangling, &n->v, &o,
+                                       &n->iterated);
 }
 
 /* ---- what came of it ----------------------------------------------------- */
@@ -68,7 +55,7 @@ static void compare(run *r)
 
         if (!nodes_have(&r->nodes.node[i]))
             continue;
-        d = cli_relative_error(&r->share[i].v, &best_of(r)->v);
+        d = cli_relative_error(&r->nodes.node[i].v, &r->nodes.best->v);
         if (d > r->spread || isnan(d)) /* which stays */
             r->spread = d;
     }
@@ -76,7 +63,7 @@ static void compare(run *r)
 
 static void report_json(const run *r, const kofn_plan_info *info)
 {
-    const kofn_iterate_result *res = &best_of(r)->res;
+    const kofn_iterate_result *res = &r->nodes.best->iterated;
     json_t *o = json_object();
 
 #define PUT(key, value) json_object_set_new(o, key, value)
@@ -96,7 +83,7 @@ static void report_json(const run *r, const kofn_plan_info *info)
 
 static void report_text(const run *r, const kofn_plan_info *info)
 {
-    const kofn_iterate_result *res = &best_of(r)->res;
+    const kofn_iterate_result *res = &r->nodes.best->iterated;
 
     fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
             info->spec, info->threshold, r->nodes.count, res->iterations,
@@ -124,9 +111,10 @@ static int conclude(run *r)
 
     compare(r);
     if (r->a->verify)
-        TRY_CODE(cli_verify_iteration(r->a, r->it, &best_of(r)->v,
-                                      best_of(r)->res.iterations, &r->found));
-    TRY_CODE(cli_write(r->a, &best_of(r)->v, 1));
+        TRY_CODE(cli_verify_iteration(r->a, r->it, &r->nodes.best->v,
+                                      r->nodes.best->iterated.iterations,
+                                      &r->found));
+    TRY_CODE(cli_write(r->a, &r->nodes.best->v, 1));
     if (kofn_plan_describe(r->plan, false, &info))
         return 0;
     if (r->a->json)
@@ -157,8 +145,7 @@ static int prepare(run *r, const kofn_problem *pb)
     m->bytes = r->it->n * sizeof(double);
     m->live = live;
     m->ud = r;
-    r->share = calloc(m->here, sizeof *r->share);
-    return r->share ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return 0;
 }
 
 int masterless_run(const cli_args *a, const cli_iteration *it,
@@ -171,9 +158,6 @@ int masterless_run(const cli_args *a, const cli_iteration *it,
         code = nodes_run(&r.nodes);
     if (!code)
         code = conclude(&r);
-    for (size_t i = 0; r.share && i < r.nodes.here; i++)
-        free(r.share[i].v.data);
-    free(r.share);
     kofn_plan_free(r.plan);
     return nodes_close(&r.nodes, code);
 }

@@ -607,6 +607,8 @@ int nodes_close(cli_nodes *m, int code)
     for (size_t i = 0; m->node && i < m->here; i++) {
         free(m->node[i].reason);
         free(m->node[i].wrong);
+        free(m->node[i].v.data);
+        kofn_net_free(m->node[i].net);
     }
     free(m->node);
     kofn_free(m->events);

@@ -29,7 +29,8 @@ static int begin(session *s, const cli_args *a, size_t rounds)
                    .tell = kf_clock_seconds() + 2,
                    .expected_rounds = rounds};
     s->per_round = json_array();
-    if (!s->per_round)
+    s->per_iteration = json_array();
+    if (!s->per_round || !s->per_iteration)
         return cli_say(EXIT_FAILED, "out of memory");
     return cli_check_output(a, false);
 }
@@ -70,31 +71,20 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
 }
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
-                 size_t rounds)
+                 size_t rounds, const cli_training *coded)
 {
     kofn_status st;
 
     TRY_CODE(begin(s, a, rounds));
-    s->operands = 1;
-    st = kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
+    s->operands = coded ? coded->shape.layers : 1;
+    st = coded ? kofn_training_plans(coded->training, a->scheme, a->workers,
+                                     a->seed, s->plan)
+               : kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
     if (!st && a->command->bit == IN_REGRESS) {
         st = kofn_plan_serve_left(s->plan[0], 1); /* if X' z is how it goes */
         st = st == KOFN_UNSUITED ? KOFN_OK : st;
     }
-    return st ? cli_fail(st) : open_job(s, pb, rounds, false);
-}
-
-int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
-                       size_t layers, const kofn_problem *pb, size_t rounds)
-{
-    kofn_status st;
-
-    TRY_CODE(begin(s, a, rounds));
-    st = kofn_training_plans(t, a->scheme, a->workers, a->seed, s->plan);
-    if (st)
-        return cli_fail(st);
-    s->operands = layers;
-    return open_job(s, pb, rounds, true);
+    return st ? cli_fail(st) : open_job(s, pb, rounds, coded != NULL);
 }
 
 /* ---- progress ------------------------------------------------------------ */

@@ -12,19 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The data of one node. */
-typedef struct share {
-    kofn_net *net;
-    kofn_train_result res;
-} share;
-
 typedef struct run {
     const cli_args *a;
     cli_training *training;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
-    share *share; /* of each node */
-    size_t same;  /* results as the best one's, bit for bit */
+    size_t same; /* results as the best one's, bit for bit */
     history
         history; /* any node writes what follows, while it has locked the file */
     uint64_t step;    /* of its last line, or what nodes began with    */
@@ -97,18 +90,17 @@ static kofn_status live(cli_node *n, kofn_transport *t,
 {
     run *r = n->all->ud;
     const cli_training *l = r->training;
-    share *own = &r->share[n->number];
     kofn_training *training = NULL;
-    kofn_status st = kofn_net_new(&own->net, &l->shape, r->a->seed);
+    kofn_status st = kofn_net_new(&n->net, &l->shape, r->a->seed);
 
-    own->res = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
+    n->trained = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
     if (!st)
         st =
-            kofn_training_new(&training, own->net, &l->X,
+            kofn_training_new(&training, n->net, &l->X,
                               l->shape.autoencoder ? NULL : &l->y, &l->options);
     if (!st)
         st = kofn_train_peers(t, training, (const kofn_plan *const *)r->plan, p,
-                              &own->res, &n->end);
+                              &n->trained, &n->end);
     kofn_training_free(training);
     return st;
 }
@@ -133,16 +125,11 @@ static bool same_weights(const kofn_net *a, const kofn_net *b)
     return true;
 }
 
-static const share *best_of(const run *r)
-{
-    return &r->share[r->nodes.best->number];
-}
-
 static void compare(run *r)
 {
     for (size_t i = 0; i < r->nodes.here; i++)
         r->same += nodes_have(&r->nodes.node[i]) &&
-                   same_weights(r->share[i].net, best_of(r)->net);
+                   same_weights(r->nodes.node[i].net, r->nodes.best->net);
 }
 
 static void copy_weights(const kofn_net *from, kofn_net *to)
@@ -166,7 +153,6 @@ static void report_json(const run *r, const kofn_plan_info *info)
         PUT("rel_error", json_real(s->found.rel_error));
 #undef PUT
     json_object_update(o, s->figures);
-    json_object_del(o, "per_iteration");
     cli_print_json(o);
 }
 
@@ -191,8 +177,8 @@ static int conclude(run *r)
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     compare(r);
-    copy_weights(best_of(r)->net, l->model.net);
-    TRY_CODE(l->conclude(l, best_of(r)->res.steps));
+    copy_weights(r->nodes.best->net, l->model.net);
+    TRY_CODE(l->conclude(l, r->nodes.best->trained.steps));
     if (kofn_plan_describe(r->plan[0], false, &info))
         return 0;
     if (r->a->json)
@@ -246,9 +232,6 @@ static int prepare(run *r, size_t steps)
     m->live = live;
     m->watch = a->history ? watch : NULL;
     m->ud = r;
-    r->share = calloc(m->here, sizeof *r->share);
-    if (!r->share)
-        return cli_say(EXIT_FAILED, "out of memory");
     r->attempt = !a->resume;
     r->at = kf_clock_seconds();
     return history_open(&r->history, a->history,
@@ -264,9 +247,6 @@ int masterless_train(const cli_args *a, cli_training *l)
         code = nodes_run(&r.nodes);
     if (!code)
         code = conclude(&r);
-    for (size_t i = 0; r.share && i < r.nodes.here; i++)
-        kofn_net_free(r.share[i].net);
-    free(r.share);
     for (size_t i = 0; i < KOFN_NET_MOST; i++)
         kofn_plan_free(r.plan[i]);
     return nodes_close(&r.nodes, history_close(&r.history, code));
