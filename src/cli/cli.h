@@ -178,7 +178,8 @@ void cli_version(FILE *f);
 /* "kofn: text" on stderr, one line; returns `code`, 0 for a mere remark. */
 int cli_say(int code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The library's message; the exit code that goes with the status. */
+/* The library's message; the exit code that goes with the status.  0 and no message
+ * for KOFN_OK; so do the next. */
 int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);
@@ -449,6 +450,8 @@ int input_targets(input *in, kofn_matrix *out, const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
+/* A row of numbers is a column, too. */
+void input_column(kofn_matrix *m);
 /* The exit code after a message. */
 int input_refuse_sparse(const char *path);
 void input_free(input *in);

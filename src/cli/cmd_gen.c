@@ -66,10 +66,9 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
 static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
 {
     kofn_sparse *g;
-    kofn_status st = kofn_rmat(&g, nodes, arcs, a->seed);
+    kofn_status st;
 
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_rmat(&g, nodes, arcs, a->seed)));
     cli_guard(true);
     st = kofn_write_mtx(a->output, g);
     cli_guard(false);

@@ -95,7 +95,6 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
 static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
 {
     const kofn_sparse *g = kofn_file_sparse(file);
-    kofn_status st;
 
     if (!g)
         return cli_say(EXIT_USAGE,
@@ -103,9 +102,7 @@ static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
                        "file in coordinate format or a list of edges "
                        "(.txt, .tsv, .dat or .edges)",
                        path);
-    st = kofn_pagerank_matrix(&it->M, &it->dangling, g);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_pagerank_matrix(&it->M, &it->dangling, g)));
     it->n = it->M->rows;
     return 0;
 }
@@ -132,11 +129,9 @@ static int load(cli_iteration *it, const cli_args *a)
 {
     const char *path = a->operand[0];
     bool power = a->command->bit == IN_POWER;
-    kofn_status st = kofn_file_open(&it->file, path,
-                                    power ? KOFN_FILE_READ : KOFN_FILE_GRAPH);
 
-    if (st)
-        return cli_fail_input(st);
+    TRY_CODE(cli_fail_input(kofn_file_open(
+        &it->file, path, power ? KOFN_FILE_READ : KOFN_FILE_GRAPH)));
     TRY_CODE(power ? load_matrix(it, it->file, path)
                    : load_graph(it, it->file, path));
     if (!power) { /* M is all that is needed of it */

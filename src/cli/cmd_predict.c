@@ -22,19 +22,13 @@ typedef struct prediction {
 /* A row of weights is a vector, too. */
 static int load_weights(prediction *p, const char *path)
 {
-    int code = input_matrix(&p->file[1], &p->w, path);
-
-    if (!code && p->w.rows == 1 && p->w.cols > 1) {
-        p->w.rows = p->w.cols;
-        p->w.cols = p->w.ld = 1;
-    }
-    return code;
+    TRY_CODE(input_matrix(&p->file[1], &p->w, path));
+    input_column(&p->w);
+    return 0;
 }
 
 static int apply_kernel(prediction *p, const cli_args *a)
 {
-    kofn_status st;
-
     if (!a->kernel != !a->points)
         return cli_say(EXIT_USAGE,
                        "--kernel and --points go together: the kernel's values "
@@ -42,9 +36,7 @@ static int apply_kernel(prediction *p, const cli_args *a)
     if (!a->kernel)
         return 0;
     TRY_CODE(input_matrix(&p->file[3], &p->points, a->points));
-    st = kofn_kernel(&p->K, &p->X, &p->points, a->kernel);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_kernel(&p->K, &p->X, &p->points, a->kernel)));
     p->X = p->K;
     return 0;
 }
@@ -53,7 +45,6 @@ static int predict(prediction *p, const cli_args *a)
 {
     kofn_loss loss = a->regress.loss;
     kofn_fit fit;
-    kofn_status st;
 
     if (a->shares)
         return cli_say(EXIT_USAGE, "--shares is for networks of kofn "
@@ -65,14 +56,14 @@ static int predict(prediction *p, const cli_args *a)
                               a->operand[0]));
     TRY_CODE(apply_kernel(p, a));
     TRY_CODE(cli_room(&p->out, p->X.rows, 1, "the predictions"));
-    st = kofn_predict(&p->out, &p->X, &p->w, loss);
-    if (!st && a->labels) {
-        st = kofn_fit_of(&fit, &p->X, &p->labels, &p->w, loss);
+    TRY_CODE(cli_fail(kofn_predict(&p->out, &p->X, &p->w, loss)));
+    if (a->labels) {
+        TRY_CODE(cli_fail(kofn_fit_of(&fit, &p->X, &p->labels, &p->w, loss)));
         p->loss = fit.loss;
         p->name = cli_share_name(loss);
         p->share = fit.share;
     }
-    return st ? cli_fail(st) : cli_write(a, &p->out, 1);
+    return cli_write(a, &p->out, 1);
 }
 
 /* ---- networks ------------------------------------------------------------ */
@@ -130,7 +121,6 @@ static int predict_net(prediction *p, const cli_args *a)
 {
     kofn_net_shape s = KOFN_NET_SHAPE_INIT;
     kofn_score score = {0};
-    kofn_status st;
     double *x;
 
     TRY_CODE(load_net(p, a));
@@ -138,11 +128,10 @@ static int predict_net(prediction *p, const cli_args *a)
     TRY_CODE(check_net(a, &s));
     TRY_CODE(
         cli_room(&p->out, p->X.rows, s.widths[s.layers], "the predictions"));
-    st = kofn_net_predict(p->model.net, &p->own, &p->out);
-    if (!st && a->labels)
-        st = kofn_net_score(p->model.net, &p->own, &p->labels, &score);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_net_predict(p->model.net, &p->own, &p->out)));
+    if (a->labels)
+        TRY_CODE(cli_fail(
+            kofn_net_score(p->model.net, &p->own, &p->labels, &score)));
     p->loss = score.loss;
     p->name = isnan(score.accuracy) ? NULL : "accuracy";
     p->share = score.accuracy;

@@ -49,12 +49,11 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
     const kofn_sparse *S;
-    kofn_status st = kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ);
 
-    if (!st)
-        st = kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ);
-    if (st)
-        return cli_fail_input(st);
+    TRY_CODE(
+        cli_fail_input(kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ)));
+    TRY_CODE(
+        cli_fail_input(kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ)));
     A = kofn_file_dense(p->A);
     S = kofn_file_sparse(p->A);
     if (!kofn_file_dense(p->B))
@@ -68,9 +67,9 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     *pb = (kofn_problem)KOFN_PROBLEM_INIT(
         vector ? KOFN_MATVEC : KOFN_MATMUL, A ? A->rows : S->rows,
         A ? A->cols : S->cols, p->in.cols, KOFN_F64, S != NULL);
-    if (vector && p->in.cols != 1 && p->in.rows == 1) {
-        p->in.rows = p->in.cols; /* a row of numbers is a vector, too */
-        p->in.cols = p->in.ld = pb->p = 1;
+    if (vector) {
+        input_column(&p->in);
+        pb->p = p->in.cols;
     }
     if (vector && p->in.cols != 1)
         return cli_say(EXIT_USAGE,
@@ -134,13 +133,11 @@ static int verify(session *s, const product *p)
 
 static int place(session *s, product *p, const kofn_problem *pb)
 {
-    kofn_status st;
-
     TRY_CODE(cli_room(&p->out, pb->m, pb->p, "the result"));
     p->out.dtype = pb->dtype;
-    st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                    : kofn_place(s->job, &p->dense);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(pb->sparse
+                        ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
+                        : kofn_place(s->job, &p->dense));
 }
 
 static int run(session *s, product *p, const cli_args *a)

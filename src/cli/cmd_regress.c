@@ -38,12 +38,9 @@ static bool is_batched(const fit *f)
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
 {
-    kofn_status st = kofn_kernel(&f->K[0], &f->X, &f->X, kernel);
-
-    if (!st && f->test_X.data)
-        st = kofn_kernel(&f->K[1], &f->test_X, &f->X, kernel);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_kernel(&f->K[0], &f->X, &f->X, kernel)));
+    if (f->test_X.data)
+        TRY_CODE(cli_fail(kofn_kernel(&f->K[1], &f->test_X, &f->X, kernel)));
     f->X = f->K[0];
     if (f->test_X.data)
         f->test_X = f->K[1];
@@ -500,16 +497,15 @@ static int check(const cli_args *a)
 static int make_regression(fit *f, cli_args *a, kofn_problem *pb)
 {
     const kofn_regress_options o = options(f, a);
-    kofn_status st =
-        f->S.rows ? kofn_regression_new_sparse(&f->regression, &f->S, &f->y, &o)
-                  : kofn_regression_new(&f->regression, &f->X, &f->y, &o);
 
-    if (!st && !a->scheme_given)
+    TRY_CODE(cli_fail(
+        f->S.rows ? kofn_regression_new_sparse(&f->regression, &f->S, &f->y, &o)
+                  : kofn_regression_new(&f->regression, &f->X, &f->y, &o)));
+    if (!a->scheme_given)
         a->scheme = kofn_regression_scheme(f->regression, a->workers, a->suited,
                                            sizeof a->suited);
-    if (!st)
-        st = kofn_regression_problem(f->regression, a->scheme, a->workers, pb);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(
+        kofn_regression_problem(f->regression, a->scheme, a->workers, pb));
 }
 
 static int run(fit *f, cli_args *a)

@@ -319,17 +319,14 @@ static int open_job(stream *s, const task *t)
 /* Begins the product that a line names, and owns it when that is done. */
 static int put(stream *s, task *t)
 {
-    kofn_status st;
-
     TRY_CODE(split(&s->list, t));
     TRY_CODE(await_sources(s, t));
     TRY_CODE(cli_check_path("", t->out, true));
     TRY_CODE(load(t));
     if (!s->open)
         TRY_CODE(open_job(s, t));
-    st = kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(
+        kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number)));
     s->flight[s->flights++] = t;
     return 0;
 }

@@ -74,37 +74,27 @@ static int load_targets(cli_training *t, input *in, kofn_matrix *y,
                         const char *path, const kofn_matrix *X,
                         const char *X_path)
 {
-    bool wide = t->shape.cost == KOFN_COST_SQUARES;
-    int code;
-
-    if (!wide)
+    if (t->shape.cost != KOFN_COST_SQUARES)
         return input_labels(in, y, path, X, X_path);
-    code = input_targets(in, y, path);
-    if (!code && y->rows == 1 && y->cols == X->rows)
-        *y = (kofn_matrix){y->data, y->cols, 1, 1, y->dtype};
-    return code;
-}
-
-static int load_points(cli_training *t, const cli_args *a)
-{
-    TRY_CODE(input_matrix(&t->file[0], &t->X, a->operand[0]));
-    t->model.unit = a->unit > 0 ? a->unit : fmax(1, cli_largest(&t->X));
-    if (!t->shape.autoencoder)
-        TRY_CODE(load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
-                              a->operand[0]));
-    TRY_CODE(cli_divided(&t->X, t->model.unit, &t->own[0]));
-    t->X = t->own[0];
+    TRY_CODE(input_targets(in, y, path));
+    if (y->cols == X->rows)
+        input_column(y);
     return 0;
 }
 
-static int load_test(cli_training *t, const cli_args *a)
+/* The points and targets of both files; k: 0, or 1 of those held out. */
+static int load_points(cli_training *t, const char *const path[2], size_t k,
+                       kofn_matrix *X, kofn_matrix *y)
 {
-    TRY_CODE(input_matrix(&t->file[2], &t->test_X, a->test_X));
+    double *unit = &t->model.unit;
+
+    TRY_CODE(input_matrix(&t->file[2 * k], X, path[0]));
+    if (!(*unit > 0))
+        *unit = fmax(1, cli_largest(X));
     if (!t->shape.autoencoder)
-        TRY_CODE(load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
-                              a->test_X));
-    TRY_CODE(cli_divided(&t->test_X, t->model.unit, &t->own[1]));
-    t->test_X = t->own[1];
+        TRY_CODE(load_targets(t, &t->file[2 * k + 1], y, path[1], X, path[0]));
+    TRY_CODE(cli_divided(X, *unit, &t->own[k]));
+    *X = t->own[k];
     return 0;
 }
 
@@ -260,7 +250,7 @@ static int verify(cli_training *t, const cli_args *a)
         st = kofn_training_new(&plain, net, &t->X, targets(t), &t->options);
     if (!st)
         st = kofn_train_plain(plain, NULL);
-    code = st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
+    code = st == KOFN_AGAIN ? 128 + cli_caught() : cli_fail(st);
     if (!code)
         code = flatten(t->model.net, n, &found);
     if (!code)
@@ -279,13 +269,12 @@ static int judge(cli_training *t)
 {
     session *s = t->session;
     kofn_score all = {0}, test = {NAN, NAN};
-    kofn_status st = kofn_net_score(t->model.net, &t->X, targets(t), &all);
 
-    if (!st && t->test_X.data)
-        st = kofn_net_score(t->model.net, &t->test_X,
-                            t->shape.autoencoder ? NULL : &t->test_y, &test);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_net_score(t->model.net, &t->X, targets(t), &all)));
+    if (t->test_X.data)
+        TRY_CODE(cli_fail(
+            kofn_net_score(t->model.net, &t->test_X,
+                           t->shape.autoencoder ? NULL : &t->test_y, &test)));
     s->figures =
         json_pack("{s:o, s:o, s:o, s:o, s:O*}", "loss", cli_number(all.loss),
                   "accuracy", cli_number(all.accuracy), "test_loss",
@@ -371,20 +360,19 @@ static void set_options(cli_training *t, const cli_args *a)
 
 static int prepare(cli_training *t, const cli_args *a)
 {
-    kofn_status st;
+    const char *const test[] = {a->test_X, a->test_y};
 
     TRY_CODE(read_shape(t, a));
     if (a->every && !a->checkpoint)
         return cli_say(EXIT_USAGE, "--every is for --checkpoint");
-    TRY_CODE(load_points(t, a));
+    t->model.unit = a->unit;
+    TRY_CODE(load_points(t, a->operand, 0, &t->X, &t->y));
     if (a->test_X)
-        TRY_CODE(load_test(t, a));
+        TRY_CODE(load_points(t, test, 1, &t->test_X, &t->test_y));
     set_options(t, a);
-    st = kofn_net_new(&t->model.net, &t->shape, a->seed);
-    if (!st)
-        st = kofn_training_new(&t->training, t->model.net, &t->X, targets(t),
-                               &t->options);
-    return st ? cli_fail_input(st) : 0;
+    TRY_CODE(cli_fail_input(kofn_net_new(&t->model.net, &t->shape, a->seed)));
+    return cli_fail_input(kofn_training_new(&t->training, t->model.net, &t->X,
+                                            targets(t), &t->options));
 }
 
 /* True if training goes by coded weights.  The scheme decides: it sums

@@ -85,13 +85,9 @@ int cmd_worker(cli_args *a)
 
 int cmd_keygen(cli_args *a)
 {
-    kofn_status st;
-
     if (!*a->operand[0])
         return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
-    st = kofn_net_keygen(a->operand[0], a->worker);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_net_keygen(a->operand[0], a->worker)));
     if (!a->quiet && a->worker)
         fprintf(stderr,
                 "%s/%s.crt lists it; take it away to revoke it\n"

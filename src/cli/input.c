@@ -36,6 +36,12 @@ int input_refuse_sparse(const char *path)
                    path);
 }
 
+void input_column(kofn_matrix *m)
+{
+    if (m->rows == 1)
+        *m = (kofn_matrix){m->data, m->cols, 1, 1, m->dtype};
+}
+
 int input_matrix(input *in, kofn_matrix *out, const char *path)
 {
     const kofn_sparse *sparse = NULL;
@@ -59,10 +65,8 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path)
 {
     TRY_CODE(input_targets(in, y, path));
-    if (y->rows == 1 && y->cols == X->rows) {
-        y->rows = y->cols;
-        y->cols = y->ld = 1;
-    }
+    if (y->cols == X->rows)
+        input_column(y);
     if (y->rows == X->rows && y->cols == 1)
         return 0;
     return cli_say(EXIT_USAGE,

@@ -130,13 +130,11 @@ static int prepare(run *r, const kofn_problem *pb)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    kofn_status st;
 
     TRY_CODE(nodes_open(m, a, a->max_iter));
     TRY_CODE(cli_check_output(a, false));
-    st = kofn_plan_new(&r->plan, pb, a->scheme, a->workers, a->seed);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(
+        cli_fail(kofn_plan_new(&r->plan, pb, a->scheme, a->workers, a->seed)));
     nodes_choose_decoding(m, r->plan);
     /* nodes that were started together are not hostile to each other */
     m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;

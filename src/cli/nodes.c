@@ -76,11 +76,8 @@ static int check_options(const cli_args *a)
 
 static int read_events(cli_nodes *m, size_t rounds)
 {
-    kofn_status st = kofn_events_read(&m->events, &m->event_count, m->a->events,
-                                      m->a->workers, rounds);
-
-    if (st)
-        return cli_fail_input(st);
+    TRY_CODE(cli_fail_input(kofn_events_read(
+        &m->events, &m->event_count, m->a->events, m->a->workers, rounds)));
     for (size_t i = 0; i < m->event_count; i++) {
         kofn_fault_event_kind kind = m->events[i].kind;
 
@@ -422,7 +419,7 @@ static int run_threads(cli_nodes *m)
     if (m->mesh)
         kofn_mesh_wait(m->mesh);
     kofn_mesh_free(m->mesh);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(st);
 }
 
 /* ---- one node of many ---------------------------------------------------- */

@@ -44,8 +44,6 @@ int cli_say(int code, const char *fmt, ...)
 static int exit_code(kofn_status st)
 {
     switch (st) {
-    case KOFN_OK:
-        return EXIT_EXACT;
     case KOFN_PARTIAL:
     case KOFN_TOOFEW:
     case KOFN_LATE:
@@ -66,13 +64,14 @@ static int exit_code(kofn_status st)
 
 int cli_fail(kofn_status st)
 {
-    return cli_say(exit_code(st), "%s", kofn_errmsg());
+    return st ? cli_say(exit_code(st), "%s", kofn_errmsg()) : 0;
 }
 
 int cli_fail_input(kofn_status st)
 {
-    return cli_say(st == KOFN_NOMEM ? EXIT_FAILED : EXIT_USAGE, "%s",
-                   kofn_errmsg());
+    return !st                ? 0
+           : st == KOFN_NOMEM ? cli_fail(st)
+                              : cli_say(EXIT_USAGE, "%s", kofn_errmsg());
 }
 
 /* ---- progress ------------------------------------------------------------ */

@@ -263,7 +263,6 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
                      bool staged, kofn_port **out)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    kofn_status st;
 
     o.workers = needed(a);
     o.job = job;
@@ -279,8 +278,7 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
         o.ended = ended_children;
         o.ud = &kin;
     }
-    st = kofn_port_away(out, t, &o);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(kofn_port_away(out, t, &o));
 }
 
 static int open_processes(const cli_args *a, const kofn_problem *pb,
@@ -451,7 +449,6 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                   kofn_port **out)
 {
     const cli_transport *t = cli_transport_of(a->port);
-    kofn_status st;
 
     if ((a->faults_text || a->pattern_text) && !t->ours)
         return cli_say(EXIT_USAGE,
@@ -462,6 +459,5 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
                                    "processes join by an events file");
     if (t->open)
         return t->open(a, pb, job, out);
-    st = t->port(out, a->workers, &a->faults);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(t->port(out, a->workers, &a->faults));
 }

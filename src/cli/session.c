@@ -43,28 +43,21 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     kofn_options o = a->job;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_port *port;
-    kofn_status st;
 
     if (a->events) {
-        st = kofn_events_read(&s->events, &o.event_count, a->events, a->workers,
-                              rounds);
-        if (st)
-            return cli_fail_input(st);
+        TRY_CODE(cli_fail_input(kofn_events_read(
+            &s->events, &o.event_count, a->events, a->workers, rounds)));
         o.events = s->next_event = s->events;
         s->events_left = o.event_count;
     }
-    st = kofn_plan_describe(s->plan[0], false, &info);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_plan_describe(s->plan[0], false, &info)));
     s->block_rows = info.block_rows;
     TRY_CODE(checkpoint_open(&s->checkpoint, a, info.spec));
     /* blocks that change are of no use to who is started again */
     TRY_CODE(
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
-    st = kofn_open_all(&s->job, (const kofn_plan *const *)s->plan, s->operands,
-                       port, &o);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
+                                    s->operands, port, &o)));
     cli_tell_blas(a);
     s->opened = s->first = s->last = kf_clock_seconds();
     return 0;

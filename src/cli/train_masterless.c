@@ -213,18 +213,15 @@ static int prepare(run *r, size_t steps)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    kofn_status st;
     int code = check_options(a);
 
     if (!code)
         code = nodes_open(m, a, steps + 1); /* the last: weights are read */
     if (code)
         return code;
-    st = kofn_training_plans(r->training->training,
-                             a->scheme_given ? a->scheme : "gpd", a->workers,
-                             a->seed, r->plan);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
+                                          a->scheme_given ? a->scheme : "gpd",
+                                          a->workers, a->seed, r->plan)));
     nodes_choose_decoding(m, r->plan[0]);
     m->each = 2 * r->training->shape.layers - 1;
     m->every = r->training->every;

@@ -55,7 +55,7 @@ static int sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
     positive.val = val.data;
     st = kofn_product_plain_sparse(&positive, B, size);
     free(val.data);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(st);
 }
 
 /* |A| |B|, by which rounding in each element is measured: a small row may be wrong
