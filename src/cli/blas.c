@@ -54,10 +54,8 @@ void cli_put_blas(const cli_args *a, json_t *o)
     kofn_machine m = KOFN_MACHINE_INIT;
 
     kofn_machine_info(&m);
-    json_object_set_new(o, "blas", json_string(m.blas));
-    json_object_set_new(o, "blas_threads",
-                        single(a, &m) ? json_integer(1) : json_null());
-    json_object_set_new(o, "blas_advice",
-                        *m.advice ? json_string(m.advice) : json_null());
-    json_object_set_new(o, "simd", json_string(m.simd));
+    PUT("blas", json_string(m.blas));
+    PUT("blas_threads", single(a, &m) ? json_integer(1) : json_null());
+    PUT("blas_advice", *m.advice ? json_string(m.advice) : json_null());
+    PUT("simd", json_string(m.simd));
 }

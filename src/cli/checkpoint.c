@@ -66,12 +66,12 @@ static bool loses(checkpoint *c)
 
 static void say_text(json_t *o, const char *key, const char *value)
 {
-    json_object_set_new(o, key, json_string(value ? value : ""));
+    PUT(key, json_string(value ? value : ""));
 }
 
 static void say_size(json_t *o, const char *key, uint64_t value)
 {
-    json_object_set_new(o, key, json_sprintf("%" PRIu64, value));
+    PUT(key, json_sprintf("%" PRIu64, value));
 }
 
 /* As short as it can be and still be that number. */
@@ -82,7 +82,7 @@ static void say_real(json_t *o, const char *key, double value)
     snprintf(text, sizeof text, "%.15g", value);
     if (strtod(text, NULL) != value)
         snprintf(text, sizeof text, "%.17g", value);
-    json_object_set_new(o, key, json_string(text));
+    PUT(key, json_string(text));
 }
 
 static int say_inputs(json_t *o, const cli_args *a)
@@ -400,12 +400,12 @@ static const char *write_index(checkpoint *c, const char *state,
     const char *why;
     char path[PATH];
 
-    json_object_set_new(o, "kofn", json_string(KOFN_VERSION));
-    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
-    json_object_set_new(o, "done", json_integer(c->done));
+    PUT("kofn", json_string(KOFN_VERSION));
+    PUT("job", json_sprintf("%016" PRIx64, c->job));
+    PUT_WHOLE("done", c->done);
     if (state) {
-        json_object_set_new(o, "state", json_string(state));
-        json_object_set_new(o, "digest", json_string(hash));
+        PUT("state", json_string(state));
+        PUT("digest", json_string(hash));
     }
     if (numbers)
         json_object_set(o, "numbers", numbers);
@@ -530,10 +530,10 @@ void checkpoint_report(const checkpoint *c, json_t *o)
 {
     if (!c)
         return;
-    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
-    json_object_set_new(o, "resumed_after", json_integer(c->resumed));
-    json_object_set_new(o, "checkpoint_seconds", json_real(c->seconds));
-    json_object_set_new(o, "checkpoint_failures", json_integer(c->failures));
+    PUT("job", json_sprintf("%016" PRIx64, c->job));
+    PUT_WHOLE("resumed_after", c->resumed);
+    PUT("checkpoint_seconds", json_real(c->seconds));
+    PUT_WHOLE("checkpoint_failures", c->failures);
 }
 
 /* Where no state was to be kept yet it would only be in the way of whoever begins

@@ -189,6 +189,9 @@ int cli_fail_input(kofn_status st);
 /* The line of progress on stderr: drawn anew, and gone. */
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_erase(void);
+/* Into the object o. */
+#define PUT(key, value) json_object_set_new(o, key, value)
+#define PUT_WHOLE(key, n) PUT(key, json_integer((json_int_t)(n)))
 /* null where it is not finite. */
 json_t *cli_number(double x);
 /* On stdout, and freed. */

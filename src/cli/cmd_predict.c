@@ -19,14 +19,6 @@ typedef struct prediction {
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* A row of weights is a vector, too. */
-static int load_weights(prediction *p, const char *path)
-{
-    TRY_CODE(input_matrix(&p->file[1], &p->w, path));
-    input_column(&p->w);
-    return 0;
-}
-
 static int apply_kernel(prediction *p, const cli_args *a)
 {
     if (!a->kernel != !a->points)
@@ -50,7 +42,8 @@ static int predict(prediction *p, const cli_args *a)
         return cli_say(EXIT_USAGE, "--shares is for networks of kofn "
                                    "train, whose folder stands first");
     TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
-    TRY_CODE(load_weights(p, a->operand[1]));
+    TRY_CODE(input_matrix(&p->file[1], &p->w, a->operand[1]));
+    input_column(&p->w);
     if (a->labels)
         TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
                               a->operand[0]));
@@ -161,9 +154,9 @@ static void report(const prediction *p, const cli_args *a)
     o = json_pack("{s:s, s:s, s:I}", "status", "ok", "command", "predict",
                   "rows", (json_int_t)p->X.rows);
     if (a->labels)
-        json_object_set_new(o, "loss", cli_number(p->loss));
+        PUT("loss", cli_number(p->loss));
     if (a->labels && p->name)
-        json_object_set_new(o, p->name, cli_number(p->share));
+        PUT(p->name, cli_number(p->share));
     cli_print_json(o);
 }
 

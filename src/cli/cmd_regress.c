@@ -399,7 +399,7 @@ static void put_figures(fit *f, const kofn_regress_result *res)
 
     snprintf(key, sizeof key, "test_%s", name);
     if (f->test_X.data)
-        json_object_set_new(o, key, cli_number(f->test.share));
+        PUT(key, cli_number(f->test.share));
 }
 
 static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)

@@ -375,18 +375,10 @@ static int prepare(cli_training *t, const cli_args *a)
                                             targets(t), &t->options));
 }
 
-/* True if training goes by coded weights.  The scheme decides: it sums
- * gradients, or may serve products with weights. */
-static bool is_coded(const char *spec, const kofn_problem *sum)
-{
-    const kofn_scheme *s = cli_scheme_of(spec);
-
-    return s && !(s->ops & (unsigned)sum->op);
-}
-
 static int open_session(cli_training *t, cli_args *a)
 {
     kofn_problem pb = {.size = sizeof pb};
+    const kofn_scheme *scheme;
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
@@ -395,7 +387,9 @@ static int open_session(cli_training *t, cli_args *a)
                  a->workers < 3 ? a->workers : 3);
         a->scheme = a->suited;
     }
-    t->coded = is_coded(a->scheme, &pb);
+    /* a scheme sums gradients, or may serve products with coded weights */
+    scheme = cli_scheme_of(a->scheme);
+    t->coded = scheme && !(scheme->ops & (unsigned)pb.op);
     if (a->train.scrub && (!t->coded || !a->job.errors))
         return cli_say(
             EXIT_USAGE,

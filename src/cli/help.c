@@ -65,10 +65,30 @@ static void help_options(FILE *f, const cli_command *c)
     }
 }
 
-/* "command  what\n..." by a callback each. */
-static void each_example(const cli_command *c, FILE *f,
-                         void (*show)(FILE *, const char *, size_t,
-                                      const char *, size_t))
+/* Prints text with the characters escaped that roff would take for something
+ * else. */
+static void roff(FILE *f, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n && text[i]; i++) {
+        if (text[i] == '-')
+            fputs("\\-", f);
+        else if (text[i] == '\\')
+            fputs("\\e", f);
+        else if (i == 0 && (text[i] == '.' || text[i] == '\''))
+            fprintf(f, "\\&%c", text[i]);
+        else
+            fputc(text[i], f);
+    }
+}
+
+static void roff_line(FILE *f, const char *text, size_t n)
+{
+    roff(f, text, n);
+    fputc('\n', f);
+}
+
+/* "command  what\n...", for people or for roff. */
+static void examples(FILE *f, const cli_command *c, bool manual)
 {
     for (const char *e = c->examples; *e;) {
         size_t line = strcspn(e, "\n");
@@ -76,15 +96,16 @@ static void each_example(const cli_command *c, FILE *f,
         size_t n = gap && gap < e + line ? (size_t)(gap - e) : line;
         size_t skip = n + strspn(e + n, " ");
 
-        show(f, e, n, e + skip, line - skip);
+        if (manual) {
+            fputs(".TP\n.B ", f);
+            roff_line(f, e, n);
+            roff_line(f, e + skip, line - skip);
+        } else {
+            fprintf(f, "  %.*s\n      %.*s\n", (int)n, e, (int)(line - skip),
+                    e + skip);
+        }
         e += line + (e[line] == '\n');
     }
-}
-
-static void help_example(FILE *f, const char *cmd, size_t n, const char *what,
-                         size_t m)
-{
-    fprintf(f, "  %.*s\n      %.*s\n", (int)n, cmd, (int)m, what);
 }
 
 void cli_help_command(FILE *f, const cli_command *c)
@@ -92,7 +113,7 @@ void cli_help_command(FILE *f, const cli_command *c)
     fprintf(f, "usage: kofn %s %s [options]\n\n", c->name, c->operands);
     fill(f, c->text, 0, 0);
     fprintf(f, "\nexamples:\n");
-    each_example(c, f, help_example);
+    examples(f, c, false);
     fprintf(f, "\noptions:\n");
     help_options(f, c);
 }
@@ -131,45 +152,13 @@ void cli_version(FILE *f)
 
 /* ---- the manual page ----------------------------------------------------- */
 
-/* Prints text with the characters escaped that roff would take for something
- * else. */
-static void roff(FILE *f, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n && text[i]; i++) {
-        if (text[i] == '-')
-            fputs("\\-", f);
-        else if (text[i] == '\\')
-            fputs("\\e", f);
-        else if (i == 0 && (text[i] == '.' || text[i] == '\''))
-            fprintf(f, "\\&%c", text[i]);
-        else
-            fputc(text[i], f);
-    }
-}
-
-static void roff_line(FILE *f, const char *text)
-{
-    roff(f, text, strlen(text));
-    fputc('\n', f);
-}
-
-static void man_example(FILE *f, const char *cmd, size_t n, const char *what,
-                        size_t m)
-{
-    fputs(".TP\n.B ", f);
-    roff(f, cmd, n);
-    fputc('\n', f);
-    roff(f, what, m);
-    fputc('\n', f);
-}
-
 static void man_command(FILE *f, const cli_command *c)
 {
     fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
-    roff(f, c->operands, strlen(c->operands));
+    roff(f, c->operands, SIZE_MAX);
     fputs(" [options]\n.PP\n", f);
-    roff_line(f, c->text);
-    each_example(c, f, man_example);
+    roff_line(f, c->text, SIZE_MAX);
+    examples(f, c, true);
 }
 
 static void man_options(FILE *f)
@@ -182,8 +171,8 @@ static void man_options(FILE *f)
 
         option_names(o, names, sizeof names);
         fputs(".TP\n.B ", f);
-        roff_line(f, names + strspn(names, " "));
-        roff_line(f, o->help);
+        roff_line(f, names + strspn(names, " "), SIZE_MAX);
+        roff_line(f, o->help, SIZE_MAX);
     }
 }
 
@@ -294,7 +283,7 @@ void cli_manual(FILE *f)
             KOFN_VERSION);
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, ".B kofn %s\n", c->name);
-        roff(f, c->operands, strlen(c->operands));
+        roff(f, c->operands, SIZE_MAX);
         fputs(" [options]\n.br\n", f);
     }
     fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "

@@ -66,10 +66,9 @@ static void report_json(const run *r, const kofn_plan_info *info)
     const kofn_iterate_result *res = &r->nodes.best->iterated;
     json_t *o = json_object();
 
-#define PUT(key, value) json_object_set_new(o, key, value)
     nodes_put(&r->nodes, info, o);
-    PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("iterations", json_integer(res->iterations));
+    PUT_WHOLE("threshold", info->threshold);
+    PUT_WHOLE("iterations", res->iterations);
     PUT("spread", json_real(r->spread));
     if (r->a->verify)
         PUT("rel_error", json_real(r->found.rel_error));
@@ -77,7 +76,6 @@ static void report_json(const run *r, const kofn_plan_info *info)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
-#undef PUT
     cli_print_json(o);
 }
 

@@ -31,10 +31,8 @@
 
 enum { PATH = 4096 };
 
-/* The ending that is added to names until all is written. */
-typedef struct draft {
-    char end[40];
-} draft;
+/* What is added to names until all is written. */
+enum { ENDING = 40 };
 
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
@@ -98,16 +96,6 @@ static int digest_file(const char *path, char out[DIGEST])
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Processes of several machines may have one number. */
-static draft begin_draft(void)
-{
-    draft d;
-
-    snprintf(d.end, sizeof d.end, ".new%lx-%llx", (unsigned long)getpid(),
-             (unsigned long long)kf_clock() % 0x100000000);
-    return d;
-}
-
 static json_t *describe(const model *m)
 {
     kofn_net_shape s = KOFN_NET_SHAPE_INIT;
@@ -124,13 +112,13 @@ static json_t *describe(const model *m)
 }
 
 /* Into `list`: the name of each file of weights, and its digest. */
-static int list_files(json_t *list, const char *folder, const draft *d,
+static int list_files(json_t *list, const char *folder, const char *end,
                       const model *m)
 {
     char path[PATH], digest[DIGEST];
 
     for (size_t l = 1; kofn_net_weights(m->net, l); l++) {
-        if (digest_file(file_in(path, folder, l, d->end), digest))
+        if (digest_file(file_in(path, folder, l, end), digest))
             return EXIT_FAILED;
         json_array_append_new(list, json_pack("{s:o, s:s}", "name",
                                               json_sprintf("W%zu.npy", l),
@@ -140,12 +128,12 @@ static int list_files(json_t *list, const char *folder, const draft *d,
 }
 
 /* After the weights. */
-static int write_index(const char *folder, const draft *d, const model *m)
+static int write_index(const char *folder, const char *end, const model *m)
 {
     json_t *o = describe(m), *list = json_array();
     char path[PATH], digest[DIGEST];
     const char *why;
-    int code = list_files(list, folder, d, m);
+    int code = list_files(list, folder, end, m);
 
     json_object_set_new(o, "files", list);
     if (!code)
@@ -155,19 +143,19 @@ static int write_index(const char *folder, const draft *d, const model *m)
         return code;
     }
     json_object_set_new(o, "digest", json_string(digest));
-    why = cli_write_json(file_in(path, folder, 0, d->end), o, 0);
+    why = cli_write_json(file_in(path, folder, 0, end), o, 0);
     return why ? cli_say(EXIT_FAILED, "%s", why) : 0;
 }
 
-static int write_all(const char *folder, const draft *d, const model *m)
+static int write_all(const char *folder, const char *end, const model *m)
 {
     char path[PATH];
     const kofn_matrix *W;
 
     for (size_t l = 1; (W = kofn_net_weights(m->net, l)); l++)
-        if (kofn_write_npy(file_in(path, folder, l, d->end), W, 2))
+        if (kofn_write_npy(file_in(path, folder, l, end), W, 2))
             return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    return write_index(folder, d, m);
+    return write_index(folder, end, m);
 }
 
 /* Synchronises the folder, so that renaming is not undone alone by a crash; not
@@ -182,11 +170,11 @@ static void sync_folder(const char *folder)
     close(fd);
 }
 
-static int name_one(const char *folder, const draft *d, size_t l)
+static int name_one(const char *folder, const char *end, size_t l)
 {
     char from[PATH], to[PATH];
 
-    file_in(from, folder, l, d->end);
+    file_in(from, folder, l, end);
     file_in(to, folder, l, "");
     return rename(from, to)
                ? cli_say(EXIT_FAILED, "%s: %s", to, strerror(errno))
@@ -194,29 +182,29 @@ static int name_one(const char *folder, const draft *d, size_t l)
 }
 
 /* model.json has its name, and the model is there. */
-static int name_weights(const char *folder, const draft *d, const model *m)
+static int name_weights(const char *folder, const char *end, const model *m)
 {
     int code = 0;
 
     sync_folder(folder);
     for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
-        code = name_one(folder, d, l);
+        code = name_one(folder, end, l);
     sync_folder(folder);
     return code;
 }
 
-static void remove_new(const char *folder, const draft *d, const model *m)
+static void remove_new(const char *folder, const char *end, const model *m)
 {
     char path[PATH];
 
     for (size_t l = 1; kofn_net_weights(m->net, l); l++)
-        unlink(file_in(path, folder, l, d->end));
-    unlink(file_in(path, folder, 0, d->end));
+        unlink(file_in(path, folder, l, end));
+    unlink(file_in(path, folder, 0, end));
 }
 
 int model_write(const char *folder, const model *m)
 {
-    const draft d = begin_draft();
+    char end[ENDING];
     bool made;
     int code;
 
@@ -224,19 +212,22 @@ int model_write(const char *folder, const model *m)
         return 0;
     if (too_long(folder))
         return EXIT_USAGE;
+    /* processes of several machines may have one number */
+    snprintf(end, sizeof end, ".new%lx-%llx", (unsigned long)getpid(),
+             (unsigned long long)kf_clock() % 0x100000000);
     cli_guard(true);
     made = mkdir(folder, 0777) == 0;
-    code = made || errno == EEXIST ? write_all(folder, &d, m)
+    code = made || errno == EEXIST ? write_all(folder, end, m)
                                    : cli_say(EXIT_FAILED, "--output %s: %s",
                                              folder, strerror(errno));
     if (!code)
-        code = name_one(folder, &d, 0);
+        code = name_one(folder, end, 0);
     if (code)
-        remove_new(folder, &d, m);
+        remove_new(folder, end, m);
     if (code && made)
         rmdir(folder);
     if (!code)
-        code = name_weights(folder, &d, m);
+        code = name_weights(folder, end, m);
     cli_guard(false);
     return code;
 }

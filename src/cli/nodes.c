@@ -23,17 +23,6 @@
 
 /* ---- what cannot be had of a mesh ---------------------------------------- */
 
-static int check_errors(const cli_args *a)
-{
-    if (a->job.errors == KOFN_ERRORS_NONE)
-        return 0;
-    if (a->decode && (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
-        return cli_say(EXIT_USAGE,
-                       "--errors does not go with --decode distributed: what "
-                       "others decode cannot be compared; use replicated");
-    return 0;
-}
-
 static int check_options(const cli_args *a)
 {
     const kofn_faults *w = &a->faults;
@@ -71,7 +60,12 @@ static int check_options(const cli_args *a)
     if (a->resume && !a->checkpoint)
         return cli_say(EXIT_USAGE,
                        "--resume needs --checkpoint and the folder");
-    return check_errors(a);
+    if (a->job.errors != KOFN_ERRORS_NONE &&
+        (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
+        return cli_say(EXIT_USAGE,
+                       "--errors does not go with --decode distributed: what "
+                       "others decode cannot be compared; use replicated");
+    return 0;
 }
 
 static int read_events(cli_nodes *m, size_t rounds)
@@ -496,8 +490,6 @@ const char *nodes_decoding(const cli_nodes *m)
     return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
 }
 
-#define PUT(key, value) json_object_set_new(o, key, value)
-
 void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
     const kofn_node_view *v = &m->best->end;
@@ -522,13 +514,11 @@ void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
     PUT("decode", json_string(nodes_decoding(m)));
     PUT("wrong", list_wrong(m->best));
     PUT("failed", list_failed(m));
-    PUT("finished", json_integer((json_int_t)m->have));
+    PUT_WHOLE("finished", m->have);
     PUT("port", json_string(m->a->port));
-    PUT("seed", json_integer((json_int_t)m->a->seed));
+    PUT_WHOLE("seed", m->a->seed);
     cli_put_blas(m->a, o);
 }
-
-#undef PUT
 
 void nodes_say(const cli_nodes *m)
 {

@@ -12,12 +12,8 @@
 static int make(const cli_args *a, const char *what, size_t workers,
                 size_t rounds, double factor, kofn_matrix *out)
 {
-    kofn_status st =
-        kofn_pattern_new(out, what, workers, rounds, factor, a->seed);
-
-    return st == KOFN_NOMEM ? cli_fail(st)
-           : st             ? cli_say(EXIT_USAGE, "%s", kofn_errmsg())
-                            : 0;
+    return cli_fail_input(
+        kofn_pattern_new(out, what, workers, rounds, factor, a->seed));
 }
 
 /* A pattern begins again at its end: where rounds are many, or not known, some

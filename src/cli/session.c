@@ -215,25 +215,6 @@ void session_round(session *s, const kofn_report *rep, double change)
 
 /* ---- the report ---------------------------------------------------------- */
 
-static const char *status_word(kofn_status st, int code)
-{
-    return code == EXIT_EXACT   ? "ok"
-           : st == KOFN_PARTIAL ? "partial"
-                                : "failed";
-}
-
-static void report_unresponsive(const kofn_report *t)
-{
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(stderr,
-                    "\nworker %zu was given up: it was there and "
-                    "answered nothing",
-                    i);
-}
-
-#define PUT(key, value) json_object_set_new(o, key, value)
-
 /* Reports the times, which add up to all that has passed. */
 static void put_times(const session *s, json_t *o)
 {
@@ -282,7 +263,7 @@ static void put_exactness(const session *s, json_t *o)
             cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
     if (s->found.rel_error >= 0 && a->command->bit & IN_PRODUCT) {
         PUT("row_error", cli_number(s->found.row_error));
-        PUT("worst_row", json_integer((json_int_t)s->found.worst_row));
+        PUT_WHOLE("worst_row", s->found.worst_row);
     }
 }
 
@@ -292,20 +273,22 @@ static void report_json(const session *s, const kofn_report *t,
     const cli_args *a = s->args;
     json_t *o = json_object();
 
-    PUT("status", json_string(status_word(s->status, code)));
+    PUT("status", json_string(code == EXIT_EXACT          ? "ok"
+                              : s->status == KOFN_PARTIAL ? "partial"
+                                                          : "failed"));
     if (code != EXIT_EXACT)
         PUT("error", cli_error_json());
     PUT("command", json_string(a->command->name));
     PUT("scheme", json_string(info->spec));
-    PUT("workers", json_integer((json_int_t)a->workers));
-    PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("iterations", json_integer(s->iterations));
+    PUT_WHOLE("workers", a->workers);
+    PUT_WHOLE("threshold", info->threshold);
+    PUT_WHOLE("iterations", s->iterations);
     session_put_report(s, t, o);
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
     put_exactness(s, o);
     if (a->command->bit == IN_REGRESS)
-        PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
+        PUT_WHOLE("recovery_threshold", info->threshold);
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
@@ -313,13 +296,11 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("clock", json_string(!cli_transport_of(a->port)->simulated ? "real"
                              : a->faults.clock                     ? "measured"
                                                : "modelled"));
-    PUT("seed", json_integer((json_int_t)a->seed));
+    PUT_WHOLE("seed", a->seed);
     cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
     cli_print_json(o);
 }
-
-#undef PUT
 
 /* The quantity that the floor is relative to (docs/errors.md). */
 static const char *measure(const kofn_plan_info *info)
@@ -389,7 +370,12 @@ static void report_text(const session *s, const kofn_report *t,
                 s->found.worst_row, s->found.row_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(s, t, info);
-    report_unresponsive(t);
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
+            fprintf(stderr,
+                    "\nworker %zu was given up: it was there and "
+                    "answered nothing",
+                    i);
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)

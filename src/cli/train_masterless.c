@@ -145,13 +145,11 @@ static void report_json(const run *r, const kofn_plan_info *info)
     const session *s = r->training->session;
     json_t *o = json_object();
 
-#define PUT(key, value) json_object_set_new(o, key, value)
     nodes_put(&r->nodes, info, o);
-    PUT("iterations", json_integer(s->iterations));
-    PUT("same", json_integer((json_int_t)r->same));
+    PUT_WHOLE("iterations", s->iterations);
+    PUT_WHOLE("same", r->same);
     if (r->a->verify)
         PUT("rel_error", json_real(s->found.rel_error));
-#undef PUT
     json_object_update(o, s->figures);
     cli_print_json(o);
 }
@@ -190,15 +188,6 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static int check_options(const cli_args *a)
-{
-    if (a->train.scrub && !a->job.errors)
-        return cli_say(EXIT_USAGE,
-                       "--scrub compares the blocks of the nodes where errors "
-                       "are looked for; give --errors");
-    return 0;
-}
-
 /* Of the vector, and of a node's blocks. */
 static size_t largest(const cli_training *l)
 {
@@ -213,12 +202,12 @@ static int prepare(run *r, size_t steps)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    int code = check_options(a);
 
-    if (!code)
-        code = nodes_open(m, a, steps + 1); /* the last: weights are read */
-    if (code)
-        return code;
+    if (a->train.scrub && !a->job.errors)
+        return cli_say(EXIT_USAGE,
+                       "--scrub compares the blocks of the nodes where errors "
+                       "are looked for; give --errors");
+    TRY_CODE(nodes_open(m, a, steps + 1)); /* the last: weights are read */
     TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
                                           a->scheme_given ? a->scheme : "gpd",
                                           a->workers, a->seed, r->plan)));
