@@ -5,7 +5,6 @@
 #include "cli.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,28 +15,6 @@
 static int wrong(const cli_option *o, const char *text, const char *want)
 {
     return cli_say(EXIT_USAGE, "--%s %s: %s", o->name, text, want);
-}
-
-bool cli_whole(const char *text, size_t max, size_t *out)
-{
-    unsigned long long x;
-    unsigned long long scale = 1;
-    char *end;
-
-    if (!isdigit((unsigned char)*text))
-        return false;
-    errno = 0;
-    x = strtoull(text, &end, 10);
-    if (*end == 'k')
-        scale = 1000;
-    else if (*end == 'M')
-        scale = 1000000;
-    else if (*end == 'G')
-        scale = 1000000000;
-    if (errno || end[scale > 1] || x > max / scale)
-        return false;
-    *out = (size_t)(x * scale);
-    return true;
 }
 
 static bool real(const char *text, double low, double high, double *out)

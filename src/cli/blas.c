@@ -6,8 +6,6 @@
 #include "cli.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* OpenBLAS chooses its kernels when it is loaded, before main: the only way
  * to another choice is to start again with the variable set. */

@@ -18,6 +18,7 @@
 #include <kofn/train.h>
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -586,9 +587,6 @@ bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
-/* Why an iteration has not converged, and what may help (show.c). */
-void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
-
 /* An iteration of A, or, where that is NULL, of the ranks of M. */
 typedef struct cli_iteration {
     kofn_file *file;
@@ -599,6 +597,13 @@ typedef struct cli_iteration {
     kofn_matrix v; /* start, and result */
 } cli_iteration;
 kofn_iterate_options cli_iterate_options(const cli_args *a);
+/* Makes room and a start: of power iteration with a part in every direction, the same
+ * for the same seed; that of PageRank is the library's.  0, or the exit code after a
+ * message. */
+int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
+              kofn_matrix *v);
+/* Why it has not converged, and what may help. */
+void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
 /* Compares v, of so many iterations, with the same without workers.  0, or the exit
  * code after a message. */
 int cli_verify_iteration(const cli_args *a, const cli_iteration *it,

@@ -5,8 +5,6 @@
  * judged and written. */
 #include "cli.h"
 
-#include "base/mix.h"
-
 #include <stdlib.h>
 
 /* An iteration that is watched. */
@@ -44,50 +42,6 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
                               .eigenvalue = checkpoint_number(c, "eigenvalue")};
     o->resume = &w->resume;
     return checkpoint_state(c, v);
-}
-
-/* ---- the same without workers -------------------------------------------- */
-
-kofn_iterate_options cli_iterate_options(const cli_args *a)
-{
-    return (kofn_iterate_options){.size = sizeof(kofn_iterate_options),
-                                  .tolerance = a->tol,
-                                  .max_iterations = (unsigned)a->max_iter,
-                                  .damping = a->damping};
-}
-
-/* A start of power iteration with a part in every direction, the same for the same
- * seed; that of PageRank is the library's. */
-static int start(const cli_iteration *it, uint64_t seed, const char *what,
-                 kofn_matrix *v)
-{
-    uint64_t x = seed;
-
-    TRY_CODE(cli_room(v, it->n, 1, what));
-    for (size_t i = 0; i < it->n && it->A; i++)
-        ((double *)v->data)[i] = (double)(kf_next64(&x) >> 11) * 0x1p-53 + 0.5;
-    return 0;
-}
-
-int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
-                         const kofn_matrix *v, unsigned iterations,
-                         cli_exactness *found)
-{
-    kofn_iterate_options o = cli_iterate_options(a);
-    kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
-    kofn_matrix want;
-    kofn_status st;
-    int code;
-
-    TRY_CODE(start(it, a->seed, "--verify", &want));
-    st = it->A ? kofn_power_plain(it->A, &want, &o, &res)
-               : kofn_pagerank_plain(it->M, it->dangling, &want, &o, &res);
-    code = st ? cli_fail(st) : cli_verify(found, v, &want);
-    if (!st && res.iterations != iterations)
-        cli_say(0, "the plain iteration took %u iterations, this one %u",
-                res.iterations, iterations);
-    free(want.data);
-    return code;
 }
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -138,7 +92,7 @@ static int load(cli_iteration *it, const cli_args *a)
         kofn_file_free(it->file);
         it->file = NULL;
     }
-    return start(it, a->seed, "the vector", &it->v);
+    return cli_start(it, a->seed, "the vector", &it->v);
 }
 
 /* ---- the run ------------------------------------------------------------- */

@@ -3,11 +3,8 @@
  * Owns the transport of the worker until it serves (serve.c). */
 #include "cli.h"
 
-#include <kofn/net.h>
-
 #include <errno.h>
 #include <netdb.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #include "base/report.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* ---- text ---------------------------------------------------------------- */
 

@@ -5,8 +5,6 @@
  * of this process and may not be written. */
 #include "cli.h"
 
-#include <kofn/peer.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* matrix.c -- matrices that the command makes: room for them, numbers of either type as
- * doubles, and how far two are apart.
+ * doubles, how far two are apart, and their way to a file.
  *
  * Owns nothing: what it makes is the caller's, who frees the data. */
 #include "cli.h"
@@ -70,4 +70,21 @@ double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
             bottom += want * want;
         }
     return sqrt(top / bottom);
+}
+
+int cli_wrote(kofn_status st)
+{
+    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+}
+
+int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
+{
+    kofn_status st;
+
+    if (!a->output)
+        return 0;
+    cli_guard(true);
+    st = kofn_write(a->output, out, dims);
+    cli_guard(false);
+    return cli_wrote(st);
 }

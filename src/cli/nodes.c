@@ -8,12 +8,9 @@
 #include "base/clock.h"
 #include "base/mix.h"
 
-#include <kofn/peer.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

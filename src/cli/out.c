@@ -269,20 +269,3 @@ int cli_check_output(const cli_args *a, bool sparse)
                        path);
     return cli_check_path("--output ", path, true);
 }
-
-int cli_wrote(kofn_status st)
-{
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
-}
-
-int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
-{
-    kofn_status st;
-
-    if (!a->output)
-        return 0;
-    cli_guard(true);
-    st = kofn_write(a->output, out, dims);
-    cli_guard(false);
-    return cli_wrote(st);
-}

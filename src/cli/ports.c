@@ -7,8 +7,6 @@
 #include "cli.h"
 
 #include <kofn/mpi.h>
-#include <kofn/net.h>
-#include <kofn/peer.h>
 #include <kofn/transport.h>
 
 #include <errno.h>

@@ -1,10 +1,37 @@
-/* rules.c -- what options have to meet beside a range: names of ports, faults, and
- * options that need each other or exclude each other.
+/* rules.c -- what options have to meet beside a range: numbers, names of ports, faults,
+ * and options that need each other or exclude each other.
  *
  * Owns nothing.  A rule that is broken is a message and an exit code. */
 #include "cli.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- numbers ------------------------------------------------------------- */
+
+bool cli_whole(const char *text, size_t max, size_t *out)
+{
+    unsigned long long x;
+    unsigned long long scale = 1;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    x = strtoull(text, &end, 10);
+    if (*end == 'k')
+        scale = 1000;
+    else if (*end == 'M')
+        scale = 1000000;
+    else if (*end == 'G')
+        scale = 1000000000;
+    if (errno || end[scale > 1] || x > max / scale)
+        return false;
+    *out = (size_t)(x * scale);
+    return true;
+}
 
 /* ---- one option ---------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include "base/report.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

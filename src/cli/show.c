@@ -93,23 +93,3 @@ void show_round(session *s, const kofn_report *rep, double change)
     fputc('\n', f);
     fflush(f);
 }
-
-/* The change falls by |second eigenvalue| / |first| each time. */
-void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
-{
-    bool power = strcmp(a->command->name, "power") == 0;
-
-    if (power && res->iterations >= 20 && res->change > 0.01)
-        cli_say(0,
-                "not converged after %u iterations: the change, %.3g, does "
-                "not fall, so that A seems to have two dominant eigenvalues of "
-                "the same size; where these are c and -c, A + c I has "
-                "the same vectors and one dominant eigenvalue (a complex pair "
-                "has no vector to converge to)",
-                res->iterations, res->change);
-    else
-        cli_say(0,
-                "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol",
-                res->iterations, res->change);
-}

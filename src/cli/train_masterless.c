@@ -7,9 +7,7 @@
 
 #include "base/clock.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct run {
