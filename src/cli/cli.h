@@ -195,6 +195,7 @@ void cli_erase(void);
 #define PUT_WHOLE(key, n) PUT(key, json_integer((json_int_t)(n)))
 /* null where it is not finite. */
 json_t *cli_number(double x);
+json_t *cli_list(const size_t *at, size_t n);
 /* On stdout, and freed. */
 void cli_print_json(json_t *o);
 /* At the start.  Jansson 2.14 may leave out a key for want of memory and say
@@ -563,7 +564,12 @@ typedef struct cli_nodes {
     /* NULL, or called on each node's thread after an iterate. */
     void (*watch)(const cli_node *n, const kofn_node_view *view,
                   const double *scalar);
+    /* What is told beside what nodes_report tells of all: into o, or in front of it. */
+    void (*put)(const struct cli_nodes *m, const kofn_plan_info *info,
+                json_t *o);
+    void (*say)(const struct cli_nodes *m, const kofn_plan_info *info);
     void *ud;
+    const kofn_plan *plan; /* that nodes_choose_decoding was given */
     /* What nodes_run found: */
     double seconds;
     size_t have;          /* the result; ...  */
@@ -578,10 +584,9 @@ void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
 const char *nodes_decoding(const cli_nodes *m);
 /* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);
-/* How the best node stood in the end, whose pieces it found wrong, and why others of this
- * process have failed: for --json with all that any command tells, and for people. */
-void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o);
-void nodes_say(const cli_nodes *m);
+/* Tells, as --json or for people, how the best node stood in the end, whose pieces it
+ * found wrong, and why others of this process have failed. */
+void nodes_report(const cli_nodes *m, double rel_error);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */

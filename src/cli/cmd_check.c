@@ -85,15 +85,6 @@ static void show(const claim *c)
             c->status ? "C is not A B" : "C is A B", f->floor);
 }
 
-static json_t *lines_json(const size_t *at, size_t n)
-{
-    json_t *list = json_array();
-
-    for (size_t k = 0; k < n; k++)
-        json_array_append_new(list, json_integer((json_int_t)at[k]));
-    return list;
-}
-
 static json_t *entries_json(const kofn_findings *f)
 {
     json_t *list = json_array();
@@ -122,8 +113,8 @@ static void report(const claim *c, const cli_args *a)
                   c->status ? "failed" : "ok", "command", "check", "equal",
                   !c->status, "floor", f->floor, "complete", f->complete,
                   "wrong", entries_json(f), "wrong_rows",
-                  lines_json(f->row, f->rows), "wrong_columns",
-                  lines_json(f->col, f->cols));
+                  cli_list(f->row, f->rows), "wrong_columns",
+                  cli_list(f->col, f->cols));
     if (c->status)
         json_object_set_new(o, "error", cli_error_json());
     cli_print_json(o);

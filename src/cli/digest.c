@@ -36,31 +36,25 @@ const char *cli_write_json(const char *path, json_t *o, size_t lost)
 
 bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17])
 {
-    enum { PIECE = 1 << 20 };
-    XXH3_state_t *x = XXH3_createState();
-    char *piece = malloc(PIECE);
+    char piece[1 << 16];
     FILE *f = fopen(path, "rb");
-    bool ok = x && f && piece;
-    int error = x && piece ? errno : ENOMEM;
+    XXH3_state_t x;
     size_t n;
+    bool ok;
+    int error;
 
     *bytes = 0;
-    if (ok)
-        XXH3_64bits_reset(x);
-    while (ok && (n = fread(piece, 1, PIECE, f)) > 0) {
-        XXH3_64bits_update(x, piece, n);
+    if (!f)
+        return false;
+    XXH3_64bits_reset(&x);
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0) {
+        XXH3_64bits_update(&x, piece, n);
         *bytes += n;
     }
-    if (ok && ferror(f)) {
-        error = errno;
-        ok = false;
-    }
-    if (ok)
-        snprintf(hex, 17, "%016" PRIx64, XXH3_64bits_digest(x));
-    if (f)
-        fclose(f);
-    free(piece);
-    XXH3_freeState(x);
+    ok = !ferror(f);
+    error = errno;
+    fclose(f);
+    snprintf(hex, 17, "%016" PRIx64, XXH3_64bits_digest(&x));
     errno = error;
     return ok;
 }

@@ -59,64 +59,51 @@ static void compare(run *r)
     }
 }
 
-static void report_json(const run *r, const kofn_plan_info *info)
+static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
-    const kofn_iterate_result *res = &r->nodes.best->iterated;
-    json_t *o = json_object();
+    const run *r = m->ud;
+    const kofn_iterate_result *res = &m->best->iterated;
 
-    nodes_put(&r->nodes, info, o);
     PUT_WHOLE("threshold", info->threshold);
     PUT_WHOLE("iterations", res->iterations);
     PUT("spread", json_real(r->spread));
-    if (r->a->verify)
-        PUT("rel_error", json_real(r->found.rel_error));
     if (r->it->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
-    cli_print_json(o);
 }
 
-static void report_text(const run *r, const kofn_plan_info *info)
+static void say(const cli_nodes *m, const kofn_plan_info *info)
 {
-    const kofn_iterate_result *res = &r->nodes.best->iterated;
+    const run *r = m->ud;
+    const kofn_iterate_result *res = &m->best->iterated;
 
-    fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
-            info->spec, info->threshold, r->nodes.count, res->iterations,
-            r->nodes.seconds, nodes_decoding(&r->nodes));
-    if (r->nodes.here > 1)
-        fprintf(stderr,
-                "\n%zu nodes have the result; no two of them differ by more "
-                "than %.2g",
-                r->nodes.have, r->spread);
-    nodes_say(&r->nodes);
-    if (r->found.rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", r->found.rel_error);
-    fprintf(stderr, "\n");
     if (r->it->A)
         fprintf(stderr, "eigenvalue %.17g after %u iterations\n",
                 res->eigenvalue, res->iterations);
-    cli_report_blas(r->a);
-    if (!res->converged)
-        cli_advise_iterate(r->a, res);
+    fprintf(stderr, "%s  any %zu of %zu  %u iterations in %.3g s, %s decoding",
+            info->spec, info->threshold, m->count, res->iterations, m->seconds,
+            nodes_decoding(m));
+    if (m->here > 1)
+        fprintf(stderr,
+                "\n%zu nodes have the result; no two of them differ by more "
+                "than %.2g",
+                m->have, r->spread);
 }
 
 static int conclude(run *r)
 {
-    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+    const cli_args *a = r->a;
+    const cli_node *best = r->nodes.best;
 
     compare(r);
-    if (r->a->verify)
-        TRY_CODE(cli_verify_iteration(r->a, r->it, &r->nodes.best->v,
-                                      r->nodes.best->iterated.iterations,
-                                      &r->found));
-    TRY_CODE(cli_write(r->a, &r->nodes.best->v, 1));
-    if (kofn_plan_describe(r->plan, false, &info))
-        return 0;
-    if (r->a->json)
-        report_json(r, &info);
-    else if (!r->a->quiet)
-        report_text(r, &info);
+    if (a->verify)
+        TRY_CODE(cli_verify_iteration(a, r->it, &best->v,
+                                      best->iterated.iterations, &r->found));
+    TRY_CODE(cli_write(a, &best->v, 1));
+    nodes_report(&r->nodes, r->found.rel_error);
+    if (!best->iterated.converged && !a->json && !a->quiet)
+        cli_advise_iterate(a, &best->iterated);
     return 0;
 }
 
@@ -138,6 +125,8 @@ static int prepare(run *r, const kofn_problem *pb)
     m->every = 1;
     m->bytes = r->it->n * sizeof(double);
     m->live = live;
+    m->put = put;
+    m->say = say;
     m->ud = r;
     return 0;
 }

@@ -476,6 +476,7 @@ void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
 {
     const cli_args *a = m->a;
 
+    m->plan = plan;
     m->decoding = a->decode ? (kofn_decoding)a->decode
                   : a->job.errors
                       ? KOFN_DECODE_REPLICATED
@@ -487,7 +488,7 @@ const char *nodes_decoding(const cli_nodes *m)
     return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
 }
 
-void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
+static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
     const kofn_node_view *v = &m->best->end;
     const struct {
@@ -517,7 +518,7 @@ void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
     cli_put_blas(m->a, o);
 }
 
-void nodes_say(const cli_nodes *m)
+static void say(const cli_nodes *m)
 {
     const cli_node *n = m->best;
 
@@ -532,6 +533,30 @@ void nodes_say(const cli_nodes *m)
         if (has_failed(&m->node[i]))
             fprintf(stderr, "\nnode %zu has ended without it: %s", i,
                     m->node[i].reason ? m->node[i].reason : "out of memory");
+}
+
+void nodes_report(const cli_nodes *m, double rel_error)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+    json_t *o;
+
+    if (kofn_plan_describe(m->plan, false, &info))
+        return;
+    if (m->a->json) {
+        o = json_object();
+        put(m, &info, o);
+        m->put(m, &info, o);
+        if (m->a->verify)
+            PUT("rel_error", json_real(rel_error));
+        cli_print_json(o);
+    } else if (!m->a->quiet) {
+        m->say(m, &info);
+        say(m);
+        if (m->a->verify)
+            fprintf(stderr, "  relative error %.2g", rel_error);
+        fputc('\n', stderr);
+        cli_report_blas(m->a);
+    }
 }
 
 /* The node whose failure says most: one that found that pieces disagree says

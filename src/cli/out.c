@@ -113,6 +113,15 @@ json_t *cli_number(double x)
     return x - x == 0 ? json_real(x) : json_null();
 }
 
+json_t *cli_list(const size_t *at, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(list, json_integer((json_int_t)at[k]));
+    return list;
+}
+
 static size_t lost;
 
 static void *json_room(size_t n)

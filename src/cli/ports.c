@@ -29,7 +29,7 @@ typedef struct family {
     const cli_args *args;
     pid_t parent; /* this process */
     pid_t *child;
-    size_t children, room, ended;
+    size_t children, ended;
 } family;
 
 static family kin;
@@ -75,17 +75,11 @@ static void become_worker(const family *f)
 static int start_child(void *ud)
 {
     family *f = ud;
-    pid_t pid;
+    pid_t *now = realloc(f->child, (f->children + 1) * sizeof *now), pid;
 
-    if (f->children == f->room) {
-        size_t room = f->room ? 2 * f->room : 16;
-        pid_t *now = realloc(f->child, room * sizeof *now);
-
-        if (!now)
-            return -1;
-        f->child = now;
-        f->room = room;
-    }
+    if (!now)
+        return -1;
+    f->child = now;
     pid = fork();
     if (pid < 0)
         return -1;

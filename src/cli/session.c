@@ -192,8 +192,6 @@ static void know_times(session *s)
 
 void session_round(session *s, const kofn_report *rep, double change)
 {
-    json_t *rows;
-
     if (!rep)
         session_tell_waiting(s, s->args->quiet);
     else
@@ -204,12 +202,10 @@ void session_round(session *s, const kofn_report *rep, double change)
         show_round(s, rep, change);
     if (!rep || !s->args->json)
         return;
-    rows = json_array();
-    for (size_t i = 0; i < rep->workers; i++)
-        json_array_append_new(rows, json_integer((json_int_t)rep->rows[i]));
-    json_array_append_new(
-        s->per_round, json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
-                                "rows", rows, "seconds", seconds(rep->took)));
+    json_array_append_new(s->per_round,
+                          json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
+                                    "rows", cli_list(rep->rows, rep->workers),
+                                    "seconds", seconds(rep->took)));
 }
 
 /* ---- the report ---------------------------------------------------------- */

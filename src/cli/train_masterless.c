@@ -138,49 +138,35 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
         memcpy(kofn_net_weights(to, l)->data, x->data, bytes_of(x));
 }
 
-static void report_json(const run *r, const kofn_plan_info *info)
+static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
-    const session *s = r->training->session;
-    json_t *o = json_object();
+    const run *r = m->ud;
 
-    nodes_put(&r->nodes, info, o);
-    PUT_WHOLE("iterations", s->iterations);
+    (void)info;
+    PUT_WHOLE("iterations", m->best->trained.steps);
     PUT_WHOLE("same", r->same);
-    if (r->a->verify)
-        PUT("rel_error", json_real(s->found.rel_error));
-    json_object_update(o, s->figures);
-    cli_print_json(o);
+    json_object_update(o, r->training->session->figures);
 }
 
-static void report_text(const run *r, const kofn_plan_info *info)
+static void say(const cli_nodes *m, const kofn_plan_info *info)
 {
-    fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec,
-            r->nodes.count, r->nodes.seconds, nodes_decoding(&r->nodes));
-    if (r->nodes.here > 1)
+    const run *r = m->ud;
+
+    fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec, m->count,
+            m->seconds, nodes_decoding(m));
+    if (m->here > 1)
         fprintf(stderr, "\n%zu nodes have the weights, %zu of them the same",
-                r->nodes.have, r->same);
-    nodes_say(&r->nodes);
-    if (r->a->verify)
-        fprintf(stderr, "  relative error %.2g",
-                r->training->session->found.rel_error);
-    fputc('\n', stderr);
-    cli_report_blas(r->a);
+                m->have, r->same);
 }
 
 static int conclude(run *r)
 {
     cli_training *l = r->training;
-    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
 
     compare(r);
     copy_weights(r->nodes.best->net, l->model.net);
     TRY_CODE(l->conclude(l, r->nodes.best->trained.steps));
-    if (kofn_plan_describe(r->plan[0], false, &info))
-        return 0;
-    if (r->a->json)
-        report_json(r, &info);
-    else if (!r->a->quiet)
-        report_text(r, &info);
+    nodes_report(&r->nodes, l->session->found.rel_error);
     return 0;
 }
 
@@ -214,6 +200,8 @@ static int prepare(run *r, size_t steps)
     m->every = r->training->every;
     m->bytes = largest(r->training);
     m->live = live;
+    m->put = put;
+    m->say = say;
     m->watch = a->history ? watch : NULL;
     m->ud = r;
     r->attempt = !a->resume;
