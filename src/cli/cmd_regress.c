@@ -38,37 +38,32 @@ static bool is_batched(const fit *f)
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
 {
-    TRY_CODE(cli_fail(kofn_kernel(&f->K[0], &f->X, &f->X, kernel)));
-    if (f->test_X.data)
-        TRY_CODE(cli_fail(kofn_kernel(&f->K[1], &f->test_X, &f->X, kernel)));
-    f->X = f->K[0];
-    if (f->test_X.data)
-        f->test_X = f->K[1];
+    kofn_matrix *const X[] = {&f->X, &f->test_X}, fitted = f->X;
+
+    for (size_t i = 0; i < 2 && X[i]->data; i++) {
+        TRY_CODE(cli_fail(kofn_kernel(&f->K[i], X[i], &fitted, kernel)));
+        *X[i] = f->K[i];
+    }
     return 0;
 }
 
 /* With a column of ones, or columns on one scale; held-out points likewise. */
 static int prepare(fit *f, const cli_args *a)
 {
-    int code =
-        points_know(&f->points, &f->X, a->regress.intercept, a->standardise);
+    kofn_matrix *const X[] = {&f->X, &f->test_X};
+    bool ones = a->regress.intercept;
 
-    if (code || !(a->regress.intercept || a->standardise))
-        return code;
-    code = points_prepare(&f->points, &f->X, &f->own[0]);
-    if (!code && f->test_X.data)
-        code = points_prepare(&f->points, &f->test_X, &f->own[1]);
-    f->X = f->own[0];
-    if (f->test_X.data)
-        f->test_X = f->own[1];
-    return code;
+    TRY_CODE(points_know(&f->points, &f->X, ones, a->standardise));
+    for (size_t i = 0; (ones || a->standardise) && i < 2 && X[i]->data; i++) {
+        TRY_CODE(points_prepare(&f->points, X[i], &f->own[i]));
+        *X[i] = f->own[i];
+    }
+    return 0;
 }
 
 /* Sparse ones: what would fill them is refused. */
 static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
 {
-    int code;
-
     if (a->kernel || a->standardise)
         return cli_say(EXIT_USAGE,
                        "%s is sparse, and --%s would fill it; leave "
@@ -79,9 +74,9 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
         TRY_CODE(points_prepare(&f->points, &f->test_X, &f->own[1]));
         f->test_X = f->own[1];
     }
-    code = points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S);
+    TRY_CODE(points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S));
     f->X.cols = f->S.cols;
-    return code;
+    return 0;
 }
 
 /* Loads the labels of the second file, or those that the first has with its
@@ -108,11 +103,11 @@ static int load(fit *f, const cli_args *a)
 
     TRY_CODE(input_points(&f->file[0], &f->X, &sparse, a->operand[0]));
     TRY_CODE(load_labels(f, a));
-    if (a->test_X)
+    if (a->test_X) {
         TRY_CODE(input_matrix(&f->file[2], &f->test_X, a->test_X));
-    if (a->test_X)
         TRY_CODE(input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
                               a->test_X));
+    }
     if (a->test_X && f->test_X.cols != f->X.cols)
         return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
@@ -127,12 +122,12 @@ static void release(fit *f)
     kofn_regression_free(f->regression);
     for (size_t i = 0; i < 4; i++)
         input_free(&f->file[i]);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         free(f->own[i].data);
+        kofn_free(f->K[i].data);
+    }
     json_decref(f->setup);
     points_free(&f->points);
-    kofn_free(f->K[0].data);
-    kofn_free(f->K[1].data);
     free(f->w.data);
     free(f->both.data);
 }
