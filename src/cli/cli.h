@@ -216,6 +216,8 @@ int cli_check_output(const cli_args *a, bool sparse);
 /* The same of one path, which has to be named .npy, .csv or, mtx_too, .mtx; what is
  * wrong is told with `before` in front of it. */
 int cli_check_path(const char *before, const char *path, bool mtx_too);
+/* 0, or why it is no folder that may be used so (R_OK, ...). */
+int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
 int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);
@@ -514,8 +516,6 @@ typedef struct model {
     double unit; /* points are divided by it first           */
     bool sealed; /* it was read, and has digests of all of it */
 } model;
-/* Is there a folder of this name? */
-bool model_is(const char *path);
 /* Into a folder that is made if there is none; NULL: nothing is to be written.  0,
  * or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);

@@ -12,14 +12,11 @@
 
 /* Counter-based, so that every element stands for itself: splitmix64's
  * finaliser over (seed, index). */
-static uint64_t hash(uint64_t seed, uint64_t i)
-{
-    return kf_mix64(kf_state64(seed * UINT64_C(0xD1B54A32D192ED03), i + 1));
-}
-
 static double uniform(uint64_t seed, uint64_t i)
 {
-    return (double)(hash(seed, i) >> 11) * 0x1p-53;
+    uint64_t of_seed = seed * UINT64_C(0xD1B54A32D192ED03);
+
+    return (double)(kf_mix64(kf_state64(of_seed, i + 1)) >> 11) * 0x1p-53;
 }
 
 static double normal(uint64_t seed, uint64_t i)

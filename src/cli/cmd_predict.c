@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct prediction {
     input file[4]; /* X, w, labels, points */
@@ -170,7 +171,8 @@ int cmd_predict(cli_args *a)
     if (!a->output && !a->labels)
         return cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
                                    "what to compare them with, --labels");
-    code = model_is(a->operand[0]) ? predict_net(&p, a) : predict(&p, a);
+    code = cli_no_folder(a->operand[0], F_OK) ? predict(&p, a)
+                                              : predict_net(&p, a);
     if (!code)
         report(&p, a);
     for (size_t i = 0; i < 4; i++)

@@ -13,15 +13,6 @@ typedef struct product {
     kofn_matrix own[2];         /* what `dense` and `in` were converted into */
 } product;
 
-static void release(product *p)
-{
-    kofn_file_free(p->A);
-    kofn_file_free(p->B);
-    free(p->own[0].data);
-    free(p->own[1].data);
-    free(p->out.data);
-}
-
 /* The same numbers in float64. */
 static int widen(kofn_matrix *m, kofn_matrix *own)
 {
@@ -166,7 +157,12 @@ int cmd_product(cli_args *a)
     session s = {.args = a};
     int code = session_close(&s, run(&s, &p, a));
 
-    if (code < 128)
-        release(&p);
+    if (code >= 128)
+        return code;
+    kofn_file_free(p.A);
+    kofn_file_free(p.B);
+    free(p.own[0].data);
+    free(p.own[1].data);
+    free(p.out.data);
     return code;
 }

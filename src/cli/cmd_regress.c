@@ -160,7 +160,6 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
             json_pack("{s:o, s:o, s:f, s:i, s:I}",
                       is_batched(f) ? "batch_objective" : "objective",
                       cli_number(now->objective), "test_objective",
-
                       cli_number(now->test), "seconds", seconds, "late",
                       (int)rep->late, "scalars_received",
                       (json_int_t)rep->scalars));

@@ -232,13 +232,6 @@ int model_write(const char *folder, const model *m)
 
 /* ---- reading ------------------------------------------------------------- */
 
-bool model_is(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int odd(const char *folder, const char *what)
 {
     return cli_say(EXIT_USAGE,

@@ -130,19 +130,18 @@ static bool has_kept(const char *folder, uint32_t seat)
 static int check_folder(const cli_nodes *m, uint32_t seat)
 {
     const char *folder = m->a->checkpoint;
-    struct stat s;
+    int why;
 
     if (!folder)
         return 0;
-    if ((mkdir(folder, 0777) != 0 && errno != EEXIST) || stat(folder, &s) != 0)
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
                        strerror(errno));
-    if (!S_ISDIR(s.st_mode))
-        return cli_say(EXIT_USAGE, "--checkpoint %s: it is not a folder",
-                       folder);
-    if (access(folder, R_OK | W_OK | X_OK) != 0)
-        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
-                       strerror(errno));
+    why = cli_no_folder(folder, R_OK | W_OK | X_OK);
+    if (why)
+        return cli_say(why == ENOTDIR ? EXIT_USAGE : EXIT_FAILED,
+                       "--checkpoint %s: %s", folder,
+                       why == ENOTDIR ? "it is not a folder" : strerror(why));
     if (!m->a->resume && has_kept(folder, seat))
         return cli_say(EXIT_USAGE,
                        "--checkpoint %s: another run has kept something there; "

@@ -181,16 +181,6 @@ static int obstacle_beside(const char *path)
     return access(dirname(folder), W_OK | X_OK) ? errno : 0;
 }
 
-/* 0, or why the file could not be put there: it will be made beside the old
- * one and take its place. */
-static int obstacle(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
-                                                       : obstacle_beside(path);
-}
-
 /* Devices keep nothing that could be lost. */
 static bool same_file(const char *a, const char *b)
 {
@@ -203,13 +193,16 @@ static bool same_file(const char *a, const char *b)
 
 int cli_check_path(const char *before, const char *path, bool mtx_too)
 {
+    struct stat st;
     int why;
 
     if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
         !(mtx_too && ends_in(path, ".mtx")))
         return cli_say(EXIT_USAGE, "%s%s: name it %s", before, path,
                        mtx_too ? ".npy, .csv or .mtx" : ".npy or .csv");
-    why = obstacle(path);
+    /* it will be made beside the old one and take its place */
+    why = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
+                                                      : obstacle_beside(path);
     return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
                : 0;
 }
@@ -242,24 +235,29 @@ int cli_check_names(const cli_args *a)
                          : 0;
 }
 
+int cli_no_folder(const char *path, int mode)
+{
+    struct stat st;
+
+    return stat(path, &st)        ? errno
+           : !S_ISDIR(st.st_mode) ? ENOTDIR
+           : access(path, mode)   ? errno
+                                  : 0;
+}
+
 /* Refuses a folder that neither exists nor can be made when there is something
  * to put in. */
 static int check_folder(const char *path)
 {
-    struct stat st;
-    int why;
+    int why = cli_no_folder(path, W_OK | X_OK);
 
     if (strlen(path) + 32 > 4096)
         return cli_say(EXIT_USAGE, "--output: the name of the folder is too "
                                    "long");
-    if (stat(path, &st) != 0)
-        why = errno == ENOENT ? obstacle_beside(path) : errno;
-    else if (!S_ISDIR(st.st_mode))
-        return cli_say(EXIT_FAILED, "--output %s: %s; name a folder", path,
-                       strerror(ENOTDIR));
-    else
-        why = access(path, W_OK | X_OK) ? errno : 0;
-    return why ? cli_say(EXIT_FAILED, "--output %s: %s", path, strerror(why))
+    if (why == ENOENT)
+        why = obstacle_beside(path);
+    return why ? cli_say(EXIT_FAILED, "--output %s: %s%s", path, strerror(why),
+                         why == ENOTDIR ? "; name a folder" : "")
                : 0;
 }
 

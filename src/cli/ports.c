@@ -129,18 +129,6 @@ void cli_ports_end(void)
     kin = (family){.child = NULL};
 }
 
-/* Leaves the pattern in a file for the workers to read.  Returns 0, or the exit
- * code after a message. */
-static int leave_pattern(const cli_args *a)
-{
-    char path[80];
-
-    if (!a->pattern_text)
-        return 0;
-    snprintf(path, sizeof path, "%s/pattern.npy", kin.folder.path);
-    return cli_wrote(kofn_write(path, &a->pattern, 2));
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b)
@@ -277,18 +265,19 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
                           uint64_t job, kofn_port **out)
 {
     kofn_transport *t;
-    int code = cli_folder_make(&kin.folder);
+    char pattern[80];
+    int code = 0;
 
     kin.args = a;
     kin.parent = getpid();
+    TRY_CODE(cli_folder_make(&kin.folder));
     snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
              kin.folder.path);
-    if (!code)
-        code = leave_pattern(a);
-    if (!code)
-        code = listen_at(a, kin.address, pb, &t);
-    if (!code)
-        code = open_away(a, t, job, true, out);
+    snprintf(pattern, sizeof pattern, "%s/pattern.npy", kin.folder.path);
+    if (a->pattern_text) /* for the workers to read */
+        TRY_CODE(cli_wrote(kofn_write(pattern, &a->pattern, 2)));
+    TRY_CODE(listen_at(a, kin.address, pb, &t));
+    TRY_CODE(open_away(a, t, job, true, out));
     for (size_t i = 0; i < a->workers && !code; i++)
         if (start_child(&kin)) {
             code = cli_say(EXIT_FAILED, "worker %zu could not be started: %s",

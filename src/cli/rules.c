@@ -64,15 +64,15 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 /* Certificates of another CA are three files, and used in the place of others. */
 static int check_certificates(const cli_args *a)
 {
-    const char *given = a->tls_ca     ? "tls-ca"
-                        : a->tls_cert ? "tls-cert"
-                                      : "tls-key";
-    const char *missing = !a->tls_ca     ? "tls-ca"
-                          : !a->tls_cert ? "tls-cert"
-                          : !a->tls_key  ? "tls-key"
-                                         : NULL;
+    const char *const file[] = {a->tls_ca, a->tls_cert, a->tls_key};
+    static const char *const name[] = {"tls-ca", "tls-cert", "tls-key"};
+    const char *given = NULL, *missing = NULL; /* the first */
 
-    if (!a->tls_ca && !a->tls_cert && !a->tls_key)
+    for (int i = 2; i >= 0; i--) {
+        given = file[i] ? name[i] : given;
+        missing = file[i] ? missing : name[i];
+    }
+    if (!given)
         return 0;
     if (missing)
         return cli_say(EXIT_USAGE,

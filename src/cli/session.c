@@ -248,20 +248,6 @@ void session_put_report(const session *s, const kofn_report *r, json_t *o)
     PUT("given_up", given_up);
 }
 
-/* How exact the results were found to be. */
-static void put_exactness(const session *s, json_t *o)
-{
-    const cli_args *a = s->args;
-
-    if (a->verify)
-        PUT("rel_error",
-            cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
-    if (s->found.rel_error >= 0 && a->command->bit & IN_PRODUCT) {
-        PUT("row_error", cli_number(s->found.row_error));
-        PUT_WHOLE("worst_row", s->found.worst_row);
-    }
-}
-
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
@@ -281,7 +267,13 @@ static void report_json(const session *s, const kofn_report *t,
     session_put_report(s, t, o);
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
-    put_exactness(s, o);
+    if (a->verify)
+        PUT("rel_error",
+            cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
+    if (s->found.rel_error >= 0 && a->command->bit & IN_PRODUCT) {
+        PUT("row_error", cli_number(s->found.row_error));
+        PUT_WHOLE("worst_row", s->found.worst_row);
+    }
     if (a->command->bit == IN_REGRESS)
         PUT_WHOLE("recovery_threshold", info->threshold);
     if (s->figures)
