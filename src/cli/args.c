@@ -180,16 +180,6 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     *shorts = 0;
 }
 
-static int check_operands(const cli_command *c, const cli_args *a)
-{
-    if (a->operands >= c->least && a->operands <= c->most)
-        return 0;
-    return cli_say(EXIT_USAGE,
-                   "%s takes %s, not %d operand%s; see kofn %s --help", c->name,
-                   c->operands, a->operands, a->operands == 1 ? "" : "s",
-                   c->name);
-}
-
 /* getopt_long leaves the option's key in optopt; an unknown letter as it is;
  * 0 for an unknown word, which is then the last argument it read. */
 static int bad_option(const cli_command *c, bool bare, const char *word)
@@ -264,5 +254,10 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
     }
     if (cli_check_together(c, a))
         return EXIT_USAGE;
-    return check_operands(c, a);
+    if (a->operands >= c->least && a->operands <= c->most)
+        return 0;
+    return cli_say(EXIT_USAGE,
+                   "%s takes %s, not %d operand%s; see kofn %s --help", c->name,
+                   c->operands, a->operands, a->operands == 1 ? "" : "s",
+                   c->name);
 }

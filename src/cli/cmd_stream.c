@@ -26,23 +26,6 @@ typedef struct reader {
     bool ended;
 } reader;
 
-static int reader_open(reader *r, const char *name)
-{
-    *r = (reader){.name = name, .fd = STDIN_FILENO};
-    if (strcmp(name, "-") == 0)
-        return 0;
-    r->fd = open(name, O_RDONLY | O_CLOEXEC);
-    return r->fd >= 0 ? 0
-                      : cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno));
-}
-
-static void reader_close(reader *r)
-{
-    if (r->fd > STDIN_FILENO)
-        close(r->fd);
-    free(r->text);
-}
-
 static bool has_line(const reader *r)
 {
     return r->n > 0 && (r->ended || memchr(r->text, '\n', r->n));
@@ -373,25 +356,29 @@ static int run(stream *s)
 
 int cmd_stream(cli_args *a)
 {
-    stream s = {.args = a};
+    const char *name = a->operand[0];
+    stream s = {.args = a, .list = {.name = name, .fd = STDIN_FILENO}};
     int code;
 
     if (!a->scheme_given)
         a->scheme = "dip";
-    code = reader_open(&s.list, a->operand[0]);
-    if (!code)
-        code = run(&s);
+    if (strcmp(name, "-") != 0)
+        s.list.fd = open(name, O_RDONLY | O_CLOEXEC);
+    code = s.list.fd < 0 ? cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno))
+                         : run(&s);
     if (!code && !s.open && a->mpi) /* they wait to be told what to do */
         code = cli_say(EXIT_USAGE,
                        "%s names no product: the other ranks have nothing to "
                        "do",
-                       a->operand[0]);
+                       name);
     if (s.open)
         code = session_close(&s.s, code);
     if (code >= 128)
         return code;
     for (size_t i = 0; i < s.flights; i++)
         task_free(s.flight[i]);
-    reader_close(&s.list);
+    if (s.list.fd > STDIN_FILENO)
+        close(s.list.fd);
+    free(s.list.text);
     return code;
 }

@@ -151,15 +151,6 @@ void cli_version(FILE *f)
 
 /* ---- the manual page ----------------------------------------------------- */
 
-static void man_command(FILE *f, const cli_command *c)
-{
-    fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
-    roff(f, c->operands, SIZE_MAX);
-    fputs(" [options]\n.PP\n", f);
-    roff_line(f, c->text, SIZE_MAX);
-    examples(f, c, true);
-}
-
 static void man_options(FILE *f)
 {
     fputs(".SH OPTIONS\nEach command takes those that apply to it; "
@@ -290,8 +281,13 @@ void cli_manual(FILE *f)
           "restart, no checkpoint, and no data moved when machines come and "
           "go.\n",
           f);
-    for (const cli_command *c = cli_commands; c->name; c++)
-        man_command(f, c);
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
+        roff(f, c->operands, SIZE_MAX);
+        fputs(" [options]\n.PP\n", f);
+        roff_line(f, c->text, SIZE_MAX);
+        examples(f, c, true);
+    }
     man_options(f);
     fputs(
         ".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"

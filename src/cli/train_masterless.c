@@ -123,13 +123,6 @@ static bool same_weights(const kofn_net *a, const kofn_net *b)
     return true;
 }
 
-static void compare(run *r)
-{
-    for (size_t i = 0; i < r->nodes.here; i++)
-        r->same += nodes_have(&r->nodes.node[i]) &&
-                   same_weights(r->nodes.node[i].net, r->nodes.best->net);
-}
-
 static void copy_weights(const kofn_net *from, kofn_net *to)
 {
     const kofn_matrix *x;
@@ -162,11 +155,14 @@ static void say(const cli_nodes *m, const kofn_plan_info *info)
 static int conclude(run *r)
 {
     cli_training *l = r->training;
+    const cli_nodes *m = &r->nodes;
 
-    compare(r);
-    copy_weights(r->nodes.best->net, l->model.net);
-    TRY_CODE(l->conclude(l, r->nodes.best->trained.steps));
-    nodes_report(&r->nodes, l->session->found.rel_error);
+    for (size_t i = 0; i < m->here; i++)
+        r->same += nodes_have(&m->node[i]) &&
+                   same_weights(m->node[i].net, m->best->net);
+    copy_weights(m->best->net, l->model.net);
+    TRY_CODE(l->conclude(l, m->best->trained.steps));
+    nodes_report(m, l->session->found.rel_error);
     return 0;
 }
 
