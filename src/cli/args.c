@@ -140,15 +140,6 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
     return 0;
 }
 
-static int set(cli_args *a, const cli_option *o, const char *text)
-{
-    int code = set_value(a, o, text);
-
-    if (!code && o->given && o->kind != CLI_PAIR)
-        *(bool *)((char *)a + o->given) = true;
-    return !code && o->check ? o->check(a, o, text) : code;
-}
-
 /* ---- the parser ---------------------------------------------------------- */
 
 /* The key that getopt_long is to answer: the letter, or a number above all
@@ -234,7 +225,11 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             return bad_option(c, key == ':', argv[optind - 1]);
         while (key_of(o) != key)
             o++;
-        code = set(a, o, optarg);
+        code = set_value(a, o, optarg);
+        if (!code && o->given && o->kind != CLI_PAIR)
+            *(bool *)((char *)a + o->given) = true;
+        if (!code && o->check)
+            code = o->check(a, o, optarg);
         if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
                 return cli_say(EXIT_USAGE,

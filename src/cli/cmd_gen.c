@@ -26,16 +26,6 @@ static double normal(uint64_t seed, uint64_t i)
     return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
 }
 
-static int size_of(const char *text, size_t *out)
-{
-    return cli_whole(text, 1000000000000, out) && *out
-               ? 0
-               : cli_say(EXIT_USAGE,
-                         "%s is not a size; give a whole number from 1 to "
-                         "1000G, as it is or with k, M or G",
-                         text);
-}
-
 static int write_dense(const cli_args *a, size_t rows, size_t cols,
                        unsigned dims, double (*draw)(uint64_t, uint64_t))
 {
@@ -94,7 +84,13 @@ int cmd_gen(cli_args *a)
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
-        TRY_CODE(size_of(a->operand[1 + pattern + i], &size[i]));
+        const char *text = a->operand[1 + pattern + i];
+
+        if (!cli_whole(text, 1000000000000, &size[i]) || !size[i])
+            return cli_say(EXIT_USAGE,
+                           "%s is not a size; give a whole number from 1 to "
+                           "1000G, as it is or with k, M or G",
+                           text);
     }
     TRY_CODE(cli_check_output(a, graph));
     code = pattern ? cli_gen_pattern(a, size[0], size[1])

@@ -122,15 +122,6 @@ static int verify(session *s, const product *p)
     return cli_check_error(&s->found);
 }
 
-static int place(session *s, product *p, const kofn_problem *pb)
-{
-    TRY_CODE(cli_room(&p->out, pb->m, pb->p, "the result"));
-    p->out.dtype = pb->dtype;
-    return cli_fail(pb->sparse
-                        ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                        : kofn_place(s->job, &p->dense));
-}
-
 static int run(session *s, product *p, const cli_args *a)
 {
     bool vector = a->command->bit == IN_MATVEC;
@@ -139,7 +130,11 @@ static int run(session *s, product *p, const cli_args *a)
 
     TRY_CODE(load(p, a, vector, &pb));
     TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
-    TRY_CODE(place(s, p, &pb));
+    TRY_CODE(cli_room(&p->out, pb.m, pb.p, "the result"));
+    p->out.dtype = pb.dtype;
+    TRY_CODE(cli_fail(pb.sparse
+                          ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
+                          : kofn_place(s->job, &p->dense)));
     cli_guard_promptly();
     code = run_rounds(s, p, a->rounds);
     cli_guard(false);
