@@ -5,7 +5,6 @@
 #include "cli.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,29 +15,6 @@
 static int wrong(const cli_option *o, const char *text, const char *want)
 {
     return cli_say(EXIT_USAGE, "--%s %s: %s", o->name, text, want);
-}
-
-/* A whole number with an optional k, M or G. */
-static bool whole(const char *text, size_t max, size_t *out)
-{
-    unsigned long long x;
-    unsigned long long scale = 1;
-    char *end;
-
-    if (!isdigit((unsigned char)*text))
-        return false;
-    errno = 0;
-    x = strtoull(text, &end, 10);
-    if (*end == 'k')
-        scale = 1000;
-    else if (*end == 'M')
-        scale = 1000000;
-    else if (*end == 'G')
-        scale = 1000000000;
-    if (errno || end[scale > 1] || x > max / scale)
-        return false;
-    *out = (size_t)(x * scale);
-    return true;
 }
 
 static bool real(const char *text, double low, double high, double *out)
@@ -66,23 +42,31 @@ static int word(const char *choices, const char *text)
     return -1;
 }
 
-static int set_size(const cli_option *o, const char *text, size_t min,
-                    size_t max, size_t *out)
+/* A number of the option's range. */
+static int set_number(const cli_option *o, const char *text, size_t *out)
 {
-    if (whole(text, max, out) && *out >= min)
+    size_t least = (size_t)o->least;
+    size_t most = o->most > 0 ? (size_t)o->most : INT64_MAX;
+
+    if (cli_whole(text, most, out) && *out >= least)
         return 0;
     return cli_say(EXIT_USAGE, "--%s %s: give a whole number from %zu to %zu",
-                   o->name, text, min, max);
+                   o->name, text, least, most);
 }
 
-static int set_real(const cli_option *o, const char *text, double min,
-                    double max, double *out)
+/* Likewise; of a factor or a term 0 is never, which is kept as -1. */
+static int set_real(const cli_option *o, const char *text, double *out)
 {
-    if (real(text, min, max, out))
+    bool or_never = o->kind == CLI_FACTOR || o->kind == CLI_TERM;
+
+    if (or_never && real(text, 0, 0, out)) {
+        *out = -1;
         return 0;
-    return cli_say(
-        EXIT_USAGE, "--%s %s: give %sa number from %g to %g", o->name, text,
-        o->kind == CLI_FACTOR || o->kind == CLI_TERM ? "0 or " : "", min, max);
+    }
+    if (real(text, o->least, o->most, out))
+        return 0;
+    return cli_say(EXIT_USAGE, "--%s %s: give %sa number from %g to %g",
+                   o->name, text, or_never ? "0 or " : "", o->least, o->most);
 }
 
 /* "give a, b or c" */
@@ -93,65 +77,25 @@ static int set_word(const cli_option *o, const char *text, int *place)
     *place = word(o->arg, text);
     if (*place >= 0)
         return 0;
-    for (const char *p = o->arg; *p;) {
+    for (const char *p = o->arg; *p; p += *p == '|') {
         size_t n = strcspn(p, "|"), had = strlen(want);
-        const char *next = p + n + (p[n] == '|');
 
-        snprintf(want + had, sizeof want - had, "%.*s%s", (int)n, p,
-                 !*next              ? ""
-                 : strchr(next, '|') ? ", "
-                                     : " or ");
-        p = next;
+        snprintf(want + had, sizeof want - had, "%s%.*s",
+                 p == o->arg      ? ""
+                 : strchr(p, '|') ? ", "
+                                  : " or ",
+                 (int)n, p);
+        p += n;
     }
     return wrong(o, text, want);
-}
-
-static int set_seconds(const cli_option *o, const char *text, kofn_time *out)
-{
-    double seconds = 0;
-
-    if (set_real(o, text, o->least, o->most, &seconds))
-        return EXIT_USAGE;
-    *out = (kofn_time)(seconds * 1e9);
-    return 0;
-}
-
-static int set_number(const cli_option *o, const char *text, size_t *out)
-{
-    return set_size(o, text, (size_t)o->least,
-                    o->most > 0 ? (size_t)o->most : INT64_MAX, out);
-}
-
-static int set_choice(const cli_option *o, const char *text, int *out)
-{
-    if (set_word(o, text, out))
-        return EXIT_USAGE;
-    *out += (int)o->least;
-    return 0;
-}
-
-static int set_unsigned(const cli_option *o, const char *text, unsigned *out)
-{
-    size_t n;
-
-    if (set_number(o, text, &n))
-        return EXIT_USAGE;
-    *out = (unsigned)n;
-    return 0;
-}
-
-/* 0 is never. */
-static bool is_never(const char *text)
-{
-    double x;
-
-    return real(text, 0, 0, &x);
 }
 
 static int set_value(cli_args *a, const cli_option *o, const char *text)
 {
     void *at = (char *)a + o->at;
-    int place;
+    size_t n = 0;
+    double x = 0;
+    int place, code;
 
     switch (o->kind) {
     case CLI_FLAG:
@@ -170,25 +114,23 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
             return wrong(o, "\"\"", "give a folder");
         break;
     case CLI_CHOICE:
-        return set_choice(o, text, at);
+        code = set_word(o, text, &place);
+        *(int *)at = (int)o->least + place;
+        return code;
     case CLI_SIZE:
         return set_number(o, text, at);
     case CLI_UNSIGNED:
-        return set_unsigned(o, text, at);
+        code = set_number(o, text, &n);
+        *(unsigned *)at = (unsigned)n;
+        return code;
     case CLI_FACTOR:
-        *(double *)at = -1;
-        if (is_never(text))
-            return 0;
-        /* fall through */
     case CLI_REAL:
-        return set_real(o, text, o->least, o->most, at);
+        return set_real(o, text, at);
     case CLI_TERM:
-        *(kofn_time *)at = -1;
-        if (is_never(text))
-            return 0;
-        /* fall through */
     case CLI_SECONDS:
-        return set_seconds(o, text, at);
+        TRY_CODE(set_real(o, text, &x));
+        *(kofn_time *)at = x < 0 ? -1 : (kofn_time)(x * 1e9);
+        return 0;
     case CLI_TEXT:
     case CLI_PAIR:
     case CLI_JOB: /* is one of the others by now */
@@ -196,15 +138,6 @@ static int set_value(cli_args *a, const cli_option *o, const char *text)
     }
     *(const char **)at = text;
     return 0;
-}
-
-static int set(cli_args *a, const cli_option *o, const char *text)
-{
-    int code = set_value(a, o, text);
-
-    if (!code && o->given && o->kind != CLI_PAIR)
-        *(bool *)((char *)a + o->given) = true;
-    return !code && o->check ? o->check(a, o, text) : code;
 }
 
 /* ---- the parser ---------------------------------------------------------- */
@@ -238,16 +171,6 @@ static void getopt_tables(const cli_command *c, struct option *longs,
     *shorts = 0;
 }
 
-static int check_operands(const cli_command *c, const cli_args *a)
-{
-    if (a->operands >= c->least && a->operands <= c->most)
-        return 0;
-    return cli_say(EXIT_USAGE,
-                   "%s takes %s, not %d operand%s; see kofn %s --help", c->name,
-                   c->operands, a->operands, a->operands == 1 ? "" : "s",
-                   c->name);
-}
-
 /* getopt_long leaves the option's key in optopt; an unknown letter as it is;
  * 0 for an unknown word, which is then the last argument it read. */
 static int bad_option(const cli_command *c, bool bare, const char *word)
@@ -273,11 +196,13 @@ cli_args cli_defaults(void)
                   .workers = 8,
                   .rounds = 1,
                   .rows = 100000,
+                  .max_iter = 200,
                   .seed = 1,
                   .dtype = "f8",
                   .factor = 5,
                   .faults = KOFN_FAULTS_INIT(),
-                  .regress = {.size = sizeof(kofn_regress_options)},
+                  .regress = {.size = sizeof(kofn_regress_options),
+                              .max_iterations = 100},
                   .job = KOFN_OPTIONS_INIT};
 
     return a;
@@ -300,7 +225,11 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
             return bad_option(c, key == ':', argv[optind - 1]);
         while (key_of(o) != key)
             o++;
-        code = set(a, o, optarg);
+        code = set_value(a, o, optarg);
+        if (!code && o->given && o->kind != CLI_PAIR)
+            *(bool *)((char *)a + o->given) = true;
+        if (!code && o->check)
+            code = o->check(a, o, optarg);
         if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
                 return cli_say(EXIT_USAGE,
@@ -320,5 +249,10 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
     }
     if (cli_check_together(c, a))
         return EXIT_USAGE;
-    return check_operands(c, a);
+    if (a->operands >= c->least && a->operands <= c->most)
+        return 0;
+    return cli_say(EXIT_USAGE,
+                   "%s takes %s, not %d operand%s; see kofn %s --help", c->name,
+                   c->operands, a->operands, a->operands == 1 ? "" : "s",
+                   c->name);
 }

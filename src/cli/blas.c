@@ -6,16 +6,21 @@
 #include "cli.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+
+static kofn_machine machine(void)
+{
+    kofn_machine m = KOFN_MACHINE_INIT;
+
+    kofn_machine_info(&m);
+    return m;
+}
 
 /* OpenBLAS chooses its kernels when it is loaded, before main: the only way
  * to another choice is to start again with the variable set. */
 void cli_fast_blas(char **argv)
 {
-    kofn_machine m = KOFN_MACHINE_INIT;
+    kofn_machine m = machine();
 
-    kofn_machine_info(&m);
     if (!m.coretype || getenv("OPENBLAS_CORETYPE"))
         return;
     if (setenv("OPENBLAS_CORETYPE", m.coretype, 1) == 0)
@@ -24,9 +29,8 @@ void cli_fast_blas(char **argv)
 
 void cli_tell_blas(const cli_args *a)
 {
-    kofn_machine m = KOFN_MACHINE_INIT;
+    kofn_machine m = machine();
 
-    kofn_machine_info(&m);
     if (*m.advice && !m.coretype && !a->quiet)
         fprintf(stderr, "%s: %s\n", m.blas, m.advice);
 }
@@ -40,9 +44,8 @@ static bool single(const cli_args *a, const kofn_machine *m)
 
 void cli_report_blas(const cli_args *a)
 {
-    kofn_machine m = KOFN_MACHINE_INIT;
+    kofn_machine m = machine();
 
-    kofn_machine_info(&m);
     fprintf(stderr, "kernels %s, %s%s\n", m.simd, m.blas,
             single(a, &m) ? ", one BLAS thread a worker" : "");
     if (*m.advice)
@@ -51,13 +54,10 @@ void cli_report_blas(const cli_args *a)
 
 void cli_put_blas(const cli_args *a, json_t *o)
 {
-    kofn_machine m = KOFN_MACHINE_INIT;
+    kofn_machine m = machine();
 
-    kofn_machine_info(&m);
-    json_object_set_new(o, "blas", json_string(m.blas));
-    json_object_set_new(o, "blas_threads",
-                        single(a, &m) ? json_integer(1) : json_null());
-    json_object_set_new(o, "blas_advice",
-                        *m.advice ? json_string(m.advice) : json_null());
-    json_object_set_new(o, "simd", json_string(m.simd));
+    PUT("blas", json_string(m.blas));
+    PUT("blas_threads", single(a, &m) ? json_integer(1) : json_null());
+    PUT("blas_advice", *m.advice ? json_string(m.advice) : json_null());
+    PUT("simd", json_string(m.simd));
 }

@@ -66,12 +66,12 @@ static bool loses(checkpoint *c)
 
 static void say_text(json_t *o, const char *key, const char *value)
 {
-    json_object_set_new(o, key, json_string(value ? value : ""));
+    PUT(key, json_string(value ? value : ""));
 }
 
 static void say_size(json_t *o, const char *key, uint64_t value)
 {
-    json_object_set_new(o, key, json_sprintf("%" PRIu64, value));
+    PUT(key, json_sprintf("%" PRIu64, value));
 }
 
 /* As short as it can be and still be that number. */
@@ -82,18 +82,18 @@ static void say_real(json_t *o, const char *key, double value)
     snprintf(text, sizeof text, "%.15g", value);
     if (strtod(text, NULL) != value)
         snprintf(text, sizeof text, "%.17g", value);
-    json_object_set_new(o, key, json_string(text));
+    PUT(key, json_string(text));
 }
 
 static int say_inputs(json_t *o, const cli_args *a)
 {
     for (int i = 0; i < a->operands; i++) {
-        uint64_t bytes, hash;
+        uint64_t bytes;
         struct stat st;
-        char key[32];
+        char key[32], hash[17];
 
         if (stat(a->operand[i], &st) != 0 || !S_ISREG(st.st_mode) ||
-            !cli_digest_file(a->operand[i], &bytes, &hash))
+            !cli_digest_file(a->operand[i], &bytes, hash))
             return cli_say(EXIT_USAGE,
                            "--checkpoint: %s cannot be read a "
                            "second time; put it into an ordinary file",
@@ -101,7 +101,7 @@ static int say_inputs(json_t *o, const cli_args *a)
         snprintf(key, sizeof key, "input %d, bytes", i + 1);
         say_size(o, key, bytes);
         snprintf(key, sizeof key, "input %d, digest", i + 1);
-        json_object_set_new(o, key, json_sprintf("%016" PRIx64, hash));
+        say_text(o, key, hash);
     }
     return 0;
 }
@@ -149,7 +149,6 @@ static void say_train(json_t *o, const cli_args *a)
 static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
 {
     json_t *o = c->fingerprint = json_object();
-    char *text;
 
     if (!o)
         return cli_say(EXIT_FAILED, "out of memory");
@@ -164,14 +163,9 @@ static int take_fingerprint(checkpoint *c, const cli_args *a, const char *spec)
     if (a->command->bit == IN_TRAIN)
         say_train(o, a);
     TRY_CODE(say_inputs(o, a));
-    text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text || loses(c)) {
-        free(text);
+    if (!cli_digest_json(o, &c->job) || loses(c))
         return cli_say(EXIT_FAILED, "out of memory");
-    }
-    c->job = cli_digest(text, strlen(text));
     c->job += c->job == 0;
-    free(text);
     return 0;
 }
 
@@ -242,16 +236,15 @@ static const char *read_state(checkpoint *c, const json_t *entry)
     const char *name = json_string_value(json_object_get(entry, "state"));
     const char *want = json_string_value(json_object_get(entry, "digest"));
     json_int_t done = json_integer_value(json_object_get(entry, "done"));
-    uint64_t bytes, hash;
+    uint64_t bytes;
     char path[PATH], found[17];
 
     if (!name || !want || strchr(name, '/'))
         return "checkpoint.json names no state";
     if (done < 1 || done > UINT32_MAX)
         return "checkpoint.json says not how far it is";
-    if (!cli_digest_file(path_in(path, c, name), &bytes, &hash))
+    if (!cli_digest_file(path_in(path, c, name), &bytes, found))
         return "it cannot be read";
-    snprintf(found, sizeof found, "%016" PRIx64, hash);
     if (strcmp(found, want) != 0)
         return "it is not what was written";
     if (kofn_file_open(&c->state, path, KOFN_FILE_READ))
@@ -403,30 +396,24 @@ static const char *write_index(checkpoint *c, const char *state,
                                const char *hash, json_t *numbers)
 {
     json_t *o = json_object();
-    char path[PATH], *text;
-    kofn_status st = KOFN_OK;
-    bool lacks;
+    size_t lost = c->lost;
+    const char *why;
+    char path[PATH];
 
-    json_object_set_new(o, "kofn", json_string(KOFN_VERSION));
-    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
-    json_object_set_new(o, "done", json_integer(c->done));
+    PUT("kofn", json_string(KOFN_VERSION));
+    PUT("job", json_sprintf("%016" PRIx64, c->job));
+    PUT_WHOLE("done", c->done);
     if (state) {
-        json_object_set_new(o, "state", json_string(state));
-        json_object_set_new(o, "digest", json_string(hash));
+        PUT("state", json_string(state));
+        PUT("digest", json_string(hash));
     }
     if (numbers)
         json_object_set(o, "numbers", numbers);
     json_object_set(o, "fingerprint", c->fingerprint);
-    text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-    lacks = loses(c) || !text;
-    if (!lacks)
-        keep_before(c);
-    if (!lacks)
-        st = kofn_write_bytes(path_in(path, c, "checkpoint.json"), text,
-                              strlen(text));
-    json_decref(o);
-    free(text);
-    return lacks ? "out of memory" : st ? kofn_errmsg() : NULL;
+    keep_before(c);
+    why = cli_write_json(path_in(path, c, "checkpoint.json"), o, lost);
+    loses(c); /* of this one: the next may be whole */
+    return why;
 }
 
 int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
@@ -497,15 +484,14 @@ static const char *save(checkpoint *c, const kofn_matrix *state,
                         json_t *numbers)
 {
     char name[] = "state-0.npy", path[PATH], found[17];
-    uint64_t bytes, hash;
+    uint64_t bytes;
 
     name[6] = (char)('0' + c->parity);
     path_in(path, c, name);
     if (kofn_write_npy(path, state, 2))
         return kofn_errmsg();
-    if (!cli_digest_file(path, &bytes, &hash))
+    if (!cli_digest_file(path, &bytes, found))
         return "the state that was written cannot be read";
-    snprintf(found, sizeof found, "%016" PRIx64, hash);
     return write_index(c, name, found, numbers);
 }
 
@@ -544,10 +530,10 @@ void checkpoint_report(const checkpoint *c, json_t *o)
 {
     if (!c)
         return;
-    json_object_set_new(o, "job", json_sprintf("%016" PRIx64, c->job));
-    json_object_set_new(o, "resumed_after", json_integer(c->resumed));
-    json_object_set_new(o, "checkpoint_seconds", json_real(c->seconds));
-    json_object_set_new(o, "checkpoint_failures", json_integer(c->failures));
+    PUT("job", json_sprintf("%016" PRIx64, c->job));
+    PUT_WHOLE("resumed_after", c->resumed);
+    PUT("checkpoint_seconds", json_real(c->seconds));
+    PUT_WHOLE("checkpoint_failures", c->failures);
 }
 
 /* Where no state was to be kept yet it would only be in the way of whoever begins

@@ -18,6 +18,7 @@
 #include <kofn/train.h>
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -45,7 +46,7 @@ struct cli_command;
 
 typedef struct cli_args {
     const struct cli_command *command;
-    const char *output, *scheme, *port, *events, *journal;
+    const char *output, *scheme, *port, *events;
     char suited[40]; /* the scheme, where it was left to us */
     size_t workers, rounds, max_iter, rows;
     bool scheme_given, workers_given, optimizer_given;
@@ -161,6 +162,8 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
 int cli_check_together(const cli_command *c, cli_args *a);
 /* The arguments when no option is given. */
 cli_args cli_defaults(void);
+/* A whole number with an optional k, M or G. */
+bool cli_whole(const char *text, size_t most, size_t *out);
 /* 0, or the exit code after a message. */
 int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a);
 
@@ -176,7 +179,8 @@ void cli_version(FILE *f);
 /* "kofn: text" on stderr, one line; returns `code`, 0 for a mere remark. */
 int cli_say(int code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The library's message; the exit code that goes with the status. */
+/* The library's message; the exit code that goes with the status.  0 and no message
+ * for KOFN_OK; so do the next. */
 int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);
@@ -186,8 +190,12 @@ int cli_fail_input(kofn_status st);
 /* The line of progress on stderr: drawn anew, and gone. */
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_erase(void);
+/* Into the object o. */
+#define PUT(key, value) json_object_set_new(o, key, value)
+#define PUT_WHOLE(key, n) PUT(key, json_integer((json_int_t)(n)))
 /* null where it is not finite. */
 json_t *cli_number(double x);
+json_t *cli_list(const size_t *at, size_t n);
 /* On stdout, and freed. */
 void cli_print_json(json_t *o);
 /* At the start.  Jansson 2.14 may leave out a key for want of memory and say
@@ -205,8 +213,16 @@ int cli_check_names(const cli_args *a);
 /* Before any work is done: 0 if --output can be written to, as far as one can
  * tell, else the exit code after a message. */
 int cli_check_output(const cli_args *a, bool sparse);
-/* The same of one path; what is wrong is told with `before` in front of it. */
-int cli_check_path(const char *before, const char *path);
+/* The same of one path, which has to be named .npy, .csv or, mtx_too, .mtx; what is
+ * wrong is told with `before` in front of it. */
+int cli_check_path(const char *before, const char *path, bool mtx_too);
+/* 0, or why it is no folder that may be used so (R_OK, ...). */
+int cli_no_folder(const char *path, int mode);
+/* Writes the result unless --output was not given.  0, or the exit code after a
+ * message. */
+int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);
+/* The exit code of a file that was to be written, after the library's message. */
+int cli_wrote(kofn_status st);
 
 /* ---- the process (process.c) --------------------------------------------- */
 
@@ -238,11 +254,10 @@ void cli_put_blas(const cli_args *a, json_t *o);
 /* ---- commands (the run part of the table) -------------------------------- */
 
 /* All commands, for whoever needs each of them; cmd_product is matvec and
- * matmul. */
+ * matmul, cmd_iterate power and pagerank. */
 #define CLI_COMMANDS(X)                                                        \
     X(cmd_product)                                                             \
-    X(cmd_power)                                                               \
-    X(cmd_pagerank)                                                            \
+    X(cmd_iterate)                                                             \
     X(cmd_gen)                                                                 \
     X(cmd_schemes)                                                             \
     X(cmd_replay)                                                              \
@@ -257,6 +272,9 @@ void cli_put_blas(const cli_args *a, json_t *o);
 #define CLI_DECLARE(name) int name(cli_args *a);
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
+
+/* The scheme that is named before the colon, or NULL (cmd_schemes.c). */
+const kofn_scheme *cli_scheme_of(const char *spec);
 
 /* ---- patterns (pattern.c) ------------------------------------------------ */
 
@@ -276,6 +294,8 @@ typedef struct cli_transport {
     bool ours;        /* workers are made here: one BLAS thread each        */
     bool simulated;
     kofn_time silence; /* who was not heard for so long is gone; 0: default */
+    /* Opens it, where no more is needed than this; NULL: that is open's to do. */
+    kofn_status (*port)(kofn_port **out, size_t workers, const kofn_faults *w);
     /* 0, or the exit code after a message. */
     int (*open)(const cli_args *a, const kofn_problem *pb, uint64_t job,
                 kofn_port **out);
@@ -303,8 +323,8 @@ typedef struct cli_folder {
 } cli_folder;
 int cli_folder_make(cli_folder *f); /* 0, or an exit code after a message */
 void cli_folder_remove(cli_folder *f);
-/* Fills in which keys are used, and whether it may go without any. */
-void cli_net_keys(const cli_args *a, kofn_net_options *o);
+/* With which keys are used, and whether it may go without any. */
+kofn_net_options cli_net_options(const cli_args *a, size_t body_max);
 void cli_ports_end(void); /* processes that were started, at the very end */
 
 /* ---- workers (serve.c) --------------------------------------------------- */
@@ -315,11 +335,14 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net);
 
 /* ---- digests (digest.c) -------------------------------------------------- */
 
-/* XXH3 in 64 bits. */
-uint64_t cli_digest(const void *bytes, size_t n);
+/* XXH3 in 64 bits of all that it says, whatever its layout; false: memory ran out. */
+bool cli_digest_json(const json_t *o, uint64_t *hash);
 /* The digest of a file's bytes, and how many they are; false, with errno, when
  * it cannot be read. */
-bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash);
+bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17]);
+/* Writes and frees it; NULL, or why it could not be written.  Of what went into it
+ * nothing was lost if cli_json_lost() still is what it was. */
+const char *cli_write_json(const char *path, json_t *o, size_t lost);
 
 /* ---- checkpoints (checkpoint.c) ------------------------------------------ */
 
@@ -352,6 +375,14 @@ void checkpoint_free(checkpoint *c);
 
 /* ---- what running commands share (session.c) ----------------------------- */
 
+/* What --verify has found. */
+typedef struct cli_exactness {
+    double rel_error; /* < 0: not verified */
+    double row_error; /* of a product: the most that an element is off, of
+                         that of |A| |B| ...                            */
+    size_t worst_row; /* ... and in which row                           */
+} cli_exactness;
+
 /* A job, its plan, and what is to be told of it in the end. */
 typedef struct session {
     const cli_args *args;
@@ -362,17 +393,9 @@ typedef struct session {
     checkpoint *checkpoint;
     json_t *per_round, *per_iteration;
     unsigned iterations;
-    double rel_error; /* < 0: not verified */
-    double row_error; /* of a product: the most that an element is off, of
-                         that of |A| |B| ...                            */
-    size_t worst_row; /* ... and in which row                           */
-    double eigenvalue, change;                  /* of an iteration */
-    double objective, test_objective, gradient; /* of a regression, ... */
-    double share, test_share;                   /* ... at its end       */
-    json_t *figures; /* of a training, for --json, or NULL */
-    char remark[80]; /* in the line of progress            */
-    json_t *setup;   /* what it took to find the step, or NULL */
-    bool converged;
+    cli_exactness found;
+    json_t *figures; /* what steps have come to, for --json, or NULL */
+    char remark[80]; /* in the line of progress                      */
     kofn_status status;
     double started, drawn;      /* wall clock; when progress was last drawn */
     double opened, first, last; /* the job; the first round, as it began, and
@@ -386,27 +409,37 @@ typedef struct session {
     size_t width, joiners;
 } session;
 
+struct cli_training;
+
 /* show.c: one line a round; change < 0 when there is none. */
 void show_round(session *s, const kofn_report *rep, double change);
 
+/* `coded`: of a training on coded weights, an operand a layer, where `pb` is what it
+ * is known by; else NULL. */
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
-                 size_t rounds);
-/* Of a training on coded weights, an operand a layer; `pb` is what it is known
- * by. */
-int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
-                       size_t layers, const kofn_problem *pb, size_t rounds);
+                 size_t rounds, const struct cli_training *coded);
 /* Tells which workers are waited for, after two seconds and then every ten. */
 void session_tell_waiting(session *s, bool quiet);
 /* A round is over, or goes on (rep == NULL); draws progress. */
 void session_round(session *s, const kofn_report *rep, double change);
 /* Every field of a report, and which workers were wrong or answered nothing. */
 void session_put_report(const session *s, const kofn_report *r, json_t *o);
-/* Does a regression descend by batches, so that its figures are of those? */
-bool session_batched(const session *s);
-/* Write the result unless --output was not given. */
-int session_write(const session *s, const kofn_matrix *out, unsigned dims);
 /* Report, free everything, and give the exit code. */
 int session_close(session *s, int code);
+
+/* ---- matrices (matrix.c) ------------------------------------------------- */
+
+/* Zeros in double precision, to be freed; `what` is for the message.  0, or the exit
+ * code after a message; so does the next. */
+int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what);
+/* A copy in double precision, each number divided by `unit`. */
+int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out);
+/* Of either type. */
+double cli_element(const kofn_matrix *a, size_t i, size_t j);
+/* The largest magnitude; NaN if there is one. */
+double cli_largest(const kofn_matrix *a);
+/* ||a - b||_F / ||b||_F */
+double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
 
 /* ---- regression: files and points (cmd_predict.c, points.c) -------------- */
 
@@ -424,6 +457,10 @@ int input_targets(input *in, kofn_matrix *out, const char *path);
 /* A row or a column of labels, one for each row of X. */
 int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path);
+/* A row of numbers is a column, too. */
+void input_column(kofn_matrix *m);
+/* The exit code after a message. */
+int input_refuse_sparse(const char *path);
 void input_free(input *in);
 /* The name of kofn_fit.share for this loss. */
 const char *cli_share_name(kofn_loss loss);
@@ -479,20 +516,11 @@ typedef struct model {
     double unit; /* points are divided by it first           */
     bool sealed; /* it was read, and has digests of all of it */
 } model;
-/* Is there a folder of this name? */
-bool model_is(const char *path);
 /* Into a folder that is made if there is none; NULL: nothing is to be written.  0,
  * or the exit code after a message; so do those below. */
 int model_write(const char *folder, const model *m);
 int model_read(const char *folder, model *m);
-/* Reads the shape that model.json says. */
-int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
-                size_t widths[KOFN_NET_MOST + 1], double *unit);
 void model_free(model *m);
-/* The unit for points: their largest magnitude, if that is above 1. */
-double model_unit(const kofn_matrix *X);
-/* Points divided by it, in memory of their own. */
-int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out);
 
 /* ---- without a master ---------------------------------------------------- */
 
@@ -504,7 +532,12 @@ typedef struct cli_node {
     kofn_status status;
     char *reason; /* why it failed */
     kofn_node_view end;
-    bool resumes;            /* goes on with what was kept */
+    bool resumes; /* goes on with what was kept */
+    /* What it has made: by iterating, or in training. */
+    kofn_matrix v;
+    kofn_iterate_result iterated;
+    kofn_net *net;
+    kofn_train_result trained;
     struct cli_wrong *wrong; /* whose pieces it found wrong */
     size_t wrongs;
     uint64_t erred,
@@ -531,7 +564,12 @@ typedef struct cli_nodes {
     /* NULL, or called on each node's thread after an iterate. */
     void (*watch)(const cli_node *n, const kofn_node_view *view,
                   const double *scalar);
+    /* What is told beside what nodes_report tells of all: into o, or in front of it. */
+    void (*put)(const struct cli_nodes *m, const kofn_plan_info *info,
+                json_t *o);
+    void (*say)(const struct cli_nodes *m, const kofn_plan_info *info);
     void *ud;
+    const kofn_plan *plan; /* that nodes_choose_decoding was given */
     /* What nodes_run found: */
     double seconds;
     size_t have;          /* the result; ...  */
@@ -546,56 +584,78 @@ void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
 const char *nodes_decoding(const cli_nodes *m);
 /* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);
-/* How the best node stood in the end, whose pieces it found wrong, and why others of this
- * process have failed: for --json with all that any command tells, and for people. */
-void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o);
-void nodes_say(const cli_nodes *m);
+/* Tells, as --json or for people, how the best node stood in the end, whose pieces it
+ * found wrong, and why others of this process have failed. */
+void nodes_report(const cli_nodes *m, double rel_error);
 /* Has it the result? */
 bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
-/* Why an iteration has not converged, and what may help (show.c). */
+/* An iteration of A, or, where that is NULL, of the ranks of M. */
+typedef struct cli_iteration {
+    kofn_file *file;
+    const kofn_matrix *A;
+    kofn_sparse *M;
+    uint8_t *dangling;
+    size_t n;
+    kofn_matrix v; /* start, and result */
+} cli_iteration;
+kofn_iterate_options cli_iterate_options(const cli_args *a);
+/* Makes room and a start: of power iteration with a part in every direction, the same
+ * for the same seed; that of PageRank is the library's.  0, or the exit code after a
+ * message. */
+int cli_start(const cli_iteration *it, uint64_t seed, const char *what,
+              kofn_matrix *v);
+/* Why it has not converged, and what may help. */
 void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res);
+/* Compares v, of so many iterations, with the same without workers.  0, or the exit
+ * code after a message. */
+int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
+                         const kofn_matrix *v, unsigned iterations,
+                         cli_exactness *found);
+/* Iterates on a mesh, and does all that is asked for.  The exit code. */
+int masterless_run(const cli_args *a, const cli_iteration *it,
+                   const kofn_problem *pb);
 
-/* Iterate A, or the ranks of M, from v on a mesh, and do all that is asked
- * for.  The exit code. */
-int masterless_run(const cli_args *a, const kofn_matrix *A,
-                   const kofn_sparse *M, const uint8_t *dangling,
-                   kofn_matrix *v);
-
-/* A training, of which a node of the mesh makes its own. */
-typedef struct cli_train_run {
-    const kofn_net_shape *shape;
-    const kofn_matrix *X, *y;
-    const kofn_train_options *options;
-    size_t steps, every; /* every: from one that is kept to the next */
+/* A training, of which a node of a mesh makes its own. */
+typedef struct cli_training {
+    input file[4];      /* X, y and the held-out ones                 */
+    kofn_matrix own[2]; /* both X, divided by the model's unit        */
+    kofn_matrix X, y, test_X, test_y;
+    size_t widths[KOFN_NET_MOST + 1];
+    kofn_net_shape shape;
+    model model;
+    kofn_train_options options;
     kofn_training *training;
-    kofn_net *net; /* for the weights */
     session *session;
-    /* Called when the weights are there: judges, checks and writes them.
+    kofn_train_step resume;
+    kofn_matrix state; /* of a checkpoint */
+    history history;
+    size_t steps;   /* in all ...                              */
+    unsigned every; /* ... and from one that is kept to the next */
+    bool verifying; /* without workers */
+    bool coded;     /* weights live with the workers, and not points */
+    /* On a mesh, called when the weights are there: judges, checks and writes them.
      * Returns the exit code. */
-    int (*conclude)(void *ud, unsigned steps);
-    void *ud;
-} cli_train_run;
+    int (*conclude)(struct cli_training *t, unsigned steps);
+} cli_training;
 /* The exit code. */
-int masterless_train(const cli_args *a, const cli_train_run *l);
+int masterless_train(const cli_args *a, cli_training *l);
 
 /* --verify: keep the relative error of a, which should be b.  0, or the exit
  * code after a message when there is no such number. */
-int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b);
-/* ||a - b||_F / ||b||_F; b is float64, a what it may be. */
-double cli_element(const kofn_matrix *a, size_t i,
-                   size_t j); /* of either type */
-double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b);
-/* The most that an element is off, of |A| |B| there, and its row. */
+int cli_verify(cli_exactness *to, const kofn_matrix *a, const kofn_matrix *b);
+/* The same of an error that is kept already. */
+int cli_check_error(const cli_exactness *found);
+/* The factors of a product. */
 typedef struct cli_factors {
     const kofn_matrix *A;
     const kofn_sparse *S; /* where A is NULL */
     const kofn_matrix *B;
 } cli_factors;
-kofn_status cli_find_worst_row(const cli_factors *f, const kofn_matrix *out,
-                               const kofn_matrix *want, double *most,
-                               size_t *row);
+/* Compares with the product made here.  0, or the exit code after a message. */
+int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
+                       cli_exactness *to);
 
 #endif

@@ -10,51 +10,48 @@
 #define SHOWN 20
 
 typedef struct claim {
-    kofn_file *A, *B, *C;
+    kofn_file *file[3]; /* A, B, C */
     kofn_findings *found;
     kofn_status status;
 } claim;
 
 static int load(claim *c, const cli_args *a)
 {
-    kofn_status st = kofn_file_open(&c->A, a->operand[0], KOFN_FILE_READ);
+    for (int k = 0; k < 3; k++) {
+        kofn_status st =
+            kofn_file_open(&c->file[k], a->operand[k],
+                           k < 2 ? KOFN_FILE_READ : KOFN_FILE_COPY);
 
-    if (!st)
-        st = kofn_file_open(&c->B, a->operand[1], KOFN_FILE_READ);
-    if (!st)
-        st = kofn_file_open(&c->C, a->operand[2], KOFN_FILE_COPY);
-    if (st)
-        return cli_fail_input(st);
+        if (st)
+            return cli_fail_input(st);
+    }
     for (int k = 1; k < 3; k++)
-        if (!kofn_file_dense(k == 1 ? c->B : c->C))
-            return cli_say(EXIT_USAGE,
-                           "%s is sparse, and is to be dense here; write it as "
-                           ".npy or .csv",
-                           a->operand[k]);
+        if (!kofn_file_dense(c->file[k]))
+            return input_refuse_sparse(a->operand[k]);
     return 0;
 }
 
 static int check(claim *c, const cli_args *a)
 {
-    const kofn_matrix *A = kofn_file_dense(c->A), *B = kofn_file_dense(c->B);
-    const kofn_matrix *C = kofn_file_dense(c->C);
+    const kofn_matrix *A = kofn_file_dense(c->file[0]);
+    const kofn_matrix *B = kofn_file_dense(c->file[1]);
+    const kofn_matrix *C = kofn_file_dense(c->file[2]);
 
     c->status = A ? kofn_check_product(A, B, C, a->tolerance, &c->found)
-                  : kofn_check_product_sparse(kofn_file_sparse(c->A), B, C,
-                                              a->tolerance, &c->found);
+                  : kofn_check_product_sparse(kofn_file_sparse(c->file[0]), B,
+                                              C, a->tolerance, &c->found);
     return c->found ? 0 : cli_fail(c->status);
 }
 
 static int write(claim *c, const cli_args *a)
 {
-    kofn_matrix C = *kofn_file_dense(c->C);
-    session s = {.args = a};
+    kofn_matrix C = *kofn_file_dense(c->file[2]);
 
     if (!a->output)
         return 0;
     if (kofn_correct(c->found, &C))
         return cli_say(EXIT_CORRUPT, "%s: %s", a->operand[2], kofn_errmsg());
-    return session_write(&s, &C, kofn_file_dims(c->C));
+    return cli_write(a, &C, kofn_file_dims(c->file[2]));
 }
 
 /* ---- what was found ------------------------------------------------------ */
@@ -88,15 +85,6 @@ static void show(const claim *c)
             c->status ? "C is not A B" : "C is A B", f->floor);
 }
 
-static json_t *lines_json(const size_t *at, size_t n)
-{
-    json_t *list = json_array();
-
-    for (size_t k = 0; k < n; k++)
-        json_array_append_new(list, json_integer((json_int_t)at[k]));
-    return list;
-}
-
 static json_t *entries_json(const kofn_findings *f)
 {
     json_t *list = json_array();
@@ -125,34 +113,35 @@ static void report(const claim *c, const cli_args *a)
                   c->status ? "failed" : "ok", "command", "check", "equal",
                   !c->status, "floor", f->floor, "complete", f->complete,
                   "wrong", entries_json(f), "wrong_rows",
-                  lines_json(f->row, f->rows), "wrong_columns",
-                  lines_json(f->col, f->cols));
+                  cli_list(f->row, f->rows), "wrong_columns",
+                  cli_list(f->col, f->cols));
     if (c->status)
         json_object_set_new(o, "error", cli_error_json());
     cli_print_json(o);
 }
 
+static int run(claim *c, const cli_args *a)
+{
+    int code = 0, wrote;
+
+    TRY_CODE(cli_check_names(a));
+    TRY_CODE(cli_check_output(a, false));
+    TRY_CODE(load(c, a));
+    TRY_CODE(check(c, a));
+    if (c->status)
+        code = cli_say(EXIT_CORRUPT, "%s", kofn_errmsg());
+    wrote = write(c, a);
+    report(c, a);
+    return wrote ? wrote : code;
+}
+
 int cmd_check(cli_args *a)
 {
-    claim c = {0};
-    int code = cli_check_names(a), wrote;
+    claim c = {.found = NULL};
+    int code = run(&c, a);
 
-    if (!code)
-        code = cli_check_output(a, false);
-    if (!code)
-        code = load(&c, a);
-    if (!code)
-        code = check(&c, a);
-    if (!code) {
-        if (c.status)
-            code = cli_say(EXIT_CORRUPT, "%s", kofn_errmsg());
-        wrote = write(&c, a);
-        code = wrote ? wrote : code;
-        report(&c, a);
-    }
     kofn_findings_free(c.found);
-    kofn_file_free(c.A);
-    kofn_file_free(c.B);
-    kofn_file_free(c.C);
+    for (int k = 0; k < 3; k++)
+        kofn_file_free(c.file[k]);
     return code;
 }

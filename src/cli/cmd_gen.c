@@ -6,21 +6,17 @@
 
 #include "base/mix.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Counter-based, so that every element stands for itself: splitmix64's
  * finaliser over (seed, index). */
-static uint64_t hash(uint64_t seed, uint64_t i)
-{
-    return kf_mix64(kf_state64(seed * UINT64_C(0xD1B54A32D192ED03), i + 1));
-}
-
 static double uniform(uint64_t seed, uint64_t i)
 {
-    return (double)(hash(seed, i) >> 11) * 0x1p-53;
+    uint64_t of_seed = seed * UINT64_C(0xD1B54A32D192ED03);
+
+    return (double)(kf_mix64(kf_state64(of_seed, i + 1)) >> 11) * 0x1p-53;
 }
 
 static double normal(uint64_t seed, uint64_t i)
@@ -30,36 +26,13 @@ static double normal(uint64_t seed, uint64_t i)
     return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
 }
 
-static int size_of(const char *text, size_t *out)
-{
-    unsigned long long x, scale;
-    char *end;
-
-    x = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
-    if (x == 0)
-        return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number from 1 on, as "
-                       "it is or with k, M or G",
-                       text);
-    scale = *end == 'k'   ? 1000
-            : *end == 'M' ? 1000000
-            : *end == 'G' ? 1000000000
-                          : 1;
-    if (end[scale > 1] || x > 1000000000000ULL / scale)
-        return cli_say(EXIT_USAGE,
-                       "%s is not a size; give a whole number up to 1000G",
-                       text);
-    *out = (size_t)(x * scale);
-    return 0;
-}
-
 static int write_dense(const cli_args *a, size_t rows, size_t cols,
                        unsigned dims, double (*draw)(uint64_t, uint64_t))
 {
     kofn_dtype type = strcmp(a->dtype, "f4") == 0 ? KOFN_F32 : KOFN_F64;
     kofn_matrix m = {NULL, rows, cols, cols, type};
     size_t count;
-    kofn_status st;
+    int code;
 
     if (__builtin_mul_overflow(rows, cols, &count) || count > SIZE_MAX / 8)
         return cli_say(EXIT_USAGE, "%zu x %zu is too large", rows, cols);
@@ -72,25 +45,22 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
         else
             ((float *)m.data)[i] = (float)draw(a->seed, i);
     }
-    cli_guard(true);
-    st = kofn_write(a->output, &m, dims);
-    cli_guard(false);
+    code = cli_write(a, &m, dims);
     free(m.data);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+    return code;
 }
 
 static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
 {
     kofn_sparse *g;
-    kofn_status st = kofn_rmat(&g, nodes, arcs, a->seed);
+    kofn_status st;
 
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_rmat(&g, nodes, arcs, a->seed)));
     cli_guard(true);
     st = kofn_write_mtx(a->output, g);
     cli_guard(false);
     kofn_sparse_free(g);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+    return cli_wrote(st);
 }
 
 int cmd_gen(cli_args *a)
@@ -114,7 +84,13 @@ int cmd_gen(cli_args *a)
     if (!a->output)
         return cli_say(EXIT_USAGE, "gen needs -o FILE");
     for (int i = 0; i < want; i++) {
-        TRY_CODE(size_of(a->operand[1 + pattern + i], &size[i]));
+        const char *text = a->operand[1 + pattern + i];
+
+        if (!cli_whole(text, 1000000000000, &size[i]) || !size[i])
+            return cli_say(EXIT_USAGE,
+                           "%s is not a size; give a whole number from 1 to "
+                           "1000G, as it is or with k, M or G",
+                           text);
     }
     TRY_CODE(cli_check_output(a, graph));
     code = pattern ? cli_gen_pattern(a, size[0], size[1])

@@ -7,31 +7,21 @@
 
 #include <math.h>
 #include <stdlib.h>
-
-/* ---- weights ------------------------------------------------------------- */
+#include <unistd.h>
 
 typedef struct prediction {
     input file[4]; /* X, w, labels, points */
-    kofn_matrix X, w, labels, points, K, out;
-    kofn_fit fit;
+    kofn_matrix X, w, labels, points, K, own, out;
+    model model;      /* in the place of w */
+    double loss;      /* with --labels: its mean, ... */
+    const char *name; /* ... and how else it fits, NULL: not told */
+    double share;
 } prediction;
 
-/* A row of weights is a vector, too. */
-static int load_weights(prediction *p, const char *path)
-{
-    int code = input_matrix(&p->file[1], &p->w, path);
-
-    if (!code && p->w.rows == 1 && p->w.cols > 1) {
-        p->w.rows = p->w.cols;
-        p->w.cols = p->w.ld = 1;
-    }
-    return code;
-}
+/* ---- weights ------------------------------------------------------------- */
 
 static int apply_kernel(prediction *p, const cli_args *a)
 {
-    kofn_status st;
-
     if (!a->kernel != !a->points)
         return cli_say(EXIT_USAGE,
                        "--kernel and --points go together: the kernel's values "
@@ -39,99 +29,69 @@ static int apply_kernel(prediction *p, const cli_args *a)
     if (!a->kernel)
         return 0;
     TRY_CODE(input_matrix(&p->file[3], &p->points, a->points));
-    st = kofn_kernel(&p->K, &p->X, &p->points, a->kernel);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_kernel(&p->K, &p->X, &p->points, a->kernel)));
     p->X = p->K;
     return 0;
-}
-
-static int load(prediction *p, const cli_args *a)
-{
-    TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
-    TRY_CODE(load_weights(p, a->operand[1]));
-    if (a->labels)
-        TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
-                              a->operand[0]));
-    TRY_CODE(apply_kernel(p, a));
-    p->out = (kofn_matrix){malloc(p->X.rows * sizeof(double)), p->X.rows, 1, 1,
-                           KOFN_F64};
-    return p->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
 }
 
 static int predict(prediction *p, const cli_args *a)
 {
     kofn_loss loss = a->regress.loss;
-    kofn_status st = kofn_predict(&p->out, &p->X, &p->w, loss);
-    session s = {.args = a};
+    kofn_fit fit;
 
-    if (!st && a->labels)
-        st = kofn_fit_of(&p->fit, &p->X, &p->labels, &p->w, loss);
-    return st ? cli_fail(st) : session_write(&s, &p->out, 1);
-}
-
-static void report(const prediction *p, const cli_args *a)
-{
-    const char *name = cli_share_name(a->regress.loss);
-    json_t *o;
-
-    if (!a->json) {
-        if (!a->quiet && a->labels)
-            fprintf(stderr, "%zu rows, mean loss %.9g, %s %.4g\n", p->X.rows,
-                    p->fit.loss, name, p->fit.share);
-        return;
-    }
-    o = json_pack("{s:s, s:s, s:I}", "status", "ok", "command", "predict",
-                  "rows", (json_int_t)p->X.rows);
+    if (a->shares)
+        return cli_say(EXIT_USAGE, "--shares is for networks of kofn "
+                                   "train, whose folder stands first");
+    TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[0]));
+    TRY_CODE(input_matrix(&p->file[1], &p->w, a->operand[1]));
+    input_column(&p->w);
+    if (a->labels)
+        TRY_CODE(input_labels(&p->file[2], &p->labels, a->labels, &p->X,
+                              a->operand[0]));
+    TRY_CODE(apply_kernel(p, a));
+    TRY_CODE(cli_room(&p->out, p->X.rows, 1, "the predictions"));
+    TRY_CODE(cli_fail(kofn_predict(&p->out, &p->X, &p->w, loss)));
     if (a->labels) {
-        json_object_set_new(o, "loss", cli_number(p->fit.loss));
-        json_object_set_new(o, name, cli_number(p->fit.share));
+        TRY_CODE(cli_fail(kofn_fit_of(&fit, &p->X, &p->labels, &p->w, loss)));
+        p->loss = fit.loss;
+        p->name = cli_share_name(loss);
+        p->share = fit.share;
     }
-    cli_print_json(o);
+    return cli_write(a, &p->out, 1);
 }
 
 /* ---- networks ------------------------------------------------------------ */
 
-typedef struct telling {
-    model model;
-    input file[2]; /* X, labels */
-    kofn_matrix X, labels, own, out;
-    kofn_score score;
-} telling;
-
-static int load_net(telling *t, const cli_args *a)
+static int load_net(prediction *p, const cli_args *a)
 {
-    kofn_net_shape s = KOFN_NET_SHAPE_INIT;
-    size_t last;
-    int code = model_read(a->operand[0], &t->model);
-
-    if (!code && !t->model.sealed && !a->quiet)
+    if (a->kernel || a->points)
+        return cli_say(EXIT_USAGE,
+                       "%s is a folder with a network, and --%s is for "
+                       "weights of regress",
+                       a->operand[0], a->kernel ? "kernel" : "points");
+    TRY_CODE(model_read(a->operand[0], &p->model));
+    if (!p->model.sealed && !a->quiet)
         cli_say(0,
                 "%s/model.json has no digests, as it is older than they are: "
                 "damage to the model would not be noticed; train again to have "
                 "them",
                 a->operand[0]);
-    if (!code)
-        code = input_matrix(&t->file[0], &t->X, a->operand[1]);
-    if (!code)
-        code = model_points(&t->model, &t->X, &t->own);
-    if (!code && a->labels)
-        code = input_matrix(&t->file[1], &t->labels, a->labels);
-    if (code)
-        return code;
-    kofn_net_describe(t->model.net, &s);
-    last = s.widths[s.layers];
-    if (a->shares && s.cost != KOFN_COST_SOFTMAX)
+    TRY_CODE(input_matrix(&p->file[0], &p->X, a->operand[1]));
+    TRY_CODE(cli_divided(&p->X, p->model.unit, &p->own));
+    return a->labels ? input_matrix(&p->file[2], &p->labels, a->labels) : 0;
+}
+
+static int check_net(const cli_args *a, const kofn_net_shape *s)
+{
+    if (a->shares && s->cost != KOFN_COST_SOFTMAX)
         return cli_say(EXIT_USAGE,
                        "--shares is of networks with a softmax, and that in "
                        "%s has none",
                        a->operand[0]);
-    if (a->labels && s.autoencoder)
+    if (a->labels && s->autoencoder)
         return cli_say(EXIT_USAGE, "an autoencoder has no labels; leave "
                                    "--labels out");
-    t->out = (kofn_matrix){calloc(t->X.rows, last * sizeof(double)), t->X.rows,
-                           last, last, KOFN_F64};
-    return t->out.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return 0;
 }
 
 /* The label with the largest share, the first of equals, in the place of them. */
@@ -151,97 +111,75 @@ static void choose(kofn_matrix *out)
     out->cols = out->ld = 1;
 }
 
-static int tell(telling *t, const cli_args *a)
+static int predict_net(prediction *p, const cli_args *a)
 {
-    kofn_status st = kofn_net_predict(t->model.net, &t->own, &t->out);
-    session s = {.args = a};
-    kofn_net_shape shape = KOFN_NET_SHAPE_INIT;
-    double *x = t->out.data;
+    kofn_net_shape s = KOFN_NET_SHAPE_INIT;
+    kofn_score score = {0};
+    double *x;
 
-    if (!st && a->labels)
-        st = kofn_net_score(t->model.net, &t->own, &t->labels, &t->score);
-    if (st)
-        return cli_fail(st);
-    kofn_net_describe(t->model.net, &shape);
-    for (size_t i = 0; i < t->out.rows * t->out.cols && shape.autoencoder; i++)
-        x[i] *= t->model.unit; /* as points came in */
-    if (shape.cost == KOFN_COST_SOFTMAX && !a->shares)
-        choose(&t->out);
-    return session_write(&s, &t->out, t->out.cols == 1 ? 1 : 2);
+    TRY_CODE(load_net(p, a));
+    kofn_net_describe(p->model.net, &s);
+    TRY_CODE(check_net(a, &s));
+    TRY_CODE(
+        cli_room(&p->out, p->X.rows, s.widths[s.layers], "the predictions"));
+    TRY_CODE(cli_fail(kofn_net_predict(p->model.net, &p->own, &p->out)));
+    if (a->labels)
+        TRY_CODE(cli_fail(
+            kofn_net_score(p->model.net, &p->own, &p->labels, &score)));
+    p->loss = score.loss;
+    p->name = isnan(score.accuracy) ? NULL : "accuracy";
+    p->share = score.accuracy;
+    x = p->out.data;
+    for (size_t i = 0; i < p->out.rows * p->out.cols && s.autoencoder; i++)
+        x[i] *= p->model.unit; /* as points came in */
+    if (s.cost == KOFN_COST_SOFTMAX && !a->shares)
+        choose(&p->out);
+    return cli_write(a, &p->out, p->out.cols == 1 ? 1 : 2);
 }
 
-static void report_net(const telling *t, const cli_args *a)
+/* ---- either -------------------------------------------------------------- */
+
+static void report(const prediction *p, const cli_args *a)
 {
-    bool labels = !isnan(t->score.accuracy);
     json_t *o;
 
     if (!a->json) {
         if (a->quiet || !a->labels)
             return;
-        fprintf(stderr, "%zu rows, mean loss %.9g", t->X.rows, t->score.loss);
-        if (labels)
-            fprintf(stderr, ", accuracy %.4g", t->score.accuracy);
+        fprintf(stderr, "%zu rows, mean loss %.9g", p->X.rows, p->loss);
+        if (p->name)
+            fprintf(stderr, ", %s %.4g", p->name, p->share);
         fputc('\n', stderr);
         return;
     }
     o = json_pack("{s:s, s:s, s:I}", "status", "ok", "command", "predict",
-                  "rows", (json_int_t)t->X.rows);
+                  "rows", (json_int_t)p->X.rows);
     if (a->labels)
-        json_object_set_new(o, "loss", cli_number(t->score.loss));
-    if (a->labels && labels)
-        json_object_set_new(o, "accuracy", cli_number(t->score.accuracy));
+        PUT("loss", cli_number(p->loss));
+    if (a->labels && p->name)
+        PUT(p->name, cli_number(p->share));
     cli_print_json(o);
-}
-
-static int predict_net(const cli_args *a)
-{
-    telling t = {0};
-    int code = a->kernel || a->points
-                   ? cli_say(EXIT_USAGE,
-                             "%s is a folder with a network, and --%s is for "
-                             "weights of regress",
-                             a->operand[0], a->kernel ? "kernel" : "points")
-                   : load_net(&t, a);
-
-    if (!code)
-        code = tell(&t, a);
-    if (!code)
-        report_net(&t, a);
-    for (size_t i = 0; i < 2; i++)
-        input_free(&t.file[i]);
-    model_free(&t.model);
-    free(t.own.data);
-    free(t.out.data);
-    return code;
-}
-
-/* ---- either -------------------------------------------------------------- */
-
-static int predict_weights(const cli_args *a)
-{
-    prediction p = {0};
-    int code = a->shares
-                   ? cli_say(EXIT_USAGE, "--shares is for networks of kofn "
-                                         "train, whose folder stands first")
-                   : load(&p, a);
-
-    if (!code)
-        code = predict(&p, a);
-    if (!code)
-        report(&p, a);
-    for (size_t i = 0; i < 4; i++)
-        input_free(&p.file[i]);
-    kofn_free(p.K.data);
-    free(p.out.data);
-    return code;
 }
 
 int cmd_predict(cli_args *a)
 {
+    prediction p = {.loss = 0};
+    int code;
+
     TRY_CODE(cli_check_names(a));
     TRY_CODE(cli_check_output(a, false));
     if (!a->output && !a->labels)
         return cli_say(EXIT_USAGE, "say where the predictions go, --output, or "
                                    "what to compare them with, --labels");
-    return model_is(a->operand[0]) ? predict_net(a) : predict_weights(a);
+    code = cli_no_folder(a->operand[0], F_OK) ? predict(&p, a)
+                                              : predict_net(&p, a);
+    if (!code)
+        report(&p, a);
+    for (size_t i = 0; i < 4; i++)
+        input_free(&p.file[i]);
+    model_free(&p.model);
+    kofn_free(p.K.data);
+    free(p.own.data);
+    free(p.out.data);
+    return code;
 }

@@ -10,34 +10,16 @@
 typedef struct product {
     kofn_file *A, *B;
     kofn_matrix dense, in, out; /* dense: A, where it is */
-    void *own[2];               /* what `dense` and `in` were converted into */
+    kofn_matrix own[2];         /* what `dense` and `in` were converted into */
 } product;
 
-static void release(product *p)
-{
-    kofn_file_free(p->A);
-    kofn_file_free(p->B);
-    free(p->own[0]);
-    free(p->own[1]);
-    free(p->out.data);
-}
-
 /* The same numbers in float64. */
-static int widen(kofn_matrix *m, void **own)
+static int widen(kofn_matrix *m, kofn_matrix *own)
 {
-    kofn_matrix now = {NULL, m->rows, m->cols, m->cols, KOFN_F64};
-    const float *from = m->data;
-    double *to;
-
     if (m->dtype == KOFN_F64)
         return 0;
-    *own = now.data = to = calloc(m->rows ? m->rows : 1, m->cols * sizeof *to);
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory");
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = 0; j < m->cols; j++)
-            to[i * m->cols + j] = (double)from[i * m->ld + j];
-    *m = now;
+    TRY_CODE(cli_divided(m, 1, own));
+    *m = *own;
     return 0;
 }
 
@@ -47,26 +29,22 @@ static int agree(product *p, kofn_problem *pb)
 {
     bool wide =
         pb->sparse || p->in.dtype == KOFN_F64 || p->dense.dtype == KOFN_F64;
-    int code = 0;
 
     pb->dtype = wide ? KOFN_F64 : KOFN_F32;
     if (wide && !pb->sparse)
-        code = widen(&p->dense, &p->own[0]);
-    if (wide && !code)
-        code = widen(&p->in, &p->own[1]);
-    return code;
+        TRY_CODE(widen(&p->dense, &p->own[0]));
+    return wide ? widen(&p->in, &p->own[1]) : 0;
 }
 
 static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 {
     const kofn_matrix *A;
     const kofn_sparse *S;
-    kofn_status st = kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ);
 
-    if (!st)
-        st = kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ);
-    if (st)
-        return cli_fail_input(st);
+    TRY_CODE(
+        cli_fail_input(kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ)));
+    TRY_CODE(
+        cli_fail_input(kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ)));
     A = kofn_file_dense(p->A);
     S = kofn_file_sparse(p->A);
     if (!kofn_file_dense(p->B))
@@ -80,9 +58,9 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
     *pb = (kofn_problem)KOFN_PROBLEM_INIT(
         vector ? KOFN_MATVEC : KOFN_MATMUL, A ? A->rows : S->rows,
         A ? A->cols : S->cols, p->in.cols, KOFN_F64, S != NULL);
-    if (vector && p->in.cols != 1 && p->in.rows == 1) {
-        p->in.rows = p->in.cols; /* a row of numbers is a vector, too */
-        p->in.cols = p->in.ld = pb->p = 1;
+    if (vector) {
+        input_column(&p->in);
+        pb->p = p->in.cols;
     }
     if (vector && p->in.cols != 1)
         return cli_say(EXIT_USAGE,
@@ -100,9 +78,10 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
 static int run_rounds(session *s, product *p, size_t rounds)
 {
     size_t done = checkpoint_done(s->checkpoint);
-    int code = done ? checkpoint_state(s->checkpoint, &p->out) : 0;
 
-    for (size_t r = done; r < rounds && !code; r++) {
+    if (done)
+        TRY_CODE(checkpoint_state(s->checkpoint, &p->out));
+    for (size_t r = done; r < rounds; r++) {
         kofn_report rep = KOFN_REPORT_INIT;
 
         s->status = kofn_begin(s->job, &p->in, &p->out);
@@ -126,82 +105,59 @@ static int run_rounds(session *s, product *p, size_t rounds)
         if (cli_caught())
             return 128 + cli_caught();
     }
-    if (code)
-        return code;
     return s->status == KOFN_PARTIAL
                ? cli_say(EXIT_TOOFEW, "%s; start more workers",
                          kofn_strerror(KOFN_PARTIAL))
                : 0;
 }
 
-static int find_worst_row(session *s, const product *p, const kofn_matrix *want)
-{
-    const cli_factors f = {.A = kofn_file_dense(p->A) ? &p->dense : NULL,
-                           .S = kofn_file_dense(p->A) ? NULL
-                                                      : kofn_file_sparse(p->A),
-                           .B = &p->in};
-    kofn_status st =
-        cli_find_worst_row(&f, &p->out, want, &s->row_error, &s->worst_row);
-
-    return st ? cli_fail(st) : 0;
-}
-
 static int verify(session *s, const product *p)
 {
-    kofn_matrix want = {NULL, p->out.rows, p->out.cols, p->out.cols, KOFN_F64};
-    kofn_status st;
-    int code;
+    bool sparse = !kofn_file_dense(p->A);
+    const cli_factors f = {.A = sparse ? NULL : &p->dense,
+                           .S = kofn_file_sparse(p->A),
+                           .B = &p->in};
 
-    want.data = malloc(want.rows * want.cols * sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
-    st = kofn_file_dense(p->A)
-             ? kofn_product_plain(&p->dense, &p->in, &want)
-             : kofn_product_plain_sparse(kofn_file_sparse(p->A), &p->in, &want);
-    code = st ? cli_fail(st) : session_verified(s, &p->out, &want);
-    if (!code)
-        code = find_worst_row(s, p, &want);
-    free(want.data);
-    return code;
+    TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
+    return cli_check_error(&s->found);
 }
 
-static int place(session *s, product *p, const kofn_problem *pb)
+static int run(session *s, product *p, const cli_args *a)
 {
-    kofn_status st;
+    bool vector = a->command->bit == IN_MATVEC;
+    kofn_problem pb;
+    int code, wrote;
 
-    p->out =
-        (kofn_matrix){calloc(pb->m * pb->p, 8), pb->m, pb->p, pb->p, pb->dtype};
-    if (!p->out.data)
-        return cli_say(EXIT_FAILED, "out of memory for the result");
-    st = pb->sparse ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                    : kofn_place(s->job, &p->dense);
-    return st ? cli_fail(st) : 0;
+    TRY_CODE(load(p, a, vector, &pb));
+    TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
+    TRY_CODE(cli_room(&p->out, pb.m, pb.p, "the result"));
+    p->out.dtype = pb.dtype;
+    TRY_CODE(cli_fail(pb.sparse
+                          ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
+                          : kofn_place(s->job, &p->dense)));
+    cli_guard_promptly();
+    code = run_rounds(s, p, a->rounds);
+    cli_guard(false);
+    if (!code && a->verify)
+        code = verify(s, p);
+    if (code && s->status != KOFN_PARTIAL)
+        return code;
+    wrote = cli_write(a, &p->out, vector ? kofn_file_dims(p->B) : 2);
+    return wrote ? wrote : code;
 }
 
 int cmd_product(cli_args *a)
 {
-    bool vector = a->command->bit == IN_MATVEC;
-    product p = {0};
-    kofn_problem pb;
-    session s = {0};
-    int code = load(&p, a, vector, &pb), wrote;
+    product p = {.A = NULL};
+    session s = {.args = a};
+    int code = session_close(&s, run(&s, &p, a));
 
-    if (!code)
-        code = session_open(&s, a, &pb, a->rounds);
-    if (!code)
-        code = place(&s, &p, &pb);
-    cli_guard_promptly();
-    if (!code)
-        code = run_rounds(&s, &p, a->rounds);
-    cli_guard(false);
-    if (!code && a->verify)
-        code = verify(&s, &p);
-    if (!code || s.status == KOFN_PARTIAL) {
-        wrote = session_write(&s, &p.out, vector ? kofn_file_dims(p.B) : 2);
-        code = wrote ? wrote : code;
-    }
-    code = session_close(&s, code);
-    if (code < 128)
-        release(&p);
+    if (code >= 128)
+        return code;
+    kofn_file_free(p.A);
+    kofn_file_free(p.B);
+    free(p.own[0].data);
+    free(p.own[1].data);
+    free(p.out.data);
     return code;
 }

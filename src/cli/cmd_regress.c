@@ -18,51 +18,52 @@ typedef struct fit {
     kofn_regression *regression;
     session *session;
     kofn_regress_step resume;
-    double *both; /* w and where the next gradient is taken: a checkpoint */
+    kofn_matrix both; /* w and where the next gradient is taken: a checkpoint */
     history history;
-    double first;   /* norm of the first gradient */
-    bool verifying; /* without workers */
+    json_t *setup;          /* what it took to find the step, or NULL */
+    double first;           /* norm of the first gradient */
+    double objective;       /* F of all points, at the end */
+    kofn_fit reached, test; /* then, of all points and of those held out */
+    bool verifying;         /* without workers */
 } fit;
+
+/* Does it descend by batches, so that its figures are of those? */
+static bool is_batched(const fit *f)
+{
+    return f->session->args->regress.descent == KOFN_DESCENT_SGD;
+}
 
 /* ---- inputs -------------------------------------------------------------- */
 
 /* From points to the kernel's values between them and those fitted to. */
 static int apply_kernel(fit *f, const char *kernel)
 {
-    kofn_status st = kofn_kernel(&f->K[0], &f->X, &f->X, kernel);
+    kofn_matrix *const X[] = {&f->X, &f->test_X}, fitted = f->X;
 
-    if (!st && f->test_X.data)
-        st = kofn_kernel(&f->K[1], &f->test_X, &f->X, kernel);
-    if (st)
-        return cli_fail(st);
-    f->X = f->K[0];
-    if (f->test_X.data)
-        f->test_X = f->K[1];
+    for (size_t i = 0; i < 2 && X[i]->data; i++) {
+        TRY_CODE(cli_fail(kofn_kernel(&f->K[i], X[i], &fitted, kernel)));
+        *X[i] = f->K[i];
+    }
     return 0;
 }
 
 /* With a column of ones, or columns on one scale; held-out points likewise. */
 static int prepare(fit *f, const cli_args *a)
 {
-    int code =
-        points_know(&f->points, &f->X, a->regress.intercept, a->standardise);
+    kofn_matrix *const X[] = {&f->X, &f->test_X};
+    bool ones = a->regress.intercept;
 
-    if (code || !(a->regress.intercept || a->standardise))
-        return code;
-    code = points_prepare(&f->points, &f->X, &f->own[0]);
-    if (!code && f->test_X.data)
-        code = points_prepare(&f->points, &f->test_X, &f->own[1]);
-    f->X = f->own[0];
-    if (f->test_X.data)
-        f->test_X = f->own[1];
-    return code;
+    TRY_CODE(points_know(&f->points, &f->X, ones, a->standardise));
+    for (size_t i = 0; (ones || a->standardise) && i < 2 && X[i]->data; i++) {
+        TRY_CODE(points_prepare(&f->points, X[i], &f->own[i]));
+        *X[i] = f->own[i];
+    }
+    return 0;
 }
 
 /* Sparse ones: what would fill them is refused. */
 static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
 {
-    int code;
-
     if (a->kernel || a->standardise)
         return cli_say(EXIT_USAGE,
                        "%s is sparse, and --%s would fill it; leave "
@@ -73,9 +74,9 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
         TRY_CODE(points_prepare(&f->points, &f->test_X, &f->own[1]));
         f->test_X = f->own[1];
     }
-    code = points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S);
+    TRY_CODE(points_prepare_sparse(&f->points, X, a->regress.intercept, &f->S));
     f->X.cols = f->S.cols;
-    return code;
+    return 0;
 }
 
 /* Loads the labels of the second file, or those that the first has with its
@@ -102,20 +103,18 @@ static int load(fit *f, const cli_args *a)
 
     TRY_CODE(input_points(&f->file[0], &f->X, &sparse, a->operand[0]));
     TRY_CODE(load_labels(f, a));
-    if (a->test_X)
+    if (a->test_X) {
         TRY_CODE(input_matrix(&f->file[2], &f->test_X, a->test_X));
-    if (a->test_X)
         TRY_CODE(input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
                               a->test_X));
+    }
     if (a->test_X && f->test_X.cols != f->X.cols)
         return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
                        f->test_X.cols, a->operand[0], f->X.cols);
     TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
              : a->kernel ? apply_kernel(f, a->kernel)
                          : prepare(f, a));
-    f->w = (kofn_matrix){calloc(f->X.cols, sizeof(double)), f->X.cols, 1, 1,
-                         KOFN_F64};
-    return f->w.data ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    return cli_room(&f->w, f->X.cols, 1, "the weights");
 }
 
 static void release(fit *f)
@@ -123,13 +122,14 @@ static void release(fit *f)
     kofn_regression_free(f->regression);
     for (size_t i = 0; i < 4; i++)
         input_free(&f->file[i]);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         free(f->own[i].data);
+        kofn_free(f->K[i].data);
+    }
+    json_decref(f->setup);
     points_free(&f->points);
-    kofn_free(f->K[0].data);
-    kofn_free(f->K[1].data);
     free(f->w.data);
-    free(f->both);
+    free(f->both.data);
 }
 
 /* ---- iterations ---------------------------------------------------------- */
@@ -141,11 +141,10 @@ static void keep_setup(fit *f, const kofn_report *rep)
     double seconds = (double)rep->took * 1e-9;
 
     history_line(&f->history, rep, "0,nan,nan,nan,0");
-    if (f->session->args->json && !f->session->setup)
-        f->session->setup =
-            json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
-                      "seconds", seconds, "late", (int)rep->late,
-                      "scalars_received", (json_int_t)rep->scalars);
+    if (f->session->args->json && !f->setup)
+        f->setup = json_pack("{s:i, s:f, s:i, s:I}", "rounds", (int)rep->rounds,
+                             "seconds", seconds, "late", (int)rep->late,
+                             "scalars_received", (json_int_t)rep->scalars);
 }
 
 static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
@@ -159,9 +158,8 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
         json_array_append_new(
             s->per_iteration,
             json_pack("{s:o, s:o, s:f, s:i, s:I}",
-                      session_batched(s) ? "batch_objective" : "objective",
+                      is_batched(f) ? "batch_objective" : "objective",
                       cli_number(now->objective), "test_objective",
-
                       cli_number(now->test), "seconds", seconds, "late",
                       (int)rep->late, "scalars_received",
                       (json_int_t)rep->scalars));
@@ -170,14 +168,14 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 static void save(fit *f, const kofn_regress_step *now)
 {
     size_t n = f->w.rows;
-    kofn_matrix both = {f->both, 2, n, n, KOFN_F64};
+    double *both = f->both.data;
 
-    if (!f->both)
+    if (!both)
         return;
     history_keep(&f->history);
-    memcpy(f->both, now->w, n * sizeof(double));
-    memcpy(f->both + n, now->v, n * sizeof(double));
-    checkpoint_save(f->session->checkpoint, now->iteration, &both,
+    memcpy(both, now->w, n * sizeof(double));
+    memcpy(both + n, now->v, n * sizeof(double));
+    checkpoint_save(f->session->checkpoint, now->iteration, &f->both,
                     json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f, s:f}",
                               "objective", cli_number(now->objective),
                               "gradient", cli_number(now->gradient), "test",
@@ -192,31 +190,27 @@ static int resume(fit *f, const cli_args *a)
 {
     const checkpoint *c = f->session->checkpoint;
     size_t n = f->w.rows;
-    kofn_matrix both = {NULL, 2, n, n, KOFN_F64};
-    int code;
 
     if (!a->checkpoint)
         return 0;
-    both.data = f->both = calloc(2 * n, sizeof(double));
-    if (!f->both)
-        return cli_say(EXIT_FAILED, "out of memory");
+    TRY_CODE(cli_room(&f->both, 2, n, "the state of --checkpoint"));
     if (!checkpoint_done(c))
         return 0;
-    code = checkpoint_state(c, &both);
-    memcpy(f->w.data, f->both, n * sizeof(double));
+    TRY_CODE(checkpoint_state(c, &f->both));
+    memcpy(f->w.data, f->both.data, n * sizeof(double));
     f->resume =
         (kofn_regress_step){.iteration = checkpoint_done(c),
                             .objective = checkpoint_number(c, "objective"),
                             .gradient = checkpoint_number(c, "gradient"),
                             .test = checkpoint_number(c, "test"),
                             .step = checkpoint_number(c, "step"),
-                            .v = f->both + n,
+                            .v = (double *)f->both.data + n,
                             .first = checkpoint_number(c, "first"),
                             .lipschitz = checkpoint_number(c, "lipschitz"),
                             .partial = checkpoint_number(c, "partial") != 0,
                             .ask = fmax(0, checkpoint_number(c, "ask"))};
     f->first = f->resume.first;
-    return code;
+    return 0;
 }
 
 static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
@@ -239,7 +233,7 @@ static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
 
 static int open_history(fit *f, const char *path)
 {
-    const char *batch = session_batched(f->session) ? "batch_" : "";
+    const char *batch = is_batched(f) ? "batch_" : "";
     char heading[160];
 
     snprintf(heading, sizeof heading,
@@ -270,19 +264,17 @@ static kofn_regress_options options(fit *f, const cli_args *a)
 /* The same steps without workers. */
 static int verify(fit *f)
 {
-    kofn_matrix want = f->w;
+    kofn_matrix want;
     kofn_regress_result res = KOFN_REGRESS_RESULT_INIT;
     kofn_status st;
     int code;
 
-    want.data = calloc(want.rows, sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    TRY_CODE(cli_room(&want, f->w.rows, 1, "--verify"));
     f->verifying = true;
     st = kofn_regress_plain(f->regression, &want, &res);
     code = st == KOFN_AGAIN ? 128 + cli_caught()
            : st             ? cli_fail(st)
-                            : session_verified(f->session, &f->w, &want);
+                            : cli_verify(&f->session->found, &f->w, &want);
     free(want.data);
     return code;
 }
@@ -290,41 +282,31 @@ static int verify(fit *f)
 /* F of all points at the end, and how well the model fits. */
 static kofn_status judge(fit *f, const kofn_regress_options *o)
 {
-    session *s = f->session;
     const double *w = f->w.data;
-    kofn_fit found;
-    kofn_status st = kofn_regression_fit(&found, f->regression, &f->w);
+    kofn_status st = kofn_regression_fit(&f->reached, f->regression, &f->w);
 
-    if (st)
-        return st;
-    s->objective = found.loss;
+    f->objective = f->reached.loss;
     for (size_t j = 0; j < f->w.rows - o->intercept; j++)
-        s->objective += o->ridge / 2 * w[j] * w[j];
-    s->share = found.share;
-    if (!f->test_X.data)
-        return KOFN_OK;
-    st = kofn_fit_of(&found, &f->test_X, &f->test_y, &f->w, o->loss);
-    s->test_objective = found.loss;
-    s->test_share = found.share;
-    return st;
+        f->objective += o->ridge / 2 * w[j] * w[j];
+    return st || !f->test_X.data
+               ? st
+               : kofn_fit_of(&f->test, &f->test_X, &f->test_y, &f->w, o->loss);
 }
 
 static void tell(const fit *f, const kofn_regress_result *res)
 {
-    const session *s = f->session;
-    const cli_args *a = s->args;
-    const char *name = cli_share_name(a->regress.loss);
+    const char *name = cli_share_name(f->session->args->regress.loss);
 
     fprintf(stderr, "%s after %u iterations: objective %.9g, %s %.2e, %s %.4g",
-            session_batched(s) ? "stopped"
-            : res->converged   ? "converged"
-                               : "not converged",
-            res->iterations, s->objective,
-            session_batched(s) ? "gradient of the last batch" : "gradient",
-            res->gradient, name, s->share);
+            is_batched(f)    ? "stopped"
+            : res->converged ? "converged"
+                             : "not converged",
+            res->iterations, f->objective,
+            is_batched(f) ? "gradient of the last batch" : "gradient",
+            res->gradient, name, f->reached.share);
     if (f->test_X.data)
-        fprintf(stderr, "; held-out points: loss %.9g, %s %.4g",
-                s->test_objective, name, s->test_share);
+        fprintf(stderr, "; held-out points: loss %.9g, %s %.4g", f->test.loss,
+                name, f->test.share);
     fputc('\n', stderr);
 }
 
@@ -367,13 +349,13 @@ static void advise(const fit *f, const kofn_regress_result *res)
     if (a->quiet)
         return;
     if (a->regress.loss == KOFN_LOSS_LOGISTIC && !(a->regress.ridge > 0) &&
-        f->session->share >= 1) {
+        f->reached.share >= 1) {
         cli_say(0, "all labels are told right, so that longer weights fit "
                    "better still and F has no minimum; give --l2 0.01, say, "
                    "for weights that mean something");
         return;
     }
-    if (res->converged || session_batched(f->session))
+    if (res->converged || is_batched(f))
         return;
     if (!(res->gradient < f->first)) {
         cli_say(0,
@@ -397,6 +379,23 @@ static void advise(const fit *f, const kofn_regress_result *res)
             quicker(a) ? "--optimizer lbfgs, " : "", 10 * res->iterations);
 }
 
+static void put_figures(fit *f, const kofn_regress_result *res)
+{
+    const char *name = cli_share_name(f->session->args->regress.loss);
+    char key[40];
+    json_t *o = f->session->figures = json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:O*, s:O}", "objective",
+        cli_number(f->objective), "test_objective", cli_number(f->test.loss),
+        name, cli_number(f->reached.share),
+        is_batched(f) ? "batch_gradient_norm" : "gradient_norm",
+        cli_number(res->gradient), "converged", res->converged, "setup",
+        f->setup, "per_iteration", f->session->per_iteration);
+
+    snprintf(key, sizeof key, "test_%s", name);
+    if (f->test_X.data)
+        PUT(key, cli_number(f->test.share));
+}
+
 static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 {
     session *s = f->session;
@@ -404,14 +403,13 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 
     s->status = st;
     s->iterations = res->iterations;
-    s->objective = res->objective;
-    s->test_objective = res->test;
-    s->gradient = res->gradient;
-    s->converged = res->converged;
+    f->objective = res->objective;
+    f->test.loss = res->test;
     if (cli_caught())
         return 128 + cli_caught();
     if (st >= 0)
         judged = judge(f, &s->args->regress);
+    put_figures(f, res);
     if (st < 0 || judged)
         return cli_fail(st < 0 ? st : judged);
     cli_erase();
@@ -428,16 +426,14 @@ static int conclude(fit *f, kofn_status st, const kofn_regress_result *res)
 /* The weights are for X as it was read. */
 static int write_weights(fit *f, const cli_args *a)
 {
-    kofn_matrix w = f->w;
+    kofn_matrix w;
     int code;
 
     if (a->kernel)
-        return session_write(f->session, &w, 1);
-    w.data = malloc(w.rows * sizeof(double));
-    if (!w.data)
-        return cli_say(EXIT_FAILED, "out of memory for the weights");
+        return cli_write(a, &f->w, 1);
+    TRY_CODE(cli_room(&w, f->w.rows, 1, "the weights"));
     points_undo(&f->points, f->w.data, w.data);
-    code = session_write(f->session, &w, 1);
+    code = cli_write(a, &w, 1);
     free(w.data);
     return code;
 }
@@ -492,44 +488,40 @@ static int check(const cli_args *a)
     return 0;
 }
 
+static int make_regression(fit *f, cli_args *a, kofn_problem *pb)
+{
+    const kofn_regress_options o = options(f, a);
+
+    TRY_CODE(cli_fail(
+        f->S.rows ? kofn_regression_new_sparse(&f->regression, &f->S, &f->y, &o)
+                  : kofn_regression_new(&f->regression, &f->X, &f->y, &o)));
+    if (!a->scheme_given)
+        a->scheme = kofn_regression_scheme(f->regression, a->workers, a->suited,
+                                           sizeof a->suited);
+    return cli_fail(
+        kofn_regression_problem(f->regression, a->scheme, a->workers, pb));
+}
+
+static int run(fit *f, cli_args *a)
+{
+    kofn_problem pb = {.size = sizeof pb};
+
+    TRY_CODE(check(a));
+    choose_descent(a);
+    TRY_CODE(load(f, a));
+    TRY_CODE(make_regression(f, a, &pb));
+    TRY_CODE(session_open(f->session, a, &pb, a->regress.max_iterations, NULL));
+    TRY_CODE(resume(f, a));
+    TRY_CODE(open_history(f, a->history));
+    return descend(f, a, pb.op);
+}
+
 int cmd_regress(cli_args *a)
 {
-    session s = {0};
+    session s = {.args = a};
     fit f = {.session = &s};
-    kofn_regress_options o;
-    kofn_problem pb = {.size = sizeof pb};
-    int code = check(a);
-    kofn_status st = KOFN_OK;
+    int code = session_close(&s, history_close(&f.history, run(&f, a)));
 
-    choose_descent(a);
-    if (!code)
-        code = load(&f, a);
-    if (!code) {
-        o = options(&f, a);
-        st = f.S.rows
-                 ? kofn_regression_new_sparse(&f.regression, &f.S, &f.y, &o)
-                 : kofn_regression_new(&f.regression, &f.X, &f.y, &o);
-        if (!st && !a->scheme_given)
-            a->scheme = kofn_regression_scheme(f.regression, a->workers,
-                                               a->suited, sizeof a->suited);
-        if (!st)
-            st = kofn_regression_problem(f.regression, a->scheme, a->workers,
-                                         &pb);
-        code = st ? cli_fail(st) : 0;
-    }
-    if (!code)
-        code =
-            session_open(&s, a, &pb, o.max_iterations ? o.max_iterations : 100);
-    if (!code && !(s.per_iteration = json_array()))
-        code = cli_say(EXIT_FAILED, "out of memory");
-    if (!code)
-        code = resume(&f, a);
-    if (!code)
-        code = open_history(&f, a->history);
-    if (!code)
-        code = descend(&f, a, pb.op);
-    code = history_close(&f.history, code);
-    code = session_close(&s, code);
     if (code < 128)
         release(&f);
     return code;

@@ -17,27 +17,25 @@ static int read_all(const char *path, char **text, size_t *n)
 {
     FILE *f = fopen(path, "rb");
     size_t cap = 1 << 16;
+    char *more;
+    int code;
 
     *text = NULL;
     *n = 0;
     if (!f)
         return cli_say(EXIT_USAGE, "%s: %s", path, strerror(errno));
     do {
-        char *more = realloc(*text, cap *= 2);
-
-        if (!more) {
-            fclose(f);
-            return cli_say(EXIT_FAILED, "%s: out of memory", path);
-        }
+        more = realloc(*text, cap *= 2);
+        if (!more)
+            break;
         *text = more;
         *n += fread(*text + *n, 1, cap - *n, f);
     } while (*n == cap);
-    if (ferror(f)) {
-        fclose(f);
-        return cli_say(EXIT_USAGE, "%s: %s", path, strerror(errno));
-    }
+    code = !more       ? cli_say(EXIT_FAILED, "%s: out of memory", path)
+           : ferror(f) ? cli_say(EXIT_USAGE, "%s: %s", path, strerror(errno))
+                       : 0;
     fclose(f);
-    return 0;
+    return code;
 }
 
 static void report_json(const cli_args *a, const replay_result *r, int code)

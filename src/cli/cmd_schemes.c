@@ -11,7 +11,7 @@
  * from eight on that the scheme can do with. */
 #define MOST_WORKERS 1024
 
-static const kofn_scheme *scheme_of(const char *spec)
+const kofn_scheme *cli_scheme_of(const char *spec)
 {
     char name[64];
 
@@ -35,7 +35,7 @@ static kofn_problem problem_for(const cli_args *a, const kofn_scheme *s)
 static kofn_status describe(const cli_args *a, const char *spec,
                             kofn_plan **plan, kofn_plan_info *info)
 {
-    kofn_problem pb = problem_for(a, scheme_of(spec));
+    kofn_problem pb = problem_for(a, cli_scheme_of(spec));
     kofn_status st = kofn_plan_new(plan, &pb, spec, a->workers, a->seed);
 
     for (size_t n = a->workers + 1;
@@ -46,11 +46,6 @@ static kofn_status describe(const cli_args *a, const char *spec,
     return st ? st : kofn_plan_describe(*plan, true, info);
 }
 
-static json_t *number(double x)
-{
-    return x - x == 0 ? json_real(x) : json_null();
-}
-
 static json_t *params_json(const kofn_scheme *s)
 {
     json_t *list = json_array();
@@ -59,12 +54,12 @@ static json_t *params_json(const kofn_scheme *s)
         json_t *o = json_pack("{s:s, s:s}", "name", p->name, "what", p->what);
 
         if (p->choices) {
-            json_object_set_new(o, "choices", json_string(p->choices));
+            PUT("choices", json_string(p->choices));
         } else {
-            json_object_set_new(o, "min", json_integer(p->min));
-            json_object_set_new(o, "max", json_integer(p->max));
+            PUT_WHOLE("min", p->min);
+            PUT_WHOLE("max", p->max);
             if (p->init != KOFN_AUTO)
-                json_object_set_new(o, "default", json_integer(p->init));
+                PUT_WHOLE("default", p->init);
         }
         json_array_append_new(list, o);
     }
@@ -75,26 +70,26 @@ static json_t *scheme_json(const kofn_scheme *s, const kofn_plan_info *i)
 {
     json_t *o = json_object();
 
-    json_object_set_new(o, "name", json_string(s->name));
-    json_object_set_new(o, "summary", json_string(s->summary));
-    json_object_set_new(o, "source", json_string(s->cite));
-    json_object_set_new(o, "spec", json_string(i->spec));
-    json_object_set_new(o, "workers", json_integer((json_int_t)i->workers));
-    json_object_set_new(o, "threshold", json_integer((json_int_t)i->threshold));
-    json_object_set_new(o, "storage", number(i->storage));
-    json_object_set_new(o, "load", number(i->load));
-    json_object_set_new(o, "computation", number(i->load));
+    PUT("name", json_string(s->name));
+    PUT("summary", json_string(s->summary));
+    PUT("source", json_string(s->cite));
+    PUT("spec", json_string(i->spec));
+    PUT_WHOLE("workers", i->workers);
+    PUT_WHOLE("threshold", i->threshold);
+    PUT("storage", cli_number(i->storage));
+    PUT("load", cli_number(i->load));
+    PUT("computation", cli_number(i->load));
     if (i->parts)
-        json_object_set_new(o, "parts", json_integer((json_int_t)i->parts));
+        PUT_WHOLE("parts", i->parts);
     if (i->storage == 0) {
-        json_object_set_new(o, "delay", json_integer((json_int_t)i->delay));
-        json_object_set_new(o, "slots", json_integer((json_int_t)i->slots));
+        PUT_WHOLE("delay", i->delay);
+        PUT_WHOLE("slots", i->slots);
     }
-    json_object_set_new(o, "upload", number(i->upload));
-    json_object_set_new(o, "answer", number(i->answer));
-    json_object_set_new(o, "noise", number(i->noise50));
-    json_object_set_new(o, "noise99", number(i->noise99));
-    json_object_set_new(o, "params", params_json(s));
+    PUT("upload", cli_number(i->upload));
+    PUT("answer", cli_number(i->answer));
+    PUT("noise", cli_number(i->noise50));
+    PUT("noise99", cli_number(i->noise99));
+    PUT("params", params_json(s));
     return o;
 }
 
@@ -160,18 +155,15 @@ static int one(const cli_args *a, const char *spec, json_t *list)
     kofn_plan *plan = NULL;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_status st = describe(a, spec, &plan, &info);
-    const kofn_scheme *s = scheme_of(spec);
+    const kofn_scheme *s = cli_scheme_of(spec);
+    int code = cli_fail(st);
 
-    if (st) {
-        kofn_plan_free(plan);
-        return cli_fail(st);
-    }
-    if (list)
+    if (!code && list)
         json_array_append_new(list, scheme_json(s, &info));
-    else
+    else if (!code)
         scheme_text(s, &info, a->operands == 1);
     kofn_plan_free(plan);
-    return 0;
+    return code;
 }
 
 int cmd_schemes(cli_args *a)

@@ -3,6 +3,7 @@
  * Owns the operands of each product from the line that names them until its
  * answer is written.  It is the one command that reads its input while workers
  * compute, so it may not wait for a line longer than the stream allows. */
+#define _GNU_SOURCE /* basename */
 #include "cli.h"
 
 #include <errno.h>
@@ -24,23 +25,6 @@ typedef struct reader {
     size_t length;       /* ... and its length                           */
     bool ended;
 } reader;
-
-static int reader_open(reader *r, const char *name)
-{
-    *r = (reader){.name = name, .fd = STDIN_FILENO};
-    if (strcmp(name, "-") == 0)
-        return 0;
-    r->fd = open(name, O_RDONLY | O_CLOEXEC);
-    return r->fd >= 0 ? 0
-                      : cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno));
-}
-
-static void reader_close(reader *r)
-{
-    if (r->fd > STDIN_FILENO)
-        close(r->fd);
-    free(r->text);
-}
 
 static bool has_line(const reader *r)
 {
@@ -158,59 +142,35 @@ static int load(task *t)
                        t->right.cols);
     if (code)
         return code;
-    t->C = (kofn_matrix){calloc(t->left.rows * t->right.cols, sizeof(double)),
-                         t->left.rows, t->right.cols, t->right.cols, KOFN_F64};
-    return t->C.data ? 0 : cli_say(EXIT_FAILED, "out of memory for the result");
-}
-
-/* The findings of --verify. */
-typedef struct found {
-    double error, row_error; /* below 0: was not looked for */
-    size_t row;
-} found;
-
-static int verify(const task *t, found *to)
-{
-    const cli_factors factors = {.A = &t->left, .B = &t->right};
-    kofn_matrix want = t->C;
-    kofn_status st;
-
-    want.data = malloc(want.rows * want.cols * sizeof(double));
-    if (!want.data)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
-    st = kofn_product_plain(&t->left, &t->right, &want);
-    if (!st)
-        st = cli_find_worst_row(&factors, &t->C, &want, &to->row_error,
-                                &to->row);
-    to->error = st ? 0 : cli_relative_error(&t->C, &want);
-    free(want.data);
-    return st ? cli_fail(st) : 0;
+    return cli_room(&t->C, t->left.rows, t->right.cols, "the result");
 }
 
 static void tell_json(const session *s, const task *t, const kofn_report *r,
-                      const found *v)
+                      const cli_exactness *v)
 {
-    bool looked = v->error >= 0;
+    bool looked = v->rel_error >= 0;
     json_t *o = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "status", "ok", "X", t->X,
         "Y", t->Y, "output", t->out, "predicted", cli_number(r->predicted),
-        "rel_error", looked ? cli_number(v->error) : json_null(), "row_error",
-        looked ? cli_number(v->row_error) : json_null(), "worst_row",
-        looked ? json_integer((json_int_t)v->row) : json_null());
+        "rel_error", looked ? cli_number(v->rel_error) : json_null(),
+        "row_error", looked ? cli_number(v->row_error) : json_null(),
+        "worst_row",
+        looked ? json_integer((json_int_t)v->worst_row) : json_null());
 
     session_put_report(s, r, o);
     cli_print_json(o);
 }
 
-static void tell_text(const task *t, const kofn_report *r, const found *v)
+static void tell_text(const task *t, const kofn_report *r,
+                      const cli_exactness *v)
 {
     printf("%s = %s %s: rounds %u to %u, %.4f s, %zu plain and %zu coded "
            "answers, predicted relative error %.1e",
            t->out, t->X, t->Y, r->began, r->ended, (double)r->took * 1e-9,
            r->plain, r->coded, r->predicted);
-    if (v->error >= 0)
-        printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)", v->error,
-               v->row, v->row_error);
+    if (v->rel_error >= 0)
+        printf(", found %.1e (row %zu: %.1e of |X| |Y|, the most)",
+               v->rel_error, v->worst_row, v->row_error);
     if (r->corrupt)
         printf(", %u wrong answers", r->corrupt);
     for (size_t i = 0; i < r->workers; i++)
@@ -237,12 +197,13 @@ static int flush(void)
 static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
-    found v = {.error = -1};
-    int code = s->args->verify ? verify(t, &v) : 0;
+    cli_exactness v = {.rel_error = -1};
+    const cli_factors factors = {.A = &t->left, .B = &t->right};
+    int code = s->args->verify ? cli_verify_product(&factors, &t->C, &v) : 0;
 
     cli_guard(true);
-    if (!code && kofn_write(t->out, &t->C, 2))
-        code = cli_say(EXIT_FAILED, "%s", kofn_errmsg());
+    if (!code)
+        code = cli_wrote(kofn_write(t->out, &t->C, 2));
     cli_guard_promptly();
     if (!code && s->args->json)
         tell_json(&s->s, t, rep, &v);
@@ -277,24 +238,15 @@ static int await(stream *s, uint32_t number, kofn_time atmost, bool *over)
     return finish(s, i, &rep);
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The folder that it is in; false: it cannot be told. */
 static bool folder_of(const char *path, struct stat *st)
 {
-    size_t n = (size_t)(base_of(path) - path);
+    int n = (int)(basename(path) - path);
     char folder[4096];
 
-    if (n + 2 > sizeof folder)
-        return false;
-    memcpy(folder, path, n);
-    memcpy(folder + n, ".", 2);
-    return stat(folder, st) == 0;
+    return snprintf(folder, sizeof folder, "%.*s.", n, path) <
+               (int)sizeof folder &&
+           stat(folder, st) == 0;
 }
 
 /* Do both name one file, which need not be there yet? */
@@ -302,7 +254,7 @@ static bool same_place(const char *a, const char *b)
 {
     struct stat s, t;
 
-    if (strcmp(base_of(a), base_of(b)) != 0)
+    if (strcmp(basename(a), basename(b)) != 0)
         return false;
     return strcmp(a, b) == 0 || (folder_of(a, &s) && folder_of(b, &t) &&
                                  s.st_dev == t.st_dev && s.st_ino == t.st_ino);
@@ -338,7 +290,7 @@ static int open_job(stream *s, const task *t)
     s->quiet = *s->args;
     s->quiet.json = false;
     s->open = true;
-    TRY_CODE(session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2));
+    TRY_CODE(session_open(&s->s, &s->quiet, &pb, SIZE_MAX / 2, NULL));
     s->quiet.quiet = true;
     if (kofn_plan_describe(s->s.plan[0], false, &info))
         return cli_fail(KOFN_NOMEM);
@@ -347,28 +299,17 @@ static int open_job(stream *s, const task *t)
     return 0;
 }
 
+/* Begins the product that a line names, and owns it when that is done. */
 static int put(stream *s, task *t)
 {
-    kofn_status st;
-    int code = split(&s->list, t);
-
-    if (!code)
-        code = await_sources(s, t);
-    if (!code)
-        code = cli_check_path("", t->out);
-    if (!code)
-        code = load(t);
-    if (!code && !s->open)
-        code = open_job(s, t);
-    if (code) {
-        task_free(t);
-        return code;
-    }
-    st = kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number);
-    if (st) {
-        task_free(t);
-        return cli_fail(st);
-    }
+    TRY_CODE(split(&s->list, t));
+    TRY_CODE(await_sources(s, t));
+    TRY_CODE(cli_check_path("", t->out, true));
+    TRY_CODE(load(t));
+    if (!s->open)
+        TRY_CODE(open_job(s, t));
+    TRY_CODE(cli_fail(
+        kofn_put_pair(s->s.job, &t->left, &t->right, &t->C, &t->number)));
     s->flight[s->flights++] = t;
     return 0;
 }
@@ -377,6 +318,8 @@ static int put(stream *s, task *t)
 static int read_line(stream *s)
 {
     task *t = calloc(1, sizeof *t);
+    bool named;
+    int code;
 
     if (t)
         t->line = reader_take(&s->list);
@@ -385,10 +328,11 @@ static int read_line(stream *s)
         return cli_say(EXIT_FAILED, "out of memory for a line of %s",
                        s->list.name);
     }
-    if (strspn(t->line, " \t\r") < s->list.length && *t->line != '#')
-        return put(s, t);
-    task_free(t);
-    return 0;
+    named = strspn(t->line, " \t\r") < s->list.length && *t->line != '#';
+    code = named ? put(s, t) : 0;
+    if (!named || code)
+        task_free(t);
+    return code;
 }
 
 static int run(stream *s)
@@ -412,25 +356,29 @@ static int run(stream *s)
 
 int cmd_stream(cli_args *a)
 {
-    stream s = {.args = a};
+    const char *name = a->operand[0];
+    stream s = {.args = a, .list = {.name = name, .fd = STDIN_FILENO}};
     int code;
 
     if (!a->scheme_given)
         a->scheme = "dip";
-    code = reader_open(&s.list, a->operand[0]);
-    if (!code)
-        code = run(&s);
+    if (strcmp(name, "-") != 0)
+        s.list.fd = open(name, O_RDONLY | O_CLOEXEC);
+    code = s.list.fd < 0 ? cli_say(EXIT_USAGE, "%s: %s", name, strerror(errno))
+                         : run(&s);
     if (!code && !s.open && a->mpi) /* they wait to be told what to do */
         code = cli_say(EXIT_USAGE,
                        "%s names no product: the other ranks have nothing to "
                        "do",
-                       a->operand[0]);
+                       name);
     if (s.open)
         code = session_close(&s.s, code);
     if (code >= 128)
         return code;
     for (size_t i = 0; i < s.flights; i++)
         task_free(s.flight[i]);
-    reader_close(&s.list);
+    if (s.list.fd > STDIN_FILENO)
+        close(s.list.fd);
+    free(s.list.text);
     return code;
 }

@@ -10,27 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct train_run {
-    input file[4];      /* X, y and the held-out ones                 */
-    kofn_matrix own[2]; /* both X, divided by the model's unit        */
-    kofn_matrix X, y, test_X, test_y;
-    size_t widths[KOFN_NET_MOST + 1];
-    kofn_net_shape shape;
-    model model;
-    kofn_training *training;
-    session *session;
-    kofn_train_step resume;
-    double *state; /* of a checkpoint */
-    history history;
-    unsigned every;
-    bool verifying; /* without workers */
-    bool coded;     /* weights live with the workers, and not points */
-} train_run;
-
 /* ---- inputs -------------------------------------------------------------- */
 
 /* "64-32-10" */
-static int read_layers(train_run *t, const char *text)
+static int read_layers(cli_training *t, const char *text)
 {
     size_t n = 0;
     const char *at = text;
@@ -62,7 +45,7 @@ static int read_layers(train_run *t, const char *text)
 }
 
 /* Of the table, and what goes without saying. */
-static int read_shape(train_run *t, const cli_args *a)
+static int read_shape(cli_training *t, const cli_args *a)
 {
     t->shape = a->net;
     t->shape.size = sizeof t->shape;
@@ -87,45 +70,35 @@ static int read_shape(train_run *t, const cli_args *a)
 }
 
 /* Labels, or numbers to be met, a row for each point. */
-static int load_targets(train_run *t, input *in, kofn_matrix *y,
+static int load_targets(cli_training *t, input *in, kofn_matrix *y,
                         const char *path, const kofn_matrix *X,
                         const char *X_path)
 {
-    bool wide = t->shape.cost == KOFN_COST_SQUARES;
-    int code;
-
-    if (!wide)
+    if (t->shape.cost != KOFN_COST_SQUARES)
         return input_labels(in, y, path, X, X_path);
-    code = input_targets(in, y, path);
-    if (!code && y->rows == 1 && y->cols == X->rows)
-        *y = (kofn_matrix){y->data, y->cols, 1, 1, y->dtype};
-    return code;
-}
-
-static int load_points(train_run *t, const cli_args *a)
-{
-    TRY_CODE(input_matrix(&t->file[0], &t->X, a->operand[0]));
-    t->model.unit = a->unit > 0 ? a->unit : model_unit(&t->X);
-    if (!t->shape.autoencoder)
-        TRY_CODE(load_targets(t, &t->file[1], &t->y, a->operand[1], &t->X,
-                              a->operand[0]));
-    TRY_CODE(model_points(&t->model, &t->X, &t->own[0]));
-    t->X = t->own[0];
+    TRY_CODE(input_targets(in, y, path));
+    if (y->cols == X->rows)
+        input_column(y);
     return 0;
 }
 
-static int load_test(train_run *t, const cli_args *a)
+/* The points and targets of both files; k: 0, or 1 of those held out. */
+static int load_points(cli_training *t, const char *const path[2], size_t k,
+                       kofn_matrix *X, kofn_matrix *y)
 {
-    TRY_CODE(input_matrix(&t->file[2], &t->test_X, a->test_X));
+    double *unit = &t->model.unit;
+
+    TRY_CODE(input_matrix(&t->file[2 * k], X, path[0]));
+    if (!(*unit > 0))
+        *unit = fmax(1, cli_largest(X));
     if (!t->shape.autoencoder)
-        TRY_CODE(load_targets(t, &t->file[3], &t->test_y, a->test_y, &t->test_X,
-                              a->test_X));
-    TRY_CODE(model_points(&t->model, &t->test_X, &t->own[1]));
-    t->test_X = t->own[1];
+        TRY_CODE(load_targets(t, &t->file[2 * k + 1], y, path[1], X, path[0]));
+    TRY_CODE(cli_divided(X, *unit, &t->own[k]));
+    *X = t->own[k];
     return 0;
 }
 
-static void release(train_run *t)
+static void release(cli_training *t)
 {
     kofn_training_free(t->training);
     model_free(&t->model);
@@ -133,16 +106,25 @@ static void release(train_run *t)
         input_free(&t->file[i]);
     for (size_t i = 0; i < 2; i++)
         free(t->own[i].data);
-    free(t->state);
+    free(t->state.data);
 }
 
 /* ---- steps --------------------------------------------------------------- */
 
-static void keep(train_run *t, const kofn_train_step *now,
+static json_t *figures(const kofn_train_step *now, const char *key,
+                       double value)
+{
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "epoch", (int)now->epoch,
+                     "loss", cli_number(now->loss), "accuracy",
+                     cli_number(now->accuracy), "test_loss",
+                     cli_number(now->test_loss), "test_accuracy",
+                     cli_number(now->test_accuracy), key, value);
+}
+
+static void keep(cli_training *t, const kofn_train_step *now,
                  const kofn_report *rep)
 {
     session *s = t->session;
-    double seconds = (double)rep->took * 1e-9;
 
     history_line(&t->history, rep, "%u,%u,%.17g,%.17g,%.17g,%.17g", now->step,
                  now->epoch, now->loss, now->accuracy, now->test_loss,
@@ -154,31 +136,22 @@ static void keep(train_run *t, const kofn_train_step *now,
     if (s->args->json)
         json_array_append_new(
             s->per_iteration,
-            json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "epoch",
-                      (int)now->epoch, "loss", cli_number(now->loss),
-                      "accuracy", cli_number(now->accuracy), "test_loss",
-                      cli_number(now->test_loss), "test_accuracy",
-                      cli_number(now->test_accuracy), "seconds", seconds));
+            figures(now, "seconds", (double)rep->took * 1e-9));
 }
 
-static void save(train_run *t, unsigned step, const kofn_train_step *now,
+static void save(cli_training *t, unsigned step, const kofn_train_step *now,
                  const double *state)
 {
     size_t n = kofn_training_size(t->training);
     const kofn_matrix a = {(void *)(uintptr_t)state, 2, n, n, KOFN_F64};
 
     history_keep(&t->history);
-    checkpoint_save(
-        t->session->checkpoint, step, &a,
-        json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "loss",
-                  cli_number(now->loss), "accuracy", cli_number(now->accuracy),
-                  "test_loss", cli_number(now->test_loss), "test_accuracy",
-                  cli_number(now->test_accuracy), "epoch", (double)now->epoch,
-                  "partial", (double)now->partial));
+    checkpoint_save(t->session->checkpoint, step, &a,
+                    figures(now, "partial", (double)now->partial));
 }
 
 /* After a step that is to be kept, or the last there will be. */
-static void save_step(train_run *t, const kofn_train_step *now)
+static void save_step(cli_training *t, const kofn_train_step *now)
 {
     const double *state;
 
@@ -194,7 +167,7 @@ static void save_step(train_run *t, const kofn_train_step *now)
 
 /* A signal in the middle of a step: what the one before made, unless that is with
  * the workers, who have something else to do. */
-static void save_before(train_run *t, const kofn_train_step *now)
+static void save_before(cli_training *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;
 
@@ -204,7 +177,7 @@ static void save_before(train_run *t, const kofn_train_step *now)
 
 static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 {
-    train_run *t = ud;
+    cli_training *t = ud;
 
     if (t->verifying)
         return cli_caught();
@@ -220,17 +193,14 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
 }
 
 /* Go on after the step that the checkpoint is of. */
-static int resume(train_run *t)
+static int resume(cli_training *t)
 {
     const checkpoint *c = t->session->checkpoint;
     size_t n = kofn_training_size(t->training);
-    kofn_matrix state = {NULL, 2, n, n, KOFN_F64};
 
     if (!checkpoint_done(c))
         return 0;
-    state.data = t->state = calloc(2 * n, sizeof *t->state);
-    if (!t->state)
-        return cli_say(EXIT_FAILED, "out of memory");
+    TRY_CODE(cli_room(&t->state, 2, n, "the state of --checkpoint"));
     t->resume = (kofn_train_step){
         .step = checkpoint_done(c),
         .epoch = (unsigned)checkpoint_number(c, "epoch"),
@@ -239,8 +209,8 @@ static int resume(train_run *t)
         .test_loss = checkpoint_number(c, "test_loss"),
         .test_accuracy = checkpoint_number(c, "test_accuracy"),
         .partial = checkpoint_number(c, "partial") > 0,
-        .state = t->state};
-    return checkpoint_state(c, &state);
+        .state = t->state.data};
+    return checkpoint_state(c, &t->state);
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -249,44 +219,25 @@ static int resume(train_run *t)
 static int flatten(const kofn_net *net, size_t n, kofn_matrix *out)
 {
     const kofn_matrix *W;
-    size_t k = 0;
-    double *to = malloc(n * sizeof *to);
+    double *to;
 
-    *out = (kofn_matrix){to, 1, n, n, KOFN_F64};
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory for --verify");
+    TRY_CODE(cli_room(out, 1, n, "--verify"));
+    to = out->data;
     for (size_t l = 1; (W = kofn_net_weights(net, l)); l++)
-        for (size_t i = 0; i < W->rows * W->cols; i++)
-            to[k++] = W->dtype == KOFN_F64 ? ((const double *)W->data)[i]
-                                           : (double)((float *)W->data)[i];
+        for (size_t i = 0; i < W->rows; i++)
+            for (size_t j = 0; j < W->cols; j++)
+                *to++ = cli_element(W, i, j);
     return 0;
 }
 
-static kofn_train_options options(train_run *t, const cli_args *a)
-{
-    kofn_train_options o = a->train;
-
-    o.size = sizeof o;
-    o.seed = a->seed;
-    o.watch = watch;
-    o.watch_ud = t;
-    o.resume = &t->resume;
-    if (t->test_X.data) {
-        o.test_X = &t->test_X;
-        o.test_y = t->shape.autoencoder ? NULL : &t->test_y;
-    }
-    return o;
-}
-
-static const kofn_matrix *targets(const train_run *t)
+static const kofn_matrix *targets(const cli_training *t)
 {
     return t->shape.autoencoder ? NULL : &t->y;
 }
 
 /* The same steps from the same weights without workers. */
-static int verify(train_run *t, const cli_args *a)
+static int verify(cli_training *t, const cli_args *a)
 {
-    kofn_train_options o = options(t, a);
     size_t n = kofn_training_size(t->training);
     kofn_matrix found = {0}, want = {0};
     kofn_training *plain = NULL;
@@ -296,16 +247,16 @@ static int verify(train_run *t, const cli_args *a)
 
     t->verifying = true;
     if (!st)
-        st = kofn_training_new(&plain, net, &t->X, targets(t), &o);
+        st = kofn_training_new(&plain, net, &t->X, targets(t), &t->options);
     if (!st)
         st = kofn_train_plain(plain, NULL);
-    code = st == KOFN_AGAIN ? 128 + cli_caught() : st ? cli_fail(st) : 0;
+    code = st == KOFN_AGAIN ? 128 + cli_caught() : cli_fail(st);
     if (!code)
         code = flatten(t->model.net, n, &found);
     if (!code)
         code = flatten(net, n, &want);
     if (!code)
-        code = session_verified(t->session, &found, &want);
+        code = cli_verify(&t->session->found, &found, &want);
     free(found.data);
     free(want.data);
     kofn_training_free(plain);
@@ -314,19 +265,18 @@ static int verify(train_run *t, const cli_args *a)
 }
 
 /* Of all points, and of those held out, with the weights that there are. */
-static int judge(train_run *t)
+static int judge(cli_training *t)
 {
     session *s = t->session;
     kofn_score all = {0}, test = {NAN, NAN};
-    kofn_status st = kofn_net_score(t->model.net, &t->X, targets(t), &all);
 
-    if (!st && t->test_X.data)
-        st = kofn_net_score(t->model.net, &t->test_X,
-                            t->shape.autoencoder ? NULL : &t->test_y, &test);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_net_score(t->model.net, &t->X, targets(t), &all)));
+    if (t->test_X.data)
+        TRY_CODE(cli_fail(
+            kofn_net_score(t->model.net, &t->test_X,
+                           t->shape.autoencoder ? NULL : &t->test_y, &test)));
     s->figures =
-        json_pack("{s:o, s:o, s:o, s:o, s:O}", "loss", cli_number(all.loss),
+        json_pack("{s:o, s:o, s:o, s:o, s:O*}", "loss", cli_number(all.loss),
                   "accuracy", cli_number(all.accuracy), "test_loss",
                   cli_number(test.loss), "test_accuracy",
                   cli_number(test.accuracy), "per_iteration", s->per_iteration);
@@ -344,7 +294,7 @@ static int judge(train_run *t)
     return 0;
 }
 
-static int conclude(train_run *t, const cli_args *a, kofn_status st)
+static int conclude(cli_training *t, const cli_args *a, kofn_status st)
 {
     t->session->status = st;
     if (cli_caught())
@@ -361,7 +311,7 @@ static int conclude(train_run *t, const cli_args *a, kofn_status st)
     return 0;
 }
 
-static int train(train_run *t, const cli_args *a)
+static int train(cli_training *t, const cli_args *a)
 {
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
     kofn_status st =
@@ -387,136 +337,105 @@ static int train(train_run *t, const cli_args *a)
 
 /* ---- the run ------------------------------------------------------------- */
 
-static int prepare(train_run *t, const cli_args *a)
+/* What the library is to do, and how many steps that is. */
+static void set_options(cli_training *t, const cli_args *a)
 {
-    kofn_train_options o;
-    kofn_status st;
+    kofn_train_options *o = &t->options;
+    size_t batch = a->train.batch ? a->train.batch : 64;
+    size_t each = (t->X.rows + batch - 1) / batch; /* of an epoch */
+
+    *o = a->train;
+    o->size = sizeof *o;
+    o->seed = a->seed;
+    o->watch = watch;
+    o->watch_ud = t;
+    o->resume = &t->resume;
+    if (t->test_X.data) {
+        o->test_X = &t->test_X;
+        o->test_y = t->shape.autoencoder ? NULL : &t->test_y;
+    }
+    t->steps = each * (o->epochs ? o->epochs : 1);
+    t->every = a->every ? a->every : (unsigned)each;
+}
+
+static int prepare(cli_training *t, const cli_args *a)
+{
+    const char *const test[] = {a->test_X, a->test_y};
 
     TRY_CODE(read_shape(t, a));
     if (a->every && !a->checkpoint)
         return cli_say(EXIT_USAGE, "--every is for --checkpoint");
-    TRY_CODE(load_points(t, a));
+    t->model.unit = a->unit;
+    TRY_CODE(load_points(t, a->operand, 0, &t->X, &t->y));
     if (a->test_X)
-        TRY_CODE(load_test(t, a));
-    o = options(t, a);
-    st = kofn_net_new(&t->model.net, &t->shape, a->seed);
-    if (!st)
-        st = kofn_training_new(&t->training, t->model.net, &t->X, targets(t),
-                               &o);
-    return st ? cli_fail_input(st) : 0;
+        TRY_CODE(load_points(t, test, 1, &t->test_X, &t->test_y));
+    set_options(t, a);
+    TRY_CODE(cli_fail_input(kofn_net_new(&t->model.net, &t->shape, a->seed)));
+    return cli_fail_input(kofn_training_new(&t->training, t->model.net, &t->X,
+                                            targets(t), &t->options));
 }
 
-/* Steps of an epoch, and of all of them. */
-static size_t count_steps(const train_run *t, const cli_args *a, size_t *each)
+static int open_session(cli_training *t, cli_args *a)
 {
-    size_t batch = a->train.batch ? a->train.batch : 64;
-
-    *each = (t->X.rows + batch - 1) / batch;
-    return *each * (a->train.epochs ? a->train.epochs : 1);
-}
-
-/* True if training goes by coded weights.  The scheme decides: it sums
- * gradients, or may serve products with weights. */
-static bool is_coded(const char *spec, const kofn_problem *sum)
-{
-    char name[40];
-    const kofn_scheme *s;
-
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(spec, ":"), spec);
-    s = kofn_scheme_find(name);
-    return s && !(s->ops & (unsigned)sum->op);
-}
-
-static int open_session(train_run *t, cli_args *a)
-{
-    size_t each, steps = count_steps(t, a, &each);
     kofn_problem pb = {.size = sizeof pb};
+    const kofn_scheme *scheme;
 
     if (kofn_training_problem(t->training, &pb))
         return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    t->every = a->every ? a->every : (unsigned)each;
     if (!a->scheme_given) { /* any two may be missing */
         snprintf(a->suited, sizeof a->suited, "gc:d=%zu",
                  a->workers < 3 ? a->workers : 3);
         a->scheme = a->suited;
     }
-    t->coded = is_coded(a->scheme, &pb);
+    /* a scheme sums gradients, or may serve products with coded weights */
+    scheme = cli_scheme_of(a->scheme);
+    t->coded = scheme && !(scheme->ops & (unsigned)pb.op);
     if (a->train.scrub && (!t->coded || !a->job.errors))
         return cli_say(
             EXIT_USAGE,
             "--scrub compares weights that live with the workers, as with -s "
             "gpd, where errors are looked for; give --errors");
-    if (!t->coded)
-        return session_open(t->session, a, &pb, steps);
-    return session_open_coded(t->session, a, t->training, t->shape.layers, &pb,
-                              steps);
+    return session_open(t->session, a, &pb, t->steps, t->coded ? t : NULL);
 }
 
 /* ---- without a master ---------------------------------------------------- */
 
-static int conclude_mesh(void *ud, unsigned steps)
+static int conclude_mesh(cli_training *t, unsigned steps)
 {
-    train_run *t = ud;
     const cli_args *a = t->session->args;
 
     t->session->iterations = steps;
-    t->session->per_iteration = json_array();
     TRY_CODE(judge(t));
     if (a->verify)
         TRY_CODE(verify(t, a));
     return model_write(a->output, &t->model);
 }
 
-static int train_mesh(train_run *t, const cli_args *a)
-{
-    kofn_train_options o = options(t, a);
-    size_t each, steps = count_steps(t, a, &each);
-    const cli_train_run l = {.shape = &t->shape,
-                             .X = &t->X,
-                             .y = targets(t),
-                             .options = &o,
-                             .steps = steps,
-                             .every = a->every ? a->every : each,
-                             .training = t->training,
-                             .net = t->model.net,
-                             .session = t->session,
-                             .conclude = conclude_mesh,
-                             .ud = t};
-    int code;
-
-    t->session->args = a;
-    code = masterless_train(a, &l);
-    json_decref(t->session->per_iteration);
-    json_decref(t->session->figures);
-    if (code < 128)
-        release(t);
-    return code;
-}
-
 /* ---- the whole ----------------------------------------------------------- */
+
+static int run(cli_training *t, cli_args *a)
+{
+    TRY_CODE(open_session(t, a));
+    TRY_CODE(resume(t));
+    TRY_CODE(history_open(
+        &t->history, a->history, checkpoint_done(t->session->checkpoint),
+        "step,epoch,loss,accuracy,test_loss,test_accuracy", true));
+    return train(t, a);
+}
 
 int cmd_train(cli_args *a)
 {
-    session s = {0};
-    train_run t = {.session = &s};
+    session s = {.args = a};
+    cli_training t = {.session = &s, .conclude = conclude_mesh};
     int code = prepare(&t, a);
 
-    if (!code && a->masterless)
-        return train_mesh(&t, a);
-    if (!code)
-        code = open_session(&t, a);
-    if (!code && !(s.per_iteration = json_array()))
-        code = cli_say(EXIT_FAILED, "out of memory");
-    if (!code)
-        code = resume(&t);
-    if (!code)
-        code = history_open(
-            &t.history, a->history, checkpoint_done(s.checkpoint),
-            "step,epoch,loss,accuracy,test_loss,test_accuracy", true);
-    if (!code)
-        code = train(&t, a);
-    code = history_close(&t.history, code);
-    code = session_close(&s, code);
+    if (!code && a->masterless) {
+        code = masterless_train(a, &t);
+        json_decref(s.figures);
+    } else {
+        code = code ? code : run(&t, a);
+        code = session_close(&s, history_close(&t.history, code));
+    }
     if (code < 128)
         release(&t);
     return code;

@@ -3,13 +3,8 @@
  * Owns the transport of the worker until it serves (serve.c). */
 #include "cli.h"
 
-#include <kofn/net.h>
-
-#include <errno.h>
 #include <netdb.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A name that nobody knows may be known later, when its machine is up; but who
@@ -33,22 +28,6 @@ static void tell_unknown_host(const char *address)
         freeaddrinfo(found);
 }
 
-/* 0, or the exit code after a message. */
-static int check_folder(const char *path)
-{
-    struct stat st;
-    int why = stat(path, &st)             ? errno
-              : !S_ISDIR(st.st_mode)      ? ENOTDIR
-              : access(path, R_OK | X_OK) ? errno
-                                          : 0;
-
-    return why ? cli_say(EXIT_USAGE,
-                         "--data-path %s: %s; give the folder that "
-                         "has the coordinator's input files, or leave it out",
-                         path, strerror(why))
-               : 0;
-}
-
 /* The part of NAME@ADDRESS behind the name of the expected certificate. */
 static const char *without_name(const char *address)
 {
@@ -60,10 +39,11 @@ static const char *without_name(const char *address)
 int cmd_worker(cli_args *a)
 {
     const char *address = without_name(a->operand[0]);
-    kofn_net_options z = {.size = sizeof z, .body_max = (size_t)1 << 40};
+    kofn_net_options z = cli_net_options(a, (size_t)1 << 40);
     const cli_transport *to = cli_transport_of(address);
     kofn_transport *t;
     kofn_status st;
+    int why;
 
     if (!to || !to->address)
         return cli_say(EXIT_USAGE,
@@ -72,9 +52,12 @@ int cmd_worker(cli_args *a)
                        a->operand[0]);
     z.silence = a->staged ? 10 * KOFN_SECOND /* tests run on loaded machines */
                           : to->silence;
-    cli_net_keys(a, &z);
-    if (a->data_path && check_folder(a->data_path))
-        return EXIT_USAGE;
+    why = a->data_path ? cli_no_folder(a->data_path, R_OK | X_OK) : 0;
+    if (why)
+        return cli_say(EXIT_USAGE,
+                       "--data-path %s: %s; give the folder that "
+                       "has the coordinator's input files, or leave it out",
+                       a->data_path, strerror(why));
     st = kofn_net_connect(&t, a->operand[0], &z);
     if (st) /* all that is read are keys */
         return st == KOFN_IO ? cli_fail_input(st) : cli_fail(st);
@@ -86,13 +69,9 @@ int cmd_worker(cli_args *a)
 
 int cmd_keygen(cli_args *a)
 {
-    kofn_status st;
-
     if (!*a->operand[0])
         return cli_say(EXIT_USAGE, "keygen \"\": give a folder");
-    st = kofn_net_keygen(a->operand[0], a->worker);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_net_keygen(a->operand[0], a->worker)));
     if (!a->quiet && a->worker)
         fprintf(stderr,
                 "%s/%s.crt lists it; take it away to revoke it\n"

@@ -1,44 +1,60 @@
-/* digest.c -- digests of what is kept in files, by which it is told later whether
- * that is still what was written. */
+/* digest.c -- what is kept in files as JSON, and digests by which it is told later
+ * whether they still hold what was written. */
 #include "cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t cli_digest(const void *bytes, size_t n)
+bool cli_digest_json(const json_t *o, uint64_t *hash)
 {
-    return XXH3_64bits(bytes, n);
+    char *text =
+        json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    bool ok = text != NULL;
+
+    *hash = ok ? XXH3_64bits(text, strlen(text)) : 0;
+    free(text);
+    return ok;
 }
 
-bool cli_digest_file(const char *path, uint64_t *bytes, uint64_t *hash)
+const char *cli_write_json(const char *path, json_t *o, size_t lost)
 {
-    enum { PIECE = 1 << 20 };
-    XXH3_state_t *x = XXH3_createState();
-    char *piece = malloc(PIECE);
+    char *text =
+        o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    bool whole = text && cli_json_lost() == lost;
+    kofn_status st =
+        whole ? kofn_write_bytes(path, text, strlen(text)) : KOFN_OK;
+
+    json_decref(o);
+    free(text);
+    return !whole ? "out of memory" : st ? kofn_errmsg() : NULL;
+}
+
+bool cli_digest_file(const char *path, uint64_t *bytes, char hex[17])
+{
+    char piece[1 << 16];
     FILE *f = fopen(path, "rb");
-    bool ok = x && f && piece;
-    int error = x && piece ? errno : ENOMEM;
+    XXH3_state_t x;
     size_t n;
+    bool ok;
+    int error;
 
     *bytes = 0;
-    if (ok)
-        XXH3_64bits_reset(x);
-    while (ok && (n = fread(piece, 1, PIECE, f)) > 0) {
-        XXH3_64bits_update(x, piece, n);
+    if (!f)
+        return false;
+    XXH3_64bits_reset(&x);
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0) {
+        XXH3_64bits_update(&x, piece, n);
         *bytes += n;
     }
-    if (ok && ferror(f)) {
-        error = errno;
-        ok = false;
-    }
-    *hash = ok ? XXH3_64bits_digest(x) : 0;
-    if (f)
-        fclose(f);
-    free(piece);
-    XXH3_freeState(x);
+    ok = !ferror(f);
+    error = errno;
+    fclose(f);
+    snprintf(hex, 17, "%016" PRIx64, XXH3_64bits_digest(&x));
     errno = error;
     return ok;
 }

@@ -110,12 +110,12 @@ void cli_folder_remove(cli_folder *f)
     static const char *const name[] = {"socket", "pattern.npy", "lock"};
     char path[80];
 
-    for (int i = 0; i < 3 && *f->path; i++) {
+    if (!*f->path)
+        return;
+    for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s/%s", f->path, name[i]);
         unlink(path);
     }
-    if (!*f->path)
-        return;
     rmdir(f->path);
     if (f->lock >= 0)
         close(f->lock);

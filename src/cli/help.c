@@ -7,7 +7,6 @@
 #include "base/report.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* ---- text ---------------------------------------------------------------- */
 
@@ -65,10 +64,30 @@ static void help_options(FILE *f, const cli_command *c)
     }
 }
 
-/* "command  what\n..." by a callback each. */
-static void each_example(const cli_command *c, FILE *f,
-                         void (*show)(FILE *, const char *, size_t,
-                                      const char *, size_t))
+/* Prints text with the characters escaped that roff would take for something
+ * else. */
+static void roff(FILE *f, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n && text[i]; i++) {
+        if (text[i] == '-')
+            fputs("\\-", f);
+        else if (text[i] == '\\')
+            fputs("\\e", f);
+        else if (i == 0 && (text[i] == '.' || text[i] == '\''))
+            fprintf(f, "\\&%c", text[i]);
+        else
+            fputc(text[i], f);
+    }
+}
+
+static void roff_line(FILE *f, const char *text, size_t n)
+{
+    roff(f, text, n);
+    fputc('\n', f);
+}
+
+/* "command  what\n...", for people or for roff. */
+static void examples(FILE *f, const cli_command *c, bool manual)
 {
     for (const char *e = c->examples; *e;) {
         size_t line = strcspn(e, "\n");
@@ -76,15 +95,16 @@ static void each_example(const cli_command *c, FILE *f,
         size_t n = gap && gap < e + line ? (size_t)(gap - e) : line;
         size_t skip = n + strspn(e + n, " ");
 
-        show(f, e, n, e + skip, line - skip);
+        if (manual) {
+            fputs(".TP\n.B ", f);
+            roff_line(f, e, n);
+            roff_line(f, e + skip, line - skip);
+        } else {
+            fprintf(f, "  %.*s\n      %.*s\n", (int)n, e, (int)(line - skip),
+                    e + skip);
+        }
         e += line + (e[line] == '\n');
     }
-}
-
-static void help_example(FILE *f, const char *cmd, size_t n, const char *what,
-                         size_t m)
-{
-    fprintf(f, "  %.*s\n      %.*s\n", (int)n, cmd, (int)m, what);
 }
 
 void cli_help_command(FILE *f, const cli_command *c)
@@ -92,7 +112,7 @@ void cli_help_command(FILE *f, const cli_command *c)
     fprintf(f, "usage: kofn %s %s [options]\n\n", c->name, c->operands);
     fill(f, c->text, 0, 0);
     fprintf(f, "\nexamples:\n");
-    each_example(c, f, help_example);
+    examples(f, c, false);
     fprintf(f, "\noptions:\n");
     help_options(f, c);
 }
@@ -131,47 +151,6 @@ void cli_version(FILE *f)
 
 /* ---- the manual page ----------------------------------------------------- */
 
-/* Prints text with the characters escaped that roff would take for something
- * else. */
-static void roff(FILE *f, const char *text, size_t n)
-{
-    for (size_t i = 0; i < n && text[i]; i++) {
-        if (text[i] == '-')
-            fputs("\\-", f);
-        else if (text[i] == '\\')
-            fputs("\\e", f);
-        else if (i == 0 && (text[i] == '.' || text[i] == '\''))
-            fprintf(f, "\\&%c", text[i]);
-        else
-            fputc(text[i], f);
-    }
-}
-
-static void roff_line(FILE *f, const char *text)
-{
-    roff(f, text, strlen(text));
-    fputc('\n', f);
-}
-
-static void man_example(FILE *f, const char *cmd, size_t n, const char *what,
-                        size_t m)
-{
-    fputs(".TP\n.B ", f);
-    roff(f, cmd, n);
-    fputc('\n', f);
-    roff(f, what, m);
-    fputc('\n', f);
-}
-
-static void man_command(FILE *f, const cli_command *c)
-{
-    fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
-    roff(f, c->operands, strlen(c->operands));
-    fputs(" [options]\n.PP\n", f);
-    roff_line(f, c->text);
-    each_example(c, f, man_example);
-}
-
 static void man_options(FILE *f)
 {
     fputs(".SH OPTIONS\nEach command takes those that apply to it; "
@@ -182,132 +161,107 @@ static void man_options(FILE *f)
 
         option_names(o, names, sizeof names);
         fputs(".TP\n.B ", f);
-        roff_line(f, names + strspn(names, " "));
-        roff_line(f, o->help);
+        roff_line(f, names + strspn(names, " "), SIZE_MAX);
+        roff_line(f, o->help, SIZE_MAX);
     }
 }
 
-/* Key and meaning, by turns. */
-static void man_list(FILE *f, const char *const *pair)
+typedef struct entry {
+    const char *key, *text;
+} entry;
+
+static void man_list(FILE *f, const entry *e)
 {
-    for (; *pair; pair += 2)
-        fprintf(f, ".TP\n.B %s\n%s\n", pair[0], pair[1]);
+    for (; e->key; e++)
+        fprintf(f, ".TP\n.B %s\n%s\n", e->key, e->text);
 }
 
-static const char *const faults_keys[] = {
-    "spread",
-    "worker speeds are drawn from 1\\-spread to 1+spread",
-    "straggle",
-    "chance that a worker straggles in a round",
-    "burst",
-    "it is drawn anew in one of so many rounds, else as before (1)",
-    "factor",
-    "a straggler takes this many times as long (5)",
-    "delay",
-    "or, instead, this many seconds longer",
-    "leave",
-    "departures per worker and second",
-    "join",
-    "arrivals per second",
-    "corrupt",
-    "chance that a result is silently wrong",
-    "flip",
-    "chance that with an update of coded weights a bit of a worker's block flips",
-    "miss",
-    "chance that a worker misses such an update",
-    "clock",
-    "simulator: modelled, or measured: what the work really took",
-    "work",
-    "modelled clock: seconds for 1e9 multiply\\-adds (1)",
-    "latency",
-    "simulator: seconds that a message takes",
-    "bandwidth",
-    "simulator: bytes a second (no limit)",
-    "whole",
-    "simulator: 1: what a slow worker computed in a round comes together, at "
-    "its end (0)",
-    "fault",
-    "without a master: chance that a node errs in a place of where, at any step",
-    "where",
-    "without a master: some of encode, product, decode, vector, update and "
-    "memory, with + between them",
-    NULL,
+static const entry faults_keys[] = {
+    {"spread", "worker speeds are drawn from 1\\-spread to 1+spread"},
+    {"straggle", "chance that a worker straggles in a round"},
+    {"burst", "it is drawn anew in one of so many rounds, else as before (1)"},
+    {"factor", "a straggler takes this many times as long (5)"},
+    {"delay", "or, instead, this many seconds longer"},
+    {"leave", "departures per worker and second"},
+    {"join", "arrivals per second"},
+    {"corrupt", "chance that a result is silently wrong"},
+    {"flip",
+     "chance that with an update of coded weights a bit of a worker's block flips"},
+    {"miss", "chance that a worker misses such an update"},
+    {"clock", "simulator: modelled, or measured: what the work really took"},
+    {"work", "modelled clock: seconds for 1e9 multiply\\-adds (1)"},
+    {"latency", "simulator: seconds that a message takes"},
+    {"bandwidth", "simulator: bytes a second (no limit)"},
+    {"whole",
+     "simulator: 1: what a slow worker computed in a round comes together, at "
+     "its end (0)"},
+    {"fault",
+     "without a master: chance that a node errs in a place of where, at any step"},
+    {"where",
+     "without a master: some of encode, product, decode, vector, update and "
+     "memory, with + between them"},
+    {NULL, NULL},
 };
 
-#define COUNT(key, text) key, text,
-#define SECONDS(key, text) key, text,
-#define NUMBER(key, text) key, text,
+#define COUNT(key, text) {key, text},
+#define SECONDS(key, text) {key, text},
+#define NUMBER(key, text) {key, text},
 #define LIST(key, text)
 #define X(field, adds, kind, key, metric, text) kind(key, text)
-static const char *const json_keys[] = {
+static const entry json_keys[] = {
     KF_REPORT_MAP(X)
 #undef X
-        "status",
-    "ok, partial or failed; error says why in the last two",
-    "command, scheme, workers, seed, port",
-    "what was run, with all defaults",
-    "threshold",
-    "any this many answers decode",
-    "iterations",
-    "of power, pagerank and regress; of train: steps; else 0",
-    "total_seconds",
-    "from the beginning of the command until this report, the sum of the next four; "
-    "not of simulated runs, which repeat to the byte",
-    "read_seconds, prepare_seconds, round_seconds, finish_seconds",
-    "until the inputs are read; until the first round begins, when workers are here "
-    "and have their blocks; until the last one ends; until this report",
-    "given_up",
-    "workers that were there and answered nothing",
-    "corrupted",
-    "workers whose results were found wrong",
-    "rel_error",
-    "the relative error of the whole result, found by \\-\\-verify",
-    "row_error, worst_row",
-    "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
-    "off, relative to that of |A| |B|, and the row it is in, counted from 0",
-    "eigenvalue, change, converged",
-    "of an iteration",
-    "objective",
-    "of regress: what is minimised, over all points, at the end",
-    "loss, accuracy, test_loss, test_accuracy",
-    "of train: mean cost and the share of labels told right, over all points "
-    "and those of \\-\\-test, at the end; per_iteration has them of each step's "
-    "batch, and of \\-\\-test at the end of an epoch",
-    "r2, accuracy, explained_deviance",
-    "how well the model fits, by \\-\\-loss: "
-    "1 less the squares that are left by those around the mean; the share "
-    "of labels told right; as r2, with the deviance of counts",
-    "test_objective, test_r2, ...",
-    "the same of the points of \\-\\-test",
-    "gradient_norm, batch_gradient_norm",
-    "of the last gradient, with sgd of its batch; converged says whether it "
-    "is below \\-\\-tol times the first one",
-    "setup",
-    "of regress: rounds, seconds and numbers received for the length "
-    "of steps, before the first; absent where nothing was measured",
-    "per_iteration",
-    "of regress: objective (sgd: batch_objective) where the "
-    "gradient was taken, test_objective after the step, "
-    "seconds, late, scalars_received",
-    "recovery_threshold",
-    "of regress: how many answers decode",
-    "per_round",
-    "for each round live workers, the rows of its block that each "
-    "worker was given, and seconds",
-    "job, resumed_after, checkpoint_seconds, checkpoint_failures",
-    "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
-    "done before, and what keeping took",
-    "equal, wrong, wrong_rows, wrong_columns, complete",
-    "of check: whether C is A B, and if not where; wrong has row, column, was and "
-    "is of entries, of all that are wrong if complete",
-    "blas, simd",
-    "the kernels in force here",
-    "blas_threads",
-    "of each worker, null where they are on other machines or "
-    "the BLAS does not let itself be told",
-    "blas_advice",
-    "why this BLAS is slow and what mends that, or null",
-    NULL,
+        {"status", "ok, partial or failed; error says why in the last two"},
+    {"command, scheme, workers, seed, port", "what was run, with all defaults"},
+    {"threshold", "any this many answers decode"},
+    {"iterations", "of power, pagerank and regress; of train: steps; else 0"},
+    {"total_seconds",
+     "from the beginning of the command until this report, the sum of the next four; "
+     "not of simulated runs, which repeat to the byte"},
+    {"read_seconds, prepare_seconds, round_seconds, finish_seconds",
+     "until the inputs are read; until the first round begins, when workers are here "
+     "and have their blocks; until the last one ends; until this report"},
+    {"given_up", "workers that were there and answered nothing"},
+    {"corrupted", "workers whose results were found wrong"},
+    {"rel_error",
+     "the relative error of the whole result, found by \\-\\-verify"},
+    {"row_error, worst_row",
+     "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
+     "off, relative to that of |A| |B|, and the row it is in, counted from 0"},
+    {"eigenvalue, change, converged", "of an iteration"},
+    {"objective", "of regress: what is minimised, over all points, at the end"},
+    {"loss, accuracy, test_loss, test_accuracy",
+     "of train: mean cost and the share of labels told right, over all points "
+     "and those of \\-\\-test, at the end; per_iteration has them of each step's "
+     "batch, and of \\-\\-test at the end of an epoch"},
+    {"r2, accuracy, explained_deviance",
+     "how well the model fits, by \\-\\-loss: "
+     "1 less the squares that are left by those around the mean; the share "
+     "of labels told right; as r2, with the deviance of counts"},
+    {"test_objective, test_r2, ...", "the same of the points of \\-\\-test"},
+    {"gradient_norm, batch_gradient_norm",
+     "of the last gradient, with sgd of its batch; converged says whether it "
+     "is below \\-\\-tol times the first one"},
+    {"setup", "of regress: rounds, seconds and numbers received for the length "
+              "of steps, before the first; absent where nothing was measured"},
+    {"per_iteration", "of regress: objective (sgd: batch_objective) where the "
+                      "gradient was taken, test_objective after the step, "
+                      "seconds, late, scalars_received"},
+    {"recovery_threshold", "of regress: how many answers decode"},
+    {"per_round",
+     "for each round live workers, the rows of its block that each "
+     "worker was given, and seconds"},
+    {"job, resumed_after, checkpoint_seconds, checkpoint_failures",
+     "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
+     "done before, and what keeping took"},
+    {"equal, wrong, wrong_rows, wrong_columns, complete",
+     "of check: whether C is A B, and if not where; wrong has row, column, was and "
+     "is of entries, of all that are wrong if complete"},
+    {"blas, simd", "the kernels in force here"},
+    {"blas_threads", "of each worker, null where they are on other machines or "
+                     "the BLAS does not let itself be told"},
+    {"blas_advice", "why this BLAS is slow and what mends that, or null"},
+    {NULL, NULL},
 };
 
 void cli_manual(FILE *f)
@@ -319,7 +273,7 @@ void cli_manual(FILE *f)
             KOFN_VERSION);
     for (const cli_command *c = cli_commands; c->name; c++) {
         fprintf(f, ".B kofn %s\n", c->name);
-        roff(f, c->operands, strlen(c->operands));
+        roff(f, c->operands, SIZE_MAX);
         fputs(" [options]\n.br\n", f);
     }
     fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "
@@ -327,8 +281,13 @@ void cli_manual(FILE *f)
           "restart, no checkpoint, and no data moved when machines come and "
           "go.\n",
           f);
-    for (const cli_command *c = cli_commands; c->name; c++)
-        man_command(f, c);
+    for (const cli_command *c = cli_commands; c->name; c++) {
+        fprintf(f, ".SH KOFN %s\n.B kofn %s\n", c->name, c->name);
+        roff(f, c->operands, SIZE_MAX);
+        fputs(" [options]\n.PP\n", f);
+        roff_line(f, c->text, SIZE_MAX);
+        examples(f, c, true);
+    }
     man_options(f);
     fputs(
         ".SH EVENTS FILES\nOne event a line; # begins a comment.\n.PP\n.nf\n"

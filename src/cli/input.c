@@ -6,15 +6,6 @@
 
 #include <stdlib.h>
 
-static void copy_floats(double *to, const kofn_matrix *a)
-{
-    const float *from = a->data;
-
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            to[i * a->cols + j] = (double)from[i * a->ld + j];
-}
-
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
@@ -32,15 +23,12 @@ int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
     *out = *a;
     if (a->dtype == KOFN_F64)
         return 0;
-    in->copy = malloc(a->rows * a->cols * sizeof *in->copy);
-    if (!in->copy)
-        return cli_say(EXIT_FAILED, "out of memory for %s", path);
-    copy_floats(in->copy, a);
-    *out = (kofn_matrix){in->copy, a->rows, a->cols, a->cols, KOFN_F64};
+    TRY_CODE(cli_divided(a, 1, out));
+    in->copy = out->data;
     return 0;
 }
 
-static int refuse_sparse(const char *path)
+int input_refuse_sparse(const char *path)
 {
     return cli_say(EXIT_USAGE,
                    "%s is sparse, and is to be dense here; write it as .npy or "
@@ -48,12 +36,18 @@ static int refuse_sparse(const char *path)
                    path);
 }
 
+void input_column(kofn_matrix *m)
+{
+    if (m->rows == 1)
+        *m = (kofn_matrix){m->data, m->cols, 1, 1, m->dtype};
+}
+
 int input_matrix(input *in, kofn_matrix *out, const char *path)
 {
     const kofn_sparse *sparse = NULL;
     int code = input_points(in, out, &sparse, path);
 
-    return code || !sparse ? code : refuse_sparse(path);
+    return code || !sparse ? code : input_refuse_sparse(path);
 }
 
 int input_targets(input *in, kofn_matrix *out, const char *path)
@@ -62,7 +56,7 @@ int input_targets(input *in, kofn_matrix *out, const char *path)
 
     TRY_CODE(input_points(in, out, &sparse, path));
     if (!kofn_file_labels(in->file))
-        return sparse ? refuse_sparse(path) : 0;
+        return sparse ? input_refuse_sparse(path) : 0;
     *out = *kofn_file_labels(in->file);
     return 0;
 }
@@ -71,10 +65,8 @@ int input_labels(input *in, kofn_matrix *y, const char *path,
                  const kofn_matrix *X, const char *X_path)
 {
     TRY_CODE(input_targets(in, y, path));
-    if (y->rows == 1 && y->cols == X->rows) {
-        y->rows = y->cols;
-        y->cols = y->ld = 1;
-    }
+    if (y->cols == X->rows)
+        input_column(y);
     if (y->rows == X->rows && y->cols == 1)
         return 0;
     return cli_say(EXIT_USAGE,

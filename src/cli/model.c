@@ -23,18 +23,14 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH = 4096 };
 
-/* The ending that is added to names until all is written. */
-typedef struct draft {
-    char end[40];
-} draft;
+/* What is added to names until all is written. */
+enum { ENDING = 40 };
 
 static const char *const activations[] = {"sigmoid", "tanh", "relu", "linear",
                                           NULL};
@@ -65,37 +61,26 @@ static int too_long(const char *folder)
 
 /* ---- digests ------------------------------------------------------------- */
 
-static void show_digest(char out[DIGEST], uint64_t hash)
-{
-    snprintf(out, DIGEST, ALGORITHM "%016" PRIx64, hash);
-}
-
 /* Of all that model.json says but this digest, whatever its layout.  0, or the
  * exit code after a message. */
 static int digest_index(json_t *o, char out[DIGEST])
 {
-    char *text;
-    bool whole;
+    uint64_t hash;
 
     json_object_del(o, "digest");
-    text =
-        json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    whole = text && !cli_json_lost();
-    if (whole)
-        show_digest(out, cli_digest(text, strlen(text)));
-    free(text);
-    return whole ? 0 : cli_say(EXIT_FAILED, "out of memory");
+    if (!cli_digest_json(o, &hash) || cli_json_lost())
+        return cli_say(EXIT_FAILED, "out of memory");
+    snprintf(out, DIGEST, ALGORITHM "%016" PRIx64, hash);
+    return 0;
 }
 
 /* False: it cannot be read. */
 static bool has_digest(const char *path, char out[DIGEST])
 {
-    uint64_t bytes, hash;
+    uint64_t bytes;
 
-    if (!cli_digest_file(path, &bytes, &hash))
-        return false;
-    show_digest(out, hash);
-    return true;
+    memcpy(out, ALGORITHM, sizeof ALGORITHM);
+    return cli_digest_file(path, &bytes, out + strlen(ALGORITHM));
 }
 
 /* Of a file that is there. */
@@ -108,16 +93,6 @@ static int digest_file(const char *path, char out[DIGEST])
 }
 
 /* ---- writing ------------------------------------------------------------- */
-
-/* Processes of several machines may have one number. */
-static draft begin_draft(void)
-{
-    draft d;
-
-    snprintf(d.end, sizeof d.end, ".new%lx-%llx", (unsigned long)getpid(),
-             (unsigned long long)kf_clock() % 0x100000000);
-    return d;
-}
 
 static json_t *describe(const model *m)
 {
@@ -135,13 +110,13 @@ static json_t *describe(const model *m)
 }
 
 /* Into `list`: the name of each file of weights, and its digest. */
-static int list_files(json_t *list, const char *folder, const draft *d,
+static int list_files(json_t *list, const char *folder, const char *end,
                       const model *m)
 {
     char path[PATH], digest[DIGEST];
 
     for (size_t l = 1; kofn_net_weights(m->net, l); l++) {
-        if (digest_file(file_in(path, folder, l, d->end), digest))
+        if (digest_file(file_in(path, folder, l, end), digest))
             return EXIT_FAILED;
         json_array_append_new(list, json_pack("{s:o, s:s}", "name",
                                               json_sprintf("W%zu.npy", l),
@@ -150,46 +125,35 @@ static int list_files(json_t *list, const char *folder, const draft *d,
     return 0;
 }
 
-static int write_object(const char *path, const json_t *o)
-{
-    char *text = json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    bool whole = text && !cli_json_lost();
-    kofn_status st =
-        whole ? kofn_write_bytes(path, text, strlen(text)) : KOFN_OK;
-
-    free(text);
-    return !whole ? cli_say(EXIT_FAILED, "out of memory")
-           : st   ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
-                  : 0;
-}
-
 /* After the weights. */
-static int write_index(const char *folder, const draft *d, const model *m)
+static int write_index(const char *folder, const char *end, const model *m)
 {
     json_t *o = describe(m), *list = json_array();
     char path[PATH], digest[DIGEST];
-    int code = list_files(list, folder, d, m);
+    const char *why;
+    int code = list_files(list, folder, end, m);
 
     json_object_set_new(o, "files", list);
     if (!code)
         code = digest_index(o, digest);
-    if (!code) {
-        json_object_set_new(o, "digest", json_string(digest));
-        code = write_object(file_in(path, folder, 0, d->end), o);
+    if (code) {
+        json_decref(o);
+        return code;
     }
-    json_decref(o);
-    return code;
+    json_object_set_new(o, "digest", json_string(digest));
+    why = cli_write_json(file_in(path, folder, 0, end), o, 0);
+    return why ? cli_say(EXIT_FAILED, "%s", why) : 0;
 }
 
-static int write_all(const char *folder, const draft *d, const model *m)
+static int write_all(const char *folder, const char *end, const model *m)
 {
     char path[PATH];
     const kofn_matrix *W;
 
     for (size_t l = 1; (W = kofn_net_weights(m->net, l)); l++)
-        if (kofn_write_npy(file_in(path, folder, l, d->end), W, 2))
+        if (kofn_write_npy(file_in(path, folder, l, end), W, 2))
             return cli_say(EXIT_FAILED, "%s", kofn_errmsg());
-    return write_index(folder, d, m);
+    return write_index(folder, end, m);
 }
 
 /* Synchronises the folder, so that renaming is not undone alone by a crash; not
@@ -204,11 +168,11 @@ static void sync_folder(const char *folder)
     close(fd);
 }
 
-static int name_one(const char *folder, const draft *d, size_t l)
+static int name_one(const char *folder, const char *end, size_t l)
 {
     char from[PATH], to[PATH];
 
-    file_in(from, folder, l, d->end);
+    file_in(from, folder, l, end);
     file_in(to, folder, l, "");
     return rename(from, to)
                ? cli_say(EXIT_FAILED, "%s: %s", to, strerror(errno))
@@ -216,29 +180,29 @@ static int name_one(const char *folder, const draft *d, size_t l)
 }
 
 /* model.json has its name, and the model is there. */
-static int name_weights(const char *folder, const draft *d, const model *m)
+static int name_weights(const char *folder, const char *end, const model *m)
 {
     int code = 0;
 
     sync_folder(folder);
     for (size_t l = 1; !code && kofn_net_weights(m->net, l); l++)
-        code = name_one(folder, d, l);
+        code = name_one(folder, end, l);
     sync_folder(folder);
     return code;
 }
 
-static void remove_new(const char *folder, const draft *d, const model *m)
+static void remove_new(const char *folder, const char *end, const model *m)
 {
     char path[PATH];
 
     for (size_t l = 1; kofn_net_weights(m->net, l); l++)
-        unlink(file_in(path, folder, l, d->end));
-    unlink(file_in(path, folder, 0, d->end));
+        unlink(file_in(path, folder, l, end));
+    unlink(file_in(path, folder, 0, end));
 }
 
 int model_write(const char *folder, const model *m)
 {
-    const draft d = begin_draft();
+    char end[ENDING];
     bool made;
     int code;
 
@@ -246,31 +210,27 @@ int model_write(const char *folder, const model *m)
         return 0;
     if (too_long(folder))
         return EXIT_USAGE;
+    /* processes of several machines may have one number */
+    snprintf(end, sizeof end, ".new%lx-%llx", (unsigned long)getpid(),
+             (unsigned long long)kf_clock() % 0x100000000);
     cli_guard(true);
     made = mkdir(folder, 0777) == 0;
-    code = made || errno == EEXIST ? write_all(folder, &d, m)
+    code = made || errno == EEXIST ? write_all(folder, end, m)
                                    : cli_say(EXIT_FAILED, "--output %s: %s",
                                              folder, strerror(errno));
     if (!code)
-        code = name_one(folder, &d, 0);
+        code = name_one(folder, end, 0);
     if (code)
-        remove_new(folder, &d, m);
+        remove_new(folder, end, m);
     if (code && made)
         rmdir(folder);
     if (!code)
-        code = name_weights(folder, &d, m);
+        code = name_weights(folder, end, m);
     cli_guard(false);
     return code;
 }
 
 /* ---- reading ------------------------------------------------------------- */
-
-bool model_is(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 static int odd(const char *folder, const char *what)
 {
@@ -311,8 +271,8 @@ static int take_widths(const json_t *o, const char *folder, kofn_net_shape *s,
     return 0;
 }
 
-int model_shape(const json_t *o, const char *folder, kofn_net_shape *s,
-                size_t widths[KOFN_NET_MOST + 1], double *unit)
+static int take_shape(const json_t *o, const char *folder, kofn_net_shape *s,
+                      size_t widths[KOFN_NET_MOST + 1], double *unit)
 {
     int f = place_of(o, "activation", activations),
         last = place_of(o, "output", activations),
@@ -399,7 +359,7 @@ static int find_index(found *f, model *m, const char *folder)
                              strerror(errno))
                    : cli_say(EXIT_USAGE, "%s: %s; train again", path, e.text);
     TRY_CODE(check_index(f, m, path));
-    return model_shape(f->index, folder, &f->shape, f->widths, &m->unit);
+    return take_shape(f->index, folder, &f->shape, f->widths, &m->unit);
 }
 
 /* Weights with this digest that have not got their name; false: there are none. */
@@ -502,31 +462,4 @@ void model_free(model *m)
 {
     kofn_net_free(m->net);
     *m = (model){0};
-}
-
-/* ---- points -------------------------------------------------------------- */
-
-int model_points(const model *m, const kofn_matrix *X, kofn_matrix *out)
-{
-    double *to = malloc(X->rows * X->cols * sizeof *to);
-
-    *out = (kofn_matrix){to, X->rows, X->cols, X->cols, KOFN_F64};
-    if (!to)
-        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
-                       X->rows, X->cols);
-    for (size_t i = 0; i < X->rows; i++)
-        for (size_t j = 0; j < X->cols; j++)
-            to[i * X->cols + j] =
-                ((const double *)X->data)[i * X->ld + j] / m->unit;
-    return 0;
-}
-
-double model_unit(const kofn_matrix *X)
-{
-    double unit = 1;
-
-    for (size_t i = 0; i < X->rows; i++)
-        for (size_t j = 0; j < X->cols; j++)
-            unit = fmax(unit, fabs(((const double *)X->data)[i * X->ld + j]));
-    return unit;
 }

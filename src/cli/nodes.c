@@ -8,12 +8,9 @@
 #include "base/clock.h"
 #include "base/mix.h"
 
-#include <kofn/peer.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,17 +19,6 @@
 #define MOST_NODES 1024
 
 /* ---- what cannot be had of a mesh ---------------------------------------- */
-
-static int check_errors(const cli_args *a)
-{
-    if (a->job.errors == KOFN_ERRORS_NONE)
-        return 0;
-    if (a->decode && (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
-        return cli_say(EXIT_USAGE,
-                       "--errors does not go with --decode distributed: what "
-                       "others decode cannot be compared; use replicated");
-    return 0;
-}
 
 static int check_options(const cli_args *a)
 {
@@ -71,16 +57,18 @@ static int check_options(const cli_args *a)
     if (a->resume && !a->checkpoint)
         return cli_say(EXIT_USAGE,
                        "--resume needs --checkpoint and the folder");
-    return check_errors(a);
+    if (a->job.errors != KOFN_ERRORS_NONE &&
+        (kofn_decoding)a->decode == KOFN_DECODE_DISTRIBUTED)
+        return cli_say(EXIT_USAGE,
+                       "--errors does not go with --decode distributed: what "
+                       "others decode cannot be compared; use replicated");
+    return 0;
 }
 
 static int read_events(cli_nodes *m, size_t rounds)
 {
-    kofn_status st = kofn_events_read(&m->events, &m->event_count, m->a->events,
-                                      m->a->workers, rounds);
-
-    if (st)
-        return cli_fail_input(st);
+    TRY_CODE(cli_fail_input(kofn_events_read(
+        &m->events, &m->event_count, m->a->events, m->a->workers, rounds)));
     for (size_t i = 0; i < m->event_count; i++) {
         kofn_fault_event_kind kind = m->events[i].kind;
 
@@ -142,19 +130,18 @@ static bool has_kept(const char *folder, uint32_t seat)
 static int check_folder(const cli_nodes *m, uint32_t seat)
 {
     const char *folder = m->a->checkpoint;
-    struct stat s;
+    int why;
 
     if (!folder)
         return 0;
-    if ((mkdir(folder, 0777) != 0 && errno != EEXIST) || stat(folder, &s) != 0)
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
                        strerror(errno));
-    if (!S_ISDIR(s.st_mode))
-        return cli_say(EXIT_USAGE, "--checkpoint %s: it is not a folder",
-                       folder);
-    if (access(folder, R_OK | W_OK | X_OK) != 0)
-        return cli_say(EXIT_FAILED, "--checkpoint %s: %s", folder,
-                       strerror(errno));
+    why = cli_no_folder(folder, R_OK | W_OK | X_OK);
+    if (why)
+        return cli_say(why == ENOTDIR ? EXIT_USAGE : EXIT_FAILED,
+                       "--checkpoint %s: %s", folder,
+                       why == ENOTDIR ? "it is not a folder" : strerror(why));
     if (!m->a->resume && has_kept(folder, seat))
         return cli_say(EXIT_USAGE,
                        "--checkpoint %s: another run has kept something there; "
@@ -422,7 +409,7 @@ static int run_threads(cli_nodes *m)
     if (m->mesh)
         kofn_mesh_wait(m->mesh);
     kofn_mesh_free(m->mesh);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(st);
 }
 
 /* ---- one node of many ---------------------------------------------------- */
@@ -488,6 +475,7 @@ void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
 {
     const cli_args *a = m->a;
 
+    m->plan = plan;
     m->decoding = a->decode ? (kofn_decoding)a->decode
                   : a->job.errors
                       ? KOFN_DECODE_REPLICATED
@@ -499,9 +487,7 @@ const char *nodes_decoding(const cli_nodes *m)
     return m->decoding == KOFN_DECODE_REPLICATED ? "replicated" : "distributed";
 }
 
-#define PUT(key, value) json_object_set_new(o, key, value)
-
-void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
+static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
     const kofn_node_view *v = &m->best->end;
     const struct {
@@ -525,15 +511,13 @@ void nodes_put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
     PUT("decode", json_string(nodes_decoding(m)));
     PUT("wrong", list_wrong(m->best));
     PUT("failed", list_failed(m));
-    PUT("finished", json_integer((json_int_t)m->have));
+    PUT_WHOLE("finished", m->have);
     PUT("port", json_string(m->a->port));
-    PUT("seed", json_integer((json_int_t)m->a->seed));
+    PUT_WHOLE("seed", m->a->seed);
     cli_put_blas(m->a, o);
 }
 
-#undef PUT
-
-void nodes_say(const cli_nodes *m)
+static void say(const cli_nodes *m)
 {
     const cli_node *n = m->best;
 
@@ -548,6 +532,30 @@ void nodes_say(const cli_nodes *m)
         if (has_failed(&m->node[i]))
             fprintf(stderr, "\nnode %zu has ended without it: %s", i,
                     m->node[i].reason ? m->node[i].reason : "out of memory");
+}
+
+void nodes_report(const cli_nodes *m, double rel_error)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+    json_t *o;
+
+    if (kofn_plan_describe(m->plan, false, &info))
+        return;
+    if (m->a->json) {
+        o = json_object();
+        put(m, &info, o);
+        m->put(m, &info, o);
+        if (m->a->verify)
+            PUT("rel_error", json_real(rel_error));
+        cli_print_json(o);
+    } else if (!m->a->quiet) {
+        m->say(m, &info);
+        say(m);
+        if (m->a->verify)
+            fprintf(stderr, "  relative error %.2g", rel_error);
+        fputc('\n', stderr);
+        cli_report_blas(m->a);
+    }
 }
 
 /* The node whose failure says most: one that found that pieces disagree says
@@ -607,6 +615,8 @@ int nodes_close(cli_nodes *m, int code)
     for (size_t i = 0; m->node && i < m->here; i++) {
         free(m->node[i].reason);
         free(m->node[i].wrong);
+        free(m->node[i].v.data);
+        kofn_net_free(m->node[i].net);
     }
     free(m->node);
     kofn_free(m->events);

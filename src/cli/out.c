@@ -10,9 +10,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,8 +44,6 @@ int cli_say(int code, const char *fmt, ...)
 static int exit_code(kofn_status st)
 {
     switch (st) {
-    case KOFN_OK:
-        return EXIT_EXACT;
     case KOFN_PARTIAL:
     case KOFN_TOOFEW:
     case KOFN_LATE:
@@ -64,13 +64,14 @@ static int exit_code(kofn_status st)
 
 int cli_fail(kofn_status st)
 {
-    return cli_say(exit_code(st), "%s", kofn_errmsg());
+    return st ? cli_say(exit_code(st), "%s", kofn_errmsg()) : 0;
 }
 
 int cli_fail_input(kofn_status st)
 {
-    return cli_say(st == KOFN_NOMEM ? EXIT_FAILED : EXIT_USAGE, "%s",
-                   kofn_errmsg());
+    return !st                ? 0
+           : st == KOFN_NOMEM ? cli_fail(st)
+                              : cli_say(EXIT_USAGE, "%s", kofn_errmsg());
 }
 
 /* ---- progress ------------------------------------------------------------ */
@@ -110,6 +111,15 @@ json_t *cli_error_json(void)
 json_t *cli_number(double x)
 {
     return x - x == 0 ? json_real(x) : json_null();
+}
+
+json_t *cli_list(const size_t *at, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(list, json_integer((json_int_t)at[k]));
+    return list;
 }
 
 static size_t lost;
@@ -156,41 +166,19 @@ void cli_print_failure(const cli_args *a)
 
 static bool ends_in(const char *path, const char *suffix)
 {
-    size_t n = strlen(path), m = strlen(suffix);
+    const char *dot = strrchr(path, '.');
 
-    if (n < m)
-        return false;
-    for (size_t i = 0; i < m; i++)
-        if (tolower((unsigned char)path[n - m + i]) != suffix[i])
-            return false;
-    return true;
+    return dot && !strcasecmp(dot, suffix);
 }
 
 /* 0, or why nothing can be made beside it. */
 static int obstacle_beside(const char *path)
 {
-    size_t n = strlen(path);
     char folder[4096];
 
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    while (n > 0 && path[n - 1] != '/')
-        n--;
-    if (n >= sizeof folder)
+    if ((size_t)snprintf(folder, sizeof folder, "%s", path) >= sizeof folder)
         return ENAMETOOLONG;
-    memcpy(folder, path, n);
-    folder[n] = 0;
-    return access(n ? folder : ".", W_OK | X_OK) ? errno : 0;
-}
-
-/* 0, or why the file could not be put there: it will be made beside the old
- * one and take its place. */
-static int obstacle(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
-                                                       : obstacle_beside(path);
+    return access(dirname(folder), W_OK | X_OK) ? errno : 0;
 }
 
 /* Devices keep nothing that could be lost. */
@@ -203,15 +191,19 @@ static bool same_file(const char *a, const char *b)
     return S_ISREG(s.st_mode) && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* Refuses a path that cannot be written.  The record is written when all is
- * done. */
-static int check_record(const char *path)
+int cli_check_path(const char *before, const char *path, bool mtx_too)
 {
-    int why = path ? obstacle(path) : 0;
+    struct stat st;
+    int why;
 
-    if (path && !ends_in(path, ".npy") && !ends_in(path, ".csv"))
-        return cli_say(EXIT_USAGE, "--record %s: name it .npy or .csv", path);
-    return why ? cli_say(EXIT_FAILED, "--record %s: %s", path, strerror(why))
+    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
+        !(mtx_too && ends_in(path, ".mtx")))
+        return cli_say(EXIT_USAGE, "%s%s: name it %s", before, path,
+                       mtx_too ? ".npy, .csv or .mtx" : ".npy or .csv");
+    /* it will be made beside the old one and take its place */
+    why = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR
+                                                      : obstacle_beside(path);
+    return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
                : 0;
 }
 
@@ -239,40 +231,33 @@ int cli_check_names(const cli_args *a)
                                "--%s %s: --%s is written there; name another",
                                out[i].option, out[i].path, out[k].option);
     }
-    return check_record(a->job.record);
+    return a->job.record ? cli_check_path("--record ", a->job.record, false)
+                         : 0;
 }
 
-int cli_check_path(const char *before, const char *path)
+int cli_no_folder(const char *path, int mode)
 {
-    int why;
+    struct stat st;
 
-    if (!ends_in(path, ".npy") && !ends_in(path, ".csv") &&
-        !ends_in(path, ".mtx"))
-        return cli_say(EXIT_USAGE, "%s%s: name it .npy, .csv or .mtx", before,
-                       path);
-    why = obstacle(path);
-    return why ? cli_say(EXIT_FAILED, "%s%s: %s", before, path, strerror(why))
-               : 0;
+    return stat(path, &st)        ? errno
+           : !S_ISDIR(st.st_mode) ? ENOTDIR
+           : access(path, mode)   ? errno
+                                  : 0;
 }
 
 /* Refuses a folder that neither exists nor can be made when there is something
  * to put in. */
 static int check_folder(const char *path)
 {
-    struct stat st;
-    int why;
+    int why = cli_no_folder(path, W_OK | X_OK);
 
     if (strlen(path) + 32 > 4096)
         return cli_say(EXIT_USAGE, "--output: the name of the folder is too "
                                    "long");
-    if (stat(path, &st) != 0)
-        why = errno == ENOENT ? obstacle_beside(path) : errno;
-    else if (!S_ISDIR(st.st_mode))
-        return cli_say(EXIT_FAILED, "--output %s: %s; name a folder", path,
-                       strerror(ENOTDIR));
-    else
-        why = access(path, W_OK | X_OK) ? errno : 0;
-    return why ? cli_say(EXIT_FAILED, "--output %s: %s", path, strerror(why))
+    if (why == ENOENT)
+        why = obstacle_beside(path);
+    return why ? cli_say(EXIT_FAILED, "--output %s: %s%s", path, strerror(why),
+                         why == ENOTDIR ? "; name a folder" : "")
                : 0;
 }
 
@@ -289,5 +274,5 @@ int cli_check_output(const cli_args *a, bool sparse)
                        "--output %s: a graph is written as Matrix "
                        "Market; name it .mtx",
                        path);
-    return cli_check_path("--output ", path);
+    return cli_check_path("--output ", path, true);
 }

@@ -12,12 +12,8 @@
 static int make(const cli_args *a, const char *what, size_t workers,
                 size_t rounds, double factor, kofn_matrix *out)
 {
-    kofn_status st =
-        kofn_pattern_new(out, what, workers, rounds, factor, a->seed);
-
-    return st == KOFN_NOMEM ? cli_fail(st)
-           : st             ? cli_say(EXIT_USAGE, "%s", kofn_errmsg())
-                            : 0;
+    return cli_fail_input(
+        kofn_pattern_new(out, what, workers, rounds, factor, a->seed));
 }
 
 /* A pattern begins again at its end: where rounds are many, or not known, some
@@ -57,12 +53,10 @@ int cli_make_pattern(cli_args *a)
 int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers)
 {
     kofn_matrix m;
-    kofn_status st;
+    int code;
 
     TRY_CODE(make(a, a->operand[1], workers, rounds, a->factor, &m));
-    cli_guard(true);
-    st = kofn_write(a->output, &m, 2);
-    cli_guard(false);
+    code = cli_write(a, &m, 2);
     kofn_free(m.data);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+    return code;
 }

@@ -54,15 +54,10 @@ static double unit(const points *p, size_t j)
 
 int points_prepare(const points *p, const kofn_matrix *X, kofn_matrix *out)
 {
-    size_t n = p->columns, wide = n + p->intercept;
+    size_t wide = p->columns + p->intercept;
     double *x;
 
-    *out = (kofn_matrix){NULL, X->rows, wide, wide, KOFN_F64};
-    if (!__builtin_mul_overflow(X->rows, wide, &n))
-        out->data = calloc(n, sizeof *x);
-    if (!out->data)
-        return cli_say(EXIT_FAILED, "out of memory for %zu x %zu points",
-                       X->rows, wide);
+    TRY_CODE(cli_room(out, X->rows, wide, "the points"));
     x = out->data;
     for (size_t i = 0; i < X->rows; i++, x += wide) {
         for (size_t j = 0; j < p->columns; j++)

@@ -7,8 +7,6 @@
 #include "cli.h"
 
 #include <kofn/mpi.h>
-#include <kofn/net.h>
-#include <kofn/peer.h>
 #include <kofn/transport.h>
 
 #include <errno.h>
@@ -31,7 +29,7 @@ typedef struct family {
     const cli_args *args;
     pid_t parent; /* this process */
     pid_t *child;
-    size_t children, room, ended;
+    size_t children, ended;
 } family;
 
 static family kin;
@@ -77,17 +75,11 @@ static void become_worker(const family *f)
 static int start_child(void *ud)
 {
     family *f = ud;
-    pid_t pid;
+    pid_t *now = realloc(f->child, (f->children + 1) * sizeof *now), pid;
 
-    if (f->children == f->room) {
-        size_t room = f->room ? 2 * f->room : 16;
-        pid_t *now = realloc(f->child, room * sizeof *now);
-
-        if (!now)
-            return -1;
-        f->child = now;
-        f->room = room;
-    }
+    if (!now)
+        return -1;
+    f->child = now;
     pid = fork();
     if (pid < 0)
         return -1;
@@ -137,20 +129,6 @@ void cli_ports_end(void)
     kin = (family){.child = NULL};
 }
 
-/* Leaves the pattern in a file for the workers to read.  Returns 0, or the exit
- * code after a message. */
-static int leave_pattern(const cli_args *a)
-{
-    char path[80];
-
-    if (!a->pattern_text)
-        return 0;
-    snprintf(path, sizeof path, "%s/pattern.npy", kin.folder.path);
-    return kofn_write(path, &a->pattern, 2)
-               ? cli_say(EXIT_FAILED, "%s", kofn_errmsg())
-               : 0;
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
 static size_t larger(size_t a, size_t b)
@@ -170,20 +148,13 @@ static size_t longest_body(const cli_args *a, const kofn_problem *pb)
                : larger((size_t)(9 * numbers) + ((size_t)1 << 16), least);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The name of A on the workers' own disks, which is its name here. */
 static const char *source(const cli_args *a)
 {
     bool as_it_is = a->command->bit & (IN_PRODUCT | IN_POWER | IN_REGRESS) &&
                     !a->kernel && !a->regress.intercept && !a->standardise;
 
-    return as_it_is ? base_name(a->operand[0]) : NULL;
+    return as_it_is ? basename(a->operand[0]) : NULL;
 }
 
 /* Workers that have to be there before the first round. */
@@ -229,22 +200,23 @@ static int check_seats(const cli_args *a, const kofn_transport *t)
                    a->port, seats, needed(a));
 }
 
-void cli_net_keys(const cli_args *a, kofn_net_options *o)
+kofn_net_options cli_net_options(const cli_args *a, size_t body_max)
 {
-    o->keys = a->keys;
-    o->tls_ca = a->tls_ca;
-    o->tls_cert = a->tls_cert;
-    o->tls_key = a->tls_key;
-    o->insecure = a->insecure;
+    return (kofn_net_options){.size = sizeof(kofn_net_options),
+                              .body_max = body_max,
+                              .keys = a->keys,
+                              .tls_ca = a->tls_ca,
+                              .tls_cert = a->tls_cert,
+                              .tls_key = a->tls_key,
+                              .insecure = a->insecure};
 }
 
 static int listen_at(const cli_args *a, const char *address,
                      const kofn_problem *pb, kofn_transport **t)
 {
-    kofn_net_options z = {.size = sizeof z, .body_max = longest_body(a, pb)};
+    kofn_net_options z = cli_net_options(a, longest_body(a, pb));
     kofn_status st;
 
-    cli_net_keys(a, &z);
     z.silence = cli_transport_of(address)->silence;
     z.strangers = STRANGERS + 2 * needed(a); /* all may come at once */
     st = kofn_net_listen(t, address, &z);
@@ -271,7 +243,6 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
                      bool staged, kofn_port **out)
 {
     kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    kofn_status st;
 
     o.workers = needed(a);
     o.job = job;
@@ -287,26 +258,26 @@ static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,
         o.ended = ended_children;
         o.ud = &kin;
     }
-    st = kofn_port_away(out, t, &o);
-    return st ? cli_fail(st) : 0;
+    return cli_fail(kofn_port_away(out, t, &o));
 }
 
 static int open_processes(const cli_args *a, const kofn_problem *pb,
                           uint64_t job, kofn_port **out)
 {
     kofn_transport *t;
-    int code = cli_folder_make(&kin.folder);
+    char pattern[80];
+    int code = 0;
 
     kin.args = a;
     kin.parent = getpid();
+    TRY_CODE(cli_folder_make(&kin.folder));
     snprintf(kin.address, sizeof kin.address, "ipc://%s/socket",
              kin.folder.path);
-    if (!code)
-        code = leave_pattern(a);
-    if (!code)
-        code = listen_at(a, kin.address, pb, &t);
-    if (!code)
-        code = open_away(a, t, job, true, out);
+    snprintf(pattern, sizeof pattern, "%s/pattern.npy", kin.folder.path);
+    if (a->pattern_text) /* for the workers to read */
+        TRY_CODE(cli_wrote(kofn_write(pattern, &a->pattern, 2)));
+    TRY_CODE(listen_at(a, kin.address, pb, &t));
+    TRY_CODE(open_away(a, t, job, true, out));
     for (size_t i = 0; i < a->workers && !code; i++)
         if (start_child(&kin)) {
             code = cli_say(EXIT_FAILED, "worker %zu could not be started: %s",
@@ -332,32 +303,11 @@ static int open_address(const cli_args *a, const kofn_problem *pb, uint64_t job,
     return open_away(a, t, job, false, out);
 }
 
-static int open_threads(const cli_args *a, const kofn_problem *pb, uint64_t job,
-                        kofn_port **out)
-{
-    kofn_status st = kofn_port_threads(out, a->workers, &a->faults);
-
-    (void)pb;
-    (void)job;
-    return st ? cli_fail(st) : 0;
-}
-
-static int open_sim(const cli_args *a, const kofn_problem *pb, uint64_t job,
-                    kofn_port **out)
-{
-    kofn_status st = kofn_port_sim(out, a->workers, &a->faults);
-
-    (void)pb;
-    (void)job;
-    return st ? cli_fail(st) : 0;
-}
-
 static kofn_status mesh_address(const cli_args *a, size_t body_max,
                                 kofn_transport **t, uint32_t *seat)
 {
-    kofn_net_options z = {.size = sizeof z, .body_max = body_max};
+    kofn_net_options z = cli_net_options(a, body_max);
 
-    cli_net_keys(a, &z);
     *seat = KOFN_NO_SEAT;
     return kofn_net_mesh(t, a->port, &z);
 }
@@ -415,12 +365,12 @@ static int start_mpi(cli_args *a, bool *is_worker)
 /* ---- all of them --------------------------------------------------------- */
 
 static const cli_transport transports[] = {
-    {.name = "threads", .here = true, .ours = true, .open = open_threads},
+    {.name = "threads", .here = true, .ours = true, .port = kofn_port_threads},
     {.name = "sim",
      .here = true,
      .ours = true,
      .simulated = true,
-     .open = open_sim},
+     .port = kofn_port_sim},
     {.name = "processes", .ours = true, .open = open_processes},
     {.name = "mpi",
      .open = open_mpi,
@@ -459,24 +409,20 @@ const cli_transport *cli_transport_of(const char *port)
 const char *cli_transport_forms(bool (*fits)(const cli_transport *))
 {
     static char forms[200];
-    const char *last = NULL;
+    size_t count = sizeof transports / sizeof *transports, left = 0, n = 0;
 
-    forms[0] = 0;
-    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+    for (size_t i = 0; i < count; i++)
+        left += !fits || fits(&transports[i]);
+    for (size_t i = 0; i < count; i++) {
         const cli_transport *t = &transports[i];
 
-        if (fits && !fits(t))
-            continue;
-        if (last && *forms)
-            strncat(forms, ", ", sizeof forms - 1 - strlen(forms));
-        if (last)
-            strncat(forms, last, sizeof forms - 1 - strlen(forms));
-        last = t->form ? t->form : t->name;
+        if (!fits || fits(t))
+            n += (size_t)snprintf(forms + n, sizeof forms - n, "%s%s",
+                                  t->form ? t->form : t->name,
+                                  --left > 1 ? ", "
+                                  : left     ? " or "
+                                             : "");
     }
-    if (last && *forms)
-        strncat(forms, " or ", sizeof forms - 1 - strlen(forms));
-    if (last)
-        strncat(forms, last, sizeof forms - 1 - strlen(forms));
     return forms;
 }
 
@@ -492,5 +438,7 @@ int cli_port_open(const cli_args *a, const kofn_problem *pb, uint64_t job,
     if (a->faults.join > 0 && t->ours && !t->here)
         return cli_say(EXIT_USAGE, "--faults join is for threads and sim; let "
                                    "processes join by an events file");
-    return t->open(a, pb, job, out);
+    if (t->open)
+        return t->open(a, pb, job, out);
+    return cli_fail(t->port(out, a->workers, &a->faults));
 }

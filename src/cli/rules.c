@@ -1,10 +1,37 @@
-/* rules.c -- what options have to meet beside a range: names of ports, faults, and
- * options that need each other or exclude each other.
+/* rules.c -- what options have to meet beside a range: numbers, names of ports, faults,
+ * and options that need each other or exclude each other.
  *
  * Owns nothing.  A rule that is broken is a message and an exit code. */
 #include "cli.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- numbers ------------------------------------------------------------- */
+
+bool cli_whole(const char *text, size_t max, size_t *out)
+{
+    unsigned long long x;
+    unsigned long long scale = 1;
+    char *end;
+
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    x = strtoull(text, &end, 10);
+    if (*end == 'k')
+        scale = 1000;
+    else if (*end == 'M')
+        scale = 1000000;
+    else if (*end == 'G')
+        scale = 1000000000;
+    if (errno || end[scale > 1] || x > max / scale)
+        return false;
+    *out = (size_t)(x * scale);
+    return true;
+}
 
 /* ---- one option ---------------------------------------------------------- */
 
@@ -37,15 +64,15 @@ int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 /* Certificates of another CA are three files, and used in the place of others. */
 static int check_certificates(const cli_args *a)
 {
-    const char *given = a->tls_ca     ? "tls-ca"
-                        : a->tls_cert ? "tls-cert"
-                                      : "tls-key";
-    const char *missing = !a->tls_ca     ? "tls-ca"
-                          : !a->tls_cert ? "tls-cert"
-                          : !a->tls_key  ? "tls-key"
-                                         : NULL;
+    const char *const file[] = {a->tls_ca, a->tls_cert, a->tls_key};
+    static const char *const name[] = {"tls-ca", "tls-cert", "tls-key"};
+    const char *given = NULL, *missing = NULL; /* the first */
 
-    if (!a->tls_ca && !a->tls_cert && !a->tls_key)
+    for (int i = 2; i >= 0; i--) {
+        given = file[i] ? name[i] : given;
+        missing = file[i] ? missing : name[i];
+    }
+    if (!given)
         return 0;
     if (missing)
         return cli_say(EXIT_USAGE,

@@ -4,7 +4,6 @@
  * alone and leaves every decision to the coordinator. */
 #include "cli.h"
 
-#include <kofn/net.h>
 #include <kofn/transport.h>
 
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "base/report.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,13 +22,14 @@ static double seconds(kofn_time t)
 static int begin(session *s, const cli_args *a, size_t rounds)
 {
     *s = (session){.args = a,
-                   .rel_error = -1,
+                   .found = {.rel_error = -1},
                    .started = kf_clock_seconds(),
                    .drawn = kf_clock_seconds(),
                    .tell = kf_clock_seconds() + 2,
                    .expected_rounds = rounds};
     s->per_round = json_array();
-    if (!s->per_round)
+    s->per_iteration = json_array();
+    if (!s->per_round || !s->per_iteration)
         return cli_say(EXIT_FAILED, "out of memory");
     return cli_check_output(a, false);
 }
@@ -42,59 +42,41 @@ static int open_job(session *s, const kofn_problem *pb, size_t rounds,
     kofn_options o = a->job;
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     kofn_port *port;
-    kofn_status st;
 
     if (a->events) {
-        st = kofn_events_read(&s->events, &o.event_count, a->events, a->workers,
-                              rounds);
-        if (st)
-            return cli_fail_input(st);
+        TRY_CODE(cli_fail_input(kofn_events_read(
+            &s->events, &o.event_count, a->events, a->workers, rounds)));
         o.events = s->next_event = s->events;
         s->events_left = o.event_count;
     }
-    st = kofn_plan_describe(s->plan[0], false, &info);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_plan_describe(s->plan[0], false, &info)));
     s->block_rows = info.block_rows;
     TRY_CODE(checkpoint_open(&s->checkpoint, a, info.spec));
     /* blocks that change are of no use to who is started again */
     TRY_CODE(
         cli_port_open(a, pb, coded ? 0 : checkpoint_job(s->checkpoint), &port));
-    st = kofn_open_all(&s->job, (const kofn_plan *const *)s->plan, s->operands,
-                       port, &o);
-    if (st)
-        return cli_fail(st);
+    TRY_CODE(cli_fail(kofn_open_all(&s->job, (const kofn_plan *const *)s->plan,
+                                    s->operands, port, &o)));
     cli_tell_blas(a);
     s->opened = s->first = s->last = kf_clock_seconds();
     return 0;
 }
 
 int session_open(session *s, const cli_args *a, const kofn_problem *pb,
-                 size_t rounds)
+                 size_t rounds, const cli_training *coded)
 {
     kofn_status st;
 
     TRY_CODE(begin(s, a, rounds));
-    s->operands = 1;
-    st = kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
+    s->operands = coded ? coded->shape.layers : 1;
+    st = coded ? kofn_training_plans(coded->training, a->scheme, a->workers,
+                                     a->seed, s->plan)
+               : kofn_plan_new(&s->plan[0], pb, a->scheme, a->workers, a->seed);
     if (!st && a->command->bit == IN_REGRESS) {
         st = kofn_plan_serve_left(s->plan[0], 1); /* if X' z is how it goes */
         st = st == KOFN_UNSUITED ? KOFN_OK : st;
     }
-    return st ? cli_fail(st) : open_job(s, pb, rounds, false);
-}
-
-int session_open_coded(session *s, const cli_args *a, const kofn_training *t,
-                       size_t layers, const kofn_problem *pb, size_t rounds)
-{
-    kofn_status st;
-
-    TRY_CODE(begin(s, a, rounds));
-    st = kofn_training_plans(t, a->scheme, a->workers, a->seed, s->plan);
-    if (st)
-        return cli_fail(st);
-    s->operands = layers;
-    return open_job(s, pb, rounds, true);
+    return st ? cli_fail(st) : open_job(s, pb, rounds, coded != NULL);
 }
 
 /* ---- progress ------------------------------------------------------------ */
@@ -210,8 +192,6 @@ static void know_times(session *s)
 
 void session_round(session *s, const kofn_report *rep, double change)
 {
-    json_t *rows;
-
     if (!rep)
         session_tell_waiting(s, s->args->quiet);
     else
@@ -222,65 +202,13 @@ void session_round(session *s, const kofn_report *rep, double change)
         show_round(s, rep, change);
     if (!rep || !s->args->json)
         return;
-    rows = json_array();
-    for (size_t i = 0; i < rep->workers; i++)
-        json_array_append_new(rows, json_integer((json_int_t)rep->rows[i]));
-    json_array_append_new(
-        s->per_round, json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
-                                "rows", rows, "seconds", seconds(rep->took)));
+    json_array_append_new(s->per_round,
+                          json_pack("{s:i, s:o, s:f}", "live", (int)rep->live,
+                                    "rows", cli_list(rep->rows, rep->workers),
+                                    "seconds", seconds(rep->took)));
 }
 
 /* ---- the report ---------------------------------------------------------- */
-
-static const char *status_word(kofn_status st, int code)
-{
-    return code == EXIT_EXACT   ? "ok"
-           : st == KOFN_PARTIAL ? "partial"
-                                : "failed";
-}
-
-bool session_batched(const session *s)
-{
-    return s->args->regress.descent == KOFN_DESCENT_SGD;
-}
-
-static void put_share(json_t *o, const cli_args *a, const char *prefix,
-                      double share)
-{
-    char key[40];
-
-    snprintf(key, sizeof key, "%s%s", prefix, cli_share_name(a->regress.loss));
-    json_object_set_new(o, key, cli_number(share));
-}
-
-static void report_unresponsive(const kofn_report *t)
-{
-    for (size_t i = 0; i < t->workers; i++)
-        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
-            fprintf(stderr,
-                    "\nworker %zu was given up: it was there and "
-                    "answered nothing",
-                    i);
-}
-
-#define PUT(key, value) json_object_set_new(o, key, value)
-
-static void put_regression(const session *s, const kofn_plan_info *info,
-                           json_t *o)
-{
-    PUT("objective", cli_number(s->objective));
-    PUT("test_objective", cli_number(s->test_objective));
-    put_share(o, s->args, "", s->share);
-    if (s->args->test_X)
-        put_share(o, s->args, "test_", s->test_share);
-    PUT(session_batched(s) ? "batch_gradient_norm" : "gradient_norm",
-        cli_number(s->gradient));
-    PUT("converged", json_boolean(s->converged));
-    if (s->setup)
-        PUT("setup", json_incref(s->setup));
-    PUT("recovery_threshold", json_integer((json_int_t)info->threshold));
-    PUT("per_iteration", json_incref(s->per_iteration));
-}
 
 /* Reports the times, which add up to all that has passed. */
 static void put_times(const session *s, json_t *o)
@@ -320,53 +248,34 @@ void session_put_report(const session *s, const kofn_report *r, json_t *o)
     PUT("given_up", given_up);
 }
 
-/* How exact the results were found to be. */
-static void put_exactness(const session *s, json_t *o)
-{
-    const cli_args *a = s->args;
-
-    if (a->verify)
-        PUT("rel_error", cli_number(s->rel_error < 0 ? NAN : s->rel_error));
-    if (s->rel_error >= 0 && a->command->bit & IN_PRODUCT) {
-        PUT("row_error", cli_number(s->row_error));
-        PUT("worst_row", json_integer((json_int_t)s->worst_row));
-    }
-}
-
-/* What an iteration, a regression or a training has come to. */
-static void put_steps(const session *s, const kofn_plan_info *info, json_t *o)
-{
-    const cli_args *a = s->args;
-
-    if (a->command->bit == IN_POWER)
-        PUT("eigenvalue", cli_number(s->eigenvalue));
-    if (a->command->bit & IN_ITERATE) {
-        PUT("change", cli_number(s->change));
-        PUT("converged", json_boolean(s->converged));
-    }
-    if (a->command->bit == IN_REGRESS)
-        put_regression(s, info, o);
-}
-
 static void report_json(const session *s, const kofn_report *t,
                         const kofn_plan_info *info, int code)
 {
     const cli_args *a = s->args;
     json_t *o = json_object();
 
-    PUT("status", json_string(status_word(s->status, code)));
+    PUT("status", json_string(code == EXIT_EXACT          ? "ok"
+                              : s->status == KOFN_PARTIAL ? "partial"
+                                                          : "failed"));
     if (code != EXIT_EXACT)
         PUT("error", cli_error_json());
     PUT("command", json_string(a->command->name));
     PUT("scheme", json_string(info->spec));
-    PUT("workers", json_integer((json_int_t)a->workers));
-    PUT("threshold", json_integer((json_int_t)info->threshold));
-    PUT("iterations", json_integer(s->iterations));
+    PUT_WHOLE("workers", a->workers);
+    PUT_WHOLE("threshold", info->threshold);
+    PUT_WHOLE("iterations", s->iterations);
     session_put_report(s, t, o);
     if (!is_simulated(s)) /* which repeats to the byte */
         put_times(s, o);
-    put_exactness(s, o);
-    put_steps(s, info, o);
+    if (a->verify)
+        PUT("rel_error",
+            cli_number(s->found.rel_error < 0 ? NAN : s->found.rel_error));
+    if (s->found.rel_error >= 0 && a->command->bit & IN_PRODUCT) {
+        PUT("row_error", cli_number(s->found.row_error));
+        PUT_WHOLE("worst_row", s->found.worst_row);
+    }
+    if (a->command->bit == IN_REGRESS)
+        PUT_WHOLE("recovery_threshold", info->threshold);
     if (s->figures)
         json_object_update(o, s->figures);
     checkpoint_report(s->checkpoint, o);
@@ -374,13 +283,11 @@ static void report_json(const session *s, const kofn_report *t,
     PUT("clock", json_string(!cli_transport_of(a->port)->simulated ? "real"
                              : a->faults.clock                     ? "measured"
                                                : "modelled"));
-    PUT("seed", json_integer((json_int_t)a->seed));
+    PUT_WHOLE("seed", a->seed);
     cli_put_blas(a, o);
     PUT("per_round", json_incref(s->per_round));
     cli_print_json(o);
 }
-
-#undef PUT
 
 /* The quantity that the floor is relative to (docs/errors.md). */
 static const char *measure(const kofn_plan_info *info)
@@ -443,83 +350,24 @@ static void report_text(const session *s, const kofn_report *t,
     fprintf(stderr, "\nencode %.3g s, wait %.3g s, decode %.3g s  noise %.2g",
             seconds(t->encoding), seconds(t->waiting), seconds(t->decoding),
             t->noise);
-    if (s->rel_error >= 0)
-        fprintf(stderr, "  relative error %.2g", s->rel_error);
-    if (s->rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
-        fprintf(stderr, " (row %zu: %.2g of |A| |B|, the most)", s->worst_row,
-                s->row_error);
+    if (s->found.rel_error >= 0)
+        fprintf(stderr, "  relative error %.2g", s->found.rel_error);
+    if (s->found.rel_error >= 0 && s->args->command->bit & IN_PRODUCT)
+        fprintf(stderr, " (row %zu: %.2g of |A| |B|, the most)",
+                s->found.worst_row, s->found.row_error);
     if (s->args->job.errors != KOFN_ERRORS_NONE)
         report_errors(s, t, info);
-    report_unresponsive(t);
+    for (size_t i = 0; i < t->workers; i++)
+        if (t->states[i] == KOFN_WORKER_UNRESPONSIVE)
+            fprintf(stderr,
+                    "\nworker %zu was given up: it was there and "
+                    "answered nothing",
+                    i);
     fprintf(stderr, "\n");
     report_times(s);
     if (!s->args->output)
         fprintf(stderr, "the result was not kept: no file was named by -o\n");
     cli_report_blas(s->args);
-}
-
-int session_write(const session *s, const kofn_matrix *out, unsigned dims)
-{
-    kofn_status st;
-
-    if (!s->args->output)
-        return 0;
-    cli_guard(true);
-    st = kofn_write(s->args->output, out, dims);
-    cli_guard(false);
-    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
-}
-
-double cli_element(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64
-               ? ((const double *)a->data)[i * a->ld + j]
-               : (double)((const float *)a->data)[i * a->ld + j];
-}
-
-/* The largest magnitude; NaN if there is one. */
-static double largest(const kofn_matrix *a)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            double x = fabs(cli_element(a, i, j));
-
-            if (x > most || isnan(x))
-                most = x;
-            if (isnan(most))
-                return most;
-        }
-    return most;
-}
-
-double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
-{
-    double unit = largest(b); /* so that squares stay finite */
-    double top = 0, bottom = 0;
-
-    if (unit == 0)
-        return largest(a) == 0 ? 0 : (double)INFINITY;
-    for (size_t i = 0; i < b->rows; i++)
-        for (size_t j = 0; j < b->cols; j++) {
-            double want = cli_element(b, i, j) / unit;
-            double d = cli_element(a, i, j) / unit - want;
-
-            top += d * d;
-            bottom += want * want;
-        }
-    return sqrt(top / bottom);
-}
-
-int session_verified(session *s, const kofn_matrix *a, const kofn_matrix *b)
-{
-    s->rel_error = cli_relative_error(a, b);
-    return s->rel_error < (double)INFINITY
-               ? 0
-               : cli_say(EXIT_FAILED,
-                         "--verify: the result or the plain one is "
-                         "not finite, so that there is no relative error");
 }
 
 /* The drawing and the figures are not worth an answer, but a word. */
@@ -562,7 +410,6 @@ int session_close(session *s, int code)
     checkpoint_free(s->checkpoint);
     json_decref(s->per_round);
     json_decref(s->per_iteration);
-    json_decref(s->setup);
     json_decref(s->figures);
     return code;
 }

@@ -31,28 +31,22 @@ static void put_share(FILE *f, const session *s, size_t rows,
 
 static void put_event(FILE *f, const kofn_fault_event *h, size_t joiner)
 {
-    switch (h->kind) {
-    case KOFN_FAULT_EVENT_LEAVE:
-        fprintf(f, "  worker %u vanishes", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_JOIN:
-        fprintf(f, "  worker %zu arrives", joiner);
-        break;
-    case KOFN_FAULT_EVENT_SLOW:
-        fprintf(f, "  worker %u slows down %g times", h->worker, h->factor);
-        break;
-    case KOFN_FAULT_EVENT_NORMAL:
-        fprintf(f, "  worker %u is itself again", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_CORRUPT:
-        fprintf(f, "  worker %u begins to lie", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_FLIP:
-        fprintf(f, "  a bit of worker %u's block flips", h->worker);
-        break;
-    case KOFN_FAULT_EVENT_ERR: /* of nodes of a mesh, which are not shown */
-        break;
-    }
+    static const char *const does[] = {
+        [KOFN_FAULT_EVENT_LEAVE] = " vanishes",
+        [KOFN_FAULT_EVENT_JOIN] = " arrives",
+        [KOFN_FAULT_EVENT_SLOW] = " slows down",
+        [KOFN_FAULT_EVENT_NORMAL] = " is itself again",
+        [KOFN_FAULT_EVENT_CORRUPT] = " begins to lie",
+        [KOFN_FAULT_EVENT_FLIP] = "'s block flips"};
+
+    /* nodes of a mesh, which err, are not shown */
+    if (h->kind != KOFN_FAULT_EVENT_ERR)
+        fprintf(f, "  %sworker %zu%s",
+                h->kind == KOFN_FAULT_EVENT_FLIP ? "a bit of " : "",
+                h->kind == KOFN_FAULT_EVENT_JOIN ? joiner : h->worker,
+                does[h->kind]);
+    if (h->kind == KOFN_FAULT_EVENT_SLOW)
+        fprintf(f, " %g times", h->factor);
     if (h->fraction > 0)
         fprintf(f, " in mid-round");
 }
@@ -98,24 +92,4 @@ void show_round(session *s, const kofn_report *rep, double change)
     }
     fputc('\n', f);
     fflush(f);
-}
-
-/* The change falls by |second eigenvalue| / |first| each time. */
-void cli_advise_iterate(const cli_args *a, const kofn_iterate_result *res)
-{
-    bool power = strcmp(a->command->name, "power") == 0;
-
-    if (power && res->iterations >= 20 && res->change > 0.01)
-        cli_say(0,
-                "not converged after %u iterations: the change, %.3g, does "
-                "not fall, so that A seems to have two dominant eigenvalues of "
-                "the same size; where these are c and -c, A + c I has "
-                "the same vectors and one dominant eigenvalue (a complex pair "
-                "has no vector to converge to)",
-                res->iterations, res->change);
-    else
-        cli_say(0,
-                "not converged after %u iterations: the change is %.3g; "
-                "raise --max-iter or --tol",
-                res->iterations, res->change);
 }

@@ -44,13 +44,6 @@ static void show_verdict(FILE *to, const kofn_event *ev)
         fprintf(to, ", the last %zu only in doubt", ev->doubted);
 }
 
-static void show_answer(FILE *to, const kofn_event *ev)
-{
-    fprintf(to, "%s of task %u of product %u, row %u, from worker %u",
-            ev->type == KOFN_EV_RESULT ? "result" : "failure", ev->task,
-            ev->product, ev->row, ev->worker);
-}
-
 static void show_time(FILE *to, size_t line, kofn_time now)
 {
     fprintf(to, "line %zu, %.9f s: ", line, (double)now * 1e-9);
@@ -71,7 +64,9 @@ void show_event(FILE *to, size_t line, const kofn_event *ev)
     if (ev->type == KOFN_EV_BEGIN)
         show_begin(to, ev);
     else if (ev->type == KOFN_EV_RESULT || ev->type == KOFN_EV_FAILED)
-        show_answer(to, ev);
+        fprintf(to, "%s of task %u of product %u, row %u, from worker %u",
+                ev->type == KOFN_EV_RESULT ? "result" : "failure", ev->task,
+                ev->product, ev->row, ev->worker);
     else if (ev->type == KOFN_EV_ALARM)
         fputs("alarm", to);
     else if (ev->type == KOFN_EV_VERDICT)

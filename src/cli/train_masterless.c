@@ -7,24 +7,15 @@
 
 #include "base/clock.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* The data of one node. */
-typedef struct share {
-    kofn_net *net;
-    kofn_train_result res;
-} share;
 
 typedef struct run {
     const cli_args *a;
-    const cli_train_run *train_run;
+    cli_training *training;
     kofn_plan *plan[KOFN_NET_MOST];
     cli_nodes nodes;
-    share *share; /* of each node */
-    size_t same;  /* results as the best one's, bit for bit */
+    size_t same; /* results as the best one's, bit for bit */
     history
         history; /* any node writes what follows, while it has locked the file */
     uint64_t step;    /* of its last line, or what nodes began with    */
@@ -42,10 +33,10 @@ static const char heading[] =
 static void write_line(run *r, uint64_t step, const kofn_node_view *v,
                        const double *scalar)
 {
-    const cli_train_run *l = r->train_run;
+    const cli_training *l = r->training;
     double now = kf_clock_seconds();
-    bool labels = !l->shape->autoencoder && l->shape->cost == KOFN_COST_SOFTMAX;
-    size_t epochs = l->options->epochs ? l->options->epochs : 1;
+    bool labels = !l->shape.autoencoder && l->shape.cost == KOFN_COST_SOFTMAX;
+    size_t epochs = l->options.epochs ? l->options.epochs : 1;
     size_t epoch = l->steps / epochs;
 
     history_line(
@@ -65,9 +56,9 @@ static void write_line(run *r, uint64_t step, const kofn_node_view *v,
  * iterate from others, may have the loss of that. */
 static bool has_done(const run *r, uint64_t step, uint64_t beyond)
 {
-    const cli_train_run *l = r->train_run;
+    const cli_training *l = r->training;
 
-    return step == l->steps || (step < l->steps && beyond < l->shape->layers);
+    return step == l->steps || (step < l->steps && beyond < l->shape.layers);
 }
 
 /* The first node of this process that has done a step writes its line. */
@@ -96,17 +87,18 @@ static kofn_status live(cli_node *n, kofn_transport *t,
                         const kofn_peer_options *p)
 {
     run *r = n->all->ud;
-    const cli_train_run *l = r->train_run;
-    share *own = &r->share[n->number];
+    const cli_training *l = r->training;
     kofn_training *training = NULL;
-    kofn_status st = kofn_net_new(&own->net, l->shape, r->a->seed);
+    kofn_status st = kofn_net_new(&n->net, &l->shape, r->a->seed);
 
-    own->res = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
+    n->trained = (kofn_train_result)KOFN_TRAIN_RESULT_INIT;
     if (!st)
-        st = kofn_training_new(&training, own->net, l->X, l->y, l->options);
+        st =
+            kofn_training_new(&training, n->net, &l->X,
+                              l->shape.autoencoder ? NULL : &l->y, &l->options);
     if (!st)
         st = kofn_train_peers(t, training, (const kofn_plan *const *)r->plan, p,
-                              &own->res, &n->end);
+                              &n->trained, &n->end);
     kofn_training_free(training);
     return st;
 }
@@ -131,18 +123,6 @@ static bool same_weights(const kofn_net *a, const kofn_net *b)
     return true;
 }
 
-static const share *best_of(const run *r)
-{
-    return &r->share[r->nodes.best->number];
-}
-
-static void compare(run *r)
-{
-    for (size_t i = 0; i < r->nodes.here; i++)
-        r->same += nodes_have(&r->nodes.node[i]) &&
-                   same_weights(r->share[i].net, best_of(r)->net);
-}
-
 static void copy_weights(const kofn_net *from, kofn_net *to)
 {
     const kofn_matrix *x;
@@ -151,73 +131,50 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
         memcpy(kofn_net_weights(to, l)->data, x->data, bytes_of(x));
 }
 
-static void report_json(const run *r, const kofn_plan_info *info)
+static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
 {
-    const session *s = r->train_run->session;
-    json_t *o = json_object();
+    const run *r = m->ud;
 
-#define PUT(key, value) json_object_set_new(o, key, value)
-    nodes_put(&r->nodes, info, o);
-    PUT("iterations", json_integer(s->iterations));
-    PUT("same", json_integer((json_int_t)r->same));
-    if (r->a->verify)
-        PUT("rel_error", json_real(s->rel_error));
-#undef PUT
-    json_object_update(o, s->figures);
-    json_object_del(o, "per_iteration");
-    cli_print_json(o);
+    (void)info;
+    PUT_WHOLE("iterations", m->best->trained.steps);
+    PUT_WHOLE("same", r->same);
+    json_object_update(o, r->training->session->figures);
 }
 
-static void report_text(const run *r, const kofn_plan_info *info)
+static void say(const cli_nodes *m, const kofn_plan_info *info)
 {
-    fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec,
-            r->nodes.count, r->nodes.seconds, nodes_decoding(&r->nodes));
-    if (r->nodes.here > 1)
+    const run *r = m->ud;
+
+    fprintf(stderr, "%s  %zu nodes  %.3g s, %s decoding", info->spec, m->count,
+            m->seconds, nodes_decoding(m));
+    if (m->here > 1)
         fprintf(stderr, "\n%zu nodes have the weights, %zu of them the same",
-                r->nodes.have, r->same);
-    nodes_say(&r->nodes);
-    if (r->a->verify)
-        fprintf(stderr, "  relative error %.2g",
-                r->train_run->session->rel_error);
-    fputc('\n', stderr);
-    cli_report_blas(r->a);
+                m->have, r->same);
 }
 
 static int conclude(run *r)
 {
-    const cli_train_run *l = r->train_run;
-    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+    cli_training *l = r->training;
+    const cli_nodes *m = &r->nodes;
 
-    compare(r);
-    copy_weights(best_of(r)->net, l->net);
-    TRY_CODE(l->conclude(l->ud, best_of(r)->res.steps));
-    if (kofn_plan_describe(r->plan[0], false, &info))
-        return 0;
-    if (r->a->json)
-        report_json(r, &info);
-    else if (!r->a->quiet)
-        report_text(r, &info);
+    for (size_t i = 0; i < m->here; i++)
+        r->same += nodes_have(&m->node[i]) &&
+                   same_weights(m->node[i].net, m->best->net);
+    copy_weights(m->best->net, l->model.net);
+    TRY_CODE(l->conclude(l, m->best->trained.steps));
+    nodes_report(m, l->session->found.rel_error);
     return 0;
 }
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static int check_options(const cli_args *a)
-{
-    if (a->train.scrub && !a->job.errors)
-        return cli_say(EXIT_USAGE,
-                       "--scrub compares the blocks of the nodes where errors "
-                       "are looked for; give --errors");
-    return 0;
-}
-
 /* Of the vector, and of a node's blocks. */
-static size_t largest(const cli_train_run *l)
+static size_t largest(const cli_training *l)
 {
-    size_t batch = l->options->batch ? l->options->batch : 64, numbers = 0;
+    size_t batch = l->options.batch ? l->options.batch : 64, numbers = 0;
 
-    for (size_t i = 0; i <= l->shape->layers; i++)
-        numbers += (8 * batch + 4) * (l->shape->widths[i] + 1);
+    for (size_t i = 0; i <= l->shape.layers; i++)
+        numbers += (8 * batch + 4) * (l->shape.widths[i] + 1);
     return (numbers + 4 * kofn_training_size(l->training)) * sizeof(double);
 }
 
@@ -225,46 +182,39 @@ static int prepare(run *r, size_t steps)
 {
     const cli_args *a = r->a;
     cli_nodes *m = &r->nodes;
-    kofn_status st;
-    int code = check_options(a);
 
-    if (!code)
-        code = nodes_open(m, a, steps + 1); /* the last: weights are read */
-    if (code)
-        return code;
-    st = kofn_training_plans(r->train_run->training,
-                             a->scheme_given ? a->scheme : "gpd", a->workers,
-                             a->seed, r->plan);
-    if (st)
-        return cli_fail(st);
+    if (a->train.scrub && !a->job.errors)
+        return cli_say(EXIT_USAGE,
+                       "--scrub compares the blocks of the nodes where errors "
+                       "are looked for; give --errors");
+    TRY_CODE(nodes_open(m, a, steps + 1)); /* the last: weights are read */
+    TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
+                                          a->scheme_given ? a->scheme : "gpd",
+                                          a->workers, a->seed, r->plan)));
     nodes_choose_decoding(m, r->plan[0]);
-    m->each = 2 * r->train_run->shape->layers - 1;
-    m->every = r->train_run->every;
-    m->bytes = largest(r->train_run);
+    m->each = 2 * r->training->shape.layers - 1;
+    m->every = r->training->every;
+    m->bytes = largest(r->training);
     m->live = live;
+    m->put = put;
+    m->say = say;
     m->watch = a->history ? watch : NULL;
     m->ud = r;
-    r->share = calloc(m->here, sizeof *r->share);
-    if (!r->share)
-        return cli_say(EXIT_FAILED, "out of memory");
     r->attempt = !a->resume;
     r->at = kf_clock_seconds();
     return history_open(&r->history, a->history,
                         a->resume ? HISTORY_GOES_ON : 0, heading, false);
 }
 
-int masterless_train(const cli_args *a, const cli_train_run *l)
+int masterless_train(const cli_args *a, cli_training *l)
 {
-    run r = {.a = a, .train_run = l, .nodes = {.a = a}};
+    run r = {.a = a, .training = l, .nodes = {.a = a}};
     int code = prepare(&r, l->steps);
 
     if (!code)
         code = nodes_run(&r.nodes);
     if (!code)
         code = conclude(&r);
-    for (size_t i = 0; r.share && i < r.nodes.here; i++)
-        kofn_net_free(r.share[i].net);
-    free(r.share);
     for (size_t i = 0; i < KOFN_NET_MOST; i++)
         kofn_plan_free(r.plan[i]);
     return nodes_close(&r.nodes, history_close(&r.history, code));

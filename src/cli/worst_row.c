@@ -1,4 +1,4 @@
-/* worst_row.c -- how exact a product is row by row.
+/* worst_row.c -- how exact a product is, as a whole and row by row.
  *
  * Owns its scratch within a call.  It compares with a product made without the
  * workers, so it is for --verify alone. */
@@ -10,89 +10,117 @@
 /* Rows of A whose absolute values are taken at a time. */
 #define BAND 64
 
-/* The absolute values of rows [lo, lo + rows). */
-static kofn_status absolute(const kofn_matrix *a, size_t lo, size_t rows,
-                            kofn_matrix *out)
+/* The absolute values of rows [lo, lo + rows).  0, or the exit code after a message;
+ * so do those below. */
+static int absolute(const kofn_matrix *a, size_t lo, size_t rows,
+                    kofn_matrix *out)
 {
-    *out = (kofn_matrix){calloc(rows * a->cols + 1, sizeof(double)), rows,
-                         a->cols, a->cols, KOFN_F64};
-    if (!out->data)
-        return KOFN_NOMEM;
+    TRY_CODE(cli_room(out, rows, a->cols, "--verify"));
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < a->cols; j++)
             ((double *)out->data)[i * a->cols + j] =
                 fabs(cli_element(a, lo + i, j));
-    return KOFN_OK;
+    return 0;
 }
 
-static kofn_status sizes_dense(const kofn_matrix *A, const kofn_matrix *B,
-                               const kofn_matrix *size)
+static int sizes_dense(const kofn_matrix *A, const kofn_matrix *B,
+                       const kofn_matrix *size)
 {
-    kofn_status st = KOFN_OK;
-
-    for (size_t lo = 0; lo < A->rows && !st; lo += BAND) {
+    for (size_t lo = 0; lo < A->rows; lo += BAND) {
         size_t rows = A->rows - lo < BAND ? A->rows - lo : BAND;
         kofn_matrix band, into = *size;
+        kofn_status st;
 
         into.data = (double *)size->data + lo * size->ld;
         into.rows = rows;
-        st = absolute(A, lo, rows, &band);
-        if (!st)
-            st = kofn_product_plain(&band, B, &into);
+        TRY_CODE(absolute(A, lo, rows, &band));
+        st = kofn_product_plain(&band, B, &into);
         free(band.data);
+        if (st)
+            return cli_fail(st);
     }
-    return st;
+    return 0;
 }
 
-static kofn_status sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
-                                kofn_matrix *size)
+static int sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
+                        kofn_matrix *size)
 {
-    double *val = calloc(A->ptr[A->rows] + 1, sizeof *val);
+    kofn_matrix val;
     kofn_sparse positive = *A;
     kofn_status st;
 
-    for (size_t e = 0; val && e < A->ptr[A->rows]; e++)
-        val[e] = fabs(A->val[e]);
-    positive.val = val;
-    st = val ? kofn_product_plain_sparse(&positive, B, size) : KOFN_NOMEM;
-    free(val);
-    return st;
+    TRY_CODE(cli_room(&val, 1, A->ptr[A->rows], "--verify"));
+    for (size_t e = 0; e < A->ptr[A->rows]; e++)
+        ((double *)val.data)[e] = fabs(A->val[e]);
+    positive.val = val.data;
+    st = kofn_product_plain_sparse(&positive, B, size);
+    free(val.data);
+    return cli_fail(st);
 }
 
 /* |A| |B|, by which rounding in each element is measured: a small row may be wrong
  * where all of the result is right. */
-static kofn_status sizes(const cli_factors *f, kofn_matrix *size)
+static int sizes(const cli_factors *f, kofn_matrix *size)
 {
     kofn_matrix B;
-    kofn_status st = absolute(f->B, 0, f->B->rows, &B);
+    int code;
 
-    if (!st)
-        st = f->A ? sizes_dense(f->A, &B, size) : sizes_sparse(f->S, &B, size);
+    TRY_CODE(absolute(f->B, 0, f->B->rows, &B));
+    code = f->A ? sizes_dense(f->A, &B, size) : sizes_sparse(f->S, &B, size);
     free(B.data);
-    return st;
+    return code;
 }
 
-kofn_status cli_find_worst_row(const cli_factors *f, const kofn_matrix *out,
-                               const kofn_matrix *want, double *most,
-                               size_t *row)
+static int find_worst_row(const cli_factors *f, const kofn_matrix *out,
+                          const kofn_matrix *want, cli_exactness *to)
 {
-    kofn_matrix size = *want;
-    kofn_status st = KOFN_NOMEM;
+    kofn_matrix size;
+    int code;
 
-    size.data = malloc(want->rows * want->cols * sizeof(double) + 1);
-    if (size.data)
-        st = sizes(f, &size);
-    *most = 0;
-    for (size_t i = 0; i < want->rows && !st; i++)
+    TRY_CODE(cli_room(&size, want->rows, want->cols, "--verify"));
+    code = sizes(f, &size);
+    to->row_error = 0;
+    for (size_t i = 0; i < want->rows && !code; i++)
         for (size_t j = 0; j < want->cols; j++) {
             double off = fabs(cli_element(out, i, j) - cli_element(want, i, j));
             double error = off == 0 ? 0 : off / cli_element(&size, i, j);
 
-            if (error > *most) {
-                *most = error;
-                *row = i;
+            if (error > to->row_error) {
+                to->row_error = error;
+                to->worst_row = i;
             }
         }
     free(size.data);
-    return st;
+    return code;
+}
+
+int cli_check_error(const cli_exactness *found)
+{
+    return found->rel_error < (double)INFINITY
+               ? 0
+               : cli_say(EXIT_FAILED,
+                         "--verify: the result or the plain one is "
+                         "not finite, so that there is no relative error");
+}
+
+int cli_verify(cli_exactness *to, const kofn_matrix *a, const kofn_matrix *b)
+{
+    to->rel_error = cli_relative_error(a, b);
+    return cli_check_error(to);
+}
+
+int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
+                       cli_exactness *to)
+{
+    kofn_matrix want;
+    kofn_status st;
+    int code;
+
+    TRY_CODE(cli_room(&want, out->rows, out->cols, "--verify"));
+    st = f->A ? kofn_product_plain(f->A, f->B, &want)
+              : kofn_product_plain_sparse(f->S, f->B, &want);
+    code = st ? cli_fail(st) : find_worst_row(f, out, &want, to);
+    to->rel_error = cli_relative_error(out, &want);
+    free(want.data);
+    return code;
 }

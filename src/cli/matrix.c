@@ -1,0 +1,90 @@
+/* matrix.c -- matrices that the command makes: room for them, numbers of either type as
+ * doubles, how far two are apart, and their way to a file.
+ *
+ * Owns nothing: what it makes is the caller's, who frees the data. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what)
+{
+    size_t n;
+
+    *out = (kofn_matrix){NULL, rows, cols, cols, KOFN_F64};
+    if (!__builtin_mul_overflow(rows, cols, &n))
+        out->data = calloc(n ? n : 1, sizeof(double));
+    return out->data ? 0
+                     : cli_say(EXIT_FAILED, "out of memory for %s, %zu x %zu",
+                               what, rows, cols);
+}
+
+double cli_element(const kofn_matrix *a, size_t i, size_t j)
+{
+    return a->dtype == KOFN_F64
+               ? ((const double *)a->data)[i * a->ld + j]
+               : (double)((const float *)a->data)[i * a->ld + j];
+}
+
+int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out)
+{
+    double *to;
+
+    TRY_CODE(cli_room(out, a->rows, a->cols, "a copy in double precision"));
+    to = out->data;
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            *to++ = cli_element(a, i, j) / unit;
+    return 0;
+}
+
+double cli_largest(const kofn_matrix *a)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double x = fabs(cli_element(a, i, j));
+
+            if (x > most || isnan(x))
+                most = x;
+            if (isnan(most))
+                return most;
+        }
+    return most;
+}
+
+double cli_relative_error(const kofn_matrix *a, const kofn_matrix *b)
+{
+    double unit = cli_largest(b); /* so that squares stay finite */
+    double top = 0, bottom = 0;
+
+    if (unit == 0)
+        return cli_largest(a) == 0 ? 0 : (double)INFINITY;
+    for (size_t i = 0; i < b->rows; i++)
+        for (size_t j = 0; j < b->cols; j++) {
+            double want = cli_element(b, i, j) / unit;
+            double d = cli_element(a, i, j) / unit - want;
+
+            top += d * d;
+            bottom += want * want;
+        }
+    return sqrt(top / bottom);
+}
+
+int cli_wrote(kofn_status st)
+{
+    return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
+}
+
+int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
+{
+    kofn_status st;
+
+    if (!a->output)
+        return 0;
+    cli_guard(true);
+    st = kofn_write(a->output, out, dims);
+    cli_guard(false);
+    return cli_wrote(st);
+}
