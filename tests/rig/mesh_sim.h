@@ -447,7 +447,6 @@ static inline void sim_turn(sim *s, size_t id)
     n->status = kf_host_pass(n->host, &worked);
     if (n->status)
         return;
-    assert_null(kf_node_check(n->host->node));
     if (!n->turncoat)
         sim_check(s, n);
     over = kf_host_is_over(n->host);
