@@ -321,7 +321,7 @@ static bool all_ready(kf_node *n)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
                  kf_same_mark(o->at, n->at);
     }
-    return ready >= awaited || (ready + 1 == awaited && kf_peer_is_ready(n));
+    return ready >= awaited || (ready + 1 == awaited && kf_peer_beat(n).idle);
 }
 
 kofn_time kf_peer_patience(const kf_node *n)

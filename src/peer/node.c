@@ -89,12 +89,6 @@ static uint32_t seat_of(const kf_node *n)
                                                           : n->opt.wish;
 }
 
-bool kf_peer_is_ready(const kf_node *n)
-{
-    return n->rank != KF_NONE && n->seat == n->holds && !n->votes.outvoted &&
-           !kf_peer_is_stuck(n) && kf_peer_idle(n);
-}
-
 kf_note kf_peer_beat(const kf_node *n)
 {
     return (kf_note){.type = KF_NOTE_BEAT,
@@ -102,7 +96,9 @@ kf_note kf_peer_beat(const kf_node *n)
                      .epoch = n->epoch,
                      .at = n->at,
                      .final = n->final,
-                     .idle = kf_peer_is_ready(n),
+                     .idle = n->rank != KF_NONE && n->seat == n->holds &&
+                             !n->votes.outvoted && !kf_peer_is_stuck(n) &&
+                             kf_peer_idle(n),
                      .coded = n->made,
                      .seat = seat_of(n),
                      .digest = kf_peer_digest(n)};

@@ -257,8 +257,6 @@ kofn_status kf_peer_take(kf_node *n, const kf_note *note);
 /* It had another iterate than most. */
 kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
 kf_note kf_peer_beat(const kf_node *n);
-/* Has this node, as a member, made all that was wanted of it? */
-bool kf_peer_is_ready(const kf_node *n);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */
 kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
