@@ -80,6 +80,7 @@ static struct {
     bool erred[SIM_NODES];    /* its vector may be wrong         */
     bool flipped[SIM_NODES];  /* a block is wrong, as yet        */
     bool kept[SIM_NODES];     /* ... as what it has on disk      */
+    bool filed[SIM_NODES];    /* ... or such a block as well     */
     bool bad[SIM_NODES];      /* it may be found to have erred   */
     unsigned lies[SIM_NODES]; /* set of types of notes           */
     size_t happened;
@@ -285,6 +286,7 @@ static void lose(sim *s, size_t id)
     if (s->node[id].gone && !s->node[id].turncoat)
         look_at_weights(s, id);
     now.kept[id] |= now.erred[id];
+    now.filed[id] |= now.flipped[id];
     clear_node(id);
     sim_stop(s, id);
 }
@@ -454,8 +456,9 @@ static void look_at_node(sim *s, size_t id)
     const fixture before = *f;
 
     compare_vector(s, &s->node[id]);
-    if (now.erred[id])
-        now.flipped[id] = true; /* what it makes of it changes its blocks */
+    if (now.erred[id] || now.filed[id])
+        now.flipped[id] = true; /* what it makes of it changes its blocks; a
+                                   draft is read before it was compared */
     if (!now.flipped[id]) {
         measure_blocks(s, id);
         if (!(f->drift <= 1e-11))
@@ -468,6 +471,7 @@ static void look_at_node(sim *s, size_t id)
         return; /* it may make them anew of what is wrong still */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
+    now.filed[id] = false;
     if (now.flipped[id])
         f->drift = before.drift;
 }
