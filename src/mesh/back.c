@@ -77,8 +77,13 @@ static size_t count(const kf_host *h, unsigned attempt, bool ourselves)
 }
 
 /* Does the leader want more than to make the iterate again? */
-static bool leader_wants(const kf_host *h, kofn_incarnation leader)
+static bool leader_wants(const kf_host *h)
 {
+    kofn_node_view view;
+    kofn_incarnation leader;
+
+    kf_node_look(h->node, &view);
+    leader = view.epoch.proposer;
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation == leader && !h->route[i].over)
             return h->route[i].attempt > h->back.attempt;
@@ -88,13 +93,10 @@ static bool leader_wants(const kf_host *h, kofn_incarnation leader)
 /* This node cannot go on. */
 static bool has_failed(const kf_host *h)
 {
-    kofn_node_view view;
-
-    kf_node_look(h->node, &view);
     return h->back.start && h->back.vain < MOST_VAIN &&
            h->back.attempt < MOST_ATTEMPTS &&
-           (view.failed != KOFN_OK || (kf_node_is_stuck(h->node) &&
-                                       leader_wants(h, view.epoch.proposer)));
+           (kf_node_failed(h->node) ||
+            (kf_node_is_stuck(h->node) && leader_wants(h)));
 }
 
 bool kf_back_waits(const kf_host *h)

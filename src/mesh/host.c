@@ -408,25 +408,23 @@ void kf_host_look(const kf_host *h, kofn_node_view *out)
 
 bool kf_host_is_over(const kf_host *h)
 {
-    kofn_node_view view;
-
-    kf_node_look(h->node, &view);
-    return view.over && !view.failed;
+    return !kf_node_failed(h->node) && kf_node_is_over(h->node);
 }
 
 static kofn_status watch(kf_host *h)
 {
+    kofn_status st = kf_node_failed(h->node);
     kofn_node_view view;
 
-    kf_host_look(h, &view);
-    if (view.failed && view.over && !kf_back_waits(h))
-        return failed(view.failed);
+    if (st && kf_node_is_over(h->node) && !kf_back_waits(h))
+        return failed(st);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
                        "iterate %llu is not finite, as far as others can tell",
                        (unsigned long long)h->at.t);
     if (!h->opt.watch)
         return KOFN_OK;
+    kf_host_look(h, &view);
     if (!h->opt.watch(h->opt.watch_ud, &view, h->scalar))
         return KOFN_OK;
     TRY(kf_host_step(

@@ -313,7 +313,7 @@ static bool changed(kf_node *n)
  * that was wanted of them for this iterate? */
 static bool all_ready(kf_node *n)
 {
-    size_t ready = kf_peer_beat(n).idle;
+    size_t ready = 0, awaited = kf_peer_awaited(n);
 
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
@@ -321,7 +321,7 @@ static bool all_ready(kf_node *n)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
                  kf_same_mark(o->at, n->at);
     }
-    return ready >= kf_peer_awaited(n);
+    return ready >= awaited || (ready + 1 == awaited && kf_peer_beat(n).idle);
 }
 
 kofn_time kf_peer_patience(const kf_node *n)

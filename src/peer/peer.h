@@ -250,6 +250,9 @@ bool kf_node_is_agreed(const kf_node *n);
 uint64_t kf_node_doubted(const kf_node *n);
 
 void kf_node_look(const kf_node *n, kofn_node_view *v);
+/* `over` and `failed` of that, which every pass asks for. */
+bool kf_node_is_over(const kf_node *n);
+kofn_status kf_node_failed(const kf_node *n);
 
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 size_t kf_node_confirm(size_t nodes);

@@ -89,7 +89,7 @@ static uint64_t share(const kf_node *n, size_t rank)
 
     assert(rank < n->members);
     for (size_t i = first; i < end && i < first + g; i++)
-        set |= kf_bit(i % g);
+        set |= kf_bit(i < g ? i : i - g);
     return set;
 }
 
@@ -262,8 +262,8 @@ static kofn_status say_enough(kf_node *n, size_t group)
 static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kofn_mark at,
                                kofn_epoch epoch, uint64_t groups, uint32_t seat)
 {
-    for (size_t g = 0; g < KF_MAX_GROUPS; g++)
-        if (groups & kf_bit(g))
+    for (size_t g = 0; groups; g++, groups >>= 1)
+        if (groups & 1)
             TRY(kf_peer_send(n, to,
                              (kf_note){.type = KF_NOTE_PIECE,
                                        .at = at,

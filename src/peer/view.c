@@ -9,7 +9,7 @@
  * have fallen silent, but were not seen to go, may be stopped: they get the time
  * there is to come back.  Where errors are looked for nobody ends with a result that
  * most do not have. */
-static bool over(const kf_node *n)
+bool kf_node_is_over(const kf_node *n)
 {
     if (n->failed_check)
         return n->now - n->finished >= n->opt.linger;
@@ -24,6 +24,11 @@ static bool over(const kf_node *n)
             return false;
     }
     return true;
+}
+
+kofn_status kf_node_failed(const kf_node *n)
+{
+    return n->failed_check;
 }
 
 uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation)
@@ -43,7 +48,7 @@ void kf_node_look(const kf_node *n, kofn_node_view *v)
                           .at = n->at,
                           .leader = kf_leads(n),
                           .final = n->final,
-                          .over = over(n),
+                          .over = kf_node_is_over(n),
                           .epochs = n->epochs,
                           .adopted = n->adopted,
                           .dropped = n->dropped,

@@ -126,12 +126,21 @@ static bool alike(const tally *t, const kf_node_digest *a,
                                     near(a, b, t->own->digest.room));
 }
 
+/* Of this node alone.  The room for what others told is large, and not cleared. */
+static void begin(tally *t, const kf_ballot *own)
+{
+    t->own = own;
+    t->told = 0;
+    t->voters = 1;
+    t->rounded = own->rounded;
+}
+
 /* Of those of one principal the first that votes does. */
 static void gather(const kf_node *n, const kf_ballot *own, tally *t)
 {
     uint64_t voter[KF_MOST_LIVES];
 
-    *t = (tally){.own = own, .voters = 1, .rounded = own->rounded};
+    begin(t, own);
     for (size_t i = 0; i < n->others; i++) {
         const kf_other *o = &n->other[i];
         const kf_node_digest *d = told_of(n, o, own, &t->rounded);
@@ -315,10 +324,14 @@ bool kf_node_is_agreed(const kf_node *n)
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 {
     const kf_ballot *own = ours(n);
-    tally t = {.own = own, .rounded = own && own->rounded};
-    const kf_node_digest *d = own ? told_of(n, o, own, &t.rounded) : NULL;
+    const kf_node_digest *d;
+    tally t;
 
-    return !own || (d && alike(&t, &own->digest, d));
+    if (!own)
+        return true;
+    begin(&t, own);
+    d = told_of(n, o, own, &t.rounded);
+    return d && alike(&t, &own->digest, d);
 }
 
 bool kf_peer_is_right(const kf_node *n, const kf_other *o)

@@ -299,6 +299,15 @@ static void too_few_have_blocks(void **state)
     now_told[0] = 0;
 }
 
+/* A bit of a block flips, the node keeps that, dies, and comes again with it. */
+static void flipped_and_kept(void **state)
+{
+    told sum = {0};
+
+    (void)state;
+    live_through(18550054, &sum);
+}
+
 TEST_FILE(train_campaign_test)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +316,7 @@ TEST_FILE(train_campaign_test)
         cmocka_unit_test_teardown(replaced_unseen, tell_story),
         cmocka_unit_test_teardown(failed_and_waiting, tell_story),
         cmocka_unit_test_teardown(too_few_have_blocks, tell_story),
+        cmocka_unit_test_teardown(flipped_and_kept, tell_story),
     };
 
     rig_begin();

@@ -1,13 +1,10 @@
 /* train_keep_test.c -- nodes that train keep what they have on disk, all are lost, and
  * others go on with it: every vector that any node ever has is the plain training's,
  * and every block the coded weights (train_mesh_rig.h). */
+#include "keep_rig.h"
 #include "train_mesh_rig.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-static char folder[] = "/tmp/kofn-keep-XXXXXX";
 
 /* Files whose names begin and end so; each is given to `take`, which may be NULL. */
 static size_t each_of(const char *begin, const char *end,
@@ -100,7 +97,7 @@ static void keeps_up(sim *s, fixture *f, const lesson *l, uint64_t seed)
     s->opt.every = 2 + seed % 4;
     if (seed % 4 == 3 && l->nodes > f->needs + 1)
         s->opt.errors = KOFN_ERRORS_PROBABILISTIC;
-    each_file("", erase);
+    empty(folder);
 }
 
 static void start_all(sim *s)
@@ -661,19 +658,6 @@ static void the_one_before(void **state)
             sim_finish(&s, s.now + 20 * KOFN_SECOND, NULL, l->scheme, seed);
             mesh_down(&s, &f);
         }
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    each_file("", erase);
-    return rmdir(folder);
 }
 
 TEST_FILE(train_keep_test)

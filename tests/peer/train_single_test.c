@@ -2,10 +2,8 @@
  * every vector that any node ever has is that of the plain passes in float32, and every
  * block the coded weights, to what float32 rounds (train_mesh_rig.h).  Blocks have odd
  * numbers of numbers, so that what travels and what is kept on disk is padded. */
+#include "keep_rig.h"
 #include "train_mesh_rig.h"
-
-#include <dirent.h>
-#include <unistd.h>
 
 static lesson single(size_t which)
 {
@@ -318,29 +316,10 @@ static void joins(void **state)
     }
 }
 
-static char folder[] = "/tmp/kofn-single-XXXXXX";
-
-static void empty_folder(void)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *e;
-
-    assert_non_null(d);
-    while ((e = readdir(d))) {
-        char path[400];
-
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (e->d_name[0] != '.')
-            assert_int_equal(unlink(path), 0);
-    }
-    closedir(d);
-}
-
 /* All are lost, and go on with what they kept; nobody needs others' blocks. */
 static void all_lost(void **state)
 {
     (void)state;
-    assert_non_null(mkdtemp(folder));
     for (size_t i = 0; i < COUNT(lessons); i++)
         for (uint64_t seed = 0; seed < 2; seed++) {
             const lesson l = single(i);
@@ -364,9 +343,8 @@ static void all_lost(void **state)
             for (size_t n = 0; n < l.nodes; n++)
                 assert_int_equal(s.node[n].host->changing.healed, 0);
             mesh_down(&s, &f);
-            empty_folder();
+            empty(folder);
         }
-    assert_int_equal(rmdir(folder), 0);
 }
 
 /* ---- what cannot be ------------------------------------------------------ */
@@ -420,5 +398,5 @@ TEST_FILE(train_single_test)
     };
 
     rig_begin();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

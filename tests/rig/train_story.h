@@ -11,11 +11,10 @@
 #ifndef KF_TEST_TRAIN_STORY_H
 #define KF_TEST_TRAIN_STORY_H
 
+#include "keep_rig.h"
 #include "train_mesh_rig.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define AWAY (300 * MS) /* longer than a silence */
 #define BLOWS 8
@@ -81,6 +80,7 @@ static struct {
     bool erred[SIM_NODES];    /* its vector may be wrong         */
     bool flipped[SIM_NODES];  /* a block is wrong, as yet        */
     bool kept[SIM_NODES];     /* ... as what it has on disk      */
+    bool filed[SIM_NODES];    /* ... or such a block as well     */
     bool bad[SIM_NODES];      /* it may be found to have erred   */
     unsigned lies[SIM_NODES]; /* set of types of notes           */
     size_t happened;
@@ -88,7 +88,6 @@ static struct {
 } now;
 
 static char now_told[400]; /* the story that is tried, for what fails */
-static char folder[] = "/tmp/kofn-story-XXXXXX";
 
 /* ---- how it is told ------------------------------------------------------ */
 
@@ -127,23 +126,6 @@ static const char *folder_of(size_t id)
     return path[id];
 }
 
-static void empty(const char *of)
-{
-    DIR *d = opendir(of);
-    const struct dirent *e;
-
-    assert_non_null(d);
-    while ((e = readdir(d))) {
-        char path[400];
-
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "%s/%s", of, e->d_name);
-        assert_int_equal(unlink(path), 0);
-    }
-    closedir(d);
-}
-
 static void empty_folders(void)
 {
     for (size_t i = 0; i < SIM_NODES; i++)
@@ -152,8 +134,7 @@ static void empty_folders(void)
 
 static int make_folders(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder))
+    if (make_folder(state))
         return -1;
     for (size_t i = 0; i < SIM_NODES; i++)
         if (mkdir(folder_of(i), 0700))
@@ -163,11 +144,10 @@ static int make_folders(void **state)
 
 static int remove_folders(void **state)
 {
-    (void)state;
     empty_folders();
     for (size_t i = 0; i < SIM_NODES; i++)
         rmdir(folder_of(i));
-    return rmdir(folder);
+    return remove_folder(state);
 }
 
 /* ---- what is wrong ------------------------------------------------------- */
@@ -306,6 +286,7 @@ static void lose(sim *s, size_t id)
     if (s->node[id].gone && !s->node[id].turncoat)
         look_at_weights(s, id);
     now.kept[id] |= now.erred[id];
+    now.filed[id] |= now.flipped[id];
     clear_node(id);
     sim_stop(s, id);
 }
@@ -475,8 +456,9 @@ static void look_at_node(sim *s, size_t id)
     const fixture before = *f;
 
     compare_vector(s, &s->node[id]);
-    if (now.erred[id])
-        now.flipped[id] = true; /* what it makes of it changes its blocks */
+    if (now.erred[id] || now.filed[id])
+        now.flipped[id] = true; /* what it makes of it changes its blocks; a
+                                   draft is read before it was compared */
     if (!now.flipped[id]) {
         measure_blocks(s, id);
         if (!(f->drift <= 1e-11))
@@ -489,6 +471,7 @@ static void look_at_node(sim *s, size_t id)
         return; /* it may make them anew of what is wrong still */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
+    now.filed[id] = false;
     if (now.flipped[id])
         f->drift = before.drift;
 }
@@ -496,16 +479,13 @@ static void look_at_node(sim *s, size_t id)
 /* One that has failed may wait for others to go back with it. */
 static bool all_have_ended(const sim *s)
 {
-    bool all = true;
-
     for (size_t i = 0; i < s->nodes; i++) {
         const sim_node *n = &s->node[i];
 
-        if (!n->up || n->turncoat)
-            continue;
-        all &= n->status || kf_host_is_over(n->host);
+        if (n->up && !n->turncoat && !n->status && !kf_host_is_over(n->host))
+            return false;
     }
-    return all;
+    return true;
 }
 
 /* ---- the whole ----------------------------------------------------------- */
