@@ -101,11 +101,27 @@ typedef struct kf_wanted {
 size_t kf_passes_products(const kf_passes *p);
 kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
                            const kofn_matrix *gradient);
-void kf_passes_done(kf_passes *p, size_t s, double weight, const double *means);
+/* How activations are drawn towards their sparse mean, on the way back: `means` of the
+ * points, each of which is as much as `weight`. */
+typedef struct kf_draw {
+    double weight;
+    const double *means;
+} kf_draw;
+/* Of the rows [from, to) of what was made. */
+void kf_passes_done(kf_passes *p, size_t s, kf_draw draw, size_t from,
+                    size_t to);
 /* The penalty on sparsity where hidden units are such on the average. */
 double kf_passes_penalty(const kofn_net *net, const double *means);
 /* Numbers of `means`: 0 without such a penalty. */
 size_t kf_passes_means(const kofn_net *net);
+
+/* ---- activation.c -------------------------------------------------------- */
+
+/* Each of x becomes f of it. */
+void kf_activation_apply(kofn_activation f, double *x, size_t n);
+/* x was f(s): multiplies d by f'(s). */
+void kf_activation_slope(kofn_activation f, const double *x, double *d,
+                         size_t n);
 
 /* ---- order.c ------------------------------------------------------------- */
 

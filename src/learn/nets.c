@@ -324,7 +324,7 @@ static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
                           .apart = NAN};
 
     TRY_UNSTOPPED(await(n, job, a->number, &rep));
-    kf_passes_done(&a->p, a->s, weight_of(a), NULL);
+    kf_passes_done(&a->p, a->s, (kf_draw){weight_of(a), NULL}, 0, a->p.rows);
     if (++a->s == a->net->shape.layers)
         count_cost(a);
     if (a->s == now.of)

@@ -159,39 +159,6 @@ void kf_passes_pad(kf_passes *p, size_t rows)
 
 /* ---- forward ------------------------------------------------------------- */
 
-static void activate(kofn_activation f, double *x, size_t n)
-{
-    for (size_t j = 0; j < n; j++) {
-        double e;
-
-        switch (f) {
-        case KOFN_SIGMOID:
-            e = exp(-fabs(x[j])); /* never overflows */
-            x[j] = (x[j] > 0 ? 1 : e) / (1 + e);
-            break;
-        case KOFN_TANH:
-            x[j] = tanh(x[j]);
-            break;
-        case KOFN_RELU:
-            x[j] = x[j] < 0 ? 0 : x[j];
-            break;
-        case KOFN_LINEAR:
-            break;
-        }
-    }
-}
-
-/* x was f(s): multiply d by f'(s). */
-static void multiply_slope(kofn_activation f, const double *x, double *d,
-                           size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        d[j] *= f == KOFN_SIGMOID ? x[j] * (1 - x[j])
-                : f == KOFN_TANH  ? 1 - x[j] * x[j]
-                : f == KOFN_RELU  ? x[j] > 0
-                                  : 1;
-}
-
 static bool is_softmax(const kf_passes *p, size_t l)
 {
     return l == last_of(p) && p->net->shape.cost == KOFN_COST_SOFTMAX;
@@ -202,20 +169,20 @@ static kofn_activation activation_of(const kf_passes *p, size_t l)
     return l == last_of(p) ? p->net->shape.output : p->net->shape.activation;
 }
 
-static void activate_layer(kf_passes *p, size_t l)
+static void activate_rows(kf_passes *p, size_t l, size_t from, size_t to)
 {
     size_t n = p->net->widths[l];
 
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = from; i < kf_min(to, p->count); i++) {
         double *row = open_row(&p->X[l], i, p->row);
 
         if (!is_softmax(p, l))
-            activate(activation_of(p, l), row, n);
+            kf_activation_apply(activation_of(p, l), row, n);
         if (l < last_of(p))
             row[n] = 1;
         close_row(&p->X[l], i, row);
     }
-    zero_rows(&p->X[l], p->count, p->rows);
+    zero_rows(&p->X[l], kf_max(from, p->count), to);
 }
 
 void kf_passes_hidden(kf_passes *p, double *sums)
@@ -274,7 +241,7 @@ static double cost_of(const kf_passes *p, double *x, const double *target,
         d[j] = x[j] - (!p->classes ? target[j] : j == label);
         cost += d[j] * d[j] / 2;
     }
-    multiply_slope(p->net->shape.output, x, d, n);
+    kf_activation_slope(p->net->shape.output, x, d, n);
     return cost;
 }
 
@@ -374,40 +341,36 @@ kf_wanted kf_passes_wanted(const kf_passes *p, size_t s,
 
 /* Bends what came from layer l: makes the deltas of layer l-1 of what those of
  * layer l have become. */
-static void bend(kf_passes *p, size_t l, double weight, const double *means)
+static void bend_rows(kf_passes *p, size_t l, kf_draw draw, size_t from,
+                      size_t to)
 {
     const kofn_net *net = p->net;
     const kofn_matrix *C = &p->D[l - 2];
 
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = from; i < kf_min(to, p->count); i++) {
         double *d = open_row(C, i, p->row);
         const double *x = open_row(&p->X[l - 1], i, p->other);
 
         for (size_t j = 0; j < kf_passes_means(net); j++)
-            d[j] += pull(net, means[j], weight);
-        multiply_slope(net->shape.activation, x, d, C->cols);
+            d[j] += pull(net, draw.means[j], draw.weight);
+        kf_activation_slope(net->shape.activation, x, d, C->cols);
         close_row(C, i, d);
     }
-    zero_rows(C, p->count, p->rows);
+    zero_rows(C, kf_max(from, p->count), to);
 }
 
-void kf_passes_done(kf_passes *p, size_t s, double weight, const double *means)
+void kf_passes_done(kf_passes *p, size_t s, kf_draw draw, size_t from,
+                    size_t to)
 {
     size_t L = last_of(p);
 
     if (s < L)
-        activate_layer(p, s + 1);
+        activate_rows(p, s + 1, from, to);
     else if ((s - L) % 2)
-        bend(p, L - (s - L) / 2, weight, means);
+        bend_rows(p, L - (s - L) / 2, draw, from, to);
 }
 
-/* How activations are drawn towards their sparse mean. */
-typedef struct draw {
-    double weight;
-    const double *means;
-} draw;
-
-static kofn_status go(kf_passes *p, size_t from, size_t to, draw d,
+static kofn_status go(kf_passes *p, size_t from, size_t to, kf_draw draw,
                       const kf_multiplier *by, const kofn_matrix *gradient)
 {
     for (size_t s = from; s < to; s++) {
@@ -415,19 +378,19 @@ static kofn_status go(kf_passes *p, size_t from, size_t to, draw d,
 
         TRY_UNSTOPPED(
             by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
-        kf_passes_done(p, s, d.weight, d.means);
+        kf_passes_done(p, s, draw, 0, p->rows);
     }
     return KOFN_OK;
 }
 
 kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by)
 {
-    return go(p, 0, last_of(p), (draw){0}, by, NULL);
+    return go(p, 0, last_of(p), (kf_draw){0}, by, NULL);
 }
 
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,
                            const kf_multiplier *by, kofn_matrix *gradient)
 {
-    return go(p, last_of(p), kf_passes_products(p), (draw){weight, means}, by,
-              gradient);
+    return go(p, last_of(p), kf_passes_products(p), (kf_draw){weight, means},
+              by, gradient);
 }

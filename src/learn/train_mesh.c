@@ -159,15 +159,26 @@ static void count_cost(kf_train_mesh *m, double scalar[KOFN_SCALARS])
     scalar[ACCURACY] = m->t->classes ? right / (double)m->p.count : 0;
 }
 
+/* Rows that are made one after the other of the same, as long as a cache holds them. */
+#define SLICE 16
+
 static void go_forward(kf_train_mesh *m, size_t stage,
                        const kofn_matrix *product, double scalar[KOFN_SCALARS])
 {
     size_t L = layers_of(m), l = stage + 1;
-    kofn_matrix S = m->p.X[l];
+    const kofn_matrix *X = &m->p.X[l];
 
-    S.cols = m->t->net->widths[l];
-    kf_coded_turn(product, &S);
-    kf_passes_done(&m->p, stage, 0, NULL);
+    for (size_t i = 0, end; i < X->rows; i = end) {
+        kofn_matrix points = *product, S = *X;
+
+        end = kf_min(i + SLICE, X->rows);
+        points.data = kf_at(product, 0, i);
+        S.data = kf_at(X, i, 0);
+        S.rows = end - i;
+        S.cols = m->t->net->widths[l];
+        kf_coded_turn(&points, &S);
+        kf_passes_done(&m->p, stage, (kf_draw){0}, i, end);
+    }
     if (l == L)
         count_cost(m, scalar);
 }
@@ -176,13 +187,14 @@ static void go_forward(kf_train_mesh *m, size_t stage,
 static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
 {
     const kofn_matrix *D = &m->p.D[l - 2];
+    size_t s = layers_of(m) + 2 * (layers_of(m) - l) + 1;
 
-    for (size_t i = 0; i < D->rows; i++)
+    find_means(m);
+    for (size_t i = 0; i < D->rows; i++) {
         memcpy(kf_at(D, i, 0), kf_at(product, i, 0),
                D->cols * kf_dtype_size(D->dtype));
-    find_means(m);
-    kf_passes_done(&m->p, layers_of(m) + 2 * (layers_of(m) - l) + 1,
-                   weight_of(m), m->means);
+        kf_passes_done(&m->p, s, (kf_draw){weight_of(m), m->means}, i, i + 1);
+    }
 }
 
 /* What the passes have made of a layer goes to its tape. */

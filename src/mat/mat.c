@@ -200,9 +200,14 @@ static void pad(kofn_matrix *part, const kf_parts *p, char **space)
     kofn_matrix all = {*space, p->rows, p->cols, p->cols, part->dtype};
     size_t size = kf_dtype_size(part->dtype);
 
-    memset(all.data, 0, p->rows * p->cols * size);
-    for (size_t i = 0; i < part->rows; i++)
-        memcpy(kf_at(&all, i, 0), kf_at(part, i, 0), part->cols * size);
+    for (size_t i = 0; i < p->rows; i++) {
+        size_t cols = i < part->rows ? part->cols : 0;
+        char *row = kf_at(&all, i, 0);
+
+        if (cols)
+            memcpy(row, kf_at(part, i, 0), cols * size);
+        memset(row + cols * size, 0, (p->cols - cols) * size);
+    }
     *space += p->rows * p->cols * size;
     *part = all;
 }
