@@ -326,9 +326,12 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
 {
     kofn_node_view view;
     bool final = false;
-    kofn_status st = make_vector(h, t, &final);
     kf_node_digest digest;
+    kofn_status st;
 
+    if (kf_node_is_agreed(h->node))
+        h->changing.unsure = false;
+    st = make_vector(h, t, &final);
     if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
         return st;
     digest = kf_host_digest(h, t->at.t + 1, h->scalar, h->v->m.data);

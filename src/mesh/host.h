@@ -174,10 +174,12 @@ typedef struct kf_changing {
         gained;    /* the window began, or fewer than ever were missing, ... */
     size_t fewest; /* ... which are so many                             */
     uint64_t changed; /* the iterate that ours were last changed or made of */
-    uint64_t encoded; /* ... and at which they were encoded or read of disk  */
-    size_t healed;    /* times that our blocks were made of others' */
-    size_t wrong;     /* times that they were found to be wrong     */
-    bool suspect;     /* ... and not yet to be right after that     */
+    bool
+        unsure; /* ... or encoded or read of disk, and not since then had we a vector
+                    that most others have */
+    size_t healed; /* times that our blocks were made of others' */
+    size_t wrong;  /* times that they were found to be wrong     */
+    bool suspect;  /* ... and not yet to be right after that     */
 } kf_changing;
 
 /* Blocks of a matrix, a row of numbers each, to be compared (reading.c). */

@@ -42,7 +42,7 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 
 /* Is it taken because most others had another one?  Then what was made of ours since
  * that may have begun is wrong: blocks that are lent, and our own (*blocks).  Where ours
- * is replaced before it was compared, blocks that were encoded since may be, too. */
+ * is replaced before it was compared, blocks that were encoded of it may be, too. */
 static void doubt(kf_host *h, bool again, bool *blocks)
 {
     kofn_node_view view;
@@ -54,8 +54,8 @@ static void doubt(kf_host *h, bool again, bool *blocks)
     kf_node_look(h->node, &view);
     outvoted = view.outvoted > h->outvoted;
     h->outvoted = view.outvoted;
-    *blocks = again && h->opt.errors != KOFN_ERRORS_NONE &&
-              h->changing.encoded == h->at.t;
+    *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->changing.unsure &&
+              (again || !kf_node_is_agreed(h->node));
     if (!outvoted)
         return;
     kf_lent_forget(h);

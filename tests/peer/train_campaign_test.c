@@ -263,6 +263,15 @@ static void replaced_unseen(void **state)
     live_through(11750005, &sum);
 }
 
+/* The same, by a vector of a later iterate. */
+static void replaced_by_a_later_one(void **state)
+{
+    told sum = {0};
+
+    (void)state;
+    live_through(21070068, &sum);
+}
+
 /* Two marks of the last iterate, and no most that have the same: who failed for that
  * does not end with the result while it waits for others to go back. */
 static void failed_and_waiting(void **state)
@@ -314,6 +323,7 @@ TEST_FILE(train_campaign_test)
         cmocka_unit_test_teardown(histories, tell_story),
         cmocka_unit_test_teardown(left_behind, tell_story),
         cmocka_unit_test_teardown(replaced_unseen, tell_story),
+        cmocka_unit_test_teardown(replaced_by_a_later_one, tell_story),
         cmocka_unit_test_teardown(failed_and_waiting, tell_story),
         cmocka_unit_test_teardown(too_few_have_blocks, tell_story),
         cmocka_unit_test_teardown(flipped_and_kept, tell_story),
