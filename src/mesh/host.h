@@ -170,13 +170,13 @@ typedef struct kf_changing {
     size_t small;           /* ... so many are never too many   */
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
-    kofn_time
-        gained;    /* the window began, or fewer than ever were missing, ... */
-    size_t fewest; /* ... which are so many                             */
+    /* The window began, or fewer than ever were missing, which are so many. */
+    kofn_time gained;
+    size_t fewest;
     uint64_t changed; /* the iterate that ours were last changed or made of */
-    bool
-        unsure; /* ... or encoded or read of disk, and not since then had we a vector
-                    that most others have */
+    /* They were encoded, or read of disk, and not since then had this node a vector that
+     * most others have. */
+    bool unsure;
     size_t healed; /* times that our blocks were made of others' */
     size_t wrong;  /* times that they were found to be wrong     */
     bool suspect;  /* ... and not yet to be right after that     */
