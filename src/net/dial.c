@@ -193,8 +193,8 @@ kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
     kf_dial *d;
 
     TRY(kf_grow(&t->dial, &t->dials_cap, t->dials, sizeof *t->dial));
-    d = kf_zero(1, sizeof *d);
-    if (!d || !(d->address = kf_strdup(address))) {
+    TRY_ZERO(d, 1);
+    if (!(d->address = kf_strdup(address))) {
         kf_free(d);
         return KOFN_NOMEM;
     }

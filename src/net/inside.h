@@ -308,7 +308,7 @@ typedef struct kf_transport {
     uint64_t turns; /* how often it has left */
     kofn_time left, passed;
     kofn_time ticked, awake; /* time in which others could be heard */
-    int kick[2];
+    uv_async_t kick;         /* has the keeper wake up */
 
     char endpoint[160], trouble[KF_NAME + 344], words[KF_NAME + 144];
     char asked[KF_NAME + 344];      /* the trouble, when it was asked for */
@@ -329,9 +329,10 @@ void kf_net_loop_pass(kf_transport *t);
 void kf_net_loop_unlock(kf_transport *t);
 /* Bodies that were lent for several peers are not lent any more. */
 void kf_net_loop_release(kf_transport *t);
-/* Until all connections are over; what comes is not told. */
+/* Until all connections are over, and lets the lock go; what comes is not told. */
 void kf_net_loop_linger(kf_transport *t, kofn_time until);
-kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p);
+kofn_status kf_net_loop_wait(kofn_transport *base, kofn_time atmost,
+                             kofn_packet *p);
 
 /* ---- link.c -------------------------------------------------------------- */
 
@@ -396,6 +397,8 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 /* A body is lent once more; NULL: it is short. */
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes);
 void kf_share_leave(kf_transport *t, kf_share *s);
+/* Writes all of it to a file; false, with errno: that cannot be. */
+bool kf_share_write(int fd, const char *bytes, size_t n);
 /* Is there a file of it, or are its bytes to be sent? */
 bool kf_share_filed(kf_transport *t, kf_share *s);
 /* Adds the descriptor to what is sent. */
@@ -405,7 +408,6 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 bool kf_share_detach(struct msghdr *m, int *fd);
 /* The file of so many bytes, which is closed; NULL: it is none, or is not sealed. */
 void *kf_share_map(int fd, size_t bytes);
-void kf_share_unmap(void *at, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
 

@@ -130,14 +130,12 @@ static void say_where(kf_transport *t, const char *address)
 kofn_status kf_listen(kf_transport *t, const char *address)
 {
     const int yes = 1;
-    struct stat s;
     kf_place place;
 
     TRY(kf_place_here(address, &place));
     TRY(kf_place_vacant(address));
-    if (place.at.ss_family == AF_UNIX && address[6] != '@' &&
-        lstat(address + 6, &s) == 0)
-        unlink(address + 6); /* of one who is gone */
+    if (place.at.ss_family == AF_UNIX && address[6] != '@')
+        unlink(address + 6); /* of one who is gone, if it is there */
     t->listening = socket(place.at.ss_family,
                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

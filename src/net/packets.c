@@ -7,6 +7,8 @@
  */
 #include "inside.h"
 
+#include <sys/mman.h>
+
 #define SMALL ((size_t)64 << 10) /* buffers that are not kept */
 
 /* ---- buffers ------------------------------------------------------------- */
@@ -37,7 +39,7 @@ kf_arrival *kf_packets_new(kf_transport *t, size_t bytes)
 void kf_packets_free(kf_transport *t, kf_arrival *in)
 {
     if (in && in->mapped)
-        kf_share_unmap(in->body, in->mapped);
+        munmap(in->body, in->mapped);
     for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
         if (!t->kept[i]) {
             t->kept[i] = in;

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE /* struct ucred */
 #include "inside.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -207,21 +206,16 @@ kofn_status kf_place_here(const char *address, kf_place *out)
 
 void kf_place_text(const struct sockaddr *at, char *out, size_t room)
 {
-    char host[INET6_ADDRSTRLEN] = "?";
+    bool v6 = at->sa_family == AF_INET6;
+    char host[80] = "?", port[8] = "0";
 
-    if (at->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
-
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
-        snprintf(out, room, "%s:%u", host, ntohs(v4->sin_port));
-    } else if (at->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
-
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-        snprintf(out, room, "[%s]:%u", host, ntohs(v6->sin6_port));
-    } else {
+    if (at->sa_family != AF_INET && !v6) {
         snprintf(out, room, "this machine");
+        return;
     }
+    (void)getnameinfo(at, sizeof(struct sockaddr_storage), host, sizeof host,
+                      port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(out, room, v6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 void kf_place_principal(int fd, char *out, size_t room)

@@ -47,18 +47,17 @@ static bool may_write(size_t bytes)
            (most.rlim_cur == RLIM_INFINITY || bytes <= most.rlim_cur);
 }
 
-static bool write_all(int fd, const char *body, size_t bytes)
+bool kf_share_write(int fd, const char *bytes, size_t n)
 {
-    for (size_t at = 0; at < bytes;) {
-        ssize_t n = pwrite(fd, body + at, bytes - at, (off_t)at);
+    while (n > 0) {
+        ssize_t wrote = TEMP_FAILURE_RETRY(write(fd, bytes, n));
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        if (wrote < 0)
             return false;
-        at += (size_t)n;
+        bytes += wrote;
+        n -= (size_t)wrote;
     }
-    return fcntl(fd, F_ADD_SEALS, SEALS) == 0;
+    return true;
 }
 
 /* -1: it cannot be made. */
@@ -68,7 +67,8 @@ static int file_of(const void *body, size_t bytes)
                  ? memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING)
                  : -1;
 
-    if (fd >= 0 && !write_all(fd, body, bytes)) {
+    if (fd >= 0 &&
+        (!kf_share_write(fd, body, bytes) || fcntl(fd, F_ADD_SEALS, SEALS))) {
         close(fd);
         fd = -1;
     }
@@ -87,11 +87,6 @@ void *kf_share_map(int fd, size_t bytes)
         at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     close(fd);
     return at == MAP_FAILED ? NULL : at;
-}
-
-void kf_share_unmap(void *at, size_t bytes)
-{
-    munmap(at, bytes);
 }
 
 /* ---- bodies that are lent ------------------------------------------------ */
