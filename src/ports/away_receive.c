@@ -22,15 +22,6 @@ static kofn_status refuse(port *p, kofn_packet *k)
     return KOFN_OK;
 }
 
-static void not_a_stranger(port *p, kofn_peer peer)
-{
-    for (size_t i = 0; i < p->strangers; i++)
-        if (p->stranger[i].peer == peer) {
-            p->stranger[i] = p->stranger[--p->strangers];
-            return;
-        }
-}
-
 static stranger *find_stranger(const port *p, kofn_peer peer)
 {
     for (size_t i = 0; i < p->strangers; i++)
@@ -39,15 +30,28 @@ static stranger *find_stranger(const port *p, kofn_peer peer)
     return NULL;
 }
 
+/* The others stay in the order in which they came. */
+static void not_a_stranger(port *p, kofn_peer peer)
+{
+    stranger *s = find_stranger(p, peer), *end = p->stranger + p->strangers;
+
+    if (!s)
+        return;
+    memmove(s, s + 1, (size_t)(end - s - 1) * sizeof *s);
+    p->strangers--;
+}
+
+/* It may come again. */
+static void send_away(port *p, kofn_peer peer)
+{
+    p->base.dropped++;
+    not_a_stranger(p, peer);
+    p->t->forget(p->t, peer);
+}
+
 static kofn_status meet(port *p, kofn_peer peer)
 {
-    while (p->peers <= peer) {
-        size_t had = p->peers;
-
-        TRY(kf_grow(&p->of_peer, &p->peers, p->peers, sizeof *p->of_peer));
-        for (size_t i = had; i < p->peers; i++)
-            p->of_peer[i] = NOBODY;
-    }
+    TRY(kf_reach(&p->of_peer, &p->peers, (size_t)peer + 1, sizeof *p->of_peer));
     if (p->strangers >= p->opt.strangers) { /* the oldest makes room */
         p->t->forget(p->t, p->stranger[0].peer);
         not_a_stranger(p, p->stranger[0].peer);
@@ -93,31 +97,23 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     return KOFN_OK;
 }
 
-/* Sends away a worker of a principal that has all the workers it may have.  The
- * worker comes back, perhaps when others have gone: a line that was lost may
- * not have been missed yet. */
-static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
+/* Workers that come and go and answer nothing cost numbers, seats and lines in the
+ * journal: when there were many the next ones have to wait.  So have those of a
+ * principal that has all the workers it may have, until others have gone: a line that
+ * was lost may not have been missed yet. */
+static bool has_to_wait(port *p, uint32_t who)
 {
+    const principal *of = who ? &p->principal[who - 1] : NULL;
+
+    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) >=
+        FLEETING - 1)
+        return true;
+    if (!of || !p->opt.crowd || of->workers < p->opt.crowd)
+        return false;
     kf_away_news(p,
                  "a worker of %.64s was sent away: %zu of it are here, as "
                  "many as may be",
-                 name, p->opt.crowd);
-    not_a_stranger(p, peer);
-    p->base.dropped++;
-    p->t->forget(p->t, peer);
-    return KOFN_OK;
-}
-
-/* Workers that come and go and answer nothing cost numbers, seats and
- * lines in the journal: when there were many the next ones have to wait. */
-static bool too_many_fleeting(port *p, kofn_peer peer, uint32_t who)
-{
-    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) <
-        FLEETING - 1)
-        return false;
-    p->base.dropped++;
-    not_a_stranger(p, peer);
-    p->t->forget(p->t, peer); /* it comes again */
+                 of->name, p->opt.crowd);
     return true;
 }
 
@@ -127,10 +123,10 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     uint32_t who;
 
     TRY(who_answers(p, peer, &who));
-    if (too_many_fleeting(p, peer, who))
+    if (has_to_wait(p, who)) {
+        send_away(p, peer);
         return KOFN_OK;
-    if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
-        return crowded_out(p, peer, p->principal[who - 1].name);
+    }
     not_a_stranger(p, peer);
     w.principal = who;
     w.holds = h->job == p->job ? h->block : 0;
@@ -149,7 +145,7 @@ bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes)
 {
     const port *p = ud;
-    uint32_t id = peer < p->peers ? p->of_peer[peer] : NOBODY;
+    uint32_t id = kf_away_worker(p, peer);
     const errand *e;
     kf_head h;
 
@@ -273,9 +269,7 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     } else if (h->version && st) { /* kofn, but another */
         turn_away(p, peer, kofn_errmsg());
     } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
-        p->base.dropped++;
-        not_a_stranger(p, peer);
-        p->t->forget(p->t, peer);
+        send_away(p, peer);
     } else {
         return welcome(p, peer, h);
     }
@@ -345,7 +339,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
 
 kofn_status kf_away_receive(port *p, kofn_packet *k)
 {
-    uint32_t id = k->peer < p->peers ? p->of_peer[k->peer] : NOBODY;
+    uint32_t id = kf_away_worker(p, k->peer);
     kofn_status st;
     kf_head h;
 
@@ -367,9 +361,6 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
 /* Sends away peers that connect and do not say who they are. */
 void kf_away_send_away(port *p)
 {
-    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME) {
-        p->t->forget(p->t, p->stranger[0].peer);
-        p->base.dropped++;
-        not_a_stranger(p, p->stranger[0].peer);
-    }
+    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME)
+        send_away(p, p->stranger[0].peer);
 }

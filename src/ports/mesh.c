@@ -78,10 +78,9 @@ static letter *dequeue(end *e)
 
 static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
 {
-    letter *l = kf_zero(1, sizeof *l);
+    letter *l;
 
-    if (!l)
-        return KOFN_NOMEM;
+    TRY_ZERO(l, 1);
     l->p.what = what;
     l->p.peer = peer;
     enqueue(to, l);
@@ -93,6 +92,12 @@ static void burn(letter *l)
 {
     kf_give_back(&l->body);
     kf_free(l);
+}
+
+static void burn_all(end *e)
+{
+    while (e->first)
+        burn(dequeue(e));
 }
 
 /* ---- the transport's entries --------------------------------------------- */
@@ -202,23 +207,15 @@ static void mesh_forget(kofn_transport *t, kofn_peer peer)
 {
     end *e = (end *)t;
 
-    while (e->forgotten_cap <= peer) {
-        size_t used = e->forgotten_cap;
-
-        if (kf_grow(&e->forgotten, &e->forgotten_cap, used,
-                    sizeof *e->forgotten))
-            return;
-        for (size_t i = used; i < e->forgotten_cap; i++)
-            e->forgotten[i] = false;
-    }
-    e->forgotten[peer] = true;
+    if (!kf_reach(&e->forgotten, &e->forgotten_cap, (size_t)peer + 1,
+                  sizeof *e->forgotten))
+        e->forgotten[peer] = true;
 }
 
 static void mesh_close(kofn_transport *t, kofn_time linger)
 {
     end *e = (end *)t;
     kofn_mesh *m = e->mesh;
-    letter *l;
 
     (void)linger; /* what was sent is there already */
     pthread_mutex_lock(&m->lock);
@@ -226,26 +223,19 @@ static void mesh_close(kofn_transport *t, kofn_time linger)
     for (size_t i = 0; i < m->ends; i++)
         if (!m->end[i]->closed)
             (void)announce(m->end[i], e->number, KOFN_WENT);
-    l = e->first;
-    e->first = e->last = NULL;
     pthread_mutex_unlock(&m->lock);
-    while (l) {
-        letter *next = l->next;
-
-        burn(l);
-        l = next;
-    }
+    burn_all(e); /* nothing comes any more */
 }
 
 /* ---- the mesh ------------------------------------------------------------ */
 
 kofn_status kofn_mesh_new(kofn_mesh **out)
 {
-    kofn_mesh *m = kf_zero(1, sizeof *m);
+    kofn_mesh *m;
 
+    *out = NULL;
+    TRY_ZERO(m, 1);
     *out = m;
-    if (!m)
-        return KOFN_NOMEM;
     pthread_mutex_init(&m->lock, NULL);
     m->blas_threads = kf_blas_single();
     return KOFN_OK;
@@ -265,8 +255,7 @@ static kofn_status introduce(kofn_mesh *m, end *e)
 
 static void end_free(end *e)
 {
-    while (e->first)
-        burn(dequeue(e));
+    burn_all(e);
     pthread_cond_destroy(&e->bell);
     kf_free(e->forgotten);
     kf_free(e);
@@ -274,13 +263,12 @@ static void end_free(end *e)
 
 kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
 {
-    end *e = kf_zero(1, sizeof *e);
     pthread_condattr_t attr;
     kofn_status st;
+    end *e;
 
     *out = NULL;
-    if (!e)
-        return KOFN_NOMEM;
+    TRY_ZERO(e, 1);
     e->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "threads",
                                .send = mesh_send,
@@ -320,12 +308,11 @@ static void *run(void *ud)
 kofn_status kofn_mesh_start(kofn_mesh *m,
                             void (*live)(void *ud, kofn_transport *t), void *ud)
 {
-    runner *r = kf_zero(1, sizeof *r);
     kofn_status st;
+    runner *r;
     int error;
 
-    if (!r)
-        return KOFN_NOMEM;
+    TRY_NEW(r, 1);
     *r = (runner){.live = live, .ud = ud};
     st = kofn_mesh_join(m, &r->t);
     if (st) {

@@ -56,6 +56,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
                  .status = st,
                  .took = (uint64_t)took};
     kf_buffer *p = m->result;
+    kofn_lent lent;
 
     m->result = NULL;
     if (st) {
@@ -69,9 +70,8 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     h.rows = p->m.rows;
     h.cols = p->m.cols;
     h.dtype = p->m.dtype;
-    kf_serve_post(
-        s, &h,
-        &(kofn_lent){p->m.data, kf_buffer_bytes(p), kf_post_drop_buffer, p});
+    lent = kf_post_lend(p);
+    kf_serve_post(s, &h, &lent);
 }
 
 /* ---- inputs and tasks ---------------------------------------------------- */
@@ -93,7 +93,7 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
     kofn_status st = make_errand(s, h, k, &m);
 
     if (st) {
-        kf_serve_drop_task(&m);
+        kf_post_drop(&m);
         answer(s, &m, st, 0);
         kf_serve_fail(s, st);
         if (st == KOFN_FORMAT) /* damaged on its way */
@@ -126,7 +126,7 @@ static void cancel(server *s, uint32_t task)
     m = queue[i].msg;
     s->errands--;
     memmove(&queue[i], &queue[i + 1], (s->errands - i) * sizeof *queue);
-    kf_serve_drop_task(&m);
+    kf_post_drop(&m);
     answer(s, &m, KOFN_AGAIN, 0);
 }
 

@@ -91,7 +91,7 @@ void kf_serve_queue_up(server *s, errand e)
 void kf_serve_drop_tasks(server *s)
 {
     for (size_t i = 0; i < s->errands; i++)
-        kf_serve_drop_task(&s->errand[s->first + i].msg);
+        kf_post_drop(&s->errand[s->first + i].msg);
     s->first = s->errands = 0;
 }
 

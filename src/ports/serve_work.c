@@ -26,24 +26,15 @@ static void know(server *s, uint64_t id, kf_buffer *p)
     s->input[0] = (input){id, kf_buffer_keep(p)};
 }
 
-static void put_rows(const kofn_matrix *to, const char **from)
-{
-    size_t row = to->cols * kf_dtype_size(to->dtype);
-
-    for (size_t i = 0; i < to->rows; i++, *from += row)
-        memcpy(kf_at(to, i, 0), *from, row);
-}
-
 /* Only the strips of the task have come: put them where they belong. */
 static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kf_buffer **in)
+                          kf_msg *m)
 {
     bool left = kf_kernel_of(h->how)->left;
     const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
-    size_t lanes = b->lanes, end, bytes; /* that it is there is known */
+    size_t lanes = b->lanes, bytes; /* that it is there is known */
     size_t span = (left ? h->cols : h->rows) / lanes;
     size_t wide = left ? h->rows : h->cols;
-    const char *from = k->body;
 
     if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
         h->hi - h->lo > span)
@@ -54,18 +45,8 @@ static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
         !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
     TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
-    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
-    end = kf_min(h->hi, span);
-    for (size_t l = 0; l < lanes; l++)
-        for (size_t i = 0; i < (left ? h->rows : 1); i++) {
-            kofn_matrix last = kf_post_strips(&(*in)->m, left, i,
-                                              l * span + h->lo, l * span + end);
-            kofn_matrix first = kf_post_strips(&(*in)->m, left, i, l * span,
-                                               l * span + h->hi - end);
-
-            put_rows(&last, &from);
-            put_rows(&first, &from);
-        }
+    TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
+    kf_post_strips(&m->in->m, m, lanes, (char *)(uintptr_t)k->body, true);
     return KOFN_OK;
 }
 
@@ -84,28 +65,22 @@ static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
 }
 
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
-                              kf_buffer **in)
+                              kf_msg *m)
 {
-    kofn_status st;
     size_t bytes;
 
     if (k->body_bytes == 0)
-        return known_input(s, h, in);
+        return known_input(s, h, &m->in);
     if (kf_kernel_of(h->how)->inner)
-        return spread(s, h, k, in);
+        return spread(s, h, k, m);
     if (!kf_mul(h->rows, h->cols, &bytes) ||
         !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
         bytes != k->body_bytes)
         return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
                        (size_t)h->rows, (size_t)h->cols, k->body_bytes);
-    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
-    st = kf_post_take_body(s->t, k, h, in);
-    if (st) {
-        kf_buffer_drop(*in);
-        *in = NULL;
-        return st;
-    }
-    know(s, h->input, *in);
+    TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
+    TRY(kf_post_take_body(s->t, k, h, &m->in));
+    know(s, h->input, m->in);
     return KOFN_OK;
 }
 
@@ -157,14 +132,12 @@ size_t kf_serve_carried(const server *s)
         const errand *e = &s->errand[s->first + i];
         const kf_msg *m = &e->msg;
 
-        if (m->block && !e->cancelled)
-            sum += kf_block_bytes(m->block);
-        if ((m->block && !e->cancelled && m->in) || m->with)
-            sum += kf_buffer_bytes(m->in);
-        if (m->block && !e->cancelled && m->result)
-            sum += kf_buffer_bytes(m->result);
         if (m->with)
-            sum += kf_buffer_bytes(m->with) + KF_WIRE_CHANGE;
+            sum += kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with) +
+                   KF_WIRE_CHANGE;
+        else if (m->block && !e->cancelled)
+            sum += kf_block_bytes(m->block) + kf_buffer_bytes(m->in) +
+                   kf_buffer_bytes(m->result);
     }
     return sum;
 }
@@ -256,15 +229,5 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m)
 {
-    return h->block ? find_input(s, h, k, &m->in) : take_pair(s, h, k, m);
-}
-
-void kf_serve_drop_task(kf_msg *m)
-{
-    kf_block_drop(m->block);
-    kf_buffer_drop(m->in);
-    kf_buffer_drop(m->with);
-    kf_buffer_drop(m->result);
-    m->block = NULL;
-    m->in = m->with = m->result = NULL;
+    return h->block ? find_input(s, h, k, m) : take_pair(s, h, k, m);
 }

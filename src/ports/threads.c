@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "payload.h"
+#include "post.h"
 
 #include "base/clock.h"
 #include "faults/faults.h"
@@ -29,7 +29,7 @@
 typedef struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    kf_msg *msg; /* a ring */
+    kf_msg *msg; /* a queue */
     size_t first, count, cap;
 } mailbox;
 
@@ -47,7 +47,7 @@ static void mailbox_init(mailbox *b)
 static void mailbox_destroy(mailbox *b)
 {
     for (size_t i = 0; i < b->count; i++)
-        kf_payload_drop(&b->msg[(b->first + i) % b->cap]);
+        kf_post_drop(&b->msg[b->first + i]);
     kf_free(b->msg);
     pthread_cond_destroy(&b->filled);
     pthread_mutex_destroy(&b->lock);
@@ -56,54 +56,34 @@ static void mailbox_destroy(mailbox *b)
 /* With the lock held. */
 static kofn_status put(mailbox *b, const kf_msg *m)
 {
-    if (b->count == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 8;
-        kf_msg *now = kf_new(cap, sizeof *now);
-
-        if (!now)
-            return KOFN_NOMEM;
-        for (size_t i = 0; i < b->count; i++)
-            now[i] = b->msg[(b->first + i) % b->cap];
-        kf_free(b->msg);
-        b->msg = now;
-        b->first = 0;
-        b->cap = cap;
-    }
-    b->msg[(b->first + b->count++) % b->cap] = *m;
+    TRY(kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg));
+    b->msg[b->first + b->count++] = *m;
     return KOFN_OK;
 }
 
-/* With the lock held and the box not empty. */
-static kf_msg take(mailbox *b)
+/* With the lock held: the i-th of those that wait. */
+static kf_msg take(mailbox *b, size_t i)
 {
-    kf_msg m = b->msg[b->first];
+    kf_msg *queue = b->msg + b->first, m = queue[i];
 
-    b->first = (b->first + 1) % b->cap;
-    b->count--;
+    memmove(queue + 1, queue, i * sizeof *queue);
+    b->first++;
+    if (--b->count == 0)
+        b->first = 0;
     return m;
-}
-
-static kf_msg *at(mailbox *b, size_t i)
-{
-    return &b->msg[(b->first + i) % b->cap];
 }
 
 /* Likewise: work of the oldest round that waits, in the order that it came;
  * nothing overtakes a block. */
 static kf_msg take_oldest(mailbox *b)
 {
+    const kf_msg *queue = b->msg + b->first;
     size_t oldest = 0;
 
-    for (size_t i = 0; i < b->count && at(b, i)->type == KF_MSG_WORK; i++)
-        if (at(b, i)->round < at(b, oldest)->round)
+    for (size_t i = 0; i < b->count && queue[i].type == KF_MSG_WORK; i++)
+        if (queue[i].round < queue[oldest].round)
             oldest = i;
-    for (; oldest > 0; oldest--) {
-        kf_msg before = *at(b, oldest - 1);
-
-        *at(b, oldest - 1) = *at(b, oldest);
-        *at(b, oldest) = before;
-    }
-    return take(b);
+    return take(b, oldest);
 }
 
 /* ---- workers ------------------------------------------------------------- */
@@ -172,7 +152,7 @@ static void report(worker *w, kf_msg m)
     m.worker = w->id;
     pthread_mutex_lock(&p->box.lock);
     if (put(&p->box, &m)) {
-        kf_payload_drop(&m);
+        kf_post_drop(&m);
         p->lost = true;
     }
     pthread_mutex_unlock(&p->box.lock);
@@ -265,7 +245,7 @@ static void change(worker *w, kf_msg *m)
     } else if (m->type == KF_MSG_PIECE && !m->block) {
         report(w, (kf_msg){.type = KF_MSG_STORED});
     }
-    kf_payload_drop(m);
+    kf_post_drop(m);
 }
 
 static void flip(worker *w, unsigned times)
@@ -309,16 +289,12 @@ static void *live(void *ud)
 
 static kofn_status start(port *p, uint32_t *id)
 {
-    worker *w = kf_zero(1, sizeof *w);
     double stay;
+    worker *w;
     int error;
 
-    if (!w)
-        return KOFN_NOMEM;
-    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
-        kf_free(w);
-        return KOFN_NOMEM;
-    }
+    TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
+    TRY_ZERO(w, 1);
     w->port = p;
     w->id = (uint32_t)p->workers;
     w->factor = 1;
@@ -445,17 +421,16 @@ static kofn_status cancel(worker *w, uint32_t task)
 {
     mailbox *b = &w->box;
     bool unresponsive;
-    size_t n;
+    size_t i = 0;
+    kf_msg m;
 
     pthread_mutex_lock(&b->lock);
-    n = b->count;
-    for (size_t i = 0; i < n; i++) {
-        kf_msg m = take(b);
-
-        if (m.type == KF_MSG_WORK && m.task == task)
-            kf_payload_drop(&m);
-        else
-            put(b, &m); /* there is room: one was just taken */
+    while (i < b->count && !(b->msg[b->first + i].type == KF_MSG_WORK &&
+                             b->msg[b->first + i].task == task))
+        i++;
+    if (i < b->count) {
+        m = take(b, i);
+        kf_post_drop(&m);
     }
     if (w->working && w->task == task) {
         atomic_store(&w->stop, true);
@@ -477,7 +452,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     worker *w;
 
     if (m->worker >= p->workers) {
-        kf_payload_drop(m);
+        kf_post_drop(m);
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
@@ -487,7 +462,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
     if (w->dead || (st = put(&w->box, m)))
-        kf_payload_drop(m);
+        kf_post_drop(m);
     pthread_mutex_unlock(&w->box.lock);
     pthread_cond_signal(&w->box.filled);
     return st;
@@ -520,11 +495,11 @@ static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
     got = p->box.count > 0;
     lost = p->lost;
     if (got)
-        *m = take(&p->box);
+        *m = take(&p->box, 0);
     pthread_mutex_unlock(&p->box.lock);
     if (lost) {
         if (got)
-            kf_payload_drop(m);
+            kf_post_drop(m);
         return kf_fail(KOFN_NOMEM, "out of memory: a worker's message is lost");
     }
     return got ? KOFN_OK : KOFN_AGAIN;
@@ -549,7 +524,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
             p->unheard--;
         } else if (st == KOFN_OK && m->type != KF_MSG_UNRESPONSIVE &&
                    from_the_dead(p, m)) {
-            kf_payload_drop(m);
+            kf_post_drop(m);
             continue;
         }
         if (st != KOFN_AGAIN || port_now(base) >= until)
@@ -581,13 +556,12 @@ static void port_close(kofn_port *base)
 kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                               const kofn_faults *faults)
 {
-    port *p = kf_zero(1, sizeof *p);
     kofn_status st;
     uint32_t id;
+    port *p;
 
     *out = NULL;
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     p->base = (kofn_port){.name = "threads",
                           .workers = workers,
                           .send = port_send,
@@ -608,11 +582,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
     for (size_t i = 0; i < workers && !st; i++) {
         st = start(p, &id);
         if (!st) {
-            kf_msg m = {.type = KF_MSG_HELLO, .worker = id};
-
-            pthread_mutex_lock(&p->box.lock);
-            st = put(&p->box, &m);
-            pthread_mutex_unlock(&p->box.lock);
+            report(p->worker[id], (kf_msg){.type = KF_MSG_HELLO});
             p->unheard++;
         }
     }
