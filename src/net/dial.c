@@ -58,7 +58,7 @@ static void connected(uv_poll_t *poll, int status, int events)
     l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
     l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
     l->blocked = false;
-    l->ready = kf_ready;
+    l->ready = kf_net_ready;
     kf_link_watch(l);
     clear(l->dial);
     kf_net_send_word(l, KF_HELLO);

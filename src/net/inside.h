@@ -355,8 +355,6 @@ void kf_link_watch(kf_link *l);
 void kf_link_calm(kf_link *l, bool calm);
 /* Has something come to one that is calm? */
 void kf_link_listen(kf_link *l);
-/* Nothing more is sent or received, and its owner hears nothing more of it. */
-void kf_link_forget(kf_link *l);
 /* A peer that can be sent to, by its number; and no more. */
 kf_link *kf_link_of(const kf_transport *t, kofn_peer number);
 void kf_link_unlist(kf_link *l);
@@ -411,12 +409,13 @@ void *kf_share_map(int fd, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
 
-/* Reads what is there; the link may be over afterwards. */
-void kf_net_receive(kf_link *l);
+/* The handshake goes on, or what came is received and what waits is sent. */
+void kf_net_ready(uv_poll_t *poll, int status, int events);
 /* The next arrival that is to be told. */
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
 /* Asks whether announced bodies are wanted: on the owner's thread. */
 void kf_net_receive_ask(kf_transport *t);
+
 /* Goes on after others had their turn, if OpenSSL holds what the system has no more. */
 void kf_net_receive_rest(kf_link *l);
 
@@ -472,10 +471,6 @@ void kf_tls_free(kf_link *l);
 void kf_shake(kf_link *l);
 /* With how many strangers OpenSSL shakes hands at a time. */
 size_t kf_shake_most(const kf_transport *t);
-
-/* ---- ready.c ------------------------------------------------------------- */
-
-void kf_ready(uv_poll_t *poll, int status, int events);
 
 /* ---- keys.c -------------------------------------------------------------- */
 

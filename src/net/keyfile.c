@@ -59,17 +59,6 @@ static const char *exposed(const struct stat *s)
                : "can be read by its group, which is none of this process's";
 }
 
-static kofn_status check_kept(const char *path, const struct stat *s)
-{
-    const char *what = exposed(s);
-
-    return what ? kf_fail(KOFN_INVAL,
-                          "%s %s (mode %03o): it is no secret any more; make "
-                          "new keys, or chmod 600 %s",
-                          path, what, (unsigned)s->st_mode & 0777, path)
-                : KOFN_OK;
-}
-
 /* No more than the file was long when that was looked at. */
 static kofn_status read_all(int fd, const char *path, off_t left, BIO *to)
 {
@@ -95,6 +84,7 @@ kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     kofn_status st = KOFN_OK;
+    const char *what;
     struct stat s;
 
     *text = NULL;
@@ -104,8 +94,11 @@ kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text)
         st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX)
         st = kf_fail(KOFN_FORMAT, "%s is no file of keys", path);
-    else if (secret)
-        st = check_kept(path, &s);
+    else if (secret && (what = exposed(&s)))
+        st = kf_fail(KOFN_INVAL,
+                     "%s %s (mode %03o): it is no secret any more; make new "
+                     "keys, or chmod 600 %s",
+                     path, what, (unsigned)s.st_mode & 0777, path);
     if (!st && !(*text = BIO_new(BIO_s_mem())))
         st = KOFN_NOMEM;
     if (!st)

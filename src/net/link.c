@@ -256,12 +256,6 @@ void kf_link_refuse(kf_link *l)
     kf_link_watch(l);
 }
 
-void kf_link_forget(kf_link *l)
-{
-    kf_packets_clear(l);
-    l->forgotten = true;
-}
-
 /* The place of a peer, or where it would be. */
 static size_t place_of(const kf_transport *t, kofn_peer number)
 {

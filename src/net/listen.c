@@ -57,7 +57,7 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
     }
     if (t->strangers >= t->strangers_most)
         kf_link_make_room(t, false, 1, &t->refused.crowd);
-    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_ready))
+    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_net_ready))
         return;
     t->strangers++;
     kf_place_principal(fd, l->principal, sizeof l->principal);

@@ -244,19 +244,11 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 
 /* ---- the keeper ---------------------------------------------------------- */
 
-static void nap(kf_transport *t)
-{
-    const struct timespec look = {0, LOOK};
-
-    kf_net_loop_unlock(t);
-    nanosleep(&look, NULL);
-    pthread_mutex_lock(&t->lock);
-}
-
 /* The keeper's thread: it runs the loop while the owner is away, naps while
  * the owner comes and goes, and sleeps while the owner stays. */
 static void *keep(void *ud)
 {
+    const struct timespec look = {0, LOOK};
     kf_transport *t = ud;
     uint64_t turns = 0;
     int calm = 0;
@@ -272,7 +264,9 @@ static void *keep(void *ud)
         calm = t->turns == turns ? calm + 1 : 0;
         turns = t->turns;
         if (!t->here || calm < CALM) {
-            nap(t);
+            kf_net_loop_unlock(t);
+            nanosleep(&look, NULL);
+            pthread_mutex_lock(&t->lock);
             continue;
         }
         t->asleep = true;

@@ -149,7 +149,6 @@ kofn_status kf_away_flush(port *p)
     return KOFN_OK;
 }
 
-/* Takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
                          const kofn_lent *body)
 {
@@ -162,7 +161,6 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
     return watch(p, id, kf_post(&w->outbox, p->t, w->peer, h, body));
 }
 
-/* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words)
 {
@@ -198,8 +196,6 @@ void kf_away_evict(port *p, uint32_t id)
     kf_away_bury(p, w);
 }
 
-/* Hangs up on a worker whose line is not to be trusted any more.  It will come
- * back on another, and what it owed is asked for again. */
 kofn_status kf_away_hang_up(port *p, uint32_t id)
 {
     p->base.dropped++;

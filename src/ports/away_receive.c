@@ -140,37 +140,40 @@ static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
     return kf_away_strike(p, id);
 }
 
+/* The errand of which this is the head of a result as long as it is to be, or NULL. */
+static const errand *errand_of(const port *p, uint32_t id, const void *head,
+                               size_t head_bytes, size_t body_bytes)
+{
+    const errand *e;
+    kf_head h;
+
+    if (id >= p->workers || p->worker[id]->gone ||
+        kf_head_read(&h, head, head_bytes) || h.type != KF_WIRE_RESULT ||
+        h.job != p->job)
+        return NULL;
+    e = kf_away_errand(p->worker[id], h.task);
+    return e && body_bytes == e->bytes ? e : NULL;
+}
+
 /* Of a body that is longer than a piece: only a result that is waited for. */
 bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes)
 {
-    const port *p = ud;
-    uint32_t id = kf_away_worker(p, peer);
-    const errand *e;
-    kf_head h;
-
-    if (id == NOBODY || kf_head_read(&h, head, head_bytes) ||
-        h.type != KF_WIRE_RESULT || h.job != p->job)
-        return false;
-    e = kf_away_errand(p->worker[id], h.task);
-    return e && body_bytes == e->bytes;
+    return errand_of(ud, kf_away_worker(ud, peer), head, head_bytes,
+                     body_bytes) != NULL;
 }
 
 bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     const port *p = (const port *)base;
-    const worker *w = id < p->workers ? p->worker[id] : NULL;
     const errand *e;
     kofn_arriving a;
-    kf_head h;
 
-    if (!w || w->gone || !p->t->arriving ||
-        !p->t->arriving(p->t, w->peer, &a) || a.at == 0 ||
-        kf_head_read(&h, a.head, a.head_bytes) || h.type != KF_WIRE_RESULT ||
-        h.job != p->job)
+    if (id >= p->workers || !p->t->arriving ||
+        !p->t->arriving(p->t, p->worker[id]->peer, &a))
         return false;
-    e = kf_away_errand(p->worker[id], h.task);
-    if (!e || !e->result || a.body_bytes != e->bytes || a.at >= e->bytes)
+    e = errand_of(p, id, a.head, a.head_bytes, a.body_bytes);
+    if (!e || !e->result || a.at == 0 || a.at >= e->bytes)
         return false;
     *c = (kf_coming){.product = e->product,
                      .part = (double)a.at / (double)a.body_bytes,

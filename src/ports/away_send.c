@@ -261,17 +261,12 @@ static kofn_status send_block(port *p, kf_msg *m)
         &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
 }
 
-/* A job that is new has nobody who holds anything. */
-static bool may_be_held(const port *p)
-{
-    return p->opt.job != 0 && p->workers < p->opt.workers;
-}
-
 kofn_status kf_away_store(port *p)
 {
     kofn_status st = KOFN_OK;
 
-    if (may_be_held(p))
+    /* a job that is new has nobody who holds anything */
+    if (p->opt.job != 0 && p->workers < p->opt.workers)
         return KOFN_OK;
     for (size_t i = 0; i < p->stores; i++) {
         kf_msg *m = &p->store[i];
@@ -302,7 +297,6 @@ errand *kf_away_errand(worker *w, uint32_t task)
     return NULL;
 }
 
-/* The room for its result. */
 kf_buffer *kf_away_end(worker *w, errand *e)
 {
     kf_buffer *result = e->result;

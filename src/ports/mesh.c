@@ -150,13 +150,6 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                                 : st;
 }
 
-static struct timespec from_now(kofn_time atmost)
-{
-    kofn_time most = 1000000 * KOFN_SECOND;
-
-    return kf_timespec(kf_clock() + (atmost < most ? atmost : most));
-}
-
 static bool to_be_dropped(const end *e, const letter *l)
 {
     return (l->p.peer < e->forgotten_cap && e->forgotten[l->p.peer]) ||
@@ -169,12 +162,10 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
                              kofn_packet *p)
 {
     end *e = (end *)t;
-    struct timespec until = {0};
+    struct timespec until = kf_timespec(kf_later(kf_clock(), atmost));
     letter *l;
     int late = 0;
 
-    if (atmost > 0)
-        until = from_now(atmost);
     for (;;) {
         pthread_mutex_lock(&e->mesh->lock);
         while (!e->first && atmost > 0 && late != ETIMEDOUT)

@@ -291,22 +291,11 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
     return st ? st : kf_post_check(t, h, (*into)->m.data, bytes);
 }
 
-/* All of it, and whole. */
-static kofn_status take_bytes(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, char *to)
-{
-    if (k->body)
-        memcpy(to, k->body, k->body_bytes);
-    else
-        TRY(t->fetch(t, k, to));
-    return kf_post_check(t, h, to, k->body_bytes);
-}
-
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
                                const kf_head *h, char **words)
 {
     size_t n = k->body_bytes;
-    kofn_status st;
+    kofn_status st = KOFN_OK;
     char *to;
 
     *words = NULL;
@@ -317,7 +306,12 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
         return kf_post_check(t, h, NULL, 0);
     if (!(to = kf_new(n + 1, 1)))
         return KOFN_NOMEM;
-    st = take_bytes(t, k, h, to);
+    if (k->body)
+        memcpy(to, k->body, n);
+    else
+        st = t->fetch(t, k, to);
+    if (!st)
+        st = kf_post_check(t, h, to, n);
     for (size_t i = 0; i < n; i++)
         if ((to[i] < ' ' || to[i] > '~') && to[i] != '\n')
             to[i] = '?';

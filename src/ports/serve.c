@@ -422,16 +422,6 @@ static bool is_now(const server *s, const errand *e)
     return e->msg.block || (b && b->updates == e->updates);
 }
 
-/* The block has missed a change, or had it twice: the worker begins anew. */
-static void is_stale(server *s)
-{
-    kf_serve_fail(s, kf_fail(KOFN_STATE,
-                             "a task is of a block after %zu updates, which "
-                             "are not what it has had here",
-                             (size_t)s->errand[s->first].updates));
-    kf_serve_hang_up(s);
-}
-
 /* Changes wait until there is what they change. */
 static bool is_early(const server *s)
 {
@@ -443,12 +433,17 @@ static void do_next(server *s)
 {
     const errand *e = &s->errand[s->first];
 
-    if (e->msg.type != KF_MSG_WORK)
+    if (e->msg.type != KF_MSG_WORK) {
         kf_serve_do_change(s);
-    else if (is_now(s, e))
+    } else if (is_now(s, e)) {
         work(s);
-    else
-        is_stale(s);
+    } else { /* it has missed a change, or had it twice, and begins anew */
+        kf_serve_fail(s, kf_fail(KOFN_STATE,
+                                 "a task is of a block after %zu updates, "
+                                 "which are not what it has had here",
+                                 (size_t)e->updates));
+        kf_serve_hang_up(s);
+    }
 }
 
 /* Nothing can be done.  Many workers that wait on one machine must not keep it

@@ -179,16 +179,6 @@ static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
                             : no_memory(bytes, "the velocity of a block");
 }
 
-static void say_changed(server *s)
-{
-    kf_head h = {.type = KF_WIRE_CHANGED,
-                 .job = s->job,
-                 .block = s->block_id,
-                 .updates = ++s->block.done};
-
-    kf_serve_post(s, &h, NULL);
-}
-
 /* Everything that came before it is done. */
 static kofn_status is_in_order(const errand *e, const kf_block *b)
 {
@@ -223,7 +213,12 @@ void kf_serve_do_change(server *s)
         st = kf_faults_change(s->exposed.faults, s->exposed.worker, &s->updates,
                               blocks, &e.msg);
     if (!st && e.msg.type == KF_MSG_UPDATE)
-        say_changed(s);
+        kf_serve_post(s,
+                      &(kf_head){.type = KF_WIRE_CHANGED,
+                                 .job = s->job,
+                                 .block = s->block_id,
+                                 .updates = ++s->block.done},
+                      NULL);
     else if (!st && !e.msg.block)
         kf_serve_block_is_whole(s);
     kf_post_drop(&e.msg);

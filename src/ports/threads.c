@@ -101,8 +101,8 @@ typedef struct worker {
     bool leaves;               /* of itself, by the fault model, at `until` */
     kofn_time until;
 
-    /* Under the box's lock. */
-    bool working, dead, wrong;
+    atomic_bool dead; /* changes under the box's lock, too: */
+    bool working, wrong;
     uint32_t task;   /* in hand                                         */
     size_t missed;   /* tasks cancelled since it was to leave that one, */
     kofn_time since; /* which was then                                  */
@@ -133,9 +133,7 @@ static kofn_time port_now(kofn_port *base)
 
 static struct timespec at_time(const port *p, kofn_time t)
 {
-    kofn_time most = KOFN_NEVER - p->start;
-
-    return kf_timespec(p->start + (t < most ? t : most));
+    return kf_timespec(kf_later(p->start, t));
 }
 
 static bool stopped(void *ud)
@@ -468,16 +466,6 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     return st;
 }
 
-static bool from_the_dead(const port *p, const kf_msg *m)
-{
-    bool dead;
-
-    pthread_mutex_lock(&p->worker[m->worker]->box.lock);
-    dead = p->worker[m->worker]->dead;
-    pthread_mutex_unlock(&p->worker[m->worker]->box.lock);
-    return dead;
-}
-
 /* Receives one message from the box, or KOFN_AGAIN at `until`. */
 static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
 {
@@ -523,7 +511,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         if (st == KOFN_OK && m->type == KF_MSG_HELLO) {
             p->unheard--;
         } else if (st == KOFN_OK && m->type != KF_MSG_UNRESPONSIVE &&
-                   from_the_dead(p, m)) {
+                   p->worker[m->worker]->dead) {
             kf_post_drop(m);
             continue;
         }
