@@ -415,7 +415,6 @@ void kf_net_ready(uv_poll_t *poll, int status, int events);
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
 /* Asks whether announced bodies are wanted: on the owner's thread. */
 void kf_net_receive_ask(kf_transport *t);
-
 /* Goes on after others had their turn, if OpenSSL holds what the system has no more. */
 void kf_net_receive_rest(kf_link *l);
 

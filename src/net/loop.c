@@ -25,9 +25,8 @@
 #define PASSES 4     /* of the loop at a time                         */
 #define TICK_MAX 100 /* milliseconds */
 #define TICK_MIN 10
-#define STARVED 4 /* connections, before who dials gives up */
-#define STRANGER_TIME (10 * KOFN_SECOND)
-#define PATIENCE (10 * KOFN_SECOND) /* for the system to connect */
+#define STARVED 4                   /* connections, before who dials gives up */
+#define PATIENCE (10 * KOFN_SECOND) /* to connect, and to say who one is */
 
 /* ---- what time brings ---------------------------------------------------- */
 
@@ -52,31 +51,15 @@ static void look_after_peer(kf_link *l)
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
-    kofn_time now = t->awake;
 
-    switch (l->stage) {
-    case KF_DIALLING:
-        if (now - l->since > PATIENCE)
-            kf_link_end(l);
-        return;
-    case KF_REFUSED:
-    case KF_SHAKING:
-    case KF_STRANGE:
-    case KF_HELD:
-        if (now - l->since <= STRANGER_TIME)
-            return;
-        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
-        kf_link_end(l);
-        return;
-    case KF_PEER:
+    if (l->stage == KF_PEER) {
         look_after_peer(l);
-        return;
-    case KF_PARTING:
+    } else if (l->stage == KF_PARTING) {
         if (t->ticked > l->until)
             kf_link_end(l);
-        return;
-    case KF_OVER:
-        return;
+    } else if (t->awake - l->since > PATIENCE) {
+        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
+        kf_link_end(l);
     }
 }
 

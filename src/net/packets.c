@@ -69,20 +69,21 @@ static kf_arrival *take_first(kf_arrivals *line)
 
 bool kf_packets_tell(kf_link *l, kofn_arrival what)
 {
-    kf_arrival *in = what == KOFN_WENT ? l->farewell : kf_packets_new(l->t, 0);
+    kf_arrival *in = l->farewell;
 
+    l->farewell = NULL;
     if (what == KOFN_CAME) {
+        in = kf_packets_new(l->t, 0);
         l->farewell = in ? kf_packets_new(l->t, 0) : NULL;
         if (!l->farewell) {
             kf_free(in);
             return false;
         }
+        in->from = l;
     }
     in->what = what;
     in->peer = l->number;
-    in->from = what == KOFN_CAME ? l : NULL;
     kf_packets_append(&l->t->line, in);
-    l->farewell = what == KOFN_CAME ? l->farewell : NULL;
     return true;
 }
 

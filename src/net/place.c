@@ -18,14 +18,6 @@
 
 /* ---- reaching ------------------------------------------------------------ */
 
-static bool is_v4(const char *address)
-{
-    const char *host = address + 6; /* behind tcp:// */
-
-    return strncmp(address, "tcp://", 6) == 0 && host[0] >= '0' &&
-           host[0] <= '9' && host[strspn(host, "0123456789.")] == ':';
-}
-
 /* Unix sockets are kept by the permissions of their folder, and the loopback
  * by the machine. */
 static bool is_private(const char *address)
@@ -34,7 +26,8 @@ static bool is_private(const char *address)
         strncmp(address, "tcp://[::1]:", 12) == 0 ||
         strncmp(address, "tcp://localhost:", 16) == 0)
         return true;
-    return strncmp(address, "tcp://127.", 10) == 0 && is_v4(address);
+    return strncmp(address, "tcp://127.", 10) == 0 &&
+           address[6 + strspn(address + 6, "0123456789.")] == ':';
 }
 
 /* ---- form ---------------------------------------------------------------- */

@@ -21,17 +21,6 @@ static size_t cost(const kf_arrival *in)
     return KF_COST + (in->skipped ? 0 : in->bytes);
 }
 
-/* The owner takes a packet, so that the other end may send more. */
-static void taken(kf_arrival *in)
-{
-    kf_link *l = in->from;
-
-    if (!l || in->what != KOFN_PACKET)
-        return;
-    l->channel[in->urgent].taken += cost(in);
-    kf_net_send_on(l);
-}
-
 /* Is it wanted, or too short to ask? */
 static bool is_wanted(kf_transport *t, const kf_arrival *in)
 {
@@ -53,7 +42,10 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         kf_free(in);
         return true;
     }
-    taken(in);
+    if (in->from) { /* the other end may send more */
+        in->from->channel[in->urgent].taken += cost(in);
+        kf_net_send_on(in->from);
+    }
     t->starved = 0;
     p->head_bytes = in->head_bytes;
     memcpy(p->head, in->head, in->head_bytes);

@@ -26,7 +26,7 @@
 #define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes       */
 #define MOST 64                   /* files at a time, each with a descriptor */
 
-enum { NONE_YET = -1, NONE = -2 };
+enum { NONE = -1, NONE_YET = -2 };
 
 /* A body, as long as it is lent for at least one packet. */
 typedef struct kf_share {
@@ -37,15 +37,6 @@ typedef struct kf_share {
 } kf_share;
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* The system ends a process by a signal that writes files longer than its limit. */
-static bool may_write(size_t bytes)
-{
-    struct rlimit most;
-
-    return getrlimit(RLIMIT_FSIZE, &most) == 0 &&
-           (most.rlim_cur == RLIM_INFINITY || bytes <= most.rlim_cur);
-}
 
 bool kf_share_write(int fd, const char *bytes, size_t n)
 {
@@ -60,17 +51,19 @@ bool kf_share_write(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* -1: it cannot be made. */
+/* NONE: it cannot be made. */
 static int file_of(const void *body, size_t bytes)
 {
-    int fd = may_write(bytes)
-                 ? memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-                 : -1;
+    struct rlimit most;
+    int fd = -1;
 
+    /* the system ends a process by a signal that writes longer files than it may */
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur)
+        fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd >= 0 &&
         (!kf_share_write(fd, body, bytes) || fcntl(fd, F_ADD_SEALS, SEALS))) {
         close(fd);
-        fd = -1;
+        fd = NONE;
     }
     return fd;
 }
@@ -115,8 +108,7 @@ bool kf_share_filed(kf_transport *t, kf_share *s)
     if (s->fd == NONE_YET && s->users > 1) {
         for (const kf_share *k = t->shares; k; k = k->next)
             files += k->fd >= 0;
-        s->fd = files < MOST ? file_of(s->body, s->bytes) : -1;
-        s->fd = s->fd < 0 ? NONE : s->fd;
+        s->fd = files < MOST ? file_of(s->body, s->bytes) : NONE;
     }
     return s->fd >= 0;
 }

@@ -62,16 +62,6 @@ static kofn_status meet(port *p, kofn_peer peer)
     return KOFN_OK;
 }
 
-/* Turns a peer away; it goes by itself when it has heard, or is sent away
- * later. */
-static void turn_away(port *p, kofn_peer peer, const char *why)
-{
-    kf_away_news(p, "a worker was turned away: %s", why);
-    kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
-    find_stranger(p, peer)->refused = true;
-    p->base.dropped++;
-}
-
 /* The number of whoever answers for the peer; 0: nobody but itself. */
 static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
 {
@@ -264,13 +254,17 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
                                  kofn_packet *k)
 {
     kofn_peer peer = k->peer;
-    const stranger *s = find_stranger(p, peer);
+    stranger *s = find_stranger(p, peer);
 
     discard(p, k);
     if (!s || s->refused) {
         p->base.dropped++;
-    } else if (h->version && st) { /* kofn, but another */
-        turn_away(p, peer, kofn_errmsg());
+    } else if (h->version && st) { /* kofn, but another: it goes by itself when
+                                      it has heard, or is sent away later */
+        kf_away_news(p, "a worker was turned away: %s", kofn_errmsg());
+        kf_away_say(p, peer, KF_WIRE_REFUSED, 0, kofn_errmsg());
+        s->refused = true;
+        p->base.dropped++;
     } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
         send_away(p, peer);
     } else {

@@ -135,7 +135,6 @@ static void cancel(server *s, uint32_t task)
 static void greet(server *s, const kf_head *h)
 {
     char words[80];
-    double stay;
 
     if (h->job != s->job)
         kf_serve_drop_block(s); /* of a job that is not this one */
@@ -144,9 +143,9 @@ static void greet(server *s, const kf_head *h)
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
-    stay = kf_faults_leave(s->exposed.faults, h->task);
-    if (stay < 9e9 && s->vanish == KOFN_NEVER)
-        s->vanish = kf_clock() + kf_faults_nanoseconds(stay);
+    if (s->vanish == KOFN_NEVER)
+        s->vanish = kf_later(kf_clock(), kf_faults_nanoseconds(kf_faults_leave(
+                                             s->exposed.faults, h->task)));
     if (s->block.block_spec.block && s->block.block_spec.block->subset)
         s->block.block_spec.block->subset->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
@@ -324,16 +323,6 @@ static void consider_leaving(server *s)
     }
 }
 
-static void lose_patience(server *s)
-{
-    if (!s->connected && s->opt.patience &&
-        kf_clock() - s->lost >= s->opt.patience)
-        kf_serve_finish(s, kf_fail(KOFN_LATE,
-                                   "no coordinator for %.3g s; is it running, "
-                                   "and is the address right?",
-                                   (double)s->opt.patience * 1e-9));
-}
-
 /* Does what is to be done now and then. */
 static void look_up(server *s)
 {
@@ -351,7 +340,12 @@ static void look_up(server *s)
         kf_serve_ask(s);
     }
     consider_leaving(s);
-    lose_patience(s);
+    if (!s->connected && s->opt.patience &&
+        kf_clock() - s->lost >= s->opt.patience)
+        kf_serve_finish(s, kf_fail(KOFN_LATE,
+                                   "no coordinator for %.3g s; is it running, "
+                                   "and is the address right?",
+                                   (double)s->opt.patience * 1e-9));
 }
 
 /* The task in hand is the first of the queue, unless all are gone. */

@@ -19,37 +19,6 @@ void kf_serve_forget_inputs(server *s)
     }
 }
 
-static void know(server *s, uint64_t id, kf_buffer *p)
-{
-    kf_buffer_drop(s->input[INPUTS - 1].buffer);
-    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
-    s->input[0] = (input){id, kf_buffer_keep(p)};
-}
-
-/* Only the strips of the task have come: put them where they belong. */
-static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kf_msg *m)
-{
-    bool left = kf_kernel_of(h->how)->left;
-    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
-    size_t lanes = b->lanes, bytes; /* that it is there is known */
-    size_t span = (left ? h->cols : h->rows) / lanes;
-    size_t wide = left ? h->rows : h->cols;
-
-    if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
-        h->hi - h->lo > span)
-        return kf_fail(KOFN_FORMAT,
-                       "an input for %zu lanes has strips %zu to %zu of %zu",
-                       lanes, (size_t)h->lo, (size_t)h->hi, span);
-    if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
-        !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
-    TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
-    TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
-    kf_post_strips(&m->in->m, m, lanes, (char *)(uintptr_t)k->body, true);
-    return KOFN_OK;
-}
-
 static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
 {
     for (size_t i = 0; i < INPUTS; i++) {
@@ -64,23 +33,36 @@ static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
     return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
 }
 
+/* Of an input that is summed over come only the strips of the task, which fit the
+ * block. */
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m)
 {
-    size_t bytes;
+    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
+    const kf_kernel *how = kf_kernel_of(h->how);
+    size_t strips = (h->hi - h->lo) * b->lanes, bytes;
+    size_t rows = how->inner && !how->left ? strips : h->rows;
+    size_t cols = how->inner && how->left ? strips : h->cols;
 
     if (k->body_bytes == 0)
         return known_input(s, h, &m->in);
-    if (kf_kernel_of(h->how)->inner)
-        return spread(s, h, k, m);
-    if (!kf_mul(h->rows, h->cols, &bytes) ||
+    if (!kf_mul(rows, cols, &bytes) ||
         !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
         bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
-                       (size_t)h->rows, (size_t)h->cols, k->body_bytes);
+        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes", rows,
+                       cols, k->body_bytes);
+    if (how->inner)
+        TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
     TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
+    if (how->inner) {
+        kf_post_strips(&m->in->m, m, b->lanes, (char *)(uintptr_t)k->body,
+                       true);
+        return KOFN_OK;
+    }
     TRY(kf_post_take_body(s->t, k, h, &m->in));
-    know(s, h->input, m->in);
+    kf_buffer_drop(s->input[INPUTS - 1].buffer);
+    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
+    s->input[0] = (input){h->input, kf_buffer_keep(m->in)};
     return KOFN_OK;
 }
 

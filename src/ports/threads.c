@@ -98,8 +98,7 @@ typedef struct worker {
     mailbox box;
     kf_block *block;
     uint32_t updates, flipped; /* so far */
-    bool leaves;               /* of itself, by the fault model, at `until` */
-    kofn_time until;
+    kofn_time until;           /* ... it stays, by the fault model          */
 
     atomic_bool dead; /* changes under the box's lock, too: */
     bool working, wrong;
@@ -225,14 +224,6 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
 
 static void dismiss(worker *w);
 
-static void store(worker *w, const kf_msg *m)
-{
-    kf_block_drop(w->block);
-    w->block = m->block;
-    if (kf_block_whole(w->block))
-        report(w, (kf_msg){.type = KF_MSG_STORED});
-}
-
 /* Changes a worker's block.  A worker that cannot has a block that nobody can
  * use, and goes. */
 static void change(worker *w, kf_msg *m)
@@ -271,12 +262,16 @@ static void *live(void *ud)
     kf_blas_single();
     while (receive(w, &m, &x)) {
         flip(w, x.flips);
-        if (m.type == KF_MSG_STORE)
-            store(w, &m);
-        else if (m.type == KF_MSG_WORK)
+        if (m.type == KF_MSG_STORE) {
+            kf_block_drop(w->block);
+            w->block = m.block;
+            if (kf_block_whole(w->block))
+                report(w, (kf_msg){.type = KF_MSG_STORED});
+        } else if (m.type == KF_MSG_WORK) {
             work(w, &x, &m);
-        else
+        } else {
             change(w, &m);
+        }
     }
     kf_block_drop(w->block); /* not only when the port is closed */
     w->block = NULL;
@@ -287,7 +282,6 @@ static void *live(void *ud)
 
 static kofn_status start(port *p, uint32_t *id)
 {
-    double stay;
     worker *w;
     int error;
 
@@ -298,9 +292,9 @@ static kofn_status start(port *p, uint32_t *id)
     w->factor = 1;
     atomic_init(&w->stop, false);
     mailbox_init(&w->box);
-    stay = kf_faults_leave(&p->faults, w->id);
-    w->leaves = stay < 9e9;
-    w->until = w->leaves ? port_now(&p->base) + kf_faults_nanoseconds(stay) : 0;
+    w->until =
+        kf_later(port_now(&p->base),
+                 kf_faults_nanoseconds(kf_faults_leave(&p->faults, w->id)));
     p->worker[p->workers++] = w;
     *id = w->id;
     error = pthread_create(&w->thread, NULL, live, w);
@@ -317,7 +311,7 @@ static void dismiss(worker *w)
 {
     pthread_mutex_lock(&w->box.lock);
     w->dead = true;
-    w->leaves = false;
+    w->until = KOFN_NEVER;
     atomic_store(&w->stop, true);
     pthread_cond_signal(&w->box.filled);
     pthread_mutex_unlock(&w->box.lock);
@@ -378,7 +372,7 @@ static kofn_time next_change(const port *p)
 
     if (p->faults.leave > 0)
         for (size_t i = 0; i < p->workers; i++)
-            if (p->worker[i]->leaves && p->worker[i]->until < t)
+            if (p->worker[i]->until < t)
                 t = p->worker[i]->until;
     return t;
 }
@@ -388,7 +382,7 @@ static kofn_status turn(port *p, kf_msg *m)
     kofn_time t = port_now(&p->base);
 
     for (size_t i = 0; i < p->workers; i++)
-        if (p->worker[i]->leaves && p->worker[i]->until <= t) {
+        if (p->worker[i]->until <= t) {
             dismiss(p->worker[i]);
             *m = (kf_msg){.type = KF_MSG_BYE, .worker = (uint32_t)i};
             return KOFN_OK;
