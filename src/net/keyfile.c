@@ -222,7 +222,7 @@ static X509 *next_certificate(BIO *from)
 {
     X509 *x = X509_new_ex(kf_openssl_library(), NULL);
 
-    if (x && PEM_read_bio_X509(from, &x, kf_openssl_no_password, NULL))
+    if (x && PEM_read_bio_X509(from, &x, NULL, KF_NO_PASSWORD))
         return x;
     X509_free(x);
     return NULL;

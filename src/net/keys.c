@@ -185,7 +185,7 @@ static kofn_status use_key(SSL_CTX *c, const char *path, const char *remedy)
 
     TRY(kf_keyfile_text(path, true, &from));
     ERR_set_mark();
-    key = PEM_read_bio_PrivateKey_ex(from, NULL, kf_openssl_no_password, NULL,
+    key = PEM_read_bio_PrivateKey_ex(from, NULL, NULL, KF_NO_PASSWORD,
                                      kf_openssl_library(), NULL);
     good = key && SSL_CTX_use_PrivateKey(c, key) == 1 &&
            SSL_CTX_check_private_key(c) == 1;

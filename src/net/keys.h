@@ -46,8 +46,8 @@ typedef struct kf_keys {
 OSSL_LIB_CTX *kf_openssl_library(void);
 /* The words of OpenSSL for what went wrong last. */
 const char *kf_openssl_words(void);
-/* Nobody is asked for a password. */
-int kf_openssl_no_password(char *into, int room, int writes, void *ud);
+/* In place of a password, for which nobody is asked. */
+#define KF_NO_PASSWORD ((void *)(uintptr_t) "")
 
 /* ---- keyfile.c ----------------------------------------------------------- */
 

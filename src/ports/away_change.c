@@ -25,8 +25,8 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
     to = (*out)->m.data;
     kf_wire_write_change(to, &m->change);
     to += KF_WIRE_CHANGE;
-    kf_post_rows(&to, U);
-    kf_post_rows(&to, V);
+    kf_post_rows(U, &to, false);
+    kf_post_rows(V, &to, false);
     return KOFN_OK;
 }
 

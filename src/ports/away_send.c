@@ -31,7 +31,7 @@ static kofn_status pack(kf_buffer *in, kf_buffer **out)
     }
     TRY(kf_buffer_new(out, in->m.rows, in->m.cols, in->m.dtype));
     to = (*out)->m.data;
-    kf_post_rows(&to, &in->m);
+    kf_post_rows(&in->m, &to, false);
     return KOFN_OK;
 }
 
@@ -54,7 +54,7 @@ static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
     TRY(kf_buffer_new(out, 1, first + second, in->dtype));
     to = (*out)->m.data;
     kf_post_lanes(&to, b, m->lo, m->hi);
-    kf_post_rows(&to, in);
+    kf_post_rows(in, &to, false);
     return KOFN_OK;
 }
 
@@ -305,17 +305,6 @@ kf_buffer *kf_away_end(worker *w, errand *e)
     return result;
 }
 
-static void forget_cancelled(worker *w)
-{
-    size_t i = 0;
-
-    while (w->errand[i].result)
-        i++;
-    kf_away_end(w, &w->errand[i]);
-    w->cancelled--;
-    w->owes++; /* it may say yet that it has left it */
-}
-
 /* A worker that computes says of a cancelled task that it has left it, or
  * answers it all the same.  One that does neither, for many of them and for
  * long, is as good as gone. */
@@ -323,11 +312,17 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
 {
     worker *w = p->worker[id];
     kofn_time now = kf_away_now(&p->base);
+    size_t i = 0;
 
     if (w->cancelled++ == 0)
         w->heard = now;
-    if (w->cancelled > REMEMBERED)
-        forget_cancelled(w);
+    if (w->cancelled > REMEMBERED) {
+        while (w->errand[i].result)
+            i++;
+        kf_away_end(w, &w->errand[i]);
+        w->cancelled--;
+        w->owes++; /* it may say yet that it has left it */
+    }
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
     kf_away_evict(p, id);

@@ -43,7 +43,7 @@ kofn_lent kf_post_lend(kf_buffer *b)
              : (kofn_lent){0};
 }
 
-static void copy(const kofn_matrix *m, char **packed, bool back)
+void kf_post_rows(const kofn_matrix *m, char **packed, bool back)
 {
     size_t row = m->cols * kf_dtype_size(m->dtype);
 
@@ -52,11 +52,6 @@ static void copy(const kofn_matrix *m, char **packed, bool back)
             memcpy(kf_at(m, i, 0), *packed, row);
         else
             memcpy(*packed, kf_at(m, i, 0), row);
-}
-
-void kf_post_rows(char **to, const kofn_matrix *from)
-{
-    copy(from, to, false);
 }
 
 void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi)
@@ -69,7 +64,7 @@ void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi)
         if (lane.rows) {
             lane.data = kf_at(&b->lane[l], lo, 0);
             lane.rows = hi - lo;
-            copy(&lane, to, false);
+            kf_post_rows(&lane, to, false);
         } else {
             memset(*to, 0, bytes);
             *to += bytes;
@@ -98,8 +93,8 @@ void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
             kofn_matrix last = strips(in, left, i, at + task->lo, at + end);
             kofn_matrix first = strips(in, left, i, at, at + task->hi - end);
 
-            copy(&last, &packed, back);
-            copy(&first, &packed, back);
+            kf_post_rows(&last, &packed, back);
+            kf_post_rows(&first, &packed, back);
         }
 }
 

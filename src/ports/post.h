@@ -56,8 +56,8 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
 void kf_post_drop(kf_msg *m);
 /* The buffer as a body, dropped when that is given back; NULL: no body. */
 kofn_lent kf_post_lend(kf_buffer *b);
-/* Its rows, one behind the other, to *to, which goes on. */
-void kf_post_rows(char **to, const kofn_matrix *from);
+/* Rows of a matrix, one behind the other, to *packed, which goes on; or back. */
+void kf_post_rows(const kofn_matrix *m, char **packed, bool back);
 /* Strips [lo, hi) of each lane of a block; a lane beyond the edge of its operand is
  * zero. */
 void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi);

@@ -82,18 +82,6 @@ kf_msg kf_serve_task_of(const kf_head *h)
                     .hi = h->hi};
 }
 
-static kofn_status is_of_the_block(const server *s, const kf_head *h)
-{
-    if (!s->block.whole)
-        return kf_fail(KOFN_STATE, "there is no block to work on");
-    if (h->block != s->block_id ||
-        !kf_block_of(s->block.block_spec.block, h->operand))
-        return kf_fail(KOFN_STATE,
-                       "task %u is of another block than the one that is here",
-                       h->task);
-    return KOFN_OK;
-}
-
 /* Bytes of the pair that a task brings; false where they are none that can be.
  */
 static bool pair_bytes(const kf_head *h, size_t *bytes)
@@ -157,14 +145,19 @@ kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m)
 {
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
+    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
 
     if (s->errands >= KF_WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
     if (!h->block)
         return pair_fits(s, h, m, &in, &out);
-    TRY(is_of_the_block(s, h));
-    return kf_work_fits(kf_block_of(s->block.block_spec.block, h->operand), m,
-                        &in, &out);
+    if (!s->block.whole)
+        return kf_fail(KOFN_STATE, "there is no block to work on");
+    if (h->block != s->block_id || !b)
+        return kf_fail(KOFN_STATE,
+                       "task %u is of another block than the one that is here",
+                       h->task);
+    return kf_work_fits(b, m, &in, &out);
 }
 
 bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)

@@ -98,16 +98,20 @@ typedef struct worker {
     mailbox box;
     kf_block *block;
     uint32_t updates, flipped; /* so far */
-    kofn_time until;           /* ... it stays, by the fault model          */
+    kofn_time until;           /* it leaves then, by the fault model */
 
-    atomic_bool dead; /* changes under the box's lock, too: */
-    bool working, wrong;
-    uint32_t task;   /* in hand                                         */
-    size_t missed;   /* tasks cancelled since it was to leave that one, */
-    kofn_time since; /* which was then                                  */
-    double factor;
-    unsigned flips;   /* to be made */
+    /* Under the box's lock. */
+    bool working;
+    uint32_t task;    /* in hand                                         */
+    size_t missed;    /* tasks cancelled since it was to leave that one, */
+    kofn_time since;  /* which was then                                  */
+    atomic_bool dead; /* ... but read without it, too                    */
+
     atomic_bool stop; /* give up the task in hand */
+    /* By an events file. */
+    atomic_bool wrong;
+    _Atomic double factor;
+    atomic_uint flips; /* to be made */
 } worker;
 
 struct port {
@@ -173,27 +177,18 @@ static void sleep_for(void *ud, double seconds)
 
 static void work(worker *w, kf_exposed *x, kf_msg *m)
 {
-    kf_msg answer = {.type = KF_MSG_RESULT,
-                     .product = m->product,
-                     .task = m->task,
-                     .row = m->row,
-                     .round = m->round,
-                     .lo = m->lo,
-                     .hi = m->hi,
-                     .result = m->result};
-
-    answer.status =
-        kf_emulate(x, m->block ? m->block : w->block, m, &answer.took);
-    if (answer.status != KOFN_OK)
-        answer.type = KF_MSG_FAILED;
-    if (answer.status < 0)
-        answer.why = kf_strdup(kofn_errmsg());
+    m->status = kf_emulate(x, m->block ? m->block : w->block, m, &m->took);
+    m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
+    if (m->status < 0)
+        m->why = kf_strdup(kofn_errmsg());
     kf_buffer_drop(m->in);
     kf_block_drop(m->block);
-    if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
+    m->in = NULL;
+    m->block = NULL;
+    if (m->status == KOFN_AGAIN) /* cancelled: nobody waits */
         kf_buffer_drop(m->result);
     else
-        report(w, answer);
+        report(w, *m);
 }
 
 /* The next message; false when the worker is to end. */
@@ -214,11 +209,10 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
         w->task = m->task;
         atomic_store(&w->stop, false);
     }
+    pthread_mutex_unlock(&w->box.lock);
     x->factor = w->factor;
     x->wrong = w->wrong;
-    x->flips = w->flips;
-    w->flips = 0;
-    pthread_mutex_unlock(&w->box.lock);
+    x->flips = atomic_exchange(&w->flips, 0);
     return true;
 }
 
@@ -335,33 +329,24 @@ static void port_slow(kofn_port *base, uint32_t id, double factor)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->factor = factor;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->factor = factor;
 }
 
 static void port_corrupt(kofn_port *base, uint32_t id, bool on)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->wrong = on;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->wrong = on;
 }
 
 static kofn_status port_flip(kofn_port *base, uint32_t id)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return KOFN_OK;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->flips++;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->flips++;
     return KOFN_OK;
 }
 
