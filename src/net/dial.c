@@ -58,7 +58,7 @@ static void connected(uv_poll_t *poll, int status, int events)
     l->stage = l->t->keys ? KF_SHAKING : KF_STRANGE;
     l->waits = l->t->keys ? KF_READS_WAIT : 0; /* it begins */
     l->blocked = false;
-    l->ready = kf_ready;
+    l->ready = kf_net_ready;
     kf_link_watch(l);
     clear(l->dial);
     kf_net_send_word(l, KF_HELLO);
@@ -193,8 +193,8 @@ kofn_status kf_dial_new(kf_transport *t, const char *address, const char *who)
     kf_dial *d;
 
     TRY(kf_grow(&t->dial, &t->dials_cap, t->dials, sizeof *t->dial));
-    d = kf_zero(1, sizeof *d);
-    if (!d || !(d->address = kf_strdup(address))) {
+    TRY_ZERO(d, 1);
+    if (!(d->address = kf_strdup(address))) {
         kf_free(d);
         return KOFN_NOMEM;
     }

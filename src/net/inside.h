@@ -308,7 +308,7 @@ typedef struct kf_transport {
     uint64_t turns; /* how often it has left */
     kofn_time left, passed;
     kofn_time ticked, awake; /* time in which others could be heard */
-    int kick[2];
+    uv_async_t kick;         /* has the keeper wake up */
 
     char endpoint[160], trouble[KF_NAME + 344], words[KF_NAME + 144];
     char asked[KF_NAME + 344];      /* the trouble, when it was asked for */
@@ -329,9 +329,10 @@ void kf_net_loop_pass(kf_transport *t);
 void kf_net_loop_unlock(kf_transport *t);
 /* Bodies that were lent for several peers are not lent any more. */
 void kf_net_loop_release(kf_transport *t);
-/* Until all connections are over; what comes is not told. */
+/* Until all connections are over, and lets the lock go; what comes is not told. */
 void kf_net_loop_linger(kf_transport *t, kofn_time until);
-kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p);
+kofn_status kf_net_loop_wait(kofn_transport *base, kofn_time atmost,
+                             kofn_packet *p);
 
 /* ---- link.c -------------------------------------------------------------- */
 
@@ -354,8 +355,6 @@ void kf_link_watch(kf_link *l);
 void kf_link_calm(kf_link *l, bool calm);
 /* Has something come to one that is calm? */
 void kf_link_listen(kf_link *l);
-/* Nothing more is sent or received, and its owner hears nothing more of it. */
-void kf_link_forget(kf_link *l);
 /* A peer that can be sent to, by its number; and no more. */
 kf_link *kf_link_of(const kf_transport *t, kofn_peer number);
 void kf_link_unlist(kf_link *l);
@@ -396,6 +395,8 @@ uint64_t kf_net_number(const unsigned char *at, int bytes);
 /* A body is lent once more; NULL: it is short. */
 kf_share *kf_share_join(kf_transport *t, const void *body, size_t bytes);
 void kf_share_leave(kf_transport *t, kf_share *s);
+/* Writes all of it to a file; false, with errno: that cannot be. */
+bool kf_share_write(int fd, const char *bytes, size_t n);
 /* Is there a file of it, or are its bytes to be sent? */
 bool kf_share_filed(kf_transport *t, kf_share *s);
 /* Adds the descriptor to what is sent. */
@@ -405,12 +406,11 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 bool kf_share_detach(struct msghdr *m, int *fd);
 /* The file of so many bytes, which is closed; NULL: it is none, or is not sealed. */
 void *kf_share_map(int fd, size_t bytes);
-void kf_share_unmap(void *at, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
 
-/* Reads what is there; the link may be over afterwards. */
-void kf_net_receive(kf_link *l);
+/* The handshake goes on, or what came is received and what waits is sent. */
+void kf_net_ready(uv_poll_t *poll, int status, int events);
 /* The next arrival that is to be told. */
 bool kf_net_receive_next(kf_transport *t, kofn_packet *p);
 /* Asks whether announced bodies are wanted: on the owner's thread. */
@@ -470,10 +470,6 @@ void kf_tls_free(kf_link *l);
 void kf_shake(kf_link *l);
 /* With how many strangers OpenSSL shakes hands at a time. */
 size_t kf_shake_most(const kf_transport *t);
-
-/* ---- ready.c ------------------------------------------------------------- */
-
-void kf_ready(uv_poll_t *poll, int status, int events);
 
 /* ---- keys.c -------------------------------------------------------------- */
 

@@ -161,24 +161,18 @@ bool kf_join_greeting(kf_link *l, kf_word word, const kf_greeting *g)
 
 /* ---- going --------------------------------------------------------------- */
 
-/* Within a body, which is lent and will not be ours any more, nothing else can be
- * said. */
-static bool can_be_told(const kf_link *l)
+/* Nothing more is heard of a peer, which is told if that can be: within a body, which
+ * is lent and will not be ours any more, nothing else can be said. */
+static void part(kf_link *l)
 {
-    return l->stage == KF_PEER && !l->dial && l->body_bytes == 0;
-}
-
-/* The link has its last word, and is lost. */
-static void revoke(kf_link *l)
-{
-    if (!can_be_told(l)) {
-        kf_link_end(l);
-        return;
-    }
     kf_link_unlist(l);
-    (void)kf_packets_tell(l, KOFN_WENT);
-    kf_link_forget(l);
-    send_away(l);
+    kf_packets_clear(l);
+    l->forgotten = true;
+    l->stage = KF_PARTING; /* its going is not told here */
+    if (!l->dial && l->body_bytes == 0)
+        send_away(l);
+    else
+        kf_link_end(l);
 }
 
 void kf_join_look(uv_timer_t *timer)
@@ -189,23 +183,21 @@ void kf_join_look(uv_timer_t *timer)
         return;
     for (kf_link *l = t->links, *after; l; l = after) {
         after = l->after;
-        if (kf_keys_revoked(l))
-            revoke(l);
+        if (!kf_keys_revoked(l))
+            continue;
+        if (l->stage == KF_PEER) {
+            (void)kf_packets_tell(l, KOFN_WENT);
+            part(l);
+        } else {
+            kf_link_end(l);
+        }
     }
 }
 
 void kf_join_forget(kf_link *l)
 {
-    bool told = can_be_told(l);
-
     if (l->dial)
         l->dial->over = l->t->mesh; /* a worker tries again, as another */
-    kf_link_unlist(l);
     kf_packets_drop(l->t, l);
-    kf_link_forget(l);
-    if (told)
-        send_away(l);
-    l->stage = KF_PARTING; /* its going is not told */
-    if (!told)
-        kf_link_end(l);
+    part(l);
 }

@@ -6,6 +6,7 @@
  * Owns nothing: what it reads is the caller's, who wipes what is secret.  A secret
  * file that others may read is refused.
  */
+#define _GNU_SOURCE /* group_member */
 #include "keys.h"
 
 #include <errno.h>
@@ -29,32 +30,14 @@ kofn_status kf_keyfile_join(char path[KF_PATH], const char *dir,
     return KOFN_OK;
 }
 
-void kf_keyfile_wipe(char *text, size_t bytes)
+kofn_status kf_keyfile_cannot(const char *path, int error)
 {
-    if (text)
-        OPENSSL_cleanse(text, bytes);
-    kf_free(text);
-}
-
-const char *kf_keyfile_advice(int error)
-{
-    return error == ENOENT    ? "; make keys with kofn keygen"
-           : error == ENOTDIR ? "; give the folder that kofn keygen made"
-           : error == EACCES  ? "; keys are for their owner only"
-                              : "";
-}
-
-static bool is_our_group(gid_t group)
-{
-    int n = getgroups(0, NULL), i = 0;
-    gid_t *list = n > 0 ? kf_new((size_t)n, sizeof *list) : NULL;
-    bool found = group == getegid();
-
-    n = list ? getgroups(n, list) : 0;
-    while (!found && i < n)
-        found = list[i++] == group;
-    kf_free(list);
-    return found;
+    return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
+                   error == ENOENT ? "; make keys with kofn keygen"
+                   : error == ENOTDIR
+                       ? "; give the folder that kofn keygen made"
+                   : error == EACCES ? "; keys are for their owner only"
+                                     : "");
 }
 
 /* The fault in how a secret file is kept, or NULL.  Kubernetes and systemd hand
@@ -71,63 +54,58 @@ static const char *exposed(const struct stat *s)
     if (s->st_uid != geteuid())
         return "can be read by its group, and is neither root's nor this "
                "user's";
-    return is_our_group(s->st_gid)
+    return group_member(s->st_gid)
                ? NULL
                : "can be read by its group, which is none of this process's";
 }
 
-static kofn_status check_kept(const char *path, const struct stat *s)
+/* No more than the file was long when that was looked at. */
+static kofn_status read_all(int fd, const char *path, off_t left, BIO *to)
 {
-    const char *what = exposed(s);
-
-    return what ? kf_fail(KOFN_INVAL,
-                          "%s %s (mode %03o): it is no secret any more; make "
-                          "new keys, or chmod 600 %s",
-                          path, what, (unsigned)s->st_mode & 0777, path)
-                : KOFN_OK;
-}
-
-static kofn_status read_all(int fd, const char *path, char *text, size_t room,
-                            size_t *bytes)
-{
+    kofn_status st = KOFN_OK;
+    char some[4096];
     ssize_t n = 1;
 
-    *bytes = 0;
-    while (*bytes < room && n > 0) {
-        n = read(fd, text + *bytes, room - *bytes);
+    while (!st && n > 0) {
+        n = read(fd, some, sizeof some);
+        left -= n;
         if (n < 0)
-            return kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
-        *bytes += (size_t)n;
+            st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
+        else if (left < 0)
+            st = kf_fail(KOFN_IO, "%s: it changes", path);
+        else if (BIO_write(to, some, (int)n) != n)
+            st = KOFN_NOMEM;
     }
-    text[*bytes < room ? *bytes : room - 1] = '\0';
-    return *bytes < room ? KOFN_OK : kf_fail(KOFN_IO, "%s: it changes", path);
+    OPENSSL_cleanse(some, sizeof some);
+    return st;
 }
 
-kofn_status kf_keyfile_text(const char *path, bool secret, char **text,
-                            size_t *bytes)
+kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = errno;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     kofn_status st = KOFN_OK;
+    const char *what;
     struct stat s;
 
     *text = NULL;
-    *bytes = 0;
     if (fd < 0)
-        return kf_fail(KOFN_IO, "%s: %s%s", path, strerror(error),
-                       kf_keyfile_advice(error));
+        return kf_keyfile_cannot(path, errno);
     if (fstat(fd, &s))
         st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX)
         st = kf_fail(KOFN_FORMAT, "%s is no file of keys", path);
-    else if (secret)
-        st = check_kept(path, &s);
-    if (!st && !(*text = kf_new((size_t)s.st_size + 1, 1)))
+    else if (secret && (what = exposed(&s)))
+        st = kf_fail(KOFN_INVAL,
+                     "%s %s (mode %03o): it is no secret any more; make new "
+                     "keys, or chmod 600 %s",
+                     path, what, (unsigned)s.st_mode & 0777, path);
+    if (!st && !(*text = BIO_new(BIO_s_mem())))
         st = KOFN_NOMEM;
     if (!st)
-        st = read_all(fd, path, *text, (size_t)s.st_size + 1, bytes);
+        st = read_all(fd, path, s.st_size, *text);
     close(fd);
     if (st) {
-        kf_keyfile_wipe(*text, *bytes);
+        BIO_free(*text);
         *text = NULL;
     }
     return st;
@@ -188,7 +166,7 @@ bool kf_card_name(const X509 *x, char name[KF_NAME])
 void kf_cards_free(kf_cards *c)
 {
     for (size_t i = 0; i < c->count; i++)
-        OPENSSL_free(c->card[i].der);
+        X509_free(c->card[i].x);
     kf_free(c->card);
     *c = (kf_cards){0};
 }
@@ -201,33 +179,12 @@ const kf_card *kf_cards_named(const kf_cards *c, const char *name)
     return NULL;
 }
 
-static bool card_of(X509 *x, kf_card *out)
+const kf_card *kf_cards_find(const kf_cards *c, const X509 *x)
 {
-    int n;
-
-    *out = (kf_card){0};
-    n = i2d_X509(x, &out->der);
-    out->bytes = n > 0 ? (size_t)n : 0;
-    return n > 0;
-}
-
-bool kf_cards_same(const kf_card *a, const kf_card *b)
-{
-    return a->bytes == b->bytes && memcmp(a->der, b->der, a->bytes) == 0;
-}
-
-const kf_card *kf_cards_find(const kf_cards *c, X509 *x)
-{
-    const kf_card *is = NULL;
-    kf_card card;
-
-    if (!card_of(x, &card))
-        return NULL;
-    for (size_t i = 0; i < c->count && !is; i++)
-        if (kf_cards_same(&c->card[i], &card))
-            is = &c->card[i];
-    OPENSSL_free(card.der);
-    return is;
+    for (size_t i = 0; i < c->count; i++)
+        if (X509_cmp(c->card[i].x, x) == 0)
+            return &c->card[i];
+    return NULL;
 }
 
 /* As its file is called; what is odd in that is not for a terminal. */
@@ -243,7 +200,7 @@ static void file_name(const char *path, char name[KF_NAME])
             *c = '_';
 }
 
-/* Two that go by one name are told apart. */
+/* Takes it over, unless it fails.  Two that go by one name are told apart. */
 static kofn_status add(kf_cards *to, X509 *x, const char *path, bool many)
 {
     kf_card *card;
@@ -251,8 +208,7 @@ static kofn_status add(kf_cards *to, X509 *x, const char *path, bool many)
 
     TRY(kf_grow(&to->card, &to->cap, to->count, sizeof *to->card));
     card = &to->card[to->count];
-    if (!card_of(x, card))
-        return KOFN_NOMEM;
+    card->x = x;
     if (!many || !kf_card_common_name(x, card->name))
         file_name(path, card->name);
     n = kf_min(strlen(card->name), KF_NAME - 32);
@@ -266,7 +222,7 @@ static X509 *next_certificate(BIO *from)
 {
     X509 *x = X509_new_ex(kf_openssl_library(), NULL);
 
-    if (x && PEM_read_bio_X509(from, &x, kf_openssl_no_password, NULL))
+    if (x && PEM_read_bio_X509(from, &x, NULL, KF_NO_PASSWORD))
         return x;
     X509_free(x);
     return NULL;
@@ -282,19 +238,17 @@ static bool at_the_end(void)
 
 kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many)
 {
-    size_t bytes, had = to->count;
-    kofn_status st;
-    char *text;
+    size_t had = to->count;
+    kofn_status st = KOFN_OK;
     BIO *from;
     X509 *x;
 
-    TRY(kf_keyfile_text(path, false, &text, &bytes));
-    from = BIO_new_mem_buf(text, (int)bytes);
-    st = from ? KOFN_OK : KOFN_NOMEM;
+    TRY(kf_keyfile_text(path, false, &from));
     ERR_set_mark();
     while (!st && (x = next_certificate(from))) {
         st = add(to, x, path, many);
-        X509_free(x);
+        if (st)
+            X509_free(x);
     }
     if (!st && (to->count == had || !at_the_end()))
         st = kf_fail(KOFN_FORMAT,
@@ -302,6 +256,5 @@ kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many)
                      path);
     ERR_pop_to_mark();
     BIO_free(from);
-    kf_free(text);
     return st;
 }

@@ -44,36 +44,21 @@ static int put_there(const char *made, const char *path)
     return rename(made, path) ? errno : 0; /* where there are no links */
 }
 
-static int write_all(int fd, const char *text, size_t n)
+/* The file WHO and its end. */
+static kofn_status write_file(const char *dir, const char *who, const char *end,
+                              mode_t mode, BIO *from)
 {
-    int error = 0;
+    char name[NAME_MOST + 8], path[KF_PATH], made[KF_PATH], *text;
+    size_t n = (size_t)BIO_get_mem_data(from, &text);
+    int fd, error = 0;
 
-    while (n > 0 && !error) {
-        ssize_t wrote = write(fd, text, n);
-
-        if (wrote < 0) {
-            error = errno;
-            continue;
-        }
-        text += wrote;
-        n -= (size_t)wrote;
-    }
-    return error;
-}
-
-static kofn_status write_file(const char *dir, const char *name, mode_t mode,
-                              const char *text, size_t n)
-{
-    char path[KF_PATH], made[KF_PATH];
-    int fd, error;
-
+    snprintf(name, sizeof name, "%.*s%s", NAME_MOST, who, end);
     TRY(kf_keyfile_join(path, dir, name));
     TRY(kf_keyfile_join(made, dir, ".kofn-XXXXXX"));
     fd = mkostemp(made, O_CLOEXEC);
     if (fd < 0)
         return cannot(path, errno);
-    error = write_all(fd, text, n);
-    if (!error && (fchmod(fd, mode) || fsync(fd)))
+    if (!kf_share_write(fd, text, n) || fchmod(fd, mode) || fsync(fd))
         error = errno;
     if (close(fd) && !error)
         error = errno;
@@ -84,7 +69,8 @@ static kofn_status write_file(const char *dir, const char *name, mode_t mode,
     return error ? cannot(path, error) : KOFN_OK;
 }
 
-static kofn_status is_free(const char *dir, const char *name)
+static kofn_status is_free(const char *dir, const char *name,
+                           const char *remedy)
 {
     char path[KF_PATH];
     struct stat s;
@@ -93,8 +79,8 @@ static kofn_status is_free(const char *dir, const char *name)
     return lstat(path, &s) ? KOFN_OK
                            : kf_fail(KOFN_IO,
                                      "%s is there already; keys are never "
-                                     "overwritten, give another name",
-                                     path);
+                                     "overwritten, %s",
+                                     path, remedy);
 }
 
 static kofn_status make_folder(const char *dir)
@@ -130,16 +116,13 @@ static bool describe(X509 *x, EVP_PKEY *key, const char *name)
 {
     X509_NAME *of = X509_get_subject_name(x);
     BASIC_CONSTRAINTS *none = BASIC_CONSTRAINTS_new();
-    unsigned char serial[16] = {0};
-    BIGNUM *number = NULL;
-    bool good = none && RAND_bytes_ex(kf_openssl_library(), serial + 1,
-                                      sizeof serial - 1, 0) == 1;
-
-    if (good)
-        number = BN_bin2bn(serial, sizeof serial, NULL);
-    good =
-        number && X509_set_version(x, X509_VERSION_3) &&
-        BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) &&
+    uint64_t serial;
+    bool good =
+        none &&
+        RAND_bytes_ex(kf_openssl_library(), (unsigned char *)&serial,
+                      sizeof serial, 0) == 1 &&
+        X509_set_version(x, X509_VERSION_3) &&
+        ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), serial) &&
         ASN1_TIME_set_string_X509(X509_getm_notBefore(x), "20000101000000Z") &&
         ASN1_TIME_set_string_X509(X509_getm_notAfter(x), FOR_EVER) &&
         X509_NAME_add_entry_by_txt(of, "CN", MBSTRING_ASC,
@@ -147,44 +130,30 @@ static bool describe(X509 *x, EVP_PKEY *key, const char *name)
         X509_set_issuer_name(x, of) && X509_set_pubkey(x, key) &&
         X509_add1_ext_i2d(x, NID_basic_constraints, none, 1, 0) == 1 &&
         X509_sign(x, key, NULL) > 0;
-    BN_free(number);
+
     BASIC_CONSTRAINTS_free(none);
     return good;
 }
 
 /* As text, with a line in front that says what it is. */
-static bool as_text(EVP_PKEY *key, X509 *x, const char *name, const char *tell,
-                    BIO *secret, BIO *open)
-{
-    BIO_printf(secret, "# kofn %s, secret: %s\n", name, tell);
-    BIO_printf(open, "# kofn %s, certificate: anybody may know it\n", name);
-    return PEM_write_bio_PrivateKey_ex(secret, key, NULL, NULL, 0, NULL, NULL,
-                                       kf_openssl_library(), NULL) &&
-           PEM_write_bio_X509(open, x);
-}
-
 static kofn_status make_pair(const char *name, const char *tell, BIO *secret,
                              BIO *open)
 {
     EVP_PKEY *key = EVP_PKEY_Q_keygen(kf_openssl_library(), NULL, "ED25519");
     X509 *x = X509_new_ex(kf_openssl_library(), NULL);
-    bool good = key && x && secret && open && describe(x, key, name) &&
-                as_text(key, x, name, tell, secret, open);
+    bool good =
+        key && x && secret && open && describe(x, key, name) &&
+        BIO_printf(secret, "# kofn %s, secret: %s\n", name, tell) > 0 &&
+        BIO_printf(open, "# kofn %s, certificate: anybody may know it\n",
+                   name) > 0 &&
+        PEM_write_bio_PrivateKey_ex(secret, key, NULL, NULL, 0, NULL, NULL,
+                                    kf_openssl_library(), NULL) &&
+        PEM_write_bio_X509(open, x);
 
     X509_free(x);
     EVP_PKEY_free(key);
     return good ? KOFN_OK
                 : kf_fail(KOFN_TRANSPORT, "no keys: %s", kf_openssl_words());
-}
-
-static kofn_status write_bio(const char *dir, const char *who, const char *end,
-                             mode_t mode, BIO *from)
-{
-    char name[NAME_MOST + 8], *text;
-    long n = BIO_get_mem_data(from, &text);
-
-    snprintf(name, sizeof name, "%.*s%s", NAME_MOST, who, end);
-    return write_file(dir, name, mode, text, (size_t)n);
 }
 
 /* Of a key that is called `name`, the files WHO.key and WHO.crt in `dir`, and the
@@ -198,13 +167,13 @@ static kofn_status write_pair(const char *dir, const char *who,
     char file[16];
 
     if (!st)
-        st = write_bio(dir, who, ".key", 0600, secret);
+        st = write_file(dir, who, ".key", 0600, secret);
     if (!st) {
-        st = write_bio(dir, who, ".crt", 0644, open);
+        st = write_file(dir, who, ".crt", 0644, open);
         if (!st && list)
             st = keep(dir);
         if (!st && list)
-            st = write_bio(list, name, ".crt", 0644, open);
+            st = write_file(list, name, ".crt", 0644, open);
         snprintf(file, sizeof file, "%.11s.key", who);
         if (st)
             drop(dir, file);
@@ -219,30 +188,18 @@ static kofn_status write_pair(const char *dir, const char *who,
 static const char *const pair[] = {"coordinator.key", "worker.key",
                                    "coordinator.crt", "worker.crt"};
 
-static kofn_status none_there(const char *dir)
-{
-    char path[KF_PATH];
-    struct stat s;
-
-    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
-        TRY(kf_keyfile_join(path, dir, pair[i]));
-        if (lstat(path, &s) == 0)
-            return cannot(path, EEXIST);
-    }
-    return KOFN_OK;
-}
-
 #define OF_COORDINATOR "stays where the coordinator runs"
-#define OF_WORKER "goes to the workers and nobody else"
 
 static kofn_status make_common(const char *dir)
 {
     kofn_status st;
 
     TRY(make_folder(dir));
-    TRY(none_there(dir));
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+        TRY(is_free(dir, pair[i], "name another folder"));
     TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR, NULL));
-    st = write_pair(dir, "worker", KF_COMMON, OF_WORKER, NULL);
+    st = write_pair(dir, "worker", KF_COMMON,
+                    "goes to the workers and nobody else", NULL);
     if (!st)
         return keep(dir);
     drop(dir, "coordinator.key"); /* all or none */
@@ -275,17 +232,17 @@ static kofn_status check_name(const char *name)
  * all of it is there. */
 static kofn_status write_worker(const char *dir, const char *name)
 {
-    char own[KF_PATH], path[KF_PATH], *text;
-    size_t bytes;
+    char own[KF_PATH], path[KF_PATH];
     kofn_status st;
+    BIO *text;
 
     TRY(kf_keyfile_join(own, dir, name));
     TRY(kf_keyfile_join(path, dir, "coordinator.crt"));
-    TRY(kf_keyfile_text(path, false, &text, &bytes));
+    TRY(kf_keyfile_text(path, false, &text));
     st = make_folder(own);
     if (!st)
-        st = write_file(own, "coordinator.crt", 0644, text, bytes);
-    kf_free(text);
+        st = write_file(own, "coordinator", ".crt", 0644, text);
+    BIO_free(text);
     if (!st)
         st = write_pair(own, "worker", name,
                         "goes to this worker and nobody else", dir);
@@ -306,8 +263,8 @@ kofn_status kofn_net_keygen(const char *dir, const char *name)
     TRY(check_name(name));
     snprintf(listed, sizeof listed, "%.*s.crt", NAME_MOST, name);
     TRY(make_folder(dir));
-    TRY(is_free(dir, listed));
-    TRY(is_free(dir, name));
+    TRY(is_free(dir, listed, "give another name"));
+    TRY(is_free(dir, name, "give another name"));
     TRY(kf_keyfile_join(path, dir, "coordinator.key"));
     if (access(path, F_OK))
         TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR,

@@ -19,23 +19,18 @@
 
 /* ---- whose it is --------------------------------------------------------- */
 
-static bool know_of_ca(const kf_link *l, const X509 *x, char name[KF_NAME])
-{
-    return kf_card_name(x, name) &&
-           (!l->dial || !l->dial->who[0] || strcmp(l->dial->who, name) == 0);
-}
-
-bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME])
+bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
 {
     const char *who = l->dial ? l->dial->who : NULL; /* that is expected */
     const kf_keys *k = l->t->keys;
     const kf_card *is, *wanted;
 
     if (k->ca)
-        return know_of_ca(l, x, name);
+        return kf_card_name(x, name) &&
+               (!who || !*who || strcmp(who, name) == 0);
     is = kf_cards_find(who && !*who ? &k->server : &k->listed, x);
     wanted = who && *who ? kf_cards_named(&k->listed, who) : is;
-    if (!is || !wanted || !kf_cards_same(is, wanted))
+    if (!is || !wanted || X509_cmp(is->x, wanted->x) != 0)
         return false;
     memcpy(name, is->name, KF_NAME);
     return true;
@@ -184,23 +179,18 @@ static kofn_status check(const kofn_net_options *o)
 
 static kofn_status use_key(SSL_CTX *c, const char *path, const char *remedy)
 {
-    EVP_PKEY *key = NULL;
-    BIO *from = NULL;
-    size_t bytes;
-    char *text;
+    EVP_PKEY *key;
+    BIO *from;
     bool good;
 
-    TRY(kf_keyfile_text(path, true, &text, &bytes));
+    TRY(kf_keyfile_text(path, true, &from));
     ERR_set_mark();
-    from = BIO_new_mem_buf(text, (int)bytes);
-    if (from)
-        key = PEM_read_bio_PrivateKey_ex(from, NULL, kf_openssl_no_password,
-                                         NULL, kf_openssl_library(), NULL);
+    key = PEM_read_bio_PrivateKey_ex(from, NULL, NULL, KF_NO_PASSWORD,
+                                     kf_openssl_library(), NULL);
     good = key && SSL_CTX_use_PrivateKey(c, key) == 1 &&
            SSL_CTX_check_private_key(c) == 1;
     EVP_PKEY_free(key);
     BIO_free(from);
-    kf_keyfile_wipe(text, bytes);
     ERR_pop_to_mark();
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
@@ -214,9 +204,8 @@ static kofn_status use_certificate(SSL_CTX *c, const char *path,
 {
     bool good;
 
-    TRY(access(path, R_OK) ? kf_fail(KOFN_IO, "%s: %s%s", path, strerror(errno),
-                                     kf_keyfile_advice(errno))
-                           : KOFN_OK);
+    if (access(path, R_OK))
+        return kf_keyfile_cannot(path, errno);
     ERR_set_mark();
     good = SSL_CTX_use_certificate_chain_file(c, path) == 1;
     ERR_pop_to_mark();
@@ -224,14 +213,6 @@ static kofn_status use_certificate(SSL_CTX *c, const char *path,
                 : kf_fail(KOFN_FORMAT,
                           "%s holds no certificate that can be used; %s", path,
                           remedy);
-}
-
-static kofn_status can_be_read(const char *path, const char *what)
-{
-    return access(path, R_OK)
-               ? kf_fail(KOFN_IO, "%s: %s; give a file, in PEM, with %s", path,
-                         strerror(errno), what)
-               : KOFN_OK;
 }
 
 /* ---- of a CA ------------------------------------------------------------- */
@@ -251,12 +232,16 @@ static uint64_t stamp_of(char *const file[KF_FILES])
 
 static kofn_status read_files(SSL_CTX **out, char *const file[KF_FILES])
 {
+    static const char *const what[KF_FILES] = {
+        "the certificates of the CA", "the certificate of this process",
+        "the secret key of this process"};
     SSL_CTX *c;
     bool good;
 
-    TRY(can_be_read(file[KF_FILE_CA], "the certificates of the CA"));
-    TRY(can_be_read(file[KF_FILE_CERT], "the certificate of this process"));
-    TRY(can_be_read(file[KF_FILE_KEY], "the secret key of this process"));
+    for (int i = 0; i < KF_FILES; i++)
+        if (access(file[i], R_OK))
+            return kf_fail(KOFN_IO, "%s: %s; give a file, in PEM, with %s",
+                           file[i], strerror(errno), what[i]);
     TRY(make_context(out, CHAIN_CA));
     c = *out;
     TRY(use_certificate(c, file[KF_FILE_CERT], ISSUED));
@@ -399,9 +384,7 @@ kofn_status kf_keys_open(kf_transport *t, bool listens, bool dials,
     TRY(check(o));
     if (!o->keys && !o->tls_ca)
         return KOFN_OK;
-    k = kf_zero(1, sizeof *k);
-    if (!k)
-        return KOFN_NOMEM;
+    TRY_ZERO(k, 1);
     t->keys = k;
     return o->keys ? use_folder(k, listens, dials, o) : use_ca(k, o);
 }

@@ -1,7 +1,7 @@
 /* keys.h -- certificates and secret keys, as files and in memory.
  *
- * Keys are the transport's and freed with it.  The text of a secret key is
- * wiped as soon as OpenSSL has it. */
+ * Keys are the transport's and freed with it.  The text of a secret key is in memory
+ * of a BIO, which is wiped when that is freed, as soon as OpenSSL has the key. */
 #ifndef KF_NET_KEYS_H
 #define KF_NET_KEYS_H
 
@@ -12,10 +12,9 @@
 #define KF_PATH 4096
 #define KF_COMMON "worker" /* the name of a key that many share */
 
-/* A certificate as it is compared, byte for byte. */
+/* A certificate, and what it is called. */
 typedef struct kf_card {
-    unsigned char *der;
-    size_t bytes;
+    X509 *x;
     char name[KF_NAME];
 } kf_card;
 
@@ -47,28 +46,24 @@ typedef struct kf_keys {
 OSSL_LIB_CTX *kf_openssl_library(void);
 /* The words of OpenSSL for what went wrong last. */
 const char *kf_openssl_words(void);
-/* Nobody is asked for a password. */
-int kf_openssl_no_password(char *into, int room, int writes, void *ud);
+/* In place of a password, for which nobody is asked. */
+#define KF_NO_PASSWORD ((void *)(uintptr_t) "")
 
 /* ---- keyfile.c ----------------------------------------------------------- */
 
-/* Where a file of keys cannot be opened; it follows the words of the system. */
-const char *kf_keyfile_advice(int error);
+/* A file of keys cannot be opened. */
+kofn_status kf_keyfile_cannot(const char *path, int error);
 kofn_status kf_keyfile_join(char path[KF_PATH], const char *dir,
                             const char *name);
-/* The text of a file, which ends with 0; a secret one must be kept well, and is
- * to be given back to kf_keyfile_wipe. */
-kofn_status kf_keyfile_text(const char *path, bool secret, char **text,
-                            size_t *bytes);
-void kf_keyfile_wipe(char *text, size_t bytes);
+/* The text of a file; a secret one must be kept well. */
+kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text);
 bool kf_keyfile_is_plain(char c);
 /* Adds every certificate of a file; they are called as it is, or, where many are
  * in one file, as they call themselves. */
 kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many);
 void kf_cards_free(kf_cards *c);
-bool kf_cards_same(const kf_card *a, const kf_card *b);
 /* The first that is this certificate, or is called so, or NULL. */
-const kf_card *kf_cards_find(const kf_cards *c, X509 *x);
+const kf_card *kf_cards_find(const kf_cards *c, const X509 *x);
 const kf_card *kf_cards_named(const kf_cards *c, const char *name);
 /* Its CN, if that can be told from all others when it is shown. */
 bool kf_card_common_name(const X509 *x, char name[KF_NAME]);
@@ -88,6 +83,6 @@ uint64_t kf_list_stamp(const char *path);
 
 /* Is this the certificate of somebody who may be at the other end of the link, and
  * whose? */
-bool kf_keys_know(const kf_link *l, X509 *x, char name[KF_NAME]);
+bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME]);
 
 #endif

@@ -37,9 +37,7 @@ ssize_t kf_link_write(kf_link *l, struct iovec *part, int parts)
         return rewatch(l, waits, kf_tls_write(l, part));
     if (l->with && l->frame_at == 0)
         kf_share_attach(&m, &room, l->with);
-    do
-        n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
+    n = TEMP_FAILURE_RETRY(sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT));
     if (n < 0 && errno == ETOOMANYREFS)
         errno = EAGAIN; /* others have to take theirs first */
     return n;
@@ -58,9 +56,7 @@ ssize_t kf_link_read(kf_link *l, struct iovec *part, int parts)
         m.msg_control = &room;
         m.msg_controllen = sizeof room;
     }
-    do
-        n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    n = TEMP_FAILURE_RETRY(recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n > 0 && l->local && !kf_share_detach(&m, &l->passed)) {
         l->t->refused.full += l->passed < 0;
         errno = EPROTO;
@@ -198,25 +194,6 @@ static void closed(uv_handle_t *h)
     kf_free(h->data);
 }
 
-static void lose(kf_link *l, kf_link_state was)
-{
-    kf_transport *t = l->t;
-
-    if (was == KF_PEER) {
-        kf_link_unlist(l);
-        (void)kf_packets_tell(l, KOFN_WENT);
-    }
-    if (!l->dial && was >= KF_REFUSED && was <= KF_HELD) {
-        t->strangers--;
-        t->refused.strange++;
-    }
-    if (l->dial) {
-        l->dial->link = NULL;
-        l->dial->lost = t->redial = true;
-    }
-    l->dial = NULL;
-}
-
 void kf_link_end(kf_link *l)
 {
     kf_transport *t = l->t;
@@ -229,7 +206,18 @@ void kf_link_end(kf_link *l)
     if (l->after)
         l->after->before = l->before;
     kf_packets_clear(l);
-    lose(l, was);
+    if (was == KF_PEER) {
+        kf_link_unlist(l);
+        (void)kf_packets_tell(l, KOFN_WENT);
+    }
+    if (l->dial) {
+        l->dial->link = NULL;
+        l->dial->lost = t->redial = true;
+        l->dial = NULL;
+    } else if (was >= KF_REFUSED && was <= KF_HELD) {
+        t->strangers--;
+        t->refused.strange++;
+    }
     kf_free(l->farewell);
     l->farewell = NULL;
     kf_tls_free(l);
@@ -266,12 +254,6 @@ void kf_link_refuse(kf_link *l)
     l->shaken = 0;
     l->waits = 0;
     kf_link_watch(l);
-}
-
-void kf_link_forget(kf_link *l)
-{
-    kf_packets_clear(l);
-    l->forgotten = true;
 }
 
 /* The place of a peer, or where it would be. */

@@ -40,7 +40,7 @@ static kofn_status add_file(kf_cards *to, const char *dir, const char *name,
     if (!st || strict)
         return st;
     while (to->count > had)
-        OPENSSL_free(to->card[--to->count].der);
+        X509_free(to->card[--to->count].x);
     return st == KOFN_FORMAT || access(path, F_OK) ? KOFN_OK : st;
 }
 

@@ -57,7 +57,7 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
     }
     if (t->strangers >= t->strangers_most)
         kf_link_make_room(t, false, 1, &t->refused.crowd);
-    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_ready))
+    if (kf_link_new(&l, t, fd, t->keys ? KF_SHAKING : KF_STRANGE, kf_net_ready))
         return;
     t->strangers++;
     kf_place_principal(fd, l->principal, sizeof l->principal);
@@ -130,14 +130,12 @@ static void say_where(kf_transport *t, const char *address)
 kofn_status kf_listen(kf_transport *t, const char *address)
 {
     const int yes = 1;
-    struct stat s;
     kf_place place;
 
     TRY(kf_place_here(address, &place));
     TRY(kf_place_vacant(address));
-    if (place.at.ss_family == AF_UNIX && address[6] != '@' &&
-        lstat(address + 6, &s) == 0)
-        unlink(address + 6); /* of one who is gone */
+    if (place.at.ss_family == AF_UNIX && address[6] != '@')
+        unlink(address + 6); /* of one who is gone, if it is there */
     t->listening = socket(place.at.ss_family,
                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -13,14 +13,11 @@
  * Owns the loop and the keeper's thread.  Whoever runs the loop holds the
  * lock, and lets it go before it calls back.
  */
-#define _GNU_SOURCE /* pipe2 */
 #include "inside.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #define LOOK (2 * KF_MILLI) /* that the owner is away before the keeper acts */
 #define CALM 8              /* looks without a change before it sleeps       */
@@ -28,9 +25,8 @@
 #define PASSES 4     /* of the loop at a time                         */
 #define TICK_MAX 100 /* milliseconds */
 #define TICK_MIN 10
-#define STARVED 4 /* connections, before who dials gives up */
-#define STRANGER_TIME (10 * KOFN_SECOND)
-#define PATIENCE (10 * KOFN_SECOND) /* for the system to connect */
+#define STARVED 4                   /* connections, before who dials gives up */
+#define PATIENCE (10 * KOFN_SECOND) /* to connect, and to say who one is */
 
 /* ---- what time brings ---------------------------------------------------- */
 
@@ -55,31 +51,15 @@ static void look_after_peer(kf_link *l)
 static void look_after(kf_link *l)
 {
     kf_transport *t = l->t;
-    kofn_time now = t->awake;
 
-    switch (l->stage) {
-    case KF_DIALLING:
-        if (now - l->since > PATIENCE)
-            kf_link_end(l);
-        return;
-    case KF_REFUSED:
-    case KF_SHAKING:
-    case KF_STRANGE:
-    case KF_HELD:
-        if (now - l->since <= STRANGER_TIME)
-            return;
-        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
-        kf_link_end(l);
-        return;
-    case KF_PEER:
+    if (l->stage == KF_PEER) {
         look_after_peer(l);
-        return;
-    case KF_PARTING:
+    } else if (l->stage == KF_PARTING) {
         if (t->ticked > l->until)
             kf_link_end(l);
-        return;
-    case KF_OVER:
-        return;
+    } else if (t->awake - l->since > PATIENCE) {
+        t->refused.unresponsive += !l->dial && l->stage != KF_REFUSED;
+        kf_link_end(l);
     }
 }
 
@@ -149,8 +129,7 @@ void kf_net_loop_release(kf_transport *t)
 static bool sleep_without(kf_transport *t, kofn_time atmost)
 {
     kofn_time ms = atmost / KF_MILLI + 1;
-    struct pollfd on[] = {{uv_backend_fd(&t->loop), POLLIN, 0},
-                          {t->kick[0], POLLIN, 0}};
+    struct pollfd on = {uv_backend_fd(&t->loop), POLLIN, 0};
     int timeout = uv_backend_timeout(&t->loop), n;
 
     if (t->dirty)
@@ -158,7 +137,7 @@ static bool sleep_without(kf_transport *t, kofn_time atmost)
     if (ms <= INT32_MAX && (timeout < 0 || ms < timeout))
         timeout = (int)ms;
     kf_net_loop_unlock(t);
-    n = poll(on, 2, timeout);
+    n = poll(&on, 1, timeout);
     n = n < 0 && errno == EINTR;
     pthread_mutex_lock(&t->lock);
     return !n;
@@ -212,8 +191,10 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
     }
 }
 
-kofn_status kf_net_loop_wait(kf_transport *t, kofn_time atmost, kofn_packet *p)
+kofn_status kf_net_loop_wait(kofn_transport *base, kofn_time atmost,
+                             kofn_packet *p)
 {
+    kf_transport *t = (kf_transport *)base;
     kofn_time until = kf_later(kf_clock(), atmost);
     kofn_status st;
 
@@ -235,7 +216,6 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 {
     kofn_time now;
 
-    pthread_mutex_lock(&t->lock);
     t->here = true;
     kf_net_loop_release(t);
     for (kf_net_loop_pass(t); t->links && (now = kf_clock()) < until;
@@ -247,19 +227,11 @@ void kf_net_loop_linger(kf_transport *t, kofn_time until)
 
 /* ---- the keeper ---------------------------------------------------------- */
 
-static void nap(kf_transport *t)
-{
-    const struct timespec look = {0, LOOK};
-
-    kf_net_loop_unlock(t);
-    nanosleep(&look, NULL);
-    pthread_mutex_lock(&t->lock);
-}
-
 /* The keeper's thread: it runs the loop while the owner is away, naps while
  * the owner comes and goes, and sleeps while the owner stays. */
 static void *keep(void *ud)
 {
+    const struct timespec look = {0, LOOK};
     kf_transport *t = ud;
     uint64_t turns = 0;
     int calm = 0;
@@ -275,7 +247,9 @@ static void *keep(void *ud)
         calm = t->turns == turns ? calm + 1 : 0;
         turns = t->turns;
         if (!t->here || calm < CALM) {
-            nap(t);
+            kf_net_loop_unlock(t);
+            nanosleep(&look, NULL);
+            pthread_mutex_lock(&t->lock);
             continue;
         }
         t->asleep = true;
@@ -309,11 +283,6 @@ kofn_status kf_net_loop_open(kf_transport *t)
 {
     kofn_time ms = t->silence / KF_MILLI / 8;
 
-    if (pipe2(t->kick, O_NONBLOCK | O_CLOEXEC)) {
-        t->kick[0] = t->kick[1] = -1;
-        return kf_fail(KOFN_TRANSPORT, "no pipe: %s; raise ulimit -n",
-                       strerror(errno));
-    }
     if (uv_loop_init(&t->loop))
         return kf_fail(KOFN_TRANSPORT, "no event loop: are there descriptors "
                                        "left? raise ulimit -n");
@@ -324,6 +293,7 @@ kofn_status kf_net_loop_open(kf_transport *t)
     ms = ms < TICK_MIN ? TICK_MIN : ms > TICK_MAX ? TICK_MAX : ms;
     uv_timer_init(&t->loop, &t->look);
     uv_idle_init(&t->loop, &t->again);
+    uv_async_init(&t->loop, &t->kick, NULL);
     t->look.data = t->again.data = t;
     uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
     return KOFN_OK;
@@ -336,7 +306,7 @@ void kf_net_loop_close(kf_transport *t)
         pthread_mutex_lock(&t->lock);
         t->ending = true;
         pthread_cond_signal(&t->wake);
-        (void)!write(t->kick[1], "", 1);
+        uv_async_send(&t->kick);
         kf_net_loop_unlock(t);
         pthread_join(t->keeper, NULL);
     }
@@ -344,11 +314,9 @@ void kf_net_loop_close(kf_transport *t)
         uv_close((uv_handle_t *)&t->tick, NULL);
         uv_close((uv_handle_t *)&t->look, NULL);
         uv_close((uv_handle_t *)&t->again, NULL);
+        uv_close((uv_handle_t *)&t->kick, NULL);
         while (uv_run(&t->loop, UV_RUN_DEFAULT))
             ;
         uv_loop_close(&t->loop);
     }
-    for (int i = 0; i < 2; i++)
-        if (t->kick[i] >= 0)
-            close(t->kick[i]);
 }

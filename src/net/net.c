@@ -18,28 +18,14 @@
 
 /* ---- packets ------------------------------------------------------------- */
 
-static kofn_status send_to(kf_transport *t, kofn_peer peer, kf_departure *o,
-                           bool urgent)
-{
-    kofn_status st;
-    kf_link *l;
-
-    pthread_mutex_lock(&t->lock);
-    l = kf_link_of(t, peer);
-    st = l ? kf_net_send_packet(l, o, urgent)
-           : kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
-    if (!st && t->dirty)
-        kf_net_loop_pass(t);
-    kf_net_loop_unlock(t);
-    return st;
-}
-
 static kofn_status net_send(kofn_transport *base, kofn_peer peer,
                             const void *head, size_t head_bytes,
                             const kofn_lent *body, bool urgent)
 {
+    kf_transport *t = (kf_transport *)base;
     kofn_status st = KOFN_NOMEM;
     kf_departure *o = NULL;
+    kf_link *l;
 
     if (head_bytes > KOFN_HEAD_MAX)
         st = kf_fail(KOFN_INVAL, "a head of %zu bytes: %d at most", head_bytes,
@@ -52,19 +38,19 @@ static kofn_status net_send(kofn_transport *base, kofn_peer peer,
             o->body = *body;
         if (head_bytes)
             memcpy(o->head, head, head_bytes);
-        st = send_to((kf_transport *)base, peer, o, urgent);
+        pthread_mutex_lock(&t->lock);
+        l = kf_link_of(t, peer);
+        st = l ? kf_net_send_packet(l, o, urgent)
+               : kf_fail(KOFN_TRANSPORT, "peer %u is not there any more", peer);
+        if (!st && t->dirty)
+            kf_net_loop_pass(t);
+        kf_net_loop_unlock(t);
     }
     if (st)
         kf_free(o);
     if (st < 0)
         kf_give_back(body);
     return st;
-}
-
-static kofn_status net_wait(kofn_transport *base, kofn_time atmost,
-                            kofn_packet *p)
-{
-    return kf_net_loop_wait((kf_transport *)base, atmost, p);
 }
 
 static void net_release(kofn_transport *base, void *own)
@@ -231,7 +217,6 @@ static void take_leave(kf_transport *t, kofn_time linger)
             kf_net_send_last(l, until);
         }
     }
-    kf_net_loop_unlock(t);
     kf_net_loop_linger(t, until);
 }
 
@@ -302,14 +287,13 @@ static kofn_status descriptors_left(void)
 
 static kofn_status make(kf_transport **out, const kofn_net_options *o)
 {
-    kf_transport *t = kf_zero(1, sizeof *t);
+    kf_transport *t;
 
-    if (!t)
-        return KOFN_NOMEM;
+    TRY_ZERO(t, 1);
     t->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "net",
                                .send = net_send,
-                               .wait = net_wait,
+                               .wait = kf_net_loop_wait,
                                .release = net_release,
                                .forget = net_forget,
                                .close = net_close,
@@ -317,7 +301,7 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .news = net_news,
                                .principal_of = net_principal_of,
                                .arriving = net_arriving};
-    t->listening = t->spare = t->kick[0] = t->kick[1] = -1;
+    t->listening = t->spare = -1;
     t->line.last = &t->line.first;
     t->urgent.last = &t->urgent.first;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;

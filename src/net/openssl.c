@@ -1,7 +1,7 @@
 /* openssl.c -- OpenSSL as it is used here: in a library context of its own, which reads
  * no configuration and leaves nothing to be done at the end of the process.
  *
- * Owns that context, which is the process's.  Nobody is asked for a password.
+ * Owns that context, which is the process's.
  */
 #include "keys.h"
 
@@ -25,12 +25,6 @@ OSSL_LIB_CTX *kf_openssl_library(void)
 {
     pthread_once(&once, begin);
     return library;
-}
-
-int kf_openssl_no_password(char *into, int room, int writes, void *ud)
-{
-    (void)into, (void)room, (void)writes, (void)ud;
-    return -1;
 }
 
 const char *kf_openssl_words(void)

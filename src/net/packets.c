@@ -7,6 +7,8 @@
  */
 #include "inside.h"
 
+#include <sys/mman.h>
+
 #define SMALL ((size_t)64 << 10) /* buffers that are not kept */
 
 /* ---- buffers ------------------------------------------------------------- */
@@ -37,7 +39,7 @@ kf_arrival *kf_packets_new(kf_transport *t, size_t bytes)
 void kf_packets_free(kf_transport *t, kf_arrival *in)
 {
     if (in && in->mapped)
-        kf_share_unmap(in->body, in->mapped);
+        munmap(in->body, in->mapped);
     for (int i = 0; in && in->room > SMALL && i < KF_SPARE; i++)
         if (!t->kept[i]) {
             t->kept[i] = in;
@@ -67,20 +69,21 @@ static kf_arrival *take_first(kf_arrivals *line)
 
 bool kf_packets_tell(kf_link *l, kofn_arrival what)
 {
-    kf_arrival *in = what == KOFN_WENT ? l->farewell : kf_packets_new(l->t, 0);
+    kf_arrival *in = l->farewell;
 
+    l->farewell = NULL;
     if (what == KOFN_CAME) {
+        in = kf_packets_new(l->t, 0);
         l->farewell = in ? kf_packets_new(l->t, 0) : NULL;
         if (!l->farewell) {
             kf_free(in);
             return false;
         }
+        in->from = l;
     }
     in->what = what;
     in->peer = l->number;
-    in->from = what == KOFN_CAME ? l : NULL;
     kf_packets_append(&l->t->line, in);
-    l->farewell = what == KOFN_CAME ? l->farewell : NULL;
     return true;
 }
 

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE /* struct ucred */
 #include "inside.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,14 +18,6 @@
 
 /* ---- reaching ------------------------------------------------------------ */
 
-static bool is_v4(const char *address)
-{
-    const char *host = address + 6; /* behind tcp:// */
-
-    return strncmp(address, "tcp://", 6) == 0 && host[0] >= '0' &&
-           host[0] <= '9' && host[strspn(host, "0123456789.")] == ':';
-}
-
 /* Unix sockets are kept by the permissions of their folder, and the loopback
  * by the machine. */
 static bool is_private(const char *address)
@@ -35,7 +26,8 @@ static bool is_private(const char *address)
         strncmp(address, "tcp://[::1]:", 12) == 0 ||
         strncmp(address, "tcp://localhost:", 16) == 0)
         return true;
-    return strncmp(address, "tcp://127.", 10) == 0 && is_v4(address);
+    return strncmp(address, "tcp://127.", 10) == 0 &&
+           address[6 + strspn(address + 6, "0123456789.")] == ':';
 }
 
 /* ---- form ---------------------------------------------------------------- */
@@ -207,21 +199,16 @@ kofn_status kf_place_here(const char *address, kf_place *out)
 
 void kf_place_text(const struct sockaddr *at, char *out, size_t room)
 {
-    char host[INET6_ADDRSTRLEN] = "?";
+    bool v6 = at->sa_family == AF_INET6;
+    char host[80] = "?", port[8] = "0";
 
-    if (at->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
-
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
-        snprintf(out, room, "%s:%u", host, ntohs(v4->sin_port));
-    } else if (at->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
-
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-        snprintf(out, room, "[%s]:%u", host, ntohs(v6->sin6_port));
-    } else {
+    if (at->sa_family != AF_INET && !v6) {
         snprintf(out, room, "this machine");
+        return;
     }
+    (void)getnameinfo(at, sizeof(struct sockaddr_storage), host, sizeof host,
+                      port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(out, room, v6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 void kf_place_principal(int fd, char *out, size_t room)

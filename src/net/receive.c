@@ -1,15 +1,16 @@
 /* receive.c -- what comes over a connection: frames, and bodies straight to where
- * they stay.
+ * they stay; and what is done when the descriptor of a connection is ready.
  *
  * Owns nothing: what came is kept by packets.c.  A frame that makes no sense ends the
- * link.  Called with the lock. */
+ * link.  Called with the lock, by libuv, too; the link may be over afterwards. */
 #include "inside.h"
 
 #include <errno.h>
 
 #define TURN ((size_t)4 << 20) /* bytes of one connection before others' */
-#define DIRECT 1024   /* bytes of a body that are read to their place */
-#define LOOKAHEAD 512 /* bytes behind them: a header and its head */
+#define DIRECT 1024         /* bytes of a body that are read to their place */
+#define LOOKAHEAD 512       /* bytes behind them: a header and its head */
+#define LEFTOVER (64 << 10) /* bytes that who is refused may have sent */
 #define LONG                                                                   \
     ((size_t)1 << 20) /* bodies of which it is asked whether they are wanted */
 
@@ -18,17 +19,6 @@
 static size_t cost(const kf_arrival *in)
 {
     return KF_COST + (in->skipped ? 0 : in->bytes);
-}
-
-/* The owner takes a packet, so that the other end may send more. */
-static void taken(kf_arrival *in)
-{
-    kf_link *l = in->from;
-
-    if (!l || in->what != KOFN_PACKET)
-        return;
-    l->channel[in->urgent].taken += cost(in);
-    kf_net_send_on(l);
 }
 
 /* Is it wanted, or too short to ask? */
@@ -52,7 +42,10 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         kf_free(in);
         return true;
     }
-    taken(in);
+    if (in->from) { /* the other end may send more */
+        in->from->channel[in->urgent].taken += cost(in);
+        kf_net_send_on(in->from);
+    }
     t->starved = 0;
     p->head_bytes = in->head_bytes;
     memcpy(p->head, in->head, in->head_bytes);
@@ -202,16 +195,6 @@ static bool credit(kf_link *l, int channel, uint64_t may)
     return true;
 }
 
-static bool greeting(kf_link *l, kf_word word)
-{
-    kf_greeting g;
-
-    if (kf_net_number(l->part + 2, 2) != sizeof g)
-        return false;
-    memcpy(&g, l->part + KF_HEADER, sizeof g);
-    return kf_join_greeting(l, word, &g);
-}
-
 /* A header and its head are there; false: that may not come now. */
 static bool frame(kf_link *l)
 {
@@ -220,11 +203,15 @@ static bool frame(kf_link *l)
     size_t piece = kf_net_number(l->part + 4, 4);
     uint64_t number = kf_net_number(l->part + 8, 8);
     kf_channel *a = &l->channel[channel & 1];
+    kf_greeting g;
 
     if (channel > 1 || (piece && word != KF_PACKET && word != KF_DATA))
         return false;
-    if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO)
-        return greeting(l, word);
+    if (word == KF_HELLO || word == KF_WELCOME || word == KF_GO) {
+        memcpy(&g, l->part + KF_HEADER, sizeof g);
+        return kf_net_number(l->part + 2, 2) == sizeof g &&
+               kf_join_greeting(l, word, &g);
+    }
     if (l->stage != KF_PEER && l->stage != KF_PARTING)
         return false;
     if (word == KF_CREDIT)
@@ -366,6 +353,8 @@ static size_t read_some(kf_link *l, bool *all)
     return (size_t)n;
 }
 
+static void receive(kf_link *l);
+
 static void again(uv_idle_t *idle)
 {
     kf_transport *t = idle->data;
@@ -376,7 +365,7 @@ static void again(uv_idle_t *idle)
         if (!l->again || l->stage == KF_OVER)
             continue;
         l->again = false;
-        kf_net_receive(l);
+        receive(l);
     }
 }
 
@@ -388,7 +377,7 @@ void kf_net_receive_rest(kf_link *l)
     }
 }
 
-void kf_net_receive(kf_link *l)
+static void receive(kf_link *l)
 {
     size_t got = 0, n;
     bool all = false;
@@ -406,4 +395,44 @@ void kf_net_receive(kf_link *l)
     if (got >= TURN)
         kf_net_receive_rest(l);
     kf_net_send_on(l);
+}
+
+/* ---- being ready --------------------------------------------------------- */
+
+/* Where a socket is closed with bytes that nobody has read, the system resets the
+ * connection, and the other end may never read what was said last. */
+static void throw_away(kf_link *l)
+{
+    struct iovec all = {l->t->stage, sizeof l->t->stage};
+    ssize_t n = kf_link_read(l, &all, 1);
+
+    l->shaken += n > 0 ? (size_t)n : 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN) || l->shaken > LEFTOVER)
+        kf_link_end(l);
+}
+
+void kf_net_ready(uv_poll_t *poll, int status, int events)
+{
+    kf_link *l = poll->data;
+
+    if (l->stage == KF_SHAKING || l->stage == KF_REFUSED) {
+        if (l->stage == KF_SHAKING)
+            kf_shake(l);
+        else
+            throw_away(l);
+        if (status < 0)
+            kf_link_watch(l); /* libuv has stopped; it may have to wait */
+        return;
+    }
+    if (l->waits || status < 0)
+        events = UV_READABLE | UV_WRITABLE;
+    l->waits = 0;
+    if ((events & UV_READABLE) && !l->deaf)
+        receive(l);
+    if (l->stage != KF_OVER && (events & UV_WRITABLE)) {
+        l->blocked = false;
+        kf_net_send_on(l);
+        if (!l->blocked)
+            kf_link_watch(l);
+    }
 }

@@ -117,18 +117,6 @@ static bool next_credit(kf_link *l)
     return false;
 }
 
-/* All of a body that was announced. */
-static bool next_file(kf_link *l, int channel)
-{
-    kf_departure *o = l->channel[channel].first;
-
-    frame(l, KF_FILE, channel, 0, o->body.bytes);
-    l->channel[channel].sent += o->body.bytes;
-    l->with = o->share;
-    l->sending = channel;
-    return true;
-}
-
 /* The next piece of what is first in the channel, as far as there is credit. */
 static bool next_piece(kf_link *l, int channel)
 {
@@ -147,8 +135,13 @@ static bool next_piece(kf_link *l, int channel)
     }
     fits = o->at > 0 || credit >= o->body.bytes;
     filed = o->at == 0 && fits && o->share && kf_share_filed(l->t, o->share);
-    if (o->begun && filed)
-        return next_file(l, channel);
+    if (o->begun && filed) { /* all of it, when it was announced */
+        frame(l, KF_FILE, channel, 0, o->body.bytes);
+        a->sent += o->body.bytes;
+        l->with = o->share;
+        l->sending = channel;
+        return true;
+    }
     piece = kf_min(o->body.bytes - o->at, KF_PIECE);
     if (filed || !fits)
         piece = 0; /* it is announced, and goes when it fits */
@@ -233,16 +226,6 @@ static bool write_some(kf_link *l, size_t *written)
     return true;
 }
 
-/* Sends what is encrypted and not sent yet. */
-static void flush(kf_link *l)
-{
-    if (kf_tls_flush(l))
-        return;
-    l->blocked = true;
-    if (errno != EAGAIN)
-        kf_link_end(l);
-}
-
 /* All is said: the other end may close, when it has heard it. */
 static void say_no_more(kf_link *l)
 {
@@ -271,8 +254,11 @@ void kf_net_send_on(kf_link *l)
         if (!write_some(l, &written))
             break;
     }
-    if (!l->blocked && l->stage != KF_OVER)
-        flush(l);
+    if (!l->blocked && l->stage != KF_OVER && !kf_tls_flush(l)) {
+        l->blocked = true;
+        if (errno != EAGAIN)
+            kf_link_end(l);
+    }
     if (written)
         l->spoke = l->t->awake;
     if (l->stage == KF_OVER)

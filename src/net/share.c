@@ -26,7 +26,7 @@
 #define LEAST ((size_t)256 << 10) /* shorter bodies are sent as bytes       */
 #define MOST 64                   /* files at a time, each with a descriptor */
 
-enum { NONE_YET = -1, NONE = -2 };
+enum { NONE = -1, NONE_YET = -2 };
 
 /* A body, as long as it is lent for at least one packet. */
 typedef struct kf_share {
@@ -38,39 +38,32 @@ typedef struct kf_share {
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* The system ends a process by a signal that writes files longer than its limit. */
-static bool may_write(size_t bytes)
+bool kf_share_write(int fd, const char *bytes, size_t n)
 {
-    struct rlimit most;
+    while (n > 0) {
+        ssize_t wrote = TEMP_FAILURE_RETRY(write(fd, bytes, n));
 
-    return getrlimit(RLIMIT_FSIZE, &most) == 0 &&
-           (most.rlim_cur == RLIM_INFINITY || bytes <= most.rlim_cur);
-}
-
-static bool write_all(int fd, const char *body, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;) {
-        ssize_t n = pwrite(fd, body + at, bytes - at, (off_t)at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        if (wrote < 0)
             return false;
-        at += (size_t)n;
+        bytes += wrote;
+        n -= (size_t)wrote;
     }
-    return fcntl(fd, F_ADD_SEALS, SEALS) == 0;
+    return true;
 }
 
-/* -1: it cannot be made. */
+/* NONE: it cannot be made. */
 static int file_of(const void *body, size_t bytes)
 {
-    int fd = may_write(bytes)
-                 ? memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-                 : -1;
+    struct rlimit most;
+    int fd = -1;
 
-    if (fd >= 0 && !write_all(fd, body, bytes)) {
+    /* the system ends a process by a signal that writes longer files than it may */
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur)
+        fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 &&
+        (!kf_share_write(fd, body, bytes) || fcntl(fd, F_ADD_SEALS, SEALS))) {
         close(fd);
-        fd = -1;
+        fd = NONE;
     }
     return fd;
 }
@@ -87,11 +80,6 @@ void *kf_share_map(int fd, size_t bytes)
         at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     close(fd);
     return at == MAP_FAILED ? NULL : at;
-}
-
-void kf_share_unmap(void *at, size_t bytes)
-{
-    munmap(at, bytes);
 }
 
 /* ---- bodies that are lent ------------------------------------------------ */
@@ -120,8 +108,7 @@ bool kf_share_filed(kf_transport *t, kf_share *s)
     if (s->fd == NONE_YET && s->users > 1) {
         for (const kf_share *k = t->shares; k; k = k->next)
             files += k->fd >= 0;
-        s->fd = files < MOST ? file_of(s->body, s->bytes) : -1;
-        s->fd = s->fd < 0 ? NONE : s->fd;
+        s->fd = files < MOST ? file_of(s->body, s->bytes) : NONE;
     }
     return s->fd >= 0;
 }

@@ -8,11 +8,13 @@
  * Owns the state of each link.  It may leave no error of its own in the program's
  * queue, and leaves it to the caller to end a link.
  */
+#define _GNU_SOURCE /* TEMP_FAILURE_RETRY */
 #include "keys.h"
 
 #include <errno.h>
 #include <openssl/err.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define SHAKEN (64 << 10) /* bytes that a stranger may send                   */
 #define HELLO_MOST 4096   /* of its first record: browsers say less than 2 K  */
@@ -25,12 +27,8 @@ static BIO_METHOD *method;
 
 static ssize_t send_now(const kf_link *l, const void *bytes, size_t n)
 {
-    ssize_t m;
-
-    do
-        m = send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (m < 0 && errno == EINTR);
-    return m;
+    return TEMP_FAILURE_RETRY(
+        send(l->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 /* Sends what the bundle holds; false, with errno: there is something left. */
@@ -100,12 +98,7 @@ static bool too_long(const kf_link *l, const unsigned char *p, size_t n)
 
 static ssize_t receive_now(const kf_link *l, void *bytes, size_t room)
 {
-    ssize_t n;
-
-    do
-        n = recv(l->fd, bytes, room, MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n;
+    return TEMP_FAILURE_RETRY(recv(l->fd, bytes, room, MSG_DONTWAIT));
 }
 
 /* As receive_now, from the record that was gathered. */

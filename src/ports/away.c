@@ -151,7 +151,7 @@ static void dismiss(port *p)
         if (st && st != KOFN_AGAIN)
             return;
         if (st == KOFN_OK && k.what == KOFN_WENT)
-            there -= k.peer < p->peers && p->of_peer[k.peer] != NOBODY;
+            there -= kf_away_worker(p, k.peer) != NOBODY;
         if (st == KOFN_OK && k.own)
             p->t->release(p->t, k.own);
     }
@@ -166,9 +166,9 @@ static void port_close(kofn_port *base)
     if (p->t)
         dismiss(p);
     for (size_t i = 0; i < p->readies; i++)
-        kf_payload_drop(&p->ready[p->ready_first + i]);
+        kf_post_drop(&p->ready[p->ready_first + i]);
     for (size_t i = 0; i < p->stores; i++)
-        kf_payload_drop(&p->store[i]);
+        kf_post_drop(&p->store[i]);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_bury(p, p->worker[i]);
@@ -240,7 +240,6 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     w = p->worker[id];
     p->opt.kill(p->opt.ud, w->process);
     p->t->forget(p->t, w->peer);
-    p->of_peer[w->peer] = NOBODY;
     kf_away_bury(p, w);
     return KOFN_OK;
 }

@@ -7,7 +7,6 @@
 #ifndef KF_PORTS_AWAY_H
 #define KF_PORTS_AWAY_H
 
-#include "payload.h"
 #include "post.h"
 
 #define HELLO_TIME (10 * KOFN_SECOND)   /* to say who one is           */
@@ -117,7 +116,7 @@ typedef struct port {
     size_t workers, worker_cap;
     principal *principal;
     size_t principals, principal_cap;
-    uint32_t *of_peer; /* worker of each peer, or NOBODY */
+    uint32_t *of_peer; /* worker of each peer, from 1; 0: nobody */
     size_t peers;
     stranger *stranger;
     size_t strangers, stranger_cap;
@@ -145,6 +144,8 @@ kofn_status kf_away_tell(port *p, kf_msg m);
 /* For people: who was turned away or dropped. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The worker that a peer is, or NOBODY. */
+uint32_t kf_away_worker(const port *p, kofn_peer peer);
 /* Bury a worker that is not there any more: its memory; and tell the job that
  * it is lost. */
 void kf_away_bury(port *p, worker *w);
@@ -189,8 +190,11 @@ kofn_status kf_away_serve(port *p, uint32_t id);
 
 /* ---- away_change.c ------------------------------------------------------- */
 
-/* UPDATE; or PIECE, of what others hold. */
-kofn_status kf_away_change(port *p, kf_msg *m);
+/* Sends a change. */
+kofn_status kf_away_update(port *p, const kf_msg *m);
+/* Sends strips of a block that is being healed, of what others hold; or, without
+ * a block, that all have come. */
+kofn_status kf_away_strips(port *p, const kf_msg *m);
 /* A worker has done updates. */
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h);
 

@@ -11,23 +11,6 @@
 
 /* ---- updates ------------------------------------------------------------- */
 
-static kf_block *block_of(const worker *w, uint32_t operand)
-{
-    kf_block *b = w->block;
-
-    for (; b && operand > 0; operand--)
-        b = b->next;
-    return b;
-}
-
-static void put_rows(char **to, const kofn_matrix *from)
-{
-    size_t row = from->cols * kf_dtype_size(from->dtype);
-
-    for (size_t i = 0; i < from->rows; i++, *to += row)
-        memcpy(*to, kf_at(from, i, 0), row);
-}
-
 /* The change, U and V. */
 static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
 {
@@ -42,8 +25,8 @@ static kofn_status pack_update(const kf_msg *m, kf_buffer **out)
     to = (*out)->m.data;
     kf_wire_write_change(to, &m->change);
     to += KF_WIRE_CHANGE;
-    put_rows(&to, U);
-    put_rows(&to, V);
+    kf_post_rows(U, &to, false);
+    kf_post_rows(V, &to, false);
     return KOFN_OK;
 }
 
@@ -59,12 +42,12 @@ static bool too_far_behind(const worker *w, size_t bytes)
            bytes > kf_max(BEHIND_BYTES, kf_block_bytes(w->block)) / behind;
 }
 
-/* Sends a change to a worker.  One that is too far behind is given new blocks
- * instead, since its line of updates would only grow. */
-static kofn_status send_update(port *p, kf_msg *m)
+/* One that is too far behind is given new blocks instead, since its line of updates
+ * would only grow. */
+kofn_status kf_away_update(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
-    kf_block *b = block_of(w, m->operand);
+    kf_block *b = w->block;
     kf_head h = {.type = KF_WIRE_UPDATE,
                  .dtype = m->in->m.dtype,
                  .round = m->round,
@@ -75,7 +58,10 @@ static kofn_status send_update(port *p, kf_msg *m)
                  .cols = m->in->m.cols,
                  .out_cols = m->with->m.cols};
     kf_buffer *body;
+    kofn_lent lent;
 
+    for (uint32_t i = 0; b && i < m->operand; i++)
+        b = b->next;
     if (!b) /* it waits for blocks that would be those of before */
         return kf_away_renew(p, m->worker);
     if (too_far_behind(w, kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with))) {
@@ -88,9 +74,8 @@ static kofn_status send_update(port *p, kf_msg *m)
     TRY(pack_update(m, &body));
     w->told++;
     h.updates = ++b->updates;
-    return kf_away_post(p, m->worker, &h,
-                        &(kofn_lent){body->m.data, kf_buffer_bytes(body),
-                                     kf_post_drop_buffer, body});
+    lent = kf_post_lend(body);
+    return kf_away_post(p, m->worker, &h, &lent);
 }
 
 kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
@@ -110,35 +95,12 @@ kofn_status kf_away_changed(port *p, uint32_t id, const kf_head *h)
 
 /* ---- what others hold ---------------------------------------------------- */
 
-static kofn_status pack_strips(const kf_block *b, kf_buffer **out)
-{
-    size_t rows;
-    char *to;
-
-    if (!kf_mul(b->lanes, b->rows, &rows))
-        return kf_nomem(SIZE_MAX);
-    TRY(kf_buffer_new(out, rows, b->cols, b->dtype));
-    to = (*out)->m.data;
-    for (size_t l = 0; l < b->lanes; l++) {
-        size_t bytes = b->rows * b->cols * kf_dtype_size(b->dtype);
-
-        if (b->lane[l].rows) {
-            put_rows(&to, &b->lane[l]);
-        } else {
-            memset(to, 0, bytes);
-            to += bytes;
-        }
-    }
-    return KOFN_OK;
-}
-
-/* Sends strips of a block that is being healed, or, without a block, that all
- * have come.  They are as of the number of updates told so far. */
-static kofn_status send_strips(port *p, const kf_msg *m)
+/* They are as of the number of updates told so far. */
+kofn_status kf_away_strips(port *p, const kf_msg *m)
 {
     worker *w = p->worker[m->worker];
-    const kf_block *b = block_of(w, m->operand);
-    kf_head h = {.type = m->block ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,
+    const kf_block *b = kf_block_of(w->block, m->operand), *of = m->block;
+    kf_head h = {.type = of ? KF_WIRE_STRIPS : KF_WIRE_WHOLE,
                  .round = m->round,
                  .job = p->job,
                  .block = w->block_id,
@@ -147,27 +109,26 @@ static kofn_status send_strips(port *p, const kf_msg *m)
                  .lo = m->lo,
                  .hi = m->hi};
     kf_buffer *body;
+    kofn_lent lent;
+    size_t rows;
+    char *to;
 
     if (!b)
         return KOFN_OK;
-    if (!m->block) {
+    if (!of) {
         w->healing = false;
         w->alone = kf_away_now(&p->base);
         return kf_away_post(p, m->worker, &h, NULL);
     }
-    TRY(pack_strips(m->block, &body));
+    if (!kf_mul(of->lanes, of->rows, &rows))
+        return kf_nomem(SIZE_MAX);
+    TRY(kf_buffer_new(&body, rows, of->cols, of->dtype));
+    to = body->m.data;
+    kf_post_lanes(&to, of, 0, of->rows);
     h.updates = b->updates;
-    h.dtype = body->m.dtype;
-    h.rows = body->m.rows;
-    h.cols = body->m.cols;
-    return kf_away_post(p, m->worker, &h,
-                        &(kofn_lent){body->m.data, kf_buffer_bytes(body),
-                                     kf_post_drop_buffer, body});
-}
-
-kofn_status kf_away_change(port *p, kf_msg *m)
-{
-    if (m->type == KF_MSG_PIECE)
-        return send_strips(p, m);
-    return send_update(p, m);
+    h.dtype = of->dtype;
+    h.rows = rows;
+    h.cols = of->cols;
+    lent = kf_post_lend(body);
+    return kf_away_post(p, m->worker, &h, &lent);
 }

@@ -26,7 +26,7 @@ kofn_status kf_away_tell(port *p, kf_msg m)
 {
     if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
                      sizeof *p->ready)) {
-        kf_payload_drop(&m);
+        kf_post_drop(&m);
         return KOFN_NOMEM;
     }
     p->ready[p->ready_first + p->readies++] = m;
@@ -60,11 +60,9 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
 
 /* ---- who is lost --------------------------------------------------------- */
 
-static void forget_errands(worker *w)
+uint32_t kf_away_worker(const port *p, kofn_peer peer)
 {
-    for (size_t i = 0; i < w->errands; i++)
-        kf_buffer_drop(w->errand[i].result);
-    w->errands = 0;
+    return peer < p->peers ? p->of_peer[peer] - 1 : NOBODY;
 }
 
 double kf_away_level(port *p, kf_bucket *b, double rate)
@@ -83,15 +81,17 @@ kf_bucket *kf_away_fleeting(port *p, uint32_t who)
     return who ? &p->principal[who - 1].fleeting : &p->fleeting;
 }
 
-/* Buries a worker that is not there any more, and whose memory is not needed. */
 void kf_away_bury(port *p, worker *w)
 {
     w->gone = true;
+    p->of_peer[w->peer] = 0;
     if (w->principal)
         p->principal[w->principal - 1].workers--;
     p->needs -= w->asked;
     w->asked = 0;
-    forget_errands(w);
+    for (size_t i = 0; i < w->errands; i++)
+        kf_buffer_drop(w->errand[i].result);
+    w->errands = 0;
     kf_post_empty(&w->outbox);
     kf_block_drop(w->block);
     w->block = NULL;
@@ -107,7 +107,6 @@ kofn_status kf_away_lose(port *p, uint32_t id)
     if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
         b->level++;
     kf_away_bury(p, p->worker[id]);
-    p->of_peer[p->worker[id]->peer] = NOBODY;
     return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
 }
 
@@ -150,7 +149,6 @@ kofn_status kf_away_flush(port *p)
     return KOFN_OK;
 }
 
-/* Takes the body over, even on failure. */
 kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
                          const kofn_lent *body)
 {
@@ -163,7 +161,6 @@ kofn_status kf_away_post(port *p, uint32_t id, const kf_head *h,
     return watch(p, id, kf_post(&w->outbox, p->t, w->peer, h, body));
 }
 
-/* Words for a peer who may not be a worker. */
 void kf_away_say(port *p, kofn_peer peer, kf_wire type, uint32_t number,
                  const char *words)
 {
@@ -197,11 +194,8 @@ void kf_away_evict(port *p, uint32_t id)
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
     kf_away_bury(p, w);
-    p->of_peer[w->peer] = NOBODY;
 }
 
-/* Hangs up on a worker whose line is not to be trusted any more.  It will come
- * back on another, and what it owed is asked for again. */
 kofn_status kf_away_hang_up(port *p, uint32_t id)
 {
     p->base.dropped++;
@@ -227,19 +221,15 @@ kofn_status kf_away_strike(port *p, uint32_t id)
 kofn_status kf_away_enrol(port *p, const worker *like)
 {
     uint32_t who = like->principal;
-    worker *w = kf_zero(1, sizeof *w);
+    worker *w;
 
-    if (!w)
-        return KOFN_NOMEM;
-    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
-        kf_free(w);
-        return KOFN_NOMEM;
-    }
+    TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
+    TRY_NEW(w, 1);
     *w = *like;
     if (who)
         p->principal[who - 1].workers++;
-    p->of_peer[w->peer] = (uint32_t)p->workers;
     p->worker[p->workers] = w;
+    p->of_peer[w->peer] = (uint32_t)p->workers + 1;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
     return kf_away_tell(p, (kf_msg){.type = KF_MSG_HELLO,
                                     .worker = (uint32_t)p->workers++,

@@ -22,15 +22,6 @@ static kofn_status refuse(port *p, kofn_packet *k)
     return KOFN_OK;
 }
 
-static void not_a_stranger(port *p, kofn_peer peer)
-{
-    for (size_t i = 0; i < p->strangers; i++)
-        if (p->stranger[i].peer == peer) {
-            p->stranger[i] = p->stranger[--p->strangers];
-            return;
-        }
-}
-
 static stranger *find_stranger(const port *p, kofn_peer peer)
 {
     for (size_t i = 0; i < p->strangers; i++)
@@ -39,15 +30,28 @@ static stranger *find_stranger(const port *p, kofn_peer peer)
     return NULL;
 }
 
+/* The others stay in the order in which they came. */
+static void not_a_stranger(port *p, kofn_peer peer)
+{
+    stranger *s = find_stranger(p, peer), *end = p->stranger + p->strangers;
+
+    if (!s)
+        return;
+    memmove(s, s + 1, (size_t)(end - s - 1) * sizeof *s);
+    p->strangers--;
+}
+
+/* It may come again. */
+static void send_away(port *p, kofn_peer peer)
+{
+    p->base.dropped++;
+    not_a_stranger(p, peer);
+    p->t->forget(p->t, peer);
+}
+
 static kofn_status meet(port *p, kofn_peer peer)
 {
-    while (p->peers <= peer) {
-        size_t had = p->peers;
-
-        TRY(kf_grow(&p->of_peer, &p->peers, p->peers, sizeof *p->of_peer));
-        for (size_t i = had; i < p->peers; i++)
-            p->of_peer[i] = NOBODY;
-    }
+    TRY(kf_reach(&p->of_peer, &p->peers, (size_t)peer + 1, sizeof *p->of_peer));
     if (p->strangers >= p->opt.strangers) { /* the oldest makes room */
         p->t->forget(p->t, p->stranger[0].peer);
         not_a_stranger(p, p->stranger[0].peer);
@@ -56,16 +60,6 @@ static kofn_status meet(port *p, kofn_peer peer)
                 sizeof *p->stranger));
     p->stranger[p->strangers++] = (stranger){peer, false, p->listened};
     return KOFN_OK;
-}
-
-/* Turns a peer away; it goes by itself when it has heard, or is sent away
- * later. */
-static void turn_away(port *p, kofn_peer peer, const char *why)
-{
-    kf_away_news(p, "a worker was turned away: %s", why);
-    kf_away_say(p, peer, KF_WIRE_REFUSED, 0, why);
-    find_stranger(p, peer)->refused = true;
-    p->base.dropped++;
 }
 
 /* The number of whoever answers for the peer; 0: nobody but itself. */
@@ -93,31 +87,23 @@ static kofn_status who_answers(port *p, kofn_peer peer, uint32_t *number)
     return KOFN_OK;
 }
 
-/* Sends away a worker of a principal that has all the workers it may have.  The
- * worker comes back, perhaps when others have gone: a line that was lost may
- * not have been missed yet. */
-static kofn_status crowded_out(port *p, kofn_peer peer, const char *name)
+/* Workers that come and go and answer nothing cost numbers, seats and lines in the
+ * journal: when there were many the next ones have to wait.  So have those of a
+ * principal that has all the workers it may have, until others have gone: a line that
+ * was lost may not have been missed yet. */
+static bool has_to_wait(port *p, uint32_t who)
 {
+    const principal *of = who ? &p->principal[who - 1] : NULL;
+
+    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) >=
+        FLEETING - 1)
+        return true;
+    if (!of || !p->opt.crowd || of->workers < p->opt.crowd)
+        return false;
     kf_away_news(p,
                  "a worker of %.64s was sent away: %zu of it are here, as "
                  "many as may be",
-                 name, p->opt.crowd);
-    not_a_stranger(p, peer);
-    p->base.dropped++;
-    p->t->forget(p->t, peer);
-    return KOFN_OK;
-}
-
-/* Workers that come and go and answer nothing cost numbers, seats and
- * lines in the journal: when there were many the next ones have to wait. */
-static bool too_many_fleeting(port *p, kofn_peer peer, uint32_t who)
-{
-    if (kf_away_level(p, kf_away_fleeting(p, who), FLEETING_RATE) <
-        FLEETING - 1)
-        return false;
-    p->base.dropped++;
-    not_a_stranger(p, peer);
-    p->t->forget(p->t, peer); /* it comes again */
+                 of->name, p->opt.crowd);
     return true;
 }
 
@@ -127,10 +113,10 @@ static kofn_status welcome(port *p, kofn_peer peer, const kf_head *h)
     uint32_t who;
 
     TRY(who_answers(p, peer, &who));
-    if (too_many_fleeting(p, peer, who))
+    if (has_to_wait(p, who)) {
+        send_away(p, peer);
         return KOFN_OK;
-    if (who && p->opt.crowd && p->principal[who - 1].workers >= p->opt.crowd)
-        return crowded_out(p, peer, p->principal[who - 1].name);
+    }
     not_a_stranger(p, peer);
     w.principal = who;
     w.holds = h->job == p->job ? h->block : 0;
@@ -144,37 +130,40 @@ static kofn_status unasked(port *p, uint32_t id, kofn_packet *k)
     return kf_away_strike(p, id);
 }
 
+/* The errand of which this is the head of a result as long as it is to be, or NULL. */
+static const errand *errand_of(const port *p, uint32_t id, const void *head,
+                               size_t head_bytes, size_t body_bytes)
+{
+    const errand *e;
+    kf_head h;
+
+    if (id >= p->workers || p->worker[id]->gone ||
+        kf_head_read(&h, head, head_bytes) || h.type != KF_WIRE_RESULT ||
+        h.job != p->job)
+        return NULL;
+    e = kf_away_errand(p->worker[id], h.task);
+    return e && body_bytes == e->bytes ? e : NULL;
+}
+
 /* Of a body that is longer than a piece: only a result that is waited for. */
 bool kf_away_wanted(void *ud, kofn_peer peer, const void *head,
                     size_t head_bytes, size_t body_bytes)
 {
-    const port *p = ud;
-    uint32_t id = peer < p->peers ? p->of_peer[peer] : NOBODY;
-    const errand *e;
-    kf_head h;
-
-    if (id == NOBODY || kf_head_read(&h, head, head_bytes) ||
-        h.type != KF_WIRE_RESULT || h.job != p->job)
-        return false;
-    e = kf_away_errand(p->worker[id], h.task);
-    return e && body_bytes == e->bytes;
+    return errand_of(ud, kf_away_worker(ud, peer), head, head_bytes,
+                     body_bytes) != NULL;
 }
 
 bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 {
     const port *p = (const port *)base;
-    const worker *w = id < p->workers ? p->worker[id] : NULL;
     const errand *e;
     kofn_arriving a;
-    kf_head h;
 
-    if (!w || w->gone || !p->t->arriving ||
-        !p->t->arriving(p->t, w->peer, &a) || a.at == 0 ||
-        kf_head_read(&h, a.head, a.head_bytes) || h.type != KF_WIRE_RESULT ||
-        h.job != p->job)
+    if (id >= p->workers || !p->t->arriving ||
+        !p->t->arriving(p->t, p->worker[id]->peer, &a))
         return false;
-    e = kf_away_errand(p->worker[id], h.task);
-    if (!e || !e->result || a.body_bytes != e->bytes || a.at >= e->bytes)
+    e = errand_of(p, id, a.head, a.head_bytes, a.body_bytes);
+    if (!e || !e->result || a.at == 0 || a.at >= e->bytes)
         return false;
     *c = (kf_coming){.product = e->product,
                      .part = (double)a.at / (double)a.body_bytes,
@@ -265,17 +254,19 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
                                  kofn_packet *k)
 {
     kofn_peer peer = k->peer;
-    const stranger *s = find_stranger(p, peer);
+    stranger *s = find_stranger(p, peer);
 
     discard(p, k);
     if (!s || s->refused) {
         p->base.dropped++;
-    } else if (h->version && st) { /* kofn, but another */
-        turn_away(p, peer, kofn_errmsg());
-    } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
+    } else if (h->version && st) { /* kofn, but another: it goes by itself when
+                                      it has heard, or is sent away later */
+        kf_away_news(p, "a worker was turned away: %s", kofn_errmsg());
+        kf_away_say(p, peer, KF_WIRE_REFUSED, 0, kofn_errmsg());
+        s->refused = true;
         p->base.dropped++;
-        not_a_stranger(p, peer);
-        p->t->forget(p->t, peer);
+    } else if (st || h->type != KF_WIRE_HELLO) { /* not kofn, or damaged */
+        send_away(p, peer);
     } else {
         return welcome(p, peer, h);
     }
@@ -345,7 +336,7 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
 
 kofn_status kf_away_receive(port *p, kofn_packet *k)
 {
-    uint32_t id = k->peer < p->peers ? p->of_peer[k->peer] : NOBODY;
+    uint32_t id = kf_away_worker(p, k->peer);
     kofn_status st;
     kf_head h;
 
@@ -367,9 +358,6 @@ kofn_status kf_away_receive(port *p, kofn_packet *k)
 /* Sends away peers that connect and do not say who they are. */
 void kf_away_send_away(port *p)
 {
-    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME) {
-        p->t->forget(p->t, p->stranger[0].peer);
-        p->base.dropped++;
-        not_a_stranger(p, p->stranger[0].peer);
-    }
+    while (p->strangers && p->listened - p->stranger[0].since > HELLO_TIME)
+        send_away(p, p->stranger[0].peer);
 }

@@ -8,37 +8,16 @@
 
 /* ---- inputs -------------------------------------------------------------- */
 
-static void copy_rows(const kofn_matrix *from, char **to)
-{
-    size_t row = from->cols * kf_dtype_size(from->dtype);
-
-    for (size_t i = 0; i < from->rows; i++, *to += row)
-        memcpy(*to, kf_at(from, i, 0), row);
-}
-
-/* Only the strips of this task, lane after lane; strips beyond the last are
- * the first ones. */
+/* Only the strips of this task. */
 static kofn_status pack_strips(const kf_msg *m, size_t lanes, kf_buffer **out)
 {
     const kofn_matrix *in = &m->in->m;
     bool left = kf_kernel_of(m->how)->left;
-    size_t span = (left ? in->cols : in->rows) / lanes, n = m->hi - m->lo;
-    size_t end = kf_min(m->hi, span);
-    char *to;
+    size_t n = m->hi - m->lo;
 
     TRY(kf_buffer_new(out, left ? in->rows * lanes : n * lanes,
                       left ? n : in->cols, in->dtype));
-    to = (*out)->m.data;
-    for (size_t l = 0; l < lanes; l++)
-        for (size_t i = 0; i < (left ? in->rows : 1); i++) {
-            kofn_matrix last =
-                kf_post_strips(in, left, i, l * span + m->lo, l * span + end);
-            kofn_matrix first =
-                kf_post_strips(in, left, i, l * span, l * span + m->hi - end);
-
-            copy_rows(&last, &to);
-            copy_rows(&first, &to);
-        }
+    kf_post_strips(in, m, lanes, (*out)->m.data, false);
     return KOFN_OK;
 }
 
@@ -52,7 +31,7 @@ static kofn_status pack(kf_buffer *in, kf_buffer **out)
     }
     TRY(kf_buffer_new(out, in->m.rows, in->m.cols, in->m.dtype));
     to = (*out)->m.data;
-    copy_rows(&in->m, &to);
+    kf_post_rows(&in->m, &to, false);
     return KOFN_OK;
 }
 
@@ -74,21 +53,8 @@ static kofn_status pack_pair(const kf_msg *m, kf_buffer **out)
         return kf_nomem(SIZE_MAX);
     TRY(kf_buffer_new(out, 1, first + second, in->dtype));
     to = (*out)->m.data;
-    for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = b->lane[l];
-
-        if (lane.rows) {
-            lane.data = kf_at(&b->lane[l], m->lo, 0);
-            lane.rows = strips;
-            copy_rows(&lane, &to);
-        } else { /* all of it lies beyond the edge of its operand */
-            size_t bytes = strips * b->cols * kf_dtype_size(b->dtype);
-
-            memset(to, 0, bytes);
-            to += bytes;
-        }
-    }
-    copy_rows(in, &to);
+    kf_post_lanes(&to, b, m->lo, m->hi);
+    kf_post_rows(in, &to, false);
     return KOFN_OK;
 }
 
@@ -170,6 +136,7 @@ static kofn_status post_work(port *p, const kf_msg *m)
     kf_buffer *body = NULL;
     const kf_block *b;
     const input *x;
+    kofn_lent lent;
 
     if (m->block) {
         h.block = h.updates = 0;
@@ -191,10 +158,8 @@ static kofn_status post_work(port *p, const kf_msg *m)
             body = kf_buffer_keep(x->packed);
         }
     }
-    return body ? kf_away_post(p, m->worker, &h,
-                               &(kofn_lent){body->m.data, kf_buffer_bytes(body),
-                                            kf_post_drop_buffer, body})
-                : kf_away_post(p, m->worker, &h, NULL);
+    lent = kf_post_lend(body);
+    return kf_away_post(p, m->worker, &h, &lent);
 }
 
 /* Takes the result's room over. */
@@ -225,7 +190,7 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
     w->holds = who->holds;
     w->staged = who->staged;
     w->principal = who->principal;
-    p->of_peer[w->peer] = id;
+    p->of_peer[w->peer] = id + 1;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);
     return moved ? kf_away_tell(p, (kf_msg){.type = KF_MSG_MOVED,
                                             .worker = id,
@@ -296,24 +261,19 @@ static kofn_status send_block(port *p, kf_msg *m)
         &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
 }
 
-/* A job that is new has nobody who holds anything. */
-static bool may_be_held(const port *p)
-{
-    return p->opt.job != 0 && p->workers < p->opt.workers;
-}
-
 kofn_status kf_away_store(port *p)
 {
     kofn_status st = KOFN_OK;
 
-    if (may_be_held(p))
+    /* a job that is new has nobody who holds anything */
+    if (p->opt.job != 0 && p->workers < p->opt.workers)
         return KOFN_OK;
     for (size_t i = 0; i < p->stores; i++) {
         kf_msg *m = &p->store[i];
 
         if (!st && !p->worker[m->worker]->gone)
             st = send_block(p, m);
-        kf_payload_drop(m);
+        kf_post_drop(m);
     }
     p->stores = 0;
     return st;
@@ -337,24 +297,12 @@ errand *kf_away_errand(worker *w, uint32_t task)
     return NULL;
 }
 
-/* The room for its result. */
 kf_buffer *kf_away_end(worker *w, errand *e)
 {
     kf_buffer *result = e->result;
 
     *e = w->errand[--w->errands];
     return result;
-}
-
-static void forget_cancelled(worker *w)
-{
-    size_t i = 0;
-
-    while (w->errand[i].result)
-        i++;
-    kf_away_end(w, &w->errand[i]);
-    w->cancelled--;
-    w->owes++; /* it may say yet that it has left it */
 }
 
 /* A worker that computes says of a cancelled task that it has left it, or
@@ -364,11 +312,17 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
 {
     worker *w = p->worker[id];
     kofn_time now = kf_away_now(&p->base);
+    size_t i = 0;
 
     if (w->cancelled++ == 0)
         w->heard = now;
-    if (w->cancelled > REMEMBERED)
-        forget_cancelled(w);
+    if (w->cancelled > REMEMBERED) {
+        while (w->errand[i].result)
+            i++;
+        kf_away_end(w, &w->errand[i]);
+        w->cancelled--;
+        w->owes++; /* it may say yet that it has left it */
+    }
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
     kf_away_evict(p, id);
@@ -420,8 +374,10 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
             st = send_cancel(p, m);
             break;
         case KF_MSG_UPDATE:
+            st = kf_away_update(p, m);
+            break;
         case KF_MSG_PIECE:
-            st = kf_away_change(p, m);
+            st = kf_away_strips(p, m);
             break;
         case KF_MSG_EVICT:
             kf_away_evict(p, m->worker);
@@ -429,7 +385,7 @@ kofn_status kf_away_send(kofn_port *base, kf_msg *m)
         default:
             break;
         }
-    kf_payload_drop(m);
+    kf_post_drop(m);
     return st;
 }
 
@@ -498,17 +454,11 @@ static kofn_status post_piece(port *p, uint32_t id, const need *n)
     if (w->served > enough(w->block))
         return kf_away_strike(p, id);
     st = kf_piece_from(w->block, n->section, n->lo, n->hi, &made, &at);
-    if (st) {
+    if (st || at != made.p) /* it lies in A, which is there until the end */
         kf_bytes_free(&made);
-        return st;
-    }
-    if (at != made.p) { /* it lies in A, which is there until the end */
-        kf_bytes_free(&made);
-        return kf_away_post(p, id, &h,
-                            &(kofn_lent){.data = at, .bytes = bytes});
-    }
-    return kf_away_post(p, id, &h,
-                        &(kofn_lent){made.p, bytes, kf_free, made.p});
+    return st ? st
+              : kf_away_post(p, id, &h,
+                             &(kofn_lent){at, bytes, kf_free, made.p});
 }
 
 /* Workers take turns, and get a piece only when what they got before is on its

@@ -78,10 +78,9 @@ static letter *dequeue(end *e)
 
 static kofn_status announce(end *to, kofn_peer peer, kofn_arrival what)
 {
-    letter *l = kf_zero(1, sizeof *l);
+    letter *l;
 
-    if (!l)
-        return KOFN_NOMEM;
+    TRY_ZERO(l, 1);
     l->p.what = what;
     l->p.peer = peer;
     enqueue(to, l);
@@ -93,6 +92,12 @@ static void burn(letter *l)
 {
     kf_give_back(&l->body);
     kf_free(l);
+}
+
+static void burn_all(end *e)
+{
+    while (e->first)
+        burn(dequeue(e));
 }
 
 /* ---- the transport's entries --------------------------------------------- */
@@ -145,13 +150,6 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                                 : st;
 }
 
-static struct timespec from_now(kofn_time atmost)
-{
-    kofn_time most = 1000000 * KOFN_SECOND;
-
-    return kf_timespec(kf_clock() + (atmost < most ? atmost : most));
-}
-
 static bool to_be_dropped(const end *e, const letter *l)
 {
     return (l->p.peer < e->forgotten_cap && e->forgotten[l->p.peer]) ||
@@ -164,12 +162,10 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
                              kofn_packet *p)
 {
     end *e = (end *)t;
-    struct timespec until = {0};
+    struct timespec until = kf_timespec(kf_later(kf_clock(), atmost));
     letter *l;
     int late = 0;
 
-    if (atmost > 0)
-        until = from_now(atmost);
     for (;;) {
         pthread_mutex_lock(&e->mesh->lock);
         while (!e->first && atmost > 0 && late != ETIMEDOUT)
@@ -202,23 +198,15 @@ static void mesh_forget(kofn_transport *t, kofn_peer peer)
 {
     end *e = (end *)t;
 
-    while (e->forgotten_cap <= peer) {
-        size_t used = e->forgotten_cap;
-
-        if (kf_grow(&e->forgotten, &e->forgotten_cap, used,
-                    sizeof *e->forgotten))
-            return;
-        for (size_t i = used; i < e->forgotten_cap; i++)
-            e->forgotten[i] = false;
-    }
-    e->forgotten[peer] = true;
+    if (!kf_reach(&e->forgotten, &e->forgotten_cap, (size_t)peer + 1,
+                  sizeof *e->forgotten))
+        e->forgotten[peer] = true;
 }
 
 static void mesh_close(kofn_transport *t, kofn_time linger)
 {
     end *e = (end *)t;
     kofn_mesh *m = e->mesh;
-    letter *l;
 
     (void)linger; /* what was sent is there already */
     pthread_mutex_lock(&m->lock);
@@ -226,26 +214,19 @@ static void mesh_close(kofn_transport *t, kofn_time linger)
     for (size_t i = 0; i < m->ends; i++)
         if (!m->end[i]->closed)
             (void)announce(m->end[i], e->number, KOFN_WENT);
-    l = e->first;
-    e->first = e->last = NULL;
     pthread_mutex_unlock(&m->lock);
-    while (l) {
-        letter *next = l->next;
-
-        burn(l);
-        l = next;
-    }
+    burn_all(e); /* nothing comes any more */
 }
 
 /* ---- the mesh ------------------------------------------------------------ */
 
 kofn_status kofn_mesh_new(kofn_mesh **out)
 {
-    kofn_mesh *m = kf_zero(1, sizeof *m);
+    kofn_mesh *m;
 
+    *out = NULL;
+    TRY_ZERO(m, 1);
     *out = m;
-    if (!m)
-        return KOFN_NOMEM;
     pthread_mutex_init(&m->lock, NULL);
     m->blas_threads = kf_blas_single();
     return KOFN_OK;
@@ -265,8 +246,7 @@ static kofn_status introduce(kofn_mesh *m, end *e)
 
 static void end_free(end *e)
 {
-    while (e->first)
-        burn(dequeue(e));
+    burn_all(e);
     pthread_cond_destroy(&e->bell);
     kf_free(e->forgotten);
     kf_free(e);
@@ -274,13 +254,12 @@ static void end_free(end *e)
 
 kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out)
 {
-    end *e = kf_zero(1, sizeof *e);
     pthread_condattr_t attr;
     kofn_status st;
+    end *e;
 
     *out = NULL;
-    if (!e)
-        return KOFN_NOMEM;
+    TRY_ZERO(e, 1);
     e->base = (kofn_transport){.size = sizeof(kofn_transport),
                                .name = "threads",
                                .send = mesh_send,
@@ -320,12 +299,11 @@ static void *run(void *ud)
 kofn_status kofn_mesh_start(kofn_mesh *m,
                             void (*live)(void *ud, kofn_transport *t), void *ud)
 {
-    runner *r = kf_zero(1, sizeof *r);
     kofn_status st;
+    runner *r;
     int error;
 
-    if (!r)
-        return KOFN_NOMEM;
+    TRY_NEW(r, 1);
     *r = (runner){.live = live, .ud = ud};
     st = kofn_mesh_join(m, &r->t);
     if (st) {

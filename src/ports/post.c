@@ -1,4 +1,5 @@
-/* post.c -- letters that wait until the way is free, and bodies that come.
+/* post.c -- letters that wait until the way is free, bodies that come, and how both
+ * are packed.
  *
  * A letter owns its bytes and holds a reference of its buffer until it was
  * sent.  It may not drop a letter that is begun. */
@@ -9,7 +10,7 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
 {
     char *queue;
 
-    if (*first && *first + count == *cap) {
+    if (*first + count == *cap && *first > *cap / 2) {
         memcpy(&queue, p, sizeof queue);
         memmove(queue, queue + *first * size, count * size);
         *first = 0;
@@ -17,17 +18,84 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
     return kf_grow(p, cap, *first + count, size);
 }
 
-void kf_post_drop_buffer(void *buffer)
+void kf_post_drop(kf_msg *m)
+{
+    kf_block_drop(m->block);
+    kf_buffer_drop(m->in);
+    kf_buffer_drop(m->with);
+    kf_buffer_drop(m->result);
+    kf_free(m->why);
+    m->block = NULL;
+    m->in = m->with = m->result = NULL;
+    m->why = NULL;
+}
+
+/* ---- packing ------------------------------------------------------------- */
+
+static void drop_buffer(void *buffer)
 {
     kf_buffer_drop(buffer);
 }
 
-kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
-                           size_t lo, size_t hi)
+kofn_lent kf_post_lend(kf_buffer *b)
+{
+    return b ? (kofn_lent){b->m.data, kf_buffer_bytes(b), drop_buffer, b}
+             : (kofn_lent){0};
+}
+
+void kf_post_rows(const kofn_matrix *m, char **packed, bool back)
+{
+    size_t row = m->cols * kf_dtype_size(m->dtype);
+
+    for (size_t i = 0; i < m->rows; i++, *packed += row)
+        if (back)
+            memcpy(kf_at(m, i, 0), *packed, row);
+        else
+            memcpy(*packed, kf_at(m, i, 0), row);
+}
+
+void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi)
+{
+    size_t bytes = (hi - lo) * b->cols * kf_dtype_size(b->dtype);
+
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane = b->lane[l];
+
+        if (lane.rows) {
+            lane.data = kf_at(&b->lane[l], lo, 0);
+            lane.rows = hi - lo;
+            kf_post_rows(&lane, to, false);
+        } else {
+            memset(*to, 0, bytes);
+            *to += bytes;
+        }
+    }
+}
+
+/* Strips [lo, hi): rows of the input, or columns of its row i. */
+static kofn_matrix strips(const kofn_matrix *in, bool left, size_t i, size_t lo,
+                          size_t hi)
 {
     return left ? (kofn_matrix){kf_at(in, i, lo), 1, hi - lo, in->ld, in->dtype}
                 : (kofn_matrix){kf_at(in, lo, 0), hi - lo, in->cols, in->ld,
                                 in->dtype};
+}
+
+void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
+                    char *packed, bool back)
+{
+    bool left = kf_kernel_of(task->how)->left;
+    size_t span = (left ? in->cols : in->rows) / lanes;
+    size_t end = kf_min(task->hi, span);
+
+    for (size_t at = 0; at < lanes * span; at += span)
+        for (size_t i = 0; i < (left ? in->rows : 1); i++) {
+            kofn_matrix last = strips(in, left, i, at + task->lo, at + end);
+            kofn_matrix first = strips(in, left, i, at, at + task->hi - end);
+
+            kf_post_rows(&last, &packed, back);
+            kf_post_rows(&first, &packed, back);
+        }
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -218,22 +286,11 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
     return st ? st : kf_post_check(t, h, (*into)->m.data, bytes);
 }
 
-/* All of it, and whole. */
-static kofn_status take_bytes(kofn_transport *t, kofn_packet *k,
-                              const kf_head *h, char *to)
-{
-    if (k->body)
-        memcpy(to, k->body, k->body_bytes);
-    else
-        TRY(t->fetch(t, k, to));
-    return kf_post_check(t, h, to, k->body_bytes);
-}
-
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
                                const kf_head *h, char **words)
 {
     size_t n = k->body_bytes;
-    kofn_status st;
+    kofn_status st = KOFN_OK;
     char *to;
 
     *words = NULL;
@@ -244,7 +301,12 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
         return kf_post_check(t, h, NULL, 0);
     if (!(to = kf_new(n + 1, 1)))
         return KOFN_NOMEM;
-    st = take_bytes(t, k, h, to);
+    if (k->body)
+        memcpy(to, k->body, n);
+    else
+        st = t->fetch(t, k, to);
+    if (!st)
+        st = kf_post_check(t, h, to, n);
     for (size_t i = 0; i < n; i++)
         if ((to[i] < ' ' || to[i] > '~') && to[i] != '\n')
             to[i] = '?';

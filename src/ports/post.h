@@ -1,13 +1,14 @@
-/* post.h -- what waits to go to a peer.
+/* post.h -- what waits to go to a peer, and what is packed for that.
  *
  * An outbox is its peer's and owns the letters in it until they were sent or
- * taken back. */
+ * taken back.  Only whoever owns a message may drop what is in it, once. */
 #ifndef KF_PORTS_POST_H
 #define KF_PORTS_POST_H
 
 #include <kofn/transport.h>
 
 #include "base/lent.h"
+#include "data/kernel.h"
 #include "wire/wire.h"
 
 #define KF_WAITING 4096 /* tasks that a worker takes before it does the first */
@@ -51,11 +52,19 @@ void kf_post_free(kf_outbox *b);
 /* Room for one more behind what waits in a queue of `count` from `*first`. */
 kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
                          size_t size);
-/* Strips [lo, hi) of an input that is summed over: rows of it, or columns of
- * its row i. */
-kofn_matrix kf_post_strips(const kofn_matrix *in, bool left, size_t i,
-                           size_t lo, size_t hi);
-void kf_post_drop_buffer(void *buffer);
+/* What a message owns. */
+void kf_post_drop(kf_msg *m);
+/* The buffer as a body, dropped when that is given back; NULL: no body. */
+kofn_lent kf_post_lend(kf_buffer *b);
+/* Rows of a matrix, one behind the other, to *packed, which goes on; or back. */
+void kf_post_rows(const kofn_matrix *m, char **packed, bool back);
+/* Strips [lo, hi) of each lane of a block; a lane beyond the edge of its operand is
+ * zero. */
+void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi);
+/* The strips of a task of its input, which is summed over, lane after lane; strips
+ * beyond the last are the first ones.  From the input, or back into it. */
+void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
+                    char *packed, bool back);
 /* The packet's body as words, in new memory: what cannot be printed is '?', newlines
  * stay.  NULL: there are none.  More than KF_WORDS are refused. */
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,

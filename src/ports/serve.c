@@ -56,6 +56,7 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
                  .status = st,
                  .took = (uint64_t)took};
     kf_buffer *p = m->result;
+    kofn_lent lent;
 
     m->result = NULL;
     if (st) {
@@ -69,9 +70,8 @@ static void answer(server *s, kf_msg *m, kofn_status st, kofn_time took)
     h.rows = p->m.rows;
     h.cols = p->m.cols;
     h.dtype = p->m.dtype;
-    kf_serve_post(
-        s, &h,
-        &(kofn_lent){p->m.data, kf_buffer_bytes(p), kf_post_drop_buffer, p});
+    lent = kf_post_lend(p);
+    kf_serve_post(s, &h, &lent);
 }
 
 /* ---- inputs and tasks ---------------------------------------------------- */
@@ -93,7 +93,7 @@ static void take_work(server *s, const kf_head *h, kofn_packet *k)
     kofn_status st = make_errand(s, h, k, &m);
 
     if (st) {
-        kf_serve_drop_task(&m);
+        kf_post_drop(&m);
         answer(s, &m, st, 0);
         kf_serve_fail(s, st);
         if (st == KOFN_FORMAT) /* damaged on its way */
@@ -126,7 +126,7 @@ static void cancel(server *s, uint32_t task)
     m = queue[i].msg;
     s->errands--;
     memmove(&queue[i], &queue[i + 1], (s->errands - i) * sizeof *queue);
-    kf_serve_drop_task(&m);
+    kf_post_drop(&m);
     answer(s, &m, KOFN_AGAIN, 0);
 }
 
@@ -135,7 +135,6 @@ static void cancel(server *s, uint32_t task)
 static void greet(server *s, const kf_head *h)
 {
     char words[80];
-    double stay;
 
     if (h->job != s->job)
         kf_serve_drop_block(s); /* of a job that is not this one */
@@ -144,9 +143,9 @@ static void greet(server *s, const kf_head *h)
     s->welcome = true;
     s->job = h->job;
     s->exposed.worker = h->task;
-    stay = kf_faults_leave(s->exposed.faults, h->task);
-    if (stay < 9e9 && s->vanish == KOFN_NEVER)
-        s->vanish = kf_clock() + kf_faults_nanoseconds(stay);
+    if (s->vanish == KOFN_NEVER)
+        s->vanish = kf_later(kf_clock(), kf_faults_nanoseconds(kf_faults_leave(
+                                             s->exposed.faults, h->task)));
     if (s->block.block_spec.block && s->block.block_spec.block->subset)
         s->block.block_spec.block->subset->product = 0; /* they begin again */
     snprintf(words, sizeof words, "connected as worker %u", h->task);
@@ -324,16 +323,6 @@ static void consider_leaving(server *s)
     }
 }
 
-static void lose_patience(server *s)
-{
-    if (!s->connected && s->opt.patience &&
-        kf_clock() - s->lost >= s->opt.patience)
-        kf_serve_finish(s, kf_fail(KOFN_LATE,
-                                   "no coordinator for %.3g s; is it running, "
-                                   "and is the address right?",
-                                   (double)s->opt.patience * 1e-9));
-}
-
 /* Does what is to be done now and then. */
 static void look_up(server *s)
 {
@@ -351,7 +340,12 @@ static void look_up(server *s)
         kf_serve_ask(s);
     }
     consider_leaving(s);
-    lose_patience(s);
+    if (!s->connected && s->opt.patience &&
+        kf_clock() - s->lost >= s->opt.patience)
+        kf_serve_finish(s, kf_fail(KOFN_LATE,
+                                   "no coordinator for %.3g s; is it running, "
+                                   "and is the address right?",
+                                   (double)s->opt.patience * 1e-9));
 }
 
 /* The task in hand is the first of the queue, unless all are gone. */
@@ -422,16 +416,6 @@ static bool is_now(const server *s, const errand *e)
     return e->msg.block || (b && b->updates == e->updates);
 }
 
-/* The block has missed a change, or had it twice: the worker begins anew. */
-static void is_stale(server *s)
-{
-    kf_serve_fail(s, kf_fail(KOFN_STATE,
-                             "a task is of a block after %zu updates, which "
-                             "are not what it has had here",
-                             (size_t)s->errand[s->first].updates));
-    kf_serve_hang_up(s);
-}
-
 /* Changes wait until there is what they change. */
 static bool is_early(const server *s)
 {
@@ -443,12 +427,17 @@ static void do_next(server *s)
 {
     const errand *e = &s->errand[s->first];
 
-    if (e->msg.type != KF_MSG_WORK)
+    if (e->msg.type != KF_MSG_WORK) {
         kf_serve_do_change(s);
-    else if (is_now(s, e))
+    } else if (is_now(s, e)) {
         work(s);
-    else
-        is_stale(s);
+    } else { /* it has missed a change, or had it twice, and begins anew */
+        kf_serve_fail(s, kf_fail(KOFN_STATE,
+                                 "a task is of a block after %zu updates, "
+                                 "which are not what it has had here",
+                                 (size_t)e->updates));
+        kf_serve_hang_up(s);
+    }
 }
 
 /* Nothing can be done.  Many workers that wait on one machine must not keep it

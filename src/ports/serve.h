@@ -97,8 +97,6 @@ bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes);
  * even on failure. */
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m);
-void kf_serve_drop_task(kf_msg *m);
-
 /* Bytes of what waits and has brought its operands. */
 size_t kf_serve_carried(const server *s);
 

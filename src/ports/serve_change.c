@@ -57,14 +57,20 @@ static size_t room(const server *s)
     return left - kf_min(left, kf_serve_carried(s));
 }
 
-bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
+/* Is it an UPDATE or STRIPS of the block that is here? */
+static bool fits(const server *s, const kf_head *h, size_t bytes)
 {
     const kf_block *b = block_of(s, h);
     size_t want;
 
     return (h->type == KF_WIRE_UPDATE ? update_bytes(b, h, &want)
                                       : strips_bytes(b, h, &want)) &&
-           bytes == want && bytes <= spare(s);
+           bytes == want;
+}
+
+bool kf_serve_may_change(const server *s, const kf_head *h, size_t bytes)
+{
+    return fits(s, h, bytes) && bytes <= spare(s);
 }
 
 /* ---- what came ----------------------------------------------------------- */
@@ -129,18 +135,6 @@ static kofn_status make_errand(server *s, const kf_head *h, kofn_packet *k,
     return take(s, h, k, m);
 }
 
-/* Is there not even room for one that waits alone? */
-static bool will_never_fit(const server *s, const kf_head *h, size_t bytes)
-{
-    const kf_block *b = block_of(s, h);
-    size_t want;
-
-    return h->type != KF_WIRE_WHOLE &&
-           (h->type == KF_WIRE_UPDATE ? update_bytes(b, h, &want)
-                                      : strips_bytes(b, h, &want)) &&
-           bytes == want && bytes > spare(s);
-}
-
 void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
 {
     kf_msg m = {.type = KF_MSG_PIECE,
@@ -151,7 +145,8 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
                 .hi = h->hi};
     kofn_status st;
 
-    if (will_never_fit(s, h, k->body_bytes)) {
+    if (h->type != KF_WIRE_WHOLE && fits(s, h, k->body_bytes) &&
+        k->body_bytes > spare(s)) { /* nor would it fit alone */
         kf_serve_refuse(s, no_memory(k->body_bytes, "a change of a block"));
         return;
     }
@@ -161,7 +156,7 @@ void kf_serve_change(server *s, const kf_head *h, kofn_packet *k)
         kf_serve_queue_up(s, (errand){m, false, h->updates});
         return;
     }
-    kf_serve_drop_task(&m);
+    kf_post_drop(&m);
     kf_serve_fail(s, st);
     if (!s->over) /* what it holds is void from now on */
         kf_serve_hang_up(s);
@@ -182,16 +177,6 @@ static kofn_status has_room(const server *s, const kf_block *b, const kf_msg *m)
         return kf_nomem(SIZE_MAX);
     return bytes <= room(s) ? KOFN_OK
                             : no_memory(bytes, "the velocity of a block");
-}
-
-static void say_changed(server *s)
-{
-    kf_head h = {.type = KF_WIRE_CHANGED,
-                 .job = s->job,
-                 .block = s->block_id,
-                 .updates = ++s->block.done};
-
-    kf_serve_post(s, &h, NULL);
 }
 
 /* Everything that came before it is done. */
@@ -220,7 +205,7 @@ void kf_serve_do_change(server *s)
     s->errands--;
     s->version++;
     if (st == KOFN_UNSUITED) { /* nor will there be when it comes back */
-        kf_serve_drop_task(&e.msg);
+        kf_post_drop(&e.msg);
         kf_serve_refuse(s, st);
         return;
     }
@@ -228,10 +213,15 @@ void kf_serve_do_change(server *s)
         st = kf_faults_change(s->exposed.faults, s->exposed.worker, &s->updates,
                               blocks, &e.msg);
     if (!st && e.msg.type == KF_MSG_UPDATE)
-        say_changed(s);
+        kf_serve_post(s,
+                      &(kf_head){.type = KF_WIRE_CHANGED,
+                                 .job = s->job,
+                                 .block = s->block_id,
+                                 .updates = ++s->block.done},
+                      NULL);
     else if (!st && !e.msg.block)
         kf_serve_block_is_whole(s);
-    kf_serve_drop_task(&e.msg);
+    kf_post_drop(&e.msg);
     kf_serve_fail(s, st);
     if (st && !s->over)
         kf_serve_hang_up(s);

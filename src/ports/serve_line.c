@@ -34,26 +34,20 @@ void kf_serve_fail(server *s, kofn_status st)
 
 void kf_serve_post(server *s, const kf_head *h, const kofn_lent *body)
 {
-    kofn_status st;
-
-    if (!s->connected) {
+    if (!s->connected)
         kf_give_back(body);
-        return;
-    }
-    st = kf_post(&s->outbox, s->t, s->head, h, body);
-    if (st == KOFN_NOMEM)
-        kf_serve_finish(s, st);
+    else if (kf_post(&s->outbox, s->t, s->head, h, body) == KOFN_NOMEM)
+        kf_serve_finish(s, KOFN_NOMEM);
 }
 
 void kf_serve_post_words(server *s, kf_head *h, const char *words)
 {
     char *copy = kf_strdup(words);
 
-    if (!copy) {
+    if (copy)
+        kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
+    else
         kf_serve_finish(s, KOFN_NOMEM);
-        return;
-    }
-    kf_serve_post(s, h, &(kofn_lent){copy, strlen(words), kf_free, copy});
 }
 
 void kf_serve_say(server *s, kf_wire type)
@@ -91,7 +85,7 @@ void kf_serve_queue_up(server *s, errand e)
 void kf_serve_drop_tasks(server *s)
 {
     for (size_t i = 0; i < s->errands; i++)
-        kf_serve_drop_task(&s->errand[s->first + i].msg);
+        kf_post_drop(&s->errand[s->first + i].msg);
     s->first = s->errands = 0;
 }
 

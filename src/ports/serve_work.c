@@ -19,56 +19,6 @@ void kf_serve_forget_inputs(server *s)
     }
 }
 
-static void know(server *s, uint64_t id, kf_buffer *p)
-{
-    kf_buffer_drop(s->input[INPUTS - 1].buffer);
-    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
-    s->input[0] = (input){id, kf_buffer_keep(p)};
-}
-
-static void put_rows(const kofn_matrix *to, const char **from)
-{
-    size_t row = to->cols * kf_dtype_size(to->dtype);
-
-    for (size_t i = 0; i < to->rows; i++, *from += row)
-        memcpy(kf_at(to, i, 0), *from, row);
-}
-
-/* Only the strips of the task have come: put them where they belong. */
-static kofn_status spread(const server *s, const kf_head *h, kofn_packet *k,
-                          kf_buffer **in)
-{
-    bool left = kf_kernel_of(h->how)->left;
-    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
-    size_t lanes = b->lanes, end, bytes; /* that it is there is known */
-    size_t span = (left ? h->cols : h->rows) / lanes;
-    size_t wide = left ? h->rows : h->cols;
-    const char *from = k->body;
-
-    if ((left ? h->cols : h->rows) % lanes || h->lo >= span || h->lo >= h->hi ||
-        h->hi - h->lo > span)
-        return kf_fail(KOFN_FORMAT,
-                       "an input for %zu lanes has strips %zu to %zu of %zu",
-                       lanes, (size_t)h->lo, (size_t)h->hi, span);
-    if (!kf_mul((h->hi - h->lo) * kf_dtype_size(h->dtype), lanes, &bytes) ||
-        !kf_mul(bytes, wide, &bytes) || bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input has %zu bytes", k->body_bytes);
-    TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
-    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
-    end = kf_min(h->hi, span);
-    for (size_t l = 0; l < lanes; l++)
-        for (size_t i = 0; i < (left ? h->rows : 1); i++) {
-            kofn_matrix last = kf_post_strips(&(*in)->m, left, i,
-                                              l * span + h->lo, l * span + end);
-            kofn_matrix first = kf_post_strips(&(*in)->m, left, i, l * span,
-                                               l * span + h->hi - end);
-
-            put_rows(&last, &from);
-            put_rows(&first, &from);
-        }
-    return KOFN_OK;
-}
-
 static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
 {
     for (size_t i = 0; i < INPUTS; i++) {
@@ -83,29 +33,36 @@ static kofn_status known_input(server *s, const kf_head *h, kf_buffer **in)
     return kf_fail(KOFN_STATE, "the input of task %u is not here", h->task);
 }
 
+/* Of an input that is summed over come only the strips of the task, which fit the
+ * block. */
 static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
-                              kf_buffer **in)
+                              kf_msg *m)
 {
-    kofn_status st;
-    size_t bytes;
+    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
+    const kf_kernel *how = kf_kernel_of(h->how);
+    size_t strips = (h->hi - h->lo) * b->lanes, bytes;
+    size_t rows = how->inner && !how->left ? strips : h->rows;
+    size_t cols = how->inner && how->left ? strips : h->cols;
 
     if (k->body_bytes == 0)
-        return known_input(s, h, in);
-    if (kf_kernel_of(h->how)->inner)
-        return spread(s, h, k, in);
-    if (!kf_mul(h->rows, h->cols, &bytes) ||
+        return known_input(s, h, &m->in);
+    if (!kf_mul(rows, cols, &bytes) ||
         !kf_mul(bytes, kf_dtype_size(h->dtype), &bytes) ||
         bytes != k->body_bytes)
-        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes",
-                       (size_t)h->rows, (size_t)h->cols, k->body_bytes);
-    TRY(kf_buffer_new(in, h->rows, h->cols, h->dtype));
-    st = kf_post_take_body(s->t, k, h, in);
-    if (st) {
-        kf_buffer_drop(*in);
-        *in = NULL;
-        return st;
+        return kf_fail(KOFN_FORMAT, "an input of %zu x %zu has %zu bytes", rows,
+                       cols, k->body_bytes);
+    if (how->inner)
+        TRY(kf_post_check(s->t, h, k->body, k->body_bytes));
+    TRY(kf_buffer_new(&m->in, h->rows, h->cols, h->dtype));
+    if (how->inner) {
+        kf_post_strips(&m->in->m, m, b->lanes, (char *)(uintptr_t)k->body,
+                       true);
+        return KOFN_OK;
     }
-    know(s, h->input, *in);
+    TRY(kf_post_take_body(s->t, k, h, &m->in));
+    kf_buffer_drop(s->input[INPUTS - 1].buffer);
+    memmove(s->input + 1, s->input, (INPUTS - 1) * sizeof *s->input);
+    s->input[0] = (input){h->input, kf_buffer_keep(m->in)};
     return KOFN_OK;
 }
 
@@ -123,18 +80,6 @@ kf_msg kf_serve_task_of(const kf_head *h)
                     .how = h->how,
                     .lo = h->lo,
                     .hi = h->hi};
-}
-
-static kofn_status is_of_the_block(const server *s, const kf_head *h)
-{
-    if (!s->block.whole)
-        return kf_fail(KOFN_STATE, "there is no block to work on");
-    if (h->block != s->block_id ||
-        !kf_block_of(s->block.block_spec.block, h->operand))
-        return kf_fail(KOFN_STATE,
-                       "task %u is of another block than the one that is here",
-                       h->task);
-    return KOFN_OK;
 }
 
 /* Bytes of the pair that a task brings; false where they are none that can be.
@@ -157,14 +102,12 @@ size_t kf_serve_carried(const server *s)
         const errand *e = &s->errand[s->first + i];
         const kf_msg *m = &e->msg;
 
-        if (m->block && !e->cancelled)
-            sum += kf_block_bytes(m->block);
-        if ((m->block && !e->cancelled && m->in) || m->with)
-            sum += kf_buffer_bytes(m->in);
-        if (m->block && !e->cancelled && m->result)
-            sum += kf_buffer_bytes(m->result);
         if (m->with)
-            sum += kf_buffer_bytes(m->with) + KF_WIRE_CHANGE;
+            sum += kf_buffer_bytes(m->in) + kf_buffer_bytes(m->with) +
+                   KF_WIRE_CHANGE;
+        else if (m->block && !e->cancelled)
+            sum += kf_block_bytes(m->block) + kf_buffer_bytes(m->in) +
+                   kf_buffer_bytes(m->result);
     }
     return sum;
 }
@@ -202,14 +145,19 @@ kofn_status kf_serve_can_do(const server *s, const kf_head *h, const kf_msg *m)
 {
     kofn_matrix in = {NULL, h->rows, h->cols, h->cols, h->dtype};
     kofn_matrix out = {NULL, h->out_rows, h->out_cols, h->out_cols, h->dtype};
+    const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
 
     if (s->errands >= KF_WAITING)
         return kf_fail(KOFN_STATE, "%zu tasks wait already", s->errands);
     if (!h->block)
         return pair_fits(s, h, m, &in, &out);
-    TRY(is_of_the_block(s, h));
-    return kf_work_fits(kf_block_of(s->block.block_spec.block, h->operand), m,
-                        &in, &out);
+    if (!s->block.whole)
+        return kf_fail(KOFN_STATE, "there is no block to work on");
+    if (h->block != s->block_id || !b)
+        return kf_fail(KOFN_STATE,
+                       "task %u is of another block than the one that is here",
+                       h->task);
+    return kf_work_fits(b, m, &in, &out);
 }
 
 bool kf_serve_is_wanted(const server *s, const kf_head *h, size_t bytes)
@@ -256,15 +204,5 @@ static kofn_status take_pair(server *s, const kf_head *h, kofn_packet *k,
 kofn_status kf_serve_operands(server *s, const kf_head *h, kofn_packet *k,
                               kf_msg *m)
 {
-    return h->block ? find_input(s, h, k, &m->in) : take_pair(s, h, k, m);
-}
-
-void kf_serve_drop_task(kf_msg *m)
-{
-    kf_block_drop(m->block);
-    kf_buffer_drop(m->in);
-    kf_buffer_drop(m->with);
-    kf_buffer_drop(m->result);
-    m->block = NULL;
-    m->in = m->with = m->result = NULL;
+    return h->block ? find_input(s, h, k, m) : take_pair(s, h, k, m);
 }

@@ -14,8 +14,7 @@
  * on its way; uses no threads. */
 #include <math.h>
 
-#include "known.h"
-#include "payload.h"
+#include "post.h"
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -29,21 +28,30 @@ typedef struct buffer_slot {
     bool used, cancelled;
 } buffer_slot;
 
+/* Slots, in order. */
+typedef struct list {
+    uint32_t *slot;
+    size_t count, cap;
+} list;
+
+/* Compared and never followed: no reference of it is held. */
+typedef struct input {
+    const kf_buffer *of;
+    uint32_t product;
+} input;
+
 typedef struct worker {
     kf_block *block;
     bool gone, wrong, busy;
     double factor, speed;
-    uint32_t *queue; /* slots that have arrived and wait, in order */
-    size_t queued, queue_cap;
+    list queue;              /* have arrived and wait */
     uint32_t slot;           /* in hand */
     unsigned round;          /* of the last task it took up */
     uint32_t updates, flips; /* so far */
-    uint32_t *held;          /* done, to be sent together */
-    size_t helds, held_cap;
-    uint32_t *line; /* to be sent when the link is free, in order */
-    size_t lined, line_cap;
-    bool sending;    /* the link is not */
-    kf_known known;  /* inputs that it was sent */
+    list held;               /* done, to be sent together */
+    list line;               /* to be sent when the link is free */
+    bool sending;            /* the link is not */
+    input known[2];  /* it need not be sent again, as workers elsewhere */
     kofn_time heard; /* when what was sent to it last arrives */
     kf_coming comes; /* what it began to send last, and ... */
     kofn_time came;  /* ... when that has come              */
@@ -62,8 +70,7 @@ typedef struct port {
     size_t workers, worker_cap;
     buffer_slot *slot;
     size_t slots, slot_cap;
-    uint32_t *unused;
-    size_t unused_count, unused_cap;
+    list unused;
     uint32_t joins;
     int blas_threads;
 } port;
@@ -77,11 +84,12 @@ static kofn_time port_now(kofn_port *base)
 
 static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
 {
-    if (p->unused_count) {
-        *id = p->unused[--p->unused_count];
+    if (p->unused.count) {
+        *id = p->unused.slot[--p->unused.count];
     } else {
         TRY(kf_grow(&p->slot, &p->slot_cap, p->slots, sizeof *p->slot));
-        TRY(kf_grow(&p->unused, &p->unused_cap, p->slots, sizeof *p->unused));
+        TRY(kf_grow(&p->unused.slot, &p->unused.cap, p->slots,
+                    sizeof *p->unused.slot));
         *id = (uint32_t)p->slots++;
     }
     p->slot[*id] = (buffer_slot){.m = *m, .used = true};
@@ -93,13 +101,36 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
 static void free_slot(port *p, uint32_t id)
 {
     p->slot[id].used = false;
-    p->unused[p->unused_count++] = id;
+    p->unused.slot[p->unused.count++] = id;
 }
 
 static void drop_slot(port *p, uint32_t id)
 {
-    kf_payload_drop(&p->slot[id].m);
+    kf_post_drop(&p->slot[id].m);
     free_slot(p, id);
+}
+
+static kofn_status append(list *l, uint32_t slot)
+{
+    TRY(kf_grow(&l->slot, &l->cap, l->count, sizeof *l->slot));
+    l->slot[l->count++] = slot;
+    return KOFN_OK;
+}
+
+static uint32_t take(list *l, size_t i)
+{
+    uint32_t slot = l->slot[i];
+
+    memmove(l->slot + i, l->slot + i + 1, (--l->count - i) * sizeof *l->slot);
+    return slot;
+}
+
+static void drop_list(port *p, list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        drop_slot(p, l->slot[i]);
+    kf_free(l->slot);
+    *l = (list){0};
 }
 
 /* ---- time ---------------------------------------------------------------- */
@@ -150,13 +181,6 @@ static kofn_status compute(const port *p, uint32_t id, kf_msg *m)
     return st;
 }
 
-/* In multiply-adds. */
-static double size_of(const worker *w, const kf_msg *m)
-{
-    return m->type != KF_MSG_WORK ? kf_block_change_size(w->block, m)
-                                  : kf_work_size(block_of(w, m), m);
-}
-
 /* Take up the next task in line. */
 static kofn_status take_up(port *p, uint32_t id)
 {
@@ -164,10 +188,9 @@ static kofn_status take_up(port *p, uint32_t id)
     buffer_slot *s;
     double seconds = 0;
 
-    if (w->busy || w->queued == 0)
+    if (w->busy || w->queue.count == 0)
         return KOFN_OK;
-    w->slot = w->queue[0];
-    memmove(w->queue, w->queue + 1, --w->queued * sizeof *w->queue);
+    w->slot = take(&w->queue, 0);
     w->busy = true;
     s = &p->slot[w->slot];
     if (p->faults.clock == KOFN_CLOCK_MEASURED) {
@@ -176,9 +199,10 @@ static kofn_status take_up(port *p, uint32_t id)
         s->m.status = compute(p, id, &s->m);
         seconds = (double)(kf_cpu_time() - before) * 1e-9;
     } else if (block_of(w, &s->m)) {
-        double rate = p->faults.work > 0 ? p->faults.work : 1;
-
-        seconds = size_of(w, &s->m) * 1e-9 * rate;
+        seconds = s->m.type != KF_MSG_WORK
+                      ? kf_block_change_size(w->block, &s->m)
+                      : kf_work_size(block_of(w, &s->m), &s->m);
+        seconds *= 1e-9 * (p->faults.work > 0 ? p->faults.work : 1);
     }
     seconds *= w->factor / w->speed;
     if (s->m.type == KF_MSG_WORK) { /* who never answers still hears */
@@ -197,10 +221,9 @@ static kofn_status send_next(port *p, uint32_t id)
     uint32_t slot;
     double bytes;
 
-    if (w->sending || w->lined == 0)
+    if (w->sending || w->line.count == 0)
         return KOFN_OK;
-    slot = w->line[0];
-    memmove(w->line, w->line + 1, --w->lined * sizeof *w->line);
+    slot = take(&w->line, 0);
     bytes = (double)kf_buffer_bytes(p->slot[slot].m.result);
     w->sending = transfer(p, bytes) > 0;
     w->comes.product = p->slot[slot].m.product;
@@ -212,18 +235,9 @@ static kofn_status send_next(port *p, uint32_t id)
                       : KOFN_OK;
 }
 
-static kofn_status sent(port *p, uint32_t id)
-{
-    p->worker[id].sending = false;
-    return send_next(p, id);
-}
-
 static kofn_status report(port *p, uint32_t id, uint32_t slot)
 {
-    worker *w = &p->worker[id];
-
-    TRY(kf_grow(&w->line, &w->line_cap, w->lined, sizeof *w->line));
-    w->line[w->lined++] = slot;
+    TRY(append(&p->worker[id].line, slot));
     return send_next(p, id);
 }
 
@@ -232,30 +246,30 @@ static kofn_status let_go(port *p, uint32_t id)
 {
     worker *w = &p->worker[id];
 
-    if (w->helds == 0 || (w->busy && w->round == p->slot[w->held[0]].m.round))
+    if (w->held.count == 0 ||
+        (w->busy && w->round == p->slot[w->held.slot[0]].m.round))
         return KOFN_OK;
-    for (size_t i = 0; i < w->helds; i++)
-        TRY(report(p, id, w->held[i]));
-    w->helds = 0;
+    for (size_t i = 0; i < w->held.count; i++)
+        TRY(report(p, id, w->held.slot[i]));
+    w->held.count = 0;
     return KOFN_OK;
 }
 
 /* Before the work of newer rounds. */
-static kofn_status queue_up(const port *p, worker *w, uint32_t slot)
+static kofn_status queue_up(const port *p, list *queue, uint32_t slot)
 {
-    size_t i = w->queued;
+    size_t i = queue->count;
+    uint32_t *at;
 
-    TRY(kf_grow(&w->queue, &w->queue_cap, w->queued, sizeof *w->queue));
-    w->queued++;
-    for (; i > 0 && p->slot[w->queue[i - 1]].m.round > p->slot[slot].m.round;
-         i--)
-        w->queue[i] = w->queue[i - 1];
-    w->queue[i] = slot;
+    TRY(append(queue, slot));
+    at = queue->slot;
+    for (; i > 0 && p->slot[at[i - 1]].m.round > p->slot[slot].m.round; i--)
+        at[i] = at[i - 1];
+    at[i] = slot;
     return KOFN_OK;
 }
 
-static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out,
-                          bool *ready)
+static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out)
 {
     worker *w = &p->worker[id];
     buffer_slot *s = &p->slot[slot];
@@ -268,17 +282,12 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out,
         kf_block_drop(w->block);
         w->block = s->m.block;
         free_slot(p, slot);
-        *out = (kf_msg){.type = KF_MSG_STORED, .worker = id};
-        *ready = kf_block_whole(w->block);
+        if (kf_block_whole(w->block))
+            *out = (kf_msg){.type = KF_MSG_STORED, .worker = id};
         return KOFN_OK;
     }
-    TRY(queue_up(p, w, slot));
+    TRY(queue_up(p, &w->queue, slot));
     return take_up(p, id);
-}
-
-static bool is_slow(const port *p, uint32_t id, unsigned round)
-{
-    return p->worker[id].factor > 1 || kf_faults_slow(&p->faults, id, round);
 }
 
 /* Stops a worker; what it had in hand is dropped. */
@@ -288,26 +297,16 @@ static void stop(port *p, uint32_t id)
 
     w->gone = true;
     w->busy = false;
-    for (size_t i = 0; i < w->queued; i++)
-        drop_slot(p, w->queue[i]);
-    kf_free(w->queue);
-    w->queue = NULL;
-    w->queued = w->queue_cap = 0;
-    for (size_t i = 0; i < w->helds; i++)
-        drop_slot(p, w->held[i]);
-    for (size_t i = 0; i < w->lined; i++)
-        drop_slot(p, w->line[i]);
-    kf_free(w->line);
-    w->line = NULL;
-    w->helds = w->lined = w->line_cap = 0;
+    drop_list(p, &w->queue);
+    drop_list(p, &w->held);
+    drop_list(p, &w->line);
     kf_block_drop(w->block);
     w->block = NULL;
 }
 
 /* An update is done, or a piece is there.  Who could not has a block that nobody can
  * use, and goes. */
-static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out,
-                           bool *ready)
+static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out)
 {
     const kf_msg *m = &p->slot[slot].m;
     bool stored = m->type == KF_MSG_PIECE && !m->block;
@@ -317,15 +316,14 @@ static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out,
     p->worker[id].busy = false;
     if (st)
         stop(p, id);
-    *ready = st || stored;
-    *out = (kf_msg){.type = st ? KF_MSG_UNRESPONSIVE : KF_MSG_STORED,
-                    .worker = id};
+    if (st || stored)
+        *out = (kf_msg){.type = st ? KF_MSG_UNRESPONSIVE : KF_MSG_STORED,
+                        .worker = id};
     TRY(take_up(p, id));
     return let_go(p, id);
 }
 
-static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out,
-                          bool *ready)
+static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out)
 {
     worker *w = &p->worker[id];
     kf_msg *m = &p->slot[slot].m;
@@ -337,17 +335,16 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out,
     if (p->faults.clock == KOFN_CLOCK_MODELLED)
         m->status = compute(p, id, m);
     if (m->type != KF_MSG_WORK)
-        return changed(p, id, slot, out, ready);
+        return changed(p, id, slot, out);
     m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
     if (!m->status && (w->wrong || kf_faults_corrupts(&p->faults, id, m->task)))
         kofn_faults_spoil(p->faults.seed, id, m->task, &m->result->m);
     w->busy = false;
-    if (p->faults.whole && is_slow(p, id, m->round)) {
-        TRY(kf_grow(&w->held, &w->held_cap, w->helds, sizeof *w->held));
-        w->held[w->helds++] = slot;
-    } else {
+    if (p->faults.whole &&
+        (w->factor > 1 || kf_faults_slow(&p->faults, id, m->round)))
+        TRY(append(&w->held, slot));
+    else
         TRY(report(p, id, slot));
-    }
     TRY(take_up(p, id));
     return let_go(p, id);
 }
@@ -366,20 +363,19 @@ static kofn_status start(port *p, uint32_t *id)
 
 /* ---- what happens -------------------------------------------------------- */
 
-/* Has an entry of the heap happen; *ready when it is a message. */
-static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
-                          bool *ready)
+/* Has an entry of the heap happen, and makes *m, which has no type, what is told of
+ * it. */
+static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m)
 {
     p->at = e->time;
     switch (e->kind) {
     case SAY_HELLO:
         *m = (kf_msg){.type = KF_MSG_HELLO, .worker = e->worker};
-        *ready = true;
         return KOFN_OK;
     case ARRIVE:
-        return arrive(p, e->worker, e->task, m, ready);
+        return arrive(p, e->worker, e->task, m);
     case FINISH:
-        return finish(p, e->worker, e->task, m, ready);
+        return finish(p, e->worker, e->task, m);
     case REPORT:
         if (p->worker[e->worker].gone) {
             drop_slot(p, e->task);
@@ -389,20 +385,18 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m,
         kf_buffer_drop(m->in);
         m->in = NULL;
         free_slot(p, e->task);
-        *ready = true;
         return KOFN_OK;
     case SENT:
-        return sent(p, e->worker);
+        p->worker[e->worker].sending = false;
+        return send_next(p, e->worker);
     case LEAVE:
         if (p->worker[e->worker].gone)
             return KOFN_OK;
         stop(p, e->worker);
         *m = (kf_msg){.type = KF_MSG_BYE, .worker = e->worker};
-        *ready = true;
         return KOFN_OK;
     default:
         *m = (kf_msg){.type = KF_MSG_HELLO};
-        *ready = true;
         TRY(start(p, &m->worker));
         return schedule(
             p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, ++p->joins)),
@@ -417,25 +411,15 @@ static void catch_up(port *p)
 {
     while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock) {
         kf_heap_entry e = kf_heap_pop(&p->heap);
-        bool ready = false;
 
         p->broken = kf_grow(&p->mail, &p->mail_cap, p->mails, sizeof *p->mail);
-        if (!p->broken)
-            p->broken = happen(p, &e, &p->mail[p->mails], &ready);
-        p->mails += ready;
+        if (p->broken)
+            break;
+        p->mail[p->mails] = (kf_msg){0};
+        p->broken = happen(p, &e, &p->mail[p->mails]);
+        p->mails += p->mail[p->mails].type != 0;
     }
     p->at = p->clock;
-}
-
-/* The oldest that has come; false: there is none. */
-static bool read_mail(port *p, kf_msg *m)
-{
-    if (p->read == p->mails)
-        return false;
-    *m = p->mail[p->read++];
-    if (p->read == p->mails)
-        p->read = p->mails = 0;
-    return true;
 }
 
 /* Nothing more comes from this worker. */
@@ -445,7 +429,7 @@ static void burn_mail(port *p, uint32_t id)
 
     for (size_t i = p->read; i < p->mails; i++)
         if (p->mail[i].worker == id)
-            kf_payload_drop(&p->mail[i]);
+            kf_post_drop(&p->mail[i]);
         else
             p->mail[kept++] = p->mail[i];
     p->mails = kept;
@@ -472,65 +456,63 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     return KOFN_OK;
 }
 
-static void port_slow(kofn_port *base, uint32_t id, double factor)
+/* The worker as it is now, or NULL. */
+static worker *worker_now(kofn_port *base, uint32_t id)
 {
     port *p = (port *)base;
 
     catch_up(p);
-    if (id < p->workers)
-        p->worker[id].factor = factor;
+    return id < p->workers ? &p->worker[id] : NULL;
+}
+
+static void port_slow(kofn_port *base, uint32_t id, double factor)
+{
+    worker *w = worker_now(base, id);
+
+    if (w)
+        w->factor = factor;
 }
 
 static void port_corrupt(kofn_port *base, uint32_t id, bool on)
 {
-    port *p = (port *)base;
+    worker *w = worker_now(base, id);
 
-    catch_up(p);
-    if (id < p->workers)
-        p->worker[id].wrong = on;
+    if (w)
+        w->wrong = on;
 }
 
 static kofn_status port_flip(kofn_port *base, uint32_t id)
 {
-    port *p = (port *)base;
-    worker *w;
+    const kofn_faults *f = &((port *)base)->faults;
+    worker *w = worker_now(base, id);
 
-    catch_up(p);
-    w = id < p->workers ? &p->worker[id] : NULL;
-    return w && w->block ? kf_faults_flip(&p->faults, id, &w->flips, w->block)
-                         : KOFN_OK;
+    return w && w->block ? kf_faults_flip(f, id, &w->flips, w->block) : KOFN_OK;
 }
 
 /* ---- the port ------------------------------------------------------------ */
 
-/* Changes of blocks have no number.  What is held is a result already. */
-static bool is_task(const kf_msg *m, uint32_t task)
+/* Is the task in this list of slots?  Then it is dropped.  Changes of blocks have no
+ * number, and what is held is a result already. */
+static bool drop_task(port *p, list *l, uint32_t task)
 {
-    return m->type != KF_MSG_UPDATE && m->type != KF_MSG_PIECE &&
-           m->task == task;
-}
+    for (size_t i = 0; i < l->count; i++) {
+        const kf_msg *m = &p->slot[l->slot[i]].m;
 
-/* Is the task in this list of slots?  Then it is dropped. */
-static bool drop_task(port *p, uint32_t *list, size_t *count, uint32_t task)
-{
-    size_t i = 0;
-
-    while (i < *count && !is_task(&p->slot[list[i]].m, task))
-        i++;
-    if (i == *count)
-        return false;
-    drop_slot(p, list[i]);
-    memmove(list + i, list + i + 1, (--*count - i) * sizeof *list);
-    return true;
+        if (m->task == task && m->type != KF_MSG_UPDATE &&
+            m->type != KF_MSG_PIECE) {
+            drop_slot(p, take(l, i));
+            return true;
+        }
+    }
+    return false;
 }
 
 static kofn_status cancel(port *p, uint32_t id, uint32_t task)
 {
     worker *w = &p->worker[id];
 
-    if (drop_task(p, w->queue, &w->queued, task) ||
-        drop_task(p, w->held, &w->helds, task) ||
-        drop_task(p, w->line, &w->lined, task))
+    if (drop_task(p, &w->queue, task) || drop_task(p, &w->held, task) ||
+        drop_task(p, &w->line, task))
         return KOFN_OK;
     if (w->busy && p->slot[w->slot].m.type == KF_MSG_WORK &&
         p->slot[w->slot].m.task == task) {
@@ -543,12 +525,32 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
     }
     /* Under way, to the worker or from it: rare, so looked for.  What it brings is
      * not counted on. */
-    w->known = (kf_known){0};
+    memset(w->known, 0, sizeof w->known);
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used && p->slot[i].m.worker == id &&
             p->slot[i].m.task == task && p->slot[i].m.type == KF_MSG_WORK)
             p->slot[i].cancelled = true;
     return KOFN_OK;
+}
+
+static bool knows(worker *w, const kf_msg *m)
+{
+    for (size_t i = 0; i < 2; i++)
+        if (w->known[i].of == m->in && w->known[i].product == m->product)
+            return true;
+    w->known[1] = w->known[0];
+    w->known[0] = (input){m->in, m->product};
+    return false;
+}
+
+/* Of a message as docs/wire.md has it sent.  A task that brings its block brings its
+ * input, too. */
+static double bytes_of(worker *w, const kf_msg *m)
+{
+    size_t bytes = kf_buffer_bytes(m->with) + kf_block_bytes(m->block);
+    bool again = m->type == KF_MSG_WORK && !m->block && knows(w, m);
+
+    return (double)(again ? bytes : bytes + kf_buffer_bytes(m->in));
 }
 
 static kofn_status port_send(kofn_port *base, kf_msg *m)
@@ -560,7 +562,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
 
     catch_up(p);
     if (m->worker >= p->workers || p->worker[m->worker].gone) {
-        kf_payload_drop(m);
+        kf_post_drop(m);
         return KOFN_OK;
     }
     if (m->type == KF_MSG_EVICT)
@@ -568,11 +570,11 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     if (m->type == KF_MSG_CANCEL)
         return cancel(p, m->worker, m->task);
     if (new_slot(p, m, &slot)) {
-        kf_payload_drop(m);
+        kf_post_drop(m);
         return KOFN_NOMEM;
     }
     w = &p->worker[m->worker];
-    takes = travel(p, kf_known_bytes(&w->known, m));
+    takes = travel(p, bytes_of(w, m));
     if (takes < w->heard - p->at) /* nothing is overtaken */
         takes = w->heard - p->at;
     w->heard = kf_later(p->at, takes);
@@ -587,10 +589,14 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     (void)atmost; /* simulated time does not pass while one waits */
     catch_up(p);
     TRY(p->broken);
-    if (read_mail(p, m))
+    if (p->read < p->mails) {
+        *m = p->mail[p->read++];
+        if (p->read == p->mails)
+            p->read = p->mails = 0;
         return KOFN_OK;
-    for (;;) {
-        bool ready = false;
+    }
+    *m = (kf_msg){0};
+    while (!m->type) {
         kf_heap_entry e;
 
         if (p->heap.count == 0 || p->heap.entry[0].time > until) {
@@ -603,10 +609,9 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         e = kf_heap_pop(&p->heap);
         if (p->clock < e.time)
             p->clock = e.time;
-        TRY(happen(p, &e, m, &ready));
-        if (ready)
-            return KOFN_OK;
+        TRY(happen(p, &e, m));
     }
+    return KOFN_OK;
 }
 
 static bool port_coming(kofn_port *base, uint32_t id, kf_coming *c)
@@ -635,44 +640,32 @@ static void port_close(kofn_port *base)
 
     for (size_t i = 0; i < p->slots; i++)
         if (p->slot[i].used)
-            kf_payload_drop(&p->slot[i].m);
+            kf_post_drop(&p->slot[i].m);
     for (size_t i = p->read; i < p->mails; i++)
-        kf_payload_drop(&p->mail[i]);
+        kf_post_drop(&p->mail[i]);
     kf_free(p->mail);
     for (size_t i = 0; i < p->workers; i++) {
         kf_block_drop(p->worker[i].block);
-        kf_free(p->worker[i].queue);
-        kf_free(p->worker[i].held);
-        kf_free(p->worker[i].line);
+        kf_free(p->worker[i].queue.slot);
+        kf_free(p->worker[i].held.slot);
+        kf_free(p->worker[i].line.slot);
     }
     kf_free(p->slot);
-    kf_free(p->unused);
+    kf_free(p->unused.slot);
     kf_free(p->worker);
     kf_free(p->heap.entry);
     kf_blas_restore(p->blas_threads);
     kf_free(p);
 }
 
-static kofn_status populate(port *p, size_t workers)
-{
-    /* In this order: nobody goes before it was heard of. */
-    for (uint32_t id = 0; id < workers; id++) {
-        TRY(schedule(p, 0, SAY_HELLO, id, 0));
-        TRY(start(p, &id));
-    }
-    return schedule(p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0)),
-                    JOIN, 0, 0);
-}
-
 kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           const kofn_faults *faults)
 {
-    port *p = kf_zero(1, sizeof *p);
     kofn_status st;
+    port *p;
 
     *out = NULL;
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     p->base = (kofn_port){.name = "sim",
                           .simulated = true,
                           .workers = workers,
@@ -689,8 +682,14 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                           .coming = port_coming};
     p->blas_threads = kf_blas_single();
     st = kf_given(&p->faults, sizeof p->faults, faults, "KOFN_FAULTS_INIT");
+    for (uint32_t id = 0; id < workers && !st; id++) {
+        st = schedule(p, 0, SAY_HELLO, id, 0);
+        if (!st) /* in this order: nobody goes before it was heard of */
+            st = start(p, &id);
+    }
     if (!st)
-        st = populate(p, workers);
+        st = schedule(p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0)),
+                      JOIN, 0, 0);
     if (st) {
         port_close(&p->base);
         return st;

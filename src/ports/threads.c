@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "payload.h"
+#include "post.h"
 
 #include "base/clock.h"
 #include "faults/faults.h"
@@ -29,7 +29,7 @@
 typedef struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    kf_msg *msg; /* a ring */
+    kf_msg *msg; /* a queue */
     size_t first, count, cap;
 } mailbox;
 
@@ -47,7 +47,7 @@ static void mailbox_init(mailbox *b)
 static void mailbox_destroy(mailbox *b)
 {
     for (size_t i = 0; i < b->count; i++)
-        kf_payload_drop(&b->msg[(b->first + i) % b->cap]);
+        kf_post_drop(&b->msg[b->first + i]);
     kf_free(b->msg);
     pthread_cond_destroy(&b->filled);
     pthread_mutex_destroy(&b->lock);
@@ -56,54 +56,34 @@ static void mailbox_destroy(mailbox *b)
 /* With the lock held. */
 static kofn_status put(mailbox *b, const kf_msg *m)
 {
-    if (b->count == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 8;
-        kf_msg *now = kf_new(cap, sizeof *now);
-
-        if (!now)
-            return KOFN_NOMEM;
-        for (size_t i = 0; i < b->count; i++)
-            now[i] = b->msg[(b->first + i) % b->cap];
-        kf_free(b->msg);
-        b->msg = now;
-        b->first = 0;
-        b->cap = cap;
-    }
-    b->msg[(b->first + b->count++) % b->cap] = *m;
+    TRY(kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg));
+    b->msg[b->first + b->count++] = *m;
     return KOFN_OK;
 }
 
-/* With the lock held and the box not empty. */
-static kf_msg take(mailbox *b)
+/* With the lock held: the i-th of those that wait. */
+static kf_msg take(mailbox *b, size_t i)
 {
-    kf_msg m = b->msg[b->first];
+    kf_msg *queue = b->msg + b->first, m = queue[i];
 
-    b->first = (b->first + 1) % b->cap;
-    b->count--;
+    memmove(queue + 1, queue, i * sizeof *queue);
+    b->first++;
+    if (--b->count == 0)
+        b->first = 0;
     return m;
-}
-
-static kf_msg *at(mailbox *b, size_t i)
-{
-    return &b->msg[(b->first + i) % b->cap];
 }
 
 /* Likewise: work of the oldest round that waits, in the order that it came;
  * nothing overtakes a block. */
 static kf_msg take_oldest(mailbox *b)
 {
+    const kf_msg *queue = b->msg + b->first;
     size_t oldest = 0;
 
-    for (size_t i = 0; i < b->count && at(b, i)->type == KF_MSG_WORK; i++)
-        if (at(b, i)->round < at(b, oldest)->round)
+    for (size_t i = 0; i < b->count && queue[i].type == KF_MSG_WORK; i++)
+        if (queue[i].round < queue[oldest].round)
             oldest = i;
-    for (; oldest > 0; oldest--) {
-        kf_msg before = *at(b, oldest - 1);
-
-        *at(b, oldest - 1) = *at(b, oldest);
-        *at(b, oldest) = before;
-    }
-    return take(b);
+    return take(b, oldest);
 }
 
 /* ---- workers ------------------------------------------------------------- */
@@ -118,17 +98,20 @@ typedef struct worker {
     mailbox box;
     kf_block *block;
     uint32_t updates, flipped; /* so far */
-    bool leaves;               /* of itself, by the fault model, at `until` */
-    kofn_time until;
+    kofn_time until;           /* it leaves then, by the fault model */
 
     /* Under the box's lock. */
-    bool working, dead, wrong;
-    uint32_t task;   /* in hand                                         */
-    size_t missed;   /* tasks cancelled since it was to leave that one, */
-    kofn_time since; /* which was then                                  */
-    double factor;
-    unsigned flips;   /* to be made */
+    bool working;
+    uint32_t task;    /* in hand                                         */
+    size_t missed;    /* tasks cancelled since it was to leave that one, */
+    kofn_time since;  /* which was then                                  */
+    atomic_bool dead; /* ... but read without it, too                    */
+
     atomic_bool stop; /* give up the task in hand */
+    /* By an events file. */
+    atomic_bool wrong;
+    _Atomic double factor;
+    atomic_uint flips; /* to be made */
 } worker;
 
 struct port {
@@ -153,9 +136,7 @@ static kofn_time port_now(kofn_port *base)
 
 static struct timespec at_time(const port *p, kofn_time t)
 {
-    kofn_time most = KOFN_NEVER - p->start;
-
-    return kf_timespec(p->start + (t < most ? t : most));
+    return kf_timespec(kf_later(p->start, t));
 }
 
 static bool stopped(void *ud)
@@ -172,7 +153,7 @@ static void report(worker *w, kf_msg m)
     m.worker = w->id;
     pthread_mutex_lock(&p->box.lock);
     if (put(&p->box, &m)) {
-        kf_payload_drop(&m);
+        kf_post_drop(&m);
         p->lost = true;
     }
     pthread_mutex_unlock(&p->box.lock);
@@ -196,27 +177,18 @@ static void sleep_for(void *ud, double seconds)
 
 static void work(worker *w, kf_exposed *x, kf_msg *m)
 {
-    kf_msg answer = {.type = KF_MSG_RESULT,
-                     .product = m->product,
-                     .task = m->task,
-                     .row = m->row,
-                     .round = m->round,
-                     .lo = m->lo,
-                     .hi = m->hi,
-                     .result = m->result};
-
-    answer.status =
-        kf_emulate(x, m->block ? m->block : w->block, m, &answer.took);
-    if (answer.status != KOFN_OK)
-        answer.type = KF_MSG_FAILED;
-    if (answer.status < 0)
-        answer.why = kf_strdup(kofn_errmsg());
+    m->status = kf_emulate(x, m->block ? m->block : w->block, m, &m->took);
+    m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
+    if (m->status < 0)
+        m->why = kf_strdup(kofn_errmsg());
     kf_buffer_drop(m->in);
     kf_block_drop(m->block);
-    if (answer.status == KOFN_AGAIN) /* cancelled: nobody waits */
+    m->in = NULL;
+    m->block = NULL;
+    if (m->status == KOFN_AGAIN) /* cancelled: nobody waits */
         kf_buffer_drop(m->result);
     else
-        report(w, answer);
+        report(w, *m);
 }
 
 /* The next message; false when the worker is to end. */
@@ -237,23 +209,14 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
         w->task = m->task;
         atomic_store(&w->stop, false);
     }
+    pthread_mutex_unlock(&w->box.lock);
     x->factor = w->factor;
     x->wrong = w->wrong;
-    x->flips = w->flips;
-    w->flips = 0;
-    pthread_mutex_unlock(&w->box.lock);
+    x->flips = atomic_exchange(&w->flips, 0);
     return true;
 }
 
 static void dismiss(worker *w);
-
-static void store(worker *w, const kf_msg *m)
-{
-    kf_block_drop(w->block);
-    w->block = m->block;
-    if (kf_block_whole(w->block))
-        report(w, (kf_msg){.type = KF_MSG_STORED});
-}
 
 /* Changes a worker's block.  A worker that cannot has a block that nobody can
  * use, and goes. */
@@ -265,7 +228,7 @@ static void change(worker *w, kf_msg *m)
     } else if (m->type == KF_MSG_PIECE && !m->block) {
         report(w, (kf_msg){.type = KF_MSG_STORED});
     }
-    kf_payload_drop(m);
+    kf_post_drop(m);
 }
 
 static void flip(worker *w, unsigned times)
@@ -293,12 +256,16 @@ static void *live(void *ud)
     kf_blas_single();
     while (receive(w, &m, &x)) {
         flip(w, x.flips);
-        if (m.type == KF_MSG_STORE)
-            store(w, &m);
-        else if (m.type == KF_MSG_WORK)
+        if (m.type == KF_MSG_STORE) {
+            kf_block_drop(w->block);
+            w->block = m.block;
+            if (kf_block_whole(w->block))
+                report(w, (kf_msg){.type = KF_MSG_STORED});
+        } else if (m.type == KF_MSG_WORK) {
             work(w, &x, &m);
-        else
+        } else {
             change(w, &m);
+        }
     }
     kf_block_drop(w->block); /* not only when the port is closed */
     w->block = NULL;
@@ -309,24 +276,19 @@ static void *live(void *ud)
 
 static kofn_status start(port *p, uint32_t *id)
 {
-    worker *w = kf_zero(1, sizeof *w);
-    double stay;
+    worker *w;
     int error;
 
-    if (!w)
-        return KOFN_NOMEM;
-    if (kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker)) {
-        kf_free(w);
-        return KOFN_NOMEM;
-    }
+    TRY(kf_grow(&p->worker, &p->worker_cap, p->workers, sizeof *p->worker));
+    TRY_ZERO(w, 1);
     w->port = p;
     w->id = (uint32_t)p->workers;
     w->factor = 1;
     atomic_init(&w->stop, false);
     mailbox_init(&w->box);
-    stay = kf_faults_leave(&p->faults, w->id);
-    w->leaves = stay < 9e9;
-    w->until = w->leaves ? port_now(&p->base) + kf_faults_nanoseconds(stay) : 0;
+    w->until =
+        kf_later(port_now(&p->base),
+                 kf_faults_nanoseconds(kf_faults_leave(&p->faults, w->id)));
     p->worker[p->workers++] = w;
     *id = w->id;
     error = pthread_create(&w->thread, NULL, live, w);
@@ -343,7 +305,7 @@ static void dismiss(worker *w)
 {
     pthread_mutex_lock(&w->box.lock);
     w->dead = true;
-    w->leaves = false;
+    w->until = KOFN_NEVER;
     atomic_store(&w->stop, true);
     pthread_cond_signal(&w->box.filled);
     pthread_mutex_unlock(&w->box.lock);
@@ -367,33 +329,24 @@ static void port_slow(kofn_port *base, uint32_t id, double factor)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->factor = factor;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->factor = factor;
 }
 
 static void port_corrupt(kofn_port *base, uint32_t id, bool on)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->wrong = on;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->wrong = on;
 }
 
 static kofn_status port_flip(kofn_port *base, uint32_t id)
 {
     port *p = (port *)base;
 
-    if (id >= p->workers)
-        return KOFN_OK;
-    pthread_mutex_lock(&p->worker[id]->box.lock);
-    p->worker[id]->flips++;
-    pthread_mutex_unlock(&p->worker[id]->box.lock);
+    if (id < p->workers)
+        p->worker[id]->flips++;
     return KOFN_OK;
 }
 
@@ -404,7 +357,7 @@ static kofn_time next_change(const port *p)
 
     if (p->faults.leave > 0)
         for (size_t i = 0; i < p->workers; i++)
-            if (p->worker[i]->leaves && p->worker[i]->until < t)
+            if (p->worker[i]->until < t)
                 t = p->worker[i]->until;
     return t;
 }
@@ -414,7 +367,7 @@ static kofn_status turn(port *p, kf_msg *m)
     kofn_time t = port_now(&p->base);
 
     for (size_t i = 0; i < p->workers; i++)
-        if (p->worker[i]->leaves && p->worker[i]->until <= t) {
+        if (p->worker[i]->until <= t) {
             dismiss(p->worker[i]);
             *m = (kf_msg){.type = KF_MSG_BYE, .worker = (uint32_t)i};
             return KOFN_OK;
@@ -445,17 +398,16 @@ static kofn_status cancel(worker *w, uint32_t task)
 {
     mailbox *b = &w->box;
     bool unresponsive;
-    size_t n;
+    size_t i = 0;
+    kf_msg m;
 
     pthread_mutex_lock(&b->lock);
-    n = b->count;
-    for (size_t i = 0; i < n; i++) {
-        kf_msg m = take(b);
-
-        if (m.type == KF_MSG_WORK && m.task == task)
-            kf_payload_drop(&m);
-        else
-            put(b, &m); /* there is room: one was just taken */
+    while (i < b->count && !(b->msg[b->first + i].type == KF_MSG_WORK &&
+                             b->msg[b->first + i].task == task))
+        i++;
+    if (i < b->count) {
+        m = take(b, i);
+        kf_post_drop(&m);
     }
     if (w->working && w->task == task) {
         atomic_store(&w->stop, true);
@@ -477,7 +429,7 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     worker *w;
 
     if (m->worker >= p->workers) {
-        kf_payload_drop(m);
+        kf_post_drop(m);
         return KOFN_OK; /* as to any machine that is not there */
     }
     w = p->worker[m->worker];
@@ -487,20 +439,10 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
     if (w->dead || (st = put(&w->box, m)))
-        kf_payload_drop(m);
+        kf_post_drop(m);
     pthread_mutex_unlock(&w->box.lock);
     pthread_cond_signal(&w->box.filled);
     return st;
-}
-
-static bool from_the_dead(const port *p, const kf_msg *m)
-{
-    bool dead;
-
-    pthread_mutex_lock(&p->worker[m->worker]->box.lock);
-    dead = p->worker[m->worker]->dead;
-    pthread_mutex_unlock(&p->worker[m->worker]->box.lock);
-    return dead;
 }
 
 /* Receives one message from the box, or KOFN_AGAIN at `until`. */
@@ -520,11 +462,11 @@ static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
     got = p->box.count > 0;
     lost = p->lost;
     if (got)
-        *m = take(&p->box);
+        *m = take(&p->box, 0);
     pthread_mutex_unlock(&p->box.lock);
     if (lost) {
         if (got)
-            kf_payload_drop(m);
+            kf_post_drop(m);
         return kf_fail(KOFN_NOMEM, "out of memory: a worker's message is lost");
     }
     return got ? KOFN_OK : KOFN_AGAIN;
@@ -548,8 +490,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         if (st == KOFN_OK && m->type == KF_MSG_HELLO) {
             p->unheard--;
         } else if (st == KOFN_OK && m->type != KF_MSG_UNRESPONSIVE &&
-                   from_the_dead(p, m)) {
-            kf_payload_drop(m);
+                   p->worker[m->worker]->dead) {
+            kf_post_drop(m);
             continue;
         }
         if (st != KOFN_AGAIN || port_now(base) >= until)
@@ -581,13 +523,12 @@ static void port_close(kofn_port *base)
 kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                               const kofn_faults *faults)
 {
-    port *p = kf_zero(1, sizeof *p);
     kofn_status st;
     uint32_t id;
+    port *p;
 
     *out = NULL;
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     p->base = (kofn_port){.name = "threads",
                           .workers = workers,
                           .send = port_send,
@@ -608,11 +549,7 @@ kofn_status kofn_port_threads(kofn_port **out, size_t workers,
     for (size_t i = 0; i < workers && !st; i++) {
         st = start(p, &id);
         if (!st) {
-            kf_msg m = {.type = KF_MSG_HELLO, .worker = id};
-
-            pthread_mutex_lock(&p->box.lock);
-            st = put(&p->box, &m);
-            pthread_mutex_unlock(&p->box.lock);
+            report(p->worker[id], (kf_msg){.type = KF_MSG_HELLO});
             p->unheard++;
         }
     }

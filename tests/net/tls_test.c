@@ -468,6 +468,35 @@ static void a_mesh_of_many_keys(void **state)
     keyring_free(&k);
 }
 
+/* Whose line is broken already when the key is taken away is lost once, like others. */
+static void revoked_when_lost(void **state)
+{
+    kofn_net_options o;
+    kofn_transport *hub, *anna;
+    kofn_packet p;
+    keyring k;
+
+    (void)state;
+    keyring_new(&k);
+    keyring_add(&k, "anna");
+    o = with(k.dir);
+    hub = listener(addresses[0], &o);
+    o.keys = in(&k, "anna");
+    anna = dialler(hub, &o);
+    came(hub, NULL);
+    came(anna, NULL);
+    locked(hub);
+    assert_int_equal(shutdown(inside(hub)->links->fd, SHUT_WR), 0);
+    assert_int_equal(unlink(in(&k, "anna.crt")), 0);
+    kf_join_look(&inside(hub)->look);
+    unlock(hub);
+    went(hub, 0);
+    assert_status(KOFN_AGAIN, hub->wait(hub, 0, &p));
+    anna->close(anna, 0);
+    hub->close(hub, 0);
+    keyring_free(&k);
+}
+
 /* Bodies go without a checksum where nothing can change them unnoticed. */
 static void who_keeps_bodies_whole(void **state)
 {
@@ -507,6 +536,7 @@ TEST_FILE(tls_test)
         cmocka_unit_test(one_file_lists_many),
         cmocka_unit_test(a_mesh_of_one_key),
         cmocka_unit_test(a_mesh_of_many_keys),
+        cmocka_unit_test(revoked_when_lost),
         cmocka_unit_test(who_keeps_bodies_whole),
     };
 
