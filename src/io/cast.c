@@ -1,5 +1,4 @@
-/* cast.c -- the numbers of a .npy that are neither float64 nor float32, as
- * float64: integers, booleans and half precision.
+/* cast.c -- numbers of any kind as float64: integers, booleans and floats.
  *
  * All that have up to 53 bits are exact; a longer integer is refused where
  * float64 has only a neighbour of it.  Half precision becomes float64 as well,
@@ -12,16 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* The element's bytes as a number without a sign. */
-static uint64_t bits_of(const unsigned char *p, size_t size, bool big)
-{
-    uint64_t x = 0;
-
-    for (size_t i = 0; i < size; i++)
-        x = x << 8 | p[big ? i : size - 1 - i];
-    return x;
-}
 
 /* IEEE 754 binary16: a sign, 5 bits of exponent and 10 of the mantissa. */
 static double half(uint64_t bits)
@@ -49,34 +38,37 @@ static uint64_t magnitude(uint64_t bits, size_t size, bool *minus)
     return *minus ? top - (bits & (top - 1)) : bits;
 }
 
-static kofn_status place_fail(const kofn_file *f, size_t i, size_t j,
-                              const char *what)
+static double real(uint64_t bits, size_t size)
 {
-    if (f->dims == 1)
-        return kf_fail(KOFN_FORMAT, "element [%zu] is %s", i, what);
-    return kf_fail(KOFN_FORMAT, "element [%zu, %zu] is %s", i, j, what);
+    uint32_t few = (uint32_t)bits;
+    double v;
+    float x;
+
+    if (size == 2)
+        return half(bits);
+    memcpy(&v, &bits, sizeof v);
+    memcpy(&x, &few, sizeof x);
+    return size == 8 ? v : (double)x;
 }
 
-/* Converts one element; *why gets what is wrong with it and stays "" when
- * nothing is. */
-static double element(const kf_npy_kind *kind, const unsigned char *p,
-                      char why[120])
+double kf_io_number(const kf_kind *kind, const unsigned char *p,
+                    char why[KF_WHY])
 {
-    uint64_t bits = bits_of(p, kind->size, kind->big);
+    uint64_t bits = kf_io_bits(p, kind->size, kind->big);
     bool minus = false;
     double v;
 
     if (kind->kind == 'f')
-        return half(bits);
+        return real(bits, kind->size);
     if (kind->kind == 'b' && bits > 1)
-        snprintf(why, 120,
+        snprintf(why, KF_WHY,
                  "the byte %" PRIu64 ", and booleans are 0 or 1; convert with "
                  "a.astype('u1') if they are numbers",
                  bits);
     if (kind->kind == 'i')
         bits = magnitude(bits, kind->size, &minus);
     if (bits && bits >> __builtin_ctzll(bits) >> 53)
-        snprintf(why, 120,
+        snprintf(why, KF_WHY,
                  "%s%" PRIu64 ", which float64 cannot hold exactly; convert "
                  "with a.astype('<f8') if its neighbour will do",
                  minus ? "-" : "", bits);
@@ -84,11 +76,11 @@ static double element(const kf_npy_kind *kind, const unsigned char *p,
     return minus ? -v : v;
 }
 
-kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
-                        const unsigned char *from, bool transposed)
+kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], const kf_kind *kind,
+                       const unsigned char *from, bool transposed)
 {
-    size_t rows = f->dense.rows, cols = f->dense.cols;
-    char why[120] = "";
+    size_t rows = shape[0], cols = shape[1];
+    char why[KF_WHY] = "";
 
     TRY(kf_file_dense(f, rows, cols));
     for (size_t i = 0; i < rows; i++)
@@ -96,9 +88,9 @@ kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
             size_t at = transposed ? j * rows + i : i * cols + j;
 
             ((double *)f->owned)[i * cols + j] =
-                element(kind, from + at * kind->size, why);
+                kf_io_number(kind, from + at * kind->size, why);
             if (why[0])
-                return place_fail(f, i, j, why);
+                return kf_file_odd(f, KOFN_FORMAT, i, j, why);
         }
     return KOFN_OK;
 }

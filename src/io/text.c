@@ -19,6 +19,15 @@ __extension__ typedef unsigned __int128 wide;
 
 /* ---- lines --------------------------------------------------------------- */
 
+kf_text kf_io_text(const void *data, size_t length)
+{
+    const char *p = data, *end = p + length;
+
+    if (length >= KF_BOM_BYTES && !memcmp(p, KF_BOM, KF_BOM_BYTES))
+        p += KF_BOM_BYTES;
+    return (kf_text){p, p, end, 1};
+}
+
 void kf_io_skip_line(kf_text *t)
 {
     const char *n = memchr(t->at, '\n', (size_t)(t->end - t->at));
@@ -200,32 +209,32 @@ static double ask_strtod(const decimal *d)
     return strtod(text, NULL);
 }
 
-static bool is_word(const char *p, const char *end, const char *word)
+bool kf_io_alike(const char *p, const char *q, size_t n)
 {
-    size_t n = strlen(word);
-
-    if ((size_t)(end - p) < n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 0x20 : p[i]) != word[i])
-            return false;
-    return true;
+    while (n && kf_small(*p) == kf_small(*q))
+        p++, q++, n--;
+    return n == 0;
 }
 
 bool kf_io_is_word(const char *p, const char *end, const char *word)
 {
-    return (size_t)(end - p) == strlen(word) && is_word(p, end, word);
+    size_t n = strlen(word);
+
+    return (size_t)(end - p) == n && kf_io_alike(p, word, n);
 }
 
 static kf_scan scan_word(const char *p, const char *end, const char **next)
 {
     static const char *const words[] = {"nan", "infinity", "inf"};
 
-    for (size_t i = 0; i < 3; i++)
-        if (is_word(p, end, words[i])) {
-            *next = p + strlen(words[i]);
-            return KF_NAN;
-        }
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+
+        if ((size_t)(end - p) < n || !kf_io_alike(p, words[i], n))
+            continue;
+        *next = p + n;
+        return KF_NAN;
+    }
     *next = p;
     return KF_WORD;
 }
