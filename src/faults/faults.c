@@ -268,13 +268,15 @@ static kofn_status set_where(kofn_faults *w, const char *value, size_t n)
     return KOFN_OK;
 }
 
-static kofn_status set_whole(kofn_faults *w, const char *value, size_t n)
+/* Is the value the second of two words? */
+static kofn_status second_of(const char *const words[2], const char *key,
+                             const char *value, size_t n, bool *second)
 {
-    if (n != 1 || (*value != '0' && *value != '1'))
-        return kf_fail(KOFN_INVAL, "faults: whole=%.*s is neither 0 nor 1",
-                       (int)kf_min(n, 40), value);
-    w->whole = *value == '1';
-    return KOFN_OK;
+    *second = kf_faults_is(words[1], value, n);
+    if (*second || kf_faults_is(words[0], value, n))
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL, "faults: %s=%.*s is neither %s nor %s", key,
+                   (int)kf_min(n, 40), value, words[0], words[1]);
 }
 
 static kofn_status unknown_field(const char *key, size_t k)
@@ -289,28 +291,22 @@ static kofn_status unknown_field(const char *key, size_t k)
                    (int)kf_min(k, 40), key, known);
 }
 
-static kofn_status set_clock(kofn_faults *w, const char *value, size_t n)
-{
-    bool modelled = kf_faults_is("modelled", value, n);
-
-    if (!modelled && !kf_faults_is("measured", value, n))
-        return kf_fail(KOFN_INVAL,
-                       "faults: clock=%.*s is neither modelled nor measured",
-                       (int)kf_min(n, 40), value);
-    w->clock = modelled ? KOFN_CLOCK_MODELLED : KOFN_CLOCK_MEASURED;
-    return KOFN_OK;
-}
-
 static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
                              const char *value, size_t n)
 {
+    static const char *const clocks[] = {"modelled", "measured"};
+    static const char *const digits[] = {"0", "1"};
     const field *f = fields, *end = fields + sizeof fields / sizeof *fields;
+    bool measured;
     double x;
 
-    if (kf_faults_is("clock", key, k))
-        return set_clock(w, value, n);
+    if (kf_faults_is("clock", key, k)) {
+        TRY(second_of(clocks, "clock", value, n, &measured));
+        w->clock = measured ? KOFN_CLOCK_MEASURED : KOFN_CLOCK_MODELLED;
+        return KOFN_OK;
+    }
     if (kf_faults_is("whole", key, k))
-        return set_whole(w, value, n);
+        return second_of(digits, "whole", value, n, &w->whole);
     if (kf_faults_is("where", key, k))
         return set_where(w, value, n);
     while (f < end && !kf_faults_is(f->name, key, k))

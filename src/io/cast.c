@@ -29,15 +29,6 @@ static double half(uint64_t bits)
     return v;
 }
 
-/* The magnitude of a signed integer of `size` bytes. */
-static uint64_t magnitude(uint64_t bits, size_t size, bool *minus)
-{
-    uint64_t top = (uint64_t)1 << (8 * size - 1);
-
-    *minus = bits & top;
-    return *minus ? top - (bits & (top - 1)) : bits;
-}
-
 static double real(uint64_t bits, size_t size)
 {
     uint32_t few = (uint32_t)bits;
@@ -55,7 +46,7 @@ double kf_io_number(const kf_kind *kind, const unsigned char *p,
                     char why[KF_WHY])
 {
     uint64_t bits = kf_io_bits(p, kind->size, kind->big);
-    bool minus = false;
+    bool minus = kind->kind == 'i' && bits >> (8 * kind->size - 1);
     double v;
 
     if (kind->kind == 'f')
@@ -65,8 +56,8 @@ double kf_io_number(const kf_kind *kind, const unsigned char *p,
                  "the byte %" PRIu64 ", and booleans are 0 or 1; convert with "
                  "a.astype('u1') if they are numbers",
                  bits);
-    if (kind->kind == 'i')
-        bits = magnitude(bits, kind->size, &minus);
+    if (minus) /* its magnitude */
+        bits = (~bits + 1) & UINT64_MAX >> (64 - 8 * kind->size);
     if (bits && bits >> __builtin_ctzll(bits) >> 53)
         snprintf(why, KF_WHY,
                  "%s%" PRIu64 ", which float64 cannot hold exactly; convert "

@@ -113,41 +113,42 @@ typedef struct format {
 } format;
 
 /* Files that people pass by mistake, and what to do then. */
-static const struct {
-    const char *magic;
-    size_t length;
-    const char *advice;
-} foreign[] = {
-    {"\x1f\x8b", 2,
+static const char *const foreign[][2] = {
+    {"\x1f\x8b",
      "it is compressed with gzip twice; unpack it once with gunzip"},
-    {"BZh", 3, "it is compressed with bzip2; unpack it with bunzip2 first"},
+    {"BZh", "it is compressed with bzip2; unpack it with bunzip2 first"},
     {"\xfd"
      "7zXZ",
-     5, "it is compressed with xz; unpack it with unxz first"},
-    {"\x28\xb5\x2f\xfd", 4, "it is compressed with zstd; unpack it first"},
-    {"PK\x03\x04", 4,
+     "it is compressed with xz; unpack it with unxz first"},
+    {"\x28\xb5\x2f\xfd", "it is compressed with zstd; unpack it first"},
+    {"PK\x03\x04",
      "it is a zip or .npz archive; save one array with numpy.save instead"},
-    {"\x89HDF", 4, "it is HDF5; save the array with numpy.save instead"},
-    {"MATLAB 5.0", 10,
+    {"\x89HDF", "it is HDF5; save the array with numpy.save instead"},
+    {"MATLAB 5.0",
      "it is a MATLAB file; save the array with numpy.save or mmwrite instead"},
-    {"\xff\xfe", 2, "it is UTF-16 text; save it as UTF-8"},
-    {"\xfe\xff", 2, "it is UTF-16 text; save it as UTF-8"},
+    {"\xff\xfe", "it is UTF-16 text; save it as UTF-8"},
+    {"\xfe\xff", "it is UTF-16 text; save it as UTF-8"},
 };
-
-static bool begins(const kf_input *in, const char *magic, size_t n)
-{
-    return in->length >= n && kf_io_alike((const char *)in->data, magic, n);
-}
 
 static kofn_status check_foreign(const kf_input *in)
 {
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (in->length >= foreign[i].length &&
-            memcmp(in->data, foreign[i].magic, foreign[i].length) == 0)
-            return kf_fail(KOFN_FORMAT, "%s", foreign[i].advice);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        size_t n = strlen(foreign[i][0]);
+
+        if (in->length >= n && memcmp(in->data, foreign[i][0], n) == 0)
+            return kf_fail(KOFN_FORMAT, "%s", foreign[i][1]);
+    }
     if (in->length == 0)
         return kf_fail(KOFN_FORMAT, "the file is empty");
     return KOFN_OK;
+}
+
+/* In any case of letters. */
+static bool begins(const kf_input *in, const char *magic)
+{
+    size_t n = strlen(magic);
+
+    return in->length >= n && kf_io_alike((const char *)in->data, magic, n);
 }
 
 static bool is_text(const kf_input *in)
@@ -170,15 +171,14 @@ static const format *find_format(const kf_input *in)
     static const format idx = {kf_idx_read, kf_idx_part, false};
     static const format cifar = {kf_cifar_read, kf_cifar_part, false};
 
-    if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
+    if (begins(in, "\x93NUMPY") || kf_io_has_suffix(in->path, ".npy"))
         return &npy;
     if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
         return &cifar;
     if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
         kf_io_has_suffix(in->path, "-ubyte"))
         return &idx;
-    if (begins(in, "%%MatrixMarket", 14) ||
-        begins(in, KF_BOM "%%MatrixMarket", 14 + KF_BOM_BYTES) ||
+    if (begins(in, "%%MatrixMarket") || begins(in, KF_BOM "%%MatrixMarket") ||
         kf_io_has_suffix(in->path, ".mtx"))
         return &mtx;
     if (kf_io_has_suffix(in->path, ".edges") ||

@@ -41,11 +41,6 @@ static void give(void *ud, void *p)
     kf_free(p);
 }
 
-static bool is_all(const flow *f)
-{
-    return f->z.avail_in == 0 && f->fed == f->in->length;
-}
-
 /* Some more of it; zlib's answer. */
 static int some(flow *f)
 {
@@ -72,7 +67,7 @@ static kofn_status damaged(const flow *f, int answer)
 
     if (answer == Z_MEM_ERROR)
         return KOFN_NOMEM; /* kf_new has said so */
-    if (answer == Z_BUF_ERROR && is_all(f))
+    if (answer == Z_BUF_ERROR && at == f->in->length)
         return kf_fail(KOFN_FORMAT,
                        "the compressed file ends at byte %zu, before its end "
                        "was told: it is cut off; copy it again",

@@ -221,13 +221,6 @@ static inline kofn_status read_index(kf_text *t, const char *what, size_t limit,
     return KOFN_OK;
 }
 
-static const char *wanted(values field)
-{
-    return field == INTEGER    ? "an integer"
-           : field == UNSIGNED ? "an integer without a sign"
-                               : "a number";
-}
-
 static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
                               values field)
 {
@@ -245,7 +238,9 @@ static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
                        "line %zu: %s is too large for a float64", t->line,
                        shown);
     return kf_fail(KOFN_FORMAT, "line %zu: '%s' is not %s", t->line, shown,
-                   wanted(field));
+                   field == INTEGER    ? "an integer"
+                   : field == UNSIGNED ? "an integer without a sign"
+                                       : "a number");
 }
 
 static inline kofn_status read_value(kf_text *t, values field, double *value)
