@@ -42,46 +42,69 @@ static double real(uint64_t bits, size_t size)
     return size == 8 ? v : (double)x;
 }
 
-double kf_io_number(const kf_kind *kind, const unsigned char *p,
-                    char why[KF_WHY])
+static inline double number(const kf_kind *kind, uint64_t bits)
 {
-    uint64_t bits = kf_io_bits(p, kind->size, kind->big);
-    bool minus = kind->kind == 'i' && bits >> (8 * kind->size - 1);
-    double v;
+    size_t spare = 64 - 8 * kind->size;
 
+    if (kind->kind == 'u')
+        return (double)bits;
     if (kind->kind == 'f')
         return real(bits, kind->size);
-    if (kind->kind == 'b' && bits > 1)
-        snprintf(why, KF_WHY,
+    return (double)((int64_t)(bits << spare) >> spare);
+}
+
+double kf_io_number(const kf_kind *kind, const unsigned char *p)
+{
+    return number(kind, kf_io_bits(p, kind->size, kind->big));
+}
+
+/* A boolean, or an integer of eight bytes: is it one, and that of float64? */
+static kofn_status check(const kofn_file *f, const kf_kind *kind, uint64_t bits,
+                         size_t i, size_t j)
+{
+    bool minus = kind->kind == 'i' && bits >> 63;
+    char what[120];
+
+    if (minus)
+        bits = ~bits + 1; /* its magnitude */
+    if (kind->kind == 'b')
+        snprintf(what, sizeof what,
                  "the byte %" PRIu64 ", and booleans are 0 or 1; convert with "
                  "a.astype('u1') if they are numbers",
                  bits);
-    if (minus) /* its magnitude */
-        bits = (~bits + 1) & UINT64_MAX >> (64 - 8 * kind->size);
-    if (bits && bits >> __builtin_ctzll(bits) >> 53)
-        snprintf(why, KF_WHY,
+    else if (bits >> __builtin_ctzll(bits) >> 53)
+        snprintf(what, sizeof what,
                  "%s%" PRIu64 ", which float64 cannot hold exactly; convert "
                  "with a.astype('<f8') if its neighbour will do",
                  minus ? "-" : "", bits);
-    v = (double)bits;
-    return minus ? -v : v;
+    else
+        return KOFN_OK;
+    return kf_file_odd(f, KOFN_FORMAT, i, j, what);
 }
 
-kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], const kf_kind *kind,
+kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
                        const unsigned char *from, bool transposed)
 {
     size_t rows = shape[0], cols = shape[1];
-    char why[KF_WHY] = "";
+    size_t down = transposed ? 1 : cols, right = transposed ? rows : 1;
+    /* Bits up to here are well. */
+    uint64_t sure = kind.kind == 'f'   ? UINT64_MAX
+                    : kind.kind == 'b' ? 1
+                                       : (uint64_t)1 << 53;
+    double *to;
 
     TRY(kf_file_dense(f, rows, cols));
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++) {
-            size_t at = transposed ? j * rows + i : i * cols + j;
+    to = f->owned;
+    for (size_t i = 0; i < rows; i++) {
+        const unsigned char *p = from + i * down * kind.size;
 
-            ((double *)f->owned)[i * cols + j] =
-                kf_io_number(kind, from + at * kind->size, why);
-            if (why[0])
-                return kf_file_odd(f, KOFN_FORMAT, i, j, why);
+        for (size_t j = 0; j < cols; j++, p += right * kind.size) {
+            uint64_t bits = kf_io_bits(p, kind.size, kind.big);
+
+            *to++ = number(&kind, bits);
+            if (bits > sure)
+                TRY(check(f, &kind, bits, i, j));
         }
+    }
     return KOFN_OK;
 }

@@ -56,8 +56,7 @@ static const struct raw {
 
 static bool usual(const struct raw *r, const unsigned char *p)
 {
-    char why[KF_WHY];
-    double v = fabs(kf_io_number(&r->kind, p, why));
+    double v = fabs(kf_io_number(&r->kind, p));
 
     return v == 0 || (v > r->least && v < r->most);
 }

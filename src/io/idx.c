@@ -78,6 +78,6 @@ kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
     kind = kind_of(in->data[2]);
     TRY(kf_io_check_size(in->length - data, shape[0], shape[1], kind->size));
     f->dims = in->data[3] == 1 ? 1 : 2;
-    TRY(kf_io_cast(f, shape, kind, in->data + data, false));
+    TRY(kf_io_cast(f, shape, *kind, in->data + data, false));
     return kf_file_finite(f);
 }

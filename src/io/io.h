@@ -105,23 +105,32 @@ typedef struct kf_kind {
 /* Is this machine? */
 #define KF_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
-/* The number's bytes as one without a sign. */
+/* The number's 1, 2, 4 or 8 bytes as one without a sign. */
 static inline uint64_t kf_io_bits(const unsigned char *p, size_t size, bool big)
 {
-    uint64_t x = 0;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
 
-    for (size_t i = 0; i < size; i++)
-        x = x << 8 | p[big ? i : size - 1 - i];
-    return x;
+    switch (size) {
+    case 1:
+        return *p;
+    case 2:
+        memcpy(&two, p, sizeof two);
+        return big == KF_BIG ? two : __builtin_bswap16(two);
+    case 4:
+        memcpy(&four, p, sizeof four);
+        return big == KF_BIG ? four : __builtin_bswap32(four);
+    }
+    memcpy(&eight, p, sizeof eight);
+    return big == KF_BIG ? eight : __builtin_bswap64(eight);
 }
 
-/* The number; `why` gets what is wrong with it, or is left as it is. */
-#define KF_WHY 120
-double kf_io_number(const kf_kind *kind, const unsigned char *p,
-                    char why[KF_WHY]);
+/* The number, or its neighbour among float64. */
+double kf_io_number(const kf_kind *kind, const unsigned char *p);
 
-/* All numbers, as float64. */
-kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], const kf_kind *kind,
+/* All numbers, which float64 must have. */
+kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
                        const unsigned char *from, bool transposed);
 
 /* Does it begin as an IDX file? */

@@ -267,28 +267,26 @@ static kofn_status find_header(header *h, const kf_input *in, size_t *data)
 /* ---- copies -------------------------------------------------------------- */
 
 static inline void copy_one(unsigned char *to, const unsigned char *from,
-                            size_t size, bool swap)
+                            size_t size, bool big)
 {
-    uint64_t x;
-    uint32_t y;
+    uint64_t bits;
+    uint32_t few;
 
     if (size == 8) {
-        memcpy(&x, from, 8);
-        x = swap ? __builtin_bswap64(x) : x;
-        memcpy(to, &x, 8);
+        bits = kf_io_bits(from, 8, big);
+        memcpy(to, &bits, 8);
     } else {
-        memcpy(&y, from, 4);
-        y = swap ? __builtin_bswap32(y) : y;
-        memcpy(to, &y, 4);
+        few = (uint32_t)kf_io_bits(from, 4, big);
+        memcpy(to, &few, 4);
     }
 }
 
 /* to = from, or its transpose: element (i,j) of `to` lies at from[i*down +
  * j*right].  Squares of 32 x 32 keep both sides in cache. */
 static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
-                 size_t right, size_t size, bool swap)
+                 size_t right, bool big)
 {
-    const size_t side = 32;
+    const size_t side = 32, size = kf_dtype_size(to->dtype);
 
     for (size_t i0 = 0; i0 < to->rows; i0 += side)
         for (size_t j0 = 0; j0 < to->cols; j0 += side) {
@@ -297,8 +295,9 @@ static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
 
             for (size_t i = i0; i < i1; i++)
                 for (size_t j = j0; j < j1; j++)
-                    copy_one(kf_at(to, i, j),
-                             from + (i * down + j * right) * size, size, swap);
+                    copy_one((unsigned char *)to->data +
+                                 (i * to->ld + j) * size,
+                             from + (i * down + j * right) * size, size, big);
         }
 }
 
@@ -308,19 +307,18 @@ static kofn_status take_numbers(kofn_file *f, const header *h,
 {
     size_t rows = h->shape[0], cols = h->shape[1], size = h->is.size;
     bool transposed = h->fortran && rows > 1 && cols > 1;
-    bool swap = h->is.big != KF_BIG;
 
     if (h->is.kind != 'f' || size == 2)
-        return kf_io_cast(f, h->shape, &h->is, from, transposed);
+        return kf_io_cast(f, h->shape, h->is, from, transposed);
     f->dense = (kofn_matrix){(void *)(uintptr_t)from, rows, cols, cols,
                              size == 4 ? KOFN_F32 : KOFN_F64};
-    if (!swap && !transposed && (uintptr_t)from % size == 0)
+    if (h->is.big == KF_BIG && !transposed && (uintptr_t)from % size == 0)
         return KOFN_OK;
     f->owned = f->dense.data = kf_new(rows * cols, size);
     if (!f->owned)
         return KOFN_NOMEM;
-    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1, size,
-         swap);
+    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1,
+         h->is.big);
     return KOFN_OK;
 }
 
