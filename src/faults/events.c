@@ -12,7 +12,7 @@
  */
 #include "faults.h"
 
-#include "base/base.h"
+#include "io/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +24,10 @@ typedef struct item {
 } item;
 
 typedef struct reader {
-    const char *name, *at, *end;
-    size_t line;
+    const char *name;
+    kf_text t;
+    char word[64]; /* the last one that was read */
+    size_t workers, rounds;
     item *list;
     size_t count, cap;
 } reader;
@@ -40,43 +42,41 @@ static const struct {
     {"err", KOFN_FAULT_EVENT_ERR},
 };
 
-static kofn_status wrong(const reader *r, const char *what, const char *word)
+/* Whatever fails is put behind "NAME, line N: ". */
+static kofn_status wrong(const reader *r, const char *what)
 {
-    return kf_fail(KOFN_FORMAT, "%s, line %zu: %s \"%.40s\"", r->name, r->line,
-                   what, word);
+    return kf_fail(KOFN_FORMAT, "%s \"%.40s\"", what, r->word);
 }
 
-/* The next blank-separated word of the line; empty at its end. */
-static void next_word(const char **at, const char *end, char *word, size_t size)
+/* The next word of the line, which ends at # as well; empty at its end. */
+static void next_word(reader *r)
 {
+    kf_text *t = &r->t;
     size_t n = 0;
 
-    while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
-        ++*at;
-    while (*at < end && **at != ' ' && **at != '\t' && **at != '\r') {
-        if (n + 1 < size)
-            word[n++] = **at ? **at : '?';
-        ++*at;
-    }
-    word[n] = 0;
+    while (t->at < t->end && memchr(" \t\r", *t->at, 3))
+        t->at++;
+    for (; t->at < t->end && !memchr(" \t\r\n#", *t->at, 5); t->at++)
+        if (n + 1 < sizeof r->word)
+            r->word[n++] = *t->at ? *t->at : '?';
+    r->word[n] = 0;
 }
 
-static kofn_status parse_when(const reader *r, const char *word,
-                              kofn_fault_event *h, size_t rounds)
+static kofn_status parse_when(const reader *r, kofn_fault_event *h)
 {
+    const char *word = r->word;
     size_t whole = strspn(word, "0123456789"), part;
     unsigned long round;
 
     part = word[whole] == '.' ? strspn(word + whole + 1, "0123456789") : 0;
     if (whole == 0 || whole > 9 || word[whole + (word[whole] == '.') + part] ||
         (word[whole] == '.' && part == 0))
-        return wrong(r, "not a ROUND or ROUND.FRACTION:", word);
+        return wrong(r, "not a ROUND or ROUND.FRACTION:");
     round = strtoul(word, NULL, 10);
-    if (round < 1 || round > rounds)
+    if (round < 1 || round > r->rounds)
         return kf_fail(KOFN_FORMAT,
-                       "%s, line %zu: there are rounds or "
-                       "iterations 1..%zu, and none is %lu",
-                       r->name, r->line, rounds, round);
+                       "there are rounds or iterations 1..%zu, and none is %lu",
+                       r->rounds, round);
     h->round = (unsigned)round;
     h->fraction = part ? strtod(word + whole, NULL) : 0;
     if (h->fraction >= 1) /* so many nines */
@@ -84,83 +84,70 @@ static kofn_status parse_when(const reader *r, const char *word,
     return KOFN_OK;
 }
 
-static kofn_status parse_worker(const reader *r, const char *word,
-                                kofn_fault_event *h)
+static kofn_status parse_worker(reader *r, kofn_fault_event *h)
 {
-    size_t n = strspn(word, "0123456789");
+    size_t n;
 
-    if (n == 0 || n > 9 || word[n])
-        return *word ? wrong(r, "not a worker number:", word)
-                     : kf_fail(KOFN_FORMAT,
-                               "%s, line %zu: a worker number is "
-                               "missing after the event",
-                               r->name, r->line);
-    h->worker = (uint32_t)strtoul(word, NULL, 10);
+    next_word(r);
+    n = strspn(r->word, "0123456789");
+    if (!*r->word)
+        return kf_fail(KOFN_FORMAT,
+                       "a worker number is missing after the event");
+    if (n == 0 || n > 9 || r->word[n])
+        return wrong(r, "not a worker number:");
+    h->worker = (uint32_t)strtoul(r->word, NULL, 10);
     return KOFN_OK;
 }
 
-static kofn_status parse_factor(const reader *r, const char *word,
-                                kofn_fault_event *h)
+static kofn_status parse_factor(reader *r, kofn_fault_event *h)
 {
     char *end;
 
-    h->factor = strtod(word, &end);
-    if (!*word)
-        return kf_fail(KOFN_FORMAT,
-                       "%s, line %zu: a factor is missing after the worker",
-                       r->name, r->line);
+    next_word(r);
+    if (!*r->word)
+        return kf_fail(KOFN_FORMAT, "a factor is missing after the worker");
+    h->factor = strtod(r->word, &end);
     if (*end || !(h->factor >= 1e-3 && h->factor <= 1e6))
-        return wrong(r, "not a factor in 0.001..1000000:", word);
+        return wrong(r, "not a factor in 0.001..1000000:");
     return KOFN_OK;
 }
 
-static kofn_status parse_place(const reader *r, const char *word,
-                               kofn_fault_event *h)
+static kofn_status parse_place(reader *r, kofn_fault_event *h)
 {
-    h->factor = kf_fault_place(word, strlen(word));
+    next_word(r);
+    h->factor = kf_fault_place(r->word, strlen(r->word));
     return h->factor > 0 ? KOFN_OK
-                         : wrong(r,
-                                 "not one of encode, product, decode, vector, "
-                                 "update, memory:",
-                                 word);
+                         : wrong(r, "not one of encode, product, decode, "
+                                    "vector, update, memory:");
 }
 
-static kofn_status parse_line(reader *r, const char *at, const char *end,
-                              size_t rounds)
+static kofn_status parse_line(reader *r)
 {
     kofn_fault_event h = {0};
-    char word[64];
     size_t i = 0;
 
-    next_word(&at, end, word, sizeof word);
-    if (!*word)
+    next_word(r);
+    if (!*r->word)
         return KOFN_OK;
-    TRY(parse_when(r, word, &h, rounds));
-    next_word(&at, end, word, sizeof word);
-    while (i < sizeof words / sizeof *words && strcmp(words[i].word, word) != 0)
+    TRY(parse_when(r, &h));
+    next_word(r);
+    while (i < sizeof words / sizeof *words && strcmp(words[i].word, r->word))
         i++;
     if (i == sizeof words / sizeof *words)
         return wrong(
-            r,
-            "not one of leave, join, slow, normal, corrupt, flip, err:", word);
+            r, "not one of leave, join, slow, normal, corrupt, flip, err:");
     h.kind = words[i].kind;
-    if (h.kind != KOFN_FAULT_EVENT_JOIN) {
-        next_word(&at, end, word, sizeof word);
-        TRY(parse_worker(r, word, &h));
-    }
-    if (h.kind == KOFN_FAULT_EVENT_SLOW) {
-        next_word(&at, end, word, sizeof word);
-        TRY(parse_factor(r, word, &h));
-    }
-    if (h.kind == KOFN_FAULT_EVENT_ERR) {
-        next_word(&at, end, word, sizeof word);
-        TRY(parse_place(r, word, &h));
-    }
-    next_word(&at, end, word, sizeof word);
-    if (*word)
-        return wrong(r, "nothing may follow, but there is", word);
+    if (h.kind != KOFN_FAULT_EVENT_JOIN)
+        TRY(parse_worker(r, &h));
+    if (h.kind == KOFN_FAULT_EVENT_SLOW)
+        TRY(parse_factor(r, &h));
+    if (h.kind == KOFN_FAULT_EVENT_ERR)
+        TRY(parse_place(r, &h));
+    next_word(r);
+    if (*r->word)
+        return wrong(r, "nothing may follow, but there is");
     TRY(kf_grow(&r->list, &r->cap, r->count, sizeof *r->list));
-    r->list[r->count++] = (item){h, r->line};
+    r->list[r->count++] = (item){h, r->t.line};
     return KOFN_OK;
 }
 
@@ -176,12 +163,13 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Walk through time: is each worker there when something happens to it? */
-static kofn_status check_workers(const reader *r, size_t workers)
+static kofn_status check_workers(const reader *r)
 {
-    size_t there = workers, cap = workers + r->count;
-    uint8_t *gone = kf_zero(cap, 1);
-    kofn_status st = gone ? KOFN_OK : KOFN_NOMEM;
+    size_t there = r->workers;
+    kofn_status st = KOFN_OK;
+    uint8_t *gone;
 
+    TRY_ZERO(gone, there + r->count);
     for (size_t i = 0; i < r->count && !st; i++) {
         const kofn_fault_event *h = &r->list[i].h;
 
@@ -189,50 +177,44 @@ static kofn_status check_workers(const reader *r, size_t workers)
             there++;
         else if (h->worker >= there)
             st = kf_fail(KOFN_FORMAT,
-                         "%s, line %zu: there is no worker %u at "
-                         "that moment; they run from 0 to %zu",
-                         r->name, r->list[i].line, h->worker, there - 1);
+                         "there is no worker %u at that moment; they run from "
+                         "0 to %zu",
+                         h->worker, there - 1);
         else if (gone[h->worker])
-            st = kf_fail(KOFN_FORMAT, "%s, line %zu: worker %u has left before",
-                         r->name, r->list[i].line, h->worker);
+            st = kf_fail(KOFN_FORMAT, "worker %u has left before", h->worker);
         else if (h->kind == KOFN_FAULT_EVENT_LEAVE)
             gone[h->worker] = 1;
+        if (st)
+            kf_fail_in(st, "%s, line %zu", r->name, r->list[i].line);
     }
     kf_free(gone);
     return st;
 }
 
-static kofn_status parse_all(reader *r, size_t workers, size_t rounds)
+static kofn_status parse_all(reader *r)
 {
-    while (r->at < r->end) {
-        const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
-        const char *mark;
+    while (kf_io_next_line(&r->t, '#')) {
+        kofn_status st = parse_line(r);
 
-        if (!stop)
-            stop = r->end;
-        mark = memchr(r->at, '#', (size_t)(stop - r->at));
-        r->line++;
-        TRY(parse_line(r, r->at, mark ? mark : stop, rounds));
-        r->at = stop < r->end ? stop + 1 : stop;
+        if (st)
+            return kf_fail_in(st, "%s, line %zu", r->name, r->t.line);
+        kf_io_skip_line(&r->t); /* a comment */
     }
     if (r->count)
         qsort(r->list, r->count, sizeof *r->list, by_time);
-    return check_workers(r, workers);
+    return check_workers(r);
 }
 
-static kofn_status parse(reader r, size_t workers, size_t rounds,
-                         kofn_fault_event **out, size_t *count)
+static kofn_status parse(reader r, kofn_fault_event **out, size_t *count)
 {
-    kofn_status st = parse_all(&r, workers, rounds);
+    kofn_status st = parse_all(&r);
 
     *count = 0;
     *out = st ? NULL : kf_new(r.count, sizeof **out);
     if (!st && !*out)
         st = KOFN_NOMEM;
-    for (size_t i = 0; i < r.count && !st; i++)
-        (*out)[i] = r.list[i].h;
-    if (!st)
-        *count = r.count;
+    for (; !st && *count < r.count; ++*count)
+        (*out)[*count] = r.list[*count].h;
     kf_free(r.list);
     return st;
 }
@@ -241,9 +223,11 @@ kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                               const char *text, size_t length, size_t workers,
                               size_t rounds)
 {
-    reader r = {.name = "events", .at = text, .end = text + length};
-
-    return parse(r, workers, rounds, out, count);
+    return parse((reader){.name = "events",
+                          .t = kf_io_text(text, length),
+                          .workers = workers,
+                          .rounds = rounds},
+                 out, count);
 }
 
 /* An events file is written by hand: a megabyte is a mistake. */
@@ -252,29 +236,27 @@ kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
 kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                              const char *path, size_t workers, size_t rounds)
 {
+    reader r = {.name = path, .workers = workers, .rounds = rounds};
     FILE *f = fopen(path, "rb");
+    kofn_status st = KOFN_NOMEM;
     char *text;
     size_t n;
-    kofn_status st = KOFN_IO;
 
     *out = NULL;
     *count = 0;
     if (!f)
         return kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
     text = kf_new(MAX_FILE + 1, 1);
-    if (!text) {
-        fclose(f);
-        return KOFN_NOMEM;
-    }
-    n = fread(text, 1, MAX_FILE + 1, f);
-    if (ferror(f))
+    n = text ? fread(text, 1, MAX_FILE + 1, f) : 0;
+    if (ferror(f)) {
         st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
-    else if (n > MAX_FILE)
+    } else if (n > MAX_FILE) {
         st = kf_fail(KOFN_FORMAT, "%s: more than %zu bytes of events", path,
                      MAX_FILE);
-    else
-        st = parse((reader){.name = path, .at = text, .end = text + n}, workers,
-                   rounds, out, count);
+    } else if (text) {
+        r.t = kf_io_text(text, n);
+        st = parse(r, out, count);
+    }
     fclose(f);
     kf_free(text);
     return st;

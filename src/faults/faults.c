@@ -36,12 +36,6 @@ double kf_faults_speed(const kofn_faults *w, uint32_t worker)
     return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
 }
 
-static double entry(const kofn_matrix *a, size_t i, size_t j)
-{
-    return a->dtype == KOFN_F64 ? *(double *)kf_at(a, i, j)
-                                : (double)*(float *)kf_at(a, i, j);
-}
-
 /* In bursts: anew in one of so many rounds, and as the round before in others. */
 static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
@@ -62,7 +56,7 @@ static double patterned(const kofn_faults *w, uint32_t worker, unsigned round)
 
     if (!a || worker >= a->cols || a->rows == 0 || round == 0)
         return 1;
-    f = entry(a, (round - 1) % a->rows, worker);
+    f = kf_mat_entry(a, (round - 1) % a->rows, worker);
     return f > 0 ? f : 1;
 }
 
@@ -123,7 +117,7 @@ static void spoil_all(kofn_matrix *a, kf_rng *r)
         for (size_t j = 0; j < a->cols; j++) {
             double wrong = 1 + kf_rng_uniform(r);
 
-            set_entry(a, i, j, entry(a, i, j) * wrong + wrong);
+            set_entry(a, i, j, kf_mat_entry(a, i, j) * wrong + wrong);
         }
 }
 
@@ -212,6 +206,22 @@ static const field fields[] = {
     {"bandwidth", offsetof(kofn_faults, bandwidth), 1e18},
 };
 
+bool kf_faults_is(const char *name, const char *text, size_t n)
+{
+    return strlen(name) == n && memcmp(name, text, n) == 0;
+}
+
+bool kf_faults_number(const char *text, size_t n, double *x)
+{
+    char number[40] = "", *end;
+
+    if (n >= sizeof number || strspn(text, "+-0123456789.eE") < n)
+        return false;
+    memcpy(number, text, n);
+    *x = strtod(number, &end);
+    return end > number && !*end;
+}
+
 const char *kofn_faults_not_of_nodes(const kofn_faults *w)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -230,7 +240,7 @@ unsigned kf_fault_place(const char *word, size_t n)
                                         "vector", "update",  "memory"};
 
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == n && memcmp(names[i], word, n) == 0)
+        if (kf_faults_is(names[i], word, n))
             return 1U << i;
     return 0;
 }
@@ -258,13 +268,15 @@ static kofn_status set_where(kofn_faults *w, const char *value, size_t n)
     return KOFN_OK;
 }
 
-static kofn_status set_whole(kofn_faults *w, const char *value, size_t n)
+/* Is the value the second of two words? */
+static kofn_status second_of(const char *const words[2], const char *key,
+                             const char *value, size_t n, bool *second)
 {
-    if (n != 1 || (*value != '0' && *value != '1'))
-        return kf_fail(KOFN_INVAL, "faults: whole=%.*s is neither 0 nor 1",
-                       (int)kf_min(n, 40), value);
-    w->whole = *value == '1';
-    return KOFN_OK;
+    *second = kf_faults_is(words[1], value, n);
+    if (*second || kf_faults_is(words[0], value, n))
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL, "faults: %s=%.*s is neither %s nor %s", key,
+                   (int)kf_min(n, 40), value, words[0], words[1]);
 }
 
 static kofn_status unknown_field(const char *key, size_t k)
@@ -282,44 +294,33 @@ static kofn_status unknown_field(const char *key, size_t k)
 static kofn_status set_field(kofn_faults *w, const char *key, size_t k,
                              const char *value, size_t n)
 {
-    char number[40], *end;
+    static const char *const clocks[] = {"modelled", "measured"};
+    static const char *const digits[] = {"0", "1"};
+    const field *f = fields, *end = fields + sizeof fields / sizeof *fields;
+    bool measured;
     double x;
 
-    if (k == 5 && !memcmp(key, "clock", 5)) {
-        if (n == 8 && !memcmp(value, "modelled", 8))
-            w->clock = KOFN_CLOCK_MODELLED;
-        else if (n == 8 && !memcmp(value, "measured", 8))
-            w->clock = KOFN_CLOCK_MEASURED;
-        else
-            return kf_fail(KOFN_INVAL,
-                           "faults: clock=%.*s is neither "
-                           "modelled nor measured",
-                           (int)kf_min(n, 40), value);
+    if (kf_faults_is("clock", key, k)) {
+        TRY(second_of(clocks, "clock", value, n, &measured));
+        w->clock = measured ? KOFN_CLOCK_MEASURED : KOFN_CLOCK_MODELLED;
         return KOFN_OK;
     }
-    if (k == 5 && !memcmp(key, "whole", 5))
-        return set_whole(w, value, n);
-    if (k == 5 && !memcmp(key, "where", 5))
+    if (kf_faults_is("whole", key, k))
+        return second_of(digits, "whole", value, n, &w->whole);
+    if (kf_faults_is("where", key, k))
         return set_where(w, value, n);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const field *f = &fields[i];
-
-        if (strlen(f->name) != k || memcmp(f->name, key, k) != 0)
-            continue;
-        if (n == 0 || n >= sizeof number ||
-            strspn(value, "+-0123456789.eE") < n)
-            return kf_fail(KOFN_INVAL, "faults: %s=%.*s is not a number",
-                           f->name, (int)kf_min(n, 40), value);
-        memcpy(number, value, n);
-        number[n] = 0;
-        x = strtod(number, &end);
-        if (*end || !(x >= 0 && x <= f->max))
-            return kf_fail(KOFN_INVAL, "faults: %s=%s is outside 0..%g",
-                           f->name, number, f->max);
-        memcpy((char *)w + f->offset, &x, sizeof x);
-        return KOFN_OK;
-    }
-    return unknown_field(key, k);
+    while (f < end && !kf_faults_is(f->name, key, k))
+        f++;
+    if (f == end)
+        return unknown_field(key, k);
+    if (!kf_faults_number(value, n, &x))
+        return kf_fail(KOFN_INVAL, "faults: %s=%.*s is not a number", f->name,
+                       (int)kf_min(n, 40), value);
+    if (!(x >= 0 && x <= f->max))
+        return kf_fail(KOFN_INVAL, "faults: %s=%.*s is outside 0..%g", f->name,
+                       (int)n, value, f->max);
+    memcpy((char *)w + f->offset, &x, sizeof x);
+    return KOFN_OK;
 }
 
 kofn_status kofn_faults_parse(kofn_faults *w, const char *text)

@@ -30,6 +30,9 @@ kofn_status kf_faults_flip(const kofn_faults *w, uint32_t worker,
                            uint32_t *count, kf_block *b);
 /* The place of that name, as a kofn_fault_place; 0: there is none. */
 unsigned kf_fault_place(const char *word, size_t n);
+/* What stands in text .. text + n - 1: is it the name?  Is it a number? */
+bool kf_faults_is(const char *name, const char *text, size_t n);
+bool kf_faults_number(const char *text, size_t n, double *x);
 kofn_time kf_faults_nanoseconds(double seconds);
 bool kf_faults_fair(const kofn_faults *w);
 

@@ -72,6 +72,12 @@ static kofn_status make_fritchman(const maker *k)
 
 /* ---- all together, within a window --------------------------------------- */
 
+/* And not arbitrary, which has no B? */
+static bool is_bursty(const maker *k)
+{
+    return k->x.B > 0;
+}
+
 typedef struct lot {
     double key; /* in the order of which workers are asked */
     size_t worker;
@@ -172,10 +178,10 @@ static size_t how_many(const window *v, size_t most)
     return kf_rng_below(&r, most + 1);
 }
 
-static kofn_status make_window(const maker *k, bool bursty)
+static kofn_status make_window(const maker *k)
 {
     window v = {.k = k,
-                .bursty = bursty,
+                .bursty = is_bursty(k),
                 .lot = kf_new(k->workers, sizeof *v.lot),
                 .first = kf_zero(k->workers, sizeof *v.first)};
     kofn_status st = v.lot && v.first ? KOFN_OK : KOFN_NOMEM;
@@ -190,75 +196,49 @@ static kofn_status make_window(const maker *k, bool bursty)
     return st;
 }
 
-static kofn_status make_arbitrary(const maker *k)
-{
-    return make_window(k, false);
-}
-
-static kofn_status make_bursty(const maker *k)
-{
-    return make_window(k, true);
-}
-
 /* ---- what they take ------------------------------------------------------ */
 
 typedef struct key {
-    const char *name;
+    const char *model, *name;
     size_t offset;
     double least, most;
     bool whole;
 } key;
 
 static const key keys[] = {
-    {"p", offsetof(numbers, p), 0, 1, false},
-    {"a", offsetof(numbers, a), 0, 1, false},
-    {"b", offsetof(numbers, b), 0, 1, false},
-    {"M", offsetof(numbers, M), 1, 1e6, true},
-    {"N", offsetof(numbers, N), 0, 1e9, true},
-    {"W", offsetof(numbers, W), 1, 1e9, true},
-    {"B", offsetof(numbers, B), 1, 1e9, true},
-    {"eps", offsetof(numbers, eps), 1, 1e9, true},
+    {"iid", "p", offsetof(numbers, p), 0, 1, false},
+    {"fritchman", "a", offsetof(numbers, a), 0, 1, false},
+    {"fritchman", "b", offsetof(numbers, b), 0, 1, false},
+    {"fritchman", "M", offsetof(numbers, M), 1, 1e6, true},
+    {"arbitrary", "N", offsetof(numbers, N), 0, 1e9, true},
+    {"arbitrary", "W", offsetof(numbers, W), 1, 1e9, true},
+    {"bursty", "B", offsetof(numbers, B), 1, 1e9, true},
+    {"bursty", "W", offsetof(numbers, W), 1, 1e9, true},
+    {"bursty", "eps", offsetof(numbers, eps), 1, 1e9, true},
 };
+#define KEYS (sizeof keys / sizeof *keys)
 
 static const char *const styles[] = {"uniform", "max", "onoff", "sticky"};
 
 static const struct model {
-    const char *name, *needs[3];
-    bool styled;
-    const char *takes;
+    const char *name, *takes;
     kofn_status (*make)(const maker *k);
 } models[] = {
-    {"iid", {"p"}, false, "p", make_iid},
-    {"fritchman", {"a", "b", "M"}, false, "a, b, M", make_fritchman},
-    {"arbitrary", {"N", "W"}, true, "N, W, style", make_arbitrary},
-    {"bursty", {"B", "W", "eps"}, true, "B, W, eps, style", make_bursty},
+    {"iid", "p", make_iid},
+    {"fritchman", "a, b, M", make_fritchman},
+    {"arbitrary", "N, W, style", make_window},
+    {"bursty", "B, W, eps, style", make_window},
 };
 
-static bool is(const char *name, const char *text, size_t n)
+static double *number(maker *k, const key *f)
 {
-    return strlen(name) == n && !memcmp(name, text, n);
-}
-
-static bool takes(const struct model *m, const char *name)
-{
-    for (size_t i = 0; i < 3 && m->needs[i]; i++)
-        if (!strcmp(m->needs[i], name))
-            return true;
-    return false;
-}
-
-static const key *find_key(const struct model *m, const char *text, size_t n)
-{
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (is(keys[i].name, text, n) && takes(m, keys[i].name))
-            return &keys[i];
-    return NULL;
+    return (double *)(void *)((char *)&k->x + f->offset);
 }
 
 static kofn_status set_style(maker *k, const char *value, size_t n)
 {
     for (int i = 0; i < 4; i++)
-        if (is(styles[i], value, n)) {
+        if (kf_faults_is(styles[i], value, n)) {
             k->x.style = i;
             return KOFN_OK;
         }
@@ -271,37 +251,34 @@ static kofn_status set_style(maker *k, const char *value, size_t n)
 static kofn_status set_key(maker *k, const char *name, size_t length,
                            const char *value, size_t n)
 {
-    const key *f = find_key(k->model, name, length);
-    char number[40] = "", *end;
+    const key *f = keys;
     double x;
 
-    if (k->model->styled && is("style", name, length))
+    if (k->model->make == make_window && kf_faults_is("style", name, length))
         return set_style(k, value, n);
-    if (!f)
+    while (f < keys + KEYS && (strcmp(f->model, k->model->name) != 0 ||
+                               !kf_faults_is(f->name, name, length)))
+        f++;
+    if (f == keys + KEYS)
         return kf_fail(KOFN_INVAL, "pattern %s has no \"%.*s\"; it takes %s",
                        k->model->name, (int)kf_min(length, 40), name,
                        k->model->takes);
-    if (n < sizeof number && strspn(value, "+-0123456789.eE") >= n)
-        memcpy(number, value, n);
-    x = strtod(number, &end);
-    if (end == number || *end)
+    if (!kf_faults_number(value, n, &x))
         return kf_fail(KOFN_INVAL, "pattern %s: %s=%.*s is not a number",
                        k->model->name, f->name, (int)kf_min(n, 40), value);
     if (!(x >= f->least && x <= f->most) || (f->whole && floor(x) != x))
         return kf_fail(KOFN_INVAL,
-                       "pattern %s: %s=%s is not a %snumber from %g to %g",
-                       k->model->name, f->name, number,
+                       "pattern %s: %s=%.*s is not a %snumber from %g to %g",
+                       k->model->name, f->name, (int)n, value,
                        f->whole ? "whole " : "", f->least, f->most);
-    memcpy((char *)&k->x + f->offset, &x, sizeof x);
+    *number(k, f) = x;
     return KOFN_OK;
 }
 
 static kofn_status parse(maker *k, const char *text)
 {
-    const double unset = -1;
-
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        memcpy((char *)&k->x + keys[i].offset, &unset, sizeof unset);
+    for (size_t i = 0; i < KEYS; i++)
+        *number(k, &keys[i]) = -1;
     while (*text) {
         size_t n = strcspn(text, ","), name = strcspn(text, "=,");
 
@@ -315,17 +292,10 @@ static kofn_status parse(maker *k, const char *text)
         text += n;
         text += *text == ',';
     }
-    for (size_t i = 0; i < 3 && k->model->needs[i]; i++) {
-        const char *need = k->model->needs[i];
-        double x;
-
-        memcpy(&x,
-               (char *)&k->x + find_key(k->model, need, strlen(need))->offset,
-               sizeof x);
-        if (x < 0)
+    for (size_t i = 0; i < KEYS; i++)
+        if (!strcmp(keys[i].model, k->model->name) && *number(k, &keys[i]) < 0)
             return kf_fail(KOFN_INVAL, "pattern %s needs %s; it takes %s",
-                           k->model->name, need, k->model->takes);
-    }
+                           k->model->name, keys[i].name, k->model->takes);
     return KOFN_OK;
 }
 
@@ -335,14 +305,14 @@ static kofn_status check(const maker *k)
 {
     const numbers *x = &k->x;
 
-    if (k->model->make == make_arbitrary && x->N >= (double)k->workers * x->W)
+    if (k->model->make != make_window)
+        return KOFN_OK;
+    if (!is_bursty(k) && x->N >= (double)k->workers * x->W)
         return kf_fail(KOFN_INVAL,
                        "pattern arbitrary: N=%g: with %zu workers and W=%g it "
                        "is at most %g, lest nobody is ever in time",
                        x->N, k->workers, x->W, (double)k->workers * x->W - 1);
-    if (k->model->make != make_bursty)
-        return KOFN_OK;
-    if (x->B >= x->W)
+    if (is_bursty(k) && x->B >= x->W)
         return kf_fail(KOFN_INVAL, "pattern bursty: B=%g is not less than W=%g",
                        x->B, x->W);
     if (x->eps > (double)k->workers)
@@ -438,7 +408,7 @@ kofn_status kofn_pattern_new(kofn_matrix *out, const char *text, size_t workers,
 
     *out = (kofn_matrix){NULL, 0, 0, 0, KOFN_F64};
     for (size_t i = 0; i < sizeof models / sizeof *models && !k.model; i++)
-        if (is(models[i].name, text, n))
+        if (kf_faults_is(models[i].name, text, n))
             k.model = &models[i];
     if (!k.model)
         return read_file(out, text, workers);

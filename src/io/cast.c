@@ -1,5 +1,4 @@
-/* cast.c -- the numbers of a .npy that are neither float64 nor float32, as
- * float64: integers, booleans and half precision.
+/* cast.c -- numbers of any kind as float64: integers, booleans and floats.
  *
  * All that have up to 53 bits are exact; a longer integer is refused where
  * float64 has only a neighbour of it.  Half precision becomes float64 as well,
@@ -12,16 +11,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* The element's bytes as a number without a sign. */
-static uint64_t bits_of(const unsigned char *p, size_t size, bool big)
-{
-    uint64_t x = 0;
-
-    for (size_t i = 0; i < size; i++)
-        x = x << 8 | p[big ? i : size - 1 - i];
-    return x;
-}
 
 /* IEEE 754 binary16: a sign, 5 bits of exponent and 10 of the mantissa. */
 static double half(uint64_t bits)
@@ -40,65 +29,82 @@ static double half(uint64_t bits)
     return v;
 }
 
-/* The magnitude of a signed integer of `size` bytes. */
-static uint64_t magnitude(uint64_t bits, size_t size, bool *minus)
+static double real(uint64_t bits, size_t size)
 {
-    uint64_t top = (uint64_t)1 << (8 * size - 1);
-
-    *minus = bits & top;
-    return *minus ? top - (bits & (top - 1)) : bits;
-}
-
-static kofn_status place_fail(const kofn_file *f, size_t i, size_t j,
-                              const char *what)
-{
-    if (f->dims == 1)
-        return kf_fail(KOFN_FORMAT, "element [%zu] is %s", i, what);
-    return kf_fail(KOFN_FORMAT, "element [%zu, %zu] is %s", i, j, what);
-}
-
-/* Converts one element; *why gets what is wrong with it and stays "" when
- * nothing is. */
-static double element(const kf_npy_kind *kind, const unsigned char *p,
-                      char why[120])
-{
-    uint64_t bits = bits_of(p, kind->size, kind->big);
-    bool minus = false;
+    uint32_t few = (uint32_t)bits;
     double v;
+    float x;
 
-    if (kind->kind == 'f')
+    if (size == 2)
         return half(bits);
-    if (kind->kind == 'b' && bits > 1)
-        snprintf(why, 120,
+    memcpy(&v, &bits, sizeof v);
+    memcpy(&x, &few, sizeof x);
+    return size == 8 ? v : (double)x;
+}
+
+static inline double number(const kf_kind *kind, uint64_t bits)
+{
+    size_t spare = 64 - 8 * kind->size;
+
+    if (kind->kind == 'u')
+        return (double)bits;
+    if (kind->kind == 'f')
+        return real(bits, kind->size);
+    return (double)((int64_t)(bits << spare) >> spare);
+}
+
+double kf_io_number(const kf_kind *kind, const unsigned char *p)
+{
+    return number(kind, kf_io_bits(p, kind->size, kind->big));
+}
+
+/* A boolean, or an integer of eight bytes: is it one, and that of float64? */
+static kofn_status check(const kofn_file *f, const kf_kind *kind, uint64_t bits,
+                         size_t i, size_t j)
+{
+    bool minus = kind->kind == 'i' && bits >> 63;
+    char what[120];
+
+    if (minus)
+        bits = ~bits + 1; /* its magnitude */
+    if (kind->kind == 'b')
+        snprintf(what, sizeof what,
                  "the byte %" PRIu64 ", and booleans are 0 or 1; convert with "
                  "a.astype('u1') if they are numbers",
                  bits);
-    if (kind->kind == 'i')
-        bits = magnitude(bits, kind->size, &minus);
-    if (bits && bits >> __builtin_ctzll(bits) >> 53)
-        snprintf(why, 120,
+    else if (bits >> __builtin_ctzll(bits) >> 53)
+        snprintf(what, sizeof what,
                  "%s%" PRIu64 ", which float64 cannot hold exactly; convert "
                  "with a.astype('<f8') if its neighbour will do",
                  minus ? "-" : "", bits);
-    v = (double)bits;
-    return minus ? -v : v;
+    else
+        return KOFN_OK;
+    return kf_file_odd(f, KOFN_FORMAT, i, j, what);
 }
 
-kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
-                        const unsigned char *from, bool transposed)
+kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
+                       const unsigned char *from, bool transposed)
 {
-    size_t rows = f->dense.rows, cols = f->dense.cols;
-    char why[120] = "";
+    size_t rows = shape[0], cols = shape[1];
+    size_t down = transposed ? 1 : cols, right = transposed ? rows : 1;
+    /* Bits up to here are well. */
+    uint64_t sure = kind.kind == 'f'   ? UINT64_MAX
+                    : kind.kind == 'b' ? 1
+                                       : (uint64_t)1 << 53;
+    double *to;
 
     TRY(kf_file_dense(f, rows, cols));
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < cols; j++) {
-            size_t at = transposed ? j * rows + i : i * cols + j;
+    to = f->owned;
+    for (size_t i = 0; i < rows; i++) {
+        const unsigned char *p = from + i * down * kind.size;
 
-            ((double *)f->owned)[i * cols + j] =
-                element(kind, from + at * kind->size, why);
-            if (why[0])
-                return place_fail(f, i, j, why);
+        for (size_t j = 0; j < cols; j++, p += right * kind.size) {
+            uint64_t bits = kf_io_bits(p, kind.size, kind.big);
+
+            *to++ = number(&kind, bits);
+            if (bits > sure)
+                TRY(check(f, &kind, bits, i, j));
         }
+    }
     return KOFN_OK;
 }

@@ -39,54 +39,27 @@ static kofn_status check(const kf_input *in)
 
 /* ---- or raw numbers ------------------------------------------------------ */
 
-static bool usual_double(const unsigned char *p)
-{
-    double v;
-
-    memcpy(&v, p, sizeof v);
-    return v == 0 || (fabs(v) > 1e-30 && fabs(v) < 1e30);
-}
-
-static bool usual_float(const unsigned char *p)
-{
-    float v;
-
-    memcpy(&v, p, sizeof v);
-    return v == 0 || (fabsf(v) > 1e-6f && fabsf(v) < 1e6f);
-}
-
-static bool usual_long(const unsigned char *p)
-{
-    int64_t v;
-
-    memcpy(&v, p, sizeof v);
-    return v > -((int64_t)1 << 40) && v < (int64_t)1 << 40;
-}
-
-static bool usual_int(const unsigned char *p)
-{
-    int32_t v;
-
-    memcpy(&v, p, sizeof v);
-    return v > -(1 << 16) && v < 1 << 16;
-}
-
-/* Labels of some kind: no pixel of the pictures is as bright as a tenth class
- * would be. */
-static bool usual_byte(const unsigned char *p)
-{
-    return *p < CLASSES;
-}
-
+/* What is usual is 0, and else between these. */
 static const struct raw {
     const char *name;
-    size_t size;
-    bool (*usual)(const unsigned char *p);
+    kf_kind kind;
+    double least, most;
 } raws[] = {
-    {"float64", 8, usual_double}, {"float32", 4, usual_float},
-    {"int64", 8, usual_long},     {"int32", 4, usual_int},
-    {"uint8", 1, usual_byte},
+    {"float64", {'f', 8, KF_BIG}, 1e-30, 1e30},
+    {"float32", {'f', 4, KF_BIG}, 1e-6, 1e6},
+    {"int64", {'i', 8, KF_BIG}, 0, 0x1p40},
+    {"int32", {'i', 4, KF_BIG}, 0, 0x1p16},
+    /* Labels of some kind: no pixel of the pictures is as bright as a tenth
+     * class would be. */
+    {"uint8", {'u', 1, KF_BIG}, 0, CLASSES},
 };
+
+static bool usual(const struct raw *r, const unsigned char *p)
+{
+    double v = fabs(kf_io_number(&r->kind, p));
+
+    return v == 0 || (v > r->least && v < r->most);
+}
 
 static kofn_status check_raw(const kf_input *in)
 {
@@ -94,17 +67,17 @@ static kofn_status check_raw(const kf_input *in)
         const struct raw *r = &raws[i];
         size_t at = 0;
 
-        if (in->length % r->size)
+        if (in->length % r->kind.size)
             continue;
-        while (at < in->length && r->usual(in->data + at))
-            at += r->size;
+        while (at < in->length && usual(r, in->data + at))
+            at += r->kind.size;
         if (at >= in->length)
             return kf_fail(KOFN_FORMAT,
                            "its %zu bytes could be a CIFAR-10 file or %zu raw "
                            "numbers (%s), and kofn does not guess; save the "
                            "numbers, or the pixels and the labels, with "
                            "numpy.save",
-                           in->length, in->length / r->size, r->name);
+                           in->length, in->length / r->kind.size, r->name);
     }
     return KOFN_OK;
 }

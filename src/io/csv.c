@@ -16,13 +16,6 @@
  */
 #include "csv.h"
 
-static kf_text text_of(const kf_input *in)
-{
-    const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-
-    return (kf_text){p, p, (const char *)in->data + in->length, 1};
-}
-
 /* Checks all rows and counts them; *t is where they begin. */
 static kofn_status count_rows(kf_table *tb, kf_text *t, size_t *rows)
 {
@@ -34,26 +27,21 @@ static kofn_status count_rows(kf_table *tb, kf_text *t, size_t *rows)
     return KOFN_OK;
 }
 
-kofn_status kf_csv_part(const kf_input *part, size_t *room)
+kofn_status kf_csv_part(const kf_input *part, size_t *numbers)
 {
-    kf_input whole = *part;
     kf_table tb = {.infinite = part->infinite};
-    size_t rows = 0, numbers;
-    kf_text t;
+    kf_text t = kf_io_text(part->data, part->length);
+    size_t rows = 0;
 
-    whole.length = kf_io_part_lines(part);
-    t = text_of(&whole);
-    if (whole.length)
-        TRY(count_rows(&tb, &t, &rows));
-    if (!kf_mul(rows, tb.cols, &numbers))
-        numbers = SIZE_MAX;
-    return kf_io_part_text(part, numbers, room);
+    TRY(count_rows(&tb, &t, &rows));
+    *numbers = rows * tb.cols; /* each has a byte at least */
+    return KOFN_OK;
 }
 
 kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
 {
     kf_table tb = {.infinite = in->infinite};
-    kf_text t = text_of(in);
+    kf_text t = kf_io_text(in->data, in->length);
     size_t rows = 0;
 
     TRY(count_rows(&tb, &t, &rows));
@@ -67,7 +55,7 @@ kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
     f->dims = tb.cols == 1 ? 1 : 2;
     for (size_t r = 0; r < rows; r++) {
         if (!kf_csv_next(&tb, &t))
-            return kf_fail(KOFN_IO, "the file changed while it was read");
+            return kf_io_changed();
         TRY(kf_csv_row(&tb, &t, (double *)f->owned + r * tb.cols));
     }
     return KOFN_OK;

@@ -250,7 +250,6 @@ kofn_status kf_csv_row(kf_table *tb, kf_text *t, double *out)
                        t->line, n, tb->first, tb->cols);
     if (tb->trailing)
         TRY(take_last_mark(tb, t, &f));
-    if (!kf_at_line_end(t))
-        kf_io_skip_line(t); /* a comment */
+    kf_io_skip_line(t); /* a comment */
     return KOFN_OK;
 }

@@ -94,8 +94,7 @@ static kofn_status look(const kf_table *tb, kf_text *t, bool names, line *l)
         l->doubtful += begins_with_number(&f);
     }
     l->open = l->fields > 1 && f.from == f.to && tb->mark != KF_BLANKS;
-    if (!kf_at_line_end(t))
-        kf_io_skip_line(t);
+    kf_io_skip_line(t);
     return KOFN_OK;
 }
 

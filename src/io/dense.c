@@ -40,20 +40,23 @@ kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
     return KOFN_OK;
 }
 
+kofn_status kf_file_odd(const kofn_file *f, kofn_status st, size_t i, size_t j,
+                        const char *what)
+{
+    if (f->dims == 1)
+        return kf_fail(st, "element [%zu] is %s", i, what);
+    return kf_fail(st, "element [%zu, %zu] is %s", i, j, what);
+}
+
 kofn_status kf_file_finite(const kofn_file *f)
 {
     const kofn_matrix *a = &f->dense;
     size_t at;
 
     for (size_t i = 0; i < a->rows; i++) {
-        if ((at = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype)) ==
-            a->cols)
-            continue;
-        if (f->dims == 1)
-            return kf_fail(KOFN_NONFINITE, "element [%zu] is NaN or infinite",
-                           i);
-        return kf_fail(KOFN_NONFINITE, "element [%zu, %zu] is NaN or infinite",
-                       i, at);
+        at = kf_mat_first_odd(kf_at(a, i, 0), a->cols, a->dtype);
+        if (at < a->cols)
+            return kf_file_odd(f, KOFN_NONFINITE, i, at, "NaN or infinite");
     }
     return KOFN_OK;
 }

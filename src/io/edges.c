@@ -106,8 +106,7 @@ static kofn_status place(const edges *e, kf_text t, kofn_sparse *s)
 
 kofn_status kf_edges_read(kofn_file *f, const kf_input *in)
 {
-    const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-    kf_text t = {p, p, (const char *)in->data + in->length, 1};
+    kf_text t = kf_io_text(in->data, in->length);
     edges e = {0};
 
     TRY(survey(&e, t));
@@ -119,12 +118,11 @@ kofn_status kf_edges_read(kofn_file *f, const kf_input *in)
     return kf_io_sparse_tidy(f->sparse);
 }
 
-kofn_status kf_edges_part(const kf_input *part, size_t *room)
+kofn_status kf_edges_part(const kf_input *part, size_t *numbers)
 {
-    size_t n = kf_io_part_lines(part), bom = kf_min(n, kf_bom(part->data, n));
-    const char *p = (const char *)part->data;
     edges e = {0};
 
-    TRY(survey(&e, (kf_text){p + bom, p + bom, p + n, 1}));
-    return kf_io_part_text(part, e.count, room);
+    TRY(survey(&e, kf_io_text(part->data, part->length)));
+    *numbers = e.count;
+    return KOFN_OK;
 }

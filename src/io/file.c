@@ -35,26 +35,11 @@ void kf_io_show_path(char name[KF_NAME], const char *path)
     name[k] = 0;
 }
 
-/* Whether the n bytes are the same but for the case of letters; strncasecmp
- * would ask the locale. */
-static bool alike(const char *p, const char *q, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        char a = p[i], b = q[i];
-
-        a = (char)(a >= 'A' && a <= 'Z' ? a | 0x20 : a);
-        b = (char)(b >= 'A' && b <= 'Z' ? b | 0x20 : b);
-        if (a != b)
-            return false;
-    }
-    return true;
-}
-
 bool kf_io_has_suffix(const char *path, const char *suffix)
 {
     size_t n = strlen(path), m = strlen(suffix);
 
-    return n >= m && alike(path + n - m, suffix, m);
+    return n >= m && kf_io_alike(path + n - m, suffix, m);
 }
 
 kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
@@ -89,9 +74,15 @@ const kofn_matrix *kofn_file_labels(const kofn_file *f)
     return f && f->labels.data ? &f->labels : NULL;
 }
 
+/* Do the numbers lie in the file's bytes? */
+static bool is_view(const kofn_file *f)
+{
+    return f->dense.data && !f->owned;
+}
+
 bool kf_file_mapped(const kofn_file *f)
 {
-    return f && f->view && !f->unpacked;
+    return f && is_view(f) && !f->unpacked;
 }
 
 static void unmap(kofn_file *f)
@@ -118,44 +109,46 @@ void kofn_file_free(kofn_file *f)
 typedef struct format {
     kf_read_fn *read;
     kf_part_fn *part;
+    bool text;
 } format;
 
 /* Files that people pass by mistake, and what to do then. */
-static const struct {
-    const char *magic;
-    size_t length;
-    const char *advice;
-} foreign[] = {
-    {"\x1f\x8b", 2,
+static const char *const foreign[][2] = {
+    {"\x1f\x8b",
      "it is compressed with gzip twice; unpack it once with gunzip"},
-    {"BZh", 3, "it is compressed with bzip2; unpack it with bunzip2 first"},
+    {"BZh", "it is compressed with bzip2; unpack it with bunzip2 first"},
     {"\xfd"
      "7zXZ",
-     5, "it is compressed with xz; unpack it with unxz first"},
-    {"\x28\xb5\x2f\xfd", 4, "it is compressed with zstd; unpack it first"},
-    {"PK\x03\x04", 4,
+     "it is compressed with xz; unpack it with unxz first"},
+    {"\x28\xb5\x2f\xfd", "it is compressed with zstd; unpack it first"},
+    {"PK\x03\x04",
      "it is a zip or .npz archive; save one array with numpy.save instead"},
-    {"\x89HDF", 4, "it is HDF5; save the array with numpy.save instead"},
-    {"MATLAB 5.0", 10,
+    {"\x89HDF", "it is HDF5; save the array with numpy.save instead"},
+    {"MATLAB 5.0",
      "it is a MATLAB file; save the array with numpy.save or mmwrite instead"},
-    {"\xff\xfe", 2, "it is UTF-16 text; save it as UTF-8"},
-    {"\xfe\xff", 2, "it is UTF-16 text; save it as UTF-8"},
+    {"\xff\xfe", "it is UTF-16 text; save it as UTF-8"},
+    {"\xfe\xff", "it is UTF-16 text; save it as UTF-8"},
 };
-
-static bool begins(const kf_input *in, const char *magic, size_t n)
-{
-    return in->length >= n && alike((const char *)in->data, magic, n);
-}
 
 static kofn_status check_foreign(const kf_input *in)
 {
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (in->length >= foreign[i].length &&
-            memcmp(in->data, foreign[i].magic, foreign[i].length) == 0)
-            return kf_fail(KOFN_FORMAT, "%s", foreign[i].advice);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        size_t n = strlen(foreign[i][0]);
+
+        if (in->length >= n && memcmp(in->data, foreign[i][0], n) == 0)
+            return kf_fail(KOFN_FORMAT, "%s", foreign[i][1]);
+    }
     if (in->length == 0)
         return kf_fail(KOFN_FORMAT, "the file is empty");
     return KOFN_OK;
+}
+
+/* In any case of letters. */
+static bool begins(const kf_input *in, const char *magic)
+{
+    size_t n = strlen(magic);
+
+    return in->length >= n && kf_io_alike((const char *)in->data, magic, n);
 }
 
 static bool is_text(const kf_input *in)
@@ -170,23 +163,22 @@ static bool is_text(const kf_input *in)
 
 static const format *find_format(const kf_input *in)
 {
-    static const format npy = {kf_npy_read, kf_npy_part};
-    static const format mtx = {kf_mtx_read, kf_mtx_part};
-    static const format edges = {kf_edges_read, kf_edges_part};
-    static const format libsvm = {kf_libsvm_read, kf_libsvm_part};
-    static const format csv = {kf_csv_read, kf_csv_part};
-    static const format idx = {kf_idx_read, kf_idx_part};
-    static const format cifar = {kf_cifar_read, kf_cifar_part};
+    static const format npy = {kf_npy_read, kf_npy_part, false};
+    static const format mtx = {kf_mtx_read, kf_mtx_part, true};
+    static const format edges = {kf_edges_read, kf_edges_part, true};
+    static const format libsvm = {kf_libsvm_read, kf_libsvm_part, true};
+    static const format csv = {kf_csv_read, kf_csv_part, true};
+    static const format idx = {kf_idx_read, kf_idx_part, false};
+    static const format cifar = {kf_cifar_read, kf_cifar_part, false};
 
-    if (begins(in, "\x93NUMPY", 6) || kf_io_has_suffix(in->path, ".npy"))
+    if (begins(in, "\x93NUMPY") || kf_io_has_suffix(in->path, ".npy"))
         return &npy;
     if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
         return &cifar;
     if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
         kf_io_has_suffix(in->path, "-ubyte"))
         return &idx;
-    if (begins(in, "%%MatrixMarket", 14) ||
-        begins(in, KF_BOM "%%MatrixMarket", 14 + KF_BOM_BYTES) ||
+    if (begins(in, "%%MatrixMarket") || begins(in, KF_BOM "%%MatrixMarket") ||
         kf_io_has_suffix(in->path, ".mtx"))
         return &mtx;
     if (kf_io_has_suffix(in->path, ".edges") ||
@@ -223,7 +215,8 @@ static kofn_status part_of_any(const kf_input *part, size_t *room)
     const format *found;
 
     TRY(tell(part, &found));
-    return found->part(part, room);
+    return found->text ? kf_io_part_text(part, found->part, room)
+                       : found->part(part, room);
 }
 
 /* The name without .gz tells what is inside. */
@@ -255,8 +248,7 @@ static kofn_status parse(kofn_file *f, const kf_input *in)
 
 /* ---- open ---------------------------------------------------------------- */
 
-/* Maps the file; the descriptor is the caller's to close. */
-static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
+static kofn_status map_opened(int fd, kofn_file *f, kf_input *in)
 {
     struct stat st;
     void *p;
@@ -286,80 +278,76 @@ static kofn_status map_file(int fd, kofn_file *f, kf_input *in)
     return KOFN_OK;
 }
 
-static kofn_status begin(kofn_file **f, kf_input *in, kofn_file **out)
+static kofn_status map_file(kofn_file *f, kf_input *in)
 {
-    if (!out)
-        return kf_fail(KOFN_INVAL, "out is NULL");
-    *out = NULL;
-    if (!in->path)
-        return kf_fail(KOFN_INVAL, "the file's name is NULL");
-    kf_io_show_path(in->name, in->path);
-    TRY_ZERO(*f, 1);
-    return KOFN_OK;
+    /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
+    int fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    kofn_status st;
+
+    if (fd < 0)
+        return kf_io_errno_fail("open", in->path, errno);
+    st = map_opened(fd, f, in);
+    close(fd);
+    return st;
 }
 
-static kofn_status finish(kofn_file *f, const kf_input *in, kofn_file **out)
+/* Keeps no more of the bytes than what the numbers are read from. */
+static void let_go(kofn_file *f)
 {
-    kofn_status st = parse(f, in);
+    bool view = is_view(f);
 
-    if (st < 0) {
-        kofn_file_free(f);
-        return kf_fail_in(st, "%s", in->name);
-    }
-    if (!f->view) {
+    if (!view) {
         kf_free(f->unpacked);
         f->unpacked = NULL;
     }
-    if (!f->view || f->unpacked)
+    if (!view || f->unpacked)
         unmap(f);
     else if (f->map) /* who uses it may read in any order */
         posix_madvise(f->map, f->mapped, POSIX_MADV_NORMAL);
+}
+
+/* The file of that path, or of the bytes that `in` has. */
+static kofn_status take(kofn_file **out, kf_input in)
+{
+    kofn_status st = KOFN_OK;
+    kofn_file *f;
+
+    if (!out)
+        return kf_fail(KOFN_INVAL, "out is NULL");
+    *out = NULL;
+    if (!in.path)
+        return kf_fail(KOFN_INVAL, "the file's name is NULL");
+    kf_io_show_path(in.name, in.path);
+    TRY_ZERO(f, 1);
+    if (!in.data)
+        st = map_file(f, &in);
+    if (!st && (st = parse(f, &in)))
+        kf_fail_in(st, "%s", in.name);
+    if (st) {
+        kofn_file_free(f);
+        return st;
+    }
+    let_go(f);
     *out = f;
     return KOFN_OK;
 }
 
-static kofn_status open_file(kofn_file **out, kf_input in)
-{
-    kofn_file *f = NULL;
-    kofn_status st;
-    int fd;
-
-    TRY(begin(&f, &in, out));
-    /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
-    fd = open(in.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        st = kf_io_errno_fail("open", in.path, errno);
-    } else {
-        st = map_file(fd, f, &in);
-        close(fd);
-    }
-    if (st < 0) {
-        kofn_file_free(f);
-        return st;
-    }
-    return finish(f, &in, out);
-}
-
 kofn_status kofn_file_open(kofn_file **out, const char *path, kofn_file_use use)
 {
-    return open_file(out, (kf_input){.path = path,
-                                     .graph = use == KOFN_FILE_GRAPH,
-                                     .copy = use == KOFN_FILE_COPY});
+    return take(out, (kf_input){.path = path,
+                                .graph = use == KOFN_FILE_GRAPH,
+                                .copy = use == KOFN_FILE_COPY});
 }
 
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path)
 {
-    return open_file(out, (kf_input){.path = path, .infinite = true});
+    return take(out, (kf_input){.path = path, .infinite = true});
 }
 
 kofn_status kf_file_parse(kofn_file **out, const void *bytes, size_t length,
                           const char *name)
 {
-    kf_input in = {.data = bytes, .length = length, .path = name};
-    kofn_file *f = NULL;
-
-    if (!bytes)
-        in.length = 0;
-    TRY(begin(&f, &in, out));
-    return finish(f, &in, out);
+    return take(out, (kf_input){.data = bytes ? bytes : "",
+                                .length = bytes ? length : 0,
+                                .path = name});
 }

@@ -41,11 +41,6 @@ static void give(void *ud, void *p)
     kf_free(p);
 }
 
-static bool is_all(const flow *f)
-{
-    return f->z.avail_in == 0 && f->fed == f->in->length;
-}
-
 /* Some more of it; zlib's answer. */
 static int some(flow *f)
 {
@@ -72,7 +67,7 @@ static kofn_status damaged(const flow *f, int answer)
 
     if (answer == Z_MEM_ERROR)
         return KOFN_NOMEM; /* kf_new has said so */
-    if (answer == Z_BUF_ERROR && is_all(f))
+    if (answer == Z_BUF_ERROR && at == f->in->length)
         return kf_fail(KOFN_FORMAT,
                        "the compressed file ends at byte %zu, before its end "
                        "was told: it is cut off; copy it again",
@@ -183,8 +178,14 @@ kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
 #define FREE ((size_t)16 << 20) /* bytes of text that need hold no number */
 #define EACH 256                /* and for each number so many more may come */
 
-kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room)
+kofn_status kf_io_part_exact(const kf_input *part, size_t data,
+                             const size_t shape[2], size_t size, size_t *room)
 {
+    size_t total;
+
+    if (!kf_mul(shape[0], shape[1], &total) || !kf_mul(total, size, &total) ||
+        !kf_add(total, data, &total))
+        total = SIZE_MAX;
     if (part->length > total)
         return kf_fail(KOFN_FORMAT,
                        "the header and the numbers it tells of have %zu bytes, "
@@ -195,10 +196,18 @@ kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room)
     return KOFN_OK;
 }
 
-kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room)
+kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
+                            size_t *room)
 {
-    size_t most, twice;
+    kf_input lines = *part; /* whole ones, of a text that is not short */
+    size_t numbers = 0, most, twice;
 
+    if (lines.length < FREE)
+        lines.length = 0;
+    while (lines.length && lines.data[lines.length - 1] != '\n')
+        lines.length--;
+    if (lines.length)
+        TRY(count(&lines, &numbers));
     if (!kf_mul(numbers, EACH, &most) || !kf_add(most, FREE, &most))
         most = SIZE_MAX;
     if (part->length >= most)
@@ -209,13 +218,4 @@ kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room)
                        part->length, numbers);
     *room = kf_mul(part->length, 2, &twice) ? kf_min(twice, most) : most;
     return KOFN_OK;
-}
-
-size_t kf_io_part_lines(const kf_input *part)
-{
-    size_t n = part->length < FREE ? 0 : part->length;
-
-    while (n && part->data[n - 1] != '\n')
-        n--;
-    return n;
 }

@@ -81,8 +81,7 @@ struct kofn_file {
     kofn_sparse *sparse;
     unsigned dims;
     kofn_matrix labels;      /* data == NULL: the file has none of its own */
-    bool view;               /* dense points into the file's bytes */
-    void *owned;             /* dense's numbers, when they were copied */
+    void *owned;             /* dense's numbers; NULL: those in the bytes */
     unsigned char *unpacked; /* the file's bytes, when gzip had them */
     void *map;     /* the file's bytes, when kofn_file_open mapped them */
     size_t mapped; /* their number */
@@ -96,17 +95,43 @@ typedef kofn_status kf_read_fn(kofn_file *f, const kf_input *in);
 kf_read_fn kf_npy_read, kf_mtx_read, kf_csv_read, kf_edges_read, kf_libsvm_read,
     kf_idx_read, kf_cifar_read;
 
-/* The kind of elements that a .npy has. */
-typedef struct kf_npy_kind {
+/* A kind of numbers in bytes, as NumPy names it. */
+typedef struct kf_kind {
     char kind; /* 'f', 'i', 'u', or 'b' */
     size_t size;
     bool big; /* endian */
-} kf_npy_kind;
+} kf_kind;
 
-/* Elements that are neither float64 nor float32, as float64: f->dense has the
- * shape and gets the numbers. */
-kofn_status kf_npy_cast(kofn_file *f, const kf_npy_kind *kind,
-                        const unsigned char *from, bool transposed);
+/* Is this machine? */
+#define KF_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
+/* The number's 1, 2, 4 or 8 bytes as one without a sign. */
+static inline uint64_t kf_io_bits(const unsigned char *p, size_t size, bool big)
+{
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+
+    switch (size) {
+    case 1:
+        return *p;
+    case 2:
+        memcpy(&two, p, sizeof two);
+        return big == KF_BIG ? two : __builtin_bswap16(two);
+    case 4:
+        memcpy(&four, p, sizeof four);
+        return big == KF_BIG ? four : __builtin_bswap32(four);
+    }
+    memcpy(&eight, p, sizeof eight);
+    return big == KF_BIG ? eight : __builtin_bswap64(eight);
+}
+
+/* The number, or its neighbour among float64. */
+double kf_io_number(const kf_kind *kind, const unsigned char *p);
+
+/* All numbers, which float64 must have. */
+kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
+                       const unsigned char *from, bool transposed);
 
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
@@ -115,7 +140,8 @@ bool kf_idx_begins(const kf_input *in);
 
 /* Looks at the part of a compressed file that is inflated, before there is more
  * of it: refuses what is wrong in the part already, or says how many bytes of the
- * file to have next, more than the part has. */
+ * file to have next, more than the part has.  Readers of text are given whole
+ * lines, and say how many numbers these have, adding to 0. */
 typedef kofn_status kf_part_fn(const kf_input *part, size_t *room);
 
 /* Inflates what gzip compressed: *n bytes, freed with kf_free also after a
@@ -128,12 +154,12 @@ kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
 kf_part_fn kf_npy_part, kf_mtx_part, kf_csv_part, kf_edges_part, kf_libsvm_part,
     kf_idx_part, kf_cifar_part;
 
-/* For them: of a file of `total` bytes; and of text with so many numbers. */
-kofn_status kf_io_part_exact(const kf_input *part, size_t total, size_t *room);
-kofn_status kf_io_part_text(const kf_input *part, size_t numbers, size_t *room);
-/* Bytes of text to look for numbers in, which end with a line; 0 while it is
- * short. */
-size_t kf_io_part_lines(const kf_input *part);
+/* Of a file that has so many numbers of `size` bytes behind `data` bytes; and of
+ * text, whose numbers are counted. */
+kofn_status kf_io_part_exact(const kf_input *part, size_t data,
+                             const size_t shape[2], size_t size, size_t *room);
+kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
+                            size_t *room);
 
 /* True if this number of numbers of `size` bytes is what follows the header. */
 kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
@@ -142,8 +168,10 @@ kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
 /* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
 kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
 
-/* KOFN_NONFINITE naming the first element that is NaN or infinite, counted
- * from 0 as NumPy does: [i] with dims 1, else [i, j]. */
+/* "element [I, J] is WHAT", counted from 0 as NumPy does: [I] with dims 1. */
+kofn_status kf_file_odd(const kofn_file *f, kofn_status st, size_t i, size_t j,
+                        const char *what);
+/* KOFN_NONFINITE naming the first element that is NaN or infinite. */
 kofn_status kf_file_finite(const kofn_file *f);
 
 /* kofn_file_open, but that infinities are numbers as others are. */

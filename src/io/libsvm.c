@@ -163,8 +163,7 @@ static kofn_status begin(kofn_file *f, const listing *found, listing *l)
 
 kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in)
 {
-    const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-    kf_text t = {p, p, (const char *)in->data + in->length, 1};
+    kf_text t = kf_io_text(in->data, in->length);
     listing found = {0}, l;
 
     TRY(read_rows(&found, t));
@@ -179,12 +178,11 @@ kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in)
                                                               : kf_io_changed();
 }
 
-kofn_status kf_libsvm_part(const kf_input *part, size_t *room)
+kofn_status kf_libsvm_part(const kf_input *part, size_t *numbers)
 {
-    size_t n = kf_io_part_lines(part), bom = kf_min(n, kf_bom(part->data, n));
-    const char *p = (const char *)part->data;
     listing found = {0};
 
-    TRY(read_rows(&found, (kf_text){p + bom, p + bom, p + n, 1}));
-    return kf_io_part_text(part, found.rows + found.entries, room);
+    TRY(read_rows(&found, kf_io_text(part->data, part->length)));
+    *numbers = found.rows + found.entries;
+    return KOFN_OK;
 }

@@ -44,62 +44,51 @@ static const char *word(kf_text *t, char out[32])
     kf_skip_blanks(t);
     for (; !kf_at_line_end(t) && !kf_is_blank(*t->at); t->at++)
         if (n < 31)
-            out[n++] =
-                (char)(*t->at >= 'A' && *t->at <= 'Z' ? *t->at | 0x20 : *t->at);
+            out[n++] = kf_small(*t->at);
     out[n] = 0;
     return out;
 }
 
-/* The index of the word among `names`; -1 if it is none of them. */
-static int among(const char *w, const char *const *names)
+/* Which of `names` is the next word?  `choice` are these in the message. */
+static kofn_status choose(kf_text *t, const char *what,
+                          const char *const *names, const char *choice,
+                          unsigned *found)
 {
-    for (int i = 0; names[i]; i++)
-        if (strcmp(w, names[i]) == 0)
-            return i;
-    return -1;
-}
+    char w[32], shown[KF_SHOWN];
 
-static kofn_status banner_fail(const char *what, const char *w,
-                               const char *choice)
-{
-    char shown[KF_SHOWN];
-
+    word(t, w);
+    for (*found = 0; names[*found]; ++*found)
+        if (strcmp(w, names[*found]) == 0)
+            return KOFN_OK;
     return kf_fail(KOFN_FORMAT, "line 1: the %s is '%s'; kofn reads %s", what,
                    kf_io_show(shown, w, w + strlen(w)), choice);
 }
 
 static kofn_status read_banner(market *m, kf_text *t)
 {
+    static const char *const objects[] = {"matrix", NULL};
     static const char *const formats[] = {"array", "coordinate", NULL};
     static const char *const fields[] = {
         "real", "double", "integer", "unsigned-integer", "pattern", NULL};
     static const char *const symmetries[] = {
         "general", "symmetric", "skew-symmetric", "hermitian", NULL};
     char w[32], shown[KF_SHOWN];
-    int found;
+    unsigned found;
 
     if (strcmp(word(t, w), "%%matrixmarket") != 0)
         return kf_fail(KOFN_FORMAT,
                        "line 1: it does not begin with %%%%MatrixMarket");
-    if (strcmp(word(t, w), "matrix") != 0)
-        return banner_fail("object", w, "matrix only");
-    found = among(word(t, w), formats);
-    if (found < 0)
-        return banner_fail("format", w, "array and coordinate");
+    TRY(choose(t, "object", objects, "matrix only", &found));
+    TRY(choose(t, "format", formats, "array and coordinate", &found));
     m->coordinate = found == 1;
-    found = among(word(t, w), fields);
-    if (found < 0)
-        return banner_fail("field", w,
-                           "real, double, integer, unsigned-integer and "
-                           "pattern");
+    TRY(choose(t, "field", fields,
+               "real, double, integer, unsigned-integer and pattern", &found));
     m->field = (values)found;
     if (m->field == PATTERN && !m->coordinate)
         return kf_fail(KOFN_FORMAT,
                        "line 1: an array file cannot be a pattern");
-    found = among(word(t, w), symmetries);
-    if (found < 0)
-        return banner_fail("symmetry", w,
-                           "general, symmetric, skew-symmetric and hermitian");
+    TRY(choose(t, "symmetry", symmetries,
+               "general, symmetric, skew-symmetric and hermitian", &found));
     m->symmetry = found == 3 ? SYMMETRIC : (symmetry)found;
     if (m->field == PATTERN && m->symmetry == SKEW)
         return kf_fail(KOFN_FORMAT,
@@ -232,13 +221,6 @@ static inline kofn_status read_index(kf_text *t, const char *what, size_t limit,
     return KOFN_OK;
 }
 
-static const char *wanted(values field)
-{
-    return field == INTEGER    ? "an integer"
-           : field == UNSIGNED ? "an integer without a sign"
-                               : "a number";
-}
-
 static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
                               values field)
 {
@@ -256,7 +238,9 @@ static kofn_status value_fail(const kf_text *t, const char *from, kf_scan found,
                        "line %zu: %s is too large for a float64", t->line,
                        shown);
     return kf_fail(KOFN_FORMAT, "line %zu: '%s' is not %s", t->line, shown,
-                   wanted(field));
+                   field == INTEGER    ? "an integer"
+                   : field == UNSIGNED ? "an integer without a sign"
+                                       : "a number");
 }
 
 static inline kofn_status read_value(kf_text *t, values field, double *value)
@@ -426,24 +410,18 @@ static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
 
 static kofn_status read_head(market *m, const kf_input *in, kf_text *t)
 {
-    const char *p = (const char *)in->data + kf_bom(in->data, in->length);
-
-    *t = (kf_text){p, p, (const char *)in->data + in->length, 1};
+    *t = kf_io_text(in->data, in->length);
     TRY(read_banner(m, t));
     return read_sizes(m, t);
 }
 
-kofn_status kf_mtx_part(const kf_input *part, size_t *room)
+kofn_status kf_mtx_part(const kf_input *part, size_t *numbers)
 {
-    kf_input whole = *part;
     market m = {.part = true};
-    size_t k = 0;
     kf_text t;
 
-    whole.length = kf_io_part_lines(part);
-    if (whole.length)
-        TRY(read_head(&m, &whole, &t));
-    for (; k < m.entries && kf_io_next_line(&t, '%'); k++) {
+    TRY(read_head(&m, part, &t));
+    for (; *numbers < m.entries && kf_io_next_line(&t, '%'); ++*numbers) {
         entry e;
 
         if (m.coordinate) {
@@ -453,9 +431,7 @@ kofn_status kf_mtx_part(const kf_input *part, size_t *room)
         TRY(read_value(&t, m.field, &e.v));
         TRY(expect_line_end(&t));
     }
-    if (whole.length && k == m.entries)
-        TRY(expect_end(&m, &t));
-    return kf_io_part_text(part, k, room);
+    return *numbers == m.entries ? expect_end(&m, &t) : KOFN_OK;
 }
 
 kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)

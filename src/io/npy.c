@@ -17,15 +17,9 @@
 #include "io.h"
 #include "text.h"
 
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define HOST_IS_BIG true
-#else
-#define HOST_IS_BIG false
-#endif
-
 typedef struct header {
     const char *at, *end, *begin; /* begin: of the file, for offsets */
-    kf_npy_kind is;
+    kf_kind is;
     bool fortran;
     size_t shape[2];
     unsigned dims;
@@ -49,22 +43,29 @@ static bool take(header *h, char c)
     return true;
 }
 
-static kofn_status expect(header *h, char c)
+/* "byte N: WHO 'what stands there'WHY" */
+static kofn_status wrong(const header *h, const char *who, const char *why)
 {
     char shown[KF_SHOWN];
 
-    if (take(h, c))
-        return KOFN_OK;
-    return kf_fail(
-        KOFN_FORMAT, "byte %zu: the header has '%s' where '%c' should be",
-        (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end), c);
+    return kf_fail(KOFN_FORMAT, "byte %zu: %s '%s'%s",
+                   (size_t)(h->at - h->begin), who,
+                   kf_io_show_word(shown, h->at, h->end), why);
+}
+
+static kofn_status expect(header *h, char c)
+{
+    char why[] = " where 'c' should be";
+
+    *strchr(why, 'c') = c;
+    return take(h, c) ? KOFN_OK : wrong(h, "the header has", why);
 }
 
 /* A string in single or double quotes, without escapes. */
 static kofn_status take_string(header *h, const char **from, const char **to)
 {
-    char quote, shown[KF_SHOWN];
     const char *close;
+    char quote;
 
     skip_space(h);
     quote = h->at < h->end ? *h->at : 0;
@@ -72,10 +73,7 @@ static kofn_status take_string(header *h, const char **from, const char **to)
                 ? memchr(h->at + 1, quote, (size_t)(h->end - h->at - 1))
                 : NULL;
     if (!close)
-        return kf_fail(KOFN_FORMAT,
-                       "byte %zu: the header has '%s' where a string should be",
-                       (size_t)(h->at - h->begin),
-                       kf_io_show_word(shown, h->at, h->end));
+        return wrong(h, "the header has", " where a string should be");
     *from = h->at + 1;
     *to = close;
     h->at = close + 1;
@@ -84,32 +82,26 @@ static kofn_status take_string(header *h, const char **from, const char **to)
 
 static const char *kind_name(char kind)
 {
-    switch (kind) {
-    case 'b':
-    case 'i':
-    case 'u':
-        return "integers of another size";
-    case 'f':
-        return "floats of another size";
-    case 'c':
-        return "complex numbers";
-    case 'O':
-        return "pickled Python objects";
-    case 'S':
-    case 'a':
-    case 'U':
-        return "text";
-    case 'M':
-    case 'm':
-        return "dates or times";
-    case 'V':
-        return "records or raw bytes";
-    }
+    static const struct {
+        const char *letters, *name;
+    } names[] = {
+        {"biu", "integers of another size"},
+        {"f", "floats of another size"},
+        {"c", "complex numbers"},
+        {"O", "pickled Python objects"},
+        {"SaU", "text"},
+        {"Mm", "dates or times"},
+        {"V", "records or raw bytes"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (kind && strchr(names[i].letters, kind))
+            return names[i].name;
     return "something else";
 }
 
 /* The letter and the size of what is read, p .. to-1; '?' is a boolean too. */
-static bool take_kind(kf_npy_kind *is, const char *p, const char *to)
+static bool take_kind(kf_kind *is, const char *p, const char *to)
 {
     static const char *const all[] = {"f8", "f4", "f2", "i8", "i4", "i2",
                                       "i1", "u8", "u4", "u2", "u1", "b1"};
@@ -138,7 +130,7 @@ static kofn_status take_descr(header *h)
                        kf_io_show_word(shown, h->at, h->end));
     TRY(take_string(h, &from, &to));
     p = from + (from < to && memchr("<>=|", *from, 4));
-    h->is.big = p > from && memchr("<>", *from, 2) ? *from == '>' : HOST_IS_BIG;
+    h->is.big = p > from && memchr("<>", *from, 2) ? *from == '>' : KF_BIG;
     if (take_kind(&h->is, p, to))
         return KOFN_OK;
     return kf_fail(KOFN_FORMAT,
@@ -151,7 +143,6 @@ static kofn_status take_descr(header *h)
 static kofn_status take_bool(header *h, bool *value)
 {
     static const char *const words[] = {"False", "True"};
-    char shown[KF_SHOWN];
 
     skip_space(h);
     for (int i = 0; i < 2; i++) {
@@ -162,16 +153,13 @@ static kofn_status take_bool(header *h, bool *value)
             return KOFN_OK;
         }
     }
-    return kf_fail(
-        KOFN_FORMAT, "byte %zu: fortran_order is '%s', neither True nor False",
-        (size_t)(h->at - h->begin), kf_io_show_word(shown, h->at, h->end));
+    return wrong(h, "fortran_order is", ", neither True nor False");
 }
 
 /* Reads the shape, a tuple of Python.  More than two sizes are counted and
  * refused later, where the message can say so. */
 static kofn_status take_shape(header *h)
 {
-    char shown[KF_SHOWN];
     bool comma = true;
 
     TRY(expect(h, '('));
@@ -181,11 +169,7 @@ static kofn_status take_shape(header *h)
         if (!comma)
             TRY(expect(h, ','));
         if (!kf_scan_size(&h->at, h->end, &n))
-            return kf_fail(KOFN_FORMAT,
-                           "byte %zu: the shape has '%s' where a size should "
-                           "be",
-                           (size_t)(h->at - h->begin),
-                           kf_io_show_word(shown, h->at, h->end));
+            return wrong(h, "the shape has", " where a size should be");
         if (h->at < h->end && *h->at == 'L')
             h->at++; /* a long integer of Python 2 */
         if (h->dims < 2)
@@ -282,30 +266,27 @@ static kofn_status find_header(header *h, const kf_input *in, size_t *data)
 
 /* ---- copies -------------------------------------------------------------- */
 
-static void copy8(unsigned char *to, const unsigned char *from, bool swap)
+static inline void copy_one(unsigned char *to, const unsigned char *from,
+                            size_t size, bool big)
 {
-    uint64_t x;
+    uint64_t bits;
+    uint32_t few;
 
-    memcpy(&x, from, 8);
-    x = swap ? __builtin_bswap64(x) : x;
-    memcpy(to, &x, 8);
-}
-
-static void copy4(unsigned char *to, const unsigned char *from, bool swap)
-{
-    uint32_t x;
-
-    memcpy(&x, from, 4);
-    x = swap ? __builtin_bswap32(x) : x;
-    memcpy(to, &x, 4);
+    if (size == 8) {
+        bits = kf_io_bits(from, 8, big);
+        memcpy(to, &bits, 8);
+    } else {
+        few = (uint32_t)kf_io_bits(from, 4, big);
+        memcpy(to, &few, 4);
+    }
 }
 
 /* to = from, or its transpose: element (i,j) of `to` lies at from[i*down +
  * j*right].  Squares of 32 x 32 keep both sides in cache. */
 static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
-                 size_t right, size_t size, bool swap)
+                 size_t right, bool big)
 {
-    const size_t side = 32;
+    const size_t side = 32, size = kf_dtype_size(to->dtype);
 
     for (size_t i0 = 0; i0 < to->rows; i0 += side)
         for (size_t j0 = 0; j0 < to->cols; j0 += side) {
@@ -313,41 +294,31 @@ static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
             size_t j1 = kf_min(j0 + side, to->cols);
 
             for (size_t i = i0; i < i1; i++)
-                for (size_t j = j0; j < j1; j++) {
-                    unsigned char *p =
-                        (unsigned char *)to->data + (i * to->ld + j) * size;
-                    const unsigned char *q =
-                        from + (i * down + j * right) * size;
-
-                    if (size == 8)
-                        copy8(p, q, swap);
-                    else
-                        copy4(p, q, swap);
-                }
+                for (size_t j = j0; j < j1; j++)
+                    copy_one((unsigned char *)to->data +
+                                 (i * to->ld + j) * size,
+                             from + (i * down + j * right) * size, size, big);
         }
 }
 
-/* f->dense has the shape: the numbers where they lie, or a copy. */
+/* The numbers where they lie, or a copy. */
 static kofn_status take_numbers(kofn_file *f, const header *h,
                                 const unsigned char *from)
 {
-    size_t rows = f->dense.rows, cols = f->dense.cols, size = h->is.size;
+    size_t rows = h->shape[0], cols = h->shape[1], size = h->is.size;
     bool transposed = h->fortran && rows > 1 && cols > 1;
-    bool swap = h->is.big != HOST_IS_BIG;
 
     if (h->is.kind != 'f' || size == 2)
-        return kf_npy_cast(f, &h->is, from, transposed);
-    f->dense.dtype = size == 4 ? KOFN_F32 : KOFN_F64;
-    if (!swap && !transposed && (uintptr_t)from % size == 0) {
-        f->view = true;
-        f->dense.data = (void *)(uintptr_t)from;
+        return kf_io_cast(f, h->shape, h->is, from, transposed);
+    f->dense = (kofn_matrix){(void *)(uintptr_t)from, rows, cols, cols,
+                             size == 4 ? KOFN_F32 : KOFN_F64};
+    if (h->is.big == KF_BIG && !transposed && (uintptr_t)from % size == 0)
         return KOFN_OK;
-    }
     f->owned = f->dense.data = kf_new(rows * cols, size);
     if (!f->owned)
         return KOFN_NOMEM;
-    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1, size,
-         swap);
+    copy(&f->dense, from, transposed ? 1 : cols, transposed ? rows : 1,
+         h->is.big);
     return KOFN_OK;
 }
 
@@ -369,25 +340,20 @@ static kofn_status read_header(header *h, const kf_input *in, size_t *data)
 kofn_status kf_npy_part(const kf_input *part, size_t *room)
 {
     header h = {0};
-    size_t total;
+    size_t data;
 
-    TRY(read_header(&h, part, room));
-    if (!kf_mul(h.shape[0], h.shape[1], &total) ||
-        !kf_mul(total, h.is.size, &total) || !kf_add(total, *room, &total))
-        total = SIZE_MAX;
-    return kf_io_part_exact(part, total, room);
+    TRY(read_header(&h, part, &data));
+    return kf_io_part_exact(part, data, h.shape, h.is.size, room);
 }
 
 kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
 {
     header h = {0};
-    size_t data = 0;
+    size_t data;
 
     TRY(read_header(&h, in, &data));
     TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1], h.is.size));
     f->dims = h.dims;
-    f->dense =
-        (kofn_matrix){NULL, h.shape[0], h.shape[1], h.shape[1], KOFN_F64};
     TRY(take_numbers(f, &h, in->data + data));
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }

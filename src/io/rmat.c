@@ -21,16 +21,6 @@
 #define RMAT 0x524d4154u
 #define CHUNK ((size_t)1 << 20)
 
-/* The places in memory that are to hold the values hold the arcs until these
- * are sorted into rows: from << 32 | to. */
-static uint64_t arc_at(const double *val, size_t k)
-{
-    uint64_t x;
-
-    memcpy(&x, val + k, sizeof x);
-    return x;
-}
-
 static uint32_t *shuffled(size_t nodes, uint64_t seed)
 {
     kf_rng r = kf_rng_stream(seed, KF_FOR_DATA, RMAT, 0);
@@ -65,9 +55,11 @@ static uint64_t draw(kf_rng *r, unsigned levels)
     return i << 32 | j;
 }
 
-/* Draw all arcs, keep those that are no loops and count them by row. */
-static size_t draw_arcs(kofn_sparse *s, size_t arcs, const uint32_t *name,
-                        uint64_t seed)
+/* Draw all arcs, keep those that are no loops and count them by row.  The places
+ * in memory that are to hold the values hold the arcs until these are sorted
+ * into rows: from << 32 | to. */
+static void draw_arcs(kofn_sparse *s, size_t arcs, const uint32_t *name,
+                      uint64_t seed)
 {
     size_t *ptr = kf_sparse_ptr(s), kept = 0;
     double *val = kf_sparse_val(s);
@@ -93,26 +85,21 @@ static size_t draw_arcs(kofn_sparse *s, size_t arcs, const uint32_t *name,
         memcpy(val + kept++, &arc, sizeof arc);
         ptr[name[from] + 1]++;
     }
-    return kept;
 }
 
-static void place_arcs(kofn_sparse *s, size_t kept)
+static void place_arcs(kofn_sparse *s)
 {
-    size_t *ptr = kf_sparse_ptr(s);
+    size_t *ptr = kf_sparse_ptr(s), kept = kf_io_sparse_lay(s);
     double *val = kf_sparse_val(s);
 
-    for (size_t i = 0; i < s->rows; i++)
-        ptr[i + 1] += ptr[i];
     for (size_t k = 0; k < kept; k++) {
-        uint64_t arc = arc_at(val, k);
+        uint64_t arc;
 
+        memcpy(&arc, val + k, sizeof arc);
         kf_sparse_col(s)[ptr[arc >> 32]++] = (uint32_t)arc;
-    }
-    /* ptr[i] has moved to where row i + 1 begins. */
-    memmove(ptr + 1, ptr, s->rows * sizeof *ptr);
-    ptr[0] = 0;
-    for (size_t k = 0; k < kept; k++)
         val[k] = 1;
+    }
+    kf_io_sparse_laid(s, kept, true);
 }
 
 kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
@@ -137,7 +124,8 @@ kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
         kofn_sparse_free(s);
         return KOFN_NOMEM;
     }
-    place_arcs(s, draw_arcs(s, arcs, name, seed));
+    draw_arcs(s, arcs, name, seed);
+    place_arcs(s);
     kf_free(name);
     /* Values of 1 add up to at most the number of arcs: no failure here. */
     kf_io_sparse_tidy(s);

@@ -19,6 +19,15 @@ __extension__ typedef unsigned __int128 wide;
 
 /* ---- lines --------------------------------------------------------------- */
 
+kf_text kf_io_text(const void *data, size_t length)
+{
+    const char *p = data, *end = p + length;
+
+    if (length >= KF_BOM_BYTES && !memcmp(p, KF_BOM, KF_BOM_BYTES))
+        p += KF_BOM_BYTES;
+    return (kf_text){p, p, end, 1};
+}
+
 void kf_io_skip_line(kf_text *t)
 {
     const char *n = memchr(t->at, '\n', (size_t)(t->end - t->at));
@@ -47,35 +56,16 @@ bool kf_io_next_line(kf_text *t, char comment)
 #define EXACT 27  /* 5^27 < 2^63 < 5^28 */
 #define DIGITS 19 /* 10^19 < 2^64 */
 
+/* Four powers of five, from x on. */
+#define FOUR(x) (x), 5 * (x), 25 * (x), 125 * (x)
 static const uint64_t five[EXACT + 1] = {
-    1,
-    5,
-    25,
-    125,
-    625,
-    3125,
-    15625,
-    78125,
-    390625,
-    1953125,
-    9765625,
-    48828125,
-    244140625,
-    1220703125,
-    6103515625,
-    30517578125,
-    152587890625,
-    762939453125,
-    3814697265625,
-    19073486328125,
-    95367431640625,
-    476837158203125,
-    2384185791015625,
-    11920928955078125,
-    59604644775390625,
-    298023223876953125,
-    1490116119384765625,
-    7450580596923828125,
+    FOUR(UINT64_C(1)),
+    FOUR(UINT64_C(625)),
+    FOUR(UINT64_C(390625)),
+    FOUR(UINT64_C(244140625)),
+    FOUR(UINT64_C(152587890625)),
+    FOUR(UINT64_C(95367431640625)),
+    FOUR(UINT64_C(59604644775390625)),
 };
 
 /* 2^e for -1022 <= e <= 1023. */
@@ -200,32 +190,32 @@ static double ask_strtod(const decimal *d)
     return strtod(text, NULL);
 }
 
-static bool is_word(const char *p, const char *end, const char *word)
+bool kf_io_alike(const char *p, const char *q, size_t n)
 {
-    size_t n = strlen(word);
-
-    if ((size_t)(end - p) < n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 0x20 : p[i]) != word[i])
-            return false;
-    return true;
+    while (n && kf_small(*p) == kf_small(*q))
+        p++, q++, n--;
+    return n == 0;
 }
 
 bool kf_io_is_word(const char *p, const char *end, const char *word)
 {
-    return (size_t)(end - p) == strlen(word) && is_word(p, end, word);
+    size_t n = strlen(word);
+
+    return (size_t)(end - p) == n && kf_io_alike(p, word, n);
 }
 
 static kf_scan scan_word(const char *p, const char *end, const char **next)
 {
     static const char *const words[] = {"nan", "infinity", "inf"};
 
-    for (size_t i = 0; i < 3; i++)
-        if (is_word(p, end, words[i])) {
-            *next = p + strlen(words[i]);
-            return KF_NAN;
-        }
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+
+        if ((size_t)(end - p) < n || !kf_io_alike(p, words[i], n))
+            continue;
+        *next = p + n;
+        return KF_NAN;
+    }
     *next = p;
     return KF_WORD;
 }

@@ -17,6 +17,11 @@ static inline bool kf_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static inline char kf_small(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
+
 static inline bool kf_is_blank(char c)
 {
     return c == ' ' || c == '\t';
@@ -66,19 +71,18 @@ kf_scan kf_scan_number(const char *p, const char *end, const char **next,
 kf_scan kf_scan_fortran(const char *p, const char *end, const char **next,
                         double *value);
 
-/* Are p .. end-1 the word, which is in small letters, in any case? */
+/* Are the n bytes the same but for the case of letters?  strncasecmp would ask
+ * the locale. */
+bool kf_io_alike(const char *p, const char *q, size_t n);
+/* Are p .. end-1 the word, in any case? */
 bool kf_io_is_word(const char *p, const char *end, const char *word);
 
 /* The mark that some editors put before UTF-8. */
 #define KF_BOM "\xef\xbb\xbf"
 #define KF_BOM_BYTES 3
 
-static inline size_t kf_bom(const void *data, size_t length)
-{
-    bool has = length >= KF_BOM_BYTES && !memcmp(data, KF_BOM, KF_BOM_BYTES);
-
-    return has ? KF_BOM_BYTES : 0;
-}
+/* All lines of a text, behind that mark. */
+kf_text kf_io_text(const void *data, size_t length);
 
 /* Reads digits; false when there are none or they exceed a size_t. */
 static inline bool kf_scan_size(const char **p, const char *end, size_t *value)

@@ -11,8 +11,6 @@
 
 #include <stdio.h>
 
-#define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-
 static kofn_status check(const kofn_matrix *a, unsigned dims)
 {
     if (!a || !a->data)
@@ -32,26 +30,6 @@ static kofn_status check(const kofn_matrix *a, unsigned dims)
         return kf_fail(KOFN_SHAPE, "dims = 1, but the matrix has %zu columns",
                        a->cols);
     return KOFN_OK;
-}
-
-static const unsigned char *place(const kofn_matrix *a, size_t i, size_t j)
-{
-    size_t size = a->dtype == KOFN_F32 ? 4 : 8;
-
-    return (const unsigned char *)a->data + (i * a->ld + j) * size;
-}
-
-static double element(const kofn_matrix *a, size_t i, size_t j)
-{
-    double v;
-    float x;
-
-    if (a->dtype == KOFN_F64) {
-        memcpy(&v, place(a, i, j), sizeof v);
-        return v;
-    }
-    memcpy(&x, place(a, i, j), sizeof x);
-    return (double)x;
 }
 
 static kofn_status put_number(kf_out *o, double v, bool single, char end)
@@ -80,7 +58,7 @@ static kofn_status put_swapped(kf_out *o, const unsigned char *p, size_t n,
 
 static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
 {
-    size_t size = a->dtype == KOFN_F32 ? 4 : 8;
+    size_t size = kf_dtype_size(a->dtype);
     bool flat = a->ld == a->cols;
     size_t runs = flat ? 1 : a->rows, length = flat ? a->rows : 1;
     char dict[128], shape[64], head[10] = "\x93NUMPY\x01";
@@ -101,43 +79,25 @@ static kofn_status put_npy(kf_out *o, const kofn_matrix *a, unsigned dims)
     TRY(kf_out_text(o, "%s%*s\n", dict, pad, ""));
     length *= a->cols;
     for (size_t r = 0; r < runs; r++)
-        if (LITTLE)
-            TRY(kf_out_put(o, place(a, r, 0), length * size));
+        if (KF_BIG)
+            TRY(put_swapped(o, kf_at(a, r, 0), length, size));
         else
-            TRY(put_swapped(o, place(a, r, 0), length, size));
+            TRY(kf_out_put(o, kf_at(a, r, 0), length * size));
     return KOFN_OK;
-}
-
-kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
-                           unsigned dims)
-{
-    kf_out o;
-
-    TRY(check(a, dims));
-    TRY(kf_out_open(&o, path));
-    return kf_out_close(&o, put_npy(&o, a, dims));
 }
 
 /* ---- CSV ----------------------------------------------------------------- */
 
-static kofn_status put_csv(kf_out *o, const kofn_matrix *a)
+static kofn_status put_csv(kf_out *o, const kofn_matrix *a, unsigned dims)
 {
     bool single = a->dtype == KOFN_F32;
 
+    (void)dims;
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++)
-            TRY(put_number(o, element(a, i, j), single,
+            TRY(put_number(o, kf_mat_entry(a, i, j), single,
                            j + 1 < a->cols ? ',' : '\n'));
     return KOFN_OK;
-}
-
-static kofn_status write_csv(const char *path, const kofn_matrix *a)
-{
-    kf_out o;
-
-    TRY(check(a, 2));
-    TRY(kf_out_open(&o, path));
-    return kf_out_close(&o, put_csv(&o, a));
 }
 
 /* ---- Matrix Market ------------------------------------------------------- */
@@ -189,15 +149,16 @@ kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a)
     return kf_out_close(&o, put_sparse(&o, a));
 }
 
-static kofn_status put_array(kf_out *o, const kofn_matrix *a)
+static kofn_status put_array(kf_out *o, const kofn_matrix *a, unsigned dims)
 {
     bool single = a->dtype == KOFN_F32;
 
+    (void)dims;
     TRY(kf_out_text(o, "%%%%MatrixMarket matrix array real general\n"));
     TRY(kf_out_text(o, "%zu %zu\n", a->rows, a->cols));
     for (size_t j = 0; j < a->cols; j++)
         for (size_t i = 0; i < a->rows; i++)
-            TRY(put_number(o, element(a, i, j), single, '\n'));
+            TRY(put_number(o, kf_mat_entry(a, i, j), single, '\n'));
     return KOFN_OK;
 }
 
@@ -213,22 +174,35 @@ kofn_status kofn_write_bytes(const char *path, const void *bytes, size_t length)
 
 /* ---- by suffix ----------------------------------------------------------- */
 
+static kofn_status
+write_by(kofn_status (*put)(kf_out *o, const kofn_matrix *a, unsigned dims),
+         const char *path, const kofn_matrix *a, unsigned dims)
+{
+    kf_out o;
+
+    TRY(check(a, dims));
+    TRY(kf_out_open(&o, path));
+    return kf_out_close(&o, put(&o, a, dims));
+}
+
+kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
+                           unsigned dims)
+{
+    return write_by(put_npy, path, a, dims);
+}
+
 kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
 {
     char name[KF_NAME];
-    kf_out o;
 
     if (!path)
         return kf_fail(KOFN_INVAL, "the file's name is NULL");
-    TRY(check(a, dims));
     if (kf_io_has_suffix(path, ".npy"))
-        return kofn_write_npy(path, a, dims);
+        return write_by(put_npy, path, a, dims);
     if (kf_io_has_suffix(path, ".csv"))
-        return write_csv(path, a);
-    if (kf_io_has_suffix(path, ".mtx")) {
-        TRY(kf_out_open(&o, path));
-        return kf_out_close(&o, put_array(&o, a));
-    }
+        return write_by(put_csv, path, a, dims);
+    if (kf_io_has_suffix(path, ".mtx"))
+        return write_by(put_array, path, a, dims);
     kf_io_show_path(name, path);
     return kf_fail(KOFN_INVAL,
                    "cannot tell how to write %s: name it .npy, .csv or .mtx",

@@ -33,18 +33,6 @@ static const flavour flavours[] = {
 
 /* ---- which --------------------------------------------------------------- */
 
-static kofn_status no_launcher(void)
-{
-    if (getenv("SLURM_PROCID"))
-        return kf_fail(KOFN_STATE,
-                       "srun did not start this process as a rank "
-                       "of MPI; use srun --mpi=pmi2 for MPICH or --mpi=pmix "
-                       "for Open MPI (srun --mpi=list says what there is)");
-    return kf_fail(KOFN_STATE,
-                   "this process is not a rank of an MPI job; "
-                   "start it by mpirun, as in mpirun -n 5 kofn ...");
-}
-
 static kofn_status choose(const flavour **f, const char *name)
 {
     for (size_t i = 0; i < FLAVOURS; i++) {
@@ -59,7 +47,14 @@ static kofn_status choose(const flavour **f, const char *name)
         return kf_fail(KOFN_INVAL,
                        "no MPI is called \"%s\"; there are openmpi and mpich",
                        name);
-    return no_launcher();
+    if (getenv("SLURM_PROCID"))
+        return kf_fail(KOFN_STATE,
+                       "srun did not start this process as a rank "
+                       "of MPI; use srun --mpi=pmi2 for MPICH or --mpi=pmix "
+                       "for Open MPI (srun --mpi=list says what there is)");
+    return kf_fail(KOFN_STATE,
+                   "this process is not a rank of an MPI job; "
+                   "start it by mpirun, as in mpirun -n 5 kofn ...");
 }
 
 /* ---- load ---------------------------------------------------------------- */

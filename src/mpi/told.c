@@ -33,8 +33,7 @@ void kf_mpi_discard(arrival *a)
 {
     transport *t = a->peer->t;
 
-    if (a->p.own)
-        t->host->drop(a->p.own);
+    t->host->drop(a->p.own);
     t->host->drop(a);
 }
 

@@ -134,8 +134,7 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
 
 static void mpi_release(kofn_transport *base, void *own)
 {
-    if (own)
-        ((transport *)base)->host->drop(own);
+    ((transport *)base)->host->drop(own);
 }
 
 static void mpi_forget(kofn_transport *base, kofn_peer id)
@@ -259,23 +258,19 @@ static void peer_init(transport *t, size_t i, const kofn_mpi_options *opt)
     kofn_time silence = opt->silence ? opt->silence : SILENCE;
     int own = t->world.rank;
     peer *q = &t->peer[i];
+    /* A node of a mesh has a number among its peers, but is not one. */
+    bool self = opt->mesh && (int)i == own;
 
     q->t = t;
     q->rank = opt->mesh ? (int)i : own ? 0 : (int)i + 1;
     q->patience = silence;
     if (!opt->mesh && own)
         q->patience = opt->patience ? opt->patience : PATIENCE * silence;
-    q->live = true;
+    q->live = !self;
+    q->forgotten = q->bye = q->lost = self;
     snprintf(q->name, sizeof q->name, "rank %d", q->rank);
     for (int l = 0; l < CHANNELS; l++)
         kf_mpi_channel(&q->channel[l], q, TAG_CHANNEL + l);
-}
-
-/* A node of a mesh has a number among its peers, but is not one. */
-static void hide_self(peer *q)
-{
-    q->live = false;
-    q->forgotten = q->bye = q->lost = true;
 }
 
 static kofn_status greet(transport *t)
@@ -292,13 +287,6 @@ static kofn_status greet(transport *t)
         kf_mpi_say(&q->channel[URGENT], HELLO);
     }
     return t->failure;
-}
-
-static void describe(const transport *t, kofn_mpi_info *info)
-{
-    info->rank = (unsigned)t->world.rank;
-    info->ranks = (unsigned)t->world.ranks;
-    snprintf(info->library, sizeof info->library, "%s", t->world.library);
 }
 
 static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
@@ -326,7 +314,9 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
         return st;
     }
     the_transport = t;
-    describe(t, info);
+    info->rank = (unsigned)t->world.rank;
+    info->ranks = (unsigned)t->world.ranks;
+    snprintf(info->library, sizeof info->library, "%s", t->world.library);
     if (t->world.ranks < 2)
         return host->fail(KOFN_INVAL, "this job has one rank; start at least "
                                       "two, as with mpirun -n 2");
@@ -341,8 +331,6 @@ static kofn_status mpi_open(const kf_mpi_host *host, kofn_transport **out,
     }
     for (size_t i = 0; i < t->peers; i++)
         peer_init(t, i, opt);
-    if (opt->mesh)
-        hide_self(&t->peer[t->world.rank]);
     TRY(greet(t));
     *out = &t->base;
     return KOFN_OK;
