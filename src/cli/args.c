@@ -46,12 +46,12 @@ static int word(const char *choices, const char *text)
 static int set_number(const cli_option *o, const char *text, size_t *out)
 {
     size_t least = (size_t)o->least;
-    size_t most = o->most > 0 ? (size_t)o->most : INT64_MAX;
+    size_t limit = o->most > 0 ? (size_t)o->most : INT64_MAX;
 
-    if (cli_whole(text, most, out) && *out >= least)
+    if (cli_whole(text, limit, out) && *out >= least)
         return 0;
     return cli_say(EXIT_USAGE, "--%s %s: give a whole number from %zu to %zu",
-                   o->name, text, least, most);
+                   o->name, text, least, limit);
 }
 
 /* Likewise; of a factor or a term 0 is never, which is kept as -1. */

@@ -75,6 +75,7 @@ static bool beside(char *path, size_t room, const char *file)
 
 static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
 {
+    const kf_mpi_plugin *found;
     char file[64], path[4096];
     bool there;
     void *so;
@@ -92,10 +93,11 @@ static kofn_status load(const flavour *f, const kf_mpi_plugin **plugin)
                        "which the job was started: there is no %s; install "
                        "the package %s and build kofn again",
                        f->people, file, f->dev);
-    *plugin = dlsym(so, "kofn_mpi_plugin");
-    if (!*plugin || (*plugin)->version != KF_MPI_VERSION)
+    found = dlsym(so, "kofn_mpi_plugin");
+    if (!found || found->version != KF_MPI_VERSION)
         return kf_fail(KOFN_TRANSPORT, "%s belongs to another version of kofn",
                        file);
+    *plugin = found;
     return KOFN_OK;
 }
 
