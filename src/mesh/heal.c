@@ -319,8 +319,8 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
     TRY(kf_changing_settle(h));
     if (missing(h) < was) /* else it is of no use, and so may all of them be */
         c->since = kf_host_now(h);
-    if (missing(h) <
-        c->fewest) { /* else as many were found to disagree before */
+    /* where as many came before, they were found to disagree */
+    if (missing(h) < c->fewest) {
         c->fewest = missing(h);
         c->gained = c->since;
     }

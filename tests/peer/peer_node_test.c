@@ -48,6 +48,25 @@ static void meets(kf_node *n, kofn_incarnation last)
         tells_node(n, who, &beat, 2 * KOFN_SECOND);
 }
 
+/* `leader`, whom it has met, founds an epoch of itself, 1, and others 101, 102, ..., on
+ * seats 0, 1, ... */
+static kofn_epoch joins(kf_node *n, kofn_incarnation leader, size_t members)
+{
+    const kofn_epoch epoch = {7, leader};
+    kf_member member[8];
+
+    for (size_t i = 0; i < members; i++)
+        member[i] = (kf_member){i ? 100 + i : 1, (uint32_t)i, true};
+    tells_node(n, leader,
+               &(kf_note){.type = KF_NOTE_EPOCH,
+                          .epoch = epoch,
+                          .member = member,
+                          .members = members},
+               2 * KOFN_SECOND);
+    assert_int_equal(n->members, members);
+    return epoch;
+}
+
 /* `from` tells of an epoch that `leader` proposed; is the node in it now? */
 static bool follows(kf_node *n, kofn_incarnation from, kofn_incarnation leader,
                     uint64_t number, kofn_time now)
@@ -238,14 +257,6 @@ static void prompt_members_decide(void **state)
  * it, then everybody is asked, and what does not come is done without. */
 static void evidence_is_not_waited_for_forever(void **state)
 {
-    const kf_member member[] = {
-        {1, 0, true}, {101, 1, true}, {102, 2, true}, {103, 3, true}};
-    const kf_note told = {.type = KF_NOTE_EPOCH,
-                          .epoch = {7, 101},
-                          .member = member,
-                          .members = sizeof member / sizeof *member};
-    const kofn_time now = 2 * KOFN_SECOND;
-
     (void)state;
     for (int errors = 0; errors < 2; errors++) {
         kf_node *n;
@@ -255,8 +266,7 @@ static void evidence_is_not_waited_for_forever(void **state)
         n = patient_node(&s);
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
         meets(n, 103);
-        tells_node(n, 101, &told, now);
-        assert_int_equal(n->members, 4);
+        joins(n, 101, 4);
         assert_int_equal(n->mine | n->own, 0);
         for (size_t g = 0; g < n->on->groups; g++) {
             kf_cluster *c = &n->cluster[g]; /* of a piece that is not here */
@@ -411,13 +421,8 @@ static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
 static void a_late_answer_is_taken(void **state)
 {
     const kofn_mark far = {5, 77};
-    const kf_member member[] = {{1, 0, true}, {101, 1, true}, {102, 2, true}};
-    const kofn_epoch epoch = {7, 101};
-    const kf_note told = {.type = KF_NOTE_EPOCH,
-                          .epoch = epoch,
-                          .member = member,
-                          .members = sizeof member / sizeof *member};
     const kofn_time now = 2 * KOFN_SECOND;
+    kofn_epoch epoch;
     kf_node *n;
     sim s;
 
@@ -426,7 +431,7 @@ static void a_late_answer_is_taken(void **state)
     n = patient_node(&s);
     n->opt.confirm = 1;
     meets(n, 102);
-    tells_node(n, 101, &told, now);
+    epoch = joins(n, 101, 3);
     does_all(n, now);
     tells_node(n, 102, &(kf_note){.type = KF_NOTE_BEAT, .at = far}, now);
     assert_int_equal(n->catch_up.asked, 102);
@@ -441,11 +446,6 @@ static void a_late_answer_is_taken(void **state)
 /* Those whose pieces are coming in are not asked for them again, for two silences. */
 static void pieces_are_waited_for(void **state)
 {
-    const kf_member member[] = {{1, 0, true}, {101, 1, true}, {102, 2, true}};
-    const kf_note told = {.type = KF_NOTE_EPOCH,
-                          .epoch = {7, 101},
-                          .member = member,
-                          .members = sizeof member / sizeof *member};
     const kofn_time late = 2 + KF_SLOWEST * 20;
     kf_node_event ev = {.type = KF_NODE_ARRIVING, .incarnation = 102};
     bool another = false;
@@ -458,8 +458,7 @@ static void pieces_are_waited_for(void **state)
     n->opt.confirm = 1;
     n->opt.silence = 20 * KOFN_SECOND;
     meets(n, 102);
-    tells_node(n, 101, &told, 2 * KOFN_SECOND);
-    assert_int_equal(n->members, 3);
+    joins(n, 101, 3);
     n->began = n->now;
     for (kofn_time now = 3; now <= late + 300; now++) {
         kofn_incarnation who;
@@ -476,6 +475,92 @@ static void pieces_are_waited_for(void **state)
     assert_true(another);
     kf_node_free(n);
     sim_down(&s);
+}
+
+/* ---- standing still ------------------------------------------------------ */
+
+#define PATIENCE (4 * KOFN_SECOND)
+#define STEP (KOFN_SECOND / 4)
+#define GIVES_UP (600 * KOFN_SECOND)
+
+/* All others are heard of with this again and again; when does the node, which nobody
+ * gives pieces, find that nothing goes on any more? */
+static kofn_time fails_after(kf_node *n, const kf_note *beat, size_t others)
+{
+    const kofn_time from = 2 * KOFN_SECOND;
+    kofn_time now = from;
+    kf_node_action action;
+
+    for (; !n->failed_check; now += STEP) {
+        assert_true(now < 2 * GIVES_UP);
+        for (size_t i = 0; i < others; i++) {
+            kf_note note = beat[i];
+
+            note.at = n->at;
+            note.epoch = n->epoch;
+            tells_node(n, 101 + i, &note, now);
+        }
+        assert_ok(kf_node_step(
+            n, &(kf_node_event){.type = KF_NODE_TICK, .now = now}));
+        while (kf_node_next(n, &action))
+            ;
+        does_all(n, now);
+    }
+    assert_int_equal(n->failed_check, KOFN_TOOFEW);
+    return now - from;
+}
+
+/* Three of four nodes make an iterate where errors are looked for.  The others are
+ * waited for as long as one of them may bring something. */
+static void who_can_bring_nothing_is_not_waited_for(void **state)
+{
+    enum { WHOLE, FAILED, LACKS, MAKES, AWAY };
+    static const struct {
+        int is[3];      /* the others */
+        kofn_time took; /* an iterate; 0: none was made */
+        kofn_time after;
+    } of[] = {
+        {{WHOLE, WHOLE, FAILED}, 1, 8 * PATIENCE},
+        {{WHOLE, WHOLE, LACKS}, 1, 8 * PATIENCE},
+        {{WHOLE, FAILED, LACKS}, 1, 8 * KOFN_SECOND},
+        {{WHOLE, LACKS, LACKS}, 0, 8 * KOFN_SECOND},
+        {{WHOLE, WHOLE, FAILED}, 0, GIVES_UP},
+        {{WHOLE, WHOLE, AWAY}, 1, GIVES_UP},
+        {{WHOLE, LACKS, MAKES}, 1, GIVES_UP},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        kf_note beat[3];
+        size_t others = of[k].is[2] == AWAY ? 2 : 3;
+        kofn_time after;
+        kf_node *n;
+        sim s;
+
+        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
+        n = patient_node(&s);
+        n->opt.changes = true;
+        n->opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        n->opt.silence = KOFN_SECOND;
+        n->opt.patience = PATIENCE;
+        n->opt.give_up = GIVES_UP;
+        meets(n, 100 + others);
+        joins(n, 101, 1 + others);
+        n->took = of[k].took;
+        for (size_t i = 0; i < others; i++) {
+            int is = of[k].is[i];
+            bool has = is == WHOLE || is == FAILED;
+
+            beat[i] = (kf_note){.type = KF_NOTE_BEAT,
+                                .idle = is == WHOLE,
+                                .stranded = is == FAILED || is == LACKS,
+                                .seat = has ? (uint32_t)i + 1 : KOFN_NO_SEAT};
+        }
+        after = fails_after(n, beat, others);
+        assert_in_range(after, of[k].after, of[k].after + 2 * STEP);
+        kf_node_free(n);
+        sim_down(&s);
+    }
 }
 
 /* Who comes back under the same key and lies again is one liar. */
@@ -531,6 +616,7 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(an_answer_is_waited_for),
         cmocka_unit_test(a_late_answer_is_taken),
         cmocka_unit_test(pieces_are_waited_for),
+        cmocka_unit_test(who_can_bring_nothing_is_not_waited_for),
         cmocka_unit_test(liars_are_counted_once),
     };
 

@@ -9,6 +9,8 @@
  * train_campaign_test` has so many events; KOFN_TEST_SEED is the first history. */
 #include "train_story.h"
 
+#include "peer/node.h"
+
 enum { LIVES = 6 };     /* times that all are started again */
 enum { STRIKE = 1000 }; /* else something ends, as `later` has it */
 
@@ -284,11 +286,10 @@ static void failed_and_waiting(void **state)
     assert_int_equal(ended[2], 0);
 }
 
-/* All are there, and fewer have blocks than the others can make theirs of: they do not
- * wait for `give_up` for somebody to bring some, and are too few. */
-static void too_few_have_blocks(void **state)
+/* All but the first `whole` lose their blocks, and the rest cannot make them anew. */
+static void blocks_are_lost(const lesson *l, size_t whole, bool flips)
 {
-    story o = {.l = &lessons_drawn[3],
+    story o = {.l = l,
                .seed = 1,
                .epochs = 4,
                .errors = KOFN_ERRORS_ADVERSARIAL,
@@ -297,13 +298,64 @@ static void too_few_have_blocks(void **state)
     fixture f;
     sim s;
 
-    (void)state;
     story_up(&s, &f, &o);
     run_until(&s, 5);
-    for (size_t i = f.reads - 1; i < o.l->nodes; i++)
+    assert_true(whole <= f.reads);
+    for (size_t i = whole + flips; i < l->nodes; i++)
         assert_ok(kf_changing_lose(s.node[i].host));
+    if (flips)
+        flip(&s, whole);
     assert_int_equal(see_it_through(&s, 200 * KOFN_SECOND), 1);
     story_end(&s, &f, &sum);
+    mesh_down(&s, &f);
+    now_told[0] = 0;
+}
+
+/* All are there, and fewer have blocks than the others can make theirs of: they do not
+ * wait for `give_up` for somebody to bring some, and are too few. */
+static void too_few_have_blocks(void **state)
+{
+    (void)state;
+    blocks_are_lost(&lessons_drawn[3], 3, false);
+}
+
+/* As many have as are compared, and one's is wrong: it cannot be told whose, however
+ * often they are lent. */
+static void too_few_are_right(void **state)
+{
+    (void)state;
+    blocks_are_lost(&lessons_drawn[2], 2, true);
+}
+
+/* One that cannot go on while the others can gives them time to find that they cannot,
+ * either, for which they may take `give_up`. */
+static void who_fails_first_waits(void **state)
+{
+    story o = {.l = &lessons_drawn[3],
+               .seed = 1,
+               .epochs = 4,
+               .errors = KOFN_ERRORS_ADVERSARIAL,
+               .every = 2,
+               .give_up = 20 * KOFN_SECOND};
+    kofn_time from, least;
+    kf_node_action lost;
+    const sim_node *n;
+    fixture f;
+    sim s;
+
+    (void)state;
+    story_up(&s, &f, &o);
+    run_until(&s, 3);
+    n = &s.node[o.l->nodes - 1];
+    assert_ok(kf_peer_fail(n->host->node, KOFN_TOOFEW));
+    while (kf_node_next(n->host->node, &lost))
+        ;
+    from = s.now;
+    least = o.give_up + 32 * kf_host_silence(n->host);
+    while (!n->status && s.now < from + 2 * least)
+        sim_run(&s, s.now + MS, NULL);
+    assert_int_equal(n->status, KOFN_TOOFEW);
+    assert_true(s.now - from >= least);
     mesh_down(&s, &f);
     now_told[0] = 0;
 }
@@ -326,6 +378,8 @@ TEST_FILE(train_campaign_test)
         cmocka_unit_test_teardown(replaced_by_a_later_one, tell_story),
         cmocka_unit_test_teardown(failed_and_waiting, tell_story),
         cmocka_unit_test_teardown(too_few_have_blocks, tell_story),
+        cmocka_unit_test_teardown(too_few_are_right, tell_story),
+        cmocka_unit_test_teardown(who_fails_first_waits, tell_story),
         cmocka_unit_test_teardown(flipped_and_kept, tell_story),
     };
 
