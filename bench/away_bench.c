@@ -23,6 +23,7 @@
  * Each round measures everything once, one after the other; shown are medians,
  * and medians of the ratios of one round.
  */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "bench.h"
 
 #include "net.h"

@@ -10,6 +10,7 @@
  * Each round measures both one after the other, for three seconds; shown are medians,
  * and medians of the ratios of one round.
  */
+#define _GNU_SOURCE /* sched_setaffinity */
 #define BENCH_NO_BLAS
 #include "bench.h"
 

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,6 +18,27 @@
 #include <unistd.h>
 
 /* ---- processes ----------------------------------------------------------- */
+
+/* Where two ends run.  The system puts both on one core or not, for minutes at a time,
+ * which changes what is measured by half. */
+typedef enum placing { ANYWHERE, ONE_CORE, TWO_CORES } placing;
+
+/* Of this thread, the threads it starts from now on, and children. */
+static inline void place(placing how, bool is_child)
+{
+    static cpu_set_t all;
+    size_t seen = 0, wanted = how == TWO_CORES && is_child;
+    cpu_set_t one;
+
+    if (CPU_COUNT(&all) == 0)
+        must(!sched_getaffinity(0, sizeof all, &all), "which cores there are");
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all) && (how == ANYWHERE || seen++ == wanted))
+            CPU_SET(i, &one);
+    must(CPU_COUNT(&one) && !sched_setaffinity(0, sizeof one, &one),
+         "two ends need two cores");
+}
 
 /* It lives until it is killed, or this process ends. */
 static inline pid_t child(void (*life)(const char *), const char *where)

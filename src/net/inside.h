@@ -307,6 +307,8 @@ typedef struct kf_transport {
     bool asleep, ending;
     uint64_t turns; /* how often it has left */
     kofn_time left, passed;
+    kf_link *latest; /* that something was received from, or NULL          */
+    int ready;       /* descriptor that alone woke who waited, or -1        */
     kofn_time ticked, awake; /* time in which others could be heard */
     uv_async_t kick;         /* has the keeper wake up */
 

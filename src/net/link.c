@@ -206,6 +206,8 @@ void kf_link_end(kf_link *l)
     if (l->after)
         l->after->before = l->before;
     kf_packets_clear(l);
+    if (t->latest == l)
+        t->latest = NULL;
     if (was == KF_PEER) {
         kf_link_unlist(l);
         (void)kf_packets_tell(l, KOFN_WENT);

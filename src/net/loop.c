@@ -18,6 +18,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#ifdef __linux__
+#include <sys/epoll.h>
+#endif
 
 #define LOOK (2 * KF_MILLI) /* that the owner is away before the keeper acts */
 #define CALM 8              /* looks without a change before it sleeps       */
@@ -94,6 +97,7 @@ void kf_net_loop_pass(kf_transport *t)
             kf_dial_again(t);
     } while (t->dirty && ++n < PASSES);
     t->passed = kf_clock();
+    t->ready = -1;
 }
 
 void kf_net_loop_unlock(kf_transport *t)
@@ -124,22 +128,40 @@ void kf_net_loop_release(kf_transport *t)
     }
 }
 
+/* Waits until something is ready, as poll; on Linux *what can be read is told, or
+ * -1. */
+static int sleep_on(int loop, int timeout, int *what)
+{
+#ifdef __linux__
+    struct epoll_event ready = {0};
+    int n = epoll_wait(loop, &ready, 1, timeout);
+
+    *what = n == 1 && ready.events == EPOLLIN ? ready.data.fd : -1;
+    return n;
+#else
+    struct pollfd on = {loop, POLLIN, 0};
+
+    *what = -1;
+    return poll(&on, 1, timeout);
+#endif
+}
+
 /* Until something is ready, or for so long at most; without the lock.  False: a
  * signal has come. */
 static bool sleep_without(kf_transport *t, kofn_time atmost)
 {
     kofn_time ms = atmost / KF_MILLI + 1;
-    struct pollfd on = {uv_backend_fd(&t->loop), POLLIN, 0};
-    int timeout = uv_backend_timeout(&t->loop), n;
+    int timeout = uv_backend_timeout(&t->loop), n, what;
 
     if (t->dirty)
         timeout = 0;
     if (ms <= INT32_MAX && (timeout < 0 || ms < timeout))
         timeout = (int)ms;
     kf_net_loop_unlock(t);
-    n = poll(&on, 1, timeout);
+    n = sleep_on(uv_backend_fd(&t->loop), timeout, &what);
     n = n < 0 && errno == EINTR;
     pthread_mutex_lock(&t->lock);
+    t->ready = what;
     return !n;
 }
 
@@ -152,6 +174,20 @@ static bool nothing_left(const kf_transport *t)
     for (size_t i = 0; i < t->dials; i++)
         if (!t->dial[i]->over)
             return false;
+    return true;
+}
+
+/* Where only the peer that was heard last has said something, that is received, and
+ * libuv is not asked: its own look would be a tenth of a short packet's way. */
+static bool hear_again(kf_transport *t)
+{
+    kf_link *l = t->latest;
+    int ready = t->ready;
+
+    t->ready = -1;
+    if (!l || l->fd != ready || l->stage != KF_PEER || l->waits || t->dirty)
+        return false;
+    kf_net_ready(&l->poll, 0, UV_READABLE);
     return true;
 }
 
@@ -168,7 +204,8 @@ static kofn_status wait_here(kf_transport *t, kofn_time until, kofn_packet *p)
         if (first && lately && kf_net_receive_next(t, p))
             return KOFN_OK;
         /* what is ready keeps nobody asleep; before that nothing else is due */
-        if (!first || !lately || t->asking || now >= until)
+        if (!(lately && hear_again(t)) &&
+            (!first || !lately || t->asking || now >= until))
             kf_net_loop_pass(t);
         if (t->asking)
             kf_net_receive_ask(t);

@@ -390,6 +390,7 @@ static void receive(kf_link *l)
     }
     if (l->stage == KF_OVER)
         return;
+    l->t->latest = l;
     if (got)
         l->heard = l->t->awake;
     if (got >= TURN)
