@@ -5,8 +5,9 @@
  *
  * 1. Rounds of answers of 8 MiB from one worker, computed, checked at both ends
  *    and copied into the result, in bytes a second; against as many bytes
- *    through a plain socket of the loopback, whose ends keep two cores busy.
- *    (transport_bench measures packets alone, straight into decode buffers.)
+ *    through a plain socket of the loopback, as the system has it and by Reno,
+ *    which does not pace what it sends.  Each end has a core of its own.
+ *    (net_bench measures packets alone.)
  * 2. Rounds of 8 workers with next to no work, against packets of the size of
  *    a task there and back between the coordinator and 8 such processes over
  *    the transport alone.
@@ -53,18 +54,31 @@ static kofn_matrix matrix(size_t m, size_t n)
 
 /* ---- a plain socket ------------------------------------------------------ */
 
-static void plain_life(const char *port)
+static void plain_talk(int fd)
 {
-    int fd = plain_to(port);
     char *body = calloc(1, BULK), go;
 
+    place(TWO_CORES, true);
     must(body != NULL, "memory");
     while (read(fd, &go, 1) == 1)
         for (int i = 0; i < BULKS; i++)
             write_all(fd, body, BULK);
 }
 
-static double plain_bulk(void)
+static void plain_life(const char *port)
+{
+    plain_talk(plain_to(port));
+}
+
+static void unpaced_life(const char *port)
+{
+    int fd = plain_to(port);
+
+    must(!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), "reno");
+    plain_talk(fd);
+}
+
+static double plain_bulk(void (*life)(const char *))
 {
     char *into = malloc(BULKS * BULK);
     double t = 0;
@@ -72,7 +86,7 @@ static double plain_bulk(void)
     int fd;
 
     must(into != NULL, "memory");
-    pid = plain_open(plain_life, &fd);
+    pid = plain_open(life, &fd);
     for (int i = 0; i <= PLAYS; i++) {
         if (i == 1) /* the first makes the pages */
             t = now();
@@ -137,12 +151,15 @@ static double bare_round(void)
 
 /* ---- jobs ---------------------------------------------------------------- */
 
+static placing placed; /* where workers run */
+
 static void worker_life(const char *address)
 {
     kofn_net_options z = net;
     kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
     kofn_transport *t;
 
+    place(placed, true);
     z.body_max = (size_t)1 << 30;
     must(!kofn_net_connect(&t, address, &z), "connect");
     o.patience = 5 * KOFN_SECOND;
@@ -371,7 +388,8 @@ int main(int argc, char **argv)
 {
     static const char *const name[] = {"no fault", "one stopped", "one killed",
                                        "pdgemm"};
-    static double plain[MOST], ours[MOST], bare[MOST], empty[MOST];
+    static double plain[MOST], unpaced[MOST], ours[MOST], bare[MOST],
+        empty[MOST];
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     const char *why = NULL;
     bool with = true;
@@ -381,8 +399,11 @@ int main(int argc, char **argv)
                          which spin for a tenth of a second */
     keep_memory();
     for (int i = 0; i < rounds; i++) {
-        plain[i] = plain_bulk();
+        place(placed = TWO_CORES, false);
+        plain[i] = plain_bulk(plain_life);
+        unpaced[i] = plain_bulk(unpaced_life);
         ours[i] = job_bulk();
+        place(placed = ANYWHERE, false);
         bare[i] = bare_round();
         empty[i] = job_round();
         products(i);
@@ -393,13 +414,18 @@ int main(int argc, char **argv)
         fleets(i);
     close_fleets();
     printf("%d rounds\n\n", rounds);
-    printf("answers of 8 MiB: %.0f MB/s, a plain socket %.0f: %.2f\n",
-           turn_median(ours, rounds) / 1e6, turn_median(plain, rounds) / 1e6,
-           turn_ratio(ours, plain, rounds));
+    printf(
+        "answers of 8 MiB: %.0f MB/s, a plain socket %.0f: %.2f; one that is "
+        "not paced %.0f: %.2f\n",
+        turn_median(ours, rounds) / 1e6, turn_median(plain, rounds) / 1e6,
+        turn_ratio(ours, plain, rounds), turn_median(unpaced, rounds) / 1e6,
+        turn_ratio(ours, unpaced, rounds));
     printf("rounds of %d without work: %.0f us, bare packets %.0f us: %.2f\n",
            WORKERS, turn_median(empty, rounds) * 1e6,
            turn_median(bare, rounds) * 1e6, turn_ratio(empty, bare, rounds));
     figure(turn_ratio(ours, plain, rounds), "", "more", "answers of 8 MiB");
+    figure(turn_ratio(ours, unpaced, rounds), "", "more",
+           "answers of 8 MiB, to a socket that is not paced");
     figure(turn_ratio(empty, bare, rounds), "", "less", "rounds without work");
     printf("\n%zu x %zu by %zu x %zu on 4 workers, any 3 enough\n", SIDE, SIDE,
            SIDE, SIDE);
