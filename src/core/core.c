@@ -124,17 +124,6 @@ static kofn_status make_use(kf_use *u, const kofn_plan *plan,
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
 }
 
-/* Besides its own, of a sum: there is one operand. */
-static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
-{
-    kf_use *use = &c->use[KOFN_USE_PARTS];
-
-    c->uses++;
-    use->alone = true;
-    TRY(kf_code_alone(&c->alone, plan));
-    return make_use(use, c->alone, KOFN_ERRORS_NONE);
-}
-
 /* Makes the fleet and the first round.  A newest round always exists: at first
  * one that is over. */
 static kofn_status make_fleet(kofn_core *c)
@@ -175,13 +164,10 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
 static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
                              size_t operands)
 {
-    c->use = kf_zero(operands, (KOFN_USES + 1) * sizeof *c->use);
-    if (!c->use)
-        return KOFN_NOMEM;
+    kf_use *alone;
+
+    TRY_ZERO(c->use, operands * (KOFN_USES + 1));
     c->uses = operands * KOFN_USES;
-    c->reader = kf_zero(operands, sizeof(kofn_plan *));
-    if (!c->reader)
-        return KOFN_NOMEM;
     for (size_t o = 0; o < operands; o++) {
         kf_use *use = &c->use[KOFN_USES * o];
 
@@ -190,12 +176,17 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
         TRY(make_use(&use[KOFN_USE_LEFT], plan[o]->left, c->opt.errors));
         if (!kf_code_can_be_read(plan[o]))
             continue;
-        TRY(kf_code_reader(&c->reader[o], plan[o]));
-        TRY(make_use(&use[KOFN_USE_READ], c->reader[o], c->opt.errors));
+        TRY(kf_code_reader(&use[KOFN_USE_READ].own, plan[o]));
+        TRY(make_use(&use[KOFN_USE_READ], use[KOFN_USE_READ].own,
+                     c->opt.errors));
     }
-    if (kf_code_can_be_alone(plan[0]))
-        TRY(make_alone(c, plan[0]));
-    return KOFN_OK;
+    if (!kf_code_can_be_alone(plan[0]))
+        return KOFN_OK;
+    c->uses++; /* of a sum, of which there is one operand */
+    alone = &c->use[KOFN_USE_PARTS];
+    alone->alone = true;
+    TRY(kf_code_alone(&alone->own, plan[0]));
+    return make_use(alone, alone->own, KOFN_ERRORS_NONE);
 }
 
 kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
@@ -256,33 +247,20 @@ void kofn_core_free(kofn_core *c)
     for (size_t u = 0; u < c->uses; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
+        kofn_plan_free(c->use[u].own);
     }
-    for (size_t o = 0; c->reader && o < c->uses / KOFN_USES; o++)
-        kofn_plan_free(c->reader[o]);
-    kofn_plan_free(c->alone);
-    kf_free(c->reader);
     kf_free(c->use);
     kf_free(c->action);
     kf_free(c->pool);
     kf_free(c->by_row);
     kf_free(c->live);
-    kf_free(c->live_worker);
     kf_free(c);
 }
 
-const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use)
+const kf_use *kf_core_use(const kofn_core *c, uint32_t use)
 {
-    return c->use[use].plan;
-}
-
-kf_code *kf_core_code(kofn_core *c, uint32_t use)
-{
-    return c->use[use].code;
-}
-
-kf_cache *kf_core_cache(kofn_core *c, uint32_t use)
-{
-    return c->use[use].cache;
+    assert(use < c->uses);
+    return &c->use[use];
 }
 
 /* ---- looking ------------------------------------------------------------- */

@@ -13,14 +13,25 @@
 /* For one operand.  Borrows the plan. */
 kofn_status kf_core_new(kofn_core **out, const kofn_plan *plan,
                         const kofn_core_options *opt);
+/* Which of n structs of so many bytes begins with this number; NULL: none does.  The
+ * numbers ascend, and begin again at 0 when there are no more; they are successive
+ * unless other products are open, too: then fewer come before it. */
+void *kf_core_find(void *list, size_t n, size_t size, uint32_t number);
 /* When to send KOFN_EV_ALARM unless something else happens before. */
 kofn_time kf_core_alarm(const kofn_core *c);
-/* The plan for a use; NULL: it is not served. */
-const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use);
-/* The rows of the code of a use, which it shares with whoever encodes. */
-kf_code *kf_core_code(kofn_core *c, uint32_t use);
-/* The decoders of a use, for whoever answers KOFN_DO_CHECK. */
-kf_cache *kf_core_cache(kofn_core *c, uint32_t use);
+
+/* A use of an operand: its own operation, the left product, ... */
+typedef struct kf_use {
+    const kofn_plan *plan; /* NULL: it is not served */
+    kofn_plan *own;        /* the same where it is the use's, or NULL */
+    const struct kf_policy *policy; /* policy.h */
+    kofn_errors errors;             /* that are looked for */
+    bool alone;      /* of parts, each from one worker: where one is missing the
+                           product is coded instead, and nobody is waited for */
+    kf_code *code;   /* its rows, which are shared with whoever encodes ... */
+    kf_cache *cache; /* ... and decoders, with whoever answers KOFN_DO_CHECK */
+} kf_use;
+const kf_use *kf_core_use(const kofn_core *c, uint32_t use);
 
 /* Workers on a seat who were located and are not forgiven yet: what they answer is not
  * to be believed where nothing is compared. */

@@ -158,9 +158,9 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
         }
         assert(k < end && who < c->live_cap);
         for (; k < end; k++)
-            TRY(ask_in_pieces(c, r,
-                              (kf_band){group, d->deal[k].lo, d->deal[k].hi},
-                              c->live_worker[who], kf_ceil_div(share, pieces)));
+            TRY(ask_in_pieces(
+                c, r, (kf_band){group, d->deal[k].lo, d->deal[k].hi},
+                kf_core_member(c, group, who), kf_ceil_div(share, pieces)));
     }
     return KOFN_OK;
 }

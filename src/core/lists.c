@@ -16,30 +16,13 @@
 
 /* ---- the past ------------------------------------------------------------ */
 
-static kofn_status make_room(kf_stream *s)
-{
-    size_t rows = s->memory + 1;
-
-    if (!s->marked && !(s->marked = kf_new(rows, sizeof *s->marked)))
-        return KOFN_NOMEM;
-    if (s->mark_cap >= s->known)
-        return KOFN_OK;
-    kf_free(s->mark);
-    s->mark_cap = 0;
-    s->mark = kf_new(2 * s->known, rows);
-    if (!s->mark)
-        return KOFN_NOMEM;
-    s->mark_cap = 2 * s->known;
-    return KOFN_OK;
-}
-
 /* The table that hooks look at: with `now` as if the round in hand ended. */
 static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
 {
     kf_stream *s = &c->stream;
     size_t over = kf_min(s->round - 1, s->memory), row = now;
 
-    TRY(make_room(s));
+    TRY(kf_reach(&s->mark, &s->mark_cap, (s->memory + 1) * s->known, 1));
     if (now)
         over = kf_min(over, kf_max(s->memory, 1) - 1);
     *out = (kofn_past){over + now, s->known, s->marked, s->mark};

@@ -15,29 +15,20 @@ bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
            !r->load[worker].failed && !r->load[worker].late;
 }
 
+bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat)
+{
+    return c->fleet.seat[seat] != KF_NOBODY &&
+           kf_core_can_work(c, r, c->fleet.seat[seat]);
+}
+
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)
 {
     const kf_fleet *f = &c->fleet;
     size_t n = 0;
 
     for (size_t s = group; s < f->seats; s += f->groups)
-        n += f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s]);
+        n += kf_core_seat_works(c, r, s);
     return n;
-}
-
-static kofn_status make_room(kofn_core *c)
-{
-    if (c->live_cap >= c->fleet.seats)
-        return KOFN_OK;
-    kf_free(c->live);
-    kf_free(c->live_worker);
-    c->live_cap = 0;
-    c->live = kf_new(c->fleet.seats, sizeof *c->live);
-    c->live_worker = kf_new(c->fleet.seats, sizeof *c->live_worker);
-    if (!c->live || !c->live_worker)
-        return KOFN_NOMEM;
-    c->live_cap = c->fleet.seats;
-    return KOFN_OK;
 }
 
 kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
@@ -48,16 +39,15 @@ kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
     size_t known = 0;
 
     *n = 0;
-    TRY(make_room(c));
+    TRY(kf_reach(&c->live, &c->live_cap, f->seats, sizeof *c->live));
     for (size_t s = group; s < f->seats; s += f->groups) {
         kf_worker *w;
 
-        if (f->seat[s] == KF_NOBODY || !kf_core_can_work(c, r, f->seat[s]))
+        if (!kf_core_seat_works(c, r, s))
             continue;
         w = &f->worker[f->seat[s]];
         assert(*n < c->live_cap);
         w->place = (uint32_t)*n;
-        c->live_worker[*n] = f->seat[s];
         c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};
         mean += w->speed;
         known += w->speed > 0;

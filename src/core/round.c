@@ -10,22 +10,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-kofn_status kf_round_new(kf_round **out, size_t groups)
-{
-    kf_round *r = kf_zero(1, sizeof *r);
-
-    *out = NULL;
-    if (!r)
-        return KOFN_NOMEM;
-    r->alarm = KOFN_NEVER;
-    if (kf_product_open(&r->p, groups)) {
-        kf_round_free(r);
-        return KOFN_NOMEM;
-    }
-    *out = r;
-    return KOFN_OK;
-}
-
 void kf_round_free(kf_round *r)
 {
     if (!r)
@@ -86,21 +70,18 @@ void kf_core_forget_over(kofn_core *c)
 
 kofn_status kf_core_add_round(kofn_core *c)
 {
-    kf_round *r = c->spare;
+    kf_round *r;
 
-    c->spare = NULL;
-    if (!r)
-        TRY(kf_round_new(&r, c->fleet.groups));
-    if (kf_round_know(r, c->fleet.workers) ||
-        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
-        c->spare = r;
-        return KOFN_NOMEM;
-    }
+    if (!c->spare)
+        TRY_ZERO(c->spare, 1);
+    r = c->spare;
+    r->alarm = KOFN_NEVER;
+    TRY(kf_product_open(&r->p, c->fleet.groups));
     assert(!kf_is_open(r) && r->busy == 0);
-    for (size_t i = 0; i < r->workers; i++) {
-        r->rows[i] = 0;
-        r->load[i] = (kf_load){.again = KF_NO_ROW};
-    }
+    r->workers = 0;
+    TRY(kf_round_know(r, c->fleet.workers));
+    TRY(kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round));
+    c->spare = NULL;
     c->round[c->rounds++] = r;
     return KOFN_OK;
 }
@@ -133,7 +114,7 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 
     assert(index < r->p.tasks && worker < r->workers);
     assert(r->load[worker].out > 0 && r->busy > 0);
-    kf_product_end(&r->p, index, state);
+    kf_product_set(&r->p, index, state);
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
     if (r->load[worker].out == 0)
@@ -142,10 +123,14 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
 {
-    return r && kf_product_find(&r->p, ev->task, index) &&
-           r->p.task[*index].worker == ev->worker &&
-           r->p.task[*index].row == ev->row &&
-           r->p.task[*index].state != KF_TASK_DONE;
+    const kf_task *t =
+        r ? kf_core_find(r->p.task, r->p.tasks, sizeof *t, ev->task) : NULL;
+
+    if (!t || t->worker != ev->worker || t->row != ev->row ||
+        t->state == KF_TASK_DONE)
+        return false;
+    *index = (size_t)(t - r->p.task);
+    return true;
 }
 
 bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev)

@@ -321,7 +321,7 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
     for (size_t p = 0; p < f->principals; p++)
         f->principal[p].seats = 0;
     for (size_t s = group; s < f->seats; s += f->groups)
-        if (f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s])) {
+        if (kf_core_seat_works(c, r, s)) {
             v.alone += add_share(f, f->seat[s]);
             v.known += r->load[f->seat[s]].located;
             v.all++;

@@ -22,23 +22,17 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
 {
     size_t found = 0;
 
-    while (c->pool_cap <= c->pooled + 2 * n) /* there is a pool even for none */
-        TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
-    while (c->by_row_cap < p->rows) {
-        size_t had = c->by_row_cap;
-
-        TRY(kf_grow(&c->by_row, &c->by_row_cap, had, sizeof *c->by_row));
-        memset(c->by_row + had, 0xff, (c->by_row_cap - had) * 4);
-    }
+    TRY(kf_core_room(c, 2 * n));
+    TRY(kf_reach(&c->by_row, &c->by_row_cap, p->rows, sizeof *c->by_row));
     *tasks = c->pool + c->pooled;
     *rows = *tasks + n;
     for (size_t i = 0; i < n; i++)
-        c->by_row[p->task[have[i]].row] = have[i];
+        c->by_row[p->task[have[i]].row] = have[i] + 1;
     for (size_t r = 0; r < p->rows; r++)
-        if (c->by_row[r] != UINT32_MAX) {
-            (*tasks)[found] = c->by_row[r];
+        if (c->by_row[r] > 0) {
+            (*tasks)[found] = c->by_row[r] - 1;
             (*rows)[found++] = (uint32_t)r;
-            c->by_row[r] = UINT32_MAX;
+            c->by_row[r] = 0;
         }
     assert(found == n); /* a cell counts each row once */
     return KOFN_OK;

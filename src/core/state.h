@@ -107,8 +107,6 @@ struct kofn_core {
     kofn_core_options opt;
     kf_use *use; /* KOFN_USES of each operand */
     size_t uses;
-    kofn_plan **reader; /* per operand: that of KOFN_USE_READ, or NULL */
-    kofn_plan *alone;   /* that of KOFN_USE_PARTS, or NULL */
     kf_stream stream;
     kf_fleet fleet;
     kf_round **round; /* open, or over since the last that began; they ascend */
@@ -130,10 +128,10 @@ struct kofn_core {
     size_t actions, action_cap, next_action;
     uint32_t *pool; /* tasks of this step's actions */
     size_t pooled, pool_cap;
-    uint32_t *by_row; /* scratch: task of each row of a group */
+    uint32_t
+        *by_row; /* scratch: 1 + the task of each row of a group; 0: none */
     size_t by_row_cap;
-    kofn_live *live;       /* scratch: live members of one group ... */
-    uint32_t *live_worker; /* ... and who they are                 */
+    kofn_live *live; /* scratch: live members of one group */
     size_t live_cap;
 };
 
@@ -187,6 +185,12 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     return KOFN_OK;
 }
 
+/* Room for n tasks more in the pool; there is a pool even for none. */
+static inline kofn_status kf_core_room(kofn_core *c, size_t n)
+{
+    return kf_reach(&c->pool, &c->pool_cap, c->pooled + n + 1, sizeof *c->pool);
+}
+
 /* ---- rounds.c ------------------------------------------------------------ */
 
 /* Until there is nothing to do but wait. */
@@ -230,14 +234,21 @@ static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
 /* ---- members.c ----------------------------------------------------------- */
 
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
+/* Can whoever sits there, if anybody does? */
+bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat);
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
 /* Fills c->live with the group's members that can be asked; *n of them. */
 kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
                                  size_t *n);
+/* Who that one of them is. */
+static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
+                                      size_t i)
+{
+    return c->fleet.seat[c->live[i].seat * c->fleet.groups + group];
+}
 
 /* ---- round.c ------------------------------------------------------------- */
 
-kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
 /* Make room for this number of workers. */
 kofn_status kf_round_know(kf_round *r, size_t workers);

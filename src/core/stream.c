@@ -71,6 +71,7 @@ static kofn_status open(kofn_core *c)
                       c->opt.seats));
     s->memory = c->use[0].plan->layout.memory;
     TRY_ZERO(s->past, s->memory + 1);
+    TRY_ZERO(s->marked, s->memory + 1);
     return KOFN_OK;
 }
 
@@ -455,8 +456,7 @@ static kofn_status mark_all(kofn_core *c)
 
     memmove(s->past + 1, s->past, s->memory * sizeof *s->past);
     s->past[0] = now;
-    while (s->past[0].cap < s->known)
-        TRY(kf_grow(&s->past[0].mark, &s->past[0].cap, s->past[0].cap, 1));
+    TRY(kf_reach(&s->past[0].mark, &s->past[0].cap, s->known, 1));
     s->past[0].workers = s->known;
     s->past[0].marked = 0;
     for (size_t w = 0; w < s->known; w++) {

@@ -81,15 +81,13 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
                                   const kofn_event *ev)
 {
     bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
-    size_t index, n, wanted;
-    kf_asked *a;
+    size_t n, wanted;
+    kf_asked *a = NULL;
 
-    if (!r || !kf_is_open(r) ||
-        !kf_product_find_check(&r->p, ev->task, &index) ||
-        !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
+    if (r && kf_is_open(r))
+        a = kf_core_find(r->p.check, r->p.checks, sizeof *a, ev->task);
+    if (!a || !a->open || ev->bad_count > a->count)
         return kf_core_drop(c);
-    }
-    a = &r->p.check[index];
     a->open = false;
     if (a->again) /* cells that waited for this verdict, see settle.c */
         kf_product_all_news(&r->p);
@@ -148,9 +146,8 @@ kofn_status kf_core_quarantine(kofn_core *c)
 
 kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
 {
-    if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN) {
+    if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN)
         return kf_core_drop(c);
-    }
     kf_core_blame_one(c, worker, true);
     return kf_core_quarantine(c);
 }

@@ -77,15 +77,12 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
     kf_stopwatch watch = kf_job_start_work(j);
-    uint32_t use = kf_job_use_number(p);
-    kf_guard_code by = {kf_core_code(j->core, use),
-                        kf_core_cache(j->core, use)};
     kofn_status st = KOFN_NOMEM;
 
     if (source)
-        st = kf_guard_check(&j->guard,
-                            p->first.plan ? &p->first : &j->held[p->operand],
-                            &p->measure, by, a, source);
+        st = kf_guard_check(
+            &j->guard, p->first.plan ? &p->first : &j->held[p->operand],
+            &p->measure, kf_core_use(j->core, kf_job_use_number(p)), a, source);
     kf_free(source);
     p->rep.decoding += kf_job_end_work(j, watch, "check");
     return st ? st : kf_trial_receive(j, p, a);
@@ -191,9 +188,9 @@ static kofn_status encode_inputs(kofn_job *j, product *p,
             rows[count++] = kf_job_row(p, todo[i].row, todo[i].group);
     if (count > 0) {
         watch = kf_job_start_work(j);
-        st = kf_messages_encode(&p->messages,
-                                kf_core_code(j->core, kf_job_use_number(p)),
-                                rows, count);
+        st = kf_messages_encode(
+            &p->messages, kf_core_use(j->core, kf_job_use_number(p))->code,
+            rows, count);
         if (!st && kf_is_stream(j))
             st = kf_pair_encode(j, p, rows, count);
         p->rep.encoding += kf_job_end_work(j, watch, "encode");

@@ -29,7 +29,8 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
                 .round = j->start.number,
                 .change = *t->change};
 
-    TRY(kf_sides_take(&t->sides, kf_core_code(j->core, KOFN_USES * t->operand),
+    TRY(kf_sides_take(&t->sides,
+                      kf_core_use(j->core, KOFN_USES * t->operand)->code,
                       kf_local(plan, seat), &m));
     kf_job_count(j, &(kofn_report){.sent = kf_buffer_bytes(m.in) +
                                            kf_buffer_bytes(m.with)});

@@ -79,23 +79,6 @@ void kf_fates_close(kf_fates *f, uint32_t product)
             (--f->opens - i) * sizeof(kf_slots *));
 }
 
-/* Numbers ascend, and begin again at 0 when there are no more. */
-KF_WRAPS kf_slot *kf_fates_search(const kf_slots *t, uint32_t task)
-{
-    uint32_t first = t->count ? t->task[0].task : 0;
-    size_t lo = 0, hi = kf_min(t->count, (size_t)(task - first) + 1);
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (t->task[mid].task - first < task - first)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < t->count && t->task[lo].task == task ? &t->task[lo] : NULL;
-}
-
 static kf_slot *find(const kf_fates *f, uint32_t product, uint32_t task)
 {
     const kf_slots *t = of_product(f, product);

@@ -133,16 +133,10 @@ kofn_status kf_fates_end(kf_fates *f, bool keep);
 /* Ends them where they are not at their end. */
 void kf_fates_free(kf_fates *f);
 
-kf_slot *kf_fates_search(const kf_slots *t, uint32_t task);
-
-/* A task of it, or NULL.  While one product is open its tasks have successive
- * numbers. */
-KF_WRAPS static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
+/* A task of it, or NULL. */
+static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
 {
-    size_t i = t->count ? task - t->task[0].task : 0;
-
-    return i < t->count && t->task[i].task == task ? &t->task[i]
-                                                   : kf_fates_search(t, task);
+    return kf_core_find(t->task, t->count, sizeof *t->task, task);
 }
 
 #endif

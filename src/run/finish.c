@@ -21,7 +21,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
-                           kf_core_code(j->core, kf_job_use_number(p)),
+                           kf_core_use(j->core, kf_job_use_number(p))->code,
                            a->decoder));
     return kf_data_decode(plan, a->decoder, source, band,
                           &(kf_output){&p->out, &p->back}, &j->scratch);

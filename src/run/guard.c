@@ -238,12 +238,12 @@ static size_t terms_of(const kofn_plan *use)
 }
 
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
-                           kf_guard_code by, const kofn_action *a,
+                           const kf_use *by, const kofn_action *a,
                            const kf_source *source)
 {
     const kofn_plan *use = of->messages->plan;
     kf_check c = {.plan = use,
-                  .code = by.code,
+                  .code = by->code,
                   .decoder = a->decoder,
                   .source = source,
                   .lo = a->lo,
@@ -262,8 +262,8 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
-    TRY(kf_cache_parity(by.cache, a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
+    TRY(kf_cache_parity(by->cache, a->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(by->cache, a->decoder, kf_check_few(&c, a->count, 0),
                         &c.hidden));
     TRY_NEW(found.bad, a->decoder->seats);
     most = most_hidden(g, &c);

@@ -67,12 +67,13 @@ static kofn_status encode_window(kofn_job *j, kf_block **blocks)
 {
     const kf_heal *h = &j->heal;
     uint32_t use = KOFN_USES * (uint32_t)h->window.operand;
-    kofn_plan shape = kf_window_plan(&h->window, kf_core_plan(j->core, use));
+    kofn_plan shape =
+        kf_window_plan(&h->window, kf_core_use(j->core, use)->plan);
     kf_resident r;
     kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
 
     if (!st)
-        st = kf_data_encode(&r, kf_core_code(j->core, use),
+        st = kf_data_encode(&r, kf_core_use(j->core, use)->code,
                             j->lease.healing.seat, h->among, blocks);
     kf_resident_free(&r);
     return st;

@@ -128,7 +128,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                       j->opt.tolerance));
     TRY(kofn_core_new_all(&j->core, plan, operands, &o));
     if (j->opt.audit > 1)
-        TRY(kf_code_has_own(kf_core_code(j->core, KOFN_USE_OWN)));
+        TRY(kf_code_has_own(kf_core_use(j->core, KOFN_USE_OWN)->code));
     if (j->opt.journal)
         TRY(kf_journal_open(&j->journal, j->opt.journal, j->port->name, plan,
                             operands, &o));
@@ -231,8 +231,8 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_job_hold(h, kf_core_code(j->core, KOFN_USES * (uint32_t)operand), A,
-                    "A"));
+    TRY(kf_job_hold(
+        h, kf_core_use(j->core, KOFN_USES * (uint32_t)operand)->code, A, "A"));
     return placed(j, h);
 }
 
@@ -316,8 +316,8 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(h->plan, kf_core_code(j->core, 0), &raised, &h->levels,
-                        &h->raised));
+    TRY(kf_raise_sparse(h->plan, kf_core_use(j->core, 0)->code, &raised,
+                        &h->levels, &h->raised));
     TRY(kf_resident_sparse(&h->resident, j->plan, &raised));
     h->resident.raised = kf_raise_kind(h->plan, h->raised);
     return placed(j, h);

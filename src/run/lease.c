@@ -71,8 +71,8 @@ static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
     for (size_t o = j->operands; !st && o-- > 0;) {
         st = (j->held[o].changes ? kf_data_empty_blocks : kf_data_encode)(
             &j->held[o].resident,
-            kf_core_code(j->core, KOFN_USES * (uint32_t)o), to->seat, to->count,
-            more);
+            kf_core_use(j->core, KOFN_USES * (uint32_t)o)->code, to->seat,
+            to->count, more);
         for (size_t i = 0; !st && i < to->count; i++) {
             more[i]->next = blocks[i];
             blocks[i] = more[i];

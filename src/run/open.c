@@ -43,7 +43,7 @@ kofn_status kf_job_check_room(const kofn_job *j)
 
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
 {
-    return kf_core_plan(j->core, KOFN_USES * operand + (uint32_t)as);
+    return kf_core_use(j->core, KOFN_USES * operand + (uint32_t)as)->plan;
 }
 
 /* Blocks of all operands are handed out together. */

@@ -213,8 +213,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
             fresh[count++] = rows[i];
     }
     if (!st && count)
-        st = kf_data_encode(&p->first.resident, kf_core_code(j->core, 0), fresh,
-                            count, made);
+        st = kf_data_encode(&p->first.resident, kf_core_use(j->core, 0)->code,
+                            fresh, count, made);
     for (size_t i = 0; !st && i < count; i++)
         p->block[fresh[i]] = made[i];
     kf_free(fresh);

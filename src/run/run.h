@@ -61,12 +61,8 @@ typedef struct kf_measure {
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
-typedef struct kf_guard_code {
-    kf_code *code;
-    kf_cache *cache; /* of its decoders */
-} kf_guard_code;
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
-                           kf_guard_code by, const kofn_action *a,
+                           const kf_use *by, const kofn_action *a,
                            const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
