@@ -305,7 +305,7 @@ static size_t fewest_liars(const kf_product *p)
     return fewest;
 }
 
-void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
+void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
 {
     const kf_round *found = kf_core_find_round(c, product);
     const kf_round *r = found ? found : kf_newest(c);
@@ -326,9 +326,4 @@ void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
                         .located = c->fleet.located,
                         .corrupt = r->p.corrupt,
                         .workers = c->fleet.workers};
-}
-
-void kf_core_look(const kofn_core *c, kf_core_view *v)
-{
-    kf_core_look_at(c, kf_newest(c)->p.number, v);
 }

@@ -17,6 +17,9 @@ kofn_status kf_core_new(kofn_core **out, const kofn_plan *plan,
  * numbers ascend, and begin again at 0 when there are no more; they are successive
  * unless other products are open, too: then fewer come before it. */
 void *kf_core_find(void *list, size_t n, size_t size, uint32_t number);
+/* How long a worker may owe an answer, or a block, where others took `pace` if that is
+ * known. */
+kofn_time kf_core_lease(const kofn_core *c, bool known, kofn_time pace);
 /* When to send KOFN_EV_ALARM unless something else happens before. */
 kofn_time kf_core_alarm(const kofn_core *c);
 
@@ -37,7 +40,7 @@ const kf_use *kf_core_use(const kofn_core *c, uint32_t use);
  * to be believed where nothing is compared. */
 size_t kf_core_suspects(const kofn_core *c);
 
-/* `rows`, `done` and `corrupt` are of the product that began last. */
+/* `rows`, `done` and `corrupt` are of one product. */
 typedef struct kf_core_view {
     unsigned round; /* the number of that product */
     bool running;
@@ -64,11 +67,9 @@ bool kf_core_crowded(const kofn_core *c, uint32_t worker);
 size_t kf_core_live(const kofn_core *c);
 size_t kf_core_storing(const kofn_core *c);
 size_t kf_core_known(const kofn_core *c); /* who ever came */
-/* Looks at all groups and cells. */
-void kf_core_look(const kofn_core *c, kf_core_view *v);
-/* The same with what is of a product of that one: it is open, or none has begun
- * since it was. */
-void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v);
+/* Looks at all groups and cells.  What is of a product is of this one, where it is
+ * open or none has begun since it was; else, and of 0, of the one that began last. */
+void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v);
 /* What the caller of the core gave or read, of the size that it has there; in *room
  * where that is less. */
 const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,

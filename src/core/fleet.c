@@ -36,17 +36,15 @@ kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
 {
     while (f->workers <= worker) {
         TRY(kf_grow(&f->worker, &f->worker_cap, f->workers, sizeof *f->worker));
-        TRY(kf_grow(&f->located, &f->located_cap, f->workers,
-                    sizeof *f->located));
-        f->located[f->workers] = 0;
         f->worker[f->workers++] = (kf_worker){.seat = KF_NOBODY};
         f->in_state[KOFN_WORKER_UNKNOWN]++;
     }
-    while (principal && f->principals <= principal) {
-        TRY(kf_grow(&f->principal, &f->principal_cap, f->principals,
-                    sizeof *f->principal));
-        f->principal[f->principals++] = (kf_principal){.seats = 0};
-    }
+    TRY(kf_reach(&f->located, &f->located_cap, f->workers, sizeof *f->located));
+    if (!principal || principal < f->principals)
+        return KOFN_OK;
+    TRY(kf_reach(&f->principal, &f->principal_cap, (size_t)principal + 1,
+                 sizeof *f->principal));
+    f->principals = (size_t)principal + 1;
     return KOFN_OK;
 }
 

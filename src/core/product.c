@@ -38,12 +38,9 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->hi = hi;
     p->tasks = p->rows = p->checks = p->evidences = 0;
     p->noise = p->predicted = p->refused = 0;
-    for (size_t g = 0; g < p->groups; g++) {
-        p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
-        p->ledger[g].owed = KF_OWED_NOTHING;
+    for (size_t g = 0; g < p->groups; g++)
         p->ledger[g].promise = kf_promise_of(use->plan, g, use->errors);
-    }
-    p->mark_lo = p->mark_hi = 0;
+    kf_product_no_news(p);
     p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
         false;
     p->corrupt = 0;
@@ -190,17 +187,20 @@ bool kf_product_weighs(const kf_product *p)
     return false;
 }
 
-kofn_status kf_product_check(kf_product *p, kf_asked asked,
-                             const uint32_t *tasks)
+kofn_status kf_product_check(kf_product *p, const kofn_action *check,
+                             const uint32_t *tasks, bool again)
 {
-    assert(asked.group < p->groups && asked.lo < asked.hi);
-    asked.first = p->evidences;
+    size_t first = p->evidences, count = check->count;
+
+    assert(check->group < p->groups && check->lo < check->hi);
     TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
-    TRY(kf_reach(&p->evidence, &p->evidence_cap, p->evidences + asked.count,
+    TRY(kf_reach(&p->evidence, &p->evidence_cap, first + count,
                  sizeof *p->evidence));
-    memcpy(p->evidence + p->evidences, tasks, asked.count * sizeof *tasks);
-    p->evidences += asked.count;
-    p->check[p->checks++] = asked;
+    memcpy(p->evidence + first, tasks, count * sizeof *tasks);
+    p->evidences += count;
+    p->check[p->checks++] =
+        (kf_asked){check->task, check->group, check->lo, check->hi, first,
+                   count,       check->liars, true,      again};
     return KOFN_OK;
 }
 
@@ -225,6 +225,15 @@ void kf_product_all_news(kf_product *p)
 {
     for (size_t g = 0; g < p->groups; g++)
         kf_product_news(p, g, 0, p->use->plan->span);
+}
+
+void kf_product_no_news(kf_product *p)
+{
+    for (size_t g = 0; g < p->groups; g++) {
+        p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
+        p->ledger[g].owed = KF_OWED_NOTHING;
+    }
+    p->mark_lo = p->mark_hi = 0;
 }
 
 /* Where those who are known to be wrong do not count fewer may be wrong. */

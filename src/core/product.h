@@ -152,8 +152,9 @@ kofn_status kf_product_came(kf_product *p, size_t index);
 
 /* Results that disagreed before are being checked. */
 bool kf_product_weighs(const kf_product *p);
-kofn_status kf_product_check(kf_product *p, kf_asked asked,
-                             const uint32_t *tasks);
+/* These tasks are being compared; `again`: their results disagreed before. */
+kofn_status kf_product_check(kf_product *p, const kofn_action *check,
+                             const uint32_t *tasks, bool again);
 
 /* Something is to be done for this group.  Groups between marked ones are looked
  * at as well, for most often there is one. */
@@ -181,6 +182,8 @@ static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 /* Something is new of these strips. */
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
+/* Nothing is new of any, or owed. */
+void kf_product_no_news(kf_product *p);
 /* The number of results that make an answer, or that may make one where results
  * are compared. */
 size_t kf_product_enough(const kf_product *p);

@@ -281,7 +281,7 @@ kofn_status kf_round_rang(kofn_core *c, kf_round *r)
     TRY(kf_round_go_on(c, r));
     /* whoever is asked now is not unresponsive yet */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
-        TRY(kf_late_evict(c, r, kf_times_lease(c, r->half, r->pace),
+        TRY(kf_late_evict(c, r, kf_core_lease(c, r->half, r->pace),
                           &r->lease_at));
     kf_times_alarm(r);
     return KOFN_OK;

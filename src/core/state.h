@@ -390,8 +390,8 @@ void kf_times_put_off(const kofn_core *c, kf_round *r);
 void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker);
 /* The worker has nothing of the product in hand any more. */
 void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker);
-/* How long an answer may be owed where others took `pace`, if that is known. */
-kofn_time kf_times_lease(const kofn_core *c, bool known, kofn_time pace);
+/* Of so many nanoseconds; KOFN_NEVER: that is beyond all times. */
+kofn_time kf_times_of(double t);
 
 /* ---- late.c -------------------------------------------------------------- */
 

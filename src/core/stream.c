@@ -100,11 +100,6 @@ static kofn_status know(kofn_core *c)
     return KOFN_OK;
 }
 
-static kofn_time later(kofn_time t, double more)
-{
-    return more < (double)(KOFN_NEVER - t) ? t + (kofn_time)more : KOFN_NEVER;
-}
-
 /* ---- workers ------------------------------------------------------------- */
 
 static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
@@ -119,6 +114,13 @@ static size_t needed(const kf_product *p)
 {
     (void)p;
     return 1;
+}
+
+/* Nobody is late before so long after now. */
+static void none_late_before(kofn_core *c, double more)
+{
+    more = kf_larger(more, (double)c->opt.late_least);
+    c->stream.late_at = kf_later(c->now, kf_times_of(more));
 }
 
 /* ---- a round begins ------------------------------------------------------ */
@@ -171,7 +173,7 @@ static void begin_round(kofn_core *c, uint32_t product)
     s->alarm_at = s->late_at = KOFN_NEVER;
     s->excuse = false;
     s->lease_at = c->opt.lease > 0
-                      ? later(c->now, (double)kf_times_lease(c, false, 0))
+                      ? kf_later(c->now, kf_core_lease(c, false, 0))
                       : KOFN_NEVER;
     s->slots = s->lists = 0;
     for (size_t w = 0; w < s->known; w++)
@@ -201,21 +203,11 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     TRY(kf_lists_make(c));
     few = FEW * c->opt.late * (double)s->task * (double)s->slots;
     if (c->opt.late > 0 && s->task > 0)
-        s->late_at = later(c->now, kf_larger(few, (double)c->opt.late_least));
+        none_late_before(c, few);
     return KOFN_OK;
 }
 
 /* ---- who is late --------------------------------------------------------- */
-
-/* A list was done: nobody is late before so long after that. */
-static void put_off(kofn_core *c)
-{
-    kf_stream *s = &c->stream;
-    double more = (c->opt.late - 1) * (double)s->first;
-
-    if (c->opt.late > 0)
-        s->late_at = later(c->now, kf_larger(more, (double)c->opt.late_least));
-}
 
 /* Where no list was done the others may take as long, but for who has none. */
 static void look_who_is_late(kofn_core *c)
@@ -223,7 +215,7 @@ static void look_who_is_late(kofn_core *c)
     kf_stream *s = &c->stream;
     kofn_time past = c->now - s->began;
 
-    s->late_at = later(c->now, past > 0 ? (double)past : 1);
+    s->late_at = kf_later(c->now, past > 0 ? past : 1);
     if (!s->first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
         return;
     for (size_t w = 0; w < s->known; w++)
@@ -251,12 +243,13 @@ static void update_list_done(kofn_core *c, uint32_t worker)
     if (!s->first) {
         s->first = list->done > 0 ? list->done : 1;
         s->task = s->first / (kofn_time)list->came;
-        s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
+        s->alarm_at =
+            kf_later(s->began, kf_times_of((double)s->first * (1 + c->opt.mu)));
         if (c->opt.lease > 0)
-            s->lease_at =
-                later(c->now, (double)kf_times_lease(c, true, s->first));
+            s->lease_at = kf_later(c->now, kf_core_lease(c, true, s->first));
     }
-    put_off(c);
+    if (c->opt.late > 0)
+        none_late_before(c, (c->opt.late - 1) * (double)s->first);
 }
 
 /* Tasks were taken off lists: which are done now? */
@@ -332,7 +325,7 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
-        return kf_late_evict(c, NULL, kf_times_lease(c, s->first, s->first),
+        return kf_late_evict(c, NULL, kf_core_lease(c, s->first, s->first),
                              &s->lease_at);
     return KOFN_OK;
 }
@@ -401,19 +394,12 @@ static kofn_status ensure_due(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-static void forget_news(kf_product *p)
-{
-    p->ledger[0].news_lo = p->ledger[0].news_hi = 0;
-    p->ledger[0].owed = KF_OWED_NOTHING;
-    p->mark_lo = p->mark_hi = 0;
-}
-
 /* Is it enough now? */
 static kofn_status settle(kofn_core *c, kf_round *r)
 {
     if (!kf_layout(&r->p)->keeps || kf_stream_due(c, r))
         TRY(kf_settle(c, r));
-    forget_news(&r->p);
+    kf_product_no_news(&r->p);
     r->resolve = false;
     if (r->p.unsettled > 0)
         return KOFN_OK;
@@ -554,14 +540,12 @@ void kf_core_round(const kofn_core *c, kofn_stream_round *out)
 static const char *wrong(const kofn_core *c)
 {
     const kf_stream *s = &c->stream;
-    size_t came = 0;
 
     if (s->known != c->fleet.workers)
         return "a stream does not know all workers";
     for (size_t w = 0; w < s->known; w++)
-        came += s->running && s->list[w].given < s->list[w].came;
-    if (came)
-        return "a worker has done more than its list";
+        if (s->running && s->list[w].given < s->list[w].came)
+            return "a worker has done more than its list";
     if (!s->running && c->fleet.busy)
         return "tasks are out and no round is in hand";
     if (s->running && c->fleet.busy == 0 && !awaits_due(c))

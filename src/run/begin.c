@@ -78,6 +78,6 @@ bool kf_job_starves(const kofn_job *j, const product *p)
 {
     kf_core_view v;
 
-    kf_core_look_at(j->core, p->core, &v);
+    kf_core_look(j->core, p->core, &v);
     return v.needed > 0;
 }

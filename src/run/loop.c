@@ -289,6 +289,6 @@ kofn_status kf_job_stage_now(kofn_job *j)
     if (!newest || newest->ended != KOFN_AGAIN ||
         j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
-    kf_core_look_at(j->core, newest->core, &v);
+    kf_core_look(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);
 }

@@ -101,7 +101,7 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
     size_t count[KOFN_WORKER_STATES] = {0};
     kf_core_view v;
 
-    kf_core_look(j->core, &v);
+    kf_core_look(j->core, 0, &v);
     for (size_t i = 0; i < v.workers; i++)
         count[kf_core_worker(j->core, (uint32_t)i)]++;
     TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));

@@ -42,7 +42,7 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
     kofn_progress now;
 
     TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
-    kf_core_look(j->core, &v);
+    kf_core_look(j->core, 0, &v);
     kf_job_sum(j, &sum);
     now = (kofn_progress){.round = v.round,
                           .live = v.live,
@@ -131,7 +131,7 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     kofn_report *r = &p->rep;
     kf_core_view v;
 
-    kf_core_look_at(j->core, p->core, &v);
+    kf_core_look(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v, r));
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
@@ -177,7 +177,7 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     kf_core_view v;
 
     *out = j->told.rest;
-    kf_core_look(j->core, &v);
+    kf_core_look(j->core, 0, &v);
     TRY(fill_tables(j, &j->told.tables, j->plan->layout.lanes, &v, out));
     out->took = kf_job_now(j) - began;
     kf_report_add(&j->told.total, out);
