@@ -11,8 +11,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
 static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
                          uint32_t **seats, size_t *n)

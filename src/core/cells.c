@@ -4,8 +4,6 @@
  * settled is decided elsewhere (settle.c). */
 #include "product.h"
 
-#include <assert.h>
-
 static void cell_free(kf_cell *cell)
 {
     kf_free(cell->have);

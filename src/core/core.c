@@ -9,8 +9,6 @@
 #include "base/options.h"
 #include "code/operation.h"
 
-#include <assert.h>
-
 #define CACHE_BYTES ((size_t)256 << 20)
 
 bool kofn_core_next(kofn_core *c, kofn_action *out)

@@ -12,7 +12,6 @@
 
 #include "code/operation.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)

@@ -4,8 +4,6 @@
  * how many tasks a worker has is counted for it by round.c. */
 #include "fleet.h"
 
-#include <assert.h>
-
 kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
                           size_t allowed)
 {

@@ -12,8 +12,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- who says nothing ---------------------------------------------------- */
 
 /* Counts a result that is zero from strip `lo` on, whatever was asked: it

@@ -12,8 +12,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- the past ------------------------------------------------------------ */
 
 /* The table that hooks look at: with `now` as if the round in hand ended. */

@@ -4,8 +4,6 @@
  * writes over. */
 #include "state.h"
 
-#include <assert.h>
-
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
     const kf_worker *w = &c->fleet.worker[worker];

@@ -5,8 +5,6 @@
  * knows no worker but as a name, and may not decide whom to ask. */
 #include "product.h"
 
-#include <assert.h>
-
 kofn_status kf_product_open(kf_product *p, size_t groups)
 {
     p->groups = groups;

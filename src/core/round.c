@@ -7,7 +7,6 @@
  * round is never forgotten. */
 #include "state.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 void kf_round_free(kf_round *r)

@@ -10,8 +10,6 @@
 
 #include "code/operation.h"
 
-#include <assert.h>
-
 /* ---- life ---------------------------------------------------------------- */
 
 static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)

@@ -11,8 +11,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- sitting down -------------------------------------------------------- */
 
 /* Where answers are whole nothing more can come of a seat that has answered. */

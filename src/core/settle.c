@@ -10,8 +10,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- survivor sets ------------------------------------------------------- */
 
 /* The tasks and their rows in ascending order of row, one behind the other at

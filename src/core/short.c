@@ -8,8 +8,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* All answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
                              uint32_t worker, size_t lo, size_t hi)

@@ -25,7 +25,6 @@
 
 #include "base/options.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 /* More answers than twice `enough` and this decode no better. */

@@ -5,8 +5,6 @@
  * doubts, and a worker that was excluded is not let in again. */
 #include "state.h"
 
-#include <assert.h>
-
 static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
     kf_fleet *f = &c->fleet;

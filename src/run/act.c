@@ -5,8 +5,6 @@
  * product's.  It may not decide: what an action does not say is not done. */
 #include "job.h"
 
-#include <assert.h>
-
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_stopwatch watch = kf_job_start_work(j);

@@ -362,12 +362,8 @@ static void free_products(kofn_job *j)
 
 static void free_operands(kofn_job *j)
 {
-    for (size_t o = 0; o < j->operands; o++) {
-        kf_resident_free(&j->held[o].resident);
-        kf_guard_forget(&j->held[o]);
-        kf_levels_free(&j->held[o].levels);
-        kf_free(j->held[o].raised);
-    }
+    for (size_t o = 0; o < j->operands; o++)
+        kf_job_let_go(&j->held[o]);
     kf_free(j->held);
 }
 
@@ -380,8 +376,6 @@ static void free_workers(kofn_job *j)
     kf_free(j->lease.healing.seat);
     kf_free(j->heal.window.into.data);
     kf_free(j->trials.worker);
-    kf_free(j->trials.due);
-    kf_free(j->trials.odd);
     kf_free(j->scrub.window.into.data);
     kf_free(j->scrub.cols[0]);
     kf_free(j->scrub.cols[1]);

@@ -136,9 +136,7 @@ typedef struct kf_trial {
 typedef struct kf_trials {
     kf_trial *worker;
     size_t workers;
-    bool *due;   /* per operand: it is to be read                     */
-    bool *odd;   /* ... and somebody's block of it came wrong         */
-    bool on;     /* some are due                                      */
+    bool on;     /* some operands are due                             */
     bool second; /* they were read before, and somebody's came wrong  */
 } kf_trials;
 
@@ -327,10 +325,10 @@ bool kf_job_has_enough(const kofn_job *j);
 bool kf_lease_await(kofn_job *j, kofn_time *atmost);
 /* A worker has stored its block. */
 void kf_lease_stored(kofn_job *j, uint32_t worker);
-/* Is it time to look at all workers, by kf_lease_is_late?  One that is in time now is
- * looked at again when it would not be any more. */
-bool kf_lease_look(kofn_job *j, kofn_time now);
-bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now);
+/* The first worker, of number `from` or more, that is too long at its block;
+ * UINT32_MAX: there is none.  From 0 on it looks only when it is time to: when one that
+ * was in time would not be any more. */
+uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now);
 
 /* trial.c */
 /* Have the workers that the last check located asked again. */
@@ -339,7 +337,7 @@ kofn_status kf_trial_receive(kofn_job *j, const product *p,
 /* The worker has stored a block. */
 void kf_trial_stored(kofn_job *j, uint32_t worker);
 /* The operand is to be read. */
-kofn_status kf_trial_ask(kofn_job *j, size_t operand);
+void kf_trial_ask(kofn_job *j, size_t operand);
 /* The operand has been read; is another to be, or some once more? */
 bool kf_trial_goes_on(kofn_job *j, size_t operand);
 /* No operand is to be read. */
@@ -350,16 +348,9 @@ kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
 void kf_trial_mend(kofn_job *j, uint32_t worker);
 
 /* open.c */
-product *kf_job_search(const kofn_job *j, uint32_t number);
-
 /* The product that has begun and is not taken, by its number in the core, or
- * NULL.  Most often there is one. */
-static inline product *kf_job_find(const kofn_job *j, uint32_t number)
-{
-    return j->open.count && j->open.list[0]->core == number
-               ? j->open.list[0]
-               : kf_job_search(j, number);
-}
+ * NULL. */
+product *kf_job_find(const kofn_job *j, uint32_t number);
 
 /* A task of it, which has begun and is not over, or NULL. */
 static inline kf_slot *kf_job_task(const product *p, uint32_t task)
@@ -380,6 +371,8 @@ const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 /* A dense matrix is held, cut and raised as its plan has it. */
 kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
                         const char *name);
+/* What it takes is given back. */
+void kf_job_let_go(kf_held *h);
 /* By what the input is to be multiplied, of which no element is larger than `most`;
  * what is decoded is then multiplied back. */
 double kf_job_scale_input(const kf_resident *r, product *p,

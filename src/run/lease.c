@@ -11,11 +11,6 @@
 
 #include "base/clock.h"
 
-#include <assert.h>
-
-#define MANY 50 /* times as long as others took                          */
-#define FEW 10  /* leases that it lasts before half of them have a block */
-
 /* ---- handed out ---------------------------------------------------------- */
 
 static kofn_status add(kf_waiters *w, uint32_t worker, size_t seat)
@@ -172,22 +167,9 @@ bool kf_lease_await(kofn_job *j, kofn_time *atmost)
     return left > 0;
 }
 
-static kofn_time times(kofn_time t, unsigned by)
-{
-    return t < KOFN_NEVER / by ? t * by : KOFN_NEVER;
-}
-
 static bool half(const kofn_job *j)
 {
     return kf_core_live(j->core) >= kf_core_storing(j->core);
-}
-
-static kofn_time allowed(const kofn_job *j)
-{
-    kofn_time least = times(j->opt.lease, half(j) ? 1 : FEW);
-    kofn_time many = times(j->lease.pace, MANY);
-
-    return many > least ? many : least;
 }
 
 void kf_lease_stored(kofn_job *j, uint32_t worker)
@@ -199,22 +181,25 @@ void kf_lease_stored(kofn_job *j, uint32_t worker)
     j->lease.look_at = 0;
 }
 
-bool kf_lease_look(kofn_job *j, kofn_time now)
+uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now)
 {
-    if (now < j->lease.look_at)
-        return false;
-    j->lease.look_at = KOFN_NEVER;
-    return true;
-}
+    kf_lease *l = &j->lease;
+    kofn_time most = kf_core_lease(j->core, half(j), l->pace);
 
-bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now)
-{
-    kofn_time left;
+    if (from == 0 && now < l->look_at)
+        return UINT32_MAX;
+    if (from == 0)
+        l->look_at = KOFN_NEVER;
+    for (uint32_t i = from; i < kf_core_known(j->core); i++) {
+        kofn_time left;
 
-    if (kf_core_worker(j->core, worker) != KOFN_WORKER_STORING)
-        return false;
-    left = allowed(j) - j->port->storing(j->port, worker);
-    if (left > 0 && left < j->lease.look_at - now)
-        j->lease.look_at = now + left;
-    return left <= 0;
+        if (kf_core_worker(j->core, i) != KOFN_WORKER_STORING)
+            continue;
+        left = most - j->port->storing(j->port, i);
+        if (left <= 0)
+            return i;
+        if (left < l->look_at - now)
+            l->look_at = now + left;
+    }
+    return UINT32_MAX;
 }

@@ -201,13 +201,11 @@ kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 
     if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
         return KOFN_OK;
-    for (uint32_t i = kf_lease_look(j, now) ? 0 : UINT32_MAX;
-         i < kf_core_known(j->core); i++)
-        if (kf_lease_is_late(j, i, now)) {
-            TRY(kf_job_evict(j, i));
-            TRY(tell(j, KOFN_EV_UNRESPONSIVE,
-                     i)); /* another may sit there now */
-        }
+    for (uint32_t i = kf_lease_late(j, 0, now); i != UINT32_MAX;
+         i = kf_lease_late(j, i + 1, now)) {
+        TRY(kf_job_evict(j, i));
+        TRY(tell(j, KOFN_EV_UNRESPONSIVE, i)); /* another may sit there now */
+    }
     left = j->lease.look_at > now ? j->lease.look_at - now : 0;
     *atmost = left < *atmost ? left : *atmost;
     return KOFN_OK;

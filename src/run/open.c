@@ -4,8 +4,6 @@
  * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
-#include <assert.h>
-
 /* ---- whether it can be ---------------------------------------------------- */
 
 kofn_status kf_job_check_whole(const kofn_job *j)
@@ -231,7 +229,7 @@ void kf_job_close_product(kofn_job *j, product *p)
     o->idle[o->idles++] = p;
 }
 
-product *kf_job_search(const kofn_job *j, uint32_t number)
+product *kf_job_find(const kofn_job *j, uint32_t number)
 {
     for (size_t i = j->open.count; i > 0; i--)
         if (j->open.list[i - 1]->core == number)
@@ -254,6 +252,14 @@ kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return KOFN_OK;
+}
+
+void kf_job_let_go(kf_held *h)
+{
+    kf_resident_free(&h->resident);
+    kf_guard_forget(h);
+    kf_levels_free(&h->levels);
+    kf_free(h->raised);
 }
 
 /* Of a sum, whether it is coded this time. */

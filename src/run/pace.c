@@ -30,7 +30,6 @@
 
 #include "data/kernel.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define SENT_LATE 10000 /* ns: a task that is sent later is noted */

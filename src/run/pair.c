@@ -118,12 +118,9 @@ void kf_pair_release(product *p)
     p->undecoded = (kf_undecoded){.source = NULL};
     if (!p->first.plan)
         return;
-    kf_guard_forget(&p->first);
-    kf_levels_free(&p->first.levels);
-    kf_free(p->first.raised);
+    kf_job_let_go(&p->first);
     kf_free(p->second);
     p->second = NULL;
-    kf_resident_free(&p->first.resident);
     p->first = (kf_held){.plan = NULL};
     kf_messages_release(&p->messages);
 }

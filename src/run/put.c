@@ -12,8 +12,6 @@
 
 #include "base/clock.h"
 
-#include <assert.h>
-
 /* The product that is put and not taken, by the number that the caller has, or
  * NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)

@@ -28,23 +28,22 @@ typedef struct kf_held {
     double **norms; /* once results are checked: scales (check.h) of the rows of
                        each group, then of the columns (guard.c, norms.c)    */
     double **speed; /* once it has changed: likewise, of its velocity */
+    bool due;       /* trial.c: its blocks are to be read and compared ... */
+    bool odd;       /* ... and somebody's came wrong                       */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
 
 typedef struct kf_verdict {
-    uint32_t product, number;
-    kofn_status status;
-    uint32_t *bad; /* the last `doubted` of them are only left out */
-    size_t count, doubted;
+    kofn_event event;
+    uint32_t *bad; /* the event's */
 } kf_verdict;
 
 typedef struct kf_guard {
     uint64_t secret;  /* of the random weights that results are compared by */
     double tolerance; /* asked for; 0: was not */
-    kf_verdict *verdict; /* not yet told to the core */
+    kf_verdict *verdict; /* until all are told to the core: `next` is to be */
     size_t next, count, cap;
-    uint32_t *spent; /* of the verdict told last */
 } kf_guard;
 
 /* The measure of a product: its input. */

@@ -121,7 +121,7 @@ static kofn_status begin_window(kofn_job *j)
     kf_window *w = &j->scrub.window;
 
     if (w->at == 0)
-        for (w->operand = 0; !j->trials.due[w->operand];)
+        for (w->operand = 0; !j->held[w->operand].due;)
             w->operand++;
     kf_window_next(j, w);
     return kf_window_read(j, w);
@@ -228,7 +228,7 @@ static kofn_status scrub(kofn_job *j)
     TRY(kf_job_await_start(j));
     TRY(kf_scrub_rest(j));
     for (size_t o = 0; o < j->operands; o++)
-        TRY(kf_trial_ask(j, o));
+        kf_trial_ask(j, o);
     j->scrub.asked = true;
     while (j->scrub.asked) {
         kofn_time atmost = KOFN_NEVER;
