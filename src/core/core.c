@@ -74,23 +74,11 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     }
 }
 
-const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,
-                                kofn_event *room)
-{
-    return kf_whole(room, sizeof *room, ev, c->opt.event);
-}
-
-const kofn_action *kf_core_action(const kofn_core *c, const kofn_action *a,
-                                  kofn_action *room)
-{
-    return kf_whole(room, sizeof *room, a, c->opt.action);
-}
-
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 {
     kofn_event room;
 
-    ev = kf_core_event(c, ev, &room);
+    ev = kf_whole(&room, sizeof room, ev, c->opt.event);
     if (c->next_action < c->actions)
         return kf_fail(KOFN_STATE,
                        "%zu actions of the last step were not taken",
@@ -261,6 +249,11 @@ const kf_use *kf_core_use(const kofn_core *c, uint32_t use)
     return &c->use[use];
 }
 
+const kofn_core_options *kf_core_options(const kofn_core *c)
+{
+    return &c->opt;
+}
+
 /* ---- looking ------------------------------------------------------------- */
 
 kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker)
@@ -270,12 +263,13 @@ kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker)
 
 size_t kf_core_seat(const kofn_core *c, uint32_t worker)
 {
-    kofn_worker_state state = kf_core_worker(c, worker);
+    return kf_fleet_seated(&c->fleet, worker) ? c->fleet.worker[worker].seat
+                                              : SIZE_MAX;
+}
 
-    return state == KOFN_WORKER_STORING || state == KOFN_WORKER_LIVE ||
-                   state == KOFN_WORKER_LEAVING
-               ? c->fleet.worker[worker].seat
-               : SIZE_MAX;
+bool kf_core_works(const kofn_core *c, uint32_t worker)
+{
+    return kf_fleet_works(&c->fleet, worker);
 }
 
 size_t kf_core_live(const kofn_core *c)

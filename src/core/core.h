@@ -57,6 +57,8 @@ typedef struct kf_core_view {
     size_t workers;          /* length of rows */
 } kf_core_view;
 kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker);
+/* May the worker answer? */
+bool kf_core_works(const kofn_core *c, uint32_t worker);
 /* The seat of a worker that is storing, live or leaving; SIZE_MAX: it is none of
  * these. */
 size_t kf_core_seat(const kofn_core *c, uint32_t worker);
@@ -70,12 +72,8 @@ size_t kf_core_known(const kofn_core *c); /* who ever came */
 /* Looks at all groups and cells.  What is of a product is of this one, where it is
  * open or none has begun since it was; else, and of 0, of the one that began last. */
 void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v);
-/* What the caller of the core gave or read, of the size that it has there; in *room
- * where that is less. */
-const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,
-                                kofn_event *room);
-const kofn_action *kf_core_action(const kofn_core *c, const kofn_action *a,
-                                  kofn_action *room);
+/* With defaults: the caller's events and actions are of the sizes told there. */
+const kofn_core_options *kf_core_options(const kofn_core *c);
 /* The round of a stream that ended in the last step; its load and times are not
  * known here. */
 void kf_core_round(const kofn_core *c, kofn_stream_round *out);

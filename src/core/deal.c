@@ -12,8 +12,6 @@
 
 #include "code/operation.h"
 
-#include <stdlib.h>
-
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 {
     if (who >= d->members || hi > d->span || lo > hi)
@@ -69,30 +67,16 @@ static kofn_status expand(const kf_ledger *l, const kofn_deals *d,
     return KOFN_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    size_t x, y;
-
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-/* Boundaries in ascending order, so that each split is at the end. */
 static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
 {
-    size_t *at = kf_new(d->count, 2 * sizeof *at), n = 0;
-    kofn_status st = KOFN_OK;
+    bool *at = kf_zero(d->span + 1, sizeof *at);
+    kofn_status st = at ? KOFN_OK : KOFN_NOMEM;
 
-    if (!at)
-        return KOFN_NOMEM;
-    for (size_t k = 0; k < d->count; k++) {
-        at[n++] = d->deal[k].lo;
-        at[n++] = d->deal[k].hi;
-    }
-    qsort(at, n, sizeof *at, ascending);
-    for (size_t i = 0; i < n && !st; i++)
-        st = kf_cells_split(l, at[i]);
+    for (size_t k = 0; at && k < d->count; k++)
+        at[d->deal[k].lo] = at[d->deal[k].hi] = true;
+    for (size_t i = 0; !st && i < d->span; i++)
+        if (at[i])
+            st = kf_cells_split(l, i);
     kf_free(at);
     return st;
 }
@@ -104,18 +88,16 @@ static size_t pieces_of(const kofn_core *c, const kf_product *p)
 
 /* Where dealing made fewer open cells than a share has pieces, make more:
  * what a straggler has done of its share then counts. */
-static kofn_status split_evenly(kf_ledger *l, size_t pieces)
+static kofn_status split_evenly(kf_product *p, size_t group, size_t pieces)
 {
-    size_t open = 0, total = 0, each;
+    kf_ledger *l = &p->ledger[group];
+    size_t open = 0;
+    size_t each = kf_ceil_div(kf_product_open_strips(p, group), pieces);
 
     for (size_t i = 0; i < l->count; i++)
-        if (!l->cell[i].settled) {
-            open++;
-            total += l->cell[i].hi - l->cell[i].lo;
-        }
+        open += !l->cell[i].settled;
     if (open >= pieces)
         return KOFN_OK;
-    each = kf_ceil_div(total, pieces);
     for (size_t i = 0; i < l->count; i++)
         if (!l->cell[i].settled && l->cell[i].hi - l->cell[i].lo > each)
             TRY(kf_cells_split(l, l->cell[i].lo + each));
@@ -216,7 +198,7 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
         return owed == KF_OWED_AFRESH ? KOFN_OK : kf_deal_short(c, r, group);
     st = kf_deal_afresh(c, r, group, c->generous > 0 || r->p.all, &d);
     if (!st && !kf_layout(&r->p)->whole)
-        st = split_evenly(&r->p.ledger[group], pieces_of(c, &r->p));
+        st = split_evenly(&r->p, group, pieces_of(c, &r->p));
     if (!st)
         st = ask_deals(c, r, group, &d);
     kf_free(d.deal);

@@ -209,16 +209,13 @@ const char *kf_fleet_check(const kf_fleet *f)
 
     for (size_t w = 0; w < f->workers; w++) {
         const kf_worker *x = &f->worker[w];
-        bool seated = x->state == KOFN_WORKER_STORING ||
-                      x->state == KOFN_WORKER_LIVE ||
-                      x->state == KOFN_WORKER_LEAVING;
 
         in_state[x->state]++;
         busy += x->out > 0;
-        if (seated && (x->seat >= f->seats || f->seat[x->seat] != w))
+        if (kf_fleet_seated(f, (uint32_t)w) &&
+            (x->seat >= f->seats || f->seat[x->seat] != w))
             return "a worker that works has no seat";
-        if (x->out && x->state != KOFN_WORKER_LIVE &&
-            x->state != KOFN_WORKER_LEAVING)
+        if (x->out && !kf_fleet_works(f, (uint32_t)w))
             return "a worker that does not work has tasks in hand";
     }
     if (memcmp(in_state, f->in_state, sizeof in_state) != 0)

@@ -79,6 +79,13 @@ static inline bool kf_fleet_works(const kf_fleet *f, uint32_t worker)
     return state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING;
 }
 
+/* Has it a seat? */
+static inline bool kf_fleet_seated(const kf_fleet *f, uint32_t worker)
+{
+    return kf_fleet_works(f, worker) ||
+           kf_fleet_state(f, worker) == KOFN_WORKER_STORING;
+}
+
 /* Does this principal have all the seats that it may have? */
 bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal);
 /* The lowest empty seat of a group with the fewest members, or the next fresh

@@ -131,14 +131,11 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
  * number: its seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
-    for (size_t i = 0; i < c->fleet.workers; i++) {
-        kofn_worker_state state = c->fleet.worker[i].state;
-
-        if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
-             state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
-            kf_core_banned(c, (uint32_t)i))
-            TRY(kf_core_release_seat(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
-    }
+    for (uint32_t i = 0; i < c->fleet.workers; i++)
+        if ((kf_fleet_seated(&c->fleet, i) ||
+             c->fleet.worker[i].state == KOFN_WORKER_STANDBY) &&
+            kf_core_banned(c, i))
+            TRY(kf_core_release_seat(c, i, KOFN_WORKER_QUARANTINED));
     return KOFN_OK;
 }
 

@@ -20,7 +20,8 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;
     kf_job_count_wait(j, -j->told.rest.waiting);
-    p->began = p->again ? p->began : kf_job_now(j);
+    if (p->began == KOFN_NEVER)
+        p->began = kf_job_now(j);
     p->begun = true;
     TRY(kf_fates_open(&j->fates, p->core, &p->tasks));
     p->level = 0;

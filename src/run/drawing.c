@@ -41,7 +41,8 @@ kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev)
 {
     kofn_event room;
 
-    ev = kf_core_event(d->fates.core, ev, &room);
+    ev =
+        kf_whole(&room, sizeof room, ev, kf_core_options(d->fates.core)->event);
     return d->finished ? KOFN_OK : kf_fates_event(&d->fates, ev);
 }
 
@@ -49,7 +50,7 @@ kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a)
 {
     kofn_action room;
 
-    a = kf_core_action(d->fates.core, a, &room);
+    a = kf_whole(&room, sizeof room, a, kf_core_options(d->fates.core)->action);
     return d->finished ? KOFN_OK : kf_fates_action(&d->fates, a);
 }
 

@@ -72,6 +72,7 @@ typedef struct kf_moment {
 /* First member of every observer. */
 typedef struct kf_observer kf_observer;
 struct kf_observer {
+    kf_observer *next; /* of the list that it was made for: the one before it */
     const char *name;
     kofn_status (*see)(kf_observer *o, const kf_moment *m);
     /* The last look; frees the observer.  Without `keep` its file is not
@@ -81,12 +82,13 @@ struct kf_observer {
     char why[256];
 };
 
-kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
+/* Each is the first of the list then. */
+kofn_status kf_metrics_new(kf_observer **list, const kofn_job *j,
                            const char *path);
 /* `port`: the name of it. */
-kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path);
-kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path);
 
 /* A check that was asked for, until its verdict. */
@@ -106,8 +108,7 @@ typedef struct kf_fates {
     size_t asks, ask_cap;
     kofn_time *ended; /* per worker, for those who watch: its last task */
     size_t enders;
-    kf_observer *observer[3];
-    size_t observers;
+    kf_observer *observers;
 } kf_fates;
 
 /* ---- fates.c ------------------------------------------------------------- */

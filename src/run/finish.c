@@ -76,13 +76,7 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
         kf_pool_give(&j->spare, came);
     }
-    if (kf_job_is_watched(j))
-        kf_job_note(j, &(kofn_note){.own = "over",
-                                    .since = p->began,
-                                    .now = p->began + p->rep.took,
-                                    .status = p->ended,
-                                    .round = round,
-                                    .product = p->core});
+    kf_job_note_over(j, p, p->began + p->rep.took, round);
     kf_fates_close(&j->fates, p->core);
     p->tasks = NULL;
 }
@@ -103,5 +97,4 @@ void kf_job_begin_again(kofn_job *j, product *p)
     p->why[0] = 0;
     p->feds = 0;
     p->begun = false;
-    p->again = true;
 }

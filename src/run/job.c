@@ -101,12 +101,9 @@ static kofn_status watch(kofn_job *j)
 
     f->core = j->core;
     f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
-    if (j->opt.metrics) {
-        TRY(kf_metrics_new(&f->observer[f->observers], j, j->opt.metrics));
-        f->observers++;
-    }
-    return kf_fates_watch(f, j->plan, j->port->name, j->opt.trace,
-                          j->opt.record);
+    TRY(kf_fates_watch(f, j->plan, j->port->name, j->opt.trace, j->opt.record));
+    return j->opt.metrics ? kf_metrics_new(&f->observers, j, j->opt.metrics)
+                          : KOFN_OK;
 }
 
 /* Makes the parts of the job with the options checked: the guard, the core,

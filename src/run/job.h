@@ -57,9 +57,9 @@ typedef struct product {
     bool audited; /* a sum that is compared, for those that are not after it */
     kofn_plan shape; /* stream, or the job's own: the plan for its strips */
     /* It has begun (begin.c). */
-    uint32_t core; /* as core and workers do, once it has begun  */
-    bool begun;    /* the core knows of it */
-    kofn_time began;
+    uint32_t core;   /* as core and workers do, once it has begun  */
+    bool begun;      /* the core knows of it */
+    kofn_time began; /* ... since then; of an uncoded one, at first */
     kf_slots *tasks; /* once it has begun, until it is over   */
     /* What its workers were sent (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
@@ -71,7 +71,6 @@ typedef struct product {
     char why[512];      /* ... or why it failed, in words             */
     char *failure;      /* what the worker said whose task failed first, ... */
     uint32_t failed_by; /* ... and which it was (loop.c)                     */
-    bool again;         /* it began uncoded, and somebody was missing */
     kofn_report rep;    /* what is of this product alone; all count in it */
     tables tables;
     /* Of a stream (pair.c). */
@@ -170,7 +169,7 @@ typedef struct kf_gait {
 /* ... of all (pace.c). */
 typedef struct kf_pace {
     kf_gait *gait; /* per worker */
-    size_t workers, cap;
+    size_t workers;
     size_t held;      /* tasks that were not sent for yet               */
     bool due;         /* some may be sent for now ...           */
     kofn_time due_at; /* ... and others then, if nothing comes  */
@@ -299,6 +298,9 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 /* observe.c */
 void kf_job_note(kofn_job *j, const kofn_note *n);
 void kf_job_note_now(kofn_job *j, kofn_note n);
+/* The product is over, or the run is before it; `round`: the number to be told. */
+void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
+                      unsigned round);
 /* The coordinator's own work: on a simulated port it costs simulated time. */
 typedef struct kf_stopwatch {
     kofn_time start, cpu;

@@ -172,7 +172,7 @@ product *kf_job_last_idle(kofn_job *j)
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
     p->number = p->core = 0;
-    p->again = false;
+    p->began = KOFN_NEVER;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
     p->use = use;

@@ -123,16 +123,6 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
 
 /* ---- in turn -------------------------------------------------------------- */
 
-/* A worker that is not heard of before has sent nothing. */
-static kofn_status know(kf_pace *x, uint32_t worker)
-{
-    while (x->workers <= worker) {
-        TRY(kf_grow(&x->gait, &x->cap, x->workers, sizeof *x->gait));
-        x->gait[x->workers++] = (kf_gait){.way = KOFN_NEVER};
-    }
-    return KOFN_OK;
-}
-
 /* The number of submessages of each live worker that are enough at the
  * earliest: a worker that is gone has not to be waited for. */
 static size_t first_ones(const kofn_job *j, const kofn_layout *L)
@@ -170,7 +160,8 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 
     if (p->use->layout.submessages == 1)
         return send_task(j, p, s);
-    TRY(know(&j->paced, s->worker));
+    TRY(kf_reach(&j->paced.gait, &j->paced.workers, (size_t)s->worker + 1,
+                 sizeof *j->paced.gait));
     g = &j->paced.gait[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
         goes(j, p, g, s);
@@ -233,14 +224,6 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s)
     return true;
 }
 
-/* Does the core still count on what was asked of it? */
-static bool counts(const kofn_job *j, uint32_t worker)
-{
-    kofn_worker_state st = kf_core_worker(j->core, worker);
-
-    return st == KOFN_WORKER_LIVE || st == KOFN_WORKER_LEAVING;
-}
-
 /* The task whose turn it is; NULL: it is not needed any more. */
 static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 {
@@ -248,7 +231,9 @@ static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 
     *p = kf_job_find(j, t.product);
     s = *p && kf_job_is_running(*p) ? kf_job_task(*p, t.task) : NULL;
-    return s && s->fate == KF_FATE_OUT && counts(j, s->worker) ? s : NULL;
+    return s && s->fate == KF_FATE_OUT && kf_core_works(j->core, s->worker)
+               ? s
+               : NULL;
 }
 
 static kofn_status go_on(kofn_job *j, kf_gait *g)
@@ -320,7 +305,8 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 
 static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
 {
-    return j->paced.gait[worker].product == p->core && counts(j, worker);
+    return j->paced.gait[worker].product == p->core &&
+           kf_core_works(j->core, worker);
 }
 
 /* Of those who have answered: what a submessage takes half of them. */
