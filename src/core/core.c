@@ -39,21 +39,13 @@ kofn_time kf_core_alarm(const kofn_core *c)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* By the policy of the product, if there is one. */
-static kofn_status take(kofn_core *c, const kofn_event *ev)
-{
-    kf_round *r = kf_core_find_round(c, ev->product);
-    const kf_policy *p = r ? kf_policy_of(r) : c->use[0].policy;
-
-    if ((size_t)ev->type > KOFN_EV_JUDGED || !p->on[ev->type])
-        return kf_core_drop(c);
-    return p->on[ev->type](c, r, ev);
-}
-
-/* Applies one event, which leaves marks and does not act on them.  An event of
- * an unknown type is counted and dropped, as one that makes no sense is. */
+/* Applies one event, which leaves marks and does not act on them; one of a product
+ * by the policy of that, if there is one.  An event of an unknown type is counted and dropped, as one that makes no sense is. */
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
+    kf_round *r;
+    const kf_policy *p;
+
     switch (ev->type) {
     case KOFN_EV_JOINED:
         return kf_core_join(c, ev->worker, ev->principal);
@@ -70,7 +62,11 @@ static kofn_status apply(kofn_core *c, const kofn_event *ev)
     case KOFN_EV_JUDGED:
         return kf_core_judged(c, ev->worker);
     default:
-        return take(c, ev);
+        r = kf_core_find_round(c, ev->product);
+        p = r ? kf_policy_of(r) : c->use[0].policy;
+        return (size_t)ev->type <= KOFN_EV_JUDGED && p->on[ev->type]
+                   ? p->on[ev->type](c, r, ev)
+                   : kf_core_drop(c);
     }
 }
 
@@ -288,15 +284,6 @@ size_t kf_core_known(const kofn_core *c)
     return c->fleet.workers;
 }
 
-static size_t fewest_liars(const kf_product *p)
-{
-    size_t fewest = SIZE_MAX;
-
-    for (size_t g = 0; g < p->groups; g++)
-        fewest = kf_min(fewest, p->ledger[g].liars);
-    return fewest;
-}
-
 void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
 {
     const kf_round *found = kf_core_find_round(c, product);
@@ -307,7 +294,7 @@ void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
                         .needed = r->state == KF_ROUND_STARVED
                                       ? kf_policy_of(r)->needed(&r->p)
                                       : 0,
-                        .liars = fewest_liars(&r->p),
+                        .liars = SIZE_MAX,
                         .awaited = c->fleet.busy,
                         .done = r->p.number ? kf_product_done(&r->p) : 0,
                         .dropped = c->dropped,
@@ -318,4 +305,6 @@ void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
                         .located = c->fleet.located,
                         .corrupt = r->p.corrupt,
                         .workers = c->fleet.workers};
+    for (size_t g = 0; g < r->p.groups; g++)
+        v->liars = kf_min(v->liars, r->p.ledger[g].liars);
 }

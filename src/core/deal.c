@@ -12,6 +12,8 @@
 
 #include "code/operation.h"
 
+#include <stdlib.h>
+
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 {
     if (who >= d->members || hi > d->span || lo > hi)
@@ -67,16 +69,27 @@ static kofn_status expand(const kf_ledger *l, const kofn_deals *d,
     return KOFN_OK;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const size_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Boundaries in ascending order, so that each split is at the end. */
 static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
 {
-    bool *at = kf_zero(d->span + 1, sizeof *at);
-    kofn_status st = at ? KOFN_OK : KOFN_NOMEM;
+    size_t *at, n = 0;
+    kofn_status st = KOFN_OK;
 
-    for (size_t k = 0; at && k < d->count; k++)
-        at[d->deal[k].lo] = at[d->deal[k].hi] = true;
-    for (size_t i = 0; !st && i < d->span; i++)
-        if (at[i])
-            st = kf_cells_split(l, i);
+    TRY_NEW(at, 2 * d->count);
+    for (size_t k = 0; k < d->count; k++) {
+        at[n++] = d->deal[k].lo;
+        at[n++] = d->deal[k].hi;
+    }
+    qsort(at, n, sizeof *at, ascending);
+    for (size_t i = 0; i < n && !st; i++)
+        st = kf_cells_split(l, at[i]);
     kf_free(at);
     return st;
 }
@@ -170,20 +183,15 @@ kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
 
 /* ---- what is owed -------------------------------------------------------- */
 
-/* Are there enough for a deal? */
-static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
-{
-    size_t each =
-        kf_product_by_seats(&r->p) ? 1 : kf_layout(&r->p)->submessages;
-
-    return kf_core_count_live(c, r, group) * each >=
-           kf_product_enough(&r->p) + r->p.ledger[group].spare;
-}
-
 bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
                  kf_owed owed)
 {
-    return owed != KF_OWED_SHORT && plenty(c, r, group) &&
+    size_t each =
+        kf_product_by_seats(&r->p) ? 1 : kf_layout(&r->p)->submessages;
+    size_t enough = kf_product_enough(&r->p) + r->p.ledger[group].spare;
+
+    return owed != KF_OWED_SHORT &&
+           kf_core_count_live(c, r, group) * each >= enough &&
            (owed == KF_OWED_AFRESH || kf_product_untouched(&r->p, group));
 }
 

@@ -128,8 +128,8 @@ static size_t empty_seat(kf_fleet *f, size_t group,
     return kf_min(last, s);
 }
 
-/* The first of the groups with the fewest members. */
-static size_t smallest_group(kf_fleet *f)
+bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
+                     const void *ud, size_t *seat)
 {
     while (f->bench[f->fuller].members > f->fewest) {
         f->looked++;
@@ -138,17 +138,10 @@ static size_t smallest_group(kf_fleet *f)
             f->fewest++;
         }
     }
-    return f->fuller;
-}
-
-bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
-                     const void *ud, size_t *seat)
-{
-    size_t group = smallest_group(f);
-
-    if (f->bench[group].members >= f->most)
+    /* that is the first of the groups with the fewest members */
+    if (f->fewest >= f->most)
         return false;
-    *seat = empty_seat(f, group, spent, ud);
+    *seat = empty_seat(f, f->fuller, spent, ud);
     return true;
 }
 

@@ -253,14 +253,6 @@ static kofn_status cast_net(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-static kofn_status give_of(kofn_core *c, kf_round *r, const kofn_past *past)
-{
-    if (!kf_is_open(r))
-        return KOFN_OK;
-    TRY(give(c, r, past));
-    return kf_stream_due(c, r) ? cast_net(c, r) : KOFN_OK;
-}
-
 kofn_status kf_lists_make(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -268,8 +260,14 @@ kofn_status kf_lists_make(kofn_core *c)
     kofn_past past;
 
     TRY(look_back(c, false, &past));
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(give_of(c, c->round[due_first ? i : c->rounds - 1 - i], &past));
+    for (size_t i = 0; i < c->rounds; i++) {
+        kf_round *r = c->round[due_first ? i : c->rounds - 1 - i];
+
+        if (kf_is_open(r))
+            TRY(give(c, r, &past));
+        if (kf_stream_due(c, r))
+            TRY(cast_net(c, r));
+    }
     for (size_t w = 0; w < s->known; w++) {
         s->slots = kf_max(s->slots, s->list[w].given);
         s->lists += s->list[w].given > 0;

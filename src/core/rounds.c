@@ -219,15 +219,10 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     return KOFN_OK;
 }
 
-static bool has_marks(const kf_round *r)
+static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
-    return kf_product_marked(&r->p) || r->back || r->resolve ||
-           r->p.unsettled == 0;
-}
-
-kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
-{
-    while (kf_is_open(r) && has_marks(r)) {
+    while (kf_is_open(r) && (kf_product_marked(&r->p) || r->back ||
+                             r->resolve || r->p.unsettled == 0)) {
         size_t lo, hi;
 
         if (r->back) {
@@ -252,31 +247,27 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
 static kofn_status go_on(kofn_core *c)
 {
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_go_on(c, c->round[i]));
+        TRY(go_on_with(c, c->round[i]));
     return KOFN_OK;
 }
 
 /* ---- the alarm ----------------------------------------------------------- */
-
-static kofn_status out_of_patience(kofn_core *c, kf_round *r)
-{
-    kf_fail(KOFN_LATE,
-            "patience ran out after %.3g s with too few workers; "
-            "start more workers",
-            (double)(c->now - r->starved) * 1e-9);
-    return kf_core_deliver(c, r, KOFN_LATE);
-}
 
 kofn_status kf_round_rang(kofn_core *c, kf_round *r)
 {
     if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;
     r->alarm = KOFN_NEVER;
-    if (r->state == KF_ROUND_STARVED)
-        return out_of_patience(c, r);
+    if (r->state == KF_ROUND_STARVED) {
+        kf_fail(KOFN_LATE,
+                "patience ran out after %.3g s with too few workers; "
+                "start more workers",
+                (double)(c->now - r->starved) * 1e-9);
+        return kf_core_deliver(c, r, KOFN_LATE);
+    }
     if (c->now >= r->late_at)
         kf_late_hedge(c, r);
-    TRY(kf_round_go_on(c, r));
+    TRY(go_on_with(c, r));
     /* whoever is asked now is not unresponsive yet */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
         TRY(kf_late_evict(c, r, kf_core_lease(c, r->half, r->pace),
@@ -297,15 +288,6 @@ static size_t add_share(kf_fleet *f, uint32_t worker)
     if (principal)
         f->principal[principal].seats++;
     return principal == 0;
-}
-
-static size_t largest_share(const kf_fleet *f, size_t alone)
-{
-    size_t most = alone > 0;
-
-    for (size_t p = 0; p < f->principals; p++)
-        most = kf_max(most, f->principal[p].seats);
-    return most;
 }
 
 /* The seats of workers that may answer in this group, and of those that have
@@ -336,7 +318,9 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
             v.all++;
         }
     }
-    v.one = largest_share(f, v.alone);
+    v.one = v.alone > 0;
+    for (size_t p = 0; p < f->principals; p++)
+        v.one = kf_max(v.one, f->principal[p].seats);
     return v;
 }
 

@@ -85,26 +85,20 @@ kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal)
     return know(c, worker, principal);
 }
 
-/* The first product that a worker takes part in that stores its block now. */
-static uint32_t first_of(const kofn_core *c)
-{
-    const kf_round *newest = kf_newest(c);
-
-    for (size_t i = 0; i < c->rounds; i++)
-        if (c->round[i]->state == KF_ROUND_STARVED)
-            return c->round[i]->p.number;
-    return newest->p.number + kf_is_open(newest);
-}
-
 kofn_status kf_core_stored(kofn_core *c, uint32_t worker)
 {
+    const kf_round *newest = kf_newest(c);
+    uint32_t from = newest->p.number + kf_is_open(newest);
+
     if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING)
         return kf_core_drop(c);
     kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LIVE);
-    c->fleet.worker[worker].from = first_of(c);
-    for (size_t i = 0; i < c->rounds; i++) /* perhaps it is the one missed */
-        if (c->round[i]->state == KF_ROUND_STARVED)
+    for (size_t i = c->rounds; i-- > 0;)
+        if (c->round[i]->state == KF_ROUND_STARVED) {
+            from = c->round[i]->p.number; /* perhaps it is the one missed */
             kf_round_more(c, c->round[i]);
+        }
+    c->fleet.worker[worker].from = from;
     return KOFN_OK;
 }
 

@@ -208,14 +208,6 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
 
 /* ---- news ---------------------------------------------------------------- */
 
-/* Results of this cell disagreed, and a check of others that did is out: who is
- * wrong there may be wrong here as well, and to find out takes long, so that
- * is done once. */
-static bool waits(const kf_round *r, const kf_cell *cell)
-{
-    return cell->disagreed && kf_product_weighs(&r->p);
-}
-
 static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 {
     kf_ledger *l = &r->p.ledger[group];
@@ -227,7 +219,11 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
         end = i + 1;
         if (is_open(&l->cell[i]) && kf_core_leave_out(c, r, &l->cell[i], false))
             want(r, group, &l->cell[i], 0);
-        if (!complete(&r->p, group, &l->cell[i]) || waits(r, &l->cell[i]))
+        /* Where results disagreed, and a check of others that did is out, who is
+         * wrong there may be wrong here as well, and to find out takes long, so
+         * that is done once. */
+        if (!complete(&r->p, group, &l->cell[i]) ||
+            (l->cell[i].disagreed && kf_product_weighs(&r->p)))
             continue;
         while (end < l->count && l->cell[end].lo < hi &&
                same_history(&l->cell[end - 1], &l->cell[end]))

@@ -193,8 +193,6 @@ static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 
 /* ---- rounds.c ------------------------------------------------------------ */
 
-/* Until there is nothing to do but wait. */
-kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
 /* Is its alarm due?  Who is late, or given up, is seen then. */
 kofn_status kf_round_rang(kofn_core *c, kf_round *r);
 

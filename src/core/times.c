@@ -64,22 +64,17 @@ void kf_times_put_off(const kofn_core *c, kf_round *r)
     kf_times_alarm(r);
 }
 
-/* How many times as much as this worker another has to do; where strips are few
+/* Another may have so many times as much to do as this worker; where strips are few
  * that may be twice as much. */
-static double largest(const kf_round *r, uint32_t worker)
+static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
     size_t most = r->rows[worker];
+    double share;
 
     for (size_t i = 0; i < r->workers; i++)
         if (r->load[i].out > 0)
             most = kf_max(most, r->rows[i]);
-    return fmin(2, (double)most / (double)r->rows[worker]);
-}
-
-static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
-{
-    double share = largest(r, worker);
-
+    share = fmin(2, (double)most / (double)r->rows[worker]);
     r->slack =
         kf_times_of((double)r->pace *
                     (share - 1 + c->hedge_factor * (c->opt.late - 1) * share));

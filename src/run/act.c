@@ -47,15 +47,6 @@ static kf_source *sources(const product *p, const kofn_action *a)
     return source;
 }
 
-/* Strips of a window are counted from its first. */
-static void shift(const product *p, kf_source *source, size_t n)
-{
-    for (size_t i = 0; p->number == 0 && i < n; i++) {
-        source[i].lo -= p->lo;
-        source[i].hi -= p->lo;
-    }
-}
-
 static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
@@ -65,7 +56,10 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
         return KOFN_NOMEM;
     if (kf_is_stream(j))
         return kf_pair_decode_later(j, p, a, source);
-    shift(p, source, a->count);
+    for (size_t i = 0; p->number == 0 && i < a->count; i++) {
+        source[i].lo -= p->lo; /* those of a window count from its first */
+        source[i].hi -= p->lo;
+    }
     st = kf_job_decode(j, p, a, source);
     kf_free(source);
     return st;

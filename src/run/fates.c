@@ -315,18 +315,12 @@ static void tell_tasks(const kf_fates *f, const kf_slots *of,
     }
 }
 
-/* What takes time is called by what it is. */
-static kf_moment_type type_of(const char *own)
-{
-    return !strcmp(own, "over")      ? KF_ROUND
-           : !strcmp(own, "storing") ? KF_STORING
-                                     : KF_SPENT;
-}
-
 void kf_fates_note(kf_fates *f, const kofn_note *n)
 {
     const kf_slots *of = of_product(f, n->product);
-    kf_moment m = {.type = type_of(n->own),
+    kf_moment m = {.type = !strcmp(n->own, "over")      ? KF_ROUND
+                           : !strcmp(n->own, "storing") ? KF_STORING
+                                                        : KF_SPENT,
                    .from = n->since,
                    .to = n->now,
                    .what = n->own,

@@ -95,6 +95,6 @@ void kf_job_begin_again(kofn_job *j, product *p)
     kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
-    p->feds = 0;
+    kf_job_feed_again(p);
     p->begun = false;
 }

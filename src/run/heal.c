@@ -62,28 +62,22 @@ static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
     return st;
 }
 
-/* Encodes the window that was read for the seats being healed. */
-static kofn_status encode_window(kofn_job *j, kf_block **blocks)
-{
-    const kf_heal *h = &j->heal;
-    uint32_t use = KOFN_USES * (uint32_t)h->window.operand;
-    kofn_plan shape =
-        kf_window_plan(&h->window, kf_core_use(j->core, use)->plan);
-    kf_resident r;
-    kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
-
-    if (!st)
-        st = kf_data_encode(&r, kf_core_use(j->core, use)->code,
-                            j->lease.healing.seat, h->among, blocks);
-    kf_resident_free(&r);
-    return st;
-}
-
+/* Encodes the window that was read for the seats being healed, and sends it. */
 static kofn_status pass_on(kofn_job *j)
 {
-    kf_block **blocks = kf_new(j->heal.among, sizeof *blocks);
-    kofn_status st = blocks ? encode_window(j, blocks) : KOFN_NOMEM;
+    const kf_heal *h = &j->heal;
+    const kf_use *use =
+        kf_core_use(j->core, KOFN_USES * (uint32_t)h->window.operand);
+    kofn_plan shape = kf_window_plan(&h->window, use->plan);
+    kf_block **blocks = kf_new(h->among, sizeof *blocks);
+    kf_resident r = {.most = 0};
+    kofn_status st =
+        blocks ? kf_window_resident(j, &h->window, &shape, &r) : KOFN_NOMEM;
 
+    if (!st)
+        st = kf_data_encode(&r, use->code, j->lease.healing.seat, h->among,
+                            blocks);
+    kf_resident_free(&r);
     if (!st)
         st = send_pieces(j, blocks);
     kf_free(blocks);

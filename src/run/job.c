@@ -346,24 +346,6 @@ static void product_free(product *p)
     kf_free(p);
 }
 
-static void free_products(kofn_job *j)
-{
-    for (size_t i = 0; i < j->open.count; i++)
-        product_free(j->open.list[i]);
-    for (size_t i = 0; i < j->open.idles; i++)
-        product_free(j->open.idle[i]);
-    j->open.count = 0;
-    tables_free(&j->told.tables);
-    kf_free(j->told.failure);
-}
-
-static void free_operands(kofn_job *j)
-{
-    for (size_t o = 0; o < j->operands; o++)
-        kf_job_let_go(&j->held[o]);
-    kf_free(j->held);
-}
-
 /* Who waits for a block, and what is known of workers. */
 static void free_workers(kofn_job *j)
 {
@@ -388,12 +370,20 @@ void kofn_close(kofn_job *j)
     if (!j)
         return;
     kofn_finish(j);
-    free_products(j); /* results may be the port's */
+    for (size_t i = 0; i < j->open.count; i++)
+        product_free(j->open.list[i]); /* results may be the port's */
+    for (size_t i = 0; i < j->open.idles; i++)
+        product_free(j->open.idle[i]);
+    j->open.count = 0;
+    tables_free(&j->told.tables);
+    kf_free(j->told.failure);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
     kofn_core_free(j->core);
-    free_operands(j);
+    for (size_t o = 0; o < j->operands; o++)
+        kf_job_let_go(&j->held[o]);
+    kf_free(j->held);
     free_workers(j);
     kf_tally_free(&j->tally);
     kf_guard_free(&j->guard);

@@ -63,7 +63,7 @@ typedef struct product {
     kf_slots *tasks; /* once it has begun, until it is over   */
     /* What its workers were sent (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
-    size_t feds, fed_cap;
+    size_t feds;
     size_t level; /* submessages that whoever is not late is sent for */
     /* What came of it (act.c, finish.c; report.c). */
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
@@ -287,6 +287,13 @@ static inline bool kf_is_stream(const kofn_job *j)
 static inline bool kf_job_reads(const kofn_job *j)
 {
     return j->heal.window.reading || j->scrub.window.reading;
+}
+
+/* Nobody was sent its input yet. */
+static inline void kf_job_feed_again(product *p)
+{
+    for (size_t i = 0; i < p->feds; i++)
+        p->fed[i] = NULL;
 }
 
 /* The product's row of the plan: as seats of all groups are numbered. */

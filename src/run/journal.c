@@ -98,14 +98,6 @@ static void write_option(FILE *f, const kofn_option *w, const void *at)
     }
 }
 
-static void write_options(FILE *f, const kofn_core_options *o)
-{
-#define X(type, name, ...)                                                     \
-    write_option(f, kofn_option_at(KF_OPTION_##name), &o->name);
-    KOFN_OPTIONS_OF_CORE(X)
-#undef X
-}
-
 /* What an operand is, and how it is coded. */
 static void write_plan(FILE *f, const kofn_plan *p)
 {
@@ -130,7 +122,10 @@ static void header(FILE *f, const char *port, const kofn_plan *const *plan,
             plan[0]->layout.problem.dtype == KOFN_F64 ? "f64" : "f32", o->open,
             o->late_least);
     write_plan(f, plan[0]);
-    write_options(f, o);
+#define X(type, name, ...)                                                     \
+    write_option(f, kofn_option_at(KF_OPTION_##name), &o->name);
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
     for (size_t i = 1; i < operands; i++) {
         fputs(i == 1 ? ",\"operands\":[{" : "},{", f);
         write_plan(f, plan[i]);

@@ -153,16 +153,6 @@ static kofn_status put_tasks(kf_out *o, const metrics *x)
 #define NUMBER(...) gauge(__VA_ARGS__)
 #define LIST(...) KOFN_OK
 
-static kofn_status put_report(kf_out *o, const kofn_report *t)
-{
-#define X(field, adds, kind, key, metric, text)                                \
-    if (*("" metric))                                                          \
-        TRY(kind(o, metric, text, t->field));
-    KF_REPORT_MAP(X)
-#undef X
-    return KOFN_OK;
-}
-
 static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
 {
     kofn_progress p = KOFN_PROGRESS_INIT;
@@ -174,7 +164,12 @@ static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
     TRY(put_workers(o, j, &p));
     TRY(put_round(o, x, &p));
     TRY(put_tasks(o, x));
-    return put_report(o, &t);
+#define X(field, adds, kind, key, metric, text)                                \
+    if (*("" metric))                                                          \
+        TRY(kind(o, metric, text, t.field));
+    KF_REPORT_MAP(X)
+#undef X
+    return KOFN_OK;
 }
 
 static kofn_status write_file(metrics *x)

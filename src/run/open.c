@@ -181,7 +181,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->count = 0;
     p->measure =
         (kf_measure){.messages = &p->messages, .input = p->measure.input};
-    p->feds = 0;
+    kf_job_feed_again(p);
     p->begun = p->audited = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;

@@ -59,26 +59,11 @@ static kofn_status take_result(kofn_job *j, const product *p,
                         out);
 }
 
-/* The core's number of the oldest product that is running; there is one
- * whenever work is given out. */
-static uint32_t oldest_running(const kofn_job *j)
-{
-    size_t i = 0;
-
-    while (!kf_job_is_running(j->open.list[i]))
-        i++;
-    assert(i < j->open.count);
-    return j->open.list[i]->core;
-}
-
 /* Bytes that go with it: a worker is sent an input once, however many tasks it has of
  * it. */
 static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 {
-    while (p->feds <= worker) {
-        TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
-        p->fed[p->feds++] = NULL;
-    }
+    TRY(kf_reach(&p->fed, &p->feds, (size_t)worker + 1, sizeof *p->fed));
     if (p->fed[worker] != in)
         p->rep.sent += kf_buffer_bytes(in);
     p->fed[worker] = in;
@@ -88,12 +73,12 @@ static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
+    product *const *oldest = j->open.list; /* that is running: there is one */
     kf_msg m = {.type = KF_MSG_WORK,
                 .worker = s->worker,
                 .product = p->core,
                 .task = s->task,
                 .row = s->row,
-                .oldest = oldest_running(j),
                 .round = p->core,
                 .operand = p->operand,
                 .velocity = p->measure.velocity,
@@ -102,7 +87,10 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
                 .hi = s->hi};
     kofn_status st;
 
-    assert(s->lo < s->hi);
+    assert(s->lo < s->hi && kf_job_is_running(p));
+    while (!kf_job_is_running(*oldest))
+        oldest++;
+    m.oldest = (*oldest)->core;
     /* a task counts as sent when the event came that it was given out for */
     if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
         kf_job_note_now(

@@ -25,16 +25,6 @@ void kf_job_sum(const kofn_job *j, kofn_report *sum)
     sum->rounds = j->told.total.rounds; /* that are over */
 }
 
-static size_t outstanding(const product *p)
-{
-    size_t strips = 0;
-
-    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
-        if (p->tasks->task[i].fate == KF_FATE_OUT)
-            strips += p->tasks->task[i].hi - p->tasks->task[i].lo;
-    return strips;
-}
-
 kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {
     kf_core_view v;
@@ -57,8 +47,13 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
                           .received = sum.received,
                           .healing = j->lease.healing.count,
                           .corrupt = sum.corrupt};
-    for (size_t i = 0; i < j->open.count; i++)
-        now.outstanding += outstanding(j->open.list[i]);
+    for (size_t i = 0; i < j->open.count; i++) {
+        const kf_slots *t = j->open.list[i]->tasks;
+
+        for (size_t k = 0; t && k < t->count; k++)
+            if (t->task[k].fate == KF_FATE_OUT)
+                now.outstanding += t->task[k].hi - t->task[k].lo;
+    }
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
         now.crowd += kf_core_crowded(j->core, i);
     kf_give(p, &now, sizeof now);
