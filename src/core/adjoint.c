@@ -162,7 +162,7 @@ void kf_adjoint_late(kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
 
-    for (uint32_t i = 0; i < r->workers; i++)
+    for (uint32_t i = 0; i < c->fleet.workers; i++)
         idle += kf_core_can_work(c, r, i) && r->load[i].out == 0;
     if (idle < kf_layout(&r->p)->enough)
         return;

@@ -268,6 +268,13 @@ bool kf_core_works(const kofn_core *c, uint32_t worker)
     return kf_fleet_works(&c->fleet, worker);
 }
 
+size_t kf_core_rows(const kofn_core *c, uint32_t product, uint32_t worker)
+{
+    const kf_round *r = kf_core_find_round(c, product);
+
+    return r && worker < r->workers ? r->load[worker].rows : 0;
+}
+
 size_t kf_core_live(const kofn_core *c)
 {
     return c->fleet.in_state[KOFN_WORKER_LIVE] +
@@ -298,7 +305,6 @@ void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
                         .awaited = c->fleet.busy,
                         .done = r->p.number ? kf_product_done(&r->p) : 0,
                         .dropped = c->dropped,
-                        .rows = r->rows,
                         .live = kf_core_live(c),
                         .storing = kf_core_storing(c),
                         .standby = c->fleet.in_state[KOFN_WORKER_STANDBY],

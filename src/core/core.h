@@ -40,7 +40,7 @@ const kf_use *kf_core_use(const kofn_core *c, uint32_t use);
  * to be believed where nothing is compared. */
 size_t kf_core_suspects(const kofn_core *c);
 
-/* `rows`, `done` and `corrupt` are of one product. */
+/* `done` and `corrupt` are of one product. */
 typedef struct kf_core_view {
     unsigned round; /* the number of that product */
     bool running;
@@ -51,10 +51,9 @@ typedef struct kf_core_view {
     size_t awaited; /* workers with a task in hand */
     double done;    /* share of its strips that has come */
     size_t dropped; /* events that did not fit, since the beginning */
-    const size_t *rows;      /* per worker: strips it was asked for          */
     const unsigned *located; /* per worker: products it was located in */
     size_t corrupt;          /* results found wrong                          */
-    size_t workers;          /* length of rows */
+    size_t workers;          /* who ever came */
 } kf_core_view;
 kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker);
 /* May the worker answer? */
@@ -62,6 +61,8 @@ bool kf_core_works(const kofn_core *c, uint32_t worker);
 /* The seat of a worker that is storing, live or leaving; SIZE_MAX: it is none of
  * these. */
 size_t kf_core_seat(const kofn_core *c, uint32_t worker);
+/* Strips of this product that it was asked for. */
+size_t kf_core_rows(const kofn_core *c, uint32_t product, uint32_t worker);
 /* Does it stand by because its principal has all the seats it may have? */
 bool kf_core_crowded(const kofn_core *c, uint32_t worker);
 /* The numbers that a look gives as `live` and `storing`, without the cost of a

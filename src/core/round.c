@@ -15,19 +15,12 @@ void kf_round_free(kf_round *r)
         return;
     kf_product_close(&r->p);
     kf_free(r->load);
-    kf_free(r->rows);
     kf_free(r);
 }
 
-kofn_status kf_round_know(kf_round *r, size_t workers)
+kofn_status kf_round_know(const kofn_core *c, kf_round *r)
 {
-    while (r->workers < workers) {
-        TRY(kf_grow(&r->load, &r->load_cap, r->workers, sizeof *r->load));
-        TRY(kf_grow(&r->rows, &r->row_cap, r->workers, sizeof *r->rows));
-        r->rows[r->workers] = 0;
-        r->load[r->workers++] = (kf_load){.again = KF_NO_ROW};
-    }
-    return KOFN_OK;
+    return kf_reach(&r->load, &r->workers, c->fleet.workers, sizeof *r->load);
 }
 
 /* ---- those that are open -------------------------------------------------- */
@@ -77,8 +70,9 @@ kofn_status kf_core_add_round(kofn_core *c)
     r->alarm = KOFN_NEVER;
     TRY(kf_product_open(&r->p, c->fleet.groups));
     assert(!kf_is_open(r) && r->busy == 0);
-    r->workers = 0;
-    TRY(kf_round_know(r, c->fleet.workers));
+    for (size_t i = 0; i < r->workers; i++)
+        r->load[i] = (kf_load){.out = 0};
+    TRY(kf_round_know(c, r));
     TRY(kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round));
     c->spare = NULL;
     c->round[c->rounds++] = r;
@@ -103,7 +97,7 @@ KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
     c->next_task++;
     kf_fleet_ask(&c->fleet, t.worker, c->now);
     r->busy += r->load[t.worker].out++ == 0;
-    r->rows[t.worker] += t.hi - t.lo;
+    r->load[t.worker].rows += t.hi - t.lo;
     return KOFN_OK;
 }
 

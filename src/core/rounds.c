@@ -210,15 +210,6 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 /* ---- from one event to the next ------------------------------------------ */
 
-static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
-{
-    (void)r;
-    (void)ev;
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_rang(c, c->round[i]));
-    return KOFN_OK;
-}
-
 static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
     while (kf_is_open(r) && (kf_product_marked(&r->p) || r->back ||
@@ -253,7 +244,7 @@ static kofn_status go_on(kofn_core *c)
 
 /* ---- the alarm ----------------------------------------------------------- */
 
-kofn_status kf_round_rang(kofn_core *c, kf_round *r)
+static kofn_status rang(kofn_core *c, kf_round *r)
 {
     if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;
@@ -273,6 +264,15 @@ kofn_status kf_round_rang(kofn_core *c, kf_round *r)
         TRY(kf_late_evict(c, r, kf_core_lease(c, r->half, r->pace),
                           &r->lease_at));
     kf_times_alarm(r);
+    return KOFN_OK;
+}
+
+kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    (void)r;
+    (void)ev;
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(rang(c, c->round[i]));
     return KOFN_OK;
 }
 
@@ -373,10 +373,10 @@ static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
 #define ALL_ROUNDS                                                             \
     .limits = limits, .open = open, .sit = sit, .on[KOFN_EV_BEGIN] = begin,    \
     .on[KOFN_EV_CANCEL] = cancel, .on[KOFN_EV_RESULT] = result,                \
-    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict, .on[KOFN_EV_ALARM] = rang,   \
-    .on[KOFN_EV_VOID] = void_block, .go_on = go_on, .wrong = wrong,            \
-    .needed = needed, .voices = voices, .liars = liars, .silent = silent,      \
-    .apart = apart
+    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict,                              \
+    .on[KOFN_EV_ALARM] = kf_rounds_rang, .on[KOFN_EV_VOID] = void_block,       \
+    .go_on = go_on, .wrong = wrong, .needed = needed, .voices = voices,        \
+    .liars = liars, .silent = silent, .apart = apart
 
 const kf_policy kf_rounds = {
     ALL_ROUNDS,

@@ -61,7 +61,7 @@ static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
 {
     TRY(kf_fleet_know(&c->fleet, worker, principal));
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_know(c->round[i], c->fleet.workers));
+        TRY(kf_round_know(c, c->round[i]));
     c->fleet.worker[worker].principal = principal;
     return KOFN_OK;
 }

@@ -28,16 +28,16 @@ typedef enum kf_round_state {
 /* A worker's part in one product. */
 typedef struct kf_load {
     size_t out;      /* tasks in hand */
+    size_t rows;     /* strips it was asked for */
     kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
     bool agrees;    /* what it said was compared, and is right */
     bool late;      /* adjoint: it is done without, as long as others suffice */
-    uint32_t again; /* stream: the row that it did not get done in the last
-                       round; KF_NO_ROW: none */
+    uint32_t again; /* stream: 1 + the row that it did not get done in the last
+                       round; 0: none */
     uint32_t came;  /* stream: results of it that are here */
     size_t said;    /* scratch of guard.c */
 } kf_load;
-#define KF_NO_ROW UINT32_MAX
 
 /* An open product among the workers. */
 struct kf_round {
@@ -53,9 +53,8 @@ struct kf_round {
     size_t ready;      /* workers that have finished their share */
     size_t busy;       /* workers with tasks of it in hand       */
     bool half, hedged; /* half of all have; others were asked as well      */
-    kf_load *load;     /* per worker */
-    size_t *rows;      /* per worker: strips it was asked for */
-    size_t workers, load_cap, row_cap;
+    kf_load *load;     /* per worker, with room for more */
+    size_t workers;
     char why[512]; /* it failed, in words */
 
     kofn_plan shape;     /* stream: the plan for its shape, ... */
@@ -68,14 +67,13 @@ struct kf_round {
 /* A worker's list in a round of a stream. */
 typedef struct kf_todo {
     size_t given, came; /* tasks */
-    kofn_time done;     /* when it had done all; KOFN_NEVER: it has not */
     bool late;          /* it is not waited for any longer */
 } kf_todo;
 
 /* The workers that were marked in a round that is over. */
 typedef struct kf_marks {
-    uint8_t *mark; /* per worker */
-    size_t workers, cap, marked;
+    uint8_t *mark; /* per worker, with room for more */
+    size_t workers, marked;
 } kf_marks;
 
 /* The policy of streams.  A round is in hand from its BEGIN to its END. */
@@ -90,17 +88,16 @@ typedef struct kf_stream {
     kofn_time alarm_at, late_at, lease_at;
     bool excuse; /* who is late is not marked: the scheme does not admit it */
     size_t slots, lists,
-        open;      /* of the round: longest list, how many, products */
-    size_t caught; /* rows that the net asked for, since the beginning */
-    kf_todo *list; /* per worker */
-    size_t known, list_cap;
+        open;        /* of the round: longest list, how many, products */
+    size_t caught;   /* rows that the net asked for, since the beginning */
+    kf_todo *list;   /* per worker */
+    kofn_time *done; /* ... when it had done all; KOFN_NEVER: it has not */
+    size_t known, list_cap, done_cap;
     kf_marks *past; /* the last round first, `memory` of them and the one that
                        may end now                                            */
     size_t memory;
     uint8_t *mark; /* scratch: the hooks' table, and their numbers */
     size_t *marked, mark_cap;
-    kofn_time *times; /* for who looks at the round */
-    size_t time_cap;
 } kf_stream;
 
 struct kofn_core {
@@ -193,8 +190,8 @@ static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 
 /* ---- rounds.c ------------------------------------------------------------ */
 
-/* Is its alarm due?  Who is late, or given up, is seen then. */
-kofn_status kf_round_rang(kofn_core *c, kf_round *r);
+/* Whose alarm is due?  Who is late, or given up, is seen then. */
+kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
@@ -248,8 +245,8 @@ static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
 /* ---- round.c ------------------------------------------------------------- */
 
 void kf_round_free(kf_round *r);
-/* Make room for this number of workers. */
-kofn_status kf_round_know(kf_round *r, size_t workers);
+/* Make room for all workers. */
+kofn_status kf_round_know(const kofn_core *c, kf_round *r);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);

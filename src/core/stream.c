@@ -82,7 +82,7 @@ void kf_stream_close(kf_stream *s)
     kf_free(s->list);
     kf_free(s->mark);
     kf_free(s->marked);
-    kf_free(s->times);
+    kf_free(s->done);
 }
 
 /* Makes room for all workers. */
@@ -90,12 +90,10 @@ static kofn_status know(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
-    while (s->known < c->fleet.workers) {
-        TRY(kf_grow(&s->list, &s->list_cap, s->known, sizeof *s->list));
-        TRY(kf_grow(&s->times, &s->time_cap, s->known, sizeof *s->times));
-        s->times[s->known] = KOFN_NEVER;
-        s->list[s->known++] = (kf_todo){.done = KOFN_NEVER};
-    }
+    TRY(kf_reach(&s->list, &s->list_cap, c->fleet.workers, sizeof *s->list));
+    TRY(kf_reach(&s->done, &s->done_cap, c->fleet.workers, sizeof *s->done));
+    while (s->known < c->fleet.workers)
+        s->done[s->known++] = KOFN_NEVER;
     return KOFN_OK;
 }
 
@@ -175,8 +173,10 @@ static void begin_round(kofn_core *c, uint32_t product)
                       ? kf_later(c->now, kf_core_lease(c, false, 0))
                       : KOFN_NEVER;
     s->slots = s->lists = 0;
-    for (size_t w = 0; w < s->known; w++)
-        s->list[w] = (kf_todo){.done = KOFN_NEVER};
+    for (size_t w = 0; w < s->known; w++) {
+        s->list[w] = (kf_todo){.given = 0};
+        s->done[w] = KOFN_NEVER;
+    }
 }
 
 static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
@@ -186,7 +186,6 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     double few;
 
     (void)r;
-    TRY(know(c));
     if (!can_begin(c, ev, &shape))
         return kf_core_drop(c);
     kf_cache_trim_idle(c->use[0].cache);
@@ -235,12 +234,12 @@ static void update_list_done(kofn_core *c, uint32_t worker)
 
     assert(worker < s->known);
     if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
-        list->done != KOFN_NEVER)
+        s->done[worker] != KOFN_NEVER)
         return;
-    list->done = c->now - s->began;
+    s->done[worker] = c->now - s->began;
     list->late = false;
     if (!s->first) {
-        s->first = list->done > 0 ? list->done : 1;
+        s->first = s->done[worker] > 0 ? s->done[worker] : 1;
         s->task = s->first / (kofn_time)list->came;
         s->alarm_at =
             kf_later(s->began, kf_times_of((double)s->first * (1 + c->opt.mu)));
@@ -266,10 +265,10 @@ static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
     bool look = r->shared || r->load[worker].out > 0;
 
     for (size_t w = 0; r->shared && w < r->workers; w++)
-        if (r->load[w].again == row)
-            r->load[w].again = KF_NO_ROW;
-    if (r->load[worker].again == row)
-        r->load[worker].again = KF_NO_ROW;
+        if (r->load[w].again == row + 1)
+            r->load[w].again = 0;
+    if (r->load[worker].again == row + 1)
+        r->load[worker].again = 0;
     for (size_t i = 0; look && i < r->p.tasks; i++)
         if (r->p.task[i].row == row &&
             (r->shared || r->p.task[i].worker == worker))
@@ -315,10 +314,7 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
 
-    (void)r;
-    (void)ev;
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_rang(c, c->round[i]));
+    TRY(kf_rounds_rang(c, r, ev));
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
     if (s->running && c->now >= s->late_at)
@@ -441,8 +437,7 @@ static kofn_status mark_all(kofn_core *c)
 
     memmove(s->past + 1, s->past, s->memory * sizeof *s->past);
     s->past[0] = now;
-    TRY(kf_reach(&s->past[0].mark, &s->past[0].cap, s->known, 1));
-    s->past[0].workers = s->known;
+    TRY(kf_reach(&s->past[0].mark, &s->past[0].workers, s->known, 1));
     s->past[0].marked = 0;
     for (size_t w = 0; w < s->known; w++) {
         bool marked = kf_lists_marks(c, w);
@@ -451,7 +446,6 @@ static kofn_status mark_all(kofn_core *c)
                              : c->fleet.worker[w].out > 0 ? KOFN_EXCUSED
                                                           : 0;
         s->past[0].marked += marked;
-        s->times[w] = s->list[w].done;
     }
     return KOFN_OK;
 }
@@ -464,8 +458,8 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
         if (!kf_in_hand(t))
             continue;
         assert(t->worker < r->workers);
-        if (r->load[t->worker].again == KF_NO_ROW)
-            r->load[t->worker].again = t->row;
+        if (!r->load[t->worker].again)
+            r->load[t->worker].again = t->row + 1;
         TRY(kf_round_drop(c, r, i, true));
     }
     return KOFN_OK;
@@ -530,8 +524,8 @@ void kf_core_round(const kofn_core *c, kofn_stream_round *out)
                                .took = s->took,
                                .first = s->first,
                                .mark = s->past[0].mark,
-                               .times = s->times,
-                               .workers = s->past[0].workers};
+                               .times = s->done,
+                               .workers = kf_min(s->past[0].workers, s->known)};
     if (s->first && (double)s->took > most)
         out->waited = s->took - (kofn_time)most;
 }

@@ -68,13 +68,13 @@ void kf_times_put_off(const kofn_core *c, kf_round *r)
  * that may be twice as much. */
 static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
-    size_t most = r->rows[worker];
+    size_t most = r->load[worker].rows;
     double share;
 
     for (size_t i = 0; i < r->workers; i++)
         if (r->load[i].out > 0)
-            most = kf_max(most, r->rows[i]);
-    share = fmin(2, (double)most / (double)r->rows[worker]);
+            most = kf_max(most, r->load[i].rows);
+    share = fmin(2, (double)most / (double)r->load[worker].rows);
     r->slack =
         kf_times_of((double)r->pace *
                     (share - 1 + c->hedge_factor * (c->opt.late - 1) * share));

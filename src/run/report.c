@@ -95,7 +95,7 @@ static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
     TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
     TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
     for (size_t i = 0; i < v->workers; i++) {
-        t->rows[i] = v->rows[i] * lanes;
+        t->rows[i] = kf_core_rows(j->core, v->round, (uint32_t)i) * lanes;
         t->located[i] = v->located[i];
         t->states[i] = kf_core_worker(j->core, (uint32_t)i);
     }
