@@ -72,12 +72,6 @@ void kf_fleet_unask(kf_fleet *f, uint32_t worker)
     f->busy -= --f->worker[worker].out == 0;
 }
 
-void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now)
-{
-    if (f->worker[worker].out > 0)
-        f->worker[worker].last = now;
-}
-
 /* The worker's own time where it tells: on a machine that is shared, time on
  * the wall would measure the share it was given and not its speed. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,

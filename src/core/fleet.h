@@ -97,9 +97,6 @@ void kf_fleet_release_seat(kf_fleet *f, uint32_t worker);
 /* Count one task more, or one less, in the worker's hands. */
 void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now);
 void kf_fleet_unask(kf_fleet *f, uint32_t worker);
-/* The worker's task is not wanted any more; if it has another, its time at that
- * begins now. */
-void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now);
 /* The worker did this number of strips; `took` is its own time, or 0. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
                       kofn_time now, kofn_time took);

@@ -149,7 +149,8 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
     kf_round_end(c, r, index, KF_TASK_DROPPED);
     if (!cancel)
         return KOFN_OK;
-    kf_fleet_begin(&c->fleet, t->worker, c->now);
+    if (c->fleet.worker[t->worker].out > 0) /* its time at another begins */
+        c->fleet.worker[t->worker].last = c->now;
     return kf_act(c, (kofn_action){.type = KOFN_DO_CANCEL,
                                    .worker = t->worker,
                                    .product = r->p.number,

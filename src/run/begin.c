@@ -19,7 +19,7 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     p->core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;
-    kf_job_count_wait(j, -j->told.rest.waiting);
+    kf_job_count(j, &(kofn_report){.waiting = -j->told.rest.waiting});
     if (p->began == KOFN_NEVER)
         p->began = kf_job_now(j);
     p->begun = true;

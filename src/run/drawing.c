@@ -28,13 +28,11 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
     d->fates.core = core;
     d->fates.abort = o.in_flight == KOFN_IN_FLIGHT_ABORT;
     st = kf_fates_watch(&d->fates, plan, o.port, o.trace, o.record);
-    if (st) {
-        kf_fates_free(&d->fates);
-        kf_free(d);
-        return st;
-    }
-    *out = d;
-    return KOFN_OK;
+    if (st)
+        kofn_drawing_end(d, false);
+    else
+        *out = d;
+    return st;
 }
 
 kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev)

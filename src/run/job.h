@@ -321,6 +321,10 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
 /* Encode the blocks that are owed, all in one pass over A, and send them; who is
  * sent empty blocks, of operands that have changed, waits to be healed. */
 kofn_status kf_lease_hand_out(kofn_job *j);
+/* To each of the first n its own of these blocks, which are given away, or pieces of
+ * blocks; whose block has still to be healed waits for that. */
+kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
+                          kf_block **blocks);
 /* Those who have gone do not wait any more; how many of the first `among` do. */
 size_t kf_lease_forget_gone(kofn_job *j, size_t among);
 /* The first n of them have their blocks. */
@@ -405,7 +409,6 @@ void kf_job_close_product(kofn_job *j, product *p);
 /* report.c */
 /* What of no product comes on top. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
-void kf_job_count_wait(kofn_job *j, kofn_time t);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 /* KOFN_DO_DELIVER: p->rep is complete. */
@@ -475,6 +478,8 @@ kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
 
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
+/* ... of a worker. */
+kofn_status kf_job_tell(kofn_job *j, kofn_event_type type, uint32_t worker);
 /* Wait for one message or the alarm, until then by the port's clock and so long at
  * most by the wall.  KOFN_AGAIN: nothing came. */
 kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost);

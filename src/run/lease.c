@@ -27,28 +27,25 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a)
     return add(&j->lease.owed, a->worker, a->seat);
 }
 
-static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
+kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
+                          kf_block **blocks)
 {
-    const kf_waiters *to = &j->lease.owed;
     kofn_status st = KOFN_OK;
 
-    for (size_t i = 0; i < to->count; i++) {
-        kf_msg m = {
-            .type = KF_MSG_STORE, .worker = to->worker[i], .block = blocks[i]};
-
+    for (size_t i = 0; i < n; i++) {
+        m.worker = to->worker[i];
+        m.block = blocks[i];
+        if (!st && m.type == KF_MSG_STORE && !kf_block_whole(m.block))
+            st = add(&j->lease.healing, m.worker, to->seat[i]);
         if (st) {
-            kf_block_drop(blocks[i]);
+            kf_block_drop(m.block);
             continue;
         }
-        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(blocks[i])});
-        kf_job_note_now(j, (kofn_note){.own = "storing", .worker = m.worker});
-        j->lease.look_at = 0;
-        if (!kf_block_whole(m.block))
-            st = add(&j->lease.healing, m.worker, to->seat[i]);
-        if (st)
-            kf_block_drop(m.block);
-        else
-            st = j->port->send(j->port, &m);
+        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(m.block)});
+        if (m.type == KF_MSG_STORE)
+            kf_job_note_now(j,
+                            (kofn_note){.own = "storing", .worker = m.worker});
+        st = j->port->send(j->port, &m);
     }
     return st;
 }
@@ -87,8 +84,10 @@ kofn_status kf_lease_hand_out(kofn_job *j)
 
     kf_job_count(
         j, &(kofn_report){.encoding = kf_job_end_work(j, watch, "encode")});
+    j->lease.look_at = 0;
     if (!st)
-        st = send_blocks(j, blocks);
+        st = kf_lease_send(j, (kf_msg){.type = KF_MSG_STORE}, &j->lease.owed,
+                           j->lease.owed.count, blocks);
     kf_free(blocks);
     j->lease.owed.count = 0;
     return st;

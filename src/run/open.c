@@ -159,14 +159,13 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
 
 product *kf_job_last_idle(kofn_job *j)
 {
-    if (j->open.idles == 0) {
-        product *p = kf_zero(1, sizeof *p);
+    kf_products *o = &j->open;
 
-        if (!p)
-            return NULL;
-        j->open.idle[j->open.idles++] = p;
+    if (o->idles == 0) {
+        o->idle[0] = kf_zero(1, sizeof(product));
+        o->idles = o->idle[0] != NULL;
     }
-    return j->open.idle[j->open.idles - 1];
+    return o->idles ? o->idle[o->idles - 1] : NULL;
 }
 
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)

@@ -11,11 +11,6 @@ void kf_job_count(kofn_job *j, const kofn_report *more)
     kf_report_add(&j->told.rest, more);
 }
 
-void kf_job_count_wait(kofn_job *j, kofn_time t)
-{
-    j->told.rest.waiting += t;
-}
-
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
 {
     *sum = j->told.total;

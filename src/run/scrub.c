@@ -19,14 +19,11 @@
  * has told so. */
 static kofn_status mend(kofn_job *j, uint32_t worker)
 {
-    kofn_event judged = {.type = KOFN_EV_JUDGED, .worker = worker};
-    kofn_event lost = {.type = KOFN_EV_VOID, .worker = worker};
-
-    TRY(kf_job_step(j, &judged));
+    TRY(kf_job_tell(j, KOFN_EV_JUDGED, worker));
     if (kf_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
         return KOFN_OK;
     kf_trial_mend(j, worker);
-    return kf_job_step(j, &lost);
+    return kf_job_tell(j, KOFN_EV_VOID, worker);
 }
 
 static kofn_status judge_all(kofn_job *j)

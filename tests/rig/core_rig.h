@@ -421,7 +421,7 @@ static inline void audit_view(const body *b)
     }
     check(b, v.awaited == awaited);
     for (size_t w = 0; w < v.workers; w++)
-        check(b, kf_core_rows(b->core, v.round, w) == rows[w]);
+        check(b, kf_core_rows(b->core, v.round, (uint32_t)w) == rows[w]);
 }
 
 /* A seat that could still say something about this cell. */
