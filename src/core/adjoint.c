@@ -83,8 +83,8 @@ static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
             one.hi += next->hi;
             k++;
         }
-        TRY(kf_core_ask_seat(c, r, 0, kf_core_member(c, 0, one.who), one.lo,
-                             one.hi));
+        TRY(kf_core_ask_seat(c, r, kf_core_member(c, 0, one.who),
+                             (kf_band){0, one.lo, one.hi}));
     }
     return KOFN_OK;
 }

@@ -40,34 +40,28 @@ kofn_time kf_core_alarm(const kofn_core *c)
 /* ---- events -------------------------------------------------------------- */
 
 /* Applies one event, which leaves marks and does not act on them; one of a product
- * by the policy of that, if there is one.  An event of an unknown type is counted and dropped, as one that makes no sense is. */
+ * by the policy of that, if there is one.  An event of an unknown type is counted
+ * and dropped, as one that makes no sense is. */
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
-    kf_round *r;
-    const kf_policy *p;
+    static kofn_status (*const of_worker[KOFN_EV_JUDGED + 1])(
+        kofn_core *, const kofn_event *) = {
+        [KOFN_EV_JOINED] = kf_core_join,
+        [KOFN_EV_MOVED] = kf_core_moved,
+        [KOFN_EV_STORED] = kf_core_stored,
+        [KOFN_EV_LEAVING] = kf_core_leaving,
+        [KOFN_EV_LEFT] = kf_core_left,
+        [KOFN_EV_UNRESPONSIVE] = kf_core_left,
+        [KOFN_EV_JUDGED] = kf_core_judged,
+    };
+    kf_round *r = kf_core_find_round(c, ev->product);
+    const kf_policy *p = r ? kf_policy_of(r) : c->use[0].policy;
 
-    switch (ev->type) {
-    case KOFN_EV_JOINED:
-        return kf_core_join(c, ev->worker, ev->principal);
-    case KOFN_EV_MOVED:
-        return kf_core_moved(c, ev->worker, ev->principal);
-    case KOFN_EV_STORED:
-        return kf_core_stored(c, ev->worker);
-    case KOFN_EV_LEAVING:
-        return kf_core_leaving(c, ev->worker);
-    case KOFN_EV_LEFT:
-        return kf_core_left(c, ev->worker, KOFN_WORKER_GONE);
-    case KOFN_EV_UNRESPONSIVE:
-        return kf_core_left(c, ev->worker, KOFN_WORKER_UNRESPONSIVE);
-    case KOFN_EV_JUDGED:
-        return kf_core_judged(c, ev->worker);
-    default:
-        r = kf_core_find_round(c, ev->product);
-        p = r ? kf_policy_of(r) : c->use[0].policy;
-        return (size_t)ev->type <= KOFN_EV_JUDGED && p->on[ev->type]
-                   ? p->on[ev->type](c, r, ev)
-                   : kf_core_drop(c);
-    }
+    if ((size_t)ev->type > KOFN_EV_JUDGED)
+        return kf_core_drop(c);
+    if (of_worker[ev->type])
+        return of_worker[ev->type](c, ev);
+    return p->on[ev->type] ? p->on[ev->type](c, r, ev) : kf_core_drop(c);
 }
 
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)

@@ -130,7 +130,7 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
 
         if (to - from >= piece || to >= b.hi) {
             assert(from < to);
-            TRY(kf_core_ask_seat(c, r, b.group, worker, from, to));
+            TRY(kf_core_ask_seat(c, r, worker, (kf_band){b.group, from, to}));
             from = to;
         }
     }

@@ -32,8 +32,7 @@ void kf_late_ask_others(kofn_core *c, kf_round *r)
         c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
         c->generous = c->generosity;
     }
-    for (size_t i = 0; i < r->p.tasks; i++)
-        kf_product_late(&r->p, i);
+    kf_product_all_late(&r->p);
     /* Where answers are whole everybody was asked for all there is. */
     for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
         kf_product_owe(&r->p, g, KF_OWED_SHORT);

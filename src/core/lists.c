@@ -181,12 +181,7 @@ static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
     assert(c->stream.running && worker < c->stream.known);
     list->given++;
     c->stream.done[worker] = KOFN_NEVER;
-    return kf_round_ask(c, r,
-                        (kf_task){.worker = worker,
-                                  .group = 0,
-                                  .row = row,
-                                  .lo = 0,
-                                  .hi = r->shape.span});
+    return kf_round_ask(c, r, worker, row, (kf_band){0, 0, r->shape.span});
 }
 
 static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,

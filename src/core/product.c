@@ -135,11 +135,11 @@ void kf_product_set(kf_product *p, size_t index, kf_task_state state)
     count(p, &p->task[index], state);
 }
 
-void kf_product_late(kf_product *p, size_t index)
+void kf_product_all_late(kf_product *p)
 {
-    assert(index < p->tasks);
-    if (p->task[index].state == KF_TASK_OUT)
-        count(p, &p->task[index], KF_TASK_LATE);
+    for (size_t i = 0; i < p->tasks; i++)
+        if (p->task[i].state == KF_TASK_OUT)
+            count(p, &p->task[i], KF_TASK_LATE);
 }
 
 bool kf_product_has_row(const kf_product *p, const kf_cell *cell, uint32_t row)

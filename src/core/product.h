@@ -143,8 +143,8 @@ void kf_product_forget_open(kf_product *p);
 kofn_status kf_product_ask(kf_product *p, kf_task task);
 /* What is in hand is now in another state. */
 void kf_product_set(kf_product *p, size_t index, kf_task_state state);
-/* Nobody counts on it any more, though it may still come. */
-void kf_product_late(kf_product *p, size_t index);
+/* Nobody counts on what is in hand any more, though it may still come. */
+void kf_product_all_late(kf_product *p);
 /* Has this row come for the cell, right or wrong? */
 bool kf_product_has_row(const kf_product *p, const kf_cell *cell, uint32_t row);
 /* The result of the task has come. */

@@ -81,23 +81,30 @@ kofn_status kf_core_add_round(kofn_core *c)
 
 /* ---- what they are asked ------------------------------------------------- */
 
-KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
+KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
+                                  uint32_t row, kf_band b)
 {
-    assert(kf_is_open(r) && t.worker < r->workers);
-    t.number = c->next_task;
+    kf_task t = {.number = c->next_task,
+                 .group = (uint32_t)b.group,
+                 .row = row,
+                 .worker = worker,
+                 .lo = b.lo,
+                 .hi = b.hi};
+
+    assert(kf_is_open(r) && worker < r->workers);
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_WORK,
-                                .worker = t.worker,
+                                .worker = worker,
                                 .product = r->p.number,
                                 .task = t.number,
-                                .group = t.group,
-                                .row = t.row,
-                                .lo = t.lo,
-                                .hi = t.hi}));
+                                .group = b.group,
+                                .row = row,
+                                .lo = b.lo,
+                                .hi = b.hi}));
     TRY(kf_product_ask(&r->p, t));
     c->next_task++;
-    kf_fleet_ask(&c->fleet, t.worker, c->now);
-    r->busy += r->load[t.worker].out++ == 0;
-    r->load[t.worker].rows += t.hi - t.lo;
+    kf_fleet_ask(&c->fleet, worker, c->now);
+    r->busy += r->load[worker].out++ == 0;
+    r->load[worker].rows += b.hi - b.lo;
     return KOFN_OK;
 }
 

@@ -9,20 +9,15 @@
 #include "state.h"
 
 /* All answers of this worker's seat. */
-kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                             uint32_t worker, size_t lo, size_t hi)
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
+                             kf_band b)
 {
     size_t seat = c->fleet.worker[worker].seat;
 
     assert(seat < c->fleet.seats && c->fleet.seat[seat] == worker);
-    assert(lo < hi);
+    assert(b.lo < b.hi && b.group == seat % c->fleet.groups);
     for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
-        TRY(kf_round_ask(c, r,
-                         (kf_task){.worker = worker,
-                                   .group = (uint32_t)group,
-                                   .row = kf_row_of_seat(&r->p, seat, t),
-                                   .lo = lo,
-                                   .hi = hi}));
+        TRY(kf_round_ask(c, r, worker, kf_row_of_seat(&r->p, seat, t), b));
     return KOFN_OK;
 }
 
@@ -91,8 +86,9 @@ static void bar_seats(const redeal *d, const kf_cell *cell)
 /* Asks for the run of cells that was given to the member last. */
 static kofn_status ask_run(const redeal *d, const member *m)
 {
-    return m->hi > m->lo ? kf_core_ask_seat(d->core, d->round, d->group,
-                                            m->worker, m->lo, m->hi)
+    kf_band run = {d->group, m->lo, m->hi};
+
+    return m->hi > m->lo ? kf_core_ask_seat(d->core, d->round, m->worker, run)
                          : KOFN_OK;
 }
 
@@ -199,12 +195,9 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
                     kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
 
                 if (!counted_on(&r->p, group, &l->cell[i], row))
-                    TRY(kf_round_ask(c, r,
-                                     (kf_task){.worker = who,
-                                               .group = (uint32_t)group,
-                                               .row = row,
-                                               .lo = l->cell[i].lo,
-                                               .hi = l->cell[i].hi}));
+                    TRY(kf_round_ask(
+                        c, r, who, row,
+                        (kf_band){group, l->cell[i].lo, l->cell[i].hi}));
             }
     return KOFN_OK;
 }

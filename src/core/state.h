@@ -248,7 +248,8 @@ void kf_round_free(kf_round *r);
 /* Make room for all workers. */
 kofn_status kf_round_know(const kofn_core *c, kf_round *r);
 /* Have this worker answer a row. */
-kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
+kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
+                         uint32_t row, kf_band b);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
 /* The task of its worker that an event speaks of, and whose result has not come. */
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
@@ -274,12 +275,12 @@ kofn_status kf_core_add_round(kofn_core *c);
 
 /* ---- seats.c ------------------------------------------------------------- */
 
-kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_core_stored(kofn_core *c, uint32_t worker);
-kofn_status kf_core_leaving(kofn_core *c, uint32_t worker);
-kofn_status kf_core_left(kofn_core *c, uint32_t worker,
-                         kofn_worker_state state);
+/* Events of a worker. */
+kofn_status kf_core_join(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_moved(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_stored(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_leaving(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_left(kofn_core *c, const kofn_event *ev);
 /* The worker goes, or does no more; its seat is for others. */
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
                                  kofn_worker_state state);
@@ -307,8 +308,8 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed);
 /* ---- short.c ------------------------------------------------------------- */
 
 /* All answers of this worker's seat. */
-kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                             uint32_t worker, size_t lo, size_t hi);
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
+                             kf_band b);
 /* Ask for what this group is short of. */
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
@@ -374,7 +375,7 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
 /* Count against the worker this number of the products in which it was
  * located. */
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker);
+kofn_status kf_core_judged(kofn_core *c, const kofn_event *ev);
 
 /* ---- times.c ------------------------------------------------------------- */
 

@@ -219,9 +219,8 @@ static void look_who_is_late(kofn_core *c)
     for (size_t w = 0; w < s->known; w++)
         s->list[w].late = c->fleet.worker[w].out > 0;
     for (size_t i = 0; i < c->rounds; i++)
-        for (size_t t = 0;
-             kf_stream_due(c, c->round[i]) && t < c->round[i]->p.tasks; t++)
-            kf_product_late(&c->round[i]->p, t);
+        if (kf_stream_due(c, c->round[i]))
+            kf_product_all_late(&c->round[i]->p);
 }
 
 /* ---- answers ------------------------------------------------------------- */

@@ -139,10 +139,10 @@ kofn_status kf_core_quarantine(kofn_core *c)
     return KOFN_OK;
 }
 
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
+kofn_status kf_core_judged(kofn_core *c, const kofn_event *ev)
 {
-    if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN)
+    if (kf_fleet_state(&c->fleet, ev->worker) == KOFN_WORKER_UNKNOWN)
         return kf_core_drop(c);
-    kf_core_blame_one(c, worker, true);
+    kf_core_blame_one(c, ev->worker, true);
     return kf_core_quarantine(c);
 }
