@@ -18,7 +18,7 @@
 static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
 {
     kf_stream *s = &c->stream;
-    size_t over = kf_min(s->round - 1, s->memory), row = now;
+    size_t over = kf_min(s->is.round - 1, s->memory), row = now;
 
     TRY(kf_reach(&s->mark, &s->mark_cap, (s->memory + 1) * s->known, 1));
     if (now)
@@ -265,8 +265,8 @@ kofn_status kf_lists_make(kofn_core *c)
             TRY(cast_net(c, r));
     }
     for (size_t w = 0; w < s->known; w++) {
-        s->slots = kf_max(s->slots, s->list[w].given);
-        s->lists += s->list[w].given > 0;
+        s->is.slots = kf_max(s->is.slots, s->list[w].given);
+        s->is.live += s->list[w].given > 0;
     }
     return KOFN_OK;
 }

@@ -1,5 +1,6 @@
-/* round.c -- an open product among the workers: what they are asked, how it
- * begins again and ends; and the list of those that are open, or just over.
+/* round.c -- an open product among the workers: who can work on it, what they are
+ * asked, how it begins again and ends; and the list of those that are open, or just
+ * over.
  *
  * A round owns its product and what it knows of each worker.  All tasks begin
  * and end here, so that the counts of product, round and fleet agree.  The list
@@ -76,6 +77,60 @@ kofn_status kf_core_add_round(kofn_core *c)
     TRY(kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round));
     c->spare = NULL;
     c->round[c->rounds++] = r;
+    return KOFN_OK;
+}
+
+/* ---- who can work on one ------------------------------------------------- */
+
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    const kf_worker *w = &c->fleet.worker[worker];
+
+    assert(worker < c->fleet.workers && worker < r->workers);
+    return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
+           !r->load[worker].failed && !r->load[worker].late;
+}
+
+bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat)
+{
+    return c->fleet.seat[seat] != KF_NOBODY &&
+           kf_core_can_work(c, r, c->fleet.seat[seat]);
+}
+
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)
+{
+    const kf_fleet *f = &c->fleet;
+    size_t n = 0;
+
+    for (size_t s = group; s < f->seats; s += f->groups)
+        n += kf_core_seat_works(c, r, s);
+    return n;
+}
+
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n)
+{
+    kf_fleet *f = &c->fleet;
+    double mean = 0;
+    size_t known = 0;
+
+    *n = 0;
+    TRY(kf_reach(&c->live, &c->live_cap, f->seats, sizeof *c->live));
+    for (size_t s = group; s < f->seats; s += f->groups) {
+        kf_worker *w;
+
+        if (!kf_core_seat_works(c, r, s))
+            continue;
+        w = &f->worker[f->seat[s]];
+        assert(*n < c->live_cap);
+        w->place = (uint32_t)*n;
+        c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};
+        mean += w->speed;
+        known += w->speed > 0;
+    }
+    for (size_t i = 0; i < *n; i++)
+        if (c->live[i].speed <= 0)
+            c->live[i].speed = known ? mean / (double)known : 1;
     return KOFN_OK;
 }
 

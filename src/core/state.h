@@ -79,18 +79,15 @@ typedef struct kf_marks {
 /* The policy of streams.  A round is in hand from its BEGIN to its END. */
 typedef struct kf_stream {
     bool running;
-    unsigned round;   /* in hand, or the last; the first is 1 */
-    uint32_t product; /* that began with it; 0: none          */
-    uint32_t newest;  /* product of all that began            */
-    kofn_time began, took;
-    kofn_time first; /* until the first list was done; 0: none is */
-    kofn_time task;  /* what one took in the last list that was first */
+    kofn_stream_round
+        is;          /* in hand, or the last; first is 0 until a list is done */
+    uint32_t newest; /* product of all that began */
+    kofn_time began;
+    kofn_time task; /* what one took in the last list that was first */
     kofn_time alarm_at, late_at, lease_at;
-    bool excuse; /* who is late is not marked: the scheme does not admit it */
-    size_t slots, lists,
-        open;        /* of the round: longest list, how many, products */
-    size_t caught;   /* rows that the net asked for, since the beginning */
-    kf_todo *list;   /* per worker */
+    bool excuse;   /* who is late is not marked: the scheme does not admit it */
+    size_t caught; /* rows that the net asked for, since the beginning */
+    kf_todo *list; /* per worker */
     kofn_time *done; /* ... when it had done all; KOFN_NEVER: it has not */
     size_t known, list_cap, done_cap;
     kf_marks *past; /* the last round first, `memory` of them and the one that
@@ -199,7 +196,7 @@ void kf_stream_close(kf_stream *s);
 
 static inline size_t kf_stream_age(const kofn_core *c, const kf_round *r)
 {
-    return c->stream.round - r->first;
+    return c->stream.is.round - r->first;
 }
 
 /* Is it due, in this round or since an earlier one? */
@@ -226,13 +223,17 @@ static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
            !(c->stream.excuse && c->stream.list[worker].late);
 }
 
-/* ---- members.c ----------------------------------------------------------- */
+/* ---- round.c ------------------------------------------------------------- */
 
+void kf_round_free(kf_round *r);
+/* Make room for all workers. */
+kofn_status kf_round_know(const kofn_core *c, kf_round *r);
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
 /* Can whoever sits there, if anybody does? */
 bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat);
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
-/* Fills c->live with the group's members that can be asked; *n of them. */
+/* Fills c->live, which is scratch, with the group's members that can be asked; *n of
+ * them. */
 kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
                                  size_t *n);
 /* Who that one of them is. */
@@ -241,12 +242,6 @@ static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
 {
     return c->fleet.seat[c->live[i].seat * c->fleet.groups + group];
 }
-
-/* ---- round.c ------------------------------------------------------------- */
-
-void kf_round_free(kf_round *r);
-/* Make room for all workers. */
-kofn_status kf_round_know(const kofn_core *c, kf_round *r);
 /* Have this worker answer a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                          uint32_t row, kf_band b);

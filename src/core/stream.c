@@ -147,7 +147,7 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
     r->shape = *shape;
     r->use = c->use[0];
     r->use.plan = &r->shape;
-    r->first = c->stream.round;
+    r->first = c->stream.is.round;
     r->plain = 0;
     r->coded = shape->layout.plain;
     r->shared = false;
@@ -163,16 +163,13 @@ static void begin_round(kofn_core *c, uint32_t product)
 
     assert(!s->running && s->known == c->fleet.workers);
     s->running = true;
-    s->round++;
-    s->product = product;
+    s->is = (kofn_stream_round){.round = s->is.round + 1, .product = product};
     s->began = c->now;
-    s->first = 0;
     s->alarm_at = s->late_at = KOFN_NEVER;
     s->excuse = false;
     s->lease_at = c->opt.lease > 0
                       ? kf_later(c->now, kf_core_lease(c, false, 0))
                       : KOFN_NEVER;
-    s->slots = s->lists = 0;
     for (size_t w = 0; w < s->known; w++) {
         s->list[w] = (kf_todo){.given = 0};
         s->done[w] = KOFN_NEVER;
@@ -194,12 +191,12 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     begin_round(c, ev->product);
     if (ev->product)
         TRY(open_product(c, ev->product, &shape));
-    s->open = c->rounds;
+    s->is.open = c->rounds;
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_stream_due(c, c->round[i])) /* it may have waited for that */
             kf_product_all_news(&c->round[i]->p);
     TRY(kf_lists_make(c));
-    few = FEW * c->opt.late * (double)s->task * (double)s->slots;
+    few = FEW * c->opt.late * (double)s->task * (double)s->is.slots;
     if (c->opt.late > 0 && s->task > 0)
         none_late_before(c, few);
     return KOFN_OK;
@@ -214,7 +211,7 @@ static void look_who_is_late(kofn_core *c)
     kofn_time past = c->now - s->began;
 
     s->late_at = kf_later(c->now, past > 0 ? past : 1);
-    if (!s->first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
+    if (!s->is.first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
         return;
     for (size_t w = 0; w < s->known; w++)
         s->list[w].late = c->fleet.worker[w].out > 0;
@@ -237,16 +234,16 @@ static void update_list_done(kofn_core *c, uint32_t worker)
         return;
     s->done[worker] = c->now - s->began;
     list->late = false;
-    if (!s->first) {
-        s->first = s->done[worker] > 0 ? s->done[worker] : 1;
-        s->task = s->first / (kofn_time)list->came;
-        s->alarm_at =
-            kf_later(s->began, kf_times_of((double)s->first * (1 + c->opt.mu)));
+    if (!s->is.first) {
+        s->is.first = s->done[worker] > 0 ? s->done[worker] : 1;
+        s->task = s->is.first / (kofn_time)list->came;
+        s->alarm_at = kf_later(
+            s->began, kf_times_of((double)s->is.first * (1 + c->opt.mu)));
         if (c->opt.lease > 0)
-            s->lease_at = kf_later(c->now, kf_core_lease(c, true, s->first));
+            s->lease_at = kf_later(c->now, kf_core_lease(c, true, s->is.first));
     }
     if (c->opt.late > 0)
-        none_late_before(c, (c->opt.late - 1) * (double)s->first);
+        none_late_before(c, (c->opt.late - 1) * (double)s->is.first);
 }
 
 /* Tasks were taken off lists: which are done now? */
@@ -297,7 +294,7 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
     TRY(no_repeat(c, r, ev->worker, ev->row));
     update_list_done(c, ev->worker);
-    if (c->stream.first && c->stream.alarm_at == KOFN_NEVER)
+    if (c->stream.is.first && c->stream.alarm_at == KOFN_NEVER)
         c->stream.alarm_at = c->now; /* what else has come is looked at first */
     return kf_product_came(&r->p, index);
 }
@@ -319,8 +316,8 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
-        return kf_late_evict(c, NULL, kf_core_lease(c, s->first, s->first),
-                             &s->lease_at);
+        return kf_late_evict(
+            c, NULL, kf_core_lease(c, s->is.first, s->is.first), &s->lease_at);
     return KOFN_OK;
 }
 
@@ -419,7 +416,7 @@ static kofn_status may_end(kofn_core *c, bool *yes)
     if (!*yes || c->fleet.busy == 0)
         return KOFN_OK;
     *yes = false;
-    if (!s->first || s->alarm_at != KOFN_NEVER)
+    if (!s->is.first || s->alarm_at != KOFN_NEVER)
         return KOFN_OK;
     for (int late = 0; !*yes && late < 2; late++) {
         s->excuse = late;
@@ -475,11 +472,11 @@ static kofn_status end_round(kofn_core *c)
             TRY(take_back(c, c->round[i]));
     assert(c->fleet.busy == 0); /* all that was in hand is taken back */
     s->running = false;
-    s->took = c->now - s->began;
+    s->is.took = c->now - s->began;
     s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;
     return kf_act(c, (kofn_action){.type = KOFN_DO_END,
-                                   .product = s->round,
-                                   .lo = s->slots,
+                                   .product = s->is.round,
+                                   .lo = s->is.slots,
                                    .hi = s->past[0].marked});
 }
 
@@ -513,20 +510,14 @@ static kofn_status go_on(kofn_core *c)
 void kf_core_round(const kofn_core *c, kofn_stream_round *out)
 {
     const kf_stream *s = &c->stream;
-    double most = (double)s->first * (1 + c->opt.mu);
+    double most = (double)s->is.first * (1 + c->opt.mu);
 
-    *out = (kofn_stream_round){.round = s->round,
-                               .product = s->product,
-                               .open = s->open,
-                               .slots = s->slots,
-                               .live = s->lists,
-                               .took = s->took,
-                               .first = s->first,
-                               .mark = s->past[0].mark,
-                               .times = s->done,
-                               .workers = kf_min(s->past[0].workers, s->known)};
-    if (s->first && (double)s->took > most)
-        out->waited = s->took - (kofn_time)most;
+    *out = s->is;
+    out->mark = s->past[0].mark;
+    out->times = s->done;
+    out->workers = kf_min(s->past[0].workers, s->known);
+    if (s->is.first && (double)s->is.took > most)
+        out->waited = s->is.took - (kofn_time)most;
 }
 
 static const char *wrong(const kofn_core *c)
