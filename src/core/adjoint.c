@@ -11,14 +11,11 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* The seats that `d` deals this cell to, ascending, at the end of the pool. */
 static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
                          uint32_t **seats, size_t *n)
 {
-    while (c->pool_cap <= c->pooled + d->members)
-        TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
+    TRY(kf_core_room(c, d->members));
     assert(d->members <= c->live_cap);
     *seats = c->pool + c->pooled;
     *n = 0;
@@ -86,7 +83,8 @@ static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
             one.hi += next->hi;
             k++;
         }
-        TRY(kf_core_ask_seat(c, r, 0, c->live_worker[one.who], one.lo, one.hi));
+        TRY(kf_core_ask_seat(c, r, kf_core_member(c, 0, one.who),
+                             (kf_band){0, one.lo, one.hi}));
     }
     return KOFN_OK;
 }
@@ -127,7 +125,7 @@ kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
     for (size_t i = 0; i < p->tasks; i++) {
         if (p->task[i].state != KF_TASK_DONE)
             continue;
-        TRY(kf_grow(&c->pool, &c->pool_cap, c->pooled, sizeof *c->pool));
+        TRY(kf_core_room(c, 1));
         c->pool[c->pooled++] = p->task[i].number;
         a.count++;
     }
@@ -164,7 +162,7 @@ void kf_adjoint_late(kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
 
-    for (uint32_t i = 0; i < r->workers; i++)
+    for (uint32_t i = 0; i < c->fleet.workers; i++)
         idle += kf_core_can_work(c, r, i) && r->load[i].out == 0;
     if (idle < kf_layout(&r->p)->enough)
         return;

@@ -4,8 +4,6 @@
  * are the fleet's.  It only counts: who loses a seat for that, verdict.c says. */
 #include "state.h"
 
-#include <assert.h>
-
 /* Of whoever answers for this worker. */
 static kf_blame *blame_of(const kf_fleet *f, uint32_t worker)
 {

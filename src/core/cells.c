@@ -4,17 +4,10 @@
  * settled is decided elsewhere (settle.c). */
 #include "product.h"
 
-#include <assert.h>
-
-static void cell_free(kf_cell *cell)
-{
-    kf_free(cell->have);
-}
-
 void kf_cells_free(kf_ledger *l)
 {
     for (size_t i = 0; i < l->count; i++)
-        cell_free(&l->cell[i]);
+        kf_free(l->cell[i].have);
     kf_free(l->cell);
     *l = (kf_ledger){0};
 }
@@ -85,7 +78,7 @@ kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
 {
     assert(lo <= hi && hi <= span);
     for (size_t i = 0; i < l->count; i++)
-        cell_free(&l->cell[i]);
+        kf_free(l->cell[i].have);
     l->count = 0;
     TRY(kf_grow(&l->cell, &l->cap, 0, sizeof *l->cell));
     l->cell[0] = (kf_cell){.lo = 0, .hi = span};

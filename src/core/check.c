@@ -8,9 +8,9 @@ static const char *check_load(const kofn_core *c, const kf_round *r)
 {
     size_t busy = 0;
 
-    if (r->workers != c->fleet.workers)
+    if (r->workers < c->fleet.workers)
         return "a round does not know all workers";
-    for (size_t w = 0; w < r->workers; w++) {
+    for (size_t w = 0; w < c->fleet.workers; w++) {
         size_t out = 0, rows = 0;
 
         for (size_t t = 0; t < r->p.tasks; t++)
@@ -20,7 +20,7 @@ static const char *check_load(const kofn_core *c, const kf_round *r)
             }
         if (r->load[w].out != out)
             return "tasks in hand of a worker are miscounted";
-        if (r->rows[w] != rows)
+        if (r->load[w].rows != rows)
             return "strips that a worker was asked for are miscounted";
         busy += out > 0;
     }

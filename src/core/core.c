@@ -9,8 +9,6 @@
 #include "base/options.h"
 #include "code/operation.h"
 
-#include <assert.h>
-
 #define CACHE_BYTES ((size_t)256 << 20)
 
 bool kofn_core_next(kofn_core *c, kofn_action *out)
@@ -41,58 +39,36 @@ kofn_time kf_core_alarm(const kofn_core *c)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* By the policy of the product, if there is one. */
-static kofn_status take(kofn_core *c, const kofn_event *ev)
+/* Applies one event, which leaves marks and does not act on them; one of a product
+ * by the policy of that, if there is one.  An event of an unknown type is counted
+ * and dropped, as one that makes no sense is. */
+static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
+    static kofn_status (*const of_worker[KOFN_EV_JUDGED + 1])(
+        kofn_core *, const kofn_event *) = {
+        [KOFN_EV_JOINED] = kf_core_join,
+        [KOFN_EV_MOVED] = kf_core_moved,
+        [KOFN_EV_STORED] = kf_core_stored,
+        [KOFN_EV_LEAVING] = kf_core_leaving,
+        [KOFN_EV_LEFT] = kf_core_left,
+        [KOFN_EV_UNRESPONSIVE] = kf_core_left,
+        [KOFN_EV_JUDGED] = kf_core_judged,
+    };
     kf_round *r = kf_core_find_round(c, ev->product);
     const kf_policy *p = r ? kf_policy_of(r) : c->use[0].policy;
 
-    if ((size_t)ev->type > KOFN_EV_JUDGED || !p->on[ev->type])
+    if ((size_t)ev->type > KOFN_EV_JUDGED)
         return kf_core_drop(c);
-    return p->on[ev->type](c, r, ev);
-}
-
-/* Applies one event, which leaves marks and does not act on them.  An event of
- * an unknown type is counted and dropped, as one that makes no sense is. */
-static kofn_status apply(kofn_core *c, const kofn_event *ev)
-{
-    switch (ev->type) {
-    case KOFN_EV_JOINED:
-        return kf_core_join(c, ev->worker, ev->principal);
-    case KOFN_EV_MOVED:
-        return kf_core_moved(c, ev->worker, ev->principal);
-    case KOFN_EV_STORED:
-        return kf_core_stored(c, ev->worker);
-    case KOFN_EV_LEAVING:
-        return kf_core_leaving(c, ev->worker);
-    case KOFN_EV_LEFT:
-        return kf_core_left(c, ev->worker, KOFN_WORKER_GONE);
-    case KOFN_EV_UNRESPONSIVE:
-        return kf_core_left(c, ev->worker, KOFN_WORKER_UNRESPONSIVE);
-    case KOFN_EV_JUDGED:
-        return kf_core_judged(c, ev->worker);
-    default:
-        return take(c, ev);
-    }
-}
-
-const kofn_event *kf_core_event(const kofn_core *c, const kofn_event *ev,
-                                kofn_event *room)
-{
-    return kf_whole(room, sizeof *room, ev, c->opt.event);
-}
-
-const kofn_action *kf_core_action(const kofn_core *c, const kofn_action *a,
-                                  kofn_action *room)
-{
-    return kf_whole(room, sizeof *room, a, c->opt.action);
+    if (of_worker[ev->type])
+        return of_worker[ev->type](c, ev);
+    return p->on[ev->type] ? p->on[ev->type](c, r, ev) : kf_core_drop(c);
 }
 
 kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
 {
     kofn_event room;
 
-    ev = kf_core_event(c, ev, &room);
+    ev = kf_whole(&room, sizeof room, ev, c->opt.event);
     if (c->next_action < c->actions)
         return kf_fail(KOFN_STATE,
                        "%zu actions of the last step were not taken",
@@ -122,17 +98,6 @@ static kofn_status make_use(kf_use *u, const kofn_plan *plan,
     if (errors != KOFN_ERRORS_NONE)
         kf_code_uneven(u->code);
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
-}
-
-/* Besides its own, of a sum: there is one operand. */
-static kofn_status make_alone(kofn_core *c, const kofn_plan *plan)
-{
-    kf_use *use = &c->use[KOFN_USE_PARTS];
-
-    c->uses++;
-    use->alone = true;
-    TRY(kf_code_alone(&c->alone, plan));
-    return make_use(use, c->alone, KOFN_ERRORS_NONE);
 }
 
 /* Makes the fleet and the first round.  A newest round always exists: at first
@@ -175,13 +140,10 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
 static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
                              size_t operands)
 {
-    c->use = kf_zero(operands, (KOFN_USES + 1) * sizeof *c->use);
-    if (!c->use)
-        return KOFN_NOMEM;
+    kf_use *alone;
+
+    TRY_ZERO(c->use, operands * (KOFN_USES + 1));
     c->uses = operands * KOFN_USES;
-    c->reader = kf_zero(operands, sizeof(kofn_plan *));
-    if (!c->reader)
-        return KOFN_NOMEM;
     for (size_t o = 0; o < operands; o++) {
         kf_use *use = &c->use[KOFN_USES * o];
 
@@ -190,12 +152,17 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
         TRY(make_use(&use[KOFN_USE_LEFT], plan[o]->left, c->opt.errors));
         if (!kf_code_can_be_read(plan[o]))
             continue;
-        TRY(kf_code_reader(&c->reader[o], plan[o]));
-        TRY(make_use(&use[KOFN_USE_READ], c->reader[o], c->opt.errors));
+        TRY(kf_code_reader(&use[KOFN_USE_READ].own, plan[o]));
+        TRY(make_use(&use[KOFN_USE_READ], use[KOFN_USE_READ].own,
+                     c->opt.errors));
     }
-    if (kf_code_can_be_alone(plan[0]))
-        TRY(make_alone(c, plan[0]));
-    return KOFN_OK;
+    if (!kf_code_can_be_alone(plan[0]))
+        return KOFN_OK;
+    c->uses++; /* of a sum, of which there is one operand */
+    alone = &c->use[KOFN_USE_PARTS];
+    alone->alone = true;
+    TRY(kf_code_alone(&alone->own, plan[0]));
+    return make_use(alone, alone->own, KOFN_ERRORS_NONE);
 }
 
 kofn_status kofn_core_new_all(kofn_core **out, const kofn_plan *const *plan,
@@ -256,33 +223,25 @@ void kofn_core_free(kofn_core *c)
     for (size_t u = 0; u < c->uses; u++) {
         kf_cache_free(c->use[u].cache);
         kf_code_free(c->use[u].code);
+        kofn_plan_free(c->use[u].own);
     }
-    for (size_t o = 0; c->reader && o < c->uses / KOFN_USES; o++)
-        kofn_plan_free(c->reader[o]);
-    kofn_plan_free(c->alone);
-    kf_free(c->reader);
     kf_free(c->use);
     kf_free(c->action);
     kf_free(c->pool);
     kf_free(c->by_row);
     kf_free(c->live);
-    kf_free(c->live_worker);
     kf_free(c);
 }
 
-const kofn_plan *kf_core_plan(const kofn_core *c, uint32_t use)
+const kf_use *kf_core_use(const kofn_core *c, uint32_t use)
 {
-    return c->use[use].plan;
+    assert(use < c->uses);
+    return &c->use[use];
 }
 
-kf_code *kf_core_code(kofn_core *c, uint32_t use)
+const kofn_core_options *kf_core_options(const kofn_core *c)
 {
-    return c->use[use].code;
-}
-
-kf_cache *kf_core_cache(kofn_core *c, uint32_t use)
-{
-    return c->use[use].cache;
+    return &c->opt;
 }
 
 /* ---- looking ------------------------------------------------------------- */
@@ -294,12 +253,20 @@ kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker)
 
 size_t kf_core_seat(const kofn_core *c, uint32_t worker)
 {
-    kofn_worker_state state = kf_core_worker(c, worker);
+    return kf_fleet_seated(&c->fleet, worker) ? c->fleet.worker[worker].seat
+                                              : SIZE_MAX;
+}
 
-    return state == KOFN_WORKER_STORING || state == KOFN_WORKER_LIVE ||
-                   state == KOFN_WORKER_LEAVING
-               ? c->fleet.worker[worker].seat
-               : SIZE_MAX;
+bool kf_core_works(const kofn_core *c, uint32_t worker)
+{
+    return kf_fleet_works(&c->fleet, worker);
+}
+
+size_t kf_core_rows(const kofn_core *c, uint32_t product, uint32_t worker)
+{
+    const kf_round *r = kf_core_find_round(c, product);
+
+    return r && worker < r->workers ? r->load[worker].rows : 0;
 }
 
 size_t kf_core_live(const kofn_core *c)
@@ -318,16 +285,7 @@ size_t kf_core_known(const kofn_core *c)
     return c->fleet.workers;
 }
 
-static size_t fewest_liars(const kf_product *p)
-{
-    size_t fewest = SIZE_MAX;
-
-    for (size_t g = 0; g < p->groups; g++)
-        fewest = kf_min(fewest, p->ledger[g].liars);
-    return fewest;
-}
-
-void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
+void kf_core_look(const kofn_core *c, uint32_t product, kf_core_view *v)
 {
     const kf_round *found = kf_core_find_round(c, product);
     const kf_round *r = found ? found : kf_newest(c);
@@ -337,20 +295,16 @@ void kf_core_look_at(const kofn_core *c, uint32_t product, kf_core_view *v)
                         .needed = r->state == KF_ROUND_STARVED
                                       ? kf_policy_of(r)->needed(&r->p)
                                       : 0,
-                        .liars = fewest_liars(&r->p),
+                        .liars = SIZE_MAX,
                         .awaited = c->fleet.busy,
                         .done = r->p.number ? kf_product_done(&r->p) : 0,
                         .dropped = c->dropped,
-                        .rows = r->rows,
                         .live = kf_core_live(c),
                         .storing = kf_core_storing(c),
                         .standby = c->fleet.in_state[KOFN_WORKER_STANDBY],
                         .located = c->fleet.located,
                         .corrupt = r->p.corrupt,
                         .workers = c->fleet.workers};
-}
-
-void kf_core_look(const kofn_core *c, kf_core_view *v)
-{
-    kf_core_look_at(c, kf_newest(c)->p.number, v);
+    for (size_t g = 0; g < r->p.groups; g++)
+        v->liars = kf_min(v->liars, r->p.ledger[g].liars);
 }

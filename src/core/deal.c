@@ -12,7 +12,6 @@
 
 #include "code/operation.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
@@ -72,21 +71,18 @@ static kofn_status expand(const kf_ledger *l, const kofn_deals *d,
 
 static int ascending(const void *a, const void *b)
 {
-    size_t x, y;
+    const size_t *x = a, *y = b;
 
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
+    return (*x > *y) - (*x < *y);
 }
 
 /* Boundaries in ascending order, so that each split is at the end. */
 static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
 {
-    size_t *at = kf_new(d->count, 2 * sizeof *at), n = 0;
+    size_t *at, n = 0;
     kofn_status st = KOFN_OK;
 
-    if (!at)
-        return KOFN_NOMEM;
+    TRY_NEW(at, 2 * d->count);
     for (size_t k = 0; k < d->count; k++) {
         at[n++] = d->deal[k].lo;
         at[n++] = d->deal[k].hi;
@@ -105,18 +101,16 @@ static size_t pieces_of(const kofn_core *c, const kf_product *p)
 
 /* Where dealing made fewer open cells than a share has pieces, make more:
  * what a straggler has done of its share then counts. */
-static kofn_status split_evenly(kf_ledger *l, size_t pieces)
+static kofn_status split_evenly(kf_product *p, size_t group, size_t pieces)
 {
-    size_t open = 0, total = 0, each;
+    kf_ledger *l = &p->ledger[group];
+    size_t open = 0;
+    size_t each = kf_ceil_div(kf_product_open_strips(p, group), pieces);
 
     for (size_t i = 0; i < l->count; i++)
-        if (!l->cell[i].settled) {
-            open++;
-            total += l->cell[i].hi - l->cell[i].lo;
-        }
+        open += !l->cell[i].settled;
     if (open >= pieces)
         return KOFN_OK;
-    each = kf_ceil_div(total, pieces);
     for (size_t i = 0; i < l->count; i++)
         if (!l->cell[i].settled && l->cell[i].hi - l->cell[i].lo > each)
             TRY(kf_cells_split(l, l->cell[i].lo + each));
@@ -136,7 +130,7 @@ static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
 
         if (to - from >= piece || to >= b.hi) {
             assert(from < to);
-            TRY(kf_core_ask_seat(c, r, b.group, worker, from, to));
+            TRY(kf_core_ask_seat(c, r, worker, (kf_band){b.group, from, to}));
             from = to;
         }
     }
@@ -158,9 +152,9 @@ static kofn_status ask_deals(kofn_core *c, kf_round *r, size_t group,
         }
         assert(k < end && who < c->live_cap);
         for (; k < end; k++)
-            TRY(ask_in_pieces(c, r,
-                              (kf_band){group, d->deal[k].lo, d->deal[k].hi},
-                              c->live_worker[who], kf_ceil_div(share, pieces)));
+            TRY(ask_in_pieces(
+                c, r, (kf_band){group, d->deal[k].lo, d->deal[k].hi},
+                kf_core_member(c, group, who), kf_ceil_div(share, pieces)));
     }
     return KOFN_OK;
 }
@@ -189,20 +183,15 @@ kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
 
 /* ---- what is owed -------------------------------------------------------- */
 
-/* Are there enough for a deal? */
-static bool plenty(const kofn_core *c, const kf_round *r, size_t group)
-{
-    size_t each =
-        kf_product_by_seats(&r->p) ? 1 : kf_layout(&r->p)->submessages;
-
-    return kf_core_count_live(c, r, group) * each >=
-           kf_product_enough(&r->p) + r->p.ledger[group].spare;
-}
-
 bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
                  kf_owed owed)
 {
-    return owed != KF_OWED_SHORT && plenty(c, r, group) &&
+    size_t each =
+        kf_product_by_seats(&r->p) ? 1 : kf_layout(&r->p)->submessages;
+    size_t enough = kf_product_enough(&r->p) + r->p.ledger[group].spare;
+
+    return owed != KF_OWED_SHORT &&
+           kf_core_count_live(c, r, group) * each >= enough &&
            (owed == KF_OWED_AFRESH || kf_product_untouched(&r->p, group));
 }
 
@@ -217,7 +206,7 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
         return owed == KF_OWED_AFRESH ? KOFN_OK : kf_deal_short(c, r, group);
     st = kf_deal_afresh(c, r, group, c->generous > 0 || r->p.all, &d);
     if (!st && !kf_layout(&r->p)->whole)
-        st = split_evenly(&r->p.ledger[group], pieces_of(c, &r->p));
+        st = split_evenly(&r->p, group, pieces_of(c, &r->p));
     if (!st)
         st = ask_deals(c, r, group, &d);
     kf_free(d.deal);

@@ -4,8 +4,6 @@
  * how many tasks a worker has is counted for it by round.c. */
 #include "fleet.h"
 
-#include <assert.h>
-
 kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
                           size_t allowed)
 {
@@ -36,17 +34,15 @@ kofn_status kf_fleet_know(kf_fleet *f, uint32_t worker, uint32_t principal)
 {
     while (f->workers <= worker) {
         TRY(kf_grow(&f->worker, &f->worker_cap, f->workers, sizeof *f->worker));
-        TRY(kf_grow(&f->located, &f->located_cap, f->workers,
-                    sizeof *f->located));
-        f->located[f->workers] = 0;
         f->worker[f->workers++] = (kf_worker){.seat = KF_NOBODY};
         f->in_state[KOFN_WORKER_UNKNOWN]++;
     }
-    while (principal && f->principals <= principal) {
-        TRY(kf_grow(&f->principal, &f->principal_cap, f->principals,
-                    sizeof *f->principal));
-        f->principal[f->principals++] = (kf_principal){.seats = 0};
-    }
+    TRY(kf_reach(&f->located, &f->located_cap, f->workers, sizeof *f->located));
+    if (!principal || principal < f->principals)
+        return KOFN_OK;
+    TRY(kf_reach(&f->principal, &f->principal_cap, (size_t)principal + 1,
+                 sizeof *f->principal));
+    f->principals = (size_t)principal + 1;
     return KOFN_OK;
 }
 
@@ -74,12 +70,6 @@ void kf_fleet_unask(kf_fleet *f, uint32_t worker)
 {
     assert(worker < f->workers && f->worker[worker].out > 0 && f->busy > 0);
     f->busy -= --f->worker[worker].out == 0;
-}
-
-void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now)
-{
-    if (f->worker[worker].out > 0)
-        f->worker[worker].last = now;
 }
 
 /* The worker's own time where it tells: on a machine that is shared, time on
@@ -132,8 +122,8 @@ static size_t empty_seat(kf_fleet *f, size_t group,
     return kf_min(last, s);
 }
 
-/* The first of the groups with the fewest members. */
-static size_t smallest_group(kf_fleet *f)
+bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
+                     const void *ud, size_t *seat)
 {
     while (f->bench[f->fuller].members > f->fewest) {
         f->looked++;
@@ -142,17 +132,10 @@ static size_t smallest_group(kf_fleet *f)
             f->fewest++;
         }
     }
-    return f->fuller;
-}
-
-bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
-                     const void *ud, size_t *seat)
-{
-    size_t group = smallest_group(f);
-
-    if (f->bench[group].members >= f->most)
+    /* that is the first of the groups with the fewest members */
+    if (f->fewest >= f->most)
         return false;
-    *seat = empty_seat(f, group, spent, ud);
+    *seat = empty_seat(f, f->fuller, spent, ud);
     return true;
 }
 
@@ -213,16 +196,13 @@ const char *kf_fleet_check(const kf_fleet *f)
 
     for (size_t w = 0; w < f->workers; w++) {
         const kf_worker *x = &f->worker[w];
-        bool seated = x->state == KOFN_WORKER_STORING ||
-                      x->state == KOFN_WORKER_LIVE ||
-                      x->state == KOFN_WORKER_LEAVING;
 
         in_state[x->state]++;
         busy += x->out > 0;
-        if (seated && (x->seat >= f->seats || f->seat[x->seat] != w))
+        if (kf_fleet_seated(f, (uint32_t)w) &&
+            (x->seat >= f->seats || f->seat[x->seat] != w))
             return "a worker that works has no seat";
-        if (x->out && x->state != KOFN_WORKER_LIVE &&
-            x->state != KOFN_WORKER_LEAVING)
+        if (x->out && !kf_fleet_works(f, (uint32_t)w))
             return "a worker that does not work has tasks in hand";
     }
     if (memcmp(in_state, f->in_state, sizeof in_state) != 0)

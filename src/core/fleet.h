@@ -79,6 +79,13 @@ static inline bool kf_fleet_works(const kf_fleet *f, uint32_t worker)
     return state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING;
 }
 
+/* Has it a seat? */
+static inline bool kf_fleet_seated(const kf_fleet *f, uint32_t worker)
+{
+    return kf_fleet_works(f, worker) ||
+           kf_fleet_state(f, worker) == KOFN_WORKER_STORING;
+}
+
 /* Does this principal have all the seats that it may have? */
 bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal);
 /* The lowest empty seat of a group with the fewest members, or the next fresh
@@ -90,9 +97,6 @@ void kf_fleet_release_seat(kf_fleet *f, uint32_t worker);
 /* Count one task more, or one less, in the worker's hands. */
 void kf_fleet_ask(kf_fleet *f, uint32_t worker, kofn_time now);
 void kf_fleet_unask(kf_fleet *f, uint32_t worker);
-/* The worker's task is not wanted any more; if it has another, its time at that
- * begins now. */
-void kf_fleet_begin(kf_fleet *f, uint32_t worker, kofn_time now);
 /* The worker did this number of strips; `took` is its own time, or 0. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
                       kofn_time now, kofn_time took);

@@ -12,8 +12,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- who says nothing ---------------------------------------------------- */
 
 /* Counts a result that is zero from strip `lo` on, whatever was asked: it
@@ -115,13 +113,6 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
     const uint32_t *tasks = c->pool + c->pooled;
     const kf_ledger *l = &r->p.ledger[b.group];
     const kf_cell *cell = &l->cell[kf_cells_find(l, b.lo)];
-    kf_asked asked = {.number = c->next_check,
-                      .group = b.group,
-                      .lo = b.lo,
-                      .hi = b.hi,
-                      .count = n,
-                      .open = true,
-                      .again = cell->disagreed};
     kofn_action ask = {.type = KOFN_DO_CHECK,
                        .product = r->p.number,
                        .task = c->next_check,
@@ -135,8 +126,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
 
     assert(b.lo < b.hi && cell->lo == b.lo && !cell->settled);
     TRY(set_promise(c, r, tasks, &ask));
-    asked.liars = ask.liars;
-    TRY(kf_product_check(&r->p, asked, tasks));
+    TRY(kf_product_check(&r->p, &ask, tasks, cell->disagreed));
     c->next_check++;
     return kf_act(c, ask);
 }

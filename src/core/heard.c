@@ -41,8 +41,7 @@ static void hear(const kf_product *p, size_t group, const kf_cell *cell,
     for (size_t i = 0; i < cell->count; i++)
         p->heard[p->task[cell->have[i]].row] = 1;
     for (size_t t = 0; t < p->tasks && coming; t++)
-        if (kf_in_hand(&p->task[t]) && p->task[t].group == group &&
-            p->task[t].lo <= cell->lo && p->task[t].hi >= cell->hi)
+        if (kf_task_brings(&p->task[t], group, cell))
             p->heard[p->task[t].row] = 1;
 }
 
@@ -80,27 +79,28 @@ static size_t weigh(const kf_product *p, size_t *worth)
     return best;
 }
 
-size_t kf_product_has(const kf_product *p, const kf_cell *cell)
+/* `coming`: and will be when all is here that is in hand. */
+static size_t has(const kf_product *p, size_t group, const kf_cell *cell,
+                  bool coming)
 {
     size_t worth;
 
     if (!kf_product_by_seats(p))
-        return cell->count;
-    hear(p, 0, cell, false);
+        return cell->count + (coming ? cell->pending + cell->slow : 0);
+    hear(p, group, cell, coming);
     weigh(p, &worth);
     return worth;
+}
+
+size_t kf_product_has(const kf_product *p, const kf_cell *cell)
+{
+    return has(p, 0, cell, false);
 }
 
 size_t kf_product_may_have(const kf_product *p, size_t group,
                            const kf_cell *cell)
 {
-    size_t worth;
-
-    if (!kf_product_by_seats(p))
-        return cell->count + cell->pending + cell->slow;
-    hear(p, group, cell, true);
-    weigh(p, &worth);
-    return worth;
+    return has(p, group, cell, true);
 }
 
 const uint32_t *kf_product_compared(const kf_product *p, const kf_cell *cell,

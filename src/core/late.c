@@ -23,22 +23,16 @@ void kf_late_round(kofn_core *c, const kf_round *last)
         c->generosity /= 2;
 }
 
-static void be_generous(kofn_core *c, const kf_round *r)
-{
-    if (r->pace >= c->opt.late_least)
-        return;
-    c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
-    c->generous = c->generosity;
-}
-
 /* ---- late ---------------------------------------------------------------- */
 
 /* Tasks in hand may still come, but are not waited for alone. */
 void kf_late_ask_others(kofn_core *c, kf_round *r)
 {
-    be_generous(c, r);
-    for (size_t i = 0; i < r->p.tasks; i++)
-        kf_product_late(&r->p, i);
+    if (r->pace < c->opt.late_least) {
+        c->generosity = c->generosity ? kf_min(2 * c->generosity, 64) : 4;
+        c->generous = c->generosity;
+    }
+    kf_product_all_late(&r->p);
     /* Where answers are whole everybody was asked for all there is. */
     for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
         kf_product_owe(&r->p, g, KF_OWED_SHORT);

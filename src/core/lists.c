@@ -12,34 +12,15 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- the past ------------------------------------------------------------ */
-
-static kofn_status make_room(kf_stream *s)
-{
-    size_t rows = s->memory + 1;
-
-    if (!s->marked && !(s->marked = kf_new(rows, sizeof *s->marked)))
-        return KOFN_NOMEM;
-    if (s->mark_cap >= s->known)
-        return KOFN_OK;
-    kf_free(s->mark);
-    s->mark_cap = 0;
-    s->mark = kf_new(2 * s->known, rows);
-    if (!s->mark)
-        return KOFN_NOMEM;
-    s->mark_cap = 2 * s->known;
-    return KOFN_OK;
-}
 
 /* The table that hooks look at: with `now` as if the round in hand ended. */
 static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
 {
     kf_stream *s = &c->stream;
-    size_t over = kf_min(s->round - 1, s->memory), row = now;
+    size_t over = kf_min(s->is.round - 1, s->memory), row = now;
 
-    TRY(make_room(s));
+    TRY(kf_reach(&s->mark, &s->mark_cap, (s->memory + 1) * s->known, 1));
     if (now)
         over = kf_min(over, kf_max(s->memory, 1) - 1);
     *out = (kofn_past){over + now, s->known, s->marked, s->mark};
@@ -48,7 +29,7 @@ static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
     for (size_t w = 0; now && w < s->known; w++)
         s->marked[0] += s->mark[w] = kf_lists_marks(c, w);
     for (size_t i = 0; i < over; i++, row++) {
-        for (size_t w = 0; w < s->past[i].workers; w++)
+        for (size_t w = 0; w < kf_min(s->past[i].workers, s->known); w++)
             s->mark[row * s->known + w] = s->past[i].mark[w] == KOFN_MARKED;
         s->marked[row] = s->past[i].marked;
     }
@@ -112,6 +93,8 @@ static bool before(const kofn_core *c, const kf_round *r, uint32_t a,
 
 /* ---- rows ---------------------------------------------------------------- */
 
+#define NO_ROW UINT32_MAX
+
 /* Has this row come, or is it on its way, other than from who is late? */
 static bool counted_on(const kf_product *p, uint32_t row, bool late)
 {
@@ -128,11 +111,10 @@ static uint32_t used_row(kf_round *r, bool late)
     const kofn_layout *L = kf_layout(&r->p);
     uint32_t row = 0;
 
-    while (row < L->max_seats && row < KF_NO_ROW &&
-           counted_on(&r->p, row, late))
+    while (row < L->max_seats && row < NO_ROW && counted_on(&r->p, row, late))
         row++;
-    if (row >= kf_min(L->max_seats, KF_NO_ROW))
-        return KF_NO_ROW;
+    if (row >= kf_min(L->max_seats, NO_ROW))
+        return NO_ROW;
     r->shared = true;
     return row;
 }
@@ -165,7 +147,7 @@ static bool says_most_of_all(const kofn_core *c, const kf_round *r,
 
 /* Chooses a row that nobody was asked for; where there are no more, one that
  * nobody has or holds, or one that a late worker holds and this worker does
- * not; KF_NO_ROW: there is none.  One more row of the worker that says most is
+ * not; NO_ROW: there is none.  One more row of the worker that says most is
  * no help unless another has one more as well, and what is late, if it comes,
  * is better than that. */
 static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
@@ -177,15 +159,15 @@ static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
 
     assert(r->plain <= L->plain && r->coded >= L->plain);
     if (most && !two_left(r))
-        return KF_NO_ROW;
+        return NO_ROW;
     if (plain && r->plain < L->plain)
         return (uint32_t)r->plain++;
-    if (r->coded < L->max_seats && r->coded < KF_NO_ROW)
+    if (r->coded < L->max_seats && r->coded < NO_ROW)
         return (uint32_t)r->coded++;
     if (r->plain < L->plain)
         return (uint32_t)r->plain++;
     row = used_row(r, false);
-    if (row == KF_NO_ROW && !most && !c->stream.list[worker].late)
+    if (row == NO_ROW && !most && !c->stream.list[worker].late)
         row = used_row(r, true);
     return row;
 }
@@ -198,13 +180,8 @@ static kofn_status ask(kofn_core *c, kf_round *r, uint32_t worker, uint32_t row)
 
     assert(c->stream.running && worker < c->stream.known);
     list->given++;
-    list->done = KOFN_NEVER;
-    return kf_round_ask(c, r,
-                        (kf_task){.worker = worker,
-                                  .group = 0,
-                                  .row = row,
-                                  .lo = 0,
-                                  .hi = r->shape.span});
+    c->stream.done[worker] = KOFN_NEVER;
+    return kf_round_ask(c, r, worker, row, (kf_band){0, 0, r->shape.span});
 }
 
 static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
@@ -213,7 +190,7 @@ static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
     for (size_t i = 0; i < want.rows; i++) {
         uint32_t row = fresh_row(c, r, worker, want.plain);
 
-        if (row == KF_NO_ROW)
+        if (row == NO_ROW)
             return KOFN_OK;
         TRY(ask(c, r, worker, row));
         ++*asked;
@@ -238,11 +215,11 @@ static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
         uint32_t again = r->load[w].again;
         kofn_ask want = {1, false};
 
-        r->load[w].again = KF_NO_ROW;
+        r->load[w].again = 0;
         if (!can_say(c, r, w, most))
             continue;
-        if (L->repeats && again != KF_NO_ROW) {
-            TRY(ask(c, r, w, again));
+        if (L->repeats && again) {
+            TRY(ask(c, r, w, again - 1));
             continue;
         }
         x.plain_left = L->plain - r->plain;
@@ -272,14 +249,6 @@ static kofn_status cast_net(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-static kofn_status give_of(kofn_core *c, kf_round *r, const kofn_past *past)
-{
-    if (!kf_is_open(r))
-        return KOFN_OK;
-    TRY(give(c, r, past));
-    return kf_stream_due(c, r) ? cast_net(c, r) : KOFN_OK;
-}
-
 kofn_status kf_lists_make(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -287,11 +256,17 @@ kofn_status kf_lists_make(kofn_core *c)
     kofn_past past;
 
     TRY(look_back(c, false, &past));
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(give_of(c, c->round[due_first ? i : c->rounds - 1 - i], &past));
+    for (size_t i = 0; i < c->rounds; i++) {
+        kf_round *r = c->round[due_first ? i : c->rounds - 1 - i];
+
+        if (kf_is_open(r))
+            TRY(give(c, r, &past));
+        if (kf_stream_due(c, r))
+            TRY(cast_net(c, r));
+    }
     for (size_t w = 0; w < s->known; w++) {
-        s->slots = kf_max(s->slots, s->list[w].given);
-        s->lists += s->list[w].given > 0;
+        s->is.slots = kf_max(s->is.slots, s->list[w].given);
+        s->is.live += s->list[w].given > 0;
     }
     return KOFN_OK;
 }

@@ -5,12 +5,11 @@
  * knows no worker but as a name, and may not decide whom to ask. */
 #include "product.h"
 
-#include <assert.h>
-
 kofn_status kf_product_open(kf_product *p, size_t groups)
 {
-    *p = (kf_product){.groups = groups};
-    TRY_ZERO(p->ledger, groups);
+    p->groups = groups;
+    if (!p->ledger)
+        TRY_ZERO(p->ledger, groups);
     return KOFN_OK;
 }
 
@@ -37,12 +36,9 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->hi = hi;
     p->tasks = p->rows = p->checks = p->evidences = 0;
     p->noise = p->predicted = p->refused = 0;
-    for (size_t g = 0; g < p->groups; g++) {
-        p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
-        p->ledger[g].owed = KF_OWED_NOTHING;
+    for (size_t g = 0; g < p->groups; g++)
         p->ledger[g].promise = kf_promise_of(use->plan, g, use->errors);
-    }
-    p->mark_lo = p->mark_hi = 0;
+    kf_product_no_news(p);
     p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
         false;
     p->corrupt = 0;
@@ -72,79 +68,81 @@ void kf_product_forget_open(kf_product *p)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-kofn_status kf_product_ask(kf_product *p, kf_task task)
+static uint32_t number_of(const char *one)
 {
-    kf_ledger *l = &p->ledger[task.group];
+    uint32_t number;
 
-    assert(task.group < p->groups && task.lo < task.hi);
-    TRY(kf_grow(&p->task, &p->task_cap, p->tasks, sizeof *p->task));
-    task.state = KF_TASK_OUT;
-    p->task[p->tasks++] = task;
-    p->rows = kf_max(p->rows, task.row + 1);
-    for (size_t i = kf_cells_find(l, task.lo); i < l->count;
-         i = kf_cells_next(l, i, task.lo, task.hi))
-        l->cell[i].pending++;
-    return KOFN_OK;
+    memcpy(&number, one, sizeof number);
+    return number;
 }
 
-/* Finds a task by its number.  The tasks of one product have successive numbers
- * unless another product is open, too: then fewer of this product come before
- * the number. */
-KF_WRAPS bool kf_product_find(const kf_product *p, uint32_t number,
-                              size_t *index)
+KF_WRAPS void *kf_core_find(void *list, size_t n, size_t size, uint32_t number)
 {
-    uint32_t first = p->tasks ? p->task[0].number : 0;
-    size_t lo = 0, hi = kf_min(p->tasks, (size_t)(number - first) + 1);
+    uint32_t first, far;
+    size_t lo = 0, hi;
+    char *found;
 
-    if (hi && p->task[hi - 1].number == number) {
-        *index = hi - 1;
-        return true;
-    }
-    while (lo < hi) {
+    if (n == 0)
+        return NULL;
+    first = number_of(list);
+    far = number - first;
+    hi = kf_min(n - 1, far);
+    found = (char *)list + hi * size;
+    while (lo < hi && number_of(found) != number) {
         size_t mid = (lo + hi) / 2;
 
-        if ((uint32_t)(p->task[mid].number - first) <
-            (uint32_t)(number - first))
+        found = (char *)list + mid * size;
+        if ((uint32_t)(number_of(found) - first) < far)
             lo = mid + 1;
         else
             hi = mid;
     }
-    *index = lo;
-    return lo < p->tasks && p->task[lo].number == number;
+    return number_of(found) == number ? found : NULL;
 }
 
-void kf_product_end(kf_product *p, size_t index, kf_task_state state)
+/* Counts a task of its cells as in this state, and not in the one that it was in. */
+static void count(kf_product *p, kf_task *t, kf_task_state state)
 {
-    kf_task *t = &p->task[index];
     kf_ledger *l = &p->ledger[t->group];
 
-    assert(index < p->tasks && kf_in_hand(t));
-    assert(state == KF_TASK_DONE || state == KF_TASK_DROPPED);
     for (size_t i = kf_cells_find(l, t->lo); i < l->count;
-         i = kf_cells_next(l, i, t->lo, t->hi))
-        *(t->state == KF_TASK_LATE ? &l->cell[i].slow : &l->cell[i].pending) -=
-            1;
+         i = kf_cells_next(l, i, t->lo, t->hi)) {
+        kf_cell *cell = &l->cell[i];
+
+        assert(t->state != KF_TASK_OUT || cell->pending > 0);
+        assert(t->state != KF_TASK_LATE || cell->slow > 0);
+        cell->pending += state == KF_TASK_OUT;
+        cell->pending -= t->state == KF_TASK_OUT;
+        cell->slow += state == KF_TASK_LATE;
+        cell->slow -= t->state == KF_TASK_LATE;
+    }
     t->state = state;
 }
 
-void kf_product_late(kf_product *p, size_t index)
+kofn_status kf_product_ask(kf_product *p, kf_task task)
 {
-    kf_task *t = &p->task[index];
-    kf_ledger *l = &p->ledger[t->group];
-
-    assert(index < p->tasks);
-    if (t->state != KF_TASK_OUT)
-        return;
-    t->state = KF_TASK_LATE;
-    for (size_t i = kf_cells_find(l, t->lo); i < l->count;
-         i = kf_cells_next(l, i, t->lo, t->hi)) {
-        assert(l->cell[i].pending > 0);
-        l->cell[i].pending--;
-        l->cell[i].slow++;
-    }
+    assert(task.group < p->groups && task.lo < task.hi && !task.state);
+    TRY(kf_grow(&p->task, &p->task_cap, p->tasks, sizeof *p->task));
+    p->task[p->tasks] = task;
+    count(p, &p->task[p->tasks++], KF_TASK_OUT);
+    p->rows = kf_max(p->rows, task.row + 1);
+    return KOFN_OK;
 }
 
-static bool has_row(const kf_product *p, const kf_cell *cell, uint32_t row)
+void kf_product_set(kf_product *p, size_t index, kf_task_state state)
+{
+    assert(index < p->tasks && kf_in_hand(&p->task[index]));
+    count(p, &p->task[index], state);
+}
+
+void kf_product_all_late(kf_product *p)
+{
+    for (size_t i = 0; i < p->tasks; i++)
+        if (p->task[i].state == KF_TASK_OUT)
+            count(p, &p->task[i], KF_TASK_LATE);
+}
+
+bool kf_product_has_row(const kf_product *p, const kf_cell *cell, uint32_t row)
 {
     for (size_t h = 0; h < cell->count + cell->corrupt; h++)
         if (p->task[cell->have[h]].row == row)
@@ -164,7 +162,7 @@ kofn_status kf_product_came(kf_product *p, size_t index)
          i = kf_cells_next(l, i, t->lo, t->hi)) {
         if (l->cell[i].settled)
             continue;
-        if (has_row(p, &l->cell[i], t->row)) {
+        if (kf_product_has_row(p, &l->cell[i], t->row)) {
             kf_product_owe(p, t->group, KF_OWED_SHORT);
             continue;
         }
@@ -179,16 +177,6 @@ kofn_status kf_product_came(kf_product *p, size_t index)
 
 /* ---- checks -------------------------------------------------------------- */
 
-bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index)
-{
-    for (size_t i = p->checks; i > 0; i--)
-        if (p->check[i - 1].number == number) {
-            *index = i - 1;
-            return true;
-        }
-    return false;
-}
-
 bool kf_product_weighs(const kf_product *p)
 {
     for (size_t i = p->checks; i > 0; i--)
@@ -197,18 +185,20 @@ bool kf_product_weighs(const kf_product *p)
     return false;
 }
 
-kofn_status kf_product_check(kf_product *p, kf_asked asked,
-                             const uint32_t *tasks)
+kofn_status kf_product_check(kf_product *p, const kofn_action *check,
+                             const uint32_t *tasks, bool again)
 {
-    assert(asked.group < p->groups && asked.lo < asked.hi);
-    asked.first = p->evidences;
+    size_t first = p->evidences, count = check->count;
+
+    assert(check->group < p->groups && check->lo < check->hi);
     TRY(kf_grow(&p->check, &p->check_cap, p->checks, sizeof *p->check));
-    while (p->evidence_cap < p->evidences + asked.count)
-        TRY(kf_grow(&p->evidence, &p->evidence_cap, p->evidence_cap,
-                    sizeof *p->evidence));
-    memcpy(p->evidence + p->evidences, tasks, asked.count * sizeof *tasks);
-    p->evidences += asked.count;
-    p->check[p->checks++] = asked;
+    TRY(kf_reach(&p->evidence, &p->evidence_cap, first + count,
+                 sizeof *p->evidence));
+    memcpy(p->evidence + first, tasks, count * sizeof *tasks);
+    p->evidences += count;
+    p->check[p->checks++] =
+        (kf_asked){check->task, check->group, check->lo, check->hi, first,
+                   count,       check->liars, true,      again};
     return KOFN_OK;
 }
 
@@ -233,6 +223,15 @@ void kf_product_all_news(kf_product *p)
 {
     for (size_t g = 0; g < p->groups; g++)
         kf_product_news(p, g, 0, p->use->plan->span);
+}
+
+void kf_product_no_news(kf_product *p)
+{
+    for (size_t g = 0; g < p->groups; g++) {
+        p->ledger[g].news_lo = p->ledger[g].news_hi = 0;
+        p->ledger[g].owed = KF_OWED_NOTHING;
+    }
+    p->mark_lo = p->mark_hi = 0;
 }
 
 /* Where those who are known to be wrong do not count fewer may be wrong. */

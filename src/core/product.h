@@ -57,6 +57,14 @@ typedef struct kf_cell {
     bool tried;     /* stream: looked at without what is slow           */
 } kf_cell;
 
+/* Is it in hand for this cell of the group? */
+static inline bool kf_task_brings(const kf_task *t, size_t group,
+                                  const kf_cell *cell)
+{
+    return kf_in_hand(t) && t->group == group && t->lo <= cell->lo &&
+           t->hi >= cell->hi;
+}
+
 /* The kind of work that is still to be asked for of a group. */
 typedef enum kf_owed {
     KF_OWED_NOTHING,
@@ -76,17 +84,6 @@ typedef struct kf_ledger {
         news_hi; /* strips of which something is new: none if equal */
     kf_owed owed;
 } kf_ledger;
-
-/* A use of a plan: its own operation, or the left product. */
-typedef struct kf_use {
-    const kofn_plan *plan;
-    const struct kf_policy *policy; /* policy.h */
-    kofn_errors errors;             /* that are looked for */
-    bool alone; /* of parts, each from one worker: where one is missing the
-                           product is coded instead, and nobody is waited for */
-    kf_code *code;
-    kf_cache *cache;
-} kf_use;
 
 /* A question that is out: do the results of these tasks agree? */
 typedef struct kf_asked {
@@ -144,20 +141,20 @@ kofn_status kf_product_reset(kf_product *p);
 void kf_product_forget_open(kf_product *p);
 
 kofn_status kf_product_ask(kf_product *p, kf_task task);
-/* Numbers of tasks begin again at 0 when there are no more. */
-bool kf_product_find(const kf_product *p, uint32_t number, size_t *index);
-/* The task is over, one way or another. */
-void kf_product_end(kf_product *p, size_t index, kf_task_state state);
-/* Nobody counts on it any more, though it may still come. */
-void kf_product_late(kf_product *p, size_t index);
+/* What is in hand is now in another state. */
+void kf_product_set(kf_product *p, size_t index, kf_task_state state);
+/* Nobody counts on what is in hand any more, though it may still come. */
+void kf_product_all_late(kf_product *p);
+/* Has this row come for the cell, right or wrong? */
+bool kf_product_has_row(const kf_product *p, const kf_cell *cell, uint32_t row);
 /* The result of the task has come. */
 kofn_status kf_product_came(kf_product *p, size_t index);
 
 /* Results that disagreed before are being checked. */
 bool kf_product_weighs(const kf_product *p);
-bool kf_product_find_check(const kf_product *p, uint32_t number, size_t *index);
-kofn_status kf_product_check(kf_product *p, kf_asked asked,
-                             const uint32_t *tasks);
+/* These tasks are being compared; `again`: their results disagreed before. */
+kofn_status kf_product_check(kf_product *p, const kofn_action *check,
+                             const uint32_t *tasks, bool again);
 
 /* Something is to be done for this group.  Groups between marked ones are looked
  * at as well, for most often there is one. */
@@ -185,6 +182,8 @@ static inline void kf_product_owe(kf_product *p, size_t group, kf_owed owed)
 /* Something is new of these strips. */
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi);
 void kf_product_all_news(kf_product *p);
+/* Nothing is new of any, or owed. */
+void kf_product_no_news(kf_product *p);
 /* The number of results that make an answer, or that may make one where results
  * are compared. */
 size_t kf_product_enough(const kf_product *p);

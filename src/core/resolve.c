@@ -120,25 +120,7 @@ void kf_core_pause(const kofn_core *c, kf_round *r)
         r->alarm = kf_later(r->starved, c->opt.patience);
 }
 
-static size_t most_spare(const kf_product *p)
-{
-    size_t spare = 0;
-
-    for (size_t g = 0; g < p->groups; g++)
-        spare = kf_max(spare, p->ledger[g].spare);
-    return spare;
-}
-
 /* ---- what is wrong ------------------------------------------------------- */
-
-static size_t fewest_live(const kofn_core *c, const kf_round *r)
-{
-    size_t fewest = SIZE_MAX;
-
-    for (size_t g = 0; g < r->p.groups; g++)
-        fewest = kf_min(fewest, kf_core_count_live(c, r, g));
-    return fewest;
-}
 
 /* Each gives `submessages` answers. */
 size_t kf_workers_needed(const kf_product *p)
@@ -160,9 +142,11 @@ size_t kf_workers_needed(const kf_product *p)
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);
-    size_t fewest = fewest_live(c, r);
+    size_t fewest = SIZE_MAX;
     char unresponsive[100] = "";
 
+    for (size_t g = 0; g < r->p.groups; g++)
+        fewest = kf_min(fewest, kf_core_count_live(c, r, g));
     if (c->mutes > 1)
         snprintf(unresponsive, sizeof unresponsive,
                  "; worker %u and %u more were given up, for "
@@ -204,10 +188,12 @@ static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 /* Nobody will come who could help this cell. */
 static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
 {
-    size_t spare = most_spare(&r->p);
-    bool enough =
-        kf_product_has(&r->p, cell) >= kf_product_enough(&r->p) + spare;
+    size_t spare = 0;
+    bool enough;
 
+    for (size_t g = 0; g < r->p.groups; g++)
+        spare = kf_max(spare, r->p.ledger[g].spare);
+    enough = kf_product_has(&r->p, cell) >= kf_product_enough(&r->p) + spare;
     if (r->p.disagree)
         return kf_core_corrupt_beyond(c, r);
     if (enough && r->p.refused > 0)

@@ -1,5 +1,6 @@
-/* round.c -- an open product among the workers: what they are asked, how it
- * begins again and ends; and the list of those that are open, or just over.
+/* round.c -- an open product among the workers: who can work on it, what they are
+ * asked, how it begins again and ends; and the list of those that are open, or just
+ * over.
  *
  * A round owns its product and what it knows of each worker.  All tasks begin
  * and end here, so that the counts of product, round and fleet agree.  The list
@@ -7,24 +8,7 @@
  * round is never forgotten. */
 #include "state.h"
 
-#include <assert.h>
 #include <stdio.h>
-
-kofn_status kf_round_new(kf_round **out, size_t groups)
-{
-    kf_round *r = kf_zero(1, sizeof *r);
-
-    *out = NULL;
-    if (!r)
-        return KOFN_NOMEM;
-    r->alarm = KOFN_NEVER;
-    if (kf_product_open(&r->p, groups)) {
-        kf_round_free(r);
-        return KOFN_NOMEM;
-    }
-    *out = r;
-    return KOFN_OK;
-}
 
 void kf_round_free(kf_round *r)
 {
@@ -32,19 +16,12 @@ void kf_round_free(kf_round *r)
         return;
     kf_product_close(&r->p);
     kf_free(r->load);
-    kf_free(r->rows);
     kf_free(r);
 }
 
-kofn_status kf_round_know(kf_round *r, size_t workers)
+kofn_status kf_round_know(const kofn_core *c, kf_round *r)
 {
-    while (r->workers < workers) {
-        TRY(kf_grow(&r->load, &r->load_cap, r->workers, sizeof *r->load));
-        TRY(kf_grow(&r->rows, &r->row_cap, r->workers, sizeof *r->rows));
-        r->rows[r->workers] = 0;
-        r->load[r->workers++] = (kf_load){.again = KF_NO_ROW};
-    }
-    return KOFN_OK;
+    return kf_reach(&r->load, &r->workers, c->fleet.workers, sizeof *r->load);
 }
 
 /* ---- those that are open -------------------------------------------------- */
@@ -86,44 +63,103 @@ void kf_core_forget_over(kofn_core *c)
 
 kofn_status kf_core_add_round(kofn_core *c)
 {
-    kf_round *r = c->spare;
+    kf_round *r;
 
-    c->spare = NULL;
-    if (!r)
-        TRY(kf_round_new(&r, c->fleet.groups));
-    if (kf_round_know(r, c->fleet.workers) ||
-        kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round)) {
-        c->spare = r;
-        return KOFN_NOMEM;
-    }
+    if (!c->spare)
+        TRY_ZERO(c->spare, 1);
+    r = c->spare;
+    r->alarm = KOFN_NEVER;
+    TRY(kf_product_open(&r->p, c->fleet.groups));
     assert(!kf_is_open(r) && r->busy == 0);
-    for (size_t i = 0; i < r->workers; i++) {
-        r->rows[i] = 0;
-        r->load[i] = (kf_load){.again = KF_NO_ROW};
-    }
+    for (size_t i = 0; i < r->workers; i++)
+        r->load[i] = (kf_load){.out = 0};
+    TRY(kf_round_know(c, r));
+    TRY(kf_grow(&c->round, &c->round_cap, c->rounds, sizeof *c->round));
+    c->spare = NULL;
     c->round[c->rounds++] = r;
+    return KOFN_OK;
+}
+
+/* ---- who can work on one ------------------------------------------------- */
+
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
+{
+    const kf_worker *w = &c->fleet.worker[worker];
+
+    assert(worker < c->fleet.workers && worker < r->workers);
+    return w->state == KOFN_WORKER_LIVE && w->from <= r->p.number &&
+           !r->load[worker].failed && !r->load[worker].late;
+}
+
+bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat)
+{
+    return c->fleet.seat[seat] != KF_NOBODY &&
+           kf_core_can_work(c, r, c->fleet.seat[seat]);
+}
+
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group)
+{
+    const kf_fleet *f = &c->fleet;
+    size_t n = 0;
+
+    for (size_t s = group; s < f->seats; s += f->groups)
+        n += kf_core_seat_works(c, r, s);
+    return n;
+}
+
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n)
+{
+    kf_fleet *f = &c->fleet;
+    double mean = 0;
+    size_t known = 0;
+
+    *n = 0;
+    TRY(kf_reach(&c->live, &c->live_cap, f->seats, sizeof *c->live));
+    for (size_t s = group; s < f->seats; s += f->groups) {
+        kf_worker *w;
+
+        if (!kf_core_seat_works(c, r, s))
+            continue;
+        w = &f->worker[f->seat[s]];
+        assert(*n < c->live_cap);
+        w->place = (uint32_t)*n;
+        c->live[(*n)++] = (kofn_live){s / f->groups, w->speed};
+        mean += w->speed;
+        known += w->speed > 0;
+    }
+    for (size_t i = 0; i < *n; i++)
+        if (c->live[i].speed <= 0)
+            c->live[i].speed = known ? mean / (double)known : 1;
     return KOFN_OK;
 }
 
 /* ---- what they are asked ------------------------------------------------- */
 
-KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t)
+KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
+                                  uint32_t row, kf_band b)
 {
-    assert(kf_is_open(r) && t.worker < r->workers);
-    t.number = c->next_task;
+    kf_task t = {.number = c->next_task,
+                 .group = (uint32_t)b.group,
+                 .row = row,
+                 .worker = worker,
+                 .lo = b.lo,
+                 .hi = b.hi};
+
+    assert(kf_is_open(r) && worker < r->workers);
     TRY(kf_act(c, (kofn_action){.type = KOFN_DO_WORK,
-                                .worker = t.worker,
+                                .worker = worker,
                                 .product = r->p.number,
                                 .task = t.number,
-                                .group = t.group,
-                                .row = t.row,
-                                .lo = t.lo,
-                                .hi = t.hi}));
+                                .group = b.group,
+                                .row = row,
+                                .lo = b.lo,
+                                .hi = b.hi}));
     TRY(kf_product_ask(&r->p, t));
     c->next_task++;
-    kf_fleet_ask(&c->fleet, t.worker, c->now);
-    r->busy += r->load[t.worker].out++ == 0;
-    r->rows[t.worker] += t.hi - t.lo;
+    kf_fleet_ask(&c->fleet, worker, c->now);
+    r->busy += r->load[worker].out++ == 0;
+    r->load[worker].rows += b.hi - b.lo;
     return KOFN_OK;
 }
 
@@ -133,7 +169,7 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 
     assert(index < r->p.tasks && worker < r->workers);
     assert(r->load[worker].out > 0 && r->busy > 0);
-    kf_product_end(&r->p, index, state);
+    kf_product_set(&r->p, index, state);
     kf_fleet_unask(&c->fleet, worker);
     r->busy -= --r->load[worker].out == 0;
     if (r->load[worker].out == 0)
@@ -142,10 +178,14 @@ void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state)
 
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index)
 {
-    return r && kf_product_find(&r->p, ev->task, index) &&
-           r->p.task[*index].worker == ev->worker &&
-           r->p.task[*index].row == ev->row &&
-           r->p.task[*index].state != KF_TASK_DONE;
+    const kf_task *t =
+        r ? kf_core_find(r->p.task, r->p.tasks, sizeof *t, ev->task) : NULL;
+
+    if (!t || t->worker != ev->worker || t->row != ev->row ||
+        t->state == KF_TASK_DONE)
+        return false;
+    *index = (size_t)(t - r->p.task);
+    return true;
 }
 
 bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev)
@@ -171,7 +211,8 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
     kf_round_end(c, r, index, KF_TASK_DROPPED);
     if (!cancel)
         return KOFN_OK;
-    kf_fleet_begin(&c->fleet, t->worker, c->now);
+    if (c->fleet.worker[t->worker].out > 0) /* its time at another begins */
+        c->fleet.worker[t->worker].last = c->now;
     return kf_act(c, (kofn_action){.type = KOFN_DO_CANCEL,
                                    .worker = t->worker,
                                    .product = r->p.number,

@@ -10,8 +10,6 @@
 
 #include "code/operation.h"
 
-#include <assert.h>
-
 /* ---- life ---------------------------------------------------------------- */
 
 static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
@@ -212,24 +210,10 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 /* ---- from one event to the next ------------------------------------------ */
 
-static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
-    (void)r;
-    (void)ev;
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_rang(c, c->round[i]));
-    return KOFN_OK;
-}
-
-static bool has_marks(const kf_round *r)
-{
-    return kf_product_marked(&r->p) || r->back || r->resolve ||
-           r->p.unsettled == 0;
-}
-
-kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
-{
-    while (kf_is_open(r) && has_marks(r)) {
+    while (kf_is_open(r) && (kf_product_marked(&r->p) || r->back ||
+                             r->resolve || r->p.unsettled == 0)) {
         size_t lo, hi;
 
         if (r->back) {
@@ -254,36 +238,41 @@ kofn_status kf_round_go_on(kofn_core *c, kf_round *r)
 static kofn_status go_on(kofn_core *c)
 {
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_go_on(c, c->round[i]));
+        TRY(go_on_with(c, c->round[i]));
     return KOFN_OK;
 }
 
 /* ---- the alarm ----------------------------------------------------------- */
 
-static kofn_status out_of_patience(kofn_core *c, kf_round *r)
-{
-    kf_fail(KOFN_LATE,
-            "patience ran out after %.3g s with too few workers; "
-            "start more workers",
-            (double)(c->now - r->starved) * 1e-9);
-    return kf_core_deliver(c, r, KOFN_LATE);
-}
-
-kofn_status kf_round_rang(kofn_core *c, kf_round *r)
+static kofn_status rang(kofn_core *c, kf_round *r)
 {
     if (c->now < r->alarm || !kf_is_open(r))
         return KOFN_OK;
     r->alarm = KOFN_NEVER;
-    if (r->state == KF_ROUND_STARVED)
-        return out_of_patience(c, r);
+    if (r->state == KF_ROUND_STARVED) {
+        kf_fail(KOFN_LATE,
+                "patience ran out after %.3g s with too few workers; "
+                "start more workers",
+                (double)(c->now - r->starved) * 1e-9);
+        return kf_core_deliver(c, r, KOFN_LATE);
+    }
     if (c->now >= r->late_at)
         kf_late_hedge(c, r);
-    TRY(kf_round_go_on(c, r));
+    TRY(go_on_with(c, r));
     /* whoever is asked now is not unresponsive yet */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
-        TRY(kf_late_evict(c, r, kf_times_lease(c, r->half, r->pace),
+        TRY(kf_late_evict(c, r, kf_core_lease(c, r->half, r->pace),
                           &r->lease_at));
     kf_times_alarm(r);
+    return KOFN_OK;
+}
+
+kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev)
+{
+    (void)r;
+    (void)ev;
+    for (size_t i = 0; i < c->rounds; i++)
+        TRY(rang(c, c->round[i]));
     return KOFN_OK;
 }
 
@@ -301,15 +290,6 @@ static size_t add_share(kf_fleet *f, uint32_t worker)
     return principal == 0;
 }
 
-static size_t largest_share(const kf_fleet *f, size_t alone)
-{
-    size_t most = alone > 0;
-
-    for (size_t p = 0; p < f->principals; p++)
-        most = kf_max(most, f->principal[p].seats);
-    return most;
-}
-
 /* The seats of workers that may answer in this group, and of those that have
  * answered and may not any more. */
 static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
@@ -321,7 +301,7 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
     for (size_t p = 0; p < f->principals; p++)
         f->principal[p].seats = 0;
     for (size_t s = group; s < f->seats; s += f->groups)
-        if (f->seat[s] != KF_NOBODY && kf_core_can_work(c, r, f->seat[s])) {
+        if (kf_core_seat_works(c, r, s)) {
             v.alone += add_share(f, f->seat[s]);
             v.known += r->load[f->seat[s]].located;
             v.all++;
@@ -338,7 +318,9 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
             v.all++;
         }
     }
-    v.one = largest_share(f, v.alone);
+    v.one = v.alone > 0;
+    for (size_t p = 0; p < f->principals; p++)
+        v.one = kf_max(v.one, f->principal[p].seats);
     return v;
 }
 
@@ -391,10 +373,10 @@ static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
 #define ALL_ROUNDS                                                             \
     .limits = limits, .open = open, .sit = sit, .on[KOFN_EV_BEGIN] = begin,    \
     .on[KOFN_EV_CANCEL] = cancel, .on[KOFN_EV_RESULT] = result,                \
-    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict, .on[KOFN_EV_ALARM] = rang,   \
-    .on[KOFN_EV_VOID] = void_block, .go_on = go_on, .wrong = wrong,            \
-    .needed = needed, .voices = voices, .liars = liars, .silent = silent,      \
-    .apart = apart
+    .on[KOFN_EV_VERDICT] = kf_core_apply_verdict,                              \
+    .on[KOFN_EV_ALARM] = kf_rounds_rang, .on[KOFN_EV_VOID] = void_block,       \
+    .go_on = go_on, .wrong = wrong, .needed = needed, .voices = voices,        \
+    .liars = liars, .silent = silent, .apart = apart
 
 const kf_policy kf_rounds = {
     ALL_ROUNDS,

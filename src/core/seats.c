@@ -11,8 +11,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- sitting down -------------------------------------------------------- */
 
 /* Where answers are whole nothing more can come of a seat that has answered. */
@@ -59,54 +57,48 @@ static kofn_status assign_seat(kofn_core *c, uint32_t worker)
     return c->use[0].policy->sit(c, worker, seat);
 }
 
-static kofn_status know(kofn_core *c, uint32_t worker, uint32_t principal)
+static kofn_status know(kofn_core *c, const kofn_event *ev)
 {
-    TRY(kf_fleet_know(&c->fleet, worker, principal));
+    TRY(kf_fleet_know(&c->fleet, ev->worker, ev->principal));
     for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_know(c->round[i], c->fleet.workers));
-    c->fleet.worker[worker].principal = principal;
+        TRY(kf_round_know(c, c->round[i]));
+    c->fleet.worker[ev->worker].principal = ev->principal;
     return KOFN_OK;
 }
 
-kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal)
+kofn_status kf_core_join(kofn_core *c, const kofn_event *ev)
 {
-    if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
-        kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_UNKNOWN)
+    if (!kf_fleet_plausible(&c->fleet, ev->worker, ev->principal) ||
+        kf_fleet_state(&c->fleet, ev->worker) != KOFN_WORKER_UNKNOWN)
         return kf_core_drop(c);
-    TRY(know(c, worker, principal));
-    return assign_seat(c, worker);
+    TRY(know(c, ev));
+    return assign_seat(c, ev->worker);
 }
 
-kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal)
+kofn_status kf_core_moved(kofn_core *c, const kofn_event *ev)
 {
-    kofn_worker_state state = kf_fleet_state(&c->fleet, worker);
+    kofn_worker_state state = kf_fleet_state(&c->fleet, ev->worker);
 
-    if (!kf_fleet_plausible(&c->fleet, worker, principal) ||
+    if (!kf_fleet_plausible(&c->fleet, ev->worker, ev->principal) ||
         (state != KOFN_WORKER_STORING && state != KOFN_WORKER_STANDBY))
         return kf_core_drop(c);
-    return know(c, worker, principal);
+    return know(c, ev);
 }
 
-/* The first product that a worker takes part in that stores its block now. */
-static uint32_t first_of(const kofn_core *c)
+kofn_status kf_core_stored(kofn_core *c, const kofn_event *ev)
 {
     const kf_round *newest = kf_newest(c);
+    uint32_t from = newest->p.number + kf_is_open(newest);
 
-    for (size_t i = 0; i < c->rounds; i++)
-        if (c->round[i]->state == KF_ROUND_STARVED)
-            return c->round[i]->p.number;
-    return newest->p.number + kf_is_open(newest);
-}
-
-kofn_status kf_core_stored(kofn_core *c, uint32_t worker)
-{
-    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_STORING)
+    if (kf_fleet_state(&c->fleet, ev->worker) != KOFN_WORKER_STORING)
         return kf_core_drop(c);
-    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LIVE);
-    c->fleet.worker[worker].from = first_of(c);
-    for (size_t i = 0; i < c->rounds; i++) /* perhaps it is the one missed */
-        if (c->round[i]->state == KF_ROUND_STARVED)
+    kf_fleet_set(&c->fleet, ev->worker, KOFN_WORKER_LIVE);
+    for (size_t i = c->rounds; i-- > 0;)
+        if (c->round[i]->state == KF_ROUND_STARVED) {
+            from = c->round[i]->p.number; /* perhaps it is the one missed */
             kf_round_more(c, c->round[i]);
+        }
+    c->fleet.worker[ev->worker].from = from;
     return KOFN_OK;
 }
 
@@ -124,12 +116,12 @@ static kofn_status next_in_line(kofn_core *c)
     return KOFN_OK;
 }
 
-kofn_status kf_core_leaving(kofn_core *c, uint32_t worker)
+kofn_status kf_core_leaving(kofn_core *c, const kofn_event *ev)
 {
-    if (kf_fleet_state(&c->fleet, worker) != KOFN_WORKER_LIVE)
+    if (kf_fleet_state(&c->fleet, ev->worker) != KOFN_WORKER_LIVE)
         return kf_core_drop(c);
     /* The worker may finish what it has in hand; nothing more is dealt to it. */
-    kf_fleet_set(&c->fleet, worker, KOFN_WORKER_LEAVING);
+    kf_fleet_set(&c->fleet, ev->worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
 
@@ -168,12 +160,14 @@ kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
 }
 
 /* Gone, or unresponsive: whoever was given up stays so. */
-kofn_status kf_core_left(kofn_core *c, uint32_t worker, kofn_worker_state state)
+kofn_status kf_core_left(kofn_core *c, const kofn_event *ev)
 {
-    kofn_worker_state was = kf_fleet_state(&c->fleet, worker);
+    kofn_worker_state was = kf_fleet_state(&c->fleet, ev->worker);
 
     if (was == KOFN_WORKER_GONE || was == KOFN_WORKER_UNRESPONSIVE ||
         was == KOFN_WORKER_UNKNOWN)
         return kf_core_drop(c);
-    return kf_core_release_seat(c, worker, state);
+    return kf_core_release_seat(
+        c, ev->worker,
+        ev->type == KOFN_EV_LEFT ? KOFN_WORKER_GONE : KOFN_WORKER_UNRESPONSIVE);
 }

@@ -10,8 +10,6 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* ---- survivor sets ------------------------------------------------------- */
 
 /* The tasks and their rows in ascending order of row, one behind the other at
@@ -22,23 +20,17 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
 {
     size_t found = 0;
 
-    while (c->pool_cap <= c->pooled + 2 * n) /* there is a pool even for none */
-        TRY(kf_grow(&c->pool, &c->pool_cap, c->pool_cap, sizeof *c->pool));
-    while (c->by_row_cap < p->rows) {
-        size_t had = c->by_row_cap;
-
-        TRY(kf_grow(&c->by_row, &c->by_row_cap, had, sizeof *c->by_row));
-        memset(c->by_row + had, 0xff, (c->by_row_cap - had) * 4);
-    }
+    TRY(kf_core_room(c, 2 * n));
+    TRY(kf_reach(&c->by_row, &c->by_row_cap, p->rows, sizeof *c->by_row));
     *tasks = c->pool + c->pooled;
     *rows = *tasks + n;
     for (size_t i = 0; i < n; i++)
-        c->by_row[p->task[have[i]].row] = have[i];
+        c->by_row[p->task[have[i]].row] = have[i] + 1;
     for (size_t r = 0; r < p->rows; r++)
-        if (c->by_row[r] != UINT32_MAX) {
-            (*tasks)[found] = c->by_row[r];
+        if (c->by_row[r] > 0) {
+            (*tasks)[found] = c->by_row[r] - 1;
             (*rows)[found++] = (uint32_t)r;
-            c->by_row[r] = UINT32_MAX;
+            c->by_row[r] = 0;
         }
     assert(found == n); /* a cell counts each row once */
     return KOFN_OK;
@@ -216,14 +208,6 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
 
 /* ---- news ---------------------------------------------------------------- */
 
-/* Results of this cell disagreed, and a check of others that did is out: who is
- * wrong there may be wrong here as well, and to find out takes long, so that
- * is done once. */
-static bool waits(const kf_round *r, const kf_cell *cell)
-{
-    return cell->disagreed && kf_product_weighs(&r->p);
-}
-
 static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 {
     kf_ledger *l = &r->p.ledger[group];
@@ -235,7 +219,11 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
         end = i + 1;
         if (is_open(&l->cell[i]) && kf_core_leave_out(c, r, &l->cell[i], false))
             want(r, group, &l->cell[i], 0);
-        if (!complete(&r->p, group, &l->cell[i]) || waits(r, &l->cell[i]))
+        /* Where results disagreed, and a check of others that did is out, who is
+         * wrong there may be wrong here as well, and to find out takes long, so
+         * that is done once. */
+        if (!complete(&r->p, group, &l->cell[i]) ||
+            (l->cell[i].disagreed && kf_product_weighs(&r->p)))
             continue;
         while (end < l->count && l->cell[end].lo < hi &&
                same_history(&l->cell[end - 1], &l->cell[end]))

@@ -8,147 +8,144 @@
  */
 #include "state.h"
 
-#include <assert.h>
-
 /* All answers of this worker's seat. */
-kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                             uint32_t worker, size_t lo, size_t hi)
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
+                             kf_band b)
 {
     size_t seat = c->fleet.worker[worker].seat;
 
     assert(seat < c->fleet.seats && c->fleet.seat[seat] == worker);
-    assert(lo < hi);
+    assert(b.lo < b.hi && b.group == seat % c->fleet.groups);
     for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++)
-        TRY(kf_round_ask(c, r,
-                         (kf_task){.worker = worker,
-                                   .group = (uint32_t)group,
-                                   .row = kf_row_of_seat(&r->p, seat, t),
-                                   .lo = lo,
-                                   .hi = hi}));
+        TRY(kf_round_ask(c, r, worker, kf_row_of_seat(&r->p, seat, t), b));
     return KOFN_OK;
 }
 
 /* The knowledge of a re-deal in progress about one live member. */
 typedef struct member {
+    uint32_t worker;
     size_t load, lo, hi; /* strips given; the run not yet asked for */
     bool barred;         /* its seat has answered, or will          */
     bool late;           /* with a task: a last resort              */
 } member;
 
-/* The worker's place among the n live members; n when it is none of them. */
-static size_t place_of(const kofn_core *c, uint32_t worker, size_t n)
-{
-    size_t i = worker == KF_NOBODY ? n : c->fleet.worker[worker].place;
+typedef struct redeal {
+    kofn_core *core;
+    kf_round *round;
+    size_t group;
+    member *member; /* those that are live */
+    size_t members;
+} redeal;
 
-    assert(worker == KF_NOBODY || worker < c->fleet.workers);
-    assert(n <= c->live_cap);
-    return i < n && c->live_worker[i] == worker ? i : n;
+/* NULL: it is none of them. */
+static member *find(const redeal *d, uint32_t worker)
+{
+    size_t i =
+        worker == KF_NOBODY ? d->members : d->core->fleet.worker[worker].place;
+
+    return i < d->members && d->member[i].worker == worker ? &d->member[i]
+                                                           : NULL;
 }
 
-/* The worker on the seat whose row this task answers. */
-static size_t holder_of(const kofn_core *c, const kf_product *p,
-                        const kf_task *task, size_t n)
+/* The member on the seat whose row this task answers is not asked. */
+static void bar(const redeal *d, const kf_task *task)
 {
-    size_t seat = kf_seat_of_row(p, task->group, task->row);
+    size_t seat = kf_seat_of_row(&d->round->p, task->group, task->row);
+    const kf_fleet *f = &d->core->fleet;
+    member *m = seat < f->seats ? find(d, f->seat[seat]) : NULL;
 
-    return seat < c->fleet.seats ? place_of(c, c->fleet.seat[seat], n) : n;
+    if (m)
+        m->barred = true;
 }
 
 /* Bars the members whose seat has answered for this cell or will, and those
  * located where results disagreed; marks those that are late with a task. */
-static void bar_seats(const kofn_core *c, const kf_round *r, size_t group,
-                      const kf_cell *cell, member *m, size_t n)
+static void bar_seats(const redeal *d, const kf_cell *cell)
 {
-    const kf_product *p = &r->p;
+    const kf_product *p = &d->round->p;
 
-    for (size_t i = 0; i < n; i++) {
-        m[i].barred = cell->disagreed && r->load[c->live_worker[i]].located;
-        m[i].late = false;
+    for (member *m = d->member; m < d->member + d->members; m++) {
+        m->barred = cell->disagreed && d->round->load[m->worker].located;
+        m->late = false;
     }
     for (size_t t = 0; t < p->tasks; t++) {
         const kf_task *task = &p->task[t];
-        size_t i = n;
+        member *m = NULL;
 
-        if (!kf_in_hand(task) || task->group != group)
-            continue;
-        if (task->lo <= cell->lo && task->hi >= cell->hi)
-            i = holder_of(c, p, task, n);
-        if (i < n)
-            m[i].barred = true;
-        i = task->state == KF_TASK_LATE ? place_of(c, task->worker, n) : n;
-        if (i < n)
-            m[i].late = true;
+        if (kf_task_brings(task, d->group, cell))
+            bar(d, task);
+        if (task->state == KF_TASK_LATE && task->group == d->group)
+            m = find(d, task->worker);
+        if (m)
+            m->late = true;
     }
-    for (size_t h = 0; h < cell->count + cell->corrupt; h++) {
-        size_t i = holder_of(c, p, &p->task[cell->have[h]], n);
-
-        if (i < n)
-            m[i].barred = true;
-    }
+    for (size_t h = 0; h < cell->count + cell->corrupt; h++)
+        bar(d, &p->task[cell->have[h]]);
 }
 
-static kofn_status give(kofn_core *c, kf_round *r, size_t group, member *m,
-                        size_t who, const kf_cell *cell)
+/* Asks for the run of cells that was given to the member last. */
+static kofn_status ask_run(const redeal *d, const member *m)
 {
-    kofn_status st = KOFN_OK;
+    kf_band run = {d->group, m->lo, m->hi};
 
-    if (m[who].hi != cell->lo) {
-        if (m[who].hi > m[who].lo)
-            st = kf_core_ask_seat(c, r, group, c->live_worker[who], m[who].lo,
-                                  m[who].hi);
-        m[who].lo = cell->lo;
-    }
-    m[who].hi = cell->hi;
-    m[who].load += cell->hi - cell->lo;
-    return st;
+    return m->hi > m->lo ? kf_core_ask_seat(d->core, d->round, m->worker, run)
+                         : KOFN_OK;
 }
 
-/* n when there is none. */
-static size_t least_loaded(const member *m, size_t n, bool late)
+static kofn_status give(const redeal *d, member *m, const kf_cell *cell)
 {
-    size_t best = n;
+    assert(!m->barred);
+    m->barred = true;
+    if (m->hi != cell->lo) {
+        TRY(ask_run(d, m));
+        m->lo = cell->lo;
+    }
+    m->hi = cell->hi;
+    m->load += cell->hi - cell->lo;
+    return KOFN_OK;
+}
 
-    for (size_t k = 0; k < n; k++)
-        if (!m[k].barred && m[k].late == late &&
-            (best == n || m[k].load < m[best].load))
-            best = k;
+/* NULL: there is none. */
+static member *least_loaded(const redeal *d, bool late)
+{
+    member *best = NULL;
+
+    for (member *m = d->member; m < d->member + d->members; m++)
+        if (!m->barred && m->late == late && (!best || m->load < best->load))
+            best = m;
     return best;
 }
 
 /* Gives the missing results of each short cell to the least loaded members
  * that may answer; neighbouring cells of one member are asked for as one
  * run. */
-static kofn_status fill_short(kofn_core *c, kf_round *r, size_t group,
-                              member *m, size_t n)
+static kofn_status fill_short(const redeal *d)
 {
-    const kf_ledger *l = &r->p.ledger[group];
+    const kf_product *p = &d->round->p;
+    const kf_ledger *l = &p->ledger[d->group];
 
     /* Asking does not split cells, so indices hold; but it counts a cell as
      * pending only when it is called, hence the shortage is taken first. */
     for (size_t i = 0; i < l->count; i++) {
         const kf_cell *cell = &l->cell[i];
-        size_t missing = kf_product_short(&r->p, group, cell);
+        size_t missing = kf_product_short(p, d->group, cell);
 
         if (missing)
-            bar_seats(c, r, group, cell, m, n);
+            bar_seats(d, cell);
         for (; missing > 0; missing--) {
-            size_t best = least_loaded(m, n, false);
+            member *best = least_loaded(d, false);
 
             /* what is late may come yet; where it is not enough the late are
              * better than nobody */
-            if (best == n && missing > cell->slow)
-                best = least_loaded(m, n, true);
-            if (best == n)
+            if (!best && missing > cell->slow)
+                best = least_loaded(d, true);
+            if (!best)
                 break;
-            assert(best < n && !m[best].barred);
-            m[best].barred = true;
-            TRY(give(c, r, group, m, best, cell));
+            TRY(give(d, best, cell));
         }
     }
-    for (size_t k = 0; k < n; k++)
-        if (m[k].hi > m[k].lo)
-            TRY(kf_core_ask_seat(c, r, group, c->live_worker[k], m[k].lo,
-                                 m[k].hi));
+    for (size_t k = 0; k < d->members; k++)
+        TRY(ask_run(d, &d->member[k]));
     return KOFN_OK;
 }
 
@@ -175,17 +172,11 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
 static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
                        uint32_t row)
 {
-    for (size_t h = 0; h < cell->count + cell->corrupt; h++)
-        if (p->task[cell->have[h]].row == row)
-            return true;
-    for (size_t t = 0; t < p->tasks; t++) {
-        const kf_task *task = &p->task[t];
+    bool yes = kf_product_has_row(p, cell, row);
 
-        if (kf_in_hand(task) && task->group == group && task->row == row &&
-            task->lo <= cell->lo && task->hi >= cell->hi)
-            return true;
-    }
-    return false;
+    for (size_t t = 0; t < p->tasks && !yes; t++)
+        yes = p->task[t].row == row && kf_task_brings(&p->task[t], group, cell);
+    return yes;
 }
 
 /* Where answers are whole each worker was asked for all of its rows at the
@@ -199,35 +190,33 @@ static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
     for (size_t i = 0; i < l->count; i++)
         for (size_t k = 0; k < n && !l->cell[i].settled; k++)
             for (size_t t = 0; t < kf_layout(&r->p)->submessages; t++) {
-                uint32_t who = c->live_worker[k];
+                uint32_t who = kf_core_member(c, group, k);
                 uint32_t row =
                     kf_row_of_seat(&r->p, c->fleet.worker[who].seat, t);
 
                 if (!counted_on(&r->p, group, &l->cell[i], row))
-                    TRY(kf_round_ask(c, r,
-                                     (kf_task){.worker = who,
-                                               .group = (uint32_t)group,
-                                               .row = row,
-                                               .lo = l->cell[i].lo,
-                                               .hi = l->cell[i].hi}));
+                    TRY(kf_round_ask(
+                        c, r, who, row,
+                        (kf_band){group, l->cell[i].lo, l->cell[i].hi}));
             }
     return KOFN_OK;
 }
 
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group)
 {
-    member *m;
+    redeal d = {.core = c, .round = r, .group = group};
     kofn_status st;
-    size_t n;
 
-    TRY(kf_core_live_members(c, r, group, &n));
-    if (n == 0)
+    TRY(kf_core_live_members(c, r, group, &d.members));
+    if (d.members == 0)
         return KOFN_OK;
     if (kf_layout(&r->p)->whole && !kf_product_untouched(&r->p, group))
-        return ask_newcomers(c, r, group, n);
-    TRY(split_short(&r->p, group, n));
-    TRY_ZERO(m, n);
-    st = fill_short(c, r, group, m, n);
-    kf_free(m);
+        return ask_newcomers(c, r, group, d.members);
+    TRY(split_short(&r->p, group, d.members));
+    TRY_ZERO(d.member, d.members);
+    for (size_t i = 0; i < d.members; i++)
+        d.member[i].worker = kf_core_member(c, group, i);
+    st = fill_short(&d);
+    kf_free(d.member);
     return st;
 }

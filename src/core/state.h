@@ -28,16 +28,16 @@ typedef enum kf_round_state {
 /* A worker's part in one product. */
 typedef struct kf_load {
     size_t out;      /* tasks in hand */
+    size_t rows;     /* strips it was asked for */
     kofn_time since; /* it had nothing of older products any more; 0: always */
     bool failed, located;
     bool agrees;    /* what it said was compared, and is right */
     bool late;      /* adjoint: it is done without, as long as others suffice */
-    uint32_t again; /* stream: the row that it did not get done in the last
-                       round; KF_NO_ROW: none */
+    uint32_t again; /* stream: 1 + the row that it did not get done in the last
+                       round; 0: none */
     uint32_t came;  /* stream: results of it that are here */
     size_t said;    /* scratch of guard.c */
 } kf_load;
-#define KF_NO_ROW UINT32_MAX
 
 /* An open product among the workers. */
 struct kf_round {
@@ -53,9 +53,8 @@ struct kf_round {
     size_t ready;      /* workers that have finished their share */
     size_t busy;       /* workers with tasks of it in hand       */
     bool half, hedged; /* half of all have; others were asked as well      */
-    kf_load *load;     /* per worker */
-    size_t *rows;      /* per worker: strips it was asked for */
-    size_t workers, load_cap, row_cap;
+    kf_load *load;     /* per worker, with room for more */
+    size_t workers;
     char why[512]; /* it failed, in words */
 
     kofn_plan shape;     /* stream: the plan for its shape, ... */
@@ -68,47 +67,40 @@ struct kf_round {
 /* A worker's list in a round of a stream. */
 typedef struct kf_todo {
     size_t given, came; /* tasks */
-    kofn_time done;     /* when it had done all; KOFN_NEVER: it has not */
     bool late;          /* it is not waited for any longer */
 } kf_todo;
 
 /* The workers that were marked in a round that is over. */
 typedef struct kf_marks {
-    uint8_t *mark; /* per worker */
-    size_t workers, cap, marked;
+    uint8_t *mark; /* per worker, with room for more */
+    size_t workers, marked;
 } kf_marks;
 
 /* The policy of streams.  A round is in hand from its BEGIN to its END. */
 typedef struct kf_stream {
     bool running;
-    unsigned round;   /* in hand, or the last; the first is 1 */
-    uint32_t product; /* that began with it; 0: none          */
-    uint32_t newest;  /* product of all that began            */
-    kofn_time began, took;
-    kofn_time first; /* until the first list was done; 0: none is */
-    kofn_time task;  /* what one took in the last list that was first */
+    kofn_stream_round
+        is;          /* in hand, or the last; first is 0 until a list is done */
+    uint32_t newest; /* product of all that began */
+    kofn_time began;
+    kofn_time task; /* what one took in the last list that was first */
     kofn_time alarm_at, late_at, lease_at;
-    bool excuse; /* who is late is not marked: the scheme does not admit it */
-    size_t slots, lists,
-        open;      /* of the round: longest list, how many, products */
+    bool excuse;   /* who is late is not marked: the scheme does not admit it */
     size_t caught; /* rows that the net asked for, since the beginning */
     kf_todo *list; /* per worker */
-    size_t known, list_cap;
+    kofn_time *done; /* ... when it had done all; KOFN_NEVER: it has not */
+    size_t known, list_cap, done_cap;
     kf_marks *past; /* the last round first, `memory` of them and the one that
                        may end now                                            */
     size_t memory;
     uint8_t *mark; /* scratch: the hooks' table, and their numbers */
     size_t *marked, mark_cap;
-    kofn_time *times; /* for who looks at the round */
-    size_t time_cap;
 } kf_stream;
 
 struct kofn_core {
     kofn_core_options opt;
     kf_use *use; /* KOFN_USES of each operand */
     size_t uses;
-    kofn_plan **reader; /* per operand: that of KOFN_USE_READ, or NULL */
-    kofn_plan *alone;   /* that of KOFN_USE_PARTS, or NULL */
     kf_stream stream;
     kf_fleet fleet;
     kf_round **round; /* open, or over since the last that began; they ascend */
@@ -130,10 +122,10 @@ struct kofn_core {
     size_t actions, action_cap, next_action;
     uint32_t *pool; /* tasks of this step's actions */
     size_t pooled, pool_cap;
-    uint32_t *by_row; /* scratch: task of each row of a group */
+    uint32_t
+        *by_row; /* scratch: 1 + the task of each row of a group; 0: none */
     size_t by_row_cap;
-    kofn_live *live;       /* scratch: live members of one group ... */
-    uint32_t *live_worker; /* ... and who they are                 */
+    kofn_live *live; /* scratch: live members of one group */
     size_t live_cap;
 };
 
@@ -187,12 +179,16 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     return KOFN_OK;
 }
 
+/* Room for n tasks more in the pool; there is a pool even for none. */
+static inline kofn_status kf_core_room(kofn_core *c, size_t n)
+{
+    return kf_reach(&c->pool, &c->pool_cap, c->pooled + n + 1, sizeof *c->pool);
+}
+
 /* ---- rounds.c ------------------------------------------------------------ */
 
-/* Until there is nothing to do but wait. */
-kofn_status kf_round_go_on(kofn_core *c, kf_round *r);
-/* Is its alarm due?  Who is late, or given up, is seen then. */
-kofn_status kf_round_rang(kofn_core *c, kf_round *r);
+/* Whose alarm is due?  Who is late, or given up, is seen then. */
+kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev);
 
 /* ---- stream.c ------------------------------------------------------------ */
 
@@ -200,7 +196,7 @@ void kf_stream_close(kf_stream *s);
 
 static inline size_t kf_stream_age(const kofn_core *c, const kf_round *r)
 {
-    return c->stream.round - r->first;
+    return c->stream.is.round - r->first;
 }
 
 /* Is it due, in this round or since an earlier one? */
@@ -227,22 +223,28 @@ static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
            !(c->stream.excuse && c->stream.list[worker].late);
 }
 
-/* ---- members.c ----------------------------------------------------------- */
-
-bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
-size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
-/* Fills c->live with the group's members that can be asked; *n of them. */
-kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
-                                 size_t *n);
-
 /* ---- round.c ------------------------------------------------------------- */
 
-kofn_status kf_round_new(kf_round **out, size_t groups);
 void kf_round_free(kf_round *r);
-/* Make room for this number of workers. */
-kofn_status kf_round_know(kf_round *r, size_t workers);
+/* Make room for all workers. */
+kofn_status kf_round_know(const kofn_core *c, kf_round *r);
+bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
+/* Can whoever sits there, if anybody does? */
+bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat);
+size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
+/* Fills c->live, which is scratch, with the group's members that can be asked; *n of
+ * them. */
+kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
+                                 size_t *n);
+/* Who that one of them is. */
+static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
+                                      size_t i)
+{
+    return c->fleet.seat[c->live[i].seat * c->fleet.groups + group];
+}
 /* Have this worker answer a row. */
-kofn_status kf_round_ask(kofn_core *c, kf_round *r, kf_task t);
+kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
+                         uint32_t row, kf_band b);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
 /* The task of its worker that an event speaks of, and whose result has not come. */
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
@@ -268,12 +270,12 @@ kofn_status kf_core_add_round(kofn_core *c);
 
 /* ---- seats.c ------------------------------------------------------------- */
 
-kofn_status kf_core_join(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_core_moved(kofn_core *c, uint32_t worker, uint32_t principal);
-kofn_status kf_core_stored(kofn_core *c, uint32_t worker);
-kofn_status kf_core_leaving(kofn_core *c, uint32_t worker);
-kofn_status kf_core_left(kofn_core *c, uint32_t worker,
-                         kofn_worker_state state);
+/* Events of a worker. */
+kofn_status kf_core_join(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_moved(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_stored(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_leaving(kofn_core *c, const kofn_event *ev);
+kofn_status kf_core_left(kofn_core *c, const kofn_event *ev);
 /* The worker goes, or does no more; its seat is for others. */
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
                                  kofn_worker_state state);
@@ -301,8 +303,8 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed);
 /* ---- short.c ------------------------------------------------------------- */
 
 /* All answers of this worker's seat. */
-kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, size_t group,
-                             uint32_t worker, size_t lo, size_t hi);
+kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
+                             kf_band b);
 /* Ask for what this group is short of. */
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
@@ -368,7 +370,7 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
 kofn_status kf_core_quarantine(kofn_core *c);
 /* Count against the worker this number of the products in which it was
  * located. */
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker);
+kofn_status kf_core_judged(kofn_core *c, const kofn_event *ev);
 
 /* ---- times.c ------------------------------------------------------------- */
 
@@ -379,8 +381,8 @@ void kf_times_put_off(const kofn_core *c, kf_round *r);
 void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker);
 /* The worker has nothing of the product in hand any more. */
 void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker);
-/* How long an answer may be owed where others took `pace`, if that is known. */
-kofn_time kf_times_lease(const kofn_core *c, bool known, kofn_time pace);
+/* Of so many nanoseconds; KOFN_NEVER: that is beyond all times. */
+kofn_time kf_times_of(double t);
 
 /* ---- late.c -------------------------------------------------------------- */
 

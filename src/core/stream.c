@@ -25,7 +25,6 @@
 
 #include "base/options.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 /* More answers than twice `enough` and this decode no better. */
@@ -71,6 +70,7 @@ static kofn_status open(kofn_core *c)
                       c->opt.seats));
     s->memory = c->use[0].plan->layout.memory;
     TRY_ZERO(s->past, s->memory + 1);
+    TRY_ZERO(s->marked, s->memory + 1);
     return KOFN_OK;
 }
 
@@ -82,7 +82,7 @@ void kf_stream_close(kf_stream *s)
     kf_free(s->list);
     kf_free(s->mark);
     kf_free(s->marked);
-    kf_free(s->times);
+    kf_free(s->done);
 }
 
 /* Makes room for all workers. */
@@ -90,18 +90,11 @@ static kofn_status know(kofn_core *c)
 {
     kf_stream *s = &c->stream;
 
-    while (s->known < c->fleet.workers) {
-        TRY(kf_grow(&s->list, &s->list_cap, s->known, sizeof *s->list));
-        TRY(kf_grow(&s->times, &s->time_cap, s->known, sizeof *s->times));
-        s->times[s->known] = KOFN_NEVER;
-        s->list[s->known++] = (kf_todo){.done = KOFN_NEVER};
-    }
+    TRY(kf_reach(&s->list, &s->list_cap, c->fleet.workers, sizeof *s->list));
+    TRY(kf_reach(&s->done, &s->done_cap, c->fleet.workers, sizeof *s->done));
+    while (s->known < c->fleet.workers)
+        s->done[s->known++] = KOFN_NEVER;
     return KOFN_OK;
-}
-
-static kofn_time later(kofn_time t, double more)
-{
-    return more < (double)(KOFN_NEVER - t) ? t + (kofn_time)more : KOFN_NEVER;
 }
 
 /* ---- workers ------------------------------------------------------------- */
@@ -118,6 +111,13 @@ static size_t needed(const kf_product *p)
 {
     (void)p;
     return 1;
+}
+
+/* Nobody is late before so long after now. */
+static void none_late_before(kofn_core *c, double more)
+{
+    more = kf_larger(more, (double)c->opt.late_least);
+    c->stream.late_at = kf_later(c->now, kf_times_of(more));
 }
 
 /* ---- a round begins ------------------------------------------------------ */
@@ -147,7 +147,7 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
     r->shape = *shape;
     r->use = c->use[0];
     r->use.plan = &r->shape;
-    r->first = c->stream.round;
+    r->first = c->stream.is.round;
     r->plain = 0;
     r->coded = shape->layout.plain;
     r->shared = false;
@@ -163,18 +163,17 @@ static void begin_round(kofn_core *c, uint32_t product)
 
     assert(!s->running && s->known == c->fleet.workers);
     s->running = true;
-    s->round++;
-    s->product = product;
+    s->is = (kofn_stream_round){.round = s->is.round + 1, .product = product};
     s->began = c->now;
-    s->first = 0;
     s->alarm_at = s->late_at = KOFN_NEVER;
     s->excuse = false;
     s->lease_at = c->opt.lease > 0
-                      ? later(c->now, (double)kf_times_lease(c, false, 0))
+                      ? kf_later(c->now, kf_core_lease(c, false, 0))
                       : KOFN_NEVER;
-    s->slots = s->lists = 0;
-    for (size_t w = 0; w < s->known; w++)
-        s->list[w] = (kf_todo){.done = KOFN_NEVER};
+    for (size_t w = 0; w < s->known; w++) {
+        s->list[w] = (kf_todo){.given = 0};
+        s->done[w] = KOFN_NEVER;
+    }
 }
 
 static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
@@ -184,7 +183,6 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     double few;
 
     (void)r;
-    TRY(know(c));
     if (!can_begin(c, ev, &shape))
         return kf_core_drop(c);
     kf_cache_trim_idle(c->use[0].cache);
@@ -193,28 +191,18 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     begin_round(c, ev->product);
     if (ev->product)
         TRY(open_product(c, ev->product, &shape));
-    s->open = c->rounds;
+    s->is.open = c->rounds;
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_stream_due(c, c->round[i])) /* it may have waited for that */
             kf_product_all_news(&c->round[i]->p);
     TRY(kf_lists_make(c));
-    few = FEW * c->opt.late * (double)s->task * (double)s->slots;
+    few = FEW * c->opt.late * (double)s->task * (double)s->is.slots;
     if (c->opt.late > 0 && s->task > 0)
-        s->late_at = later(c->now, kf_larger(few, (double)c->opt.late_least));
+        none_late_before(c, few);
     return KOFN_OK;
 }
 
 /* ---- who is late --------------------------------------------------------- */
-
-/* A list was done: nobody is late before so long after that. */
-static void put_off(kofn_core *c)
-{
-    kf_stream *s = &c->stream;
-    double more = (c->opt.late - 1) * (double)s->first;
-
-    if (c->opt.late > 0)
-        s->late_at = later(c->now, kf_larger(more, (double)c->opt.late_least));
-}
 
 /* Where no list was done the others may take as long, but for who has none. */
 static void look_who_is_late(kofn_core *c)
@@ -222,15 +210,14 @@ static void look_who_is_late(kofn_core *c)
     kf_stream *s = &c->stream;
     kofn_time past = c->now - s->began;
 
-    s->late_at = later(c->now, past > 0 ? (double)past : 1);
-    if (!s->first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
+    s->late_at = kf_later(c->now, past > 0 ? past : 1);
+    if (!s->is.first && c->fleet.busy >= c->fleet.in_state[KOFN_WORKER_LIVE])
         return;
     for (size_t w = 0; w < s->known; w++)
         s->list[w].late = c->fleet.worker[w].out > 0;
     for (size_t i = 0; i < c->rounds; i++)
-        for (size_t t = 0;
-             kf_stream_due(c, c->round[i]) && t < c->round[i]->p.tasks; t++)
-            kf_product_late(&c->round[i]->p, t);
+        if (kf_stream_due(c, c->round[i]))
+            kf_product_all_late(&c->round[i]->p);
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -243,19 +230,20 @@ static void update_list_done(kofn_core *c, uint32_t worker)
 
     assert(worker < s->known);
     if (!s->running || list->came == 0 || c->fleet.worker[worker].out > 0 ||
-        list->done != KOFN_NEVER)
+        s->done[worker] != KOFN_NEVER)
         return;
-    list->done = c->now - s->began;
+    s->done[worker] = c->now - s->began;
     list->late = false;
-    if (!s->first) {
-        s->first = list->done > 0 ? list->done : 1;
-        s->task = s->first / (kofn_time)list->came;
-        s->alarm_at = later(s->began, (double)s->first * (1 + c->opt.mu));
+    if (!s->is.first) {
+        s->is.first = s->done[worker] > 0 ? s->done[worker] : 1;
+        s->task = s->is.first / (kofn_time)list->came;
+        s->alarm_at = kf_later(
+            s->began, kf_times_of((double)s->is.first * (1 + c->opt.mu)));
         if (c->opt.lease > 0)
-            s->lease_at =
-                later(c->now, (double)kf_times_lease(c, true, s->first));
+            s->lease_at = kf_later(c->now, kf_core_lease(c, true, s->is.first));
     }
-    put_off(c);
+    if (c->opt.late > 0)
+        none_late_before(c, (c->opt.late - 1) * (double)s->is.first);
 }
 
 /* Tasks were taken off lists: which are done now? */
@@ -273,10 +261,10 @@ static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
     bool look = r->shared || r->load[worker].out > 0;
 
     for (size_t w = 0; r->shared && w < r->workers; w++)
-        if (r->load[w].again == row)
-            r->load[w].again = KF_NO_ROW;
-    if (r->load[worker].again == row)
-        r->load[worker].again = KF_NO_ROW;
+        if (r->load[w].again == row + 1)
+            r->load[w].again = 0;
+    if (r->load[worker].again == row + 1)
+        r->load[worker].again = 0;
     for (size_t i = 0; look && i < r->p.tasks; i++)
         if (r->p.task[i].row == row &&
             (r->shared || r->p.task[i].worker == worker))
@@ -306,7 +294,7 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     kf_fleet_measure(&c->fleet, ev->worker, t->hi - t->lo, c->now, ev->took);
     TRY(no_repeat(c, r, ev->worker, ev->row));
     update_list_done(c, ev->worker);
-    if (c->stream.first && c->stream.alarm_at == KOFN_NEVER)
+    if (c->stream.is.first && c->stream.alarm_at == KOFN_NEVER)
         c->stream.alarm_at = c->now; /* what else has come is looked at first */
     return kf_product_came(&r->p, index);
 }
@@ -322,17 +310,14 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     kf_stream *s = &c->stream;
 
-    (void)r;
-    (void)ev;
-    for (size_t i = 0; i < c->rounds; i++)
-        TRY(kf_round_rang(c, c->round[i]));
+    TRY(kf_rounds_rang(c, r, ev));
     if (c->now >= s->alarm_at)
         s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
-        return kf_late_evict(c, NULL, kf_times_lease(c, s->first, s->first),
-                             &s->lease_at);
+        return kf_late_evict(
+            c, NULL, kf_core_lease(c, s->is.first, s->is.first), &s->lease_at);
     return KOFN_OK;
 }
 
@@ -400,19 +385,12 @@ static kofn_status ensure_due(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-static void forget_news(kf_product *p)
-{
-    p->ledger[0].news_lo = p->ledger[0].news_hi = 0;
-    p->ledger[0].owed = KF_OWED_NOTHING;
-    p->mark_lo = p->mark_hi = 0;
-}
-
 /* Is it enough now? */
 static kofn_status settle(kofn_core *c, kf_round *r)
 {
     if (!kf_layout(&r->p)->keeps || kf_stream_due(c, r))
         TRY(kf_settle(c, r));
-    forget_news(&r->p);
+    kf_product_no_news(&r->p);
     r->resolve = false;
     if (r->p.unsettled > 0)
         return KOFN_OK;
@@ -438,7 +416,7 @@ static kofn_status may_end(kofn_core *c, bool *yes)
     if (!*yes || c->fleet.busy == 0)
         return KOFN_OK;
     *yes = false;
-    if (!s->first || s->alarm_at != KOFN_NEVER)
+    if (!s->is.first || s->alarm_at != KOFN_NEVER)
         return KOFN_OK;
     for (int late = 0; !*yes && late < 2; late++) {
         s->excuse = late;
@@ -455,9 +433,7 @@ static kofn_status mark_all(kofn_core *c)
 
     memmove(s->past + 1, s->past, s->memory * sizeof *s->past);
     s->past[0] = now;
-    while (s->past[0].cap < s->known)
-        TRY(kf_grow(&s->past[0].mark, &s->past[0].cap, s->past[0].cap, 1));
-    s->past[0].workers = s->known;
+    TRY(kf_reach(&s->past[0].mark, &s->past[0].workers, s->known, 1));
     s->past[0].marked = 0;
     for (size_t w = 0; w < s->known; w++) {
         bool marked = kf_lists_marks(c, w);
@@ -466,7 +442,6 @@ static kofn_status mark_all(kofn_core *c)
                              : c->fleet.worker[w].out > 0 ? KOFN_EXCUSED
                                                           : 0;
         s->past[0].marked += marked;
-        s->times[w] = s->list[w].done;
     }
     return KOFN_OK;
 }
@@ -479,8 +454,8 @@ static kofn_status take_back(kofn_core *c, kf_round *r)
         if (!kf_in_hand(t))
             continue;
         assert(t->worker < r->workers);
-        if (r->load[t->worker].again == KF_NO_ROW)
-            r->load[t->worker].again = t->row;
+        if (!r->load[t->worker].again)
+            r->load[t->worker].again = t->row + 1;
         TRY(kf_round_drop(c, r, i, true));
     }
     return KOFN_OK;
@@ -497,11 +472,11 @@ static kofn_status end_round(kofn_core *c)
             TRY(take_back(c, c->round[i]));
     assert(c->fleet.busy == 0); /* all that was in hand is taken back */
     s->running = false;
-    s->took = c->now - s->began;
+    s->is.took = c->now - s->began;
     s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;
     return kf_act(c, (kofn_action){.type = KOFN_DO_END,
-                                   .product = s->round,
-                                   .lo = s->slots,
+                                   .product = s->is.round,
+                                   .lo = s->is.slots,
                                    .hi = s->past[0].marked});
 }
 
@@ -535,33 +510,25 @@ static kofn_status go_on(kofn_core *c)
 void kf_core_round(const kofn_core *c, kofn_stream_round *out)
 {
     const kf_stream *s = &c->stream;
-    double most = (double)s->first * (1 + c->opt.mu);
+    double most = (double)s->is.first * (1 + c->opt.mu);
 
-    *out = (kofn_stream_round){.round = s->round,
-                               .product = s->product,
-                               .open = s->open,
-                               .slots = s->slots,
-                               .live = s->lists,
-                               .took = s->took,
-                               .first = s->first,
-                               .mark = s->past[0].mark,
-                               .times = s->times,
-                               .workers = s->past[0].workers};
-    if (s->first && (double)s->took > most)
-        out->waited = s->took - (kofn_time)most;
+    *out = s->is;
+    out->mark = s->past[0].mark;
+    out->times = s->done;
+    out->workers = kf_min(s->past[0].workers, s->known);
+    if (s->is.first && (double)s->is.took > most)
+        out->waited = s->is.took - (kofn_time)most;
 }
 
 static const char *wrong(const kofn_core *c)
 {
     const kf_stream *s = &c->stream;
-    size_t came = 0;
 
     if (s->known != c->fleet.workers)
         return "a stream does not know all workers";
     for (size_t w = 0; w < s->known; w++)
-        came += s->running && s->list[w].given < s->list[w].came;
-    if (came)
-        return "a worker has done more than its list";
+        if (s->running && s->list[w].given < s->list[w].came)
+            return "a worker has done more than its list";
     if (!s->running && c->fleet.busy)
         return "tasks are out and no round is in hand";
     if (s->running && c->fleet.busy == 0 && !awaits_due(c))

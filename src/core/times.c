@@ -21,11 +21,9 @@
 #define MANY 50 /* shares of others that a lease lasts at least       */
 #define FEW 10  /* leases that it lasts while fewer than half are ready */
 
-static kofn_time times(kofn_time t, double by)
+kofn_time kf_times_of(double t)
 {
-    double product = (double)t * by;
-
-    return product < 9e18 ? (kofn_time)product : KOFN_NEVER;
+    return t < 9e18 ? (kofn_time)t : KOFN_NEVER;
 }
 
 /* The round is over.  Was it right to ask others for what was late? */
@@ -66,24 +64,20 @@ void kf_times_put_off(const kofn_core *c, kf_round *r)
     kf_times_alarm(r);
 }
 
-/* How many times as much as this worker another has to do; where strips are few
+/* Another may have so many times as much to do as this worker; where strips are few
  * that may be twice as much. */
-static double largest(const kf_round *r, uint32_t worker)
+static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
-    size_t most = r->rows[worker];
+    size_t most = r->load[worker].rows;
+    double share;
 
     for (size_t i = 0; i < r->workers; i++)
         if (r->load[i].out > 0)
-            most = kf_max(most, r->rows[i]);
-    return fmin(2, (double)most / (double)r->rows[worker]);
-}
-
-static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
-{
-    double share = largest(r, worker);
-
+            most = kf_max(most, r->load[i].rows);
+    share = fmin(2, (double)most / (double)r->load[worker].rows);
     r->slack =
-        times(r->pace, share - 1 + c->hedge_factor * (c->opt.late - 1) * share);
+        kf_times_of((double)r->pace *
+                    (share - 1 + c->hedge_factor * (c->opt.late - 1) * share));
     if (r->slack < c->opt.late_least)
         r->slack = c->opt.late_least;
 }
@@ -113,10 +107,11 @@ void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker)
         c->round[i - 1]->load[worker].since = c->now;
 }
 
-kofn_time kf_times_lease(const kofn_core *c, bool known, kofn_time pace)
+kofn_time kf_core_lease(const kofn_core *c, bool known, kofn_time pace)
 {
-    kofn_time least = times(c->opt.lease, known ? 1 : FEW);
-    kofn_time many = times(pace, MANY);
+    kofn_time least =
+        known ? c->opt.lease : kf_times_of(FEW * (double)c->opt.lease);
+    kofn_time many = kf_times_of(MANY * (double)pace);
 
     return many > least ? many : least;
 }

@@ -5,8 +5,6 @@
  * doubts, and a worker that was excluded is not let in again. */
 #include "state.h"
 
-#include <assert.h>
-
 static void name(kofn_core *c, kf_round *r, uint32_t task)
 {
     kf_fleet *f = &c->fleet;
@@ -81,15 +79,13 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
                                   const kofn_event *ev)
 {
     bool sure = ev->status == KOFN_OK, corrupt = ev->status == KOFN_CORRUPT;
-    size_t index, n, wanted;
-    kf_asked *a;
+    size_t n, wanted;
+    kf_asked *a = NULL;
 
-    if (!r || !kf_is_open(r) ||
-        !kf_product_find_check(&r->p, ev->task, &index) ||
-        !r->p.check[index].open || ev->bad_count > r->p.check[index].count) {
+    if (r && kf_is_open(r))
+        a = kf_core_find(r->p.check, r->p.checks, sizeof *a, ev->task);
+    if (!a || !a->open || ev->bad_count > a->count)
         return kf_core_drop(c);
-    }
-    a = &r->p.check[index];
     a->open = false;
     if (a->again) /* cells that waited for this verdict, see settle.c */
         kf_product_all_news(&r->p);
@@ -135,22 +131,18 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
  * number: its seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
-    for (size_t i = 0; i < c->fleet.workers; i++) {
-        kofn_worker_state state = c->fleet.worker[i].state;
-
-        if ((state == KOFN_WORKER_LIVE || state == KOFN_WORKER_LEAVING ||
-             state == KOFN_WORKER_STORING || state == KOFN_WORKER_STANDBY) &&
-            kf_core_banned(c, (uint32_t)i))
-            TRY(kf_core_release_seat(c, (uint32_t)i, KOFN_WORKER_QUARANTINED));
-    }
+    for (uint32_t i = 0; i < c->fleet.workers; i++)
+        if ((kf_fleet_seated(&c->fleet, i) ||
+             c->fleet.worker[i].state == KOFN_WORKER_STANDBY) &&
+            kf_core_banned(c, i))
+            TRY(kf_core_release_seat(c, i, KOFN_WORKER_QUARANTINED));
     return KOFN_OK;
 }
 
-kofn_status kf_core_judged(kofn_core *c, uint32_t worker)
+kofn_status kf_core_judged(kofn_core *c, const kofn_event *ev)
 {
-    if (kf_fleet_state(&c->fleet, worker) == KOFN_WORKER_UNKNOWN) {
+    if (kf_fleet_state(&c->fleet, ev->worker) == KOFN_WORKER_UNKNOWN)
         return kf_core_drop(c);
-    }
-    kf_core_blame_one(c, worker, true);
+    kf_core_blame_one(c, ev->worker, true);
     return kf_core_quarantine(c);
 }

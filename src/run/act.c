@@ -5,8 +5,6 @@
  * product's.  It may not decide: what an action does not say is not done. */
 #include "job.h"
 
-#include <assert.h>
-
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_stopwatch watch = kf_job_start_work(j);
@@ -49,15 +47,6 @@ static kf_source *sources(const product *p, const kofn_action *a)
     return source;
 }
 
-/* Strips of a window are counted from its first. */
-static void shift(const product *p, kf_source *source, size_t n)
-{
-    for (size_t i = 0; p->number == 0 && i < n; i++) {
-        source[i].lo -= p->lo;
-        source[i].hi -= p->lo;
-    }
-}
-
 static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
@@ -67,7 +56,10 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
         return KOFN_NOMEM;
     if (kf_is_stream(j))
         return kf_pair_decode_later(j, p, a, source);
-    shift(p, source, a->count);
+    for (size_t i = 0; p->number == 0 && i < a->count; i++) {
+        source[i].lo -= p->lo; /* those of a window count from its first */
+        source[i].hi -= p->lo;
+    }
     st = kf_job_decode(j, p, a, source);
     kf_free(source);
     return st;
@@ -77,15 +69,12 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_source *source = sources(p, a);
     kf_stopwatch watch = kf_job_start_work(j);
-    uint32_t use = kf_job_use_number(p);
-    kf_guard_code by = {kf_core_code(j->core, use),
-                        kf_core_cache(j->core, use)};
     kofn_status st = KOFN_NOMEM;
 
     if (source)
-        st = kf_guard_check(&j->guard,
-                            p->first.plan ? &p->first : &j->held[p->operand],
-                            &p->measure, by, a, source);
+        st = kf_guard_check(
+            &j->guard, p->first.plan ? &p->first : &j->held[p->operand],
+            &p->measure, kf_core_use(j->core, kf_job_use_number(p)), a, source);
     kf_free(source);
     p->rep.decoding += kf_job_end_work(j, watch, "check");
     return st ? st : kf_trial_receive(j, p, a);
@@ -191,9 +180,9 @@ static kofn_status encode_inputs(kofn_job *j, product *p,
             rows[count++] = kf_job_row(p, todo[i].row, todo[i].group);
     if (count > 0) {
         watch = kf_job_start_work(j);
-        st = kf_messages_encode(&p->messages,
-                                kf_core_code(j->core, kf_job_use_number(p)),
-                                rows, count);
+        st = kf_messages_encode(
+            &p->messages, kf_core_use(j->core, kf_job_use_number(p))->code,
+            rows, count);
         if (!st && kf_is_stream(j))
             st = kf_pair_encode(j, p, rows, count);
         p->rep.encoding += kf_job_end_work(j, watch, "encode");

@@ -19,8 +19,9 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     p->core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;
-    kf_job_count_wait(j, -j->told.rest.waiting);
-    p->began = p->again ? p->began : kf_job_now(j);
+    kf_job_count(j, &(kofn_report){.waiting = -j->told.rest.waiting});
+    if (p->began == KOFN_NEVER)
+        p->began = kf_job_now(j);
     p->begun = true;
     TRY(kf_fates_open(&j->fates, p->core, &p->tasks));
     p->level = 0;
@@ -78,6 +79,6 @@ bool kf_job_starves(const kofn_job *j, const product *p)
 {
     kf_core_view v;
 
-    kf_core_look_at(j->core, p->core, &v);
+    kf_core_look(j->core, p->core, &v);
     return v.needed > 0;
 }

@@ -29,31 +29,13 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
                 .round = j->start.number,
                 .change = *t->change};
 
-    TRY(kf_sides_take(&t->sides, kf_core_code(j->core, KOFN_USES * t->operand),
+    TRY(kf_sides_take(&t->sides,
+                      kf_core_use(j->core, KOFN_USES * t->operand)->code,
                       kf_local(plan, seat), &m));
     kf_job_count(j, &(kofn_report){.sent = kf_buffer_bytes(m.in) +
                                            kf_buffer_bytes(m.with)});
     t->told = true;
     return j->port->send(j->port, &m);
-}
-
-/* Group by group, for what its seats have in common. */
-static kofn_status tell_all(telling *t)
-{
-    kofn_job *j = t->job;
-    const kofn_plan *plan = j->held[t->operand].plan;
-    uint32_t known = (uint32_t)kf_core_known(j->core);
-
-    for (size_t g = 0; g < plan->layout.groups; g++) {
-        kf_sides_choose(&t->sides, g);
-        for (uint32_t w = 0; w < known; w++) {
-            size_t seat = kf_core_seat(j->core, w);
-
-            if (seat != SIZE_MAX && kf_group(plan, seat) == g)
-                TRY(tell_worker(t, w, seat));
-        }
-    }
-    return KOFN_OK;
 }
 
 /* Mixes U and V for the blocks and has all workers told.  If some were told
@@ -63,10 +45,19 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_matrix *V)
 {
     telling t = {.job = j, .operand = operand, .change = change};
+    const kofn_plan *plan = j->held[operand].plan;
     kofn_status st = kf_sides_new(&t.sides, &j->held[operand].resident, U, V);
 
-    if (!st)
-        st = tell_all(&t);
+    /* group by group, for what its seats have in common */
+    for (size_t g = 0; !st && g < plan->layout.groups; g++) {
+        kf_sides_choose(&t.sides, g);
+        for (uint32_t w = 0; !st && w < kf_core_known(j->core); w++) {
+            size_t seat = kf_core_seat(j->core, w);
+
+            if (seat != SIZE_MAX && kf_group(plan, seat) == g)
+                st = tell_worker(&t, w, seat);
+        }
+    }
     if (st && t.told) /* some have changed and others have not */
         kf_job_break(j, st);
     kf_sides_free(&t.sides);

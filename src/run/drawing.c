@@ -28,20 +28,19 @@ kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
     d->fates.core = core;
     d->fates.abort = o.in_flight == KOFN_IN_FLIGHT_ABORT;
     st = kf_fates_watch(&d->fates, plan, o.port, o.trace, o.record);
-    if (st) {
-        kf_fates_free(&d->fates);
-        kf_free(d);
-        return st;
-    }
-    *out = d;
-    return KOFN_OK;
+    if (st)
+        kofn_drawing_end(d, false);
+    else
+        *out = d;
+    return st;
 }
 
 kofn_status kofn_drawing_event(kofn_drawing *d, const kofn_event *ev)
 {
     kofn_event room;
 
-    ev = kf_core_event(d->fates.core, ev, &room);
+    ev =
+        kf_whole(&room, sizeof room, ev, kf_core_options(d->fates.core)->event);
     return d->finished ? KOFN_OK : kf_fates_event(&d->fates, ev);
 }
 
@@ -49,7 +48,7 @@ kofn_status kofn_drawing_action(kofn_drawing *d, const kofn_action *a)
 {
     kofn_action room;
 
-    a = kf_core_action(d->fates.core, a, &room);
+    a = kf_whole(&room, sizeof room, a, kf_core_options(d->fates.core)->action);
     return d->finished ? KOFN_OK : kf_fates_action(&d->fates, a);
 }
 

@@ -22,15 +22,15 @@ static void keep_failure(kf_observer *o, kofn_status st)
 
 void kf_fates_tell(const kf_fates *f, const kf_moment *m)
 {
-    for (size_t i = 0; i < f->observers; i++)
-        keep_failure(f->observer[i], f->observer[i]->see(f->observer[i], m));
+    for (kf_observer *o = f->observers; o; o = o->next)
+        keep_failure(o, o->see(o, m));
 }
 
-static void tell_worker(const kf_fates *f, kf_moment_type type, uint32_t worker)
+/* Of what is at this moment. */
+static void tell_now(const kf_fates *f, kf_moment m)
 {
-    kf_fates_tell(
-        f, &(kf_moment){
-               .type = type, .from = f->now, .to = f->now, .worker = worker});
+    m.from = m.to = f->now;
+    kf_fates_tell(f, &m);
 }
 
 /* ---- products ------------------------------------------------------------ */
@@ -77,23 +77,6 @@ void kf_fates_close(kf_fates *f, uint32_t product)
     f->spare = f->open[i];
     memmove(&f->open[i], &f->open[i + 1],
             (--f->opens - i) * sizeof(kf_slots *));
-}
-
-/* Numbers ascend, and begin again at 0 when there are no more. */
-KF_WRAPS kf_slot *kf_fates_search(const kf_slots *t, uint32_t task)
-{
-    uint32_t first = t->count ? t->task[0].task : 0;
-    size_t lo = 0, hi = kf_min(t->count, (size_t)(task - first) + 1);
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (t->task[mid].task - first < task - first)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < t->count && t->task[lo].task == task ? &t->task[lo] : NULL;
 }
 
 static kf_slot *find(const kf_fates *f, uint32_t product, uint32_t task)
@@ -158,11 +141,8 @@ static void lose(kf_fates *f, uint32_t worker, bool all)
  * one of those who take part in it goes. */
 static void left(kf_fates *f, uint32_t worker)
 {
-    kofn_worker_state was = kf_core_worker(f->core, worker);
-
-    lose(f, worker,
-         f->abort && (was == KOFN_WORKER_LIVE || was == KOFN_WORKER_LEAVING));
-    tell_worker(f, KF_LEFT, worker);
+    lose(f, worker, f->abort && kf_core_works(f->core, worker));
+    tell_now(f, (kf_moment){.type = KF_LEFT, .worker = worker});
 }
 
 /* Those who are only left out are not wrong. */
@@ -196,11 +176,11 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
     case KOFN_EV_JOINED:
     case KOFN_EV_STORED:
     case KOFN_EV_LEAVING:
-        tell_worker(f,
-                    ev->type == KOFN_EV_JOINED   ? KF_JOINED
-                    : ev->type == KOFN_EV_STORED ? KF_STORED
-                                                 : KF_LEAVING,
-                    ev->worker);
+        tell_now(f,
+                 (kf_moment){.type = ev->type == KOFN_EV_JOINED   ? KF_JOINED
+                                     : ev->type == KOFN_EV_STORED ? KF_STORED
+                                                                  : KF_LEAVING,
+                             .worker = ev->worker});
         break;
     case KOFN_EV_LEFT:
     case KOFN_EV_UNRESPONSIVE:
@@ -280,9 +260,7 @@ static void end_lists(const kf_fates *f)
     if (!f->observers)
         return;
     kf_core_round(f->core, &r);
-    kf_fates_tell(
-        f, &(kf_moment){
-               .type = KF_LISTS, .from = f->now, .to = f->now, .lists = &r});
+    tell_now(f, (kf_moment){.type = KF_LISTS, .lists = &r});
 }
 
 kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
@@ -337,18 +315,12 @@ static void tell_tasks(const kf_fates *f, const kf_slots *of,
     }
 }
 
-/* What takes time is called by what it is. */
-static kf_moment_type type_of(const char *own)
-{
-    return !strcmp(own, "over")      ? KF_ROUND
-           : !strcmp(own, "storing") ? KF_STORING
-                                     : KF_SPENT;
-}
-
 void kf_fates_note(kf_fates *f, const kofn_note *n)
 {
     const kf_slots *of = of_product(f, n->product);
-    kf_moment m = {.type = type_of(n->own),
+    kf_moment m = {.type = !strcmp(n->own, "over")      ? KF_ROUND
+                           : !strcmp(n->own, "storing") ? KF_STORING
+                                                        : KF_SPENT,
                    .from = n->since,
                    .to = n->now,
                    .what = n->own,
@@ -386,14 +358,10 @@ unsigned kf_fates_late(const kf_slots *t)
 kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
                            const char *trace, const char *record)
 {
-    if (trace) {
-        TRY(kf_trace_new(&f->observer[f->observers], plan, port, trace));
-        f->observers++;
-    }
-    if (record) {
-        TRY(kf_record_new(&f->observer[f->observers], plan, record));
-        f->observers++;
-    }
+    if (record)
+        TRY(kf_record_new(&f->observers, plan, record));
+    if (trace)
+        TRY(kf_trace_new(&f->observers, plan, port, trace));
     return KOFN_OK;
 }
 
@@ -402,15 +370,15 @@ kofn_status kf_fates_end(kf_fates *f, bool keep)
     char first[300] = "";
     kofn_status bad = KOFN_OK;
 
-    for (size_t i = 0; i < f->observers; i++) {
-        kf_observer o = *f->observer[i];
+    while (f->observers) {
+        kf_observer o = *f->observers;
 
-        keep_failure(&o, o.end(f->observer[i], keep));
+        keep_failure(&o, o.end(f->observers, keep));
+        f->observers = o.next;
         if (o.failed && !bad)
             snprintf(first, sizeof first, "%s: %s", o.name, o.why);
         bad = bad ? bad : o.failed;
     }
-    f->observers = 0;
     return bad ? kf_fail(bad, "%s", first) : KOFN_OK;
 }
 

@@ -72,6 +72,7 @@ typedef struct kf_moment {
 /* First member of every observer. */
 typedef struct kf_observer kf_observer;
 struct kf_observer {
+    kf_observer *next; /* of the list that it was made for: the one before it */
     const char *name;
     kofn_status (*see)(kf_observer *o, const kf_moment *m);
     /* The last look; frees the observer.  Without `keep` its file is not
@@ -81,12 +82,13 @@ struct kf_observer {
     char why[256];
 };
 
-kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
+/* Each is the first of the list then. */
+kofn_status kf_metrics_new(kf_observer **list, const kofn_job *j,
                            const char *path);
 /* `port`: the name of it. */
-kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path);
-kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path);
 
 /* A check that was asked for, until its verdict. */
@@ -106,8 +108,7 @@ typedef struct kf_fates {
     size_t asks, ask_cap;
     kofn_time *ended; /* per worker, for those who watch: its last task */
     size_t enders;
-    kf_observer *observer[3];
-    size_t observers;
+    kf_observer *observers;
 } kf_fates;
 
 /* ---- fates.c ------------------------------------------------------------- */
@@ -133,16 +134,10 @@ kofn_status kf_fates_end(kf_fates *f, bool keep);
 /* Ends them where they are not at their end. */
 void kf_fates_free(kf_fates *f);
 
-kf_slot *kf_fates_search(const kf_slots *t, uint32_t task);
-
-/* A task of it, or NULL.  While one product is open its tasks have successive
- * numbers. */
-KF_WRAPS static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
+/* A task of it, or NULL. */
+static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
 {
-    size_t i = t->count ? task - t->task[0].task : 0;
-
-    return i < t->count && t->task[i].task == task ? &t->task[i]
-                                                   : kf_fates_search(t, task);
+    return kf_core_find(t->task, t->count, sizeof *t->task, task);
 }
 
 #endif

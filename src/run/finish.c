@@ -21,7 +21,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                                &j->scratch);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
-                           kf_core_code(j->core, kf_job_use_number(p)),
+                           kf_core_use(j->core, kf_job_use_number(p))->code,
                            a->decoder));
     return kf_data_decode(plan, a->decoder, source, band,
                           &(kf_output){&p->out, &p->back}, &j->scratch);
@@ -76,13 +76,7 @@ static void close_tasks(kofn_job *j, product *p, unsigned round)
         p->rep.scalars += came ? came->m.rows * came->m.cols : 0;
         kf_pool_give(&j->spare, came);
     }
-    if (kf_job_is_watched(j))
-        kf_job_note(j, &(kofn_note){.own = "over",
-                                    .since = p->began,
-                                    .now = p->began + p->rep.took,
-                                    .status = p->ended,
-                                    .round = round,
-                                    .product = p->core});
+    kf_job_note_over(j, p, p->began + p->rep.took, round);
     kf_fates_close(&j->fates, p->core);
     p->tasks = NULL;
 }
@@ -101,7 +95,6 @@ void kf_job_begin_again(kofn_job *j, product *p)
     kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
-    p->feds = 0;
+    kf_job_feed_again(p);
     p->begun = false;
-    p->again = true;
 }

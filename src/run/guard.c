@@ -30,12 +30,18 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
     return KOFN_OK;
 }
 
+/* The core has had all verdicts. */
+static void forget_verdicts(kf_guard *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        kf_free(g->verdict[i].bad);
+    g->next = g->count = 0;
+}
+
 void kf_guard_free(kf_guard *g)
 {
-    for (size_t i = g->next; i < g->count; i++)
-        kf_free(g->verdict[i].bad);
+    forget_verdicts(g);
     kf_free(g->verdict);
-    kf_free(g->spent);
 }
 
 static void forget(const kf_held *h, double ***norms)
@@ -136,18 +142,6 @@ static kofn_status measure_margins(kf_held *h, const kf_measure *of,
 
 /* ---- checks -------------------------------------------------------------- */
 
-static kofn_status push(kf_guard *g, kf_verdict v)
-{
-    if (g->next == g->count)
-        g->next = g->count = 0;
-    if (kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict)) {
-        kf_free(v.bad);
-        return KOFN_NOMEM;
-    }
-    g->verdict[g->count++] = v;
-    return KOFN_OK;
-}
-
 /* The relative error of an output that is wrong by as much in every entry, when
  * entries are as large as those of random numbers. */
 static double as_error(const kofn_plan *use, double floor)
@@ -206,9 +200,9 @@ static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
     return KOFN_OK;
 }
 
-/* The verdict, which takes found->bad. */
-static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
-                        const kf_found *found, kofn_status st)
+/* The verdict, which takes found->bad; there is room for it. */
+static void tell(kf_guard *g, kf_measure *of, const kofn_action *a,
+                 const kf_found *found, kofn_status st)
 {
     const kofn_plan *use = of->messages->plan;
 
@@ -217,12 +211,14 @@ static kofn_status tell(kf_guard *g, kf_measure *of, const kofn_action *a,
         of->error = kf_larger(of->error, as_error(use, found->floor));
         of->drift = kf_larger(of->drift, found->drift);
     }
-    return push(g, (kf_verdict){.product = a->product,
-                                .number = a->task,
-                                .status = st,
-                                .bad = found->bad,
-                                .count = found->count,
-                                .doubted = found->doubted});
+    g->verdict[g->count++] = (kf_verdict){{.type = KOFN_EV_VERDICT,
+                                           .product = a->product,
+                                           .task = a->task,
+                                           .status = st,
+                                           .bad = found->bad,
+                                           .bad_count = found->count,
+                                           .doubted = found->doubted},
+                                          found->bad};
 }
 
 /* The terms that are added one after the other in A' A x; 0 where they are
@@ -238,12 +234,12 @@ static size_t terms_of(const kofn_plan *use)
 }
 
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
-                           kf_guard_code by, const kofn_action *a,
+                           const kf_use *by, const kofn_action *a,
                            const kf_source *source)
 {
     const kofn_plan *use = of->messages->plan;
     kf_check c = {.plan = use,
-                  .code = by.code,
+                  .code = by->code,
                   .decoder = a->decoder,
                   .source = source,
                   .lo = a->lo,
@@ -262,9 +258,10 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
-    TRY(kf_cache_parity(by.cache, a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(by.cache, a->decoder, kf_check_few(&c, a->count, 0),
+    TRY(kf_cache_parity(by->cache, a->decoder, &c.H, &c.q));
+    TRY(kf_cache_hidden(by->cache, a->decoder, kf_check_few(&c, a->count, 0),
                         &c.hidden));
+    TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
     TRY_NEW(found.bad, a->decoder->seats);
     most = most_hidden(g, &c);
     st = use->op->factors == 1
@@ -274,25 +271,16 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
         kf_free(found.bad);
         return st;
     }
-    return tell(g, of, a, &found, st);
+    tell(g, of, a, &found, st);
+    return KOFN_OK;
 }
 
 bool kf_guard_next(kf_guard *g, kofn_event *ev)
 {
-    const kf_verdict *v;
-
-    kf_free(g->spent);
-    g->spent = NULL;
-    if (g->next == g->count)
+    if (g->next == g->count) {
+        forget_verdicts(g);
         return false;
-    v = &g->verdict[g->next++];
-    g->spent = v->bad;
-    *ev = (kofn_event){.type = KOFN_EV_VERDICT,
-                       .product = v->product,
-                       .task = v->number,
-                       .status = v->status,
-                       .bad = v->bad,
-                       .bad_count = v->count,
-                       .doubted = v->doubted};
+    }
+    *ev = g->verdict[g->next++].event;
     return true;
 }

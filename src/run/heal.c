@@ -36,55 +36,30 @@ static kofn_status begin_window(kofn_job *j)
 
 /* ---- pieces -------------------------------------------------------------- */
 
-static kofn_status send_pieces(kofn_job *j, kf_block **blocks)
+/* Encodes the window that was read for the seats being healed, and sends it. */
+static kofn_status pass_on(kofn_job *j)
 {
     const kf_heal *h = &j->heal;
     const kf_window *w = &h->window;
-    kofn_status st = KOFN_OK;
-
-    for (size_t i = 0; i < h->among; i++) {
-        kf_msg m = {.type = KF_MSG_PIECE,
-                    .worker = j->lease.healing.worker[i],
-                    .operand = (uint32_t)w->operand,
-                    .velocity = w->velocity,
-                    .round = j->start.number,
-                    .lo = w->at,
-                    .hi = w->to,
-                    .block = blocks[i]};
-
-        if (st) {
-            kf_block_drop(blocks[i]);
-            continue;
-        }
-        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(blocks[i])});
-        st = j->port->send(j->port, &m);
-    }
-    return st;
-}
-
-/* Encodes the window that was read for the seats being healed. */
-static kofn_status encode_window(kofn_job *j, kf_block **blocks)
-{
-    const kf_heal *h = &j->heal;
-    uint32_t use = KOFN_USES * (uint32_t)h->window.operand;
-    kofn_plan shape = kf_window_plan(&h->window, kf_core_plan(j->core, use));
-    kf_resident r;
-    kofn_status st = kf_window_resident(j, &h->window, &shape, &r);
+    const kf_use *use = kf_core_use(j->core, KOFN_USES * (uint32_t)w->operand);
+    kofn_plan shape = kf_window_plan(w, use->plan);
+    kf_block **blocks = kf_new(h->among, sizeof *blocks);
+    kf_resident r = {.most = 0};
+    kofn_status st = blocks ? kf_window_resident(j, w, &shape, &r) : KOFN_NOMEM;
 
     if (!st)
-        st = kf_data_encode(&r, kf_core_code(j->core, use),
-                            j->lease.healing.seat, h->among, blocks);
+        st = kf_data_encode(&r, use->code, j->lease.healing.seat, h->among,
+                            blocks);
     kf_resident_free(&r);
-    return st;
-}
-
-static kofn_status pass_on(kofn_job *j)
-{
-    kf_block **blocks = kf_new(j->heal.among, sizeof *blocks);
-    kofn_status st = blocks ? encode_window(j, blocks) : KOFN_NOMEM;
-
     if (!st)
-        st = send_pieces(j, blocks);
+        st = kf_lease_send(j,
+                           (kf_msg){.type = KF_MSG_PIECE,
+                                    .operand = (uint32_t)w->operand,
+                                    .velocity = w->velocity,
+                                    .round = j->start.number,
+                                    .lo = w->at,
+                                    .hi = w->to},
+                           &j->lease.healing, h->among, blocks);
     kf_free(blocks);
     return st;
 }

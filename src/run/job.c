@@ -101,12 +101,9 @@ static kofn_status watch(kofn_job *j)
 
     f->core = j->core;
     f->abort = j->opt.in_flight == KOFN_IN_FLIGHT_ABORT;
-    if (j->opt.metrics) {
-        TRY(kf_metrics_new(&f->observer[f->observers], j, j->opt.metrics));
-        f->observers++;
-    }
-    return kf_fates_watch(f, j->plan, j->port->name, j->opt.trace,
-                          j->opt.record);
+    TRY(kf_fates_watch(f, j->plan, j->port->name, j->opt.trace, j->opt.record));
+    return j->opt.metrics ? kf_metrics_new(&f->observers, j, j->opt.metrics)
+                          : KOFN_OK;
 }
 
 /* Makes the parts of the job with the options checked: the guard, the core,
@@ -128,7 +125,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
                       j->opt.tolerance));
     TRY(kofn_core_new_all(&j->core, plan, operands, &o));
     if (j->opt.audit > 1)
-        TRY(kf_code_has_own(kf_core_code(j->core, KOFN_USE_OWN)));
+        TRY(kf_code_has_own(kf_core_use(j->core, KOFN_USE_OWN)->code));
     if (j->opt.journal)
         TRY(kf_journal_open(&j->journal, j->opt.journal, j->port->name, plan,
                             operands, &o));
@@ -231,8 +228,8 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_job_hold(h, kf_core_code(j->core, KOFN_USES * (uint32_t)operand), A,
-                    "A"));
+    TRY(kf_job_hold(
+        h, kf_core_use(j->core, KOFN_USES * (uint32_t)operand)->code, A, "A"));
     return placed(j, h);
 }
 
@@ -316,8 +313,8 @@ kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
     if (j->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(h->plan, kf_core_code(j->core, 0), &raised, &h->levels,
-                        &h->raised));
+    TRY(kf_raise_sparse(h->plan, kf_core_use(j->core, 0)->code, &raised,
+                        &h->levels, &h->raised));
     TRY(kf_resident_sparse(&h->resident, j->plan, &raised));
     h->resident.raised = kf_raise_kind(h->plan, h->raised);
     return placed(j, h);
@@ -349,28 +346,6 @@ static void product_free(product *p)
     kf_free(p);
 }
 
-static void free_products(kofn_job *j)
-{
-    for (size_t i = 0; i < j->open.count; i++)
-        product_free(j->open.list[i]);
-    for (size_t i = 0; i < j->open.idles; i++)
-        product_free(j->open.idle[i]);
-    j->open.count = 0;
-    tables_free(&j->told.tables);
-    kf_free(j->told.failure);
-}
-
-static void free_operands(kofn_job *j)
-{
-    for (size_t o = 0; o < j->operands; o++) {
-        kf_resident_free(&j->held[o].resident);
-        kf_guard_forget(&j->held[o]);
-        kf_levels_free(&j->held[o].levels);
-        kf_free(j->held[o].raised);
-    }
-    kf_free(j->held);
-}
-
 /* Who waits for a block, and what is known of workers. */
 static void free_workers(kofn_job *j)
 {
@@ -380,8 +355,6 @@ static void free_workers(kofn_job *j)
     kf_free(j->lease.healing.seat);
     kf_free(j->heal.window.into.data);
     kf_free(j->trials.worker);
-    kf_free(j->trials.due);
-    kf_free(j->trials.odd);
     kf_free(j->scrub.window.into.data);
     kf_free(j->scrub.cols[0]);
     kf_free(j->scrub.cols[1]);
@@ -397,12 +370,20 @@ void kofn_close(kofn_job *j)
     if (!j)
         return;
     kofn_finish(j);
-    free_products(j); /* results may be the port's */
+    for (size_t i = 0; i < j->open.count; i++)
+        product_free(j->open.list[i]); /* results may be the port's */
+    for (size_t i = 0; i < j->open.idles; i++)
+        product_free(j->open.idle[i]);
+    j->open.count = 0;
+    tables_free(&j->told.tables);
+    kf_free(j->told.failure);
     if (j->port)
         j->port->close(j->port);
     kf_journal_close(j->journal);
     kofn_core_free(j->core);
-    free_operands(j);
+    for (size_t o = 0; o < j->operands; o++)
+        kf_job_let_go(&j->held[o]);
+    kf_free(j->held);
     free_workers(j);
     kf_tally_free(&j->tally);
     kf_guard_free(&j->guard);

@@ -57,13 +57,13 @@ typedef struct product {
     bool audited; /* a sum that is compared, for those that are not after it */
     kofn_plan shape; /* stream, or the job's own: the plan for its strips */
     /* It has begun (begin.c). */
-    uint32_t core; /* as core and workers do, once it has begun  */
-    bool begun;    /* the core knows of it */
-    kofn_time began;
+    uint32_t core;   /* as core and workers do, once it has begun  */
+    bool begun;      /* the core knows of it */
+    kofn_time began; /* ... since then; of an uncoded one, at first */
     kf_slots *tasks; /* once it has begun, until it is over   */
     /* What its workers were sent (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
-    size_t feds, fed_cap;
+    size_t feds;
     size_t level; /* submessages that whoever is not late is sent for */
     /* What came of it (act.c, finish.c; report.c). */
     kofn_status ended;  /* KOFN_AGAIN while it is not over            */
@@ -71,7 +71,6 @@ typedef struct product {
     char why[512];      /* ... or why it failed, in words             */
     char *failure;      /* what the worker said whose task failed first, ... */
     uint32_t failed_by; /* ... and which it was (loop.c)                     */
-    bool again;         /* it began uncoded, and somebody was missing */
     kofn_report rep;    /* what is of this product alone; all count in it */
     tables tables;
     /* Of a stream (pair.c). */
@@ -136,9 +135,7 @@ typedef struct kf_trial {
 typedef struct kf_trials {
     kf_trial *worker;
     size_t workers;
-    bool *due;   /* per operand: it is to be read                     */
-    bool *odd;   /* ... and somebody's block of it came wrong         */
-    bool on;     /* some are due                                      */
+    bool on;     /* some operands are due                             */
     bool second; /* they were read before, and somebody's came wrong  */
 } kf_trials;
 
@@ -172,7 +169,7 @@ typedef struct kf_gait {
 /* ... of all (pace.c). */
 typedef struct kf_pace {
     kf_gait *gait; /* per worker */
-    size_t workers, cap;
+    size_t workers;
     size_t held;      /* tasks that were not sent for yet               */
     bool due;         /* some may be sent for now ...           */
     kofn_time due_at; /* ... and others then, if nothing comes  */
@@ -292,6 +289,13 @@ static inline bool kf_job_reads(const kofn_job *j)
     return j->heal.window.reading || j->scrub.window.reading;
 }
 
+/* Nobody was sent its input yet. */
+static inline void kf_job_feed_again(product *p)
+{
+    for (size_t i = 0; i < p->feds; i++)
+        p->fed[i] = NULL;
+}
+
 /* The product's row of the plan: as seats of all groups are numbered. */
 static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 {
@@ -301,6 +305,9 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 /* observe.c */
 void kf_job_note(kofn_job *j, const kofn_note *n);
 void kf_job_note_now(kofn_job *j, kofn_note n);
+/* The product is over, or the run is before it; `round`: the number to be told. */
+void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
+                      unsigned round);
 /* The coordinator's own work: on a simulated port it costs simulated time. */
 typedef struct kf_stopwatch {
     kofn_time start, cpu;
@@ -314,6 +321,10 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
 /* Encode the blocks that are owed, all in one pass over A, and send them; who is
  * sent empty blocks, of operands that have changed, waits to be healed. */
 kofn_status kf_lease_hand_out(kofn_job *j);
+/* To each of the first n its own of these blocks, which are given away, or pieces of
+ * blocks; whose block has still to be healed waits for that. */
+kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
+                          kf_block **blocks);
 /* Those who have gone do not wait any more; how many of the first `among` do. */
 size_t kf_lease_forget_gone(kofn_job *j, size_t among);
 /* The first n of them have their blocks. */
@@ -327,10 +338,10 @@ bool kf_job_has_enough(const kofn_job *j);
 bool kf_lease_await(kofn_job *j, kofn_time *atmost);
 /* A worker has stored its block. */
 void kf_lease_stored(kofn_job *j, uint32_t worker);
-/* Is it time to look at all workers, by kf_lease_is_late?  One that is in time now is
- * looked at again when it would not be any more. */
-bool kf_lease_look(kofn_job *j, kofn_time now);
-bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now);
+/* The first worker, of number `from` or more, that is too long at its block;
+ * UINT32_MAX: there is none.  From 0 on it looks only when it is time to: when one that
+ * was in time would not be any more. */
+uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now);
 
 /* trial.c */
 /* Have the workers that the last check located asked again. */
@@ -339,7 +350,7 @@ kofn_status kf_trial_receive(kofn_job *j, const product *p,
 /* The worker has stored a block. */
 void kf_trial_stored(kofn_job *j, uint32_t worker);
 /* The operand is to be read. */
-kofn_status kf_trial_ask(kofn_job *j, size_t operand);
+void kf_trial_ask(kofn_job *j, size_t operand);
 /* The operand has been read; is another to be, or some once more? */
 bool kf_trial_goes_on(kofn_job *j, size_t operand);
 /* No operand is to be read. */
@@ -350,16 +361,9 @@ kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
 void kf_trial_mend(kofn_job *j, uint32_t worker);
 
 /* open.c */
-product *kf_job_search(const kofn_job *j, uint32_t number);
-
 /* The product that has begun and is not taken, by its number in the core, or
- * NULL.  Most often there is one. */
-static inline product *kf_job_find(const kofn_job *j, uint32_t number)
-{
-    return j->open.count && j->open.list[0]->core == number
-               ? j->open.list[0]
-               : kf_job_search(j, number);
-}
+ * NULL. */
+product *kf_job_find(const kofn_job *j, uint32_t number);
 
 /* A task of it, which has begun and is not over, or NULL. */
 static inline kf_slot *kf_job_task(const product *p, uint32_t task)
@@ -380,6 +384,8 @@ const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 /* A dense matrix is held, cut and raised as its plan has it. */
 kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
                         const char *name);
+/* What it takes is given back. */
+void kf_job_let_go(kf_held *h);
 /* By what the input is to be multiplied, of which no element is larger than `most`;
  * what is decoded is then multiplied back. */
 double kf_job_scale_input(const kf_resident *r, product *p,
@@ -403,7 +409,6 @@ void kf_job_close_product(kofn_job *j, product *p);
 /* report.c */
 /* What of no product comes on top. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
-void kf_job_count_wait(kofn_job *j, kofn_time t);
 /* All products, and what is of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
 /* KOFN_DO_DELIVER: p->rep is complete. */
@@ -473,6 +478,8 @@ kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
 
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
+/* ... of a worker. */
+kofn_status kf_job_tell(kofn_job *j, kofn_event_type type, uint32_t worker);
 /* Wait for one message or the alarm, until then by the port's clock and so long at
  * most by the wall.  KOFN_AGAIN: nothing came. */
 kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost);

@@ -98,53 +98,39 @@ static void write_option(FILE *f, const kofn_option *w, const void *at)
     }
 }
 
-static void write_options(FILE *f, const kofn_core_options *o)
+/* What an operand is, and how it is coded. */
+static void write_plan(FILE *f, const kofn_plan *p)
 {
-#define X(type, name, ...)                                                     \
-    write_option(f, kofn_option_at(KF_OPTION_##name), &o->name);
-    KOFN_OPTIONS_OF_CORE(X)
-#undef X
-}
+    const kofn_problem *pb = &p->layout.problem;
 
-/* Operands beyond the first. */
-static void more_operands(FILE *f, const kofn_plan *const *plan, size_t n)
-{
-    fputs(",\"operands\":[", f);
-    for (size_t o = 0; o < n; o++) {
-        const kofn_plan *p = plan[o];
-        const kofn_problem *pb = &p->layout.problem;
-
-        fprintf(f,
-                "%s{\"scheme\":\"%s\",\"seed\":\"%" PRIu64
-                "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
-                "\"sparse\":%s,\"left\":%zu}",
-                o ? "," : "", p->spec, p->layout.seed, (int)pb->op, pb->m,
-                pb->n, pb->p, pb->sparse ? "true" : "false",
-                p->left ? p->left->layout.problem.p : 0);
-    }
-    fputc(']', f);
+    fprintf(f,
+            "\"scheme\":\"%s\",\"seed\":\"%" PRIu64
+            "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
+            "\"sparse\":%s,\"left\":%zu",
+            p->spec, p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
+            pb->sparse ? "true" : "false",
+            p->left ? p->left->layout.problem.p : 0);
 }
 
 static void header(FILE *f, const char *port, const kofn_plan *const *plan,
                    size_t operands, const kofn_core_options *o)
 {
-    const kofn_plan *p = plan[0];
-    const kofn_problem *pb = &p->layout.problem;
-
-    fprintf(
-        f,
-        "{\"kofn\":\"%s\",\"journal\":%d,\"port\":\"%s\",\"scheme\":\"%s\",\"workers\":%zu,"
-        "\"seed\":\"%" PRIu64 "\",\"op\":%d,\"m\":%zu,\"n\":%zu,\"p\":%zu,"
-        "\"dtype\":\"%s\",\"sparse\":%s,\"left\":%zu,\"open\":%u,"
-        "\"late_least\":%" PRId64,
-        KOFN_VERSION, KOFN_JOURNAL_VERSION, port, p->spec, p->workers,
-        p->layout.seed, (int)pb->op, pb->m, pb->n, pb->p,
-        pb->dtype == KOFN_F64 ? "f64" : "f32", pb->sparse ? "true" : "false",
-        p->left ? p->left->layout.problem.p : 0, o->open, o->late_least);
-    write_options(f, o);
-    if (operands > 1)
-        more_operands(f, plan + 1, operands - 1);
-    fputs("}\n", f);
+    fprintf(f,
+            "{\"kofn\":\"%s\",\"journal\":%d,\"port\":\"%s\",\"workers\":%zu,"
+            "\"dtype\":\"%s\",\"open\":%u,\"late_least\":%" PRId64 ",",
+            KOFN_VERSION, KOFN_JOURNAL_VERSION, port, plan[0]->workers,
+            plan[0]->layout.problem.dtype == KOFN_F64 ? "f64" : "f32", o->open,
+            o->late_least);
+    write_plan(f, plan[0]);
+#define X(type, name, ...)                                                     \
+    write_option(f, kofn_option_at(KF_OPTION_##name), &o->name);
+    KOFN_OPTIONS_OF_CORE(X)
+#undef X
+    for (size_t i = 1; i < operands; i++) {
+        fputs(i == 1 ? ",\"operands\":[{" : "},{", f);
+        write_plan(f, plan[i]);
+    }
+    fputs(operands > 1 ? "}]}\n" : "}\n", f);
 }
 
 static kofn_status bad(kf_journal *j)
@@ -167,20 +153,15 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
         return KOFN_NOMEM;
     j->path = kf_strdup(path);
     j->file = j->path ? fopen(path, "w") : NULL;
-    if (!j->file) {
-        st = j->path ? bad(j) : KOFN_NOMEM;
-        kf_free(j->path);
-        kf_free(j);
-        return st;
+    if (j->file)
+        header(j->file, port, plan, operands, opt);
+    if (j->file && fflush(j->file) == 0) {
+        *out = j;
+        return KOFN_OK;
     }
-    header(j->file, port, plan, operands, opt);
-    if (fflush(j->file)) {
-        st = bad(j);
-        kf_journal_close(j);
-        return st;
-    }
-    *out = j;
-    return KOFN_OK;
+    st = j->path ? bad(j) : KOFN_NOMEM;
+    kf_journal_close(j);
+    return st;
 }
 
 static const char *const names[] = {
@@ -287,8 +268,8 @@ kofn_status kf_journal_close(kf_journal *j)
 
     if (!j)
         return KOFN_OK;
-    st = ferror(j->file) ? bad(j) : KOFN_OK;
-    if (fclose(j->file) && !st)
+    st = j->file && ferror(j->file) ? bad(j) : KOFN_OK;
+    if (j->file && fclose(j->file) && !st)
         st = bad(j);
     kf_free(j->path);
     kf_free(j);

@@ -11,11 +11,6 @@
 
 #include "base/clock.h"
 
-#include <assert.h>
-
-#define MANY 50 /* times as long as others took                          */
-#define FEW 10  /* leases that it lasts before half of them have a block */
-
 /* ---- handed out ---------------------------------------------------------- */
 
 static kofn_status add(kf_waiters *w, uint32_t worker, size_t seat)
@@ -32,28 +27,25 @@ kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a)
     return add(&j->lease.owed, a->worker, a->seat);
 }
 
-static kofn_status send_blocks(kofn_job *j, kf_block **blocks)
+kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
+                          kf_block **blocks)
 {
-    const kf_waiters *to = &j->lease.owed;
     kofn_status st = KOFN_OK;
 
-    for (size_t i = 0; i < to->count; i++) {
-        kf_msg m = {
-            .type = KF_MSG_STORE, .worker = to->worker[i], .block = blocks[i]};
-
+    for (size_t i = 0; i < n; i++) {
+        m.worker = to->worker[i];
+        m.block = blocks[i];
+        if (!st && m.type == KF_MSG_STORE && !kf_block_whole(m.block))
+            st = add(&j->lease.healing, m.worker, to->seat[i]);
         if (st) {
-            kf_block_drop(blocks[i]);
+            kf_block_drop(m.block);
             continue;
         }
-        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(blocks[i])});
-        kf_job_note_now(j, (kofn_note){.own = "storing", .worker = m.worker});
-        j->lease.look_at = 0;
-        if (!kf_block_whole(m.block))
-            st = add(&j->lease.healing, m.worker, to->seat[i]);
-        if (st)
-            kf_block_drop(m.block);
-        else
-            st = j->port->send(j->port, &m);
+        kf_job_count(j, &(kofn_report){.sent = kf_block_bytes(m.block)});
+        if (m.type == KF_MSG_STORE)
+            kf_job_note_now(j,
+                            (kofn_note){.own = "storing", .worker = m.worker});
+        st = j->port->send(j->port, &m);
     }
     return st;
 }
@@ -71,8 +63,8 @@ static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
     for (size_t o = j->operands; !st && o-- > 0;) {
         st = (j->held[o].changes ? kf_data_empty_blocks : kf_data_encode)(
             &j->held[o].resident,
-            kf_core_code(j->core, KOFN_USES * (uint32_t)o), to->seat, to->count,
-            more);
+            kf_core_use(j->core, KOFN_USES * (uint32_t)o)->code, to->seat,
+            to->count, more);
         for (size_t i = 0; !st && i < to->count; i++) {
             more[i]->next = blocks[i];
             blocks[i] = more[i];
@@ -92,8 +84,10 @@ kofn_status kf_lease_hand_out(kofn_job *j)
 
     kf_job_count(
         j, &(kofn_report){.encoding = kf_job_end_work(j, watch, "encode")});
+    j->lease.look_at = 0;
     if (!st)
-        st = send_blocks(j, blocks);
+        st = kf_lease_send(j, (kf_msg){.type = KF_MSG_STORE}, &j->lease.owed,
+                           j->lease.owed.count, blocks);
     kf_free(blocks);
     j->lease.owed.count = 0;
     return st;
@@ -172,22 +166,9 @@ bool kf_lease_await(kofn_job *j, kofn_time *atmost)
     return left > 0;
 }
 
-static kofn_time times(kofn_time t, unsigned by)
-{
-    return t < KOFN_NEVER / by ? t * by : KOFN_NEVER;
-}
-
 static bool half(const kofn_job *j)
 {
     return kf_core_live(j->core) >= kf_core_storing(j->core);
-}
-
-static kofn_time allowed(const kofn_job *j)
-{
-    kofn_time least = times(j->opt.lease, half(j) ? 1 : FEW);
-    kofn_time many = times(j->lease.pace, MANY);
-
-    return many > least ? many : least;
 }
 
 void kf_lease_stored(kofn_job *j, uint32_t worker)
@@ -199,22 +180,25 @@ void kf_lease_stored(kofn_job *j, uint32_t worker)
     j->lease.look_at = 0;
 }
 
-bool kf_lease_look(kofn_job *j, kofn_time now)
+uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now)
 {
-    if (now < j->lease.look_at)
-        return false;
-    j->lease.look_at = KOFN_NEVER;
-    return true;
-}
+    kf_lease *l = &j->lease;
+    kofn_time most = kf_core_lease(j->core, half(j), l->pace);
 
-bool kf_lease_is_late(kofn_job *j, uint32_t worker, kofn_time now)
-{
-    kofn_time left;
+    if (from == 0 && now < l->look_at)
+        return UINT32_MAX;
+    if (from == 0)
+        l->look_at = KOFN_NEVER;
+    for (uint32_t i = from; i < kf_core_known(j->core); i++) {
+        kofn_time left;
 
-    if (kf_core_worker(j->core, worker) != KOFN_WORKER_STORING)
-        return false;
-    left = allowed(j) - j->port->storing(j->port, worker);
-    if (left > 0 && left < j->lease.look_at - now)
-        j->lease.look_at = now + left;
-    return left <= 0;
+        if (kf_core_worker(j->core, i) != KOFN_WORKER_STORING)
+            continue;
+        left = most - j->port->storing(j->port, i);
+        if (left <= 0)
+            return i;
+        if (left < l->look_at - now)
+            l->look_at = now + left;
+    }
+    return UINT32_MAX;
 }

@@ -52,7 +52,7 @@ kofn_status kf_job_step(kofn_job *j, kofn_event *ev)
     return hand_out(j);
 }
 
-static kofn_status tell(kofn_job *j, kofn_event_type type, uint32_t worker)
+kofn_status kf_job_tell(kofn_job *j, kofn_event_type type, uint32_t worker)
 {
     kofn_event ev = {.type = type, .worker = worker};
 
@@ -144,13 +144,13 @@ static void waited(kofn_job *j, kofn_time t)
 {
     bool any = false;
 
-    for (size_t i = 0; i < j->open.count && j->open.list[i]->begun; i++)
-        if (j->open.list[i]->ended == KOFN_AGAIN) {
+    for (size_t i = 0; i < j->open.count; i++)
+        if (kf_job_is_running(j->open.list[i])) {
             j->open.list[i]->rep.waiting += t;
             any = true;
         }
     if (!any)
-        kf_job_count_wait(j, t);
+        kf_job_count(j, &(kofn_report){.waiting = t});
 }
 
 /* Receives a message; one that is here already may say that nothing more is to
@@ -186,7 +186,7 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
     if (st == KOFN_OK)
         return handle(j, &m);
     if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)
-        return tell(j, KOFN_EV_ALARM, 0);
+        return kf_job_tell(j, KOFN_EV_ALARM, 0);
     if (st == KOFN_LATE)
         return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
                                   "workers are left; start more workers");
@@ -201,13 +201,12 @@ kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 
     if (!j->port->storing || j->opt.lease == 0 || kf_core_storing(j->core) == 0)
         return KOFN_OK;
-    for (uint32_t i = kf_lease_look(j, now) ? 0 : UINT32_MAX;
-         i < kf_core_known(j->core); i++)
-        if (kf_lease_is_late(j, i, now)) {
-            TRY(kf_job_evict(j, i));
-            TRY(tell(j, KOFN_EV_UNRESPONSIVE,
-                     i)); /* another may sit there now */
-        }
+    for (uint32_t i = kf_lease_late(j, 0, now); i != UINT32_MAX;
+         i = kf_lease_late(j, i + 1, now)) {
+        TRY(kf_job_evict(j, i));
+        TRY(kf_job_tell(j, KOFN_EV_UNRESPONSIVE,
+                        i)); /* another may sit there now */
+    }
     left = j->lease.look_at > now ? j->lease.look_at - now : 0;
     *atmost = left < *atmost ? left : *atmost;
     return KOFN_OK;
@@ -226,11 +225,11 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     case KOFN_FAULT_EVENT_LEAVE:
         TRY(p->remove(p, worker));
         kf_job_count(j, &(kofn_report){.left = 1});
-        return tell(j, KOFN_EV_LEFT, worker);
+        return kf_job_tell(j, KOFN_EV_LEFT, worker);
     case KOFN_FAULT_EVENT_JOIN:
         TRY(p->admit(p, &worker));
         kf_job_count(j, &(kofn_report){.joined = 1});
-        return tell(j, KOFN_EV_JOINED, worker);
+        return kf_job_tell(j, KOFN_EV_JOINED, worker);
     case KOFN_FAULT_EVENT_SLOW:
         p->slow(p, worker, h->factor);
         break;
@@ -289,6 +288,6 @@ kofn_status kf_job_stage_now(kofn_job *j)
     if (!newest || newest->ended != KOFN_AGAIN ||
         j->opt.events[j->loop.next_event].round > newest->count)
         return KOFN_OK;
-    kf_core_look_at(j->core, newest->core, &v);
+    kf_core_look(j->core, newest->core, &v);
     return kf_job_stage(j, newest, v.done);
 }

@@ -99,11 +99,9 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
                  {KOFN_WORKER_GONE, "gone"},
                  {KOFN_WORKER_UNRESPONSIVE, "unresponsive"}};
     size_t count[KOFN_WORKER_STATES] = {0};
-    kf_core_view v;
 
-    kf_core_look(j->core, &v);
-    for (size_t i = 0; i < v.workers; i++)
-        count[kf_core_worker(j->core, (uint32_t)i)]++;
+    for (uint32_t i = 0; i < kf_core_known(j->core); i++)
+        count[kf_core_worker(j->core, i)]++;
     TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
     for (size_t k = 0; k < sizeof state / sizeof *state; k++)
         TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k].name,
@@ -155,16 +153,6 @@ static kofn_status put_tasks(kf_out *o, const metrics *x)
 #define NUMBER(...) gauge(__VA_ARGS__)
 #define LIST(...) KOFN_OK
 
-static kofn_status put_report(kf_out *o, const kofn_report *t)
-{
-#define X(field, adds, kind, key, metric, text)                                \
-    if (*("" metric))                                                          \
-        TRY(kind(o, metric, text, t->field));
-    KF_REPORT_MAP(X)
-#undef X
-    return KOFN_OK;
-}
-
 static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
 {
     kofn_progress p = KOFN_PROGRESS_INIT;
@@ -176,7 +164,12 @@ static kofn_status put_all(kf_out *o, const metrics *x, const kofn_job *j)
     TRY(put_workers(o, j, &p));
     TRY(put_round(o, x, &p));
     TRY(put_tasks(o, x));
-    return put_report(o, &t);
+#define X(field, adds, kind, key, metric, text)                                \
+    if (*("" metric))                                                          \
+        TRY(kind(o, metric, text, t.field));
+    KF_REPORT_MAP(X)
+#undef X
+    return KOFN_OK;
 }
 
 static kofn_status write_file(metrics *x)
@@ -220,7 +213,7 @@ static kofn_status end(kf_observer *base, bool keep)
     return st;
 }
 
-kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
+kofn_status kf_metrics_new(kf_observer **list, const kofn_job *j,
                            const char *path)
 {
     metrics *x = kf_zero(1, sizeof *x);
@@ -228,14 +221,16 @@ kofn_status kf_metrics_new(kf_observer **out, const kofn_job *j,
 
     if (!x)
         return st;
-    x->base = (kf_observer){.name = "metrics", .see = see, .end = end};
+    x->base =
+        (kf_observer){.next = *list, .name = "metrics", .see = see, .end = end};
     x->job = j;
     x->path = kf_strdup(path);
     if (x->path)
         st = write_file(x);
-    *out = &x->base;
     x->due = kf_clock() + KOFN_SECOND;
     if (st)
         end(&x->base, false);
+    else
+        *list = &x->base;
     return st;
 }

@@ -21,6 +21,18 @@ void kf_job_note_now(kofn_job *j, kofn_note n)
     kf_job_note(j, &n);
 }
 
+void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
+                      unsigned round)
+{
+    if (kf_job_is_watched(j))
+        kf_job_note(j, &(kofn_note){.own = "over",
+                                    .now = now,
+                                    .since = p->began,
+                                    .status = p->ended,
+                                    .round = round,
+                                    .product = p->core});
+}
+
 kf_stopwatch kf_job_start_work(const kofn_job *j)
 {
     return (kf_stopwatch){kf_job_now(j), j->port->spend ? kf_cpu_time() : 0};
@@ -42,17 +54,12 @@ kofn_status kofn_finish(kofn_job *j)
 {
     kofn_time now;
 
-    if (!j->journal && !j->fates.observers)
+    if (!kf_job_is_watched(j))
         return KOFN_OK;
     now = kf_job_now(j);
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i]))
-            kf_job_note(j, &(kofn_note){.own = "over",
-                                        .now = now,
-                                        .since = j->open.list[i]->began,
-                                        .status = KOFN_AGAIN,
-                                        .round = j->open.list[i]->number,
-                                        .product = j->open.list[i]->core});
+            kf_job_note_over(j, j->open.list[i], now, j->open.list[i]->number);
     kf_job_note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
     return kf_fates_end(&j->fates, true);
 }

@@ -4,8 +4,6 @@
  * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
-#include <assert.h>
-
 /* ---- whether it can be ---------------------------------------------------- */
 
 kofn_status kf_job_check_whole(const kofn_job *j)
@@ -43,7 +41,7 @@ kofn_status kf_job_check_room(const kofn_job *j)
 
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
 {
-    return kf_core_plan(j->core, KOFN_USES * operand + (uint32_t)as);
+    return kf_core_use(j->core, KOFN_USES * operand + (uint32_t)as)->plan;
 }
 
 /* Blocks of all operands are handed out together. */
@@ -161,20 +159,19 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
 
 product *kf_job_last_idle(kofn_job *j)
 {
-    if (j->open.idles == 0) {
-        product *p = kf_zero(1, sizeof *p);
+    kf_products *o = &j->open;
 
-        if (!p)
-            return NULL;
-        j->open.idle[j->open.idles++] = p;
+    if (o->idles == 0) {
+        o->idle[0] = kf_zero(1, sizeof(product));
+        o->idles = o->idle[0] != NULL;
     }
-    return j->open.idle[j->open.idles - 1];
+    return o->idles ? o->idle[o->idles - 1] : NULL;
 }
 
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
 {
     p->number = p->core = 0;
-    p->again = false;
+    p->began = KOFN_NEVER;
     p->operand = 0;
     p->as = KOFN_USE_OWN;
     p->use = use;
@@ -183,7 +180,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->count = 0;
     p->measure =
         (kf_measure){.messages = &p->messages, .input = p->measure.input};
-    p->feds = 0;
+    kf_job_feed_again(p);
     p->begun = p->audited = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
@@ -231,7 +228,7 @@ void kf_job_close_product(kofn_job *j, product *p)
     o->idle[o->idles++] = p;
 }
 
-product *kf_job_search(const kofn_job *j, uint32_t number)
+product *kf_job_find(const kofn_job *j, uint32_t number)
 {
     for (size_t i = j->open.count; i > 0; i--)
         if (j->open.list[i - 1]->core == number)
@@ -254,6 +251,14 @@ kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return KOFN_OK;
+}
+
+void kf_job_let_go(kf_held *h)
+{
+    kf_resident_free(&h->resident);
+    kf_guard_forget(h);
+    kf_levels_free(&h->levels);
+    kf_free(h->raised);
 }
 
 /* Of a sum, whether it is coded this time. */

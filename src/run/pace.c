@@ -30,7 +30,6 @@
 
 #include "data/kernel.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #define SENT_LATE 10000 /* ns: a task that is sent later is noted */
@@ -60,26 +59,11 @@ static kofn_status take_result(kofn_job *j, const product *p,
                         out);
 }
 
-/* The core's number of the oldest product that is running; there is one
- * whenever work is given out. */
-static uint32_t oldest_running(const kofn_job *j)
-{
-    size_t i = 0;
-
-    while (!kf_job_is_running(j->open.list[i]))
-        i++;
-    assert(i < j->open.count);
-    return j->open.list[i]->core;
-}
-
 /* Bytes that go with it: a worker is sent an input once, however many tasks it has of
  * it. */
 static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 {
-    while (p->feds <= worker) {
-        TRY(kf_grow(&p->fed, &p->fed_cap, p->feds, sizeof *p->fed));
-        p->fed[p->feds++] = NULL;
-    }
+    TRY(kf_reach(&p->fed, &p->feds, (size_t)worker + 1, sizeof *p->fed));
     if (p->fed[worker] != in)
         p->rep.sent += kf_buffer_bytes(in);
     p->fed[worker] = in;
@@ -89,12 +73,12 @@ static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
 {
     const kf_kernel *kernel = kf_kernel_for(p->use);
+    product *const *oldest = j->open.list; /* that is running: there is one */
     kf_msg m = {.type = KF_MSG_WORK,
                 .worker = s->worker,
                 .product = p->core,
                 .task = s->task,
                 .row = s->row,
-                .oldest = oldest_running(j),
                 .round = p->core,
                 .operand = p->operand,
                 .velocity = p->measure.velocity,
@@ -103,7 +87,10 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
                 .hi = s->hi};
     kofn_status st;
 
-    assert(s->lo < s->hi);
+    assert(s->lo < s->hi && kf_job_is_running(p));
+    while (!kf_job_is_running(*oldest))
+        oldest++;
+    m.oldest = (*oldest)->core;
     /* a task counts as sent when the event came that it was given out for */
     if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
         kf_job_note_now(
@@ -123,16 +110,6 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
 }
 
 /* ---- in turn -------------------------------------------------------------- */
-
-/* A worker that is not heard of before has sent nothing. */
-static kofn_status know(kf_pace *x, uint32_t worker)
-{
-    while (x->workers <= worker) {
-        TRY(kf_grow(&x->gait, &x->cap, x->workers, sizeof *x->gait));
-        x->gait[x->workers++] = (kf_gait){.way = KOFN_NEVER};
-    }
-    return KOFN_OK;
-}
 
 /* The number of submessages of each live worker that are enough at the
  * earliest: a worker that is gone has not to be waited for. */
@@ -171,7 +148,8 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
 
     if (p->use->layout.submessages == 1)
         return send_task(j, p, s);
-    TRY(know(&j->paced, s->worker));
+    TRY(kf_reach(&j->paced.gait, &j->paced.workers, (size_t)s->worker + 1,
+                 sizeof *j->paced.gait));
     g = &j->paced.gait[s->worker];
     if (g->first == g->end && may_go(j, p, g, s)) {
         goes(j, p, g, s);
@@ -234,14 +212,6 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s)
     return true;
 }
 
-/* Does the core still count on what was asked of it? */
-static bool counts(const kofn_job *j, uint32_t worker)
-{
-    kofn_worker_state st = kf_core_worker(j->core, worker);
-
-    return st == KOFN_WORKER_LIVE || st == KOFN_WORKER_LEAVING;
-}
-
 /* The task whose turn it is; NULL: it is not needed any more. */
 static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 {
@@ -249,7 +219,9 @@ static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 
     *p = kf_job_find(j, t.product);
     s = *p && kf_job_is_running(*p) ? kf_job_task(*p, t.task) : NULL;
-    return s && s->fate == KF_FATE_OUT && counts(j, s->worker) ? s : NULL;
+    return s && s->fate == KF_FATE_OUT && kf_core_works(j->core, s->worker)
+               ? s
+               : NULL;
 }
 
 static kofn_status go_on(kofn_job *j, kf_gait *g)
@@ -321,7 +293,8 @@ static strides strides_of(kofn_job *j, const product *p, uint32_t worker)
 
 static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
 {
-    return j->paced.gait[worker].product == p->core && counts(j, worker);
+    return j->paced.gait[worker].product == p->core &&
+           kf_core_works(j->core, worker);
 }
 
 /* Of those who have answered: what a submessage takes half of them. */

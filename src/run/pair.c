@@ -118,12 +118,9 @@ void kf_pair_release(product *p)
     p->undecoded = (kf_undecoded){.source = NULL};
     if (!p->first.plan)
         return;
-    kf_guard_forget(&p->first);
-    kf_levels_free(&p->first.levels);
-    kf_free(p->first.raised);
+    kf_job_let_go(&p->first);
     kf_free(p->second);
     p->second = NULL;
-    kf_resident_free(&p->first.resident);
     p->first = (kf_held){.plan = NULL};
     kf_messages_release(&p->messages);
 }
@@ -213,8 +210,8 @@ kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
             fresh[count++] = rows[i];
     }
     if (!st && count)
-        st = kf_data_encode(&p->first.resident, kf_core_code(j->core, 0), fresh,
-                            count, made);
+        st = kf_data_encode(&p->first.resident, kf_core_use(j->core, 0)->code,
+                            fresh, count, made);
     for (size_t i = 0; !st && i < count; i++)
         p->block[fresh[i]] = made[i];
     kf_free(fresh);

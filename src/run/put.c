@@ -12,8 +12,6 @@
 
 #include "base/clock.h"
 
-#include <assert.h>
-
 /* The product that is put and not taken, by the number that the caller has, or
  * NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)
@@ -168,7 +166,6 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
     kofn_report r;
     kofn_status st;
 
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     while (j->open.broken && p && p->undecoded.how.type)
         TRY(kf_pair_decode_some(j, p));
     if (!awaited(j, p)) /* else it was over before the job failed */
@@ -200,6 +197,7 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
 {
     product *p;
 
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     if (number == 0 && j->open.count > 0 && !j->round)
         return take(j, NULL, atmost, rep);
     TRY(find_put(j, number, &p));
@@ -264,6 +262,7 @@ kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
 
     if (!p)
         return kf_fail(KOFN_STATE, "no round is under way; call kofn_begin");
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
     st = take(j, p, atmost, rep);
     if (st != KOFN_AGAIN)
         j->round = 0;

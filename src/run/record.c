@@ -173,7 +173,7 @@ static kofn_status end(kf_observer *base, bool keep)
     return st;
 }
 
-kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path)
 {
     record *x;
@@ -181,13 +181,14 @@ kofn_status kf_record_new(kf_observer **out, const kofn_plan *plan,
     if (!kf_io_has_suffix(path, ".npy") && !kf_io_has_suffix(path, ".csv"))
         return kf_fail(KOFN_INVAL, "record = %s: name it .npy or .csv", path);
     TRY_ZERO(x, 1);
-    x->base = (kf_observer){.name = "record", .see = see, .end = end};
+    x->base =
+        (kf_observer){.next = *list, .name = "record", .see = see, .end = end};
     x->stream = plan->op->stream;
     x->path = kf_strdup(path);
     if (!x->path) {
         kf_free(x);
         return KOFN_NOMEM;
     }
-    *out = &x->base;
+    *list = &x->base;
     return KOFN_OK;
 }

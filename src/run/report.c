@@ -11,11 +11,6 @@ void kf_job_count(kofn_job *j, const kofn_report *more)
     kf_report_add(&j->told.rest, more);
 }
 
-void kf_job_count_wait(kofn_job *j, kofn_time t)
-{
-    j->told.rest.waiting += t;
-}
-
 void kf_job_sum(const kofn_job *j, kofn_report *sum)
 {
     *sum = j->told.total;
@@ -25,16 +20,6 @@ void kf_job_sum(const kofn_job *j, kofn_report *sum)
     sum->rounds = j->told.total.rounds; /* that are over */
 }
 
-static size_t outstanding(const product *p)
-{
-    size_t strips = 0;
-
-    for (size_t i = 0; p->tasks && i < p->tasks->count; i++)
-        if (p->tasks->task[i].fate == KF_FATE_OUT)
-            strips += p->tasks->task[i].hi - p->tasks->task[i].lo;
-    return strips;
-}
-
 kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
 {
     kf_core_view v;
@@ -42,7 +27,7 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
     kofn_progress now;
 
     TRY(kf_begun(p, "KOFN_PROGRESS_INIT"));
-    kf_core_look(j->core, &v);
+    kf_core_look(j->core, 0, &v);
     kf_job_sum(j, &sum);
     now = (kofn_progress){.round = v.round,
                           .live = v.live,
@@ -57,8 +42,13 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
                           .received = sum.received,
                           .healing = j->lease.healing.count,
                           .corrupt = sum.corrupt};
-    for (size_t i = 0; i < j->open.count; i++)
-        now.outstanding += outstanding(j->open.list[i]);
+    for (size_t i = 0; i < j->open.count; i++) {
+        const kf_slots *t = j->open.list[i]->tasks;
+
+        for (size_t k = 0; t && k < t->count; k++)
+            if (t->task[k].fate == KF_FATE_OUT)
+                now.outstanding += t->task[k].hi - t->task[k].lo;
+    }
     for (uint32_t i = 0; v.standby > 0 && i < v.workers; i++)
         now.crowd += kf_core_crowded(j->core, i);
     kf_give(p, &now, sizeof now);
@@ -100,7 +90,7 @@ static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
     TRY(kf_reach(&t->located, &t->located_cap, v->workers, sizeof *t->located));
     TRY(kf_reach(&t->states, &t->state_cap, v->workers, sizeof *t->states));
     for (size_t i = 0; i < v->workers; i++) {
-        t->rows[i] = v->rows[i] * lanes;
+        t->rows[i] = kf_core_rows(j->core, v->round, (uint32_t)i) * lanes;
         t->located[i] = v->located[i];
         t->states[i] = kf_core_worker(j->core, (uint32_t)i);
     }
@@ -131,7 +121,7 @@ kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a)
     kofn_report *r = &p->rep;
     kf_core_view v;
 
-    kf_core_look_at(j->core, p->core, &v);
+    kf_core_look(j->core, p->core, &v);
     TRY(fill_tables(j, &p->tables, p->use->layout.lanes, &v, r));
     r->noise = a->noise;
     r->predicted = a->predicted + p->measure.error;
@@ -177,7 +167,7 @@ kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out)
     kf_core_view v;
 
     *out = j->told.rest;
-    kf_core_look(j->core, &v);
+    kf_core_look(j->core, 0, &v);
     TRY(fill_tables(j, &j->told.tables, j->plan->layout.lanes, &v, out));
     out->took = kf_job_now(j) - began;
     kf_report_add(&j->told.total, out);

@@ -28,23 +28,22 @@ typedef struct kf_held {
     double **norms; /* once results are checked: scales (check.h) of the rows of
                        each group, then of the columns (guard.c, norms.c)    */
     double **speed; /* once it has changed: likewise, of its velocity */
+    bool due;       /* trial.c: its blocks are to be read and compared ... */
+    bool odd;       /* ... and somebody's came wrong                       */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
 
 typedef struct kf_verdict {
-    uint32_t product, number;
-    kofn_status status;
-    uint32_t *bad; /* the last `doubted` of them are only left out */
-    size_t count, doubted;
+    kofn_event event;
+    uint32_t *bad; /* the event's */
 } kf_verdict;
 
 typedef struct kf_guard {
     uint64_t secret;  /* of the random weights that results are compared by */
     double tolerance; /* asked for; 0: was not */
-    kf_verdict *verdict; /* not yet told to the core */
+    kf_verdict *verdict; /* until all are told to the core: `next` is to be */
     size_t next, count, cap;
-    uint32_t *spent; /* of the verdict told last */
 } kf_guard;
 
 /* The measure of a product: its input. */
@@ -61,12 +60,8 @@ typedef struct kf_measure {
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance);
 /* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
-typedef struct kf_guard_code {
-    kf_code *code;
-    kf_cache *cache; /* of its decoders */
-} kf_guard_code;
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
-                           kf_guard_code by, const kofn_action *a,
+                           const kf_use *by, const kofn_action *a,
                            const kf_source *source);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);

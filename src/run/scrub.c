@@ -19,14 +19,11 @@
  * has told so. */
 static kofn_status mend(kofn_job *j, uint32_t worker)
 {
-    kofn_event judged = {.type = KOFN_EV_JUDGED, .worker = worker};
-    kofn_event lost = {.type = KOFN_EV_VOID, .worker = worker};
-
-    TRY(kf_job_step(j, &judged));
+    TRY(kf_job_tell(j, KOFN_EV_JUDGED, worker));
     if (kf_core_worker(j->core, worker) != KOFN_WORKER_LIVE)
         return KOFN_OK;
     kf_trial_mend(j, worker);
-    return kf_job_step(j, &lost);
+    return kf_job_tell(j, KOFN_EV_VOID, worker);
 }
 
 static kofn_status judge_all(kofn_job *j)
@@ -121,7 +118,7 @@ static kofn_status begin_window(kofn_job *j)
     kf_window *w = &j->scrub.window;
 
     if (w->at == 0)
-        for (w->operand = 0; !j->trials.due[w->operand];)
+        for (w->operand = 0; !j->held[w->operand].due;)
             w->operand++;
     kf_window_next(j, w);
     return kf_window_read(j, w);
@@ -228,7 +225,7 @@ static kofn_status scrub(kofn_job *j)
     TRY(kf_job_await_start(j));
     TRY(kf_scrub_rest(j));
     for (size_t o = 0; o < j->operands; o++)
-        TRY(kf_trial_ask(j, o));
+        kf_trial_ask(j, o);
     j->scrub.asked = true;
     while (j->scrub.asked) {
         kofn_time atmost = KOFN_NEVER;

@@ -31,7 +31,8 @@ enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* tracks */
 #define MORE_ROUNDS 1000000000              /* behind those of the workers */
 
 typedef struct track {
-    kofn_time storing; /* since; < 0: no block is on its way    */
+    kofn_time since; /* when a block is on its way to the worker */
+    bool storing;    /* ... which one is                         */
     bool named;
 } track;
 
@@ -42,7 +43,7 @@ typedef struct trace {
     kofn_time over[KOFN_OPEN_MOST + 1]; /* of each track of rounds: the last */
     size_t tracks;
     track *worker;
-    size_t workers, cap;
+    size_t workers;
     bool more; /* than one entry: a comma is due */
 } trace;
 
@@ -61,25 +62,23 @@ static const struct {
 };
 
 /* Of the products of a stream, in turn: more than can be open. */
-static const char *const colours[] = {
-    "thread_state_running",
-    "rail_response",
-    "rail_animation",
-    "rail_load",
-    "startup",
-    "heap_dump_stack_frame",
-    "cq_build_passed",
-    "vsync_highlight_color",
-    "generic_work",
-    "thread_state_iowait",
-    "rail_idle",
-    "light_memory_dump",
-    "detailed_memory_dump",
-    "background_memory_dump",
-    "cq_build_running",
-    "thread_state_runnable",
-    "thread_state_unknown",
-};
+static const char *const colours[] = {"thread_state_running",
+                                      "rail_response",
+                                      "rail_animation",
+                                      "rail_load",
+                                      "startup",
+                                      "heap_dump_stack_frame",
+                                      "cq_build_passed",
+                                      "vsync_highlight_color",
+                                      "generic_work",
+                                      "thread_state_iowait",
+                                      "rail_idle",
+                                      "light_memory_dump",
+                                      "detailed_memory_dump",
+                                      "background_memory_dump",
+                                      "cq_build_running",
+                                      "thread_state_runnable",
+                                      "thread_state_unknown"};
 
 /* ---- entries ------------------------------------------------------------- */
 
@@ -138,10 +137,8 @@ static kofn_status track_of(trace *x, uint32_t worker, track **out)
 {
     char name[32];
 
-    while (x->workers <= worker) {
-        TRY(kf_grow(&x->worker, &x->cap, x->workers, sizeof *x->worker));
-        x->worker[x->workers++] = (track){.storing = -1};
-    }
+    TRY(kf_reach(&x->worker, &x->workers, (size_t)worker + 1,
+                 sizeof *x->worker));
     *out = &x->worker[worker];
     if ((*out)->named)
         return KOFN_OK;
@@ -238,17 +235,18 @@ static kofn_status put_instant(trace *x, const kf_moment *m, const char *name)
 static kofn_status put_worker(trace *x, const kf_moment *m)
 {
     track *l;
-    kofn_time since;
+    bool stored;
 
     TRY(track_of(x, m->worker, &l));
-    since = l->storing;
     if (m->type == KF_JOINED)
         return put_instant(x, m, "joined");
     if (m->type == KF_LEAVING)
         return put_instant(x, m, "leaving");
-    l->storing = m->type == KF_STORING ? m->from : -1;
-    if (m->type != KF_STORING && since >= 0) {
-        TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, "store", since,
+    stored = l->storing && m->type != KF_STORING;
+    l->storing = m->type == KF_STORING;
+    l->since = l->storing ? m->from : l->since;
+    if (stored) {
+        TRY(slice(x, FIRST_WORKER + (uint64_t)m->worker, "store", l->since,
                   m->to));
         TRY(text(x, ",\"cat\":\"store\"}"));
     }
@@ -315,7 +313,7 @@ static kofn_status begin(trace *x, const kofn_plan *plan, const char *port)
     return name_track(x, COORDINATOR, "coordinator");
 }
 
-kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
+kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path)
 {
     trace *x = kf_zero(1, sizeof *x);
@@ -323,16 +321,18 @@ kofn_status kf_trace_new(kf_observer **out, const kofn_plan *plan,
 
     if (!x)
         return KOFN_NOMEM;
-    x->base = (kf_observer){.name = "trace", .see = see, .end = end};
+    x->base =
+        (kf_observer){.next = *list, .name = "trace", .see = see, .end = end};
     x->stream = plan->op->stream;
     st = kf_out_open(&x->out, path);
     if (st) {
         kf_free(x);
         return st;
     }
-    *out = &x->base;
     st = begin(x, plan, port);
     if (st)
         end(&x->base, false);
+    else
+        *list = &x->base;
     return st;
 }

@@ -4,18 +4,9 @@
  * May not exclude anybody, and has nothing happen. */
 #include "job.h"
 
-kofn_status kf_trial_ask(kofn_job *j, size_t operand)
+void kf_trial_ask(kofn_job *j, size_t operand)
 {
-    kf_trials *s = &j->trials;
-
-    if (!s->due)
-        s->due = kf_zero(j->operands, sizeof *s->due);
-    if (!s->odd)
-        s->odd = kf_zero(j->operands, sizeof *s->odd);
-    if (!s->due || !s->odd)
-        return KOFN_NOMEM;
-    s->due[operand] = s->on = true;
-    return KOFN_OK;
+    j->held[operand].due = j->trials.on = true;
 }
 
 static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
@@ -27,21 +18,22 @@ static kofn_status accuse(kofn_job *j, const product *p, uint32_t worker)
     TRY(kf_reach(&s->worker, &s->workers, (size_t)worker + 1,
                  sizeof *s->worker));
     if (p->measure.drifts) {
-        s->worker[worker].wrong = s->odd[p->operand] = true;
+        s->worker[worker].wrong = j->held[p->operand].odd = true;
         return KOFN_OK;
     }
     s->worker[worker].accused = true;
-    return kf_trial_ask(j, p->operand);
+    kf_trial_ask(j, p->operand);
+    return KOFN_OK;
 }
 
 kofn_status kf_trial_receive(kofn_job *j, const product *p,
                              const kofn_action *a)
 {
-    const kf_verdict *v = &j->guard.verdict[j->guard.count - 1];
+    const kofn_event *v = &j->guard.verdict[j->guard.count - 1].event;
 
     /* who was located when it was read before need not be for certain again */
     size_t n =
-        v->count - (p->measure.drifts && j->trials.second ? 0 : v->doubted);
+        v->bad_count - (p->measure.drifts && j->trials.second ? 0 : v->doubted);
 
     for (size_t i = 0; i < n; i++)
         TRY(accuse(j, p, kf_job_task(p, a->tasks[v->bad[i]])->worker));
@@ -66,8 +58,8 @@ static bool read_again(kofn_job *j)
     bool any = false;
 
     for (size_t o = 0; o < j->operands && !s->second; o++) {
-        any |= s->due[o] = s->odd[o];
-        s->odd[o] = false;
+        any |= j->held[o].due = j->held[o].odd;
+        j->held[o].odd = false;
     }
     for (size_t i = 0; i < s->workers && any; i++) {
         s->worker[i].first = s->worker[i].wrong;
@@ -79,21 +71,17 @@ static bool read_again(kofn_job *j)
 
 bool kf_trial_goes_on(kofn_job *j, size_t operand)
 {
-    kf_trials *s = &j->trials;
-
-    s->due[operand] = false;
-    while (operand < j->operands && !s->due[operand])
+    j->held[operand].due = false;
+    while (operand < j->operands && !j->held[operand].due)
         operand++;
     return operand < j->operands || read_again(j);
 }
 
 void kf_trial_end(kofn_job *j)
 {
-    kf_trials *s = &j->trials;
-
     for (size_t o = 0; o < j->operands; o++)
-        s->due[o] = s->odd[o] = false;
-    s->on = s->second = false;
+        j->held[o].due = j->held[o].odd = false;
+    j->trials.on = j->trials.second = false;
 }
 
 kf_trial kf_trial_forget(kofn_job *j, uint32_t worker)

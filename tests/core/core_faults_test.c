@@ -247,11 +247,11 @@ static void what_is_needed_is_counted_in_workers(void **state)
     (void)state;
     fleet_open(&b, "elastic:k=3,basis=gauss", 4, 6, &opt);
     say(&b, KOFN_EV_BEGIN, 0);
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.needed, 0);
     answer_all(&b);
     assert_true(b.running);
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.live, 4);
     assert_int_equal(v.needed, 5);
     body_close(&b);

@@ -237,7 +237,7 @@ static void what_cannot_be_cancelled(void **state)
     for (uint32_t p = 0; p < 4; p++)
         if (p != 2)
             tell(&b, (kofn_event){.type = KOFN_EV_CANCEL, .product = p});
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.dropped, 3);
     assert_true(b.product[2].open);
     begin(&b, 0); /* there is room for it */
@@ -259,7 +259,7 @@ static void as_many_as_may_be_open(void **state)
         body_open(&b, "mds:k=2,basis=gauss", 3, 4, 0, &opt);
         for (uint32_t p = 1; p <= may; p++)
             begin(&b, 0);
-        kf_core_look(b.core, &v);
+        kf_core_look(b.core, 0, &v);
         assert_int_equal(v.round, may);
         assert_int_equal(v.dropped, 0);
         tell(&b,
@@ -270,7 +270,7 @@ static void as_many_as_may_be_open(void **state)
         tell(&b, (kofn_event){.type = KOFN_EV_BEGIN, .product = 9, .use = 1});
         tell(&b, (kofn_event){
                      .type = KOFN_EV_BEGIN, .product = 9, .use = KOFN_USES});
-        kf_core_look(b.core, &v);
+        kf_core_look(b.core, 0, &v);
         assert_int_equal(v.dropped, 4);
         body_close(&b);
     }

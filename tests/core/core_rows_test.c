@@ -15,12 +15,8 @@ static size_t of_row(const body *b, uint32_t worker, uint32_t row)
 /* A policy of one's own: this worker answers that row of all strips. */
 static void have_answered(body *b, uint32_t worker, uint32_t row)
 {
-    assert_ok(kf_round_ask(b->core, kf_newest(b->core),
-                           (kf_task){.worker = worker,
-                                     .group = 0,
-                                     .row = row,
-                                     .lo = 0,
-                                     .hi = b->plan->span}));
+    assert_ok(kf_round_ask(b->core, kf_newest(b->core), worker, row,
+                           (kf_band){0, 0, b->plan->span}));
     drain(b);
 }
 

@@ -102,11 +102,11 @@ static void what_does_not_fit_is_dropped(void **state)
     for (size_t i = 0; i < n; i++)
         tell(&b, wild[i]);
     assert_true(b.digest == before);
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.dropped, n);
     answer(&b, 0, KOFN_EV_RESULT);
     answer(&b, 0, KOFN_EV_RESULT); /* once is enough */
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.dropped, n + 1);
     answer_all(&b);
     assert_int_equal(b.ended, KOFN_OK);
@@ -131,7 +131,7 @@ static void some_strips_only(void **state)
 
         assert_ok(kofn_core_step(b.core, &ev));
         assert_false(kofn_core_next(b.core, &a));
-        kf_core_look(b.core, &v);
+        kf_core_look(b.core, 0, &v);
         assert_int_equal(v.dropped, i + 1);
         assert_false(v.running);
     }
@@ -145,7 +145,7 @@ static void some_strips_only(void **state)
             for (size_t i = 0; i < b.errands; i++)
                 strips += b.errand[i].hi - b.errand[i].lo;
             assert_int_equal(strips, 2 * (hi - lo));
-            kf_core_look(b.core, &v);
+            kf_core_look(b.core, 0, &v);
             assert_true(v.done == 0);
             answer_all(&b);
             assert_int_equal(b.ended, KOFN_OK);
@@ -284,7 +284,7 @@ static void without_a_seat_one_stands_by(void **state)
     (void)state;
     fleet_open(&b, "mds:k=2,basis=harmonic", 3, 6, NULL);
     uint32_t a = join(&b), c = join(&b), d = join(&b);
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.standby, 3);
     say(&b, KOFN_EV_STORED, a); /* it has nothing to store */
     assert_int_equal(b.man[a].state, STANDBY);

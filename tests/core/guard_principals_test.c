@@ -8,7 +8,7 @@ static size_t choose_principals(body *b, size_t principals, kf_rng *r)
     kf_core_view v;
     size_t t;
 
-    kf_core_look(b->core, &v);
+    kf_core_look(b->core, 0, &v);
     assert_true(v.liars >= 1);
     t = v.liars < principals ? v.liars : principals;
     for (size_t i = 0; i < b->workers; i++)
@@ -118,7 +118,7 @@ static void small_shares_are_counted_after_large_ones(void **state)
         b.principal[i] = i < 2 ? 1 : i;
     begin_anew(&b);
     begin(&b);
-    kf_core_look(b.core, &v);
+    kf_core_look(b.core, 0, &v);
     assert_int_equal(v.liars, 2);
     down(&b);
 }

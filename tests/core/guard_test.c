@@ -373,7 +373,7 @@ static void names_serve_later_rounds(void **state)
             finish(&b, &r);
             assert_int_equal(b.ended, KOFN_OK);
         }
-        kf_core_look(b.core, &v);
+        kf_core_look(b.core, 0, &v);
         for (size_t i = 0; i < v.workers; i++)
             assert_true(v.located[i] <= 1);
         down(&b);

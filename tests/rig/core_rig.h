@@ -406,7 +406,7 @@ static inline void audit_view(const body *b)
     size_t rows[MEN] = {0}, awaited = 0;
     bool busy[MEN] = {false};
 
-    kf_core_look(b->core, &v);
+    kf_core_look(b->core, 0, &v);
     check(b, v.running == b->running);
     check(b, v.live == count_men(b, LIVE) + count_men(b, LEAVING));
     check(b, v.storing == count_men(b, STORING));
@@ -421,7 +421,7 @@ static inline void audit_view(const body *b)
     }
     check(b, v.awaited == awaited);
     for (size_t w = 0; w < v.workers; w++)
-        check(b, v.rows[w] == rows[w]);
+        check(b, kf_core_rows(b->core, v.round, (uint32_t)w) == rows[w]);
 }
 
 /* A seat that could still say something about this cell. */

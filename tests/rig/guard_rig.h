@@ -266,7 +266,7 @@ static inline size_t named(const body *b)
     kf_core_view v;
     size_t n = 0;
 
-    kf_core_look(b->core, &v);
+    kf_core_look(b->core, 0, &v);
     for (size_t i = 0; i < v.workers; i++) {
         n += v.located[i] > 0;
         assert_true(!v.located[i] || b->liar[i]); /* nobody is slandered */

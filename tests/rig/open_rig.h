@@ -83,8 +83,8 @@ static inline double said(const body *b, uint32_t product, size_t group,
     const kf_row *g;
     double sum = 0;
 
-    assert_ok(kf_code_seat(kf_core_code(b->core, b->product[product].use), row,
-                           &rows));
+    assert_ok(kf_code_seat(kf_core_use(b->core, b->product[product].use)->code,
+                           row, &rows));
     g = &rows->G[lane];
     for (size_t i = 0; i < g->n; i++)
         sum += g->val[i] * symbol(product, group, strip, g->col[i]);

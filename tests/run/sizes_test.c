@@ -64,6 +64,11 @@ static void reports_that_were_not_begun(void **state)
     assert_ok(kofn_take(r.job, number, KOFN_NEVER, &rep));
     assert_ok(rig_round(&r, &rep));
     assert_int_equal(rep.number, 2);
+    /* a round is still under way */
+    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_status(KOFN_INVAL, kofn_pump(r.job, KOFN_NEVER, &none));
+    assert_ok(kofn_pump(r.job, KOFN_NEVER, &rep));
+    assert_int_equal(rep.number, 3);
     rig_down(&r);
 }
 

@@ -413,13 +413,13 @@ static void nonsense_is_dropped(void **state)
     play_round(&s, 0, 5);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tell(&s, wrong[i]);
-        kf_core_look(s.core, &v);
+        kf_core_look(s.core, 0, &v);
         assert_int_equal(v.dropped, i + 1);
     }
     begin_round(&s, true);
     tell(&s, (kofn_event){
                  .type = KOFN_EV_BEGIN, .product = 3, .m = 1, .n = 1, .p = 1});
-    kf_core_look(s.core, &v);
+    kf_core_look(s.core, 0, &v);
     assert_int_equal(v.dropped, sizeof wrong / sizeof *wrong + 1);
     play_round(&s, 0, 5);
     check_deadlines(&s);

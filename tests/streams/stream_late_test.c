@@ -247,7 +247,7 @@ static void whoever_comes_back_is_as_others(void **state)
     comes(task_of(2));
     assert_true(s.running);
     assert_false(has_work(&s, idle) || has_work(&s, 2));
-    assert_true(s.core->stream.list[idle].done != KOFN_NEVER);
+    assert_true(s.core->stream.done[idle] != KOFN_NEVER);
     e = task_of(busy);
     e->state = LOST;
     tell(&s, (kofn_event){.type = KOFN_EV_FAILED,
