@@ -85,7 +85,7 @@ static size_t spread(size_t i, size_t n)
     return rank;
 }
 
-static double chebyshev_point(size_t i, size_t n)
+double kf_code_chebyshev_point(size_t i, size_t n)
 {
     double c, s;
 
@@ -111,10 +111,6 @@ static double level(size_t k)
 static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
                        double scale)
 {
-    static const int place[4][4] = {
-        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
-    static const double sign[4][4] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
     double q[4];
 
     for (int i = 0; i < 4; i++)
@@ -122,7 +118,7 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
     for (size_t s = 0; s < 4; s++)
         for (size_t t = 0; t < 4; t++)
             rows[s * 4 * k + 4 * block + t] =
-                sign[s][t] * q[place[s][t]] * scale;
+                kf_code_left_entry(q, s, t) * scale;
 }
 
 /* The random entry of (seat, block): four rows of a quaternion, or a real. */
@@ -219,10 +215,10 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
         harmonic_row(i, f->n, k, rows);
         break;
     case KF_BASIS_CHEBYSHEV:
-        chebyshev_row(chebyshev_point(i, f->n), k, rows);
+        chebyshev_row(kf_code_chebyshev_point(i, f->n), k, rows);
         break;
     case KF_BASIS_MONOMIAL:
-        power_row(chebyshev_point(i, f->n), k, rows);
+        power_row(kf_code_chebyshev_point(i, f->n), k, rows);
         break;
     case KF_BASIS_CAUCHY:
         for (size_t j = 0; j < k; j++)

@@ -28,8 +28,6 @@
  */
 #include "polynomial.h"
 
-#include "base/mix.h"
-
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
 #define SIZES 1, 10000
 #define M_PARAM                                                                     \
@@ -211,13 +209,12 @@ static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
  * three quarters of the workers decode. */
 static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
-    size_t answers = n - (spare < 16 ? spare : 16);
+    size_t n = kofn_arg_workers(L), answers = n - kf_code_spare(n);
     size_t *axis[] = {&s->m, &s->p, &s->n};
     bool open[3];
 
-    if (s->basis != KF_QUATERNION && answers > PROVEN)
-        answers = PROVEN;
+    if (s->basis != KF_QUATERNION)
+        answers = kf_min(answers, PROVEN);
     for (size_t i = 0; i < 3; i++)
         open[i] = k->cuts[i] && kofn_arg(L, axis_name(L, i)) == KOFN_AUTO &&
                   (i != 1 || L->problem.p > 1);
@@ -270,16 +267,6 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
 
 /* ---- how many are enough ------------------------------------------------- */
 
-/* Losing whole angles is what hurts, so the worst K-1 angles are those that
- * most workers share; one answer more than all of theirs is enough. */
-static size_t worst_of_angles(size_t n, size_t angles, size_t K)
-{
-    size_t each = n / angles, more = n % angles;
-    size_t full = K - 1 < more ? K - 1 : more;
-
-    return each * (K - 1) + full + 1;
-}
-
 /* Answers of A B and of B A, whichever are more: the blocks of A are to serve both. */
 static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 {
@@ -289,7 +276,7 @@ static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
     if (kofn_arg(L, "q") != KOFN_AUTO)
         s.p = pieces(L, input_axis(L, s.left));
     complete(&s, vum_of(L, k), k->polydot);
-    return K > s.K ? K : s.K;
+    return kf_max(K, s.K);
 }
 
 static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
@@ -311,7 +298,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
                            "answers needed to the workers",
                            k->name, s->points, s->K, n);
     kofn_arg_choose(L, "angles", (long)s->points);
-    L->threshold = worst_of_angles(n, s->points, s->K);
+    L->threshold = kf_points_threshold(n, s->points, s->K);
     return KOFN_OK;
 }
 
@@ -364,8 +351,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     L->seats = L->max_seats = n;
     L->enough = kf_answers(&s);
     kofn_arg_choose(L, "basis", (long)s.basis);
-    if (settle_angles(L, k, &s))
-        return KOFN_INVAL;
+    TRY(settle_angles(L, k, &s));
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
     if (s.basis == KF_COMPLEX) {
@@ -373,7 +359,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
         L->inner = s.p * s.sum > 1 ? 2 : 1;
         /* a complex answer to a real question counts twice, but half of them
          * are far from as well conditioned as all */
-        L->threshold = s.K < n ? s.K : n;
+        L->threshold = kf_min(s.K, n);
     }
     return kf_schemes_tables(L, &s);
 }

@@ -78,16 +78,6 @@ static const kofn_param idip_params[] = {
     {0},
 };
 
-static size_t up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t given(const kofn_layout *L, const char *name)
 {
     return (size_t)kofn_arg(L, name);
@@ -162,14 +152,14 @@ static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
         return kofn_refuse("%s", why);
     L->enough = s.K;
     L->plain = plain ? s.K : 0;
-    rows = (rows < s.K ? s.K : rows) + 1;
+    rows = kf_max(rows, s.K) + 1;
     L->seats = L->max_seats = L->plain + rows / 2 * 2;
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
     /* powers at K points decode, K plain rows do, and some mixtures of fewer of
      * both do not */
     if (plain)
-        L->threshold = least(2 * s.K - 1, L->seats);
+        L->threshold = kf_min(2 * s.K - 1, L->seats);
     return kf_schemes_tables(L, &s);
 }
 
@@ -240,7 +230,7 @@ static kofn_status dip_layout(kofn_layout *L)
                            given(L, "n"));
     choose_cut(L);
     s = shape_of(L, true);
-    due = up(s.K, lambda);
+    due = kf_ceil_div(s.K, lambda);
     if (s.K > 100000 || due > 100000)
         return kofn_refuse("dip: m = %zu, n = %zu and p = %zu take %zu answers "
                            "a product, which is too many; cut less",
@@ -265,13 +255,14 @@ static kofn_status dip_seat(const kofn_layout *L, size_t i, double *E0,
 static void dip_ask(const kofn_layout *L, const kofn_pending *x,
                     const kofn_past *past, size_t who, kofn_ask *out)
 {
-    size_t few = least(given(L, "lambda"), x->live);
+    size_t few = kf_min(given(L, "lambda"), x->live);
 
     (void)past;
     (void)who;
     *out = (kofn_ask){1, given(L, "plain") == YES};
     if (x->age >= L->delay)
-        out->rows = x->got < x->wanted ? up(x->wanted - x->got, few) : 0;
+        out->rows =
+            x->got < x->wanted ? kf_ceil_div(x->wanted - x->got, few) : 0;
 }
 
 /* ---- idip: models of stragglers ------------------------------------------ */
@@ -340,10 +331,10 @@ static size_t since_first(const kofn_past *past, size_t b, size_t who)
 static bool too_long(const model *x, const kofn_past *past, size_t age,
                      size_t who)
 {
-    size_t left = x->length - least(age, x->length);
+    size_t left = x->length - kf_min(age, x->length);
 
     for (size_t b = 0; b < x->W && b <= past->rounds; b++) {
-        size_t more = least(left, x->W - b);
+        size_t more = kf_min(left, x->W - b);
 
         if (since_first(past, b, who) + more > x->B ||
             distinct(past, b, who) > x->eps)
@@ -368,7 +359,7 @@ static void idip_ask(const kofn_layout *L, const kofn_pending *pending,
 static bool idip_admits(const kofn_layout *L, const kofn_past *past)
 {
     model x = model_of(L);
-    size_t window = least(x.W, past->rounds), marks = 0;
+    size_t window = kf_min(x.W, past->rounds), marks = 0;
 
     for (size_t r = 0; r < window; r++)
         marks += past->marked[r];
@@ -411,7 +402,7 @@ static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
     if (is_auto(L, of)) {
         marks = *k ? (all > *k ? (all - *k) / each : 0) : all / 4 / each;
         if (bursty)
-            marks = least(marks ? marks : 1, P);
+            marks = kf_min(marks ? marks : 1, P);
         kofn_arg_choose(L, of, (long)marks);
     }
     marks = given(L, of) * each;
