@@ -58,6 +58,16 @@ static inline double kf_code_sum(const double *a, const double *b, size_t n)
     return sum;
 }
 
+/* `count` vectors of `length` numbers, a `step` from each other; the next vector
+ * begins at `next`. */
+typedef struct kf_vectors {
+    size_t count, length;
+    double *first;
+    size_t next, step;
+} kf_vectors;
+/* By Gram and Schmidt, twice for accuracy. */
+void kf_code_orthonormalise(const kf_vectors *a);
+
 /* Entry t of row l of L(q), by which the quaternion q multiplies from the left
  * (quaternion.c). */
 static inline double kf_code_left_entry(const double *q, size_t l, size_t t)

@@ -232,60 +232,51 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
 
 /* ---- a slice of a Haar-distributed orthogonal matrix --------------------- */
 
-/* Orthonormalise the rows of Z (r x k, r <= k) by Gram and Schmidt, twice for
- * accuracy: Gaussian rows give the Haar distribution. */
-static void orthonormalise(double *Z, size_t r, size_t k)
+void kf_code_orthonormalise(const kf_vectors *a)
 {
-    for (size_t i = 0; i < r; i++) {
-        double *a = Z + i * k, norm = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        double *x = a->first + i * a->next, norm = 0;
 
         for (int pass = 0; pass < 2; pass++)
             for (size_t j = 0; j < i; j++) {
-                const double *b = Z + j * k;
+                const double *y = a->first + j * a->next;
                 double dot = 0;
 
-                for (size_t t = 0; t < k; t++)
-                    dot += a[t] * b[t];
-                for (size_t t = 0; t < k; t++)
-                    a[t] -= dot * b[t];
+                for (size_t t = 0; t < a->length; t++)
+                    dot += x[t * a->step] * y[t * a->step];
+                for (size_t t = 0; t < a->length; t++)
+                    x[t * a->step] -= dot * y[t * a->step];
             }
-        for (size_t t = 0; t < k; t++)
-            norm += a[t] * a[t];
-        for (size_t t = 0; t < k; t++)
-            a[t] /= sqrt(norm);
+        for (size_t t = 0; t < a->length; t++)
+            norm += x[t * a->step] * x[t * a->step];
+        for (size_t t = 0; t < a->length; t++)
+            x[t * a->step] /= sqrt(norm);
     }
 }
 
+/* Gaussian vectors, made orthonormal, have the Haar distribution; they are the
+ * rows of P or its columns, whichever are fewer. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state)
 {
-    size_t r = n - k, size, wide = kf_max(r, k), rows = kf_min(r, k);
-    double *Z, *P;
+    size_t r = n - k;
+    bool rows = r <= k;
+    kf_vectors a = {rows ? r : k, rows ? k : r, NULL, rows ? k : 1,
+                    rows ? 1 : k};
 
     *state = NULL;
     if (b != KF_BASIS_HAAR || r == 0)
         return KOFN_OK;
-    if (!kf_mul(r, k, &size))
-        return kf_nomem(SIZE_MAX);
-    Z = kf_new(size, sizeof *Z);
-    P = kf_new(size, sizeof *P);
-    if (!Z || !P) {
-        kf_free(Z);
-        kf_free(P);
+    a.first = *state = kofn_layout_table(r, k);
+    if (!a.first)
         return KOFN_NOMEM;
-    }
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; i < a.count; i++) {
         kf_rng g = kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)i, 0);
 
-        for (size_t j = 0; j < wide; j++)
-            Z[i * wide + j] = kf_rng_normal(&g);
+        for (size_t j = 0; j < a.length; j++)
+            a.first[i * a.next + j * a.step] = kf_rng_normal(&g);
     }
-    orthonormalise(Z, rows, wide);
-    for (size_t i = 0; i < r; i++)
-        for (size_t j = 0; j < k; j++)
-            P[i * k + j] = r <= k ? Z[i * wide + j] : Z[j * wide + i];
-    kf_free(Z);
-    *state = P;
+    kf_code_orthonormalise(&a);
     return KOFN_OK;
 }
 

@@ -58,33 +58,40 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
+static size_t blocks_with_any(const kofn_plan *p, size_t group, size_t lo)
+{
+    size_t n = 0;
+
+    for (size_t j = 0; j < p->parts; j++)
+        n += has_block(p, group, lo, j);
+    return n;
+}
+
+static size_t inputs_with_any(const kofn_plan *p)
+{
+    size_t n = 0;
+
+    for (size_t j = 0; j < p->parts1; j++)
+        n += has_input(p, j);
+    return n;
+}
+
 bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
-    size_t blocks = 0, inputs = 0;
+    size_t blocks = blocks_with_any(p, group, 0);
 
     if (p->op->factors ==
         0) /* parts are numbers that a function is called with */
         return false;
-    for (size_t j = 0; j < p->parts; j++)
-        blocks += has_block(p, group, 0, j);
-    for (size_t j = 0; j < p->parts1; j++)
-        inputs += has_input(p, j);
     if (p->op->factors > 1)
         return blocks < p->parts;
-    return 2 * blocks * inputs < p->parts * p->parts1;
+    return 2 * blocks * inputs_with_any(p) < p->parts * p->parts1;
 }
 
 bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo)
 {
-    if (p->op->factors == 0)
-        return true;
-    for (size_t j = 0; j < p->parts; j++)
-        if (!has_block(p, group, lo, j))
-            return false;
-    for (size_t j = 0; j < p->parts1; j++)
-        if (!has_input(p, j))
-            return false;
-    return true;
+    return p->op->factors == 0 || (blocks_with_any(p, group, lo) == p->parts &&
+                                   inputs_with_any(p) == p->parts1);
 }
 
 bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,

@@ -109,27 +109,6 @@ static kofn_status dft_M(kf_dual *u)
 
 /* ---- quaternions --------------------------------------------------------- */
 
-static void orthonormal_columns(double *M, size_t rows, size_t cols)
-{
-    for (size_t c = 0; c < cols; c++) {
-        double norm = 0;
-
-        for (int pass = 0; pass < 2; pass++)
-            for (size_t b = 0; b < c; b++) {
-                double dot = 0;
-
-                for (size_t r = 0; r < rows; r++)
-                    dot += M[r * cols + b] * M[r * cols + c];
-                for (size_t r = 0; r < rows; r++)
-                    M[r * cols + c] -= dot * M[r * cols + b];
-            }
-        for (size_t r = 0; r < rows; r++)
-            norm += M[r * cols + c] * M[r * cols + c];
-        for (size_t r = 0; r < rows; r++)
-            M[r * cols + c] /= sqrt(norm);
-    }
-}
-
 /* Row `name` of Gaussian numbers of the field, as `field` rows. */
 static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
                        double *scratch, double *out)
@@ -167,8 +146,10 @@ static kofn_status random_rows(size_t f, size_t rows, size_t count,
 
 static kofn_status orthonormal_M(kf_dual *u, uint64_t seed)
 {
+    size_t wide = u->d * u->field;
+
     TRY(random_rows(u->field, u->n, u->d, seed, u->M));
-    orthonormal_columns(u->M, u->n * u->field, u->d * u->field);
+    kf_code_orthonormalise(&(kf_vectors){wide, u->n * u->field, u->M, 1, wide});
     return KOFN_OK;
 }
 
