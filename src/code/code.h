@@ -88,6 +88,7 @@ typedef struct kf_seat {
     double weight;    /* most that its coding can enlarge: |E0| |E1|; of A' A x
                          |E0|^2, of one sub-block */
     bool quaternions; /* G is made of blocks L(q) (quaternion.c)  */
+    kf_arrays own;    /* what the rows are of                     */
 } kf_seat;
 
 /* The rows of the seats of one group, made on demand and for ever. */

@@ -58,40 +58,35 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
-static size_t blocks_with_any(const kofn_plan *p, size_t group, size_t lo)
+/* Parts of A and of the input that have anything from strip lo on. */
+static void count_parts(const kofn_plan *p, size_t group, size_t lo,
+                        size_t *blocks, size_t *inputs)
 {
-    size_t n = 0;
-
+    *blocks = *inputs = 0;
     for (size_t j = 0; j < p->parts; j++)
-        n += has_block(p, group, lo, j);
-    return n;
-}
-
-static size_t inputs_with_any(const kofn_plan *p)
-{
-    size_t n = 0;
-
+        *blocks += has_block(p, group, lo, j);
     for (size_t j = 0; j < p->parts1; j++)
-        n += has_input(p, j);
-    return n;
+        *inputs += has_input(p, j);
 }
 
 bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
-    size_t blocks = blocks_with_any(p, group, 0);
+    size_t blocks, inputs;
 
     if (p->op->factors ==
         0) /* parts are numbers that a function is called with */
         return false;
-    if (p->op->factors > 1)
-        return blocks < p->parts;
-    return 2 * blocks * inputs_with_any(p) < p->parts * p->parts1;
+    count_parts(p, group, 0, &blocks, &inputs);
+    return p->op->factors > 1 ? blocks < p->parts
+                              : 2 * blocks * inputs < p->parts * p->parts1;
 }
 
 bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo)
 {
-    return p->op->factors == 0 || (blocks_with_any(p, group, lo) == p->parts &&
-                                   inputs_with_any(p) == p->parts1);
+    size_t blocks, inputs;
+
+    count_parts(p, group, lo, &blocks, &inputs);
+    return p->op->factors == 0 || (blocks == p->parts && inputs == p->parts1);
 }
 
 bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,

@@ -132,13 +132,11 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
     double top = 0;
 
     for (size_t j = 0; j < cols; j += 8) { /* a line of the cache */
+        size_t width = kf_min(8, cols - j);
         double sum[8] = {0};
 
-        for (size_t i = 0; i < rows && j + 8 <= cols; i++)
-            for (size_t c = 0; c < 8; c++)
-                sum[c] += fabs(P[i * ld + j + c]);
-        for (size_t i = 0; i < rows && j + 8 > cols; i++)
-            for (size_t c = 0; j + c < cols; c++)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t c = 0; c < width; c++)
                 sum[c] += fabs(P[i * ld + j + c]);
         for (size_t c = 0; c < 8; c++)
             top = kf_larger(top, sum[c]);

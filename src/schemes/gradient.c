@@ -16,11 +16,8 @@
 #include "gradient.h"
 
 #define DRAWS_PARAM                                                            \
-    {                                                                          \
-        "draws", KOFN_AUTO, 1, 10000,                                          \
-            "quaternions: draws of which the best is taken; auto: up to 20",   \
-            NULL                                                               \
-    }
+    "draws", KOFN_AUTO, 1, 10000,                                              \
+        "quaternions: draws of which the best is taken; auto: up to 20", NULL
 
 typedef enum construction {
     DUAL,
@@ -30,40 +27,42 @@ typedef enum construction {
 } construction;
 
 static const kofn_param gc_params[] = {
-    KF_D_PARAM,
+    {KF_D_PARAM},
     {"construction", DUAL, 0, 0,
      "dual: dft for d <= 8, else quaternion; as published: cyclic (random), "
      "polynomial, fractional (d divides the workers)",
      "dual|dft|quaternion|cyclic|polynomial|fractional"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 enum { CYCLIC = FIRST_OF_PAPERS, POLYNOMIAL, FRACTIONAL };
 
-#define CGC_PARAMS                                                               \
-    KF_D_PARAM,                                                                  \
-        {"s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL},    \
-    {                                                                            \
-        "m", KOFN_AUTO, 1, 1000,                                                 \
-            "segments of a vector: messages are 1/m as long; auto: d - s, or 2", \
-            NULL                                                                 \
-    }
+#define S_PARAM                                                                \
+    "s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL
+#define M_PARAM                                                                \
+    "m", KOFN_AUTO, 1, 1000,                                                   \
+        "segments of a vector: messages are 1/m as long; auto: d - s, or 2",   \
+        NULL
 
 static const kofn_param cgc_params[] = {
-    CGC_PARAMS,
+    {KF_D_PARAM},
+    {S_PARAM},
+    {M_PARAM},
     {"construction", DUAL, 0, 0,
      "dual: dft for d <= 8, else quaternion; as published: vandermonde, random",
      "dual|dft|quaternion|vandermonde|random"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 enum { VANDERMONDE = FIRST_OF_PAPERS, RANDOM };
 
 static const kofn_param g_cgc_params[] = {
-    CGC_PARAMS,
+    {KF_D_PARAM},
+    {S_PARAM},
+    {M_PARAM},
     {"construction", DUAL, 0, 0, "dual: dft for d <= 8, else quaternion",
      "dual|dft|quaternion"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 

@@ -104,10 +104,7 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 /* The parameter d; 3, or as much as there is, by default. */
 kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d);
 #define KF_D_PARAM                                                             \
-    {                                                                          \
-        "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3",   \
-            NULL                                                               \
-    }
+    "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
 
 /* ---- gradient_plain.c ---------------------------------------------------- */
 

@@ -43,30 +43,20 @@
 
 typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 
-#define AGC_PARAMS                                                             \
-    KF_D_PARAM,                                                                \
-        {"lam",                                                                \
-         KOFN_AUTO,                                                            \
-         1,                                                                    \
-         100000,                                                               \
-         "segments of a vector, sent one by one; auto: lcm(1..d), if "         \
-         "decoupled the best up to 60",                                        \
-         NULL},                                                                \
-        {"form",                                                               \
-         KOFN_AUTO,                                                            \
-         0,                                                                    \
-         0,                                                                    \
-         "sequential: most accurate; staircase: the paper's; decoupled: for "  \
-         "any lam; auto: sequential for d <= 6",                               \
-         "sequential|staircase|decoupled"},                                    \
-    {                                                                          \
-        "draws", KOFN_AUTO, 1, 1000,                                           \
-            "random forms: draws of which the best is taken; auto: up to 8",   \
-            NULL                                                               \
-    }
-
-static const kofn_param agc_params[] = {AGC_PARAMS, {0}};
-static const kofn_param g_agc_params[] = {AGC_PARAMS, {0}};
+static const kofn_param params[] = {
+    {KF_D_PARAM},
+    {"lam", KOFN_AUTO, 1, 100000,
+     "segments of a vector, sent one by one; auto: lcm(1..d), if decoupled the "
+     "best up to 60",
+     NULL},
+    {"form", KOFN_AUTO, 0, 0,
+     "sequential: most accurate; staircase: the paper's; decoupled: for any lam; "
+     "auto: sequential for d <= 6",
+     "sequential|staircase|decoupled"},
+    {"draws", KOFN_AUTO, 1, 1000,
+     "random forms: draws of which the best is taken; auto: up to 8", NULL},
+    {0},
+};
 
 /* ---- sequential ---------------------------------------------------------- */
 
@@ -438,7 +428,7 @@ const kofn_scheme kf_agc = {
     .summary = "sums of gradients; messages grow with the stragglers there are",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
     .ops = KOFN_SUM,
-    .params = agc_params,
+    .params = params,
     .layout = agc_layout,
     .seat = kf_gradient_seat,
     .decode = kf_gradient_decode,
@@ -450,7 +440,7 @@ const kofn_scheme kf_g_agc = {
     .summary = "agc in groups of d; any d-1 stragglers of each group",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
     .ops = KOFN_SUM,
-    .params = g_agc_params,
+    .params = params,
     .layout = g_agc_layout,
     .seat = kf_gradient_seat,
     .decode = kf_gradient_decode,

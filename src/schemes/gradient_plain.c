@@ -159,15 +159,12 @@ const kofn_scheme kf_bcc = {
 /* ---- whoever is there ---------------------------------------------------- */
 
 #define WAIT_PARAM                                                             \
-    {                                                                          \
-        "wait", KOFN_AUTO, 1, 1000000,                                         \
-            "answers to wait for; auto: those of all who are live and not "    \
-            "late",                                                            \
-            NULL                                                               \
-    }
+    "wait", KOFN_AUTO, 1, 1000000,                                             \
+        "answers to wait for; auto: those of all who are live and not late",   \
+        NULL
 
 static const kofn_param ignore_params[] = {
-    WAIT_PARAM,
+    {WAIT_PARAM},
     {"scale", 1, 0, 0,
      "up: the sum is multiplied by parts/answers, so that it is right on the "
      "average; none: as it is",
@@ -176,7 +173,7 @@ static const kofn_param ignore_params[] = {
 };
 
 static const kofn_param distr_bgd_params[] = {
-    WAIT_PARAM,
+    {WAIT_PARAM},
     {0},
 };
 

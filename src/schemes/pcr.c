@@ -256,15 +256,6 @@ static kofn_status circle_lagrange(const kofn_layout *L, const kf_cut_shape *s,
     return st;
 }
 
-static kofn_status circle_seat(const kofn_layout *L, size_t seat, double *E0,
-                               double *G)
-{
-    kf_cut_shape s = shape_of(L);
-
-    return systematic(L) ? circle_lagrange(L, &s, seat, E0, G)
-                         : kf_points_seat(L, &s, seat, E0, NULL, G);
-}
-
 static void circle_wants(const kofn_layout *L, double *W)
 {
     kf_cut_shape s = shape_of(L);
@@ -354,8 +345,12 @@ static kofn_status layout(kofn_layout *L)
 static kofn_status block_row(const kofn_layout *L, size_t i, double *E0,
                              double *G)
 {
-    return kofn_arg(L, "basis") == CIRCLE ? circle_seat(L, i, E0, G)
-                                          : line_seat(L, i, E0, G);
+    kf_cut_shape s = shape_of(L);
+
+    if (kofn_arg(L, "basis") != CIRCLE)
+        return line_seat(L, i, E0, G);
+    return systematic(L) ? circle_lagrange(L, &s, i, E0, G)
+                         : kf_points_seat(L, &s, i, E0, NULL, G);
 }
 
 /* Over the batches: the coefficient of a block is that of each of its batches,

@@ -29,79 +29,61 @@
 #include "polynomial.h"
 
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
-#define SIZES 1, 10000
-#define M_PARAM                                                                     \
-    {                                                                               \
-        "m", KOFN_AUTO, SIZES,                                                      \
-            "row blocks of A; auto: what three quarters of the workers decode, on " \
-            "points at most 100 answers",                                           \
-            0                                                                       \
-    }
-#define N_PARAM                                                                     \
-    {                                                                               \
-        "n", KOFN_AUTO, SIZES,                                                      \
-            "column blocks of A; auto: what three quarters of the workers decode, " \
-            "on points at most 100 answers",                                        \
-            0                                                                       \
-    }
-#define P_PARAM                                                                      \
-    {                                                                                \
-        "p", KOFN_AUTO, SIZES,                                                       \
-            "column blocks of the input, row blocks in left products; auto: what "   \
-            "three quarters of the workers decode together with the blocks of A, 1 " \
-            "for a vector",                                                          \
-            0                                                                        \
-    }
-#define Q_PARAM                                                                \
-    {                                                                          \
-        "q", KOFN_AUTO, SIZES,                                                 \
-            "row blocks of the input in left products, where they are others " \
-            "than p; auto: p",                                                 \
-            0                                                                  \
-    }
-#define ANGLES_PARAM                                                                  \
-    {                                                                                 \
-        "angles", KOFN_AUTO, 1, 1000000,                                              \
-            "different points of basis=circle; auto: one for each worker, or K+6 "    \
-            "where there are more than K+10, K the answers of A B or B A, whichever " \
-            "are more",                                                               \
-            0                                                                         \
-    }
+#define CUT KOFN_AUTO, 1, 10000
+#define M_PARAM                                                                 \
+    "m", CUT,                                                                   \
+        "row blocks of A; auto: what three quarters of the workers decode, on " \
+        "points at most 100 answers",                                           \
+        0
+#define N_PARAM                                                                 \
+    "n", CUT,                                                                   \
+        "column blocks of A; auto: what three quarters of the workers decode, " \
+        "on points at most 100 answers",                                        \
+        0
+#define P_PARAM                                                                  \
+    "p", CUT,                                                                    \
+        "column blocks of the input, row blocks in left products; auto: what "   \
+        "three quarters of the workers decode together with the blocks of A, 1 " \
+        "for a vector",                                                          \
+        0
+#define Q_PARAM                                                                    \
+    "q", CUT,                                                                      \
+        "row blocks of the input in left products, where they are others than p; " \
+        "auto: p",                                                                 \
+        0
+#define BASIS_PARAM                                                            \
+    "basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES
+#define ANGLES_PARAM                                                              \
+    "angles", KOFN_AUTO, 1, 1000000,                                              \
+        "different points of basis=circle; auto: one for each worker, or K+6 "    \
+        "where there are more than K+10, K the answers of A B or B A, whichever " \
+        "are more",                                                               \
+        0
 
 static const kofn_param polynomial_params[] = {
-    M_PARAM,
-    P_PARAM,
-    Q_PARAM,
+    {M_PARAM},
+    {P_PARAM},
+    {Q_PARAM},
     {"basis", KOFN_AUTO, 0, 0,
      "points or coefficients; auto: quaternion, circle in left products",
      BASES "|quaternion"},
-    ANGLES_PARAM,
+    {ANGLES_PARAM},
     {0},
 };
 static const kofn_param matdot_params[] = {
-    N_PARAM,
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
-    {0},
-};
+    {N_PARAM}, {BASIS_PARAM}, {ANGLES_PARAM}, {0}};
 static const kofn_param polydot_params[] = {
-    M_PARAM,
-    N_PARAM,
-    P_PARAM,
-    Q_PARAM,
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
-    {0},
-};
+    {M_PARAM},     {N_PARAM},      {P_PARAM}, {Q_PARAM},
+    {BASIS_PARAM}, {ANGLES_PARAM}, {0}};
 static const kofn_param gpd_params[] = {
-    M_PARAM,
-    N_PARAM,
-    P_PARAM,
-    Q_PARAM,
+    {M_PARAM},
+    {N_PARAM},
+    {P_PARAM},
+    {Q_PARAM},
     {"sub", 0, 0, 0, "u=v^n: few answers in A B; v=u^m: few answers in B A",
      "uvn|vum"},
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
+    {BASIS_PARAM},
+    {ANGLES_PARAM},
     {0},
 };
 

@@ -41,10 +41,9 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
     (void)E1;
+    E0[i % L->cut[0].rows] = 1;
     if (L->problem.op == KOFN_SUM)
-        E0[i % L->symbols] = G[i % L->symbols] = 1;
-    else
-        E0[0] = 1;
+        G[i % L->symbols] = 1;
     return KOFN_OK;
 }
 

@@ -96,22 +96,28 @@ static void settle(const kofn_layout *L, const char *name, size_t value)
 
 /* ---- cuts ---------------------------------------------------------------- */
 
+/* idip has no parameter n. */
+static bool sums(const kofn_layout *L)
+{
+    return !is_auto(L, "n");
+}
+
 /* Words of the parameter basis, which idip has no circle among. */
-static kf_points basis_of(const kofn_layout *L, bool circle)
+static kf_points basis_of(const kofn_layout *L)
 {
     static const kf_points words[] = {KF_QUATERNION, KF_CIRCLE, KF_MONOMIAL};
     size_t word = given(L, "basis");
 
-    return words[word == 1 && !circle ? 2 : word];
+    return words[word == 1 && !sums(L) ? 2 : word];
 }
 
-static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
+static kf_cut_shape shape_of(const kofn_layout *L)
 {
     kf_cut_shape s = {.m = given(L, "m"),
-                      .n = circle ? given(L, "n") : 1,
+                      .n = sums(L) ? given(L, "n") : 1,
                       .p = given(L, "p"),
-                      .points = L->seats,
-                      .basis = basis_of(L, circle)};
+                      .points = L->seats - L->plain,
+                      .basis = basis_of(L)};
 
     kf_schemes_entangle(&s);
     return s;
@@ -143,9 +149,9 @@ static bool factor(const kofn_layout *L, size_t k)
 
 /* Finishes the layout with the number of rows that a product may take, in which
  * rows differ. */
-static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
+static kofn_status finish(kofn_layout *L, bool plain, size_t rows)
 {
-    kf_cut_shape s = shape_of(L, circle);
+    kf_cut_shape s = shape_of(L);
     const char *why = kf_points_refuse(&s);
 
     if (why)
@@ -164,17 +170,19 @@ static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
 }
 
 /* The first K rows are plain, if there are such. */
-static kofn_status seat(const kofn_layout *L, const kf_cut_shape *s, size_t i,
-                        double *E0, double *E1, double *G)
+static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
+                        double *G)
 {
-    if (s->basis == KF_QUATERNION)
-        return kf_schemes_khatri_rao_seat(L, s, i, E0, E1, G);
+    kf_cut_shape s = shape_of(L);
+
+    if (s.basis == KF_QUATERNION)
+        return kf_schemes_khatri_rao_seat(L, &s, i, E0, E1, G);
     if (i >= L->plain)
-        return kf_points_seat(L, s, i - L->plain, E0, E1, G);
-    E0[i % s->m] = 1;
+        return kf_points_seat(L, &s, i - L->plain, E0, E1, G);
+    E0[i % s.m] = 1;
     if (E1)
-        E1[i / s->m] = 1;
-    kf_outer(1, s->m, s->p, E0, E1, G);
+        E1[i / s.m] = 1;
+    kf_outer(1, s.m, s.p, E0, E1, G);
     return KOFN_OK;
 }
 
@@ -218,18 +226,18 @@ static kofn_status dip_layout(kofn_layout *L)
                            lambda, P, P);
     settle(L, "basis", given(L, "n") > 1 ? 1 : 0);
     settle(L, "plain",
-           given(L, "n") > 1 || basis_of(L, true) == KF_MONOMIAL ? NO : YES);
+           given(L, "n") > 1 || basis_of(L) == KF_MONOMIAL ? NO : YES);
     if (given(L, "n") > 1 && given(L, "plain") == YES)
         return kofn_refuse("dip: plain=yes with n = %zu: a product of parts is "
                            "no part of the answer where others are added to "
                            "it; use plain=no or n=1",
                            given(L, "n"));
-    if (given(L, "n") > 1 && basis_of(L, true) == KF_QUATERNION)
+    if (given(L, "n") > 1 && basis_of(L) == KF_QUATERNION)
         return kofn_refuse("dip: basis=quaternion with n = %zu does not sum; "
                            "use basis=circle or n=1",
                            given(L, "n"));
     choose_cut(L);
-    s = shape_of(L, true);
+    s = shape_of(L);
     due = kf_ceil_div(s.K, lambda);
     if (s.K > 100000 || due > 100000)
         return kofn_refuse("dip: m = %zu, n = %zu and p = %zu take %zu answers "
@@ -238,17 +246,8 @@ static kofn_status dip_layout(kofn_layout *L)
     L->delay = given(L, "T");
     L->slots = L->delay + due;
     L->due_first = given(L, "order") == DUE;
-    return finish(L, true, given(L, "plain") == YES || s.basis == KF_QUATERNION,
+    return finish(L, given(L, "plain") == YES || s.basis == KF_QUATERNION,
                   P * L->slots);
-}
-
-static kofn_status dip_seat(const kofn_layout *L, size_t i, double *E0,
-                            double *E1, double *G)
-{
-    kf_cut_shape s = shape_of(L, true);
-
-    s.points = L->seats - L->plain;
-    return seat(L, &s, i, E0, E1, G);
 }
 
 /* SEQ, algorithm 1: line 5 and, when it is due, line 10. */
@@ -454,16 +453,7 @@ static kofn_status idip_layout(kofn_layout *L)
     L->memory = W;
     L->repeats = true;
     L->keeps = given(L, "early") == NO;
-    return finish(L, false, true, P * L->slots);
-}
-
-static kofn_status idip_seat(const kofn_layout *L, size_t i, double *E0,
-                             double *E1, double *G)
-{
-    kf_cut_shape s = shape_of(L, false);
-
-    s.points = L->seats - L->plain;
-    return seat(L, &s, i, E0, E1, G);
+    return finish(L, true, P * L->slots);
 }
 
 /* ---- the schemes --------------------------------------------------------- */
@@ -480,7 +470,7 @@ const kofn_scheme kf_dip = {
     .ops = KOFN_STREAM,
     .params = dip_params,
     .layout = dip_layout,
-    .seat = dip_seat,
+    .seat = seat,
     .ask = dip_ask,
 };
 
@@ -492,7 +482,7 @@ const kofn_scheme kf_idip = {
     .ops = KOFN_STREAM,
     .params = idip_params,
     .layout = idip_layout,
-    .seat = idip_seat,
+    .seat = seat,
     .ask = idip_ask,
     .admits = idip_admits,
 };
