@@ -42,11 +42,16 @@
 
 /* ---- level of SIMD ------------------------------------------------------- */
 
-typedef const kf_combine_simd *find_simd(void);
-
-static find_simd *const levels[] = {kf_combine_avx512, kf_combine_avx2,
-                                    kf_combine_plain};
-static const char *const level_names[] = {"avx512", "avx2", "plain"};
+static const struct {
+    const char *name;
+    const kf_combine_simd *(*find)(void);
+} levels[] = {
+#if KF_COMBINE_X86
+    {"avx512", kf_combine_avx512},
+    {"avx2", kf_combine_avx2},
+#endif
+    {"plain", kf_combine_plain},
+};
 #define LEVELS (sizeof levels / sizeof levels[0])
 
 static _Atomic(const kf_combine_simd *) in_force;
@@ -55,7 +60,7 @@ static size_t level_named(const char *name)
 {
     size_t i = 0;
 
-    while (i < LEVELS && strcmp(name, level_names[i]))
+    while (i < LEVELS && strcmp(name, levels[i].name))
         i++;
     return i;
 }
@@ -65,10 +70,10 @@ static const kf_combine_simd *choose(void)
 {
     const char *highest = getenv("KOFN_SIMD");
     size_t i = highest ? level_named(highest) % LEVELS : 0;
-    const kf_combine_simd *simd = levels[i]();
+    const kf_combine_simd *simd = levels[i].find();
 
     while (!simd)
-        simd = levels[++i]();
+        simd = levels[++i].find();
     atomic_store_explicit(&in_force, simd, memory_order_release);
     return simd;
 }
@@ -89,7 +94,7 @@ const char *kf_combine_level(void)
 bool kf_combine_use(const char *level)
 {
     size_t i = level_named(level);
-    const kf_combine_simd *simd = i < LEVELS ? levels[i]() : NULL;
+    const kf_combine_simd *simd = i < LEVELS ? levels[i].find() : NULL;
 
     if (simd)
         atomic_store_explicit(&in_force, simd, memory_order_release);

@@ -147,19 +147,15 @@ static bool plain_rows(const double *rows, size_t n, size_t cols)
     for (size_t i = 0; i < n; i++) {
         size_t terms = 0;
 
-        for (size_t j = 0; j < cols; j++)
-            terms += rows[i * cols + j] != 0;
-        for (size_t j = 0; j < cols; j++)
-            plain &= rows[i * cols + j] == 0 || rows[i * cols + j] == 1;
+        for (size_t j = 0; j < cols; j++) {
+            double x = rows[i * cols + j];
+
+            terms += x != 0;
+            plain &= x == 0 || x == 1;
+        }
         plain &= terms == 1;
     }
     return plain;
-}
-
-/* By multiples of 1/1024 in the order of the golden section. */
-static double enlargement(size_t local)
-{
-    return 1 + (double)(local % 1024 * 633 % 1024) / 1024;
 }
 
 static void enlarge(double by, double *rows, size_t n)
@@ -172,7 +168,8 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
 {
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
-    double by = enlargement(local);
+    /* by multiples of 1/1024 in the order of the golden section */
+    double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
     bool twice = p->op->factors > 1;
 
     if (kf_code_decodes_itself(p, true))
@@ -244,12 +241,7 @@ static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
 
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out)
 {
-    while (local >= c->cap) {
-        size_t had = c->cap;
-
-        TRY(kf_grow(&c->seat, &c->cap, c->cap, sizeof *c->seat));
-        memset(c->seat + had, 0, (c->cap - had) * sizeof *c->seat);
-    }
+    TRY(kf_reach(&c->seat, &c->cap, local + 1, sizeof *c->seat));
     if (!c->seat[local])
         TRY(make_seat(c, local, &c->seat[local]));
     *out = c->seat[local];
