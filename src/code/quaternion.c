@@ -52,7 +52,8 @@ bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
     return fours;
 }
 
-void kf_code_first_lanes(size_t m, size_t n, const double *A, double *first)
+/* The first of every four columns. */
+static void first_lanes(size_t m, size_t n, const double *A, double *first)
 {
     for (size_t i = 0; i < m * n; i += LANES)
         *first++ = A[i];
@@ -84,8 +85,8 @@ kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
 
     if (!from)
         return KOFN_NOMEM;
-    kf_code_first_lanes(k, n, B, from);
-    kf_code_first_lanes(m, n, C, to);
+    first_lanes(k, n, B, from);
+    first_lanes(m, n, C, to);
     kf_code_subtract_product(
         &(kf_difference){m, k, blocks, A, k, from, blocks, to, blocks});
     kf_code_all_lanes(m, n, to, C);

@@ -136,12 +136,4 @@ kofn_status kf_dual_of(kf_dual *u, const double *V);
 double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed);
 kofn_status kf_dual_draw(kf_dual *u, uint64_t seed);
 
-/* ---- gradient_agc.c ------------------------------------------------------ */
-
-/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
- * sets of up to d-1 missing seats, the others having sent as much as it takes
- * (math/gradients.md 6.1); only one of `every` of them is looked at. */
-kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
-                         double *gain);
-
 #endif

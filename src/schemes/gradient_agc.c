@@ -215,8 +215,11 @@ static kofn_status gain_without(const kf_dual *u, const sets *s,
     return st == KOFN_TOOFEW ? KOFN_OK : st;
 }
 
-kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
-                         double *gain)
+/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
+ * sets of up to d-1 missing seats, the others having sent as much as it takes
+ * (math/gradients.md 6.1); only one of `every` of them is looked at. */
+static kofn_status worst_gain(const kf_dual *u, uint64_t seed, size_t every,
+                              double *gain)
 {
     size_t most = u->n * u->submessages, met = 0;
     kf_arrays scratch = {0};
@@ -275,7 +278,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
     for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
         st = draw(u, kf_state64(seed, k));
         if (!st)
-            st = kf_dual_gain(u, seed, every, &gain);
+            st = worst_gain(u, seed, every, &gain);
         if (!st && gain < least) {
             least = gain;
             best = k;
