@@ -1,17 +1,91 @@
-/* author.h -- what the schemes of the library have besides <kofn/scheme.h>: points,
- * small systems, and single rows of the families of coefficients.
+/* author.h -- what the schemes of the library have besides <kofn/scheme.h>: arrays,
+ * points, small systems, and single rows of the families of coefficients.
  *
  * What is declared here is for files of src/schemes; nothing of it allocates
- * for longer than a call but what the layout then owns. */
+ * for longer than a call but what the layout, or a list of arrays, then owns. */
 #ifndef KF_CODE_AUTHOR_H
 #define KF_CODE_AUTHOR_H
 
 #include <kofn/scheme.h>
 
-#include "base/try.h"
+#include "base/base.h"
 
+/* ---- arrays (arrays.c) -------------------------------------------------- */
+
+/* Arrays that are given back together.  It begins as {0}. */
+typedef struct kf_arrays {
+    void *last; /* the newest array, which knows the one before it */
+    bool failed;
+} kf_arrays;
+
+/* As kf_new, and a table of zeros as kofn_layout_table.  NULL: there was no memory,
+ * which kf_arrays_status says of all that were asked for. */
+void *kf_arrays_new(kf_arrays *a, size_t n, size_t size);
+double *kf_arrays_table(kf_arrays *a, size_t rows, size_t cols);
+void kf_arrays_free(kf_arrays *a);
+
+static inline kofn_status kf_arrays_status(const kf_arrays *a)
+{
+    return a->failed ? KOFN_NOMEM : KOFN_OK;
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+/* Chooses this value, at least 1, where none was given. */
+static inline void kf_code_default(const kofn_layout *L, const char *name,
+                                   size_t value)
+{
+    if (kofn_arg(L, name) == KOFN_AUTO)
+        kofn_arg_choose(L, name, (long)kf_max(value, 1));
+}
+
+/* Of n workers a quarter may be slow or lost, at most 16: so far the accuracy of
+ * the default coefficients is proven for any losses whatever. */
+static inline size_t kf_code_spare(size_t n)
+{
+    return kf_min(n < 8 ? n / 2 : n / 4, 16);
+}
+
+/* ---- small vectors and matrices ------------------------------------------ */
+
+/* The sum of products, one after the other. */
+static inline double kf_code_sum(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* `count` vectors of `length` numbers, a `step` from each other; the next vector
+ * begins at `next`. */
+typedef struct kf_vectors {
+    size_t count, length;
+    double *first;
+    size_t next, step;
+} kf_vectors;
+/* By Gram and Schmidt, twice for accuracy. */
+void kf_code_orthonormalise(const kf_vectors *a);
+
+/* Entry t of row l of L(q), by which the quaternion q multiplies from the left
+ * (quaternion.c). */
+static inline double kf_code_left_entry(const double *q, size_t l, size_t t)
+{
+    static const double sign[4][4] = {
+        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
+
+    return sign[l][t] * q[l ^ t];
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+/* The i-th of n Chebyshev points, neighbours spread (math/numerics.md 3.2). */
+double kf_code_chebyshev_point(size_t i, size_t n);
 /* cos and sin of 2 pi num / den with the angle reduced exactly. */
 void kf_code_cossin(uint64_t num, uint64_t den, double *cosine, double *sine);
+
+/* ---- small systems ------------------------------------------------------- */
 
 /* Solves P X = B in place of B; P is n x n and is destroyed.  KOFN_UNSTABLE
  * when a pivot is zero. */
@@ -27,6 +101,8 @@ typedef struct kf_equation {
 /* D = W G^+: of all D that come closest to D G = W the smallest, whatever the
  * shape and rank of G (pseudo.c). */
 kofn_status kf_pseudo(const kf_equation *q, double *D, double *condition);
+
+/* ---- families of coefficients -------------------------------------------- */
 
 /* Families of coefficients for "any k of n", docs/numerics.md. */
 #define KF_BASES                                                               \

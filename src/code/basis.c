@@ -85,7 +85,7 @@ static size_t spread(size_t i, size_t n)
     return rank;
 }
 
-static double chebyshev_point(size_t i, size_t n)
+double kf_code_chebyshev_point(size_t i, size_t n)
 {
     double c, s;
 
@@ -111,10 +111,6 @@ static double level(size_t k)
 static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
                        double scale)
 {
-    static const int place[4][4] = {
-        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
-    static const double sign[4][4] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
     double q[4];
 
     for (int i = 0; i < 4; i++)
@@ -122,7 +118,7 @@ static void quaternion(double *rows, size_t k, size_t block, kf_rng *r,
     for (size_t s = 0; s < 4; s++)
         for (size_t t = 0; t < 4; t++)
             rows[s * 4 * k + 4 * block + t] =
-                sign[s][t] * q[place[s][t]] * scale;
+                kf_code_left_entry(q, s, t) * scale;
 }
 
 /* The random entry of (seat, block): four rows of a quaternion, or a real. */
@@ -219,10 +215,10 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
         harmonic_row(i, f->n, k, rows);
         break;
     case KF_BASIS_CHEBYSHEV:
-        chebyshev_row(chebyshev_point(i, f->n), k, rows);
+        chebyshev_row(kf_code_chebyshev_point(i, f->n), k, rows);
         break;
     case KF_BASIS_MONOMIAL:
-        power_row(chebyshev_point(i, f->n), k, rows);
+        power_row(kf_code_chebyshev_point(i, f->n), k, rows);
         break;
     case KF_BASIS_CAUCHY:
         for (size_t j = 0; j < k; j++)
@@ -236,60 +232,51 @@ void kf_basis_rows(const kf_family *f, size_t i, double *rows)
 
 /* ---- a slice of a Haar-distributed orthogonal matrix --------------------- */
 
-/* Orthonormalise the rows of Z (r x k, r <= k) by Gram and Schmidt, twice for
- * accuracy: Gaussian rows give the Haar distribution. */
-static void orthonormalise(double *Z, size_t r, size_t k)
+void kf_code_orthonormalise(const kf_vectors *a)
 {
-    for (size_t i = 0; i < r; i++) {
-        double *a = Z + i * k, norm = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        double *x = a->first + i * a->next, norm = 0;
 
         for (int pass = 0; pass < 2; pass++)
             for (size_t j = 0; j < i; j++) {
-                const double *b = Z + j * k;
+                const double *y = a->first + j * a->next;
                 double dot = 0;
 
-                for (size_t t = 0; t < k; t++)
-                    dot += a[t] * b[t];
-                for (size_t t = 0; t < k; t++)
-                    a[t] -= dot * b[t];
+                for (size_t t = 0; t < a->length; t++)
+                    dot += x[t * a->step] * y[t * a->step];
+                for (size_t t = 0; t < a->length; t++)
+                    x[t * a->step] -= dot * y[t * a->step];
             }
-        for (size_t t = 0; t < k; t++)
-            norm += a[t] * a[t];
-        for (size_t t = 0; t < k; t++)
-            a[t] /= sqrt(norm);
+        for (size_t t = 0; t < a->length; t++)
+            norm += x[t * a->step] * x[t * a->step];
+        for (size_t t = 0; t < a->length; t++)
+            x[t * a->step] /= sqrt(norm);
     }
 }
 
+/* Gaussian vectors, made orthonormal, have the Haar distribution; they are the
+ * rows of P or its columns, whichever are fewer. */
 kofn_status kf_basis_prepare(kf_basis b, size_t n, size_t k, uint64_t seed,
                              void **state)
 {
-    size_t r = n - k, size, wide = kf_max(r, k), rows = kf_min(r, k);
-    double *Z, *P;
+    size_t r = n - k;
+    bool rows = r <= k;
+    kf_vectors a = {rows ? r : k, rows ? k : r, NULL, rows ? k : 1,
+                    rows ? 1 : k};
 
     *state = NULL;
     if (b != KF_BASIS_HAAR || r == 0)
         return KOFN_OK;
-    if (!kf_mul(r, k, &size))
-        return kf_nomem(SIZE_MAX);
-    Z = kf_new(size, sizeof *Z);
-    P = kf_new(size, sizeof *P);
-    if (!Z || !P) {
-        kf_free(Z);
-        kf_free(P);
+    a.first = *state = kofn_layout_table(r, k);
+    if (!a.first)
         return KOFN_NOMEM;
-    }
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; i < a.count; i++) {
         kf_rng g = kf_rng_stream(seed, KF_FOR_CODE, (uint32_t)i, 0);
 
-        for (size_t j = 0; j < wide; j++)
-            Z[i * wide + j] = kf_rng_normal(&g);
+        for (size_t j = 0; j < a.length; j++)
+            a.first[i * a.next + j * a.step] = kf_rng_normal(&g);
     }
-    orthonormalise(Z, rows, wide);
-    for (size_t i = 0; i < r; i++)
-        for (size_t j = 0; j < k; j++)
-            P[i * k + j] = r <= k ? Z[i * wide + j] : Z[j * wide + i];
-    kf_free(Z);
-    *state = P;
+    kf_code_orthonormalise(&a);
     return KOFN_OK;
 }
 

@@ -92,30 +92,27 @@ kofn_status kf_code_factors(kf_code *c, size_t local, double *f, double *g)
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* Why its blocks cannot be read, or NULL. */
+static const char *unreadable(const kofn_plan *p)
+{
+    if (p->op->factors != 1 || p->op->stream || p->layout.problem.sparse)
+        return "blocks are read of products A B and B A with a dense A";
+    if (p->layout.inner > 1)
+        return "a block that stands for two, side by side, is not read; choose "
+               "another basis, as circle";
+    return NULL;
+}
+
 bool kf_code_can_be_read(const kofn_plan *p)
 {
-    const kofn_layout *L = &p->layout;
-
-    return p->op->factors == 1 && !p->op->stream && !L->problem.sparse &&
-           L->inner == 1 && !p->of;
+    return !unreadable(p) && !p->of;
 }
 
 static kofn_status readable(const kofn_plan *p)
 {
-    const kofn_layout *L = &p->layout;
+    const char *why = unreadable(p);
 
-    if (p->op->factors != 1 || p->op->stream || L->problem.sparse)
-        return kf_fail(
-            KOFN_UNSUITED,
-            "%s: blocks are read of products A B and B A with a dense A",
-            p->spec);
-    if (L->inner > 1)
-        return kf_fail(
-            KOFN_UNSUITED,
-            "%s: a block that stands for two, side by side, is not read; "
-            "choose another basis, as circle",
-            p->spec);
-    return KOFN_OK;
+    return why ? kf_fail(KOFN_UNSUITED, "%s: %s", p->spec, why) : KOFN_OK;
 }
 
 kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
@@ -163,6 +160,7 @@ kofn_status kf_code_reader(kofn_plan **out, const kofn_plan *plan)
 /* The rows of blocks that are there, and of the one that is wanted. */
 typedef struct regeneration {
     kf_code *code;
+    kf_arrays arrays;
     size_t results, parts;
     double *G;    /* of all that are there, lanes below each other */
     double *norm; /* of each row of it                             */
@@ -221,7 +219,7 @@ static kofn_status not_determined(const kofn_plan *p, size_t n, size_t seat)
         p->spec, n, seat, p->layout.threshold);
 }
 
-/* x = E G^+ for tables that have room. */
+/* x = E G^+ */
 static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
                          size_t seat, double *x, double *predicted)
 {
@@ -230,6 +228,10 @@ static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
     double condition, noise = 0, off = 0;
     const kf_seat *wanted;
 
+    t->G = kf_arrays_table(&t->arrays, t->results, t->parts);
+    t->norm = kf_arrays_table(&t->arrays, n, lanes);
+    t->E = kf_arrays_table(&t->arrays, lanes, t->parts);
+    TRY(kf_arrays_status(&t->arrays));
     TRY(kf_code_seat(c, seat, &wanted));
     spread(wanted, lanes, t->parts, t->E);
     TRY(gather(t, seats, n));
@@ -244,21 +246,15 @@ static kofn_status solve(regeneration *t, const uint32_t *seats, size_t n,
 kofn_status kf_code_regenerator(kf_code *c, const uint32_t *seats, size_t n,
                                 size_t seat, double *x, double *predicted)
 {
-    const kofn_layout *L = &c->plan->layout;
-    regeneration t = {
-        .code = c, .results = n * L->lanes, .parts = c->plan->parts};
-    kofn_status st = KOFN_NOMEM;
+    regeneration t = {.code = c,
+                      .results = n * c->plan->layout.lanes,
+                      .parts = c->plan->parts};
+    kofn_status st;
 
     TRY(readable(c->plan));
     if (n == 0)
         return not_determined(c->plan, n, seat);
-    t.G = kofn_layout_table(t.results, t.parts);
-    t.norm = kofn_layout_table(n, L->lanes);
-    t.E = kofn_layout_table(L->lanes, t.parts);
-    if (t.G && t.norm && t.E)
-        st = solve(&t, seats, n, seat, x, predicted);
-    kf_free(t.G);
-    kf_free(t.norm);
-    kf_free(t.E);
+    st = solve(&t, seats, n, seat, x, predicted);
+    kf_arrays_free(&t.arrays);
     return st;
 }

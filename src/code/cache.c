@@ -15,8 +15,8 @@ typedef struct entry {
     uint64_t hash;
     kofn_decoder *decoder;
     size_t bytes;
-    uint32_t trim;       /* those that were before its last use */
-    bool partial, asked; /* asked: for its parities */
+    uint32_t trim; /* those that were before its last use */
+    bool partial;
 } entry;
 
 #define BUCKETS 1024
@@ -129,12 +129,11 @@ kofn_status kf_cache_parity(kf_cache *cache, const kofn_decoder *d,
     entry *e;
 
     TRY(entry_of(cache, d, &e));
-    if (!e->asked) {
+    if (!e->decoder->H) {
         kofn_decoder *mine = e->decoder;
 
         TRY(kf_parity(cache->code, mine->seat, mine->seats, &mine->H,
                       &mine->q));
-        e->asked = true;
         e->bytes += mine->q * mine->results * sizeof *mine->H;
         cache->bytes += mine->q * mine->results * sizeof *mine->H;
     }

@@ -16,13 +16,10 @@
  * tried that come nearest one after the other.  docs/math/errors.md says what
  * that proves.
  *
- * A proof owns its scratch, freed by kf_proof_free; evidence is borrowed.  It
- * may call nobody guilty who could be honest: where time does not suffice it
- * finds nothing.
+ * Evidence is borrowed.  A proof may call nobody guilty who could be honest:
+ * where time does not suffice it finds nothing.
  */
 #include "syndrome.h"
-
-#include <math.h>
 
 /* Allowance for the rounding of the lengths that are left. */
 #define SAFETY 1.01
@@ -32,53 +29,27 @@
  * vanish. */
 static const double kept[] = {0.3, 1e-2, 1e-4};
 
-kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e)
+void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e)
 {
-    size_t m = e->q;
+    size_t q = e->q, numbers = sizeof(double);
 
-    *p = (kf_proof){.nodes = e->nodes, .lanes = e->lanes};
-    TRY(kf_rivals_new(&p->rivals, e->nodes, e->lanes, e->q));
-    p->Q = kf_new((e->q + 1) * e->q, sizeof *p->Q);
-    p->R = kf_new(e->q * e->q, sizeof *p->R);
-    p->X = kf_new(e->q * m, sizeof *p->X);
-    p->B = kf_new((m + 1) * m, sizeof *p->B);
-    p->x = kf_new(2 * e->lanes * m, sizeof *p->x);
-    p->g = kf_new(e->q, sizeof *p->g);
-    p->try = kf_new(e->q, sizeof *p->try);
-    p->tries = kf_new((e->nodes + 1) * e->q, sizeof *p->tries);
-    p->S = kf_new((e->q + 1) * e->q, sizeof *p->S);
-    p->W = kf_new(e->nodes * e->lanes * e->q, sizeof *p->W);
-    p->candidate = kf_new(e->nodes, sizeof *p->candidate);
-    p->y = kf_new(e->lanes, sizeof *p->y);
-    p->order = kf_new(e->nodes, sizeof *p->order);
-    p->overlap = kf_new(e->nodes, sizeof *p->overlap);
-    p->used = kf_new(e->nodes, 1);
-    return p->Q && p->R && p->X && p->B && p->x && p->g && p->try && p->tries &&
-                   p->S && p->W && p->candidate && p->y && p->order &&
-                   p->overlap && p->used
-               ? KOFN_OK
-               : KOFN_NOMEM;
-}
-
-void kf_proof_free(kf_proof *p)
-{
-    kf_rivals_free(&p->rivals);
-    kf_free(p->Q);
-    kf_free(p->R);
-    kf_free(p->X);
-    kf_free(p->B);
-    kf_free(p->x);
-    kf_free(p->g);
-    kf_free(p->try);
-    kf_free(p->tries);
-    kf_free(p->S);
-    kf_free(p->W);
-    kf_free(p->deeper);
-    kf_free(p->candidate);
-    kf_free(p->y);
-    kf_free(p->order);
-    kf_free(p->overlap);
-    kf_free(p->used);
+    *p = (kf_proof){.nodes = e->nodes, .lanes = e->lanes, .arrays = a};
+    kf_rivals_new(&p->rivals, a, e->nodes, e->lanes, q);
+    p->Q = kf_arrays_new(a, (q + 1) * q, numbers);
+    p->R = kf_arrays_new(a, q * q, numbers);
+    p->X = kf_arrays_new(a, q * q, numbers);
+    p->B = kf_arrays_new(a, (q + 1) * q, numbers);
+    p->x = kf_arrays_new(a, 2 * e->lanes * q, numbers);
+    p->g = kf_arrays_new(a, q, numbers);
+    p->try = kf_arrays_new(a, q, numbers);
+    p->tries = kf_arrays_new(a, (e->nodes + 1) * q, numbers);
+    p->S = kf_arrays_new(a, (q + 1) * q, numbers);
+    p->W = kf_arrays_new(a, e->nodes * e->lanes * q, numbers);
+    p->y = kf_arrays_new(a, e->lanes, numbers);
+    p->overlap = kf_arrays_new(a, e->nodes, numbers);
+    p->candidate = kf_arrays_new(a, e->nodes, sizeof *p->candidate);
+    p->order = kf_arrays_new(a, e->nodes, sizeof *p->order);
+    p->used = kf_arrays_new(a, e->nodes, 1);
 }
 
 /* ---- what everybody held has to answer for ------------------------------- */
@@ -155,18 +126,13 @@ static void sort_others(kf_proof *p, size_t j)
     }
 }
 
-static double length(const double *x, size_t n)
-{
-    return sqrt(kf_code_dot(x, x, n));
-}
-
 /* v such that as many as can be of the others vanish and `keep` of X_j stays;
  * used[] marks those who do not, of those held.  What X_j v is goes to y. */
 static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
 {
     size_t lanes = p->lanes, m = p->m, n = 0, others = 0, top = 0;
     double *x = p->x, *next = p->x + lanes * m;
-    double least = keep * length(p->X + j * lanes * m, lanes * m);
+    double least = keep * kf_code_length(p->X + j * lanes * m, lanes * m);
 
     memcpy(x, p->X + j * lanes * m, lanes * m * sizeof *x);
     memset(p->used, 0, p->nodes);
@@ -178,7 +144,7 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
         memcpy(next, x, lanes * m * sizeof *x);
         for (size_t l = 0; l < lanes; l++)
             kf_rivals_take_out(p->B, more, m, next + l * m);
-        p->used[node] = !(length(next, lanes * m) > least);
+        p->used[node] = !(kf_code_length(next, lanes * m) > least);
         others += p->used[node];
         if (p->used[node])
             continue;
@@ -186,10 +152,11 @@ static size_t choose_direction(kf_proof *p, size_t j, double keep, double *y)
         n = more;
     }
     for (size_t l = 1; l < lanes; l++)
-        if (length(x + l * m, m) > length(x + top * m, m))
+        if (kf_code_length(x + l * m, m) > kf_code_length(x + top * m, m))
             top = l;
     for (size_t l = 0; l < lanes; l++)
-        y[l] = kf_code_dot(x + l * m, x + top * m, m) / length(x + top * m, m);
+        y[l] = kf_code_dot(x + l * m, x + top * m, m) /
+               kf_code_length(x + top * m, m);
     return others;
 }
 
@@ -202,14 +169,14 @@ static double nearest(kf_proof *p, size_t e)
     kf_rivals *r = &p->rivals;
 
     memcpy(p->try, p->g, p->q * sizeof *p->try);
-    while (e-- > 0 && length(p->try, p->q) > p->enough) {
+    while (e-- > 0 && kf_code_length(p->try, p->q) > p->enough) {
         size_t node = kf_rivals_next(r, p->try);
 
         if (node == r->nodes)
             break;
         kf_rivals_strike(r, node, p->try);
     }
-    return length(p->try, p->q);
+    return kf_code_length(p->try, p->q);
 }
 
 /* The part of the columns of a candidate that `depth` chosen groups leave. */
@@ -253,7 +220,7 @@ static bool any_near(kf_proof *p, size_t from, size_t depth, size_t e)
     const double *left = p->tries + depth * p->q;
     double *next = p->tries + (depth + 1) * p->q;
 
-    if (!(length(left, p->q) > p->enough))
+    if (!(kf_code_length(left, p->q) > p->enough))
         return true;
     for (size_t i = from; i < p->candidates && depth < e; i += p->each) {
         size_t end = kf_min(i + p->each, p->candidates);
@@ -274,13 +241,11 @@ static bool make_room(kf_proof *p, size_t e)
 {
     size_t room = (kf_max(e, 1) - 1) * p->nodes * p->lanes * p->q;
 
-    if (room <= p->room)
-        return true;
-    kf_free(p->deeper);
-    p->deeper = kf_new(room, sizeof *p->deeper);
-    p->room = p->deeper ? room : 0;
-    p->nomem = !p->deeper;
-    return p->deeper != NULL;
+    if (room > p->room) {
+        p->deeper = kf_arrays_new(p->arrays, room, sizeof *p->deeper);
+        p->room = p->deeper ? room : 0;
+    }
+    return room <= p->room;
 }
 
 /* Sets of at most k of n: the search passes through all of them. */
@@ -328,12 +293,9 @@ static bool may_come_near(kf_proof *p, size_t e, size_t most)
 static bool by_accident(const kf_proof *p, size_t many, double level,
                         double left)
 {
-    double chance = 1;
+    double chance = pow(level / left, (double)(p->q - many * p->lanes));
 
-    for (size_t i = 0; i < many; i++)
-        chance *= (double)(p->nodes - i) / (double)(i + 1);
-    return chance * pow(level / left, (double)(p->q - many * p->lanes)) >
-           KF_ACCIDENT;
+    return kf_code_sets(p->nodes, many) * chance > KF_ACCIDENT;
 }
 
 /* The vector that only j and those others that the direction does not spare
@@ -373,7 +335,7 @@ bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
         if (may_come_near(p, liars, over - many))
             continue;
         if (promised <= liars ||
-            !by_accident(p, many, apart, length(p->g, p->q)))
+            !by_accident(p, many, apart, kf_code_length(p->g, p->q)))
             return true;
         vector(p, j);
         if (many + promised <= over && !may_come_near(p, promised, over - many))

@@ -88,6 +88,7 @@ typedef struct kf_seat {
     double weight;    /* most that its coding can enlarge: |E0| |E1|; of A' A x
                          |E0|^2, of one sub-block */
     bool quaternions; /* G is made of blocks L(q) (quaternion.c)  */
+    kf_arrays own;    /* what the rows are of                     */
 } kf_seat;
 
 /* The rows of the seats of one group, made on demand and for ever. */
@@ -290,9 +291,8 @@ void kf_code_subtract_product(const kf_difference *d);
 bool kf_code_quaternions(const kf_row *g);
 /* Numbers of lanes: four after the other are those of a block, or none. */
 bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none);
-/* The first of every four columns of A, which is m x n and made of blocks; and
- * all of them from these. */
-void kf_code_first_lanes(size_t m, size_t n, const double *A, double *first);
+/* All columns of A, which is m x n and made of blocks, from the first of every
+ * four. */
 void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A);
 /* The same as kf_code_subtract_product where A, B and C are made of blocks. */
 kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,

@@ -42,11 +42,16 @@
 
 /* ---- level of SIMD ------------------------------------------------------- */
 
-typedef const kf_combine_simd *find_simd(void);
-
-static find_simd *const levels[] = {kf_combine_avx512, kf_combine_avx2,
-                                    kf_combine_plain};
-static const char *const level_names[] = {"avx512", "avx2", "plain"};
+static const struct {
+    const char *name;
+    const kf_combine_simd *(*find)(void);
+} levels[] = {
+#if KF_COMBINE_X86
+    {"avx512", kf_combine_avx512},
+    {"avx2", kf_combine_avx2},
+#endif
+    {"plain", kf_combine_plain},
+};
 #define LEVELS (sizeof levels / sizeof levels[0])
 
 static _Atomic(const kf_combine_simd *) in_force;
@@ -55,7 +60,7 @@ static size_t level_named(const char *name)
 {
     size_t i = 0;
 
-    while (i < LEVELS && strcmp(name, level_names[i]))
+    while (i < LEVELS && strcmp(name, levels[i].name))
         i++;
     return i;
 }
@@ -65,10 +70,10 @@ static const kf_combine_simd *choose(void)
 {
     const char *highest = getenv("KOFN_SIMD");
     size_t i = highest ? level_named(highest) % LEVELS : 0;
-    const kf_combine_simd *simd = levels[i]();
+    const kf_combine_simd *simd = levels[i].find();
 
     while (!simd)
-        simd = levels[++i]();
+        simd = levels[++i].find();
     atomic_store_explicit(&in_force, simd, memory_order_release);
     return simd;
 }
@@ -89,7 +94,7 @@ const char *kf_combine_level(void)
 bool kf_combine_use(const char *level)
 {
     size_t i = level_named(level);
-    const kf_combine_simd *simd = i < LEVELS ? levels[i]() : NULL;
+    const kf_combine_simd *simd = i < LEVELS ? levels[i].find() : NULL;
 
     if (simd)
         atomic_store_explicit(&in_force, simd, memory_order_release);
@@ -254,23 +259,43 @@ static void combine_around(call *c, size_t len)
     combine_columns(c, head, len);
 }
 
+static call call_of(const kf_combine_tile *t, const void *const *src,
+                    void *const *dst, size_t ahead)
+{
+    return (call){
+        .simd = simd_in_force(),
+        .m = t->m,
+        .k = t->k,
+        .D = t->D,
+        .ldd = t->ldd,
+        .src = src,
+        .dst = dst,
+        .kernel = (int)t->dtype,
+        .size = t->dtype == KOFN_F32 ? sizeof(float) : sizeof(double),
+        .ahead = ahead,
+    };
+}
+
+static void combine(call *c, size_t len, bool far)
+{
+    if (c->m == 0 || len == 0)
+        return;
+    if (far)
+        combine_around(c, len);
+    else
+        combine_columns(c, 0, len);
+}
+
 void kf_combine(const kf_combination *x, size_t len, kofn_dtype dtype)
 {
-    size_t size = dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    size_t bytes = (x->m + x->k) * len * size;
-    call c = {simd_in_force(), x->m,       x->k, x->D, x->ldd, x->src,
-              x->dst,          (int)dtype, size, 0,    false};
+    kf_combine_tile t = {x->m, x->k, x->ldd, x->D, len, dtype, false};
+    call c = call_of(&t, x->src, x->dst, 0);
+    size_t bytes = (x->m + x->k) * len * c.size;
 
-    if (x->m == 0 || len == 0)
-        return;
-    if (bytes > NEAR)
-        c.ahead = AHEAD;
-    if (bytes > AROUND) {
-        combine_around(&c, len);
+    c.ahead = bytes > NEAR ? AHEAD : 0;
+    combine(&c, len, bytes > AROUND);
+    if (bytes > AROUND)
         c.simd->fence();
-    } else {
-        combine_columns(&c, 0, len);
-    }
 }
 
 bool kf_combine_is_far(size_t bytes)
@@ -281,35 +306,19 @@ bool kf_combine_is_far(size_t bytes)
 void kf_combine_piece(const kf_combine_tile *t, const void *const *src,
                       void *const *dst)
 {
-    size_t size = t->dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    call c = {simd_in_force(), t->m, t->k,  t->D, t->ldd, src, dst,
-              (int)t->dtype,   size, AHEAD, false};
+    call c = call_of(t, src, dst, AHEAD);
 
-    if (t->m == 0 || t->len == 0)
-        return;
-    if (t->far)
-        combine_around(&c, t->len);
-    else
-        combine_columns(&c, 0, t->len);
+    combine(&c, t->len, t->far);
 }
 
 void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
                      double *sums, size_t ld)
 {
-    size_t size = t->dtype == KOFN_F32 ? sizeof(float) : sizeof(double);
-    call c = {.simd = simd_in_force(),
-              .m = t->m,
-              .k = t->k,
-              .D = t->D,
-              .ldd = t->ldd,
-              .src = src,
-              .kernel = (int)t->dtype,
-              .size = size,
-              .ahead = t->far ? AHEAD : 0};
+    call c = call_of(t, src, NULL, t->far ? AHEAD : 0);
     kf_combine_block b = {.first = true, .acc = sums, .ldacc = ld};
-    size_t most = t->m > c.simd->rows                     ? CHUNK
-                  : t->m >= BUSY || t->len * size < BURST ? STREAMS
-                                                          : FOLLOWED;
+    size_t most = t->m > c.simd->rows                       ? CHUNK
+                  : t->m >= BUSY || t->len * c.size < BURST ? STREAMS
+                                                            : FOLLOWED;
     size_t chunk = kf_ceil_div(t->k, kf_ceil_div(t->k, most));
     used u;
 
@@ -322,19 +331,13 @@ void kf_combine_sums(const kf_combine_tile *t, const void *const *src,
 void kf_combine_rounded(const kf_combine_tile *t, const void *const *sums,
                         void *const *dst)
 {
-    call c = {.simd = simd_in_force(),
-              .m = t->m,
-              .k = t->k,
-              .D = t->D,
-              .ldd = t->ldd,
-              .src = sums,
-              .dst = dst,
-              .kernel = t->dtype == KOFN_F32 ? KF_ROUNDED : (int)t->dtype,
-              .size = sizeof(double),
-              .stream = t->far};
+    call c = call_of(t, sums, dst, 0);
 
-    if (t->m > 0 && t->len > 0)
-        combine_columns(&c, 0, t->len);
+    if (t->dtype == KOFN_F32)
+        c.kernel = KF_ROUNDED;
+    c.size = sizeof(double);
+    c.stream = t->far;
+    combine(&c, t->len, false);
 }
 
 void kf_combine_done(void)

@@ -110,9 +110,14 @@ typedef struct kf_combine_simd {
                                                       [outputs - 1] */
 } kf_combine_simd;
 
-/* NULL where processor or compiler cannot. */
+/* NULL where the processor cannot. */
+const kf_combine_simd *kf_combine_plain(void);
+#if defined(__x86_64__) && defined(__GNUC__)
+#define KF_COMBINE_X86 1
 const kf_combine_simd *kf_combine_avx512(void);
 const kf_combine_simd *kf_combine_avx2(void);
-const kf_combine_simd *kf_combine_plain(void);
+#else
+#define KF_COMBINE_X86 0
+#endif
 
 #endif

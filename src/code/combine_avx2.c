@@ -9,7 +9,7 @@
  */
 #include "combine.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if KF_COMBINE_X86
 
 #include <immintrin.h>
 
@@ -101,13 +101,6 @@ const kf_combine_simd *kf_combine_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
                ? &simd
                : NULL;
-}
-
-#else
-
-const kf_combine_simd *kf_combine_avx2(void)
-{
-    return NULL;
 }
 
 #endif

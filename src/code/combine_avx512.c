@@ -8,7 +8,7 @@
  */
 #include "combine.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if KF_COMBINE_X86
 
 #include <immintrin.h>
 
@@ -98,13 +98,6 @@ const kf_combine_simd *kf_combine_avx512(void)
                    __builtin_cpu_supports("avx512vl")
                ? &simd
                : NULL;
-}
-
-#else
-
-const kf_combine_simd *kf_combine_avx512(void)
-{
-    return NULL;
 }
 
 #endif

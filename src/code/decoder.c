@@ -30,82 +30,6 @@
  * not: there is nothing but rounding in the answer. */
 #define NOTHING 1e10
 
-static void sift_free(kf_sift *s)
-{
-    kf_free(s->row);
-    kf_free(s->weight);
-    kf_free(s->first);
-    kf_free(s->from);
-    kf_free(s->place);
-    kf_free(s->use);
-}
-
-static bool is_unit(const kf_row *r)
-{
-    return r->n == 1 && r->val[0] == 1;
-}
-
-static double squares(const kf_row *rows, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t e = 0; e < rows[i].n; e++)
-            sum += rows[i].val[e] * rows[i].val[e];
-    return sum;
-}
-
-/* The rounding of a result is that of a block as large as the norm of its
- * coefficients, times a message as large as those of its own. */
-static double weight_of(const kf_seat *seat, size_t lane, size_t inner)
-{
-    double block = squares(seat->E0 + lane * inner, inner);
-
-    return sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
-}
-
-/* Sorts the rows of the survivors into those that hold a symbol plainly and
- * the others, and numbers the symbols that no row holds.  Weights are the
- * rounding that each result carries. */
-static kofn_status sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
-                             size_t n)
-{
-    const kofn_layout *L = &c->plan->layout;
-
-    s->symbols = L->symbols;
-    s->results = n * L->lanes;
-    TRY_NEW(s->row, s->results);
-    TRY_NEW(s->weight, s->results);
-    TRY_NEW(s->first, s->results);
-    TRY_NEW(s->from, s->symbols);
-    TRY_NEW(s->place, s->symbols);
-    TRY_NEW(s->use, s->results);
-    s->quaternions = true;
-    for (size_t i = 0; i < s->symbols; i++)
-        s->from[i] = -1;
-    for (size_t i = 0; i < n; i++) {
-        const kf_seat *seat;
-
-        TRY(kf_code_seat(c, seats[i], &seat));
-        s->quaternions &= seat->quaternions;
-        for (size_t l = 0; l < L->lanes; l++) {
-            size_t r = i * L->lanes + l;
-
-            s->row[r] = &seat->G[l];
-            s->weight[r] =
-                c->plan->op->factors == 0 ? sqrt(squares(s->row[r], 1))
-                : c->uneven && c->plan->op->factors > 1
-                    ? kf_larger(seat->weight, weight_of(seat, l, L->inner))
-                    : weight_of(seat, l, L->inner);
-            if (is_unit(s->row[r])) /* any of several will do */
-                s->from[s->row[r]->col[0]] = (int32_t)r;
-        }
-    }
-    for (size_t i = 0, known = 0; i < s->symbols; i++)
-        s->place[i] = (uint32_t)(s->from[i] < 0 ? s->unknown++ : known++);
-    return KOFN_OK;
-}
-
 static bool same_row(const kf_row *a, const kf_row *b)
 {
     return a->n == b->n && !memcmp(a->val, b->val, a->n * sizeof *a->val) &&
@@ -199,10 +123,9 @@ static size_t sort_wants(kofn_decoder *d, const kf_sift *s, const double *W,
 static kofn_status mixed_noise(const kofn_decoder *d, const kf_sift *s,
                                double *sum)
 {
-    double *row = kf_new(d->results, sizeof *row), apart = 0, together = 0;
+    double *row, apart = 0, together = 0;
 
-    if (!row)
-        return KOFN_NOMEM;
+    TRY_NEW(row, d->results);
     for (size_t i = 0; i < d->mixed; i++) {
         const double *D = d->D + i * d->results;
 
@@ -272,40 +195,30 @@ static void fill_mixed(const kofn_decoder *d, const kf_sift *s, const double *W,
 static double distance(size_t rows, const kf_sift *s, double *D,
                        const double *G, double *W)
 {
-    double sum = 0;
-
     kf_code_subtract_product(&(kf_difference){rows, s->results, s->symbols, D,
                                               s->results, G, s->symbols, W,
                                               s->symbols});
-    for (size_t i = 0; i < rows * s->symbols; i++)
-        sum += W[i] * W[i];
-    return sqrt(sum / (double)rows);
+    return sqrt(kf_code_sum(W, W, rows * s->symbols) / (double)rows);
 }
 
 /* The rows of D for the mixed wants; *off is how far D G is from W. */
-static kofn_status solve_wants(kofn_decoder *d, const kf_sift *s,
-                               const double *W, double *off)
+static kofn_status solve_wants(kofn_decoder *d, kf_sift *s, const double *W,
+                               double *off)
 {
-    double *G = kofn_layout_table(s->results, s->symbols);
-    double *M = kofn_layout_table(d->mixed, s->symbols);
-    kofn_status st = KOFN_NOMEM;
+    double *G = kf_arrays_table(&s->arrays, s->results, s->symbols);
+    double *M = kf_arrays_table(&s->arrays, d->mixed, s->symbols);
 
     d->D = kofn_layout_table(d->mixed, s->results);
-    if (G && M && d->D) {
-        fill_rows(s, G);
-        fill_mixed(d, s, W, M);
-        st = kf_pseudo(&(kf_equation){s->results, s->symbols, G, d->mixed, M},
-                       d->D, &d->condition);
-    }
-    if (!st) {
-        *off = distance(d->mixed, s, d->D, G, M);
-        for (size_t i = 0; i < d->mixed * s->results; i++)
-            if (s->weight[i % s->results] > 0) /* else it says nothing */
-                d->D[i] /= s->weight[i % s->results];
-    }
-    kf_free(G);
-    kf_free(M);
-    return st;
+    TRY(d->D ? kf_arrays_status(&s->arrays) : KOFN_NOMEM);
+    fill_rows(s, G);
+    fill_mixed(d, s, W, M);
+    TRY(kf_pseudo(&(kf_equation){s->results, s->symbols, G, d->mixed, M}, d->D,
+                  &d->condition));
+    *off = distance(d->mixed, s, d->D, G, M);
+    for (size_t i = 0; i < d->mixed * s->results; i++)
+        if (s->weight[i % s->results] > 0) /* else it says nothing */
+            d->D[i] /= s->weight[i % s->results];
+    return KOFN_OK;
 }
 
 /* sum += the first n of them times x, PROBES numbers each, but for those that are
@@ -342,24 +255,21 @@ static double probe(const kofn_decoder *d, const kf_sift *s, const double *W,
 
 /* ||D G - W||_F / sqrt(symbols) as met by some random symbols: D G itself may
  * be larger than all else. */
-static kofn_status distance_of_all(const kofn_decoder *d, const kf_sift *s,
+static kofn_status distance_of_all(const kofn_decoder *d, kf_sift *s,
                                    const kofn_layout *L, double *off)
 {
-    double *x = kf_new(s->symbols * PROBES, sizeof *x);
-    double *y = kf_zero(s->results * PROBES, sizeof *y);
-    kofn_status st = x && y ? KOFN_OK : KOFN_NOMEM;
+    double *x = kf_arrays_table(&s->arrays, s->symbols, PROBES);
+    double *y = kf_arrays_table(&s->arrays, s->results, PROBES);
 
-    for (uint32_t k = 0; k < PROBES && !st; k++) {
+    TRY(kf_arrays_status(&s->arrays));
+    for (uint32_t k = 0; k < PROBES; k++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, k, 1);
 
         for (size_t i = 0; i < s->symbols; i++)
             x[i * PROBES + k] = (kf_rng_uniform(&r) - 0.5) * 3.4641016151377546;
     }
-    if (!st)
-        *off = sqrt(probe(d, s, L->W, x, y) / PROBES / (double)s->symbols);
-    kf_free(x);
-    kf_free(y);
-    return st;
+    *off = sqrt(probe(d, s, L->W, x, y) / PROBES / (double)s->symbols);
+    return KOFN_OK;
 }
 
 /* The scheme may know a better way than least squares; else it is unsuited.
@@ -393,7 +303,7 @@ static kofn_status too_few(const kf_code *c, const kf_sift *s, size_t n)
     return kf_fail(
         KOFN_TOOFEW,
         "%zu results leave %zu of %zu blocks unknown; any %zu are enough", n,
-        (s->unknown + c->plan->layout.lanes - 1) / c->plan->layout.lanes,
+        kf_ceil_div(s->unknown, c->plan->layout.lanes),
         s->symbols / c->plan->layout.lanes, c->plan->layout.threshold);
 }
 
@@ -468,7 +378,7 @@ static kofn_status build(kofn_decoder *d, kf_sift *s, kf_code *c, bool partial)
     st = partial ? KOFN_UNSUITED : ask_scheme(d, c);
     if (st < 0 && st != KOFN_UNSUITED)
         return st;
-    TRY(sift_rows(s, c, d->seat, d->seats));
+    TRY(kf_sift_rows(s, c, d->seat, d->seats, false));
     if (partial)
         return build_partial(d, s, c);
     if (d->seats < L->enough)
@@ -510,7 +420,7 @@ kofn_status kf_decoder_new(kofn_decoder **out, kf_code *c,
     if (!st && c->plan->op->factors == 0) /* codes of sums have such D */
         st = kf_decoder_factor(d, c->plan->layout.lanes,
                                c->plan->layout.submessages);
-    sift_free(&s);
+    kf_arrays_free(&s.arrays);
     if (st) {
         kf_decoder_free(d);
         return st;

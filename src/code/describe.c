@@ -26,10 +26,8 @@ static void random_subset(kf_rng *r, uint32_t *out, size_t k, size_t n)
 
 static int ascending(const void *a, const void *b)
 {
-    double x, y;
+    double x = *(const double *)a, y = *(const double *)b;
 
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
     return (x > y) - (x < y);
 }
 
@@ -41,20 +39,17 @@ static kofn_status affordable(const kofn_layout *L, kf_code *code,
     size_t lost = L->seats > L->threshold
                       ? kf_min(L->seats - L->threshold, L->enough) + 1
                       : 1;
-    double m = (double)(lost * L->lanes);
+    double m = (double)(lost * L->lanes), n;
     const kf_seat *first;
-    double n;
 
     TRY(kf_code_seat(code, 0, &first));
-    if (code->plan->scheme->decode) { /* better than by least squares */
-        m = (double)(L->wants * L->threshold * L->lanes);
-        n = SAMPLING / m / (double)(first->G[0].n + 100);
-        *trials = n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
-        return KOFN_OK;
-    }
     if (L->W || first->G[0].n > 1)
         m = (double)L->symbols;
-    n = SAMPLING / (m * m * (m + 2 * (double)(L->threshold * L->lanes)));
+    if (code->plan->scheme->decode) /* better than by least squares */
+        n = SAMPLING / (double)(L->wants * L->threshold * L->lanes) /
+            (double)(first->G[0].n + 100);
+    else
+        n = SAMPLING / (m * m * (m + 2 * (double)(L->threshold * L->lanes)));
     *trials = n > TRIALS ? TRIALS : n < 3 ? 3 : (size_t)n;
     return KOFN_OK;
 }
@@ -99,9 +94,11 @@ static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
 {
     const kofn_layout *L = &p->layout;
     size_t seats = seats_enough(L);
-    uint32_t *seat = kf_new(seats, sizeof *seat);
-    uint32_t *answer = kf_new(seats * L->submessages, sizeof *answer);
-    kofn_status st = seat && answer ? KOFN_OK : KOFN_NOMEM;
+    kf_arrays a = {0};
+    uint32_t *seat = kf_arrays_new(&a, seats, sizeof *seat);
+    uint32_t *answer =
+        kf_arrays_new(&a, seats * L->submessages, sizeof *answer);
+    kofn_status st = kf_arrays_status(&a);
 
     for (size_t t = 0; t < trials && !st; t++) {
         kf_rng r = kf_rng_stream(L->seed, KF_FOR_SAMPLE, (uint32_t)t, 0);
@@ -109,8 +106,7 @@ static kofn_status sample(const kofn_plan *p, kf_code *code, double *noise,
         random_subset(&r, seat, seats, L->seats);
         st = noise_of(L, code, seat, seats, answer, &noise[t]);
     }
-    kf_free(seat);
-    kf_free(answer);
+    kf_arrays_free(&a);
     return st;
 }
 

@@ -51,17 +51,13 @@ struct kf_factor {
     uint32_t *answer; /* of all blocks, one after the other */
     block *block;
     double *V; /* mixed x (rows x lanes) */
+    kf_arrays own;
 };
 
 void kf_factor_free(kf_factor *f)
 {
-    if (!f)
-        return;
-    for (size_t b = 0; b < f->blocks; b++)
-        kf_free(f->block[b].Z);
-    kf_free(f->block);
-    kf_free(f->answer);
-    kf_free(f->V);
+    if (f)
+        kf_arrays_free(&f->own);
     kf_free(f);
 }
 
@@ -132,7 +128,7 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
     block *b = &f->block[f->blocks];
 
     *b = (block){first, count, f->rows, rank,
-                 kf_new(rank * count, sizeof *b->Z)};
+                 kf_arrays_new(&f->own, rank * count, sizeof *b->Z)};
     if (!b->Z)
         return KOFN_NOMEM;
     for (size_t e = 0; e < rank * count; e++)
@@ -145,21 +141,10 @@ static kofn_status add_block(kf_factor *f, size_t first, size_t count,
 /* Row r of A less what it has in common with z. */
 static void take_off(double *A, size_t r, const double *z, size_t count)
 {
-    double *row = A + r * count, dot = 0;
+    double *row = A + r * count, dot = kf_code_sum(row, z, count);
 
-    for (size_t c = 0; c < count; c++)
-        dot += row[c] * z[c];
     for (size_t c = 0; c < count; c++)
         row[c] -= dot * z[c];
-}
-
-static double square(const double *row, size_t count)
-{
-    double sum = 0;
-
-    for (size_t c = 0; c < count; c++)
-        sum += row[c] * row[c];
-    return sum;
 }
 
 /* An orthonormal basis Z of the rows of A (rows x count), as long as it has no
@@ -175,7 +160,7 @@ static size_t basis(double *A, size_t rows, size_t count, size_t most,
         size_t best = 0;
 
         for (size_t r = 0; r < rows; r++) {
-            double s = square(A + r * count, count);
+            double s = kf_code_sum(A + r * count, A + r * count, count);
 
             if (s > largest) {
                 largest = s;
@@ -190,7 +175,7 @@ static size_t basis(double *A, size_t rows, size_t count, size_t most,
         memcpy(z, A + best * count, count * sizeof *z);
         for (size_t b = 0; b < rank; b++)
             take_off(z, 0, Z + b * count, count);
-        largest = sqrt(square(z, count));
+        largest = sqrt(kf_code_sum(z, z, count));
         for (size_t c = 0; c < count; c++)
             z[c] /= largest;
         for (size_t r = 0; r < rows; r++)
@@ -215,10 +200,11 @@ static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
 {
     size_t rows = d->mixed * f->lanes, most = kf_min(d->mixed - 1, count);
     size_t rank, sets;
-    size_t *end = kf_new(count, sizeof *end);
-    double *A = kf_new(rows * count, sizeof *A);
-    double *Z = kf_new(most * count, sizeof *Z), apart;
-    kofn_status st = end && A && Z ? KOFN_OK : KOFN_NOMEM;
+    kf_arrays arrays = {0};
+    size_t *end = kf_arrays_new(&arrays, count, sizeof *end);
+    double *A = kf_arrays_new(&arrays, rows * count, sizeof *A);
+    double *Z = kf_arrays_new(&arrays, most * count, sizeof *Z), apart;
+    kofn_status st = kf_arrays_status(&arrays);
 
     if (!st) {
         sets = gather(d, f, f->answer + first, count, end);
@@ -236,9 +222,7 @@ static kofn_status add_submessage(const kofn_decoder *d, kf_factor *f,
                 st = add_block(f, first + at, end[k] - at, 1);
         }
     }
-    kf_free(end);
-    kf_free(A);
-    kf_free(Z);
+    kf_arrays_free(&arrays);
     return st;
 }
 
@@ -248,7 +232,7 @@ static void fill_V(const kofn_decoder *d, const kf_factor *f, const block *b)
     for (size_t w = 0; w < d->mixed; w++)
         for (size_t r = 0; r < b->rank; r++) {
             const double *z = b->Z + r * b->count;
-            double scale = 1 / square(z, b->count);
+            double scale = 1 / kf_code_sum(z, z, b->count);
 
             for (size_t l = 0; l < f->lanes; l++) {
                 double sum = 0;
@@ -301,32 +285,40 @@ static kofn_status add_submessages(const kofn_decoder *d, kf_factor *f,
     return st;
 }
 
+/* Without V where D as it is takes less time. */
+static kofn_status fill_factor(const kofn_decoder *d, kf_factor *f,
+                               size_t submessages)
+{
+    double cost = 0;
+
+    f->answer = kf_arrays_new(&f->own, d->seats, sizeof *f->answer);
+    f->block = kf_arrays_new(&f->own, d->seats, sizeof *f->block);
+    TRY(kf_arrays_status(&f->own));
+    TRY(add_submessages(d, f, submessages, &cost));
+    if (!(cost < plain_cost(d)))
+        return KOFN_OK;
+    f->V = kf_arrays_table(&f->own, d->mixed, f->rows * f->lanes);
+    TRY(kf_arrays_status(&f->own));
+    for (size_t b = 0; b < f->blocks; b++)
+        fill_V(d, f, &f->block[b]);
+    return KOFN_OK;
+}
+
 kofn_status kf_decoder_factor(kofn_decoder *d, size_t lanes, size_t submessages)
 {
     kf_factor *f;
-    double cost = 0;
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st;
 
     if (d->mixed < FEWEST)
         return KOFN_OK;
     TRY_ZERO(f, 1);
     f->lanes = lanes;
     f->mixed = d->mixed;
-    f->answer = kf_new(d->seats, sizeof *f->answer);
-    f->block = kf_new(d->seats, sizeof *f->block);
-    if (f->answer && f->block)
-        st = add_submessages(d, f, submessages, &cost);
-    if (!st && cost < plain_cost(d)) {
-        f->V = kf_new(d->mixed * f->rows, lanes * sizeof *f->V);
-        if (f->V) {
-            for (size_t b = 0; b < f->blocks; b++)
-                fill_V(d, f, &f->block[b]);
-            d->factor = f;
-            return KOFN_OK;
-        }
-        st = KOFN_NOMEM;
-    }
-    kf_factor_free(f);
+    st = fill_factor(d, f, submessages);
+    if (!st && f->V)
+        d->factor = f;
+    else
+        kf_factor_free(f);
     return st;
 }
 

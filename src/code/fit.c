@@ -20,13 +20,10 @@
  * order, H_U x nearest to v / |v|.  Only sets of which no more than that and the
  * limit is left are asked again, exactly.
  *
- * A kf_fit owns its tables, freed by kf_fit_free, and is for one thread.  It
- * proves nothing: certain.c does. */
+ * A kf_fit is for one thread.  It proves nothing: certain.c does. */
 #include "syndrome.h"
 
 #include "base/vectors.h"
-
-#include <math.h>
 
 #define VECTORS KF_VECTORS()
 /* Part of those. */
@@ -41,9 +38,10 @@
 
 /* ---- setting up ---------------------------------------------------------- */
 
-kofn_status kf_fit_new(kf_fit *f, const kf_evidence *e)
+void kf_fit_new(kf_fit *f, kf_arrays *a, const kf_evidence *e)
 {
     size_t n = e->nodes * e->lanes, q = e->q, parts = e->closed ? 4 : 1;
+    size_t numbers = sizeof(double);
     bool quick = n <= WIDEST;
     size_t ld = quick ? n / parts + 1 : 0, pivots = quick ? q / parts + 1 : 0;
 
@@ -52,44 +50,26 @@ kofn_status kf_fit_new(kf_fit *f, const kf_evidence *e)
                   .quick = quick,
                   .parts = parts,
                   .rng = kf_rng_stream(1, KF_FOR_SAMPLE, 0, 0)};
-    TRY_NEW(f->columns, n * q);
-    TRY_NEW(f->v, q);
-    TRY_NEW(f->left, (q + 2) * q);
-    TRY_NEW(f->A, ld * ld * parts);
-    TRY_NEW(f->R, pivots * pivots * parts * KF_SETS);
-    TRY_NEW(f->at, pivots * KF_SETS);
-    TRY_NEW(f->drawn, e->nodes);
-    TRY_NEW(f->sets, KF_SETS * e->nodes);
-    TRY_NEW(f->random, KF_SETS * e->nodes);
-    return KOFN_OK;
-}
-
-void kf_fit_free(kf_fit *f)
-{
-    kf_free(f->columns);
-    kf_free(f->v);
-    kf_free(f->left);
-    kf_free(f->A);
-    kf_free(f->R);
-    kf_free(f->at);
-    kf_free(f->drawn);
-    kf_free(f->sets);
-    kf_free(f->random);
+    f->columns = kf_arrays_new(a, n * q, numbers);
+    f->v = kf_arrays_new(a, q, numbers);
+    f->left = kf_arrays_new(a, (q + 2) * q, numbers);
+    f->A = kf_arrays_new(a, ld * ld * parts, numbers);
+    f->R = kf_arrays_new(a, pivots * pivots * parts * KF_SETS, numbers);
+    f->at = kf_arrays_new(a, pivots * KF_SETS, sizeof *f->at);
+    f->drawn = kf_arrays_new(a, e->nodes, sizeof *f->drawn);
+    f->sets = kf_arrays_new(a, KF_SETS * e->nodes, sizeof *f->sets);
+    f->random = kf_arrays_new(a, KF_SETS * e->nodes, sizeof *f->random);
 }
 
 /* The largest difference between the products B of four columns with four
  * others and those of a quaternion, b of its first column, with 1, i, j, k. */
 static double unlike_quaternion(double B[4][4])
 {
-    static const size_t from[4][4] = {
-        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
-    static const double sign[4][4] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
-    double most = 0;
+    double q[4] = {B[0][0], B[1][0], B[2][0], B[3][0]}, most = 0;
 
     for (size_t l = 0; l < 4; l++)
         for (size_t k = 1; k < 4; k++)
-            most = fmax(most, fabs(B[l][k] - sign[l][k] * B[from[l][k]][0]));
+            most = fmax(most, fabs(B[l][k] - kf_code_left_entry(q, l, k)));
     return most;
 }
 
@@ -145,7 +125,7 @@ void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c)
     for (size_t j = 0; j < f->rows; j++)
         kf_code_get_column(t, j, f->columns + j * f->q);
     kf_code_get_column(t, t->rows + c, f->v);
-    f->length = sqrt(kf_code_dot(f->v, f->v, f->q));
+    f->length = kf_code_length(f->v, f->q);
     if (f->quick)
         multiply_all(f);
 }
@@ -166,7 +146,7 @@ VECTORS double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n)
         memcpy(to, f->columns + j * q, q * sizeof *to);
         for (double *u = f->left + q; u < to; u += q)
             kf_axpy(q, -kf_code_dot(u, to, q), u, to);
-        norm = sqrt(kf_code_dot(to, to, q));
+        norm = kf_code_length(to, q);
         if (!(norm > DEPENDENT))
             continue;
         for (size_t k = 0; k < q; k++)
@@ -174,7 +154,7 @@ VECTORS double kf_fit_left(kf_fit *f, const uint32_t *nodes, size_t n)
         kf_axpy(q, -kf_code_dot(to, v, q), to, v);
         to += q;
     }
-    return sqrt(kf_code_dot(v, v, q));
+    return kf_code_length(v, q);
 }
 
 /* ---- sets side by side --------------------------------------------------- */

@@ -14,8 +14,6 @@
  */
 #include "syndrome.h"
 
-#include <math.h>
-
 /* Of the nodes that hide most by themselves. */
 #define STARTS 4
 /* Multiply-adds that trying all sets may take: some milliseconds, once for each
@@ -90,13 +88,11 @@ static double worst_set(hidden *h, size_t n, size_t from, size_t few)
 /* An estimate of the operations that worst_set takes. */
 static double cost(const hidden *h, size_t few)
 {
-    double lanes = (double)h->rivals.lanes, sum = 0, sets = 1;
+    double lanes = (double)h->rivals.lanes, sum = 0;
 
-    for (size_t n = 1; n <= kf_min(few, h->rivals.nodes); n++) {
-        sets *= (double)(h->rivals.nodes - n + 1) / (double)n;
-        sum += sets * lanes * lanes * (double)n *
+    for (size_t n = 1; n <= kf_min(few, h->rivals.nodes); n++)
+        sum += kf_code_sets(h->rivals.nodes, n) * lanes * lanes * (double)n *
                (double)(5 * h->q + 2 * h->wants);
-    }
     return sum;
 }
 
@@ -162,43 +158,31 @@ static double worst_few(hidden *h, size_t few)
     return worst;
 }
 
-static kofn_status set_up(hidden *h, size_t nodes, size_t lanes)
+static kofn_status set_up(hidden *h, kf_arrays *a, const kf_evidence *e)
 {
-    TRY(kf_rivals_new(&h->rivals, nodes, lanes, h->q));
-    h->U = kf_new(nodes, sizeof *h->U);
-    h->alone = kf_new(nodes, sizeof *h->alone);
-    h->Q = kf_new((h->q + 1) * h->q, sizeof *h->Q);
-    h->R = kf_new(h->q * h->q, sizeof *h->R);
-    h->z = kofn_layout_table(h->wants, h->q);
-    h->g = kf_new(h->q, sizeof *h->g);
-    return h->U && h->alone && h->Q && h->R && h->z && h->g ? KOFN_OK
-                                                            : KOFN_NOMEM;
-}
+    size_t q = h->q;
 
-static void tear_down(hidden *h)
-{
-    kf_rivals_free(&h->rivals);
-    kf_free(h->U);
-    kf_free(h->alone);
-    kf_free(h->Q);
-    kf_free(h->R);
-    kf_free(h->z);
-    kf_free(h->g);
+    kf_rivals_new(&h->rivals, a, e->nodes, e->lanes, q);
+    h->U = kf_arrays_new(a, e->nodes, sizeof *h->U);
+    h->alone = kf_arrays_new(a, e->nodes, sizeof *h->alone);
+    h->Q = kf_arrays_new(a, (q + 1) * q, sizeof *h->Q);
+    h->R = kf_arrays_new(a, q * q, sizeof *h->R);
+    h->z = kf_arrays_table(a, h->wants, q);
+    h->g = kf_arrays_new(a, q, sizeof *h->g);
+    TRY(kf_arrays_status(a));
+    kf_rivals_of(&h->rivals, q, e->H, e->nodes * e->lanes);
+    return KOFN_OK;
 }
 
 kofn_status kf_hidden(const kf_evidence *e, const double *D, size_t wants,
                       size_t few, double *worst)
 {
-    size_t results = e->nodes * e->lanes;
-    hidden h = {.D = D, .wants = D ? wants : results, .q = e->q};
-    kofn_status st = set_up(&h, e->nodes, e->lanes);
+    kf_arrays a = {0};
+    hidden h = {.D = D, .wants = D ? wants : e->nodes * e->lanes, .q = e->q};
+    kofn_status st = set_up(&h, &a, e);
 
-    *worst = 0;
-    if (!st) {
-        kf_rivals_of(&h.rivals, e->q, e->H, results);
-        *worst = worst_few(&h, kf_min(few, e->nodes));
-    }
-    tear_down(&h);
+    *worst = st ? 0 : worst_few(&h, kf_min(few, e->nodes));
+    kf_arrays_free(&a);
     return st;
 }
 

@@ -133,16 +133,25 @@ static kofn_status parse_value(const kofn_scheme *s, const kofn_param *p,
     return KOFN_OK;
 }
 
+/* Adds to a text what there is room for. */
+KF_PRINTF(3, 4)
+static void append(char *text, size_t room, const char *fmt, ...)
+{
+    size_t n = strlen(text);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text + n, room - n, fmt, ap);
+    va_end(ap);
+}
+
 static kofn_status unknown_param(const kofn_scheme *s, const char *text,
                                  size_t n)
 {
     char known[200] = "";
 
-    for (const kofn_param *p = s->params; p->name; p++) {
-        strncat(known, p == s->params ? "" : ", ",
-                sizeof known - 1 - strlen(known));
-        strncat(known, p->name, sizeof known - 1 - strlen(known));
-    }
+    for (const kofn_param *p = s->params; p->name; p++)
+        append(known, sizeof known, "%s%s", *known ? ", " : "", p->name);
     return kf_fail(KOFN_INVAL, "scheme %s has no parameter %.*s; it takes %s",
                    s->name, (int)kf_min(n, 40), text, *known ? known : "none");
 }
@@ -183,27 +192,23 @@ static kofn_status parse_args(const kofn_scheme *s, const char *text,
  * says all that is needed to make the plan again. */
 static void spell(kofn_plan *p)
 {
-    size_t n = (size_t)snprintf(p->spec, sizeof p->spec, "%s", p->scheme->name);
+    size_t room = sizeof p->spec;
     char before = ':';
 
-    for (size_t i = 0; p->args.params[i].name && n < sizeof p->spec; i++) {
+    append(p->spec, room, "%s", p->scheme->name);
+    for (size_t i = 0; p->args.params[i].name; i++) {
         const kofn_param *q = &p->args.params[i];
         const char *word = q->choices;
 
         if (p->args.value[i] == KOFN_AUTO)
             continue;
-        n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%c%s=", before,
-                              q->name);
-        if (n >= sizeof p->spec)
-            break;
+        append(p->spec, room, "%c%s=", before, q->name);
         for (long c = 0; word && c < p->args.value[i]; c++)
             word += strcspn(word, "|") + 1;
         if (word)
-            n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%.*s",
-                                  (int)strcspn(word, "|"), word);
+            append(p->spec, room, "%.*s", (int)strcspn(word, "|"), word);
         else
-            n += (size_t)snprintf(p->spec + n, sizeof p->spec - n, "%ld",
-                                  p->args.value[i]);
+            append(p->spec, room, "%ld", p->args.value[i]);
         before = ',';
     }
 }
@@ -413,10 +418,8 @@ kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
     if (s)
         return kofn_plan_new_for(out, pb, s, spec[n] ? spec + n + 1 : NULL,
                                  workers, seed);
-    for (size_t i = 0; (s = kofn_scheme_at(i)); i++) {
-        strncat(known, i ? ", " : "", sizeof known - 1 - strlen(known));
-        strncat(known, s->name, sizeof known - 1 - strlen(known));
-    }
+    for (size_t i = 0; (s = kofn_scheme_at(i)); i++)
+        append(known, sizeof known, "%s%s", i ? ", " : "", s->name);
     return kf_fail(KOFN_NOSCHEME, "no scheme \"%.*s\"; there are %s",
                    (int)kf_min(n, 40), spec, known);
 }

@@ -12,15 +12,6 @@
 
 #define LANES 4
 
-/* Entry t of row l of L(q). */
-static double left_entry(const double *q, size_t l, size_t t)
-{
-    static const int sign[LANES][LANES] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
-
-    return sign[l][t] * q[l ^ t];
-}
-
 bool kf_code_quaternions(const kf_row *g)
 {
     size_t at[LANES] = {0};
@@ -43,7 +34,7 @@ bool kf_code_quaternions(const kf_row *g)
             q[l] = block[l][0];
         for (size_t l = 0; l < LANES; l++)
             for (size_t t = 0; t < LANES; t++)
-                if (block[l][t] != left_entry(q, l, t))
+                if (block[l][t] != kf_code_left_entry(q, l, t))
                     return false;
     }
 }
@@ -61,7 +52,8 @@ bool kf_code_in_fours(const uint32_t *x, size_t n, uint32_t none)
     return fours;
 }
 
-void kf_code_first_lanes(size_t m, size_t n, const double *A, double *first)
+/* The first of every four columns. */
+static void first_lanes(size_t m, size_t n, const double *A, double *first)
 {
     for (size_t i = 0; i < m * n; i += LANES)
         *first++ = A[i];
@@ -79,7 +71,8 @@ void kf_code_all_lanes(size_t m, size_t n, const double *first, double *A)
                 q[l] = first[(i + l) * blocks + b];
             for (size_t l = 0; l < LANES; l++)
                 for (size_t t = 0; t < LANES; t++)
-                    A[(i + l) * n + b * LANES + t] = left_entry(q, l, t);
+                    A[(i + l) * n + b * LANES + t] =
+                        kf_code_left_entry(q, l, t);
         }
 }
 
@@ -87,18 +80,16 @@ kofn_status kf_code_subtract_quaternions(size_t m, size_t k, size_t n,
                                          const double *A, const double *B,
                                          double *C)
 {
-    double *from = kofn_layout_table(k, n / LANES);
-    double *to = kofn_layout_table(m, n / LANES);
-    bool ok = from && to;
+    size_t blocks = n / LANES;
+    double *from = kofn_layout_table(k + m, blocks), *to = from + k * blocks;
 
-    if (ok) {
-        kf_code_first_lanes(k, n, B, from);
-        kf_code_first_lanes(m, n, C, to);
-        kf_code_subtract_product(&(kf_difference){m, k, n / LANES, A, k, from,
-                                                  n / LANES, to, n / LANES});
-        kf_code_all_lanes(m, n, to, C);
-    }
+    if (!from)
+        return KOFN_NOMEM;
+    first_lanes(k, n, B, from);
+    first_lanes(m, n, C, to);
+    kf_code_subtract_product(
+        &(kf_difference){m, k, blocks, A, k, from, blocks, to, blocks});
+    kf_code_all_lanes(m, n, to, C);
     kf_free(from);
-    kf_free(to);
-    return ok ? KOFN_OK : KOFN_NOMEM;
+    return KOFN_OK;
 }

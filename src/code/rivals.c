@@ -3,14 +3,11 @@
  * Found greedily, one node after the other, each the one that takes most of
  * what those before it left; not by trying all sets.
  *
- * A kf_rivals owns its directions, freed by kf_rivals_free.  What it finds is
- * an estimate; no verdict may rest on it alone.
+ * What a kf_rivals finds is an estimate; no verdict may rest on it alone.
  */
 #include "syndrome.h"
 
 #include "base/vectors.h"
-
-#include <math.h>
 
 /* A direction of which less is left depends on others. */
 #define DEPENDENT 1e-10
@@ -35,7 +32,7 @@ double kf_rivals_take_out(const double *Q, size_t n, size_t len, double *v)
 
 size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 {
-    double *to = Q + n * len, was = sqrt(kf_code_dot(v, v, len)), is;
+    double *to = Q + n * len, was = kf_code_length(v, len), is;
 
     memcpy(to, v, len * sizeof *v);
     is = kf_rivals_take_out(Q, n, len, to);
@@ -48,22 +45,14 @@ size_t kf_rivals_add(double *Q, size_t n, size_t len, const double *v)
 
 /* ---- nodes --------------------------------------------------------------- */
 
-kofn_status kf_rivals_new(kf_rivals *r, size_t nodes, size_t lanes, size_t q)
+void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t lanes,
+                   size_t q)
 {
     *r = (kf_rivals){.nodes = nodes, .lanes = lanes, .q = q};
-    r->H = kf_new(nodes * lanes * q, sizeof *r->H);
-    r->W = kf_new(nodes * lanes * q, sizeof *r->W);
-    r->own = kf_new((lanes + 1) * q, sizeof *r->own);
-    r->used = kf_zero(nodes, 1);
-    return r->H && r->W && r->own && r->used ? KOFN_OK : KOFN_NOMEM;
-}
-
-void kf_rivals_free(kf_rivals *r)
-{
-    kf_free(r->H);
-    kf_free(r->W);
-    kf_free(r->own);
-    kf_free(r->used);
+    r->H = kf_arrays_new(a, nodes * lanes * q, sizeof *r->H);
+    r->W = kf_arrays_new(a, nodes * lanes * q, sizeof *r->W);
+    r->own = kf_arrays_new(a, (lanes + 1) * q, sizeof *r->own);
+    r->used = kf_arrays_new(a, nodes, 1);
 }
 
 void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld)

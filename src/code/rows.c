@@ -24,23 +24,10 @@ void kf_code_uneven(kf_code *c)
     c->uneven = true;
 }
 
-static void free_rows(kf_row *rows, size_t n)
+static void free_seat(kf_seat *s)
 {
-    for (size_t i = 0; rows && i < n; i++)
-        kf_free(rows[i].col);
-    kf_free(rows);
-}
-
-static void free_seat(const kf_code *c, kf_seat *s)
-{
-    const kofn_layout *L = &c->plan->layout;
-
-    if (!s)
-        return;
-    if (s->G != s->E0)
-        free_rows(s->G, L->lanes);
-    free_rows(s->E0, L->lanes * L->inner);
-    free_rows(s->E1, L->inner);
+    if (s)
+        kf_arrays_free(&s->own);
     kf_free(s);
 }
 
@@ -49,7 +36,7 @@ void kf_code_free(kf_code *c)
     if (!c)
         return;
     for (size_t i = 0; i < c->cap; i++)
-        free_seat(c, c->seat[i]);
+        free_seat(c->seat[i]);
     kf_free(c->seat);
     kf_free(c);
 }
@@ -82,7 +69,8 @@ static size_t next_entry(const double *dense, size_t at, size_t n)
 }
 
 /* Columns and values share one allocation, columns first. */
-static kofn_status compress(kf_row *r, const double *dense, size_t n)
+static kofn_status compress(kf_row *r, kf_arrays *a, const double *dense,
+                            size_t n)
 {
     size_t first = next_entry(dense, 0, n), end = first, count = 0, cols;
 
@@ -91,9 +79,10 @@ static kofn_status compress(kf_row *r, const double *dense, size_t n)
         end = i + 1;
     }
     cols = (count + 1) / 2 * 2 * sizeof *r->col;
-    r->col = kf_new(cols + count * sizeof *r->val, 1);
+    r->col = kf_arrays_new(a, cols + count * sizeof *r->val, 1);
     if (!r->col)
         return KOFN_NOMEM;
+    r->n = 0;
     r->val = (double *)(void *)((char *)r->col + cols);
     for (size_t i = first; i < end; i = next_entry(dense, i + 1, end)) {
         r->col[r->n] = (uint32_t)i;
@@ -113,14 +102,23 @@ static kofn_status finite_row(const kofn_plan *p, size_t local, const kf_row *r)
     return KOFN_OK;
 }
 
-static kofn_status compress_rows(const kofn_plan *p, size_t local,
-                                 kf_row **rows, const double *dense, size_t n,
-                                 size_t cols)
+/* The seat that is made, and for whom. */
+typedef struct making {
+    const kofn_plan *plan;
+    size_t local;
+    kf_seat *seat;
+} making;
+
+static kofn_status compress_rows(const making *m, kf_row **rows,
+                                 const double *dense, size_t n, size_t cols)
 {
-    TRY_ZERO(*rows, n);
+    kf_arrays *a = &m->seat->own;
+
+    *rows = kf_arrays_new(a, n, sizeof **rows);
+    TRY(kf_arrays_status(a));
     for (size_t i = 0; i < n; i++) {
-        TRY(compress(&(*rows)[i], dense + i * cols, cols));
-        TRY(finite_row(p, local, &(*rows)[i]));
+        TRY(compress(&(*rows)[i], a, dense + i * cols, cols));
+        TRY(finite_row(m->plan, m->local, &(*rows)[i]));
     }
     return KOFN_OK;
 }
@@ -149,19 +147,15 @@ static bool plain_rows(const double *rows, size_t n, size_t cols)
     for (size_t i = 0; i < n; i++) {
         size_t terms = 0;
 
-        for (size_t j = 0; j < cols; j++)
-            terms += rows[i * cols + j] != 0;
-        for (size_t j = 0; j < cols; j++)
-            plain &= rows[i * cols + j] == 0 || rows[i * cols + j] == 1;
+        for (size_t j = 0; j < cols; j++) {
+            double x = rows[i * cols + j];
+
+            terms += x != 0;
+            plain &= x == 0 || x == 1;
+        }
         plain &= terms == 1;
     }
     return plain;
-}
-
-/* By multiples of 1/1024 in the order of the golden section. */
-static double enlargement(size_t local)
-{
-    return 1 + (double)(local % 1024 * 633 % 1024) / 1024;
 }
 
 static void enlarge(double by, double *rows, size_t n)
@@ -174,7 +168,8 @@ static void make_uneven(const kofn_plan *p, size_t local, double *E0, double *G)
 {
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
-    double by = enlargement(local);
+    /* by multiples of 1/1024 in the order of the golden section */
+    double by = 1 + (double)(local % 1024 * 633 % 1024) / 1024;
     bool twice = p->op->factors > 1;
 
     if (kf_code_decodes_itself(p, true))
@@ -198,25 +193,24 @@ static kofn_status fill_seat(kf_code *c, size_t local, kf_seat *s, double *E0,
     const kofn_plan *p = c->plan, *of = made_by_scheme(p);
     const kofn_layout *L = &p->layout;
     size_t rows = L->lanes * L->inner;
+    making m = {p, local, s};
 
     TRY(of->scheme->seat(&of->layout, local, E0, E1, G));
     if (c->uneven)
         make_uneven(of, local, E0, G);
-    TRY(compress_rows(p, local, &s->E0, E0, rows, p->parts));
-    if (p->op->factors >
-        1) /* sub-blocks stand below each other: no sum of them */
+    TRY(compress_rows(&m, &s->E0, E0, rows, p->parts));
+    if (p->op->factors > 1) /* no sum of sub-blocks, one below the other */
         s->weight = pow(largest_norm(s->E0, rows, 1), 2);
     else
         s->weight = largest_norm(s->E0, L->lanes, L->inner);
     s->G = s->E0;
     if (p->parts1 > 1) {
-        TRY(compress_rows(p, local, &s->E1, E1, L->inner, p->parts1));
+        TRY(compress_rows(&m, &s->E1, E1, L->inner, p->parts1));
         s->weight *= largest_norm(s->E1, 1, L->inner);
     }
     if (p->mixes_parts)
         return KOFN_OK;
-    s->G = NULL;
-    return compress_rows(p, local, &s->G, G, L->lanes, L->symbols);
+    return compress_rows(&m, &s->G, G, L->lanes, L->symbols);
 }
 
 static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
@@ -225,20 +219,20 @@ static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
     const kofn_layout *L = &p->layout;
     bool coded = p->parts1 > 1;
     kf_seat *s = kf_zero(1, sizeof *s);
-    double *E0 = kofn_layout_table(L->lanes * L->inner, p->parts);
-    double *E1 = coded ? kofn_layout_table(L->inner, p->parts1) : NULL;
-    double *G = p->mixes_parts ? NULL : kofn_layout_table(L->lanes, L->symbols);
-    kofn_status st = KOFN_NOMEM;
+    kf_arrays a = {.failed = !s};
+    double *E0 = kf_arrays_table(&a, L->lanes * L->inner, p->parts);
+    double *E1 = coded ? kf_arrays_table(&a, L->inner, p->parts1) : NULL;
+    double *G =
+        p->mixes_parts ? NULL : kf_arrays_table(&a, L->lanes, L->symbols);
+    kofn_status st = kf_arrays_status(&a);
 
-    if (s && E0 && (E1 || !coded) && (G || p->mixes_parts))
+    if (!st)
         st = fill_seat(c, local, s, E0, E1, G);
     if (!st && L->lanes == 4)
         s->quaternions = kf_code_quaternions(s->G);
-    kf_free(E0);
-    kf_free(E1);
-    kf_free(G);
+    kf_arrays_free(&a);
     if (st) {
-        free_seat(c, s);
+        free_seat(s);
         s = NULL;
     }
     *out = s;
@@ -247,12 +241,7 @@ static kofn_status make_seat(kf_code *c, size_t local, kf_seat **out)
 
 kofn_status kf_code_seat(kf_code *c, size_t local, const kf_seat **out)
 {
-    while (local >= c->cap) {
-        size_t had = c->cap;
-
-        TRY(kf_grow(&c->seat, &c->cap, c->cap, sizeof *c->seat));
-        memset(c->seat + had, 0, (c->cap - had) * sizeof *c->seat);
-    }
+    TRY(kf_reach(&c->seat, &c->cap, local + 1, sizeof *c->seat));
     if (!c->seat[local])
         TRY(make_seat(c, local, &c->seat[local]));
     *out = c->seat[local];

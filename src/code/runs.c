@@ -36,32 +36,28 @@ static double cost_with(const kofn_decoder *d, size_t i, size_t end, bool *used,
 static kofn_status find_runs(kofn_decoder *d)
 {
     size_t m = d->mixed;
-    bool *used = kf_new(d->results, sizeof *used);
-    double *cost = kf_new(m + 1, sizeof *cost);
-    kofn_status st = KOFN_NOMEM;
+    kf_arrays a = {0};
+    double *cost = kf_arrays_table(&a, m + 1, 1);
+    bool *used = kf_arrays_new(&a, d->results, sizeof *used);
 
     d->run = kf_new(m, sizeof *d->run);
-    if (used && cost && d->run) {
-        cost[m] = 0;
-        for (size_t i = m; i-- > 0;) {
-            size_t count = 0;
+    a.failed |= !d->run;
+    for (size_t i = a.failed ? 0 : m; i-- > 0;) {
+        size_t count = 0;
 
-            memset(used, 0, d->results * sizeof *used);
-            cost[i] = HUGE_VAL;
-            for (size_t end = i + 1; end <= m && end - i <= LONGEST; end++) {
-                double c = cost_with(d, i, end, used, &count) + cost[end];
+        memset(used, 0, d->results * sizeof *used);
+        cost[i] = HUGE_VAL;
+        for (size_t end = i + 1; end <= m && end - i <= LONGEST; end++) {
+            double c = cost_with(d, i, end, used, &count) + cost[end];
 
-                if (c <= cost[i]) {
-                    cost[i] = c;
-                    d->run[i] = (uint32_t)end;
-                }
+            if (c <= cost[i]) {
+                cost[i] = c;
+                d->run[i] = (uint32_t)end;
             }
         }
-        st = KOFN_OK;
     }
-    kf_free(used);
-    kf_free(cost);
-    return st;
+    kf_arrays_free(&a);
+    return kf_arrays_status(&a);
 }
 
 kofn_status kf_decoder_runs(kofn_decoder *d)

@@ -58,33 +58,35 @@ static bool input_is_empty(const kofn_plan *p, const kf_row *row)
     return true;
 }
 
+/* Parts of A and of the input that have anything from strip lo on. */
+static void count_parts(const kofn_plan *p, size_t group, size_t lo,
+                        size_t *blocks, size_t *inputs)
+{
+    *blocks = *inputs = 0;
+    for (size_t j = 0; j < p->parts; j++)
+        *blocks += has_block(p, group, lo, j);
+    for (size_t j = 0; j < p->parts1; j++)
+        *inputs += has_input(p, j);
+}
+
 bool kf_code_is_sparse_part(const kofn_plan *p, size_t group)
 {
-    size_t blocks = 0, inputs = 0;
+    size_t blocks, inputs;
 
     if (p->op->factors ==
         0) /* parts are numbers that a function is called with */
         return false;
-    for (size_t j = 0; j < p->parts; j++)
-        blocks += has_block(p, group, 0, j);
-    for (size_t j = 0; j < p->parts1; j++)
-        inputs += has_input(p, j);
-    if (p->op->factors > 1)
-        return blocks < p->parts;
-    return 2 * blocks * inputs < p->parts * p->parts1;
+    count_parts(p, group, 0, &blocks, &inputs);
+    return p->op->factors > 1 ? blocks < p->parts
+                              : 2 * blocks * inputs < p->parts * p->parts1;
 }
 
 bool kf_code_has_no_zero_result(const kofn_plan *p, size_t group, size_t lo)
 {
-    if (p->op->factors == 0)
-        return true;
-    for (size_t j = 0; j < p->parts; j++)
-        if (!has_block(p, group, lo, j))
-            return false;
-    for (size_t j = 0; j < p->parts1; j++)
-        if (!has_input(p, j))
-            return false;
-    return true;
+    size_t blocks, inputs;
+
+    count_parts(p, group, lo, &blocks, &inputs);
+    return p->op->factors == 0 || (blocks == p->parts && inputs == p->parts1);
 }
 
 bool kf_code_is_zero_result(const kofn_plan *p, const kf_seat *seat,

@@ -76,77 +76,61 @@ static void swap_rows(size_t n, double *a, double *b)
 #define OF(type, x) (*(const type *)(const void *)(x))
 
 /* clang-format off */
-#define SUBTRACT_TILE(bits)                                                    \
-    typedef double wide##bits                                                  \
+#define SUBTRACT_TILE(name, bits, across, columns)                             \
+    typedef double wide_##name                                                 \
         __attribute__((vector_size(bits / 8), aligned(8), may_alias));         \
-    TARGET##bits static void tile##bits(const kf_difference *d, size_t row,    \
-                                        size_t col)                            \
+    TARGET##bits static void tile_##name(const kf_difference *d, size_t row,   \
+                                         size_t col)                           \
     {                                                                          \
         const double *A = d->A + row * d->lda, *B = d->B + col;                \
         double *C = d->C + row * d->ldc + col;                                 \
         size_t k = d->k, lda = d->lda, ldb = d->ldb, ldc = d->ldc;             \
                                                                                \
-        for (size_t c = 0; c < TILE; c += ACROSS * (bits / 64)) {              \
-            wide##bits sum[DOWN][ACROSS];                                      \
+        for (size_t c = 0; c < columns; c += across * (bits / 64)) {           \
+            wide_##name sum[DOWN][across];                                     \
                                                                                \
             UNROLL for (size_t i = 0; i < DOWN; i++)                           \
-                UNROLL for (size_t v = 0; v < ACROSS; v++)                     \
-                    sum[i][v] = OF(wide##bits, C + i * ldc + c + v * (bits / 64)); \
+                UNROLL for (size_t v = 0; v < across; v++)                     \
+                    sum[i][v] = OF(wide_##name, C + i * ldc + c + v * (bits / 64)); \
             for (size_t j = 0; j < k; j++)                                     \
-                UNROLL for (size_t v = 0; v < ACROSS; v++) {                   \
-                    wide##bits b =                                             \
-                        OF(wide##bits, B + j * ldb + c + v * (bits / 64));     \
+                UNROLL for (size_t v = 0; v < across; v++) {                   \
+                    wide_##name b =                                            \
+                        OF(wide_##name, B + j * ldb + c + v * (bits / 64));    \
                                                                                \
                     UNROLL for (size_t i = 0; i < DOWN; i++)                   \
                         sum[i][v] -= A[i * lda + j] * b;                       \
                 }                                                              \
             UNROLL for (size_t i = 0; i < DOWN; i++)                           \
-                UNROLL for (size_t v = 0; v < ACROSS; v++)                     \
-                    AT(wide##bits, C + i * ldc + c + v * (bits / 64)) = sum[i][v]; \
+                UNROLL for (size_t v = 0; v < across; v++)                     \
+                    AT(wide_##name, C + i * ldc + c + v * (bits / 64)) = sum[i][v]; \
         }                                                                      \
     }
 /* clang-format on */
 
-/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1. */
+/* Of rows `row` .. row+DOWN-1 of C, columns `col` .. col+TILE-1; of what is left
+ * over, two columns. */
 typedef void subtract_tile(const kf_difference *d, size_t row, size_t col);
 
 #define TARGET128
-SUBTRACT_TILE(128)
+SUBTRACT_TILE(128, 128, ACROSS, TILE)
+SUBTRACT_TILE(pair, 128, 1, 2)
 
-/* The same of what is left over, two columns. */
-typedef double pair_of __attribute__((vector_size(16), aligned(8), may_alias));
-
-static void tile_pair(const kf_difference *d, size_t row, size_t col)
-{
-    const double *A = d->A + row * d->lda, *B = d->B + col;
-    double *C = d->C + row * d->ldc + col;
-    size_t k = d->k, lda = d->lda, ldb = d->ldb, ldc = d->ldc;
-    pair_of sum[DOWN];
-
-    UNROLL for (size_t i = 0; i < DOWN; i++) sum[i] = OF(pair_of, C + i * ldc);
-    for (size_t j = 0; j < k; j++) {
-        pair_of b = OF(pair_of, B + j * ldb);
-
-        UNROLL for (size_t i = 0; i < DOWN; i++) sum[i] -= A[i * lda + j] * b;
-    }
-    UNROLL for (size_t i = 0; i < DOWN; i++) AT(pair_of, C + i * ldc) = sum[i];
-}
 #if defined(__x86_64__) && defined(__GNUC__)
 #define TARGET256 __attribute__((target("avx2")))
 #define TARGET512 __attribute__((target("avx512f")))
-SUBTRACT_TILE(256)
-SUBTRACT_TILE(512)
+SUBTRACT_TILE(256, 256, ACROSS, TILE)
+SUBTRACT_TILE(512, 512, ACROSS, TILE)
 
 static subtract_tile *tile_here(void)
 {
-    return __builtin_cpu_supports("avx512f") ? tile512
-           : __builtin_cpu_supports("avx2")  ? tile256
-                                             : tile128;
+    return __builtin_cpu_supports("avx512f") ? tile_512
+           : __builtin_cpu_supports("avx2")  ? tile_256
+                                             : tile_128;
 }
 #else
 static subtract_tile *tile_here(void)
 {
-    return tile128;
+    return tile_128;
 }
 #endif
 

@@ -38,7 +38,6 @@
 #include "syndrome.h"
 
 #include <float.h>
-#include <math.h>
 
 /* Large syndromes are not exact either. */
 #define ROUNDING (8 * 0x1p-52)
@@ -66,7 +65,6 @@ typedef struct state {
     size_t nodes, lanes;
     kf_syndromes base, work, trial;
     const double *Y;   /* out of range rows are zero                      */
-    double *tame;      /* where they had to be made so            */
     double alarm;      /* of this attempt                         */
     double *allowance; /* per column: alarm, and rounding         */
     uint8_t *out_of_range, *held; /* per node; who is suspended              */
@@ -82,6 +80,7 @@ typedef struct state {
     kf_fit fit;
     double budget; /* for guesses                             */
     size_t told;   /* liars that so much evidence can tell    */
+    kf_arrays arrays;
 } state;
 
 /* ---- setting up ---------------------------------------------------------- */
@@ -93,59 +92,40 @@ static kofn_status set_up(state *s, const kf_evidence *e)
                  .lanes = e->lanes,
                  .alarm = e->alarm,
                  .budget = GUESSING};
-    s->allowance = kf_new(e->columns, sizeof *s->allowance);
-    s->out_of_range = kf_zero(e->nodes, 1);
-    s->held = kf_zero(e->nodes, 1);
-    TRY(kf_syndromes_new(&s->base, e, s->allowance));
-    return s->allowance && s->out_of_range && s->held ? KOFN_OK : KOFN_NOMEM;
+    s->allowance = kf_arrays_new(&s->arrays, e->columns, sizeof *s->allowance);
+    s->out_of_range = kf_arrays_new(&s->arrays, e->nodes, 1);
+    s->held = kf_arrays_new(&s->arrays, e->nodes, 1);
+    kf_syndromes_new(&s->base, &s->arrays, e, s->allowance);
+    TRY(kf_arrays_status(&s->arrays));
+    memset(s->held, 0, e->nodes);
+    return KOFN_OK;
 }
 
 /* Sets up the state that only a disagreement needs. */
 static kofn_status set_up_search(state *s)
 {
-    s->accused = kf_new(s->nodes, 1);
-    s->certain = kf_zero(s->nodes, 1);
-    s->power = kf_zero(s->nodes, sizeof *s->power);
-    s->order = kf_new(s->nodes, sizeof *s->order);
-    s->pick = kf_new(s->nodes, sizeof *s->pick);
-    s->best = kf_new(s->nodes, sizeof *s->best);
-    s->v = kf_new(s->e->q, sizeof *s->v);
+    kf_arrays *a = &s->arrays;
+
+    s->accused = kf_arrays_new(a, s->nodes, 1);
+    s->certain = kf_arrays_new(a, s->nodes, 1);
+    s->power = kf_arrays_table(a, s->nodes, 1);
+    s->order = kf_arrays_new(a, s->nodes, sizeof *s->order);
+    s->pick = kf_arrays_new(a, s->nodes, sizeof *s->pick);
+    s->best = kf_arrays_new(a, s->nodes, sizeof *s->best);
+    s->v = kf_arrays_new(a, s->e->q, sizeof *s->v);
+    kf_syndromes_new(&s->work, a, s->e, s->allowance);
+    kf_syndromes_new(&s->trial, a, s->e, s->allowance);
+    kf_spectrum_new(&s->spectrum, a, s->e);
+    kf_spectrum_new(&s->whole, a, s->e);
+    kf_fit_new(&s->fit, a, s->e);
+    kf_proof_new(&s->proof, a, s->e);
+    TRY(kf_arrays_status(a));
+    memset(s->certain, 0, s->nodes);
     /* An order even of those who were never ranked: what is small enough to be
      * let be is let be before anybody is. */
-    for (uint32_t n = 0; s->order && n < s->nodes; n++)
+    for (uint32_t n = 0; n < s->nodes; n++)
         s->order[n] = n;
-    TRY(kf_syndromes_new(&s->work, s->e, s->allowance));
-    TRY(kf_syndromes_new(&s->trial, s->e, s->allowance));
-    TRY(kf_spectrum_new(&s->spectrum, s->e));
-    TRY(kf_spectrum_new(&s->whole, s->e));
-    TRY(kf_fit_new(&s->fit, s->e));
-    TRY(kf_proof_new(&s->proof, s->e));
-    return s->accused && s->certain && s->power && s->order && s->pick &&
-                   s->best && s->v
-               ? KOFN_OK
-               : KOFN_NOMEM;
-}
-
-static void tear_down(state *s)
-{
-    kf_syndromes_free(&s->base);
-    kf_syndromes_free(&s->work);
-    kf_syndromes_free(&s->trial);
-    kf_spectrum_free(&s->spectrum);
-    kf_spectrum_free(&s->whole);
-    kf_fit_free(&s->fit);
-    kf_proof_free(&s->proof);
-    kf_free(s->tame);
-    kf_free(s->allowance);
-    kf_free(s->out_of_range);
-    kf_free(s->held);
-    kf_free(s->accused);
-    kf_free(s->certain);
-    kf_free(s->power);
-    kf_free(s->order);
-    kf_free(s->pick);
-    kf_free(s->best);
-    kf_free(s->v);
+    return KOFN_OK;
 }
 
 /* Finds results that are no number, or larger than any honest result can be:
@@ -153,6 +133,7 @@ static void tear_down(state *s)
 static kofn_status find_out_of_range(state *s)
 {
     size_t each = s->lanes * s->e->columns;
+    double *tame;
 
     for (size_t n = 0; n < s->nodes; n++) {
         const double *y = s->e->Y + n * each;
@@ -166,12 +147,11 @@ static kofn_status find_out_of_range(state *s)
     s->Y = s->e->Y;
     if (s->out_of_range_count == 0)
         return KOFN_OK;
-    TRY_NEW(s->tame, s->nodes * each);
-    memcpy(s->tame, s->e->Y, s->nodes * each * sizeof *s->tame);
+    s->Y = tame = kf_arrays_table(&s->arrays, s->nodes, each);
+    TRY(kf_arrays_status(&s->arrays));
     for (size_t n = 0; n < s->nodes; n++)
-        if (s->out_of_range[n])
-            memset(s->tame + n * each, 0, each * sizeof *s->tame);
-    s->Y = s->tame;
+        if (!s->out_of_range[n])
+            memcpy(tame + n * each, s->e->Y + n * each, each * sizeof *tame);
     return KOFN_OK;
 }
 
@@ -264,15 +244,6 @@ static bool suspend_strongest(state *s)
 
 /* ---- guessing ------------------------------------------------------------ */
 
-static double choose(size_t n, size_t k)
-{
-    double sets = 1;
-
-    for (size_t i = 0; i < k; i++)
-        sets *= (double)(n - i) / (double)(i + 1);
-    return sets;
-}
-
 /* Nodes of which any so many have independent columns: where a code has groups,
  * or copies, a few more explain anything that is wrong in one. */
 static size_t independent(const state *s, const kf_syndromes *t)
@@ -298,7 +269,8 @@ static size_t guess(state *s, const kf_syndromes *t, size_t c, size_t alive)
     double one = sqrt((double)q) + KF_TAIL, limit = s->allowance[c] * one;
     double cost = (double)(want * s->lanes * (q * want * s->lanes + STRIKE));
     size_t few = kf_min(s->told, want);
-    double sets = choose(alive, want) / choose(alive - few, want - few);
+    double sets =
+        kf_code_sets(alive, want) / kf_code_sets(alive - few, want - few);
     kf_budget b = {cost,
                    fmin(GUESSING_SHARE * s->budget, TIMES_OVER * cost * sets)};
     double best = HUGE_VAL;
@@ -473,7 +445,7 @@ static bool by_accident(state *s, size_t doubted)
             kf_syndromes_strike(&s->trial, n);
     kf_spectrum_of(p, &s->trial, s->e, s->Y);
     level = kf_spectrum_level(p, loudest_allowance(s));
-    chance = choose(s->nodes, doubted);
+    chance = kf_code_sets(s->nodes, doubted);
     for (size_t i = 0; i < p->q; i++)
         chance *= p->value[i] > level ? pow(level / p->value[i], dims) : 1;
     return chance > KF_ACCIDENT;
@@ -501,24 +473,21 @@ static double unexplained(state *s)
 static kofn_status confirm_liars(state *s, size_t most, size_t *count)
 {
     kf_spectrum *p = &s->spectrum;
-    size_t n = clear_innocent(s), m, liars,
-           over = s->e->over - s->out_of_range_count;
-    size_t promised =
-        s->e->promised - kf_min(s->e->promised, s->out_of_range_count);
+    size_t n = clear_innocent(s), m, odd = s->out_of_range_count;
+    size_t over = s->e->over - odd, liars = kf_max(odd + n, s->e->liars) - odd;
+    size_t promised = s->e->promised - kf_min(s->e->promised, odd);
     double apart;
 
     *count = 0;
     memset(s->certain, 0, s->nodes);
     if (n == 0)
         return KOFN_OK;
-    if (s->out_of_range_count + n > most)
+    if (odd + n > most)
         return KOFN_CORRUPT;
     list_held(s);
     s->proof.conspire = s->e->liars;
     s->proof.strict = s->e->promised <= s->e->liars;
     s->proof.budget = s->proof.strict ? PROVING : TRYING;
-    liars =
-        kf_max(s->out_of_range_count + n, s->e->liars) - s->out_of_range_count;
     kf_spectrum_rotate(p, &s->base, s->e, s->Y, &m);
     apart = kf_spectrum_level(p, loudest_allowance(s)) + unexplained(s);
     if (!kf_proof_of(&s->proof, &s->base, p->C, m, s->pick, n))
@@ -528,8 +497,7 @@ static kofn_status confirm_liars(state *s, size_t most, size_t *count)
             s->certain[s->pick[j]] = 1;
             ++*count;
         }
-    if (s->proof.nomem)
-        return KOFN_NOMEM;
+    TRY(kf_arrays_status(&s->arrays));
     if (*count == n)
         return KOFN_OK;
     if (n - *count + liars > over ||
@@ -645,6 +613,6 @@ kofn_status kf_suspect(const kf_evidence *e, size_t most, uint8_t *bad,
     st = set_up(&s, e);
     if (!st)
         st = examine(&s, most, bad, count, level);
-    tear_down(&s);
+    kf_arrays_free(&s.arrays);
     return st;
 }

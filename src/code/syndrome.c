@@ -1,13 +1,11 @@
 /* syndrome.c -- syndromes, striking nodes from them, and their spectrum.
  *
- * Syndromes own their arrays; a copy shares nothing.  No verdict is made here. */
+ * A copy of syndromes shares nothing.  No verdict is made here. */
 #include "syndrome.h"
 
 #include "combine.h"
 
 #include "base/vectors.h"
-
-#include <math.h>
 
 #define VECTORS KF_VECTORS()
 
@@ -18,8 +16,8 @@
 
 /* ---- tables -------------------------------------------------------------- */
 
-kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
-                             const double *allowance)
+void kf_syndromes_new(kf_syndromes *t, kf_arrays *a, const kf_evidence *e,
+                      const double *allowance)
 {
     size_t rows = e->nodes * e->lanes, ld = rows + e->columns;
 
@@ -29,37 +27,28 @@ kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
                         .columns = e->columns,
                         .ld = ld,
                         .allowance = allowance};
-    t->first = t->memory = kf_new(e->q * ld, sizeof *t->memory);
-    t->v = kf_new(e->q, sizeof *t->v);
-    t->w = kf_new(ld, sizeof *t->w);
-    return t->memory && t->v && t->w ? KOFN_OK : KOFN_NOMEM;
-}
-
-void kf_syndromes_free(kf_syndromes *t)
-{
-    kf_free(t->memory);
-    kf_free(t->v);
-    kf_free(t->w);
+    t->first = t->memory = kf_arrays_new(a, e->q * ld, sizeof *t->memory);
+    t->v = kf_arrays_new(a, e->q, sizeof *t->v);
+    t->w = kf_arrays_new(a, ld, sizeof *t->w);
 }
 
 kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H, const double *Y)
 {
-    const void **from = kf_new(t->rows, sizeof *from);
-    void **to = kf_new(t->q, sizeof *to);
-    bool ok = from && to;
+    const void **from;
+    void **to;
 
-    for (size_t r = 0; ok && r < t->rows; r++)
+    TRY_NEW(from, t->rows + t->q);
+    to = (void **)(uintptr_t)(from + t->rows);
+    for (size_t r = 0; r < t->rows; r++)
         from[r] = Y + r * t->columns;
-    for (size_t i = 0; ok && i < t->q; i++) {
+    for (size_t i = 0; i < t->q; i++) {
         memcpy(t->first + i * t->ld, H + i * t->rows, t->rows * sizeof *H);
         to[i] = t->first + i * t->ld + t->rows;
     }
-    if (ok)
-        kf_combine(&(kf_combination){t->q, t->rows, H, t->rows, from, to},
-                   t->columns, KOFN_F64);
+    kf_combine(&(kf_combination){t->q, t->rows, H, t->rows, from, to},
+               t->columns, KOFN_F64);
     kf_free(from);
-    kf_free(to);
-    return ok ? KOFN_OK : KOFN_NOMEM;
+    return KOFN_OK;
 }
 
 void kf_syndromes_copy(kf_syndromes *to, const kf_syndromes *from)
@@ -148,35 +137,25 @@ double kf_code_syndrome_norm(const kf_syndromes *t)
 
 double kf_code_column_syndrome_norm(const kf_syndromes *t, size_t c)
 {
-    kf_code_get_column(t, t->rows + c, t->v);
-    return sqrt(kf_code_dot(t->v, t->v, t->q)) / t->allowance[c] /
-           column_limit(t);
+    return kf_code_view(t, t->rows + c) / t->allowance[c] / column_limit(t);
 }
 
 double kf_code_view(const kf_syndromes *t, size_t j)
 {
     kf_code_get_column(t, j, t->v);
-    return sqrt(kf_code_dot(t->v, t->v, t->q));
+    return kf_code_length(t->v, t->q);
 }
 
 /* ---- spectrum ------------------------------------------------------------ */
 
-kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e)
+void kf_spectrum_new(kf_spectrum *p, kf_arrays *a, const kf_evidence *e)
 {
     *p = (kf_spectrum){.columns = e->columns * (e->closed ? 4 : 1)};
-    TRY_NEW(p->U, e->q * e->q);
-    TRY_NEW(p->value, e->q);
-    TRY_NEW(p->C, e->q * p->columns);
-    TRY_NEW(p->all, e->closed ? 4 * e->nodes * p->columns : 0);
-    return KOFN_OK;
-}
-
-void kf_spectrum_free(kf_spectrum *p)
-{
-    kf_free(p->U);
-    kf_free(p->value);
-    kf_free(p->C);
-    kf_free(p->all);
+    p->U = kf_arrays_new(a, e->q * e->q, sizeof *p->U);
+    p->value = kf_arrays_new(a, e->q, sizeof *p->value);
+    p->C = kf_arrays_new(a, e->q * p->columns, sizeof *p->C);
+    p->all = kf_arrays_new(a, e->closed ? 4 * e->nodes * p->columns : 0,
+                           sizeof *p->all);
 }
 
 /* The multiples of a column by 1, i, j, k from the right: all are codewords
@@ -184,8 +163,6 @@ void kf_spectrum_free(kf_spectrum *p)
  * in all four. */
 static void close_columns(const kf_evidence *e, const double *Y, double *out)
 {
-    static const int from[4][4] = {
-        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
     static const double sign[4][4] = {
         {1, 1, 1, 1}, {-1, 1, 1, -1}, {-1, -1, 1, 1}, {-1, 1, -1, 1}};
     size_t m = e->columns;
@@ -195,7 +172,7 @@ static void close_columns(const kf_evidence *e, const double *Y, double *out)
             for (size_t c = 0; c < m; c++)
                 for (size_t k = 0; k < 4; k++)
                     out[(4 * n + l) * 4 * m + 4 * c + k] =
-                        sign[k][l] * Y[(4 * n + (size_t)from[k][l]) * m + c];
+                        sign[k][l] * Y[(4 * n + (k ^ l)) * m + c];
 }
 
 static void fill(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
@@ -222,7 +199,7 @@ static size_t compress(kf_spectrum *p)
 
     for (size_t i = 0; i < p->q && i + 1 < m; i++) {
         double *x = p->C + i * m + i;
-        double norm = sqrt(kf_code_dot(x, x, m - i)), head;
+        double norm = kf_code_length(x, m - i), head;
 
         if (!(norm > 0))
             continue;
@@ -301,15 +278,13 @@ void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
 {
     size_t m;
 
-    p->q = t->q;
-    fill(p, t, e, Y);
-    m = compress(p);
+    kf_spectrum_rotate(p, t, e, Y, &m);
     memset(p->U, 0, p->q * p->q * sizeof *p->U);
     for (size_t i = 0; i < p->q; i++)
         p->U[i * p->q + i] = 1;
     make_orthogonal(p, m);
     for (size_t i = 0; i < p->q; i++)
-        p->value[i] = sqrt(kf_code_dot(p->C + i * m, p->C + i * m, m));
+        p->value[i] = kf_code_length(p->C + i * m, m);
 }
 
 void kf_spectrum_rotate(kf_spectrum *p, const kf_syndromes *t,

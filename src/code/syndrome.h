@@ -1,13 +1,16 @@
 /* syndrome.h -- what parities say of results: inside of suspect.c.
  *
- * Each struct owns its arrays and is freed by the function beside it; all are
- * for one thread, within one call of kf_suspect or kf_hidden_of. */
+ * What a struct has is of the arrays that it was made with, whose status says
+ * whether there was memory; all are for one thread, within one call of kf_suspect
+ * or kf_hidden_of. */
 #ifndef KF_SYNDROME_H
 #define KF_SYNDROME_H
 
 #include "suspect.h"
 
 #include "base/rng.h"
+
+#include <math.h>
 
 /* A norm of n entries of noise is below sqrt(n) + KF_TAIL for good. */
 #define KF_TAIL 6
@@ -31,9 +34,8 @@ typedef struct kf_syndromes {
                                        honest rounding may come to        */
 } kf_syndromes;
 
-kofn_status kf_syndromes_new(kf_syndromes *t, const kf_evidence *e,
-                             const double *allowance);
-void kf_syndromes_free(kf_syndromes *t);
+void kf_syndromes_new(kf_syndromes *t, kf_arrays *a, const kf_evidence *e,
+                      const double *allowance);
 /* Of these results. */
 kofn_status kf_syndromes_fill(kf_syndromes *t, const double *H,
                               const double *Y);
@@ -58,8 +60,7 @@ typedef struct kf_spectrum {
     double *all; /* scratch: Y, closed   */
 } kf_spectrum;
 
-kofn_status kf_spectrum_new(kf_spectrum *p, const kf_evidence *e);
-void kf_spectrum_free(kf_spectrum *p);
+void kf_spectrum_new(kf_spectrum *p, kf_arrays *a, const kf_evidence *e);
 /* Y without the rows of nodes that are struck is not needed: their columns of
  * H are zero. */
 void kf_spectrum_of(kf_spectrum *p, const kf_syndromes *t, const kf_evidence *e,
@@ -97,8 +98,7 @@ typedef struct kf_fit {
     uint64_t *random;       /* ... and what they are drawn with              */
 } kf_fit;
 
-kofn_status kf_fit_new(kf_fit *f, const kf_evidence *e);
-void kf_fit_free(kf_fit *f);
+void kf_fit_new(kf_fit *f, kf_arrays *a, const kf_evidence *e);
 /* Of column c of the syndromes of this table. */
 void kf_fit_of(kf_fit *f, const kf_syndromes *t, size_t c);
 /* The length of what these nodes leave of it. */
@@ -142,8 +142,8 @@ typedef struct kf_rivals {
     uint8_t *used; /* nodes that are no choice                            */
 } kf_rivals;
 
-kofn_status kf_rivals_new(kf_rivals *r, size_t nodes, size_t lanes, size_t q);
-void kf_rivals_free(kf_rivals *r);
+void kf_rivals_new(kf_rivals *r, kf_arrays *a, size_t nodes, size_t lanes,
+                   size_t q);
 /* Of these q parities, no more than at first. */
 void kf_rivals_of(kf_rivals *r, size_t q, const double *H, size_t ld);
 const double *kf_rivals_column(const kf_rivals *r, size_t node, size_t lane);
@@ -169,25 +169,24 @@ typedef struct kf_proof {
     /* who else could have: p->candidate, in groups of `each` */
     uint32_t *candidate;
     size_t candidates, each;
-    size_t fixed;    /* directions of those held, taken out of all       */
-    double *W;       /* what they leave of the columns, as in rivals     */
-    double *deeper;  /* the same, less those chosen so far, one table
+    size_t fixed;      /* directions of those held, taken out of all       */
+    double *W;         /* what they leave of the columns, as in rivals     */
+    double *deeper;    /* the same, less those chosen so far, one table
                         for each                                         */
-    size_t room;     /* numbers that it has room for                     */
-    bool nomem;      /* there was no memory for it                       */
-    double *S;       /* scratch: directions, q each                      */
-    double *tries;   /* what those chosen leave of g, q each             */
-    double enough;   /* what comes so near explains it                   */
-    double budget;   /* multiply-adds that are left for proofs           */
-    size_t conspire; /* up to so many others a proof tries all           */
-    bool strict;     /* ... and beyond, or nobody is certain             */
+    size_t room;       /* numbers that it has room for                     */
+    kf_arrays *arrays; /* what that is of                                */
+    double *S;         /* scratch: directions, q each                      */
+    double *tries;     /* what those chosen leave of g, q each             */
+    double enough;     /* what comes so near explains it                   */
+    double budget;     /* multiply-adds that are left for proofs           */
+    size_t conspire;   /* up to so many others a proof tries all           */
+    bool strict;       /* ... and beyond, or nobody is certain             */
     uint32_t *order;
     double *overlap;
     uint8_t *used;
 } kf_proof;
 
-kofn_status kf_proof_new(kf_proof *p, const kf_evidence *e);
-void kf_proof_free(kf_proof *p);
+void kf_proof_new(kf_proof *p, kf_arrays *a, const kf_evidence *e);
 /* Of these nodes, with syndromes S of m columns, rotated as above.  False: they
  * depend on each other. */
 bool kf_proof_of(kf_proof *p, const kf_syndromes *t, const double *S, size_t m,
@@ -200,6 +199,16 @@ bool kf_proof_certain(kf_proof *p, size_t j, size_t liars, size_t promised,
                       size_t over, double apart);
 
 /* ---- small vectors ------------------------------------------------------- */
+
+/* Sets of k of n. */
+static inline double kf_code_sets(size_t n, size_t k)
+{
+    double sets = 1;
+
+    for (size_t i = 0; i < k; i++)
+        sets *= (double)(n - i) / (double)(i + 1);
+    return sets;
+}
 
 /* Eight sums side by side: the order is the same on every machine. */
 static inline double kf_code_dot(const double *restrict a,
@@ -216,6 +225,11 @@ static inline double kf_code_dot(const double *restrict a,
     for (size_t k = 0; k < 8; k++)
         rest += sum[k];
     return rest;
+}
+
+static inline double kf_code_length(const double *x, size_t n)
+{
+    return sqrt(kf_code_dot(x, x, n));
 }
 
 /* y += f x */

@@ -8,26 +8,105 @@
  * with the results, and the noise it makes is known before any data moves.  More
  * results than unknowns are used together by least squares.
  *
- * Owns its scratch within a call; D is the caller's.  A set that does not
+ * Scratch is of the arrays of the sift; D is the caller's.  A set that does not
  * determine the symbols is KOFN_UNSTABLE or KOFN_TOOFEW, never a guess.
  */
-#include "code.h"
 #include "sift.h"
 
+#include "operation.h"
+
 #include <math.h>
-#include <string.h>
 
-/* As kofn_layout_table, of what is written before it is read. */
-static double *room(size_t rows, size_t cols)
+/* Of what is written before it is read. */
+static double *room(kf_sift *s, size_t rows, size_t cols)
 {
-    size_t n;
-
-    if (!kf_mul(rows, cols, &n)) {
-        kf_nomem(SIZE_MAX);
-        return NULL;
-    }
-    return kf_new(n, sizeof(double));
+    return kf_arrays_new(&s->arrays, rows, cols * sizeof(double));
 }
+
+/* ---- sorting ------------------------------------------------------------- */
+
+static double squares(const kf_row *rows, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t e = 0; e < rows[i].n; e++)
+            sum += rows[i].val[e] * rows[i].val[e];
+    return sum;
+}
+
+/* The rounding of a result is that of a block as large as the norm of its
+ * coefficients, times a message as large as those of its own. */
+static double rounding_of(const kf_code *c, const kf_seat *seat, size_t lane)
+{
+    size_t inner = c->plan->layout.inner, factors = c->plan->op->factors;
+    double block = squares(seat->E0 + lane * inner, inner), own;
+
+    if (factors == 0)
+        return sqrt(squares(&seat->G[lane], 1));
+    own = sqrt(seat->E1 ? block * squares(seat->E1, inner) : block);
+    return c->uneven && factors > 1 ? kf_larger(seat->weight, own) : own;
+}
+
+static bool is_unit(const kf_row *r)
+{
+    return r->n == 1 && r->val[0] == 1;
+}
+
+bool kf_sift_is_plain(const kf_sift *s, size_t result)
+{
+    const kf_row *row = s->row[result];
+
+    return is_unit(row) && s->from[row->col[0]] == (int32_t)result;
+}
+
+static kofn_status sift_new(kf_sift *s, const kofn_layout *L, size_t n)
+{
+    kf_arrays *a = &s->arrays;
+
+    s->symbols = L->symbols;
+    s->results = n * L->lanes;
+    s->row = kf_arrays_new(a, s->results, sizeof *s->row);
+    s->weight = kf_arrays_new(a, s->results, sizeof *s->weight);
+    s->first = kf_arrays_new(a, s->results, sizeof *s->first);
+    s->from = kf_arrays_new(a, s->symbols, sizeof *s->from);
+    s->place = kf_arrays_new(a, s->symbols, sizeof *s->place);
+    s->use = kf_arrays_new(a, s->results, sizeof *s->use);
+    return kf_arrays_status(a);
+}
+
+kofn_status kf_sift_rows(kf_sift *s, kf_code *c, const uint32_t *seats,
+                         size_t n, bool parities)
+{
+    const kofn_layout *L = &c->plan->layout;
+
+    TRY(sift_new(s, L, n));
+    s->quaternions = true;
+    for (size_t i = 0; i < s->symbols; i++)
+        s->from[i] = -1;
+    for (size_t i = 0; i < n; i++) {
+        const kf_seat *seat;
+
+        TRY(kf_code_seat(c, seats[i], &seat));
+        s->quaternions &= seat->quaternions;
+        for (size_t l = 0; l < L->lanes; l++) {
+            const kf_row *g = &seat->G[l];
+            size_t r = i * L->lanes + l;
+
+            s->row[r] = g;
+            s->weight[r] = !parities          ? rounding_of(c, seat, l)
+                           : seat->weight > 0 ? seat->weight
+                                              : 1;
+            if (is_unit(g) && !(parities && s->from[g->col[0]] >= 0))
+                s->from[g->col[0]] = (int32_t)r;
+        }
+    }
+    for (size_t i = 0, known = 0; i < s->symbols; i++)
+        s->place[i] = (uint32_t)(s->from[i] < 0 ? s->unknown++ : known++);
+    return KOFN_OK;
+}
+
+/* ---- solving ------------------------------------------------------------- */
 
 /* P = G_QU and K = G_QK. */
 static void fill_system(const kf_sift *s, double *P, double *K)
@@ -53,13 +132,11 @@ static double norm1(const double *P, size_t rows, size_t cols, size_t ld)
     double top = 0;
 
     for (size_t j = 0; j < cols; j += 8) { /* a line of the cache */
+        size_t width = kf_min(8, cols - j);
         double sum[8] = {0};
 
-        for (size_t i = 0; i < rows && j + 8 <= cols; i++)
-            for (size_t c = 0; c < 8; c++)
-                sum[c] += fabs(P[i * ld + j + c]);
-        for (size_t i = 0; i < rows && j + 8 > cols; i++)
-            for (size_t c = 0; j + c < cols; c++)
+        for (size_t i = 0; i < rows; i++)
+            for (size_t c = 0; c < width; c++)
                 sum[c] += fabs(P[i * ld + j + c]);
         for (size_t c = 0; c < 8; c++)
             top = kf_larger(top, sum[c]);
@@ -83,95 +160,75 @@ static kofn_status subtract_product(const kf_sift *s, const kf_difference *d)
     return KOFN_OK;
 }
 
-static kofn_status invert(const kf_sift *s, const double *P, double *W)
+static kofn_status invert(kf_sift *s, const double *P, double *W)
 {
-    size_t n = s->unknown, lanes = s->quaternions ? 4 : 1;
-    double *T = room(n, n), *X = kofn_layout_table(n, n / lanes);
-    kofn_status st = KOFN_NOMEM;
+    size_t n = s->unknown, lanes = s->quaternions ? 4 : 1, wide = n / lanes;
+    double *T = room(s, n, n);
+    double *X = kf_arrays_table(&s->arrays, n, wide);
 
-    if (T && X) {
-        memcpy(T, P, n * n * sizeof *T);
-        for (size_t i = 0; i < n / lanes; i++)
-            X[i * lanes * (n / lanes) + i] = 1;
-        st = kf_solve(n, T, n, n / lanes, X, n / lanes);
-    }
-    if (!st && lanes > 1)
+    TRY(kf_arrays_status(&s->arrays));
+    memcpy(T, P, n * n * sizeof *T);
+    for (size_t i = 0; i < wide; i++)
+        X[i * lanes * wide + i] = 1;
+    TRY(kf_solve(n, T, n, wide, X, wide));
+    if (lanes > 1)
         kf_code_all_lanes(n, n, X, W);
-    else if (!st)
+    else
         memcpy(W, X, n * n * sizeof *W);
-    kf_free(T);
-    kf_free(X);
-    return st;
+    return KOFN_OK;
 }
 
 /* The same for m > n rows by least squares, W = (P'P)^-1 P'. */
-static kofn_status invert_tall(size_t m, size_t n, const double *P, double *W)
+static kofn_status invert_tall(kf_sift *s, const double *P, double *W)
 {
-    double *T = room(m, n), *X = room(m, m);
-    kofn_status st = KOFN_NOMEM;
+    size_t m = s->rows, n = s->unknown;
+    double *T = room(s, m, n), *X = room(s, m, m);
 
-    if (T && X) {
-        memcpy(T, P, m * n * sizeof *T);
-        set_identity(m, X, 1);
-        st = kf_code_least_squares(&(kf_system){m, n, T, n, m, X, m});
-        memcpy(W, X, n * m * sizeof *W);
-    }
-    kf_free(T);
-    kf_free(X);
-    return st;
+    TRY(kf_arrays_status(&s->arrays));
+    memcpy(T, P, m * n * sizeof *T);
+    set_identity(m, X, 1);
+    TRY(kf_code_least_squares(&(kf_system){m, n, T, n, m, X, m}));
+    memcpy(W, X, n * m * sizeof *W);
+    return KOFN_OK;
 }
 
 /* The part of W P - I = E that polishing leaves, which is -E E; per row of it. */
 static double after_polish(size_t n, const double *E)
 {
-    double sum = 0;
-
-    for (size_t i = 0; i < n * n; i++)
-        sum += E[i] * E[i];
-    return sum / sqrt((double)n);
+    return kf_code_sum(E, E, n * n) / sqrt((double)n);
 }
 
 /* W + (I - W P) W.  Elimination solves P W = I column by column, so that
  * P W - I is small; but what decoding multiplies with the answer is W P - I,
  * which may be larger by the condition of P.  This brings it down to the
  * rounding of one product. */
-static kofn_status polish(const kf_sift *s, const double *P, double *W,
-                          double *off)
+static kofn_status polish(kf_sift *s, const double *P, double *W, double *off)
 {
     size_t m = s->rows, n = s->unknown;
-    double *N = room(n, m), *E = room(n, n);
-    kofn_status st = KOFN_NOMEM;
+    double *N = room(s, n, m), *E = room(s, n, n);
 
-    if (N && E) {
-        set_identity(n, E, -1);
-        for (size_t i = 0; i < n * m; i++)
-            N[i] = -W[i];
-        st = subtract_product(
-            s, &(kf_difference){n, m, n, N, m, P, n, E, n}); /* W P - I */
-    }
-    if (!st) {
-        for (size_t i = 0; i < n * m; i++)
-            N[i] = W[i];
-        st = subtract_product(s, &(kf_difference){n, n, m, E, n, N, m, W, m});
-        *off = after_polish(n, E);
-    }
-    kf_free(N);
-    kf_free(E);
-    return st;
+    TRY(kf_arrays_status(&s->arrays));
+    set_identity(n, E, -1);
+    for (size_t i = 0; i < n * m; i++)
+        N[i] = -W[i];
+    TRY(subtract_product(
+        s, &(kf_difference){n, m, n, N, m, P, n, E, n})); /* W P - I */
+    memcpy(N, W, n * m * sizeof *N);
+    *off = after_polish(n, E);
+    return subtract_product(s, &(kf_difference){n, n, m, E, n, N, m, W, m});
 }
 
 /* D = W [-G_QK, I]: unknown x results, K is G_QK. */
-static kofn_status fill_decoder(const kf_sift *s, const double *W,
-                                const double *K, double *D)
+static kofn_status fill_decoder(kf_sift *s, const double *W, const double *K,
+                                double *D)
 {
     size_t known = s->symbols - s->unknown;
-    double *C = kofn_layout_table(s->unknown, known);
-    kofn_status st =
-        C ? subtract_product(s, &(kf_difference){s->unknown, s->rows, known, W,
-                                                 s->rows, K, known, C, known})
-          : KOFN_NOMEM;
+    double *C = kf_arrays_table(&s->arrays, s->unknown, known);
 
-    for (size_t u = 0; u < s->unknown && !st; u++) {
+    TRY(kf_arrays_status(&s->arrays));
+    TRY(subtract_product(s, &(kf_difference){s->unknown, s->rows, known, W,
+                                             s->rows, K, known, C, known}));
+    for (size_t u = 0; u < s->unknown; u++) {
         double *row = D + u * s->results;
 
         for (size_t i = 0; known > 0 && i < s->symbols; i++)
@@ -180,39 +237,24 @@ static kofn_status fill_decoder(const kf_sift *s, const double *W,
         for (size_t q = 0; q < s->rows; q++)
             row[s->use[q]] = W[u * s->rows + q];
     }
-    kf_free(C);
-    return st;
+    return KOFN_OK;
 }
 
-kofn_status kf_solve_unknown(const kf_sift *s, double **out, double *condition,
+kofn_status kf_solve_unknown(kf_sift *s, double **D, double *condition,
                              double *off)
 {
-    double *P = kofn_layout_table(s->rows, s->unknown);
-    double *W = room(s->unknown, s->rows);
-    double *K = kofn_layout_table(s->rows, s->symbols - s->unknown);
-    double *D = kofn_layout_table(s->unknown, s->results);
-    kofn_status st = KOFN_NOMEM;
+    size_t rows = s->rows, unknown = s->unknown;
+    double *P = kf_arrays_table(&s->arrays, rows, unknown);
+    double *W = room(s, unknown, rows);
+    double *K = kf_arrays_table(&s->arrays, rows, s->symbols - unknown);
 
-    if (P && W && K && D) {
-        fill_system(s, P, K);
-        st = s->rows == s->unknown ? invert(s, P, W)
-                                   : invert_tall(s->rows, s->unknown, P, W);
-        if (!st)
-            st = polish(s, P, W, off);
-        if (!st)
-            st = fill_decoder(s, W, K, D);
-    }
-    if (!st) {
-        *condition = norm1(P, s->rows, s->unknown, s->unknown) *
-                     norm1(W, s->unknown, s->rows, s->rows);
-    }
-    kf_free(P);
-    kf_free(W);
-    kf_free(K);
-    if (st) {
-        kf_free(D);
-        D = NULL;
-    }
-    *out = D;
-    return st;
+    *D = kofn_layout_table(unknown, s->results);
+    TRY(*D ? kf_arrays_status(&s->arrays) : KOFN_NOMEM);
+    fill_system(s, P, K);
+    TRY(rows == unknown ? invert(s, P, W) : invert_tall(s, P, W));
+    TRY(polish(s, P, W, off));
+    TRY(fill_decoder(s, W, K, *D));
+    *condition =
+        norm1(P, rows, unknown, unknown) * norm1(W, unknown, rows, rows);
+    return KOFN_OK;
 }

@@ -18,10 +18,6 @@
  */
 #include "code/author.h"
 
-#include <kofn/scheme.h>
-
-#include <stdint.h>
-
 static const kofn_param params[] = {
     KF_BASIS_PARAMS,
     {"groups", 1, 1, 100000,
@@ -40,7 +36,7 @@ static const kofn_param params[] = {
 static kofn_status layout(kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L), g = (size_t)kofn_arg(L, "groups");
-    size_t spare = n / 2 < 16 ? n / 2 : 16;
+    size_t spare = kf_min(n / 2, 16);
     bool columns = kofn_arg(L, "cut") == 1;
     kofn_status st =
         kf_basis_layout(L, n, g, n % g == 0 ? spare - spare % g : spare);
@@ -88,7 +84,7 @@ static kofn_status deal_equally(size_t k, size_t n, size_t span,
 static kofn_status deal_by_speed(const kofn_live *live, size_t k, size_t n,
                                  size_t span, kofn_deals *out)
 {
-    double *share = (double *)(void *)kofn_layout_table(n, 2);
+    double *share = kofn_layout_table(n, 2);
     double *rest = share + n;
     size_t full = 0, again, total = 0, start = 0;
     kofn_status st = KOFN_OK;

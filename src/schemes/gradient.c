@@ -16,11 +16,8 @@
 #include "gradient.h"
 
 #define DRAWS_PARAM                                                            \
-    {                                                                          \
-        "draws", KOFN_AUTO, 1, 10000,                                          \
-            "quaternions: draws of which the best is taken; auto: up to 20",   \
-            NULL                                                               \
-    }
+    "draws", KOFN_AUTO, 1, 10000,                                              \
+        "quaternions: draws of which the best is taken; auto: up to 20", NULL
 
 typedef enum construction {
     DUAL,
@@ -30,40 +27,42 @@ typedef enum construction {
 } construction;
 
 static const kofn_param gc_params[] = {
-    KF_D_PARAM,
+    {KF_D_PARAM},
     {"construction", DUAL, 0, 0,
      "dual: dft for d <= 8, else quaternion; as published: cyclic (random), "
      "polynomial, fractional (d divides the workers)",
      "dual|dft|quaternion|cyclic|polynomial|fractional"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 enum { CYCLIC = FIRST_OF_PAPERS, POLYNOMIAL, FRACTIONAL };
 
-#define CGC_PARAMS                                                               \
-    KF_D_PARAM,                                                                  \
-        {"s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL},    \
-    {                                                                            \
-        "m", KOFN_AUTO, 1, 1000,                                                 \
-            "segments of a vector: messages are 1/m as long; auto: d - s, or 2", \
-            NULL                                                                 \
-    }
+#define S_PARAM                                                                \
+    "s", KOFN_AUTO, 0, 1000, "stragglers tolerated; auto: d - m", NULL
+#define M_PARAM                                                                \
+    "m", KOFN_AUTO, 1, 1000,                                                   \
+        "segments of a vector: messages are 1/m as long; auto: d - s, or 2",   \
+        NULL
 
 static const kofn_param cgc_params[] = {
-    CGC_PARAMS,
+    {KF_D_PARAM},
+    {S_PARAM},
+    {M_PARAM},
     {"construction", DUAL, 0, 0,
      "dual: dft for d <= 8, else quaternion; as published: vandermonde, random",
      "dual|dft|quaternion|vandermonde|random"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 enum { VANDERMONDE = FIRST_OF_PAPERS, RANDOM };
 
 static const kofn_param g_cgc_params[] = {
-    CGC_PARAMS,
+    {KF_D_PARAM},
+    {S_PARAM},
+    {M_PARAM},
     {"construction", DUAL, 0, 0, "dual: dft for d <= 8, else quaternion",
      "dual|dft|quaternion"},
-    DRAWS_PARAM,
+    {DRAWS_PARAM},
     {0},
 };
 
@@ -111,15 +110,12 @@ static kofn_status dual_layout(kofn_layout *L, const char *who, size_t d,
 static void points(const kofn_layout *L, bool chebyshev, double *x)
 {
     size_t n = L->seats;
-    kf_family spread = {KF_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
 
     for (size_t i = 0; i < n; i++) {
-        double row[2] = {0, 0}, middle = ((double)n - 1) / 2;
-        double from = (double)i - middle;
+        double from = (double)i - ((double)n - 1) / 2;
 
-        kf_basis_rows(&spread, i, row);
         if (chebyshev)
-            x[i] = 2 * row[1];
+            x[i] = 2 * kf_code_chebyshev_point(i, n);
         else if (n % 2)
             x[i] = from == 0 ? 0 : (from + (from > 0 ? 1 : -1)) / 2;
         else
@@ -130,13 +126,12 @@ static void points(const kofn_layout *L, bool chebyshev, double *x)
 static kofn_status polynomial(kofn_layout *L, size_t d, size_t m,
                               bool chebyshev, double *E)
 {
-    double *x = kofn_layout_table(L->seats, 1);
-    kofn_status st = KOFN_NOMEM;
+    double *x;
+    kofn_status st;
 
-    if (x) {
-        points(L, chebyshev, x);
-        st = kf_gradient_paper_polynomial(L->seats, d, m, x, E);
-    }
+    TRY_NEW(x, L->seats);
+    points(L, chebyshev, x);
+    st = kf_gradient_paper_polynomial(L->seats, d, m, x, E);
     kofn_free(x);
     return st;
 }
@@ -151,38 +146,35 @@ static void fractional(size_t n, size_t d, double *E)
             E[i * n + i % groups * d + q] = 1;
 }
 
+static kofn_status paper_layout(kofn_layout *L, const char *who, size_t d,
+                                size_t m, kf_gradient **out)
+{
+    *out = kf_gradient_new(L, d, false);
+    TRY(*out ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM);
+    L->enough = L->threshold = L->seats - (d - m);
+    return KOFN_OK;
+}
+
 static kofn_status table_layout(kofn_layout *L, const char *who, size_t d,
                                 size_t m, kf_gradient **out)
 {
-    kf_gradient *g = *out = kf_gradient_new(L, d, false);
-
-    TRY(g ? kf_gradient_sizes(L, who, m, 1, 1) : KOFN_NOMEM);
-    L->enough = L->threshold = L->seats - (d - m);
-    g->E = kofn_layout_table(L->seats, L->symbols);
-    return g->E ? KOFN_OK : KOFN_NOMEM;
+    TRY(paper_layout(L, who, d, m, out));
+    (*out)->E = kofn_layout_table(L->seats, L->symbols);
+    return (*out)->E ? KOFN_OK : KOFN_NOMEM;
 }
 
 static kofn_status random_layout(kofn_layout *L, size_t d, size_t m)
 {
-    kf_gradient *g = kf_gradient_new(L, d, false);
-    kofn_status st = g ? kf_gradient_sizes(L, "cgc", m, 1, 1) : KOFN_NOMEM;
-    kf_dual *u = &g->code[1];
-    double *V;
+    kf_gradient *g;
+    kf_dual *u;
 
-    if (st)
-        return st;
-    L->enough = L->threshold = L->seats - (d - m);
+    TRY(paper_layout(L, "cgc", d, m, &g));
+    u = &g->code[1];
     u->units = m;
     u->submessages = u->field = 1;
     u->linked = true;
-    st = kf_dual_new(u, false);
-    V = kf_gradient_gaussian_V(u, L->seed);
-    if (!V)
-        st = KOFN_NOMEM;
-    if (!st)
-        st = kf_dual_of(u, V);
-    kofn_free(V);
-    return st ? st : kf_dual_encode(u);
+    TRY(kf_dual_new(u, false));
+    return kf_dual_draw(u, L->seed);
 }
 
 /* ---- gc ------------------------------------------------------------------ */
@@ -205,7 +197,7 @@ static kofn_status gc_layout(kofn_layout *L)
     size_t d, n = kofn_arg_workers(L);
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, "gc", 3, &d));
+    TRY(kf_gradient_d(L, "gc", &d));
     if (kind < FIRST_OF_PAPERS)
         return dual_layout(L, "gc", d, 1, (construction)kind, false);
     if (kind == FRACTIONAL && n % d)
@@ -272,7 +264,7 @@ static kofn_status cgc_layout(kofn_layout *L)
     size_t d, m;
     kf_gradient *g;
 
-    TRY(kf_gradient_d(L, "cgc", 3, &d));
+    TRY(kf_gradient_d(L, "cgc", &d));
     TRY(split(L, "cgc", d, &m));
     if (kind < FIRST_OF_PAPERS)
         return dual_layout(L, "cgc", d, m, (construction)kind, false);
@@ -286,7 +278,7 @@ static kofn_status g_cgc_layout(kofn_layout *L)
 {
     size_t d, m;
 
-    TRY(kf_gradient_d(L, "g-cgc", 3, &d));
+    TRY(kf_gradient_d(L, "g-cgc", &d));
     TRY(split(L, "g-cgc", d, &m));
     return dual_layout(L, "g-cgc", d, m,
                        (construction)kofn_arg(L, "construction"), true);

@@ -7,8 +7,9 @@
  * cost no traffic.  All matrices below are real; an entry stands for a field x
  * field block.
  *
- * A kf_gradient is the state of a layout and owns its duals; all are constant
- * once the layout is made, so that any thread may ask for rows.
+ * A kf_gradient is the state of a layout and owns its duals, which own their
+ * matrices; all are constant once the layout is made, so that any thread may ask
+ * for rows.
  */
 #ifndef KF_GRADIENT_H
 #define KF_GRADIENT_H
@@ -16,8 +17,6 @@
 #include "code/author.h"
 
 #include <math.h>
-
-#include "base/mix.h"
 
 /* A code by its dual: a matrix M with a row for each seat and d columns such
  * that for every part j and submessage t
@@ -30,22 +29,22 @@
  * are missing. */
 typedef struct kf_dual {
     size_t n, d, units, submessages;
-    size_t field; /* real numbers in a unit: 1, 2 or 4                      */
-    bool linked;  /* M has a row t n + i and a column t d + q for each
+    size_t field;  /* real numbers in a unit: 1, 2 or 4                      */
+    bool linked;   /* M has a row t n + i and a column t d + q for each
                     submessage t                                           */
-    double *M;    /* rows of seats x columns                                */
-    double *X;    /* part j: (M of its holders)^-T; linked: its E           */
-    double *P;    /* of submessage t: d x units; NULL:                       */
-    size_t *slot; /* t d + q: the unit that is 1 in row q of P_t, or NONE   */
-    double *norm; /* t n + i: what the row of E is divided by               */
+    double *M;     /* rows of seats x columns                                */
+    double *X;     /* part j: (M of its holders)^-T; linked: its E           */
+    double *P;     /* of submessage t: d x units; NULL:                       */
+    size_t *slot;  /* t d + q: the unit that is 1 in row q of P_t, or NONE   */
+    double *norm;  /* t n + i: what the row of E is divided by               */
+    kf_arrays own; /* what all of these are of                             */
 } kf_dual;
 #define KF_NONE SIZE_MAX
 
 /* ---- gradient_dual.c ----------------------------------------------------- */
 
-/* Room for M, P or slots, and norms of 1, once the sizes are set. */
+/* Room for M, X, P or slots, and norms of 1, once the sizes are set. */
 kofn_status kf_dual_new(kf_dual *u, bool slots);
-void kf_dual_free(kf_dual *u);
 /* X from M, and from P where submessages are linked. */
 kofn_status kf_dual_encode(kf_dual *u);
 /* Rows of E of norm 1 round alike, whatever the submessage and the seat. */
@@ -102,14 +101,10 @@ kofn_status kf_gradient_seat(const kofn_layout *L, size_t answer, double *E0,
                              double *E1, double *G);
 kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
                                size_t count, double *D);
-/* The parameter d, or so much as there is by default. */
-kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
-                          size_t *d);
+/* The parameter d; 3, or as much as there is, by default. */
+kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d);
 #define KF_D_PARAM                                                             \
-    {                                                                          \
-        "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3",   \
-            NULL                                                               \
-    }
+    "d", KOFN_AUTO, 1, 1000, "parts that each worker computes; auto: 3", NULL
 
 /* ---- gradient_plain.c ---------------------------------------------------- */
 
@@ -137,15 +132,8 @@ kofn_status kf_gradient_paper_polynomial(size_t n, size_t d, size_t m,
  * in submessage t only the first units + (t+1) (n-d) columns of it matter.  `u`
  * is linked, of field 1, with room for P. */
 kofn_status kf_dual_of(kf_dual *u, const double *V);
-/* A Gaussian V. */
+/* A Gaussian V; and the code of one, which is encoded. */
 double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed);
-
-/* ---- gradient_agc.c ------------------------------------------------------ */
-
-/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
- * sets of up to d-1 missing seats, the others having sent as much as it takes
- * (math/gradients.md 6.1); only one of `every` of them is looked at. */
-kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
-                         double *gain);
+kofn_status kf_dual_draw(kf_dual *u, uint64_t seed);
 
 #endif

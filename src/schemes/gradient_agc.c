@@ -43,30 +43,20 @@
 
 typedef enum form { SEQUENTIAL, STAIRCASE, DECOUPLED } form;
 
-#define AGC_PARAMS                                                             \
-    KF_D_PARAM,                                                                \
-        {"lam",                                                                \
-         KOFN_AUTO,                                                            \
-         1,                                                                    \
-         100000,                                                               \
-         "segments of a vector, sent one by one; auto: lcm(1..d), if "         \
-         "decoupled the best up to 60",                                        \
-         NULL},                                                                \
-        {"form",                                                               \
-         KOFN_AUTO,                                                            \
-         0,                                                                    \
-         0,                                                                    \
-         "sequential: most accurate; staircase: the paper's; decoupled: for "  \
-         "any lam; auto: sequential for d <= 6",                               \
-         "sequential|staircase|decoupled"},                                    \
-    {                                                                          \
-        "draws", KOFN_AUTO, 1, 1000,                                           \
-            "random forms: draws of which the best is taken; auto: up to 8",   \
-            NULL                                                               \
-    }
-
-static const kofn_param agc_params[] = {AGC_PARAMS, {0}};
-static const kofn_param g_agc_params[] = {AGC_PARAMS, {0}};
+static const kofn_param params[] = {
+    {KF_D_PARAM},
+    {"lam", KOFN_AUTO, 1, 100000,
+     "segments of a vector, sent one by one; auto: lcm(1..d), if decoupled the "
+     "best up to 60",
+     NULL},
+    {"form", KOFN_AUTO, 0, 0,
+     "sequential: most accurate; staircase: the paper's; decoupled: for any lam; "
+     "auto: sequential for d <= 6",
+     "sequential|staircase|decoupled"},
+    {"draws", KOFN_AUTO, 1, 1000,
+     "random forms: draws of which the best is taken; auto: up to 8", NULL},
+    {0},
+};
 
 /* ---- sequential ---------------------------------------------------------- */
 
@@ -91,12 +81,12 @@ static size_t collect(const kf_dual *u, size_t submessages, size_t r,
 /* units is a multiple of 1..d. */
 static kofn_status fill_slots(kf_dual *u)
 {
-    size_t d = u->d, submessages = u->units / d;
-    size_t *list = (void *)kofn_layout_table(u->units, 1);
+    size_t d = u->d, submessages = u->units / d, *list;
 
-    for (size_t e = 0; e < u->units && list; e++)
+    TRY_NEW(list, u->units);
+    for (size_t e = 0; e < u->units; e++)
         u->slot[e] = e;
-    for (size_t r = 1; r < d && list; r++) {
+    for (size_t r = 1; r < d; r++) {
         size_t count = collect(u, submessages, r, list), each = d - r;
 
         for (size_t e = 0; e < count; e++)
@@ -104,7 +94,7 @@ static kofn_status fill_slots(kf_dual *u)
         submessages += count / each;
     }
     kofn_free(list);
-    return list ? KOFN_OK : KOFN_NOMEM;
+    return KOFN_OK;
 }
 
 static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
@@ -118,29 +108,18 @@ static kofn_status make_sequential(const kofn_layout *L, kf_dual *u,
 
 /* ---- random -------------------------------------------------------------- */
 
-static kofn_status draw_staircase(kf_dual *u, uint64_t seed)
-{
-    double *V = kf_gradient_gaussian_V(u, seed);
-    kofn_status st = V ? kf_dual_of(u, V) : KOFN_NOMEM;
-
-    kofn_free(V);
-    return st ? st : kf_dual_encode(u);
-}
-
 /* M is there where submessages are not linked. */
 static kofn_status draw(kf_dual *u, uint64_t seed)
 {
-    kofn_status st =
-        u->linked ? draw_staircase(u, seed) : kf_dual_random_P(u, seed);
-
-    return st ? st : kf_dual_level(u);
+    TRY(u->linked ? kf_dual_draw(u, seed) : kf_dual_random_P(u, seed));
+    return kf_dual_level(u);
 }
 
 /* ---- how good a draw is (math/gradients.md 6.1) -------------------------- */
 
 /* Sets of `count` of n seats: all in order, or some. */
 typedef struct sets {
-    size_t n, count, tried, total;
+    size_t n, count, tried;
     bool all;
     uint64_t state;
     size_t *seat; /* ascending */
@@ -166,15 +145,10 @@ static size_t sets_of(const kf_dual *u, bool *all)
     return *all ? sum : u->d * (SOME_SETS + u->n);
 }
 
-static size_t below(sets *s, size_t n)
-{
-    return (size_t)(kf_mix64(s->state++) % n);
-}
-
 static void random_seats(sets *s)
 {
     for (size_t i = 0, taken = 0; taken < s->count; i++)
-        if (below(s, s->n - i) < s->count - taken)
+        if (kf_mix64(s->state++) % (s->n - i) < s->count - taken)
             s->seat[taken++] = i;
 }
 
@@ -221,7 +195,7 @@ static bool among(const sets *s, size_t i)
 static kofn_status gain_without(const kf_dual *u, const sets *s,
                                 uint32_t *answers, double *D, double *gain)
 {
-    size_t submessages = (u->units + u->d - s->count - 1) / (u->d - s->count);
+    size_t submessages = kf_ceil_div(u->units, u->d - s->count);
     size_t count = 0, rows = u->units * u->field, wide;
     kofn_status st;
 
@@ -229,32 +203,33 @@ static kofn_status gain_without(const kf_dual *u, const sets *s,
         for (size_t t = 0; t < submessages && !among(s, i); t++)
             answers[count++] = (uint32_t)(i * u->submessages + t);
     wide = count * u->field;
-    for (size_t e = 0; e < rows * wide; e++)
-        D[e] = 0;
+    memset(D, 0, rows * wide * sizeof *D);
     st = kf_dual_decode(u, answers, count, 0, D, wide);
     if (st == KOFN_TOOFEW)
         *gain = HUGE_VAL;
     for (size_t z = 0; z < rows && !st; z++) {
-        double sum = 0;
+        double sum = kf_code_sum(D + z * wide, D + z * wide, wide);
 
-        for (size_t c = 0; c < wide; c++)
-            sum += D[z * wide + c] * D[z * wide + c];
         *gain = fmax(*gain, sqrt(sum / (double)u->n));
     }
     return st == KOFN_TOOFEW ? KOFN_OK : st;
 }
 
-kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
-                         double *gain)
+/* The largest row norm of D over sqrt(n) for the worst of all, or of many,
+ * sets of up to d-1 missing seats, the others having sent as much as it takes
+ * (math/gradients.md 6.1); only one of `every` of them is looked at. */
+static kofn_status worst_gain(const kf_dual *u, uint64_t seed, size_t every,
+                              double *gain)
 {
     size_t most = u->n * u->submessages, met = 0;
-    uint32_t *answers = (void *)kofn_layout_table(most, 1);
-    double *D = kofn_layout_table(u->units * u->field, most * u->field);
+    kf_arrays scratch = {0};
+    uint32_t *answers = kf_arrays_new(&scratch, most, sizeof *answers);
+    double *D = kf_arrays_table(&scratch, u->units * u->field, most * u->field);
     sets s = {.n = u->n, .state = seed};
     kofn_status st;
 
-    s.seat = (void *)kofn_layout_table(u->d, 1);
-    st = answers && D && s.seat ? KOFN_OK : KOFN_NOMEM;
+    s.seat = kf_arrays_new(&scratch, u->d, sizeof *s.seat);
+    st = kf_arrays_status(&scratch);
     sets_of(u, &s.all);
     *gain = 0;
     for (s.count = 0; s.count < u->d && !st; s.count++) {
@@ -263,9 +238,7 @@ kofn_status kf_dual_gain(const kf_dual *u, uint64_t seed, size_t every,
             if (met++ % every == 0)
                 st = gain_without(u, &s, answers, D, gain);
     }
-    kofn_free(answers);
-    kofn_free(D);
-    kofn_free(s.seat);
+    kf_arrays_free(&scratch);
     return st;
 }
 
@@ -305,7 +278,7 @@ static kofn_status make_random(const kofn_layout *L, kf_dual *u, uint64_t seed)
     for (size_t k = 0; k < draws && draws > 1 && !st; k++) {
         st = draw(u, kf_state64(seed, k));
         if (!st)
-            st = kf_dual_gain(u, seed, every, &gain);
+            st = worst_gain(u, seed, every, &gain);
         if (!st && gain < least) {
             least = gain;
             best = k;
@@ -339,7 +312,7 @@ static size_t lam_near_best(size_t d)
         double most = 0;
 
         for (size_t k = 1; k <= d; k++)
-            most = fmax(most, (double)((lam + k - 1) / k * k) / (double)lam);
+            most = fmax(most, (double)(kf_ceil_div(lam, k) * k) / (double)lam);
         if (most <= least) { /* the fewest of those that are as good */
             least = most;
             best = lam;
@@ -417,33 +390,27 @@ static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,
 
 static kofn_status layout(kofn_layout *L, const char *who, bool groups)
 {
-    form f = SEQUENTIAL;
+    form f;
     size_t d, lam, field;
-    kf_gradient *g = NULL;
-    kofn_status st = kf_gradient_d(L, who, 3, &d);
+    kf_gradient *g;
 
-    if (!st)
-        f = choose_form(L, d);
-    if (!st)
-        st = choose_lam(L, who, d, f, &lam);
-    if (!st && f == STAIRCASE)
-        st = check_staircase(L, who, d, lam, groups);
-    if (!st && !(g = kf_gradient_new(L, d, groups)))
-        st = KOFN_NOMEM;
-    if (st)
-        return st;
+    TRY(kf_gradient_d(L, who, &d));
+    f = choose_form(L, d);
+    TRY(choose_lam(L, who, d, f, &lam));
+    if (f == STAIRCASE)
+        TRY(check_staircase(L, who, d, lam, groups));
+    g = kf_gradient_new(L, d, groups);
+    if (!g)
+        return KOFN_NOMEM;
     field = f == STAIRCASE ? 1 : kf_gradient_best_field(d);
-    st = kf_gradient_sizes(L, who, lam, field, lam);
-    if (!st)
-        st = make_code(L, &g->code[1], f, field, L->seed);
-    if (!st && g->codes > 1)
-        st = make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000));
-    if (st)
-        return st;
+    TRY(kf_gradient_sizes(L, who, lam, field, lam));
+    TRY(make_code(L, &g->code[1], f, field, L->seed));
+    if (g->codes > 1)
+        TRY(make_code(L, &g->code[0], f, field, kf_state64(L->seed, 1000)));
     /* submessages in which every seat cancels a straggler bring the most */
     L->threshold = (L->seats - d + 1) * lam;
     L->enough =
-        g->codes * lam + (L->seats - g->codes * d) * ((lam + d - 1) / d);
+        g->codes * lam + (L->seats - g->codes * d) * kf_ceil_div(lam, d);
     L->whole = true;
     return KOFN_OK;
 }
@@ -464,7 +431,7 @@ const kofn_scheme kf_agc = {
     .summary = "sums of gradients; messages grow with the stragglers there are",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
     .ops = KOFN_SUM,
-    .params = agc_params,
+    .params = params,
     .layout = agc_layout,
     .seat = kf_gradient_seat,
     .decode = kf_gradient_decode,
@@ -476,7 +443,7 @@ const kofn_scheme kf_g_agc = {
     .summary = "agc in groups of d; any d-1 stragglers of each group",
     .cite = "Cao, Yan, Tang, Han 2021, arXiv:2006.04845",
     .ops = KOFN_SUM,
-    .params = g_agc_params,
+    .params = params,
     .layout = g_agc_layout,
     .seat = kf_gradient_seat,
     .decode = kf_gradient_decode,

@@ -14,8 +14,7 @@
  * The combinations are made orthonormal over the answers, so that all these
  * equations carry the same rounding, and v is their least-squares solution.
  *
- * A dual owns its matrices, freed by kf_dual_free; scratch is of the call.  It
- * solves no system larger than d or the missing seats.
+ * A dual owns its matrices; scratch is of the call.  It solves no system larger than d or the missing seats.
  */
 #include "gradient.h"
 
@@ -37,37 +36,28 @@ static size_t wide_of(const kf_dual *u)
     return deep(u) * u->d * u->field;
 }
 
-static void *room(size_t n, size_t size)
+static size_t encoded_cols(const kf_dual *u)
 {
-    return kofn_layout_table(n, (size + sizeof(double) - 1) / sizeof(double));
+    return (u->linked ? u->units : u->d) * u->field;
 }
 
 kofn_status kf_dual_new(kf_dual *u, bool slots)
 {
     size_t f = u->field, rows = u->submessages * u->d;
 
-    u->M = kofn_layout_table(deep(u) * u->n * f, wide_of(u));
+    u->M = kf_arrays_table(&u->own, deep(u) * u->n * f, wide_of(u));
+    u->X = kf_arrays_table(&u->own, u->n * wide_of(u), encoded_cols(u));
+    u->norm = kf_arrays_table(&u->own, u->submessages, u->n);
     if (slots)
-        u->slot = room(rows, sizeof *u->slot);
+        u->slot = kf_arrays_new(&u->own, rows, sizeof *u->slot);
     else
-        u->P = kofn_layout_table(rows * f, u->units * f);
-    u->norm = kofn_layout_table(u->submessages, u->n);
-    if (!u->M || !u->norm || !(slots ? (void *)u->slot : (void *)u->P))
-        return KOFN_NOMEM;
+        u->P = kf_arrays_table(&u->own, rows * f, u->units * f);
+    TRY(kf_arrays_status(&u->own));
     for (size_t i = 0; i < u->submessages * u->n; i++)
         u->norm[i] = 1;
     for (size_t i = 0; slots && i < rows; i++)
         u->slot[i] = KF_NONE;
     return KOFN_OK;
-}
-
-void kf_dual_free(kf_dual *u)
-{
-    kofn_free(u->M);
-    kofn_free(u->X);
-    kofn_free(u->P);
-    kofn_free(u->slot);
-    kofn_free(u->norm);
 }
 
 /* out += x times row r (a real one) of P_t. */
@@ -86,11 +76,6 @@ static void add_P(const kf_dual *u, size_t t, size_t r, double x, double *out)
 }
 
 /* ---- encoding ------------------------------------------------------------ */
-
-static size_t encoded_cols(const kf_dual *u)
-{
-    return (u->linked ? u->units : u->d) * u->field;
-}
 
 /* Row (t, q, lane) of M for the holders of part j: q seats back from j. */
 static const double *holder(const kf_dual *u, size_t j, size_t t, size_t q,
@@ -136,7 +121,6 @@ static const double *encoded(const kf_dual *u, size_t j, size_t t, size_t q,
 static void add_part(const kf_dual *u, size_t t, const double *row, double x,
                      double *out)
 {
-
     for (size_t r = 0; r < encoded_cols(u); r++)
         if (u->linked)
             out[r] += x * row[r];
@@ -167,15 +151,13 @@ kofn_status kf_dual_level(kf_dual *u)
         return KOFN_NOMEM;
     for (size_t t = 0; t < u->submessages; t++)
         for (size_t i = 0; i < u->n; i++) {
-            double sum = 0;
+            double sum;
 
-            for (size_t c = 0; c < u->d * size; c++)
-                row[c] = 0;
+            memset(row, 0, u->d * size * sizeof *row);
             for (size_t q = 0; q < u->d; q++)
                 add_part(u, t, encoded(u, (i + q) % u->n, t, q, 0), 1,
                          row + q * size);
-            for (size_t c = 0; c < u->d * size; c++)
-                sum += row[c] * row[c];
+            sum = kf_code_sum(row, row, u->d * size);
             u->norm[t * u->n + i] = sum > 0 ? sqrt(sum) : 1;
         }
     kofn_free(row);
@@ -200,12 +182,9 @@ kofn_status kf_dual_encode(kf_dual *u)
 {
     size_t w = wide_of(u), cols = encoded_cols(u);
     double *N = kofn_layout_table(w, w);
-    kofn_status st = KOFN_OK;
+    kofn_status st = N ? KOFN_OK : KOFN_NOMEM;
 
-    kofn_free(u->X);
-    u->X = kofn_layout_table(u->n * w, cols);
-    if (!N || !u->X)
-        st = KOFN_NOMEM;
+    memset(u->X, 0, u->n * w * cols * sizeof *u->X);
     for (size_t j = 0; j < u->n && !st; j++) {
         if (j && u->n == u->d)
             encode_alike(u, j, u->X, u->X + j * w * cols);
@@ -222,34 +201,39 @@ double kf_dual_spread(const kf_dual *u)
     double most = 0;
 
     for (size_t j = 0; j < u->n; j++) {
-        double sum = 0;
+        const double *X = u->X + j * size;
 
-        for (size_t e = 0; e < size; e++)
-            sum += u->X[j * size + e] * u->X[j * size + e];
-        most = fmax(most, sqrt(sum));
+        most = fmax(most, sqrt(kf_code_sum(X, X, size)));
     }
     return most;
 }
 
 /* ---- who answered -------------------------------------------------------- */
 
+/* What there is to decode of, and scratch for that. */
 typedef struct heard {
+    const kf_dual *u;
+    size_t count; /* answers, of seats and submessages */
     size_t *at;   /* t n + i: the answer, 1 for the first; 0: none */
     size_t *have; /* per submessage: answers                             */
     size_t submessages; /* the first so many are used                    */
+    kf_arrays scratch;
 } heard;
 
 /* Answers of submessages that build on others count from the first on without a
  * gap, as they are sent. */
-static kofn_status hear(const kf_dual *u, const uint32_t *answers, size_t count,
-                        uint32_t base, heard *h)
+static kofn_status hear(heard *h, const uint32_t *answers, uint32_t base)
 {
-    h->at = room(u->submessages * u->n, sizeof *h->at);
-    h->have = room(u->submessages, sizeof *h->have);
+    const kf_dual *u = h->u;
+    size_t room = u->submessages * u->n;
+
+    h->at = kf_arrays_new(&h->scratch, room, sizeof *h->at);
+    h->have = kf_arrays_new(&h->scratch, u->submessages, sizeof *h->have);
     h->submessages = u->submessages;
-    if (!h->at || !h->have)
-        return KOFN_NOMEM;
-    for (size_t a = 0; a < count; a++) {
+    TRY(kf_arrays_status(&h->scratch));
+    memset(h->at, 0, room * sizeof *h->at);
+    memset(h->have, 0, u->submessages * sizeof *h->have);
+    for (size_t a = 0; a < h->count; a++) {
         size_t i = (answers[a] - base) / u->submessages;
         size_t t = (answers[a] - base) % u->submessages;
 
@@ -266,32 +250,26 @@ static kofn_status hear(const kf_dual *u, const uint32_t *answers, size_t count,
 }
 
 /* Equations on the wanted units, of the field, in the first `submessages`. */
-static size_t gain_of(const kf_dual *u, const heard *h, size_t submessages)
+static size_t gain_of(const heard *h, size_t submessages)
 {
+    const kf_dual *u = h->u;
     size_t gain = 0;
 
     for (size_t t = 0; t < submessages; t++)
-        if (h->have[t] + u->d > u->n)
-            gain += h->have[t] + u->d - u->n;
+        gain += kf_max(h->have[t] + u->d, u->n) - u->n;
     return gain;
 }
 
 /* Later submessages than these are not read: in groups those go on that miss
  * nobody, while others wait for what takes the place of a straggler. */
-static size_t enough_submessages(const kf_dual *u, const heard *h)
+static size_t enough_submessages(const heard *h)
 {
+    const kf_dual *u = h->u;
     size_t submessages = u->linked ? u->submessages : 0;
 
-    while (submessages < u->submessages &&
-           gain_of(u, h, submessages) < u->units)
+    while (submessages < u->submessages && gain_of(h, submessages) < u->units)
         submessages++;
     return submessages;
-}
-
-static void heard_free(heard *h)
-{
-    kofn_free(h->at);
-    kofn_free(h->have);
 }
 
 /* ---- equations ----------------------------------------------------------- */
@@ -304,22 +282,17 @@ typedef struct pool {
     size_t *submessage; /* of a row */
 } pool;
 
-static kofn_status pool_new(pool *p, const kf_dual *u, size_t gain)
+static kofn_status pool_new(pool *p, heard *h, size_t gain)
 {
+    const kf_dual *u = h->u;
     size_t f = u->field;
 
     p->seats = deep(u) * u->n * f;
     p->wide = p->seats + u->units * f;
     p->rows = 0;
-    p->row = kofn_layout_table(gain * f, p->wide);
-    p->submessage = room(gain * f, sizeof *p->submessage);
-    return p->row && p->submessage ? KOFN_OK : KOFN_NOMEM;
-}
-
-static void pool_free(pool *p)
-{
-    kofn_free(p->row);
-    kofn_free(p->submessage);
+    p->row = kf_arrays_table(&h->scratch, gain * f, p->wide);
+    p->submessage = kf_arrays_new(&h->scratch, gain * f, sizeof *p->submessage);
+    return kf_arrays_status(&h->scratch);
 }
 
 /* By rows, for those lie together. */
@@ -362,20 +335,17 @@ void kf_gradient_eliminate(double *T, size_t w, size_t wide, size_t c,
  * of norm 1; by Gram and Schmidt, twice for accuracy. */
 static void orthonormalise(pool *p, size_t first, double *row)
 {
-    double norm = 0;
+    double norm;
 
     for (int pass = 0; pass < 2; pass++)
         for (size_t r = first; r < p->rows; r++) {
             const double *other = p->row + r * p->wide;
-            double dot = 0;
+            double dot = kf_code_sum(row, other, p->seats);
 
-            for (size_t c = 0; c < p->seats; c++)
-                dot += row[c] * other[c];
             for (size_t c = 0; c < p->wide; c++)
                 row[c] -= dot * other[c];
         }
-    for (size_t c = 0; c < p->seats; c++)
-        norm += row[c] * row[c];
+    norm = kf_code_sum(row, row, p->seats);
     for (size_t c = 0; norm > 0 && c < p->wide; c++)
         row[c] /= sqrt(norm);
 }
@@ -388,8 +358,9 @@ typedef struct tableau {
     double *T;
 } tableau;
 
-static kofn_status tableau_new(tableau *b, const kf_dual *u, const heard *h)
+static kofn_status tableau_new(tableau *b, const heard *h)
 {
+    const kf_dual *u = h->u;
     size_t f = u->field;
 
     b->rows = (b->to - b->from) * u->d * f;
@@ -401,8 +372,9 @@ static kofn_status tableau_new(tableau *b, const kf_dual *u, const heard *h)
     return b->T ? KOFN_OK : KOFN_NOMEM;
 }
 
-static void fill_tableau(const tableau *b, const kf_dual *u, const heard *h)
+static void fill_tableau(const tableau *b, const heard *h)
 {
+    const kf_dual *u = h->u;
     size_t f = u->field, w = wide_of(u), gone = 0, here = b->missing;
 
     for (size_t t = b->from; t < b->to; t++)
@@ -424,9 +396,10 @@ static void fill_tableau(const tableau *b, const kf_dual *u, const heard *h)
 }
 
 /* A row of the tableau goes to the pool, its seats where they belong. */
-static void keep_row(const tableau *b, const kf_dual *u, const heard *h,
-                     const double *from, size_t first, pool *p)
+static void keep_row(const tableau *b, const heard *h, const double *from,
+                     size_t first, pool *p)
 {
+    const kf_dual *u = h->u;
     double *row = p->row + p->rows * p->wide;
     size_t f = u->field, at = b->missing;
 
@@ -441,45 +414,45 @@ static void keep_row(const tableau *b, const kf_dual *u, const heard *h,
 }
 
 /* Adds the equations that submessages [from, to) give. */
-static kofn_status add_equations(const kf_dual *u, const heard *h, size_t from,
-                                 size_t to, pool *p)
+static kofn_status add_equations(const heard *h, size_t from, size_t to,
+                                 pool *p)
 {
     tableau b = {.from = from, .to = to};
     size_t first = p->rows;
 
-    TRY(tableau_new(&b, u, h));
-    fill_tableau(&b, u, h);
+    TRY(tableau_new(&b, h));
+    fill_tableau(&b, h);
     for (size_t c = 0; c < b.missing; c++)
         kf_gradient_eliminate(b.T, b.rows, b.wide, c, b.T + b.rows * b.wide);
     for (size_t r = b.missing; r < b.rows; r++)
-        keep_row(&b, u, h, b.T + r * b.wide, first, p);
+        keep_row(&b, h, b.T + r * b.wide, first, p);
     kofn_free(b.T);
     return KOFN_OK;
 }
 
-static kofn_status all_equations(const kf_dual *u, const heard *h, pool *p)
+static kofn_status all_equations(const heard *h, pool *p)
 {
+    const kf_dual *u = h->u;
     size_t full = 0;
-    kofn_status st = KOFN_OK;
 
     while (full < h->submessages && h->have[full] + u->d > u->n)
         full++;
     if (u->linked)
-        return add_equations(u, h, 0, full, p);
-    for (size_t t = 0; t < h->submessages && !st; t++)
+        return add_equations(h, 0, full, p);
+    for (size_t t = 0; t < h->submessages; t++)
         if (h->have[t] + u->d > u->n)
-            st = add_equations(u, h, t, t + 1, p);
-    return st;
+            TRY(add_equations(h, t, t + 1, p));
+    return KOFN_OK;
 }
 
 /* ---- decoding ------------------------------------------------------------ */
 
-static kofn_status too_few(const kf_dual *u, size_t count)
+static kofn_status too_few(const heard *h)
 {
-    kofn_refuse("%zu answers do not determine the sum; those of any %zu "
-                "workers would",
-                count, u->n - u->d + 1);
-    return KOFN_TOOFEW;
+    return kf_fail(KOFN_TOOFEW,
+                   "%zu answers do not determine the sum; those of any %zu "
+                   "workers would",
+                   h->count, h->u->n - h->u->d + 1);
 }
 
 /* V K x is x, as far as a few random x tell: what has no solution misses a whole
@@ -493,11 +466,8 @@ static bool inverts(const double *V, const double *K, size_t n, size_t rows,
     for (uint64_t k = 0; k < PROBES; k++) {
         for (size_t i = 0; i < n; i++)
             x[i] = (double)(kf_mix64(k * n + i) >> 11) * 0x1p-52 - 1;
-        for (size_t r = 0; r < rows; r++) {
-            z[r] = 0;
-            for (size_t i = 0; i < n; i++)
-                z[r] += K[r * n + i] * x[i];
-        }
+        for (size_t r = 0; r < rows; r++)
+            z[r] = kf_code_sum(K + r * n, x, n);
         for (size_t a = 0; a < n; a++) {
             double off = -x[a];
 
@@ -525,41 +495,34 @@ static void tidy(double *V, size_t n, size_t rows)
 }
 
 /* V = K^+: units x rows. */
-static kofn_status solve_units(const kf_dual *u, const pool *p, size_t count,
-                               double *V)
+static kofn_status solve_units(heard *h, const pool *p, double *V)
 {
-    size_t n = u->units * u->field;
-    double *K = kofn_layout_table(p->rows, n), *I = kofn_layout_table(n, n);
-    double *z = kofn_layout_table(n + p->rows, 1), condition;
-    kofn_status st = KOFN_NOMEM;
+    size_t n = h->u->units * h->u->field;
+    double *K = kf_arrays_new(&h->scratch, p->rows * n, sizeof *K);
+    double *I = kf_arrays_table(&h->scratch, n, n), condition;
+    double *z = kf_arrays_new(&h->scratch, n + p->rows, sizeof *z);
 
-    if (K && I && z) {
-        for (size_t c = 0; c < n; c++)
-            I[c * n + c] = 1;
-        for (size_t r = 0; r < p->rows; r++)
-            for (size_t c = 0; c < n; c++)
-                K[r * n + c] = p->row[r * p->wide + p->seats + c];
-        st = kf_pseudo(&(kf_equation){p->rows, n, K, n, I}, V, &condition);
-        if (!st && !inverts(V, K, n, p->rows, z))
-            st = too_few(u, count);
-    }
-    if (!st)
-        tidy(V, n, p->rows);
-    kofn_free(K);
-    kofn_free(I);
-    kofn_free(z);
-    return st;
+    TRY(kf_arrays_status(&h->scratch));
+    for (size_t c = 0; c < n; c++)
+        I[c * n + c] = 1;
+    for (size_t r = 0; r < p->rows; r++)
+        memcpy(K + r * n, p->row + r * p->wide + p->seats, n * sizeof *K);
+    TRY(kf_pseudo(&(kf_equation){p->rows, n, K, n, I}, V, &condition));
+    if (!inverts(V, K, n, p->rows, z))
+        return too_few(h);
+    tidy(V, n, p->rows);
+    return KOFN_OK;
 }
 
 /* D += V Z, the seats being where their answers are. */
-static void apply(const kf_dual *u, const heard *h, const pool *p,
-                  const double *V, double *D, size_t wide)
+static void apply(const heard *h, const pool *p, const double *V, double *D,
+                  size_t wide)
 {
-    size_t f = u->field, n = u->units * f;
+    size_t f = h->u->field, n = h->u->units * f;
 
     for (size_t r = 0; r < p->rows; r++) {
         const double *Z = p->row + r * p->wide;
-        const size_t *at = h->at + p->submessage[r] * u->n;
+        const size_t *at = h->at + p->submessage[r] * h->u->n;
 
         for (size_t c = 0; c < p->seats; c++) {
             size_t answer = at[c / f];
@@ -574,52 +537,47 @@ static void apply(const kf_dual *u, const heard *h, const pool *p,
 kofn_status kf_dual_enough(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base)
 {
-    heard h;
-    kofn_status st = hear(u, answers, count, base, &h);
+    heard h = {.u = u, .count = count};
+    kofn_status st = hear(&h, answers, base);
 
-    if (!st && gain_of(u, &h, u->submessages) < u->units)
-        st = too_few(u, count);
-    heard_free(&h);
+    if (!st && gain_of(&h, u->submessages) < u->units)
+        st = too_few(&h);
+    kf_arrays_free(&h.scratch);
     return st;
 }
 
 /* By the submessages that are used. */
-static kofn_status decode_heard(const kf_dual *u, const heard *h, size_t count,
-                                double *D, size_t wide)
+static kofn_status decode_heard(heard *h, double *D, size_t wide)
 {
-    size_t gain = gain_of(u, h, h->submessages);
-    pool p = {0};
-    double *V = NULL;
-    kofn_status st =
-        gain < u->units ? too_few(u, count) : pool_new(&p, u, gain);
+    size_t gain = gain_of(h, h->submessages);
+    double *V;
+    pool p;
 
-    if (!st)
-        st = all_equations(u, h, &p);
-    if (!st && !(V = kofn_layout_table(u->units * u->field, p.rows)))
-        st = KOFN_NOMEM;
-    if (!st)
-        st = solve_units(u, &p, count, V);
-    if (!st)
-        apply(u, h, &p, V, D, wide);
-    kofn_free(V);
-    pool_free(&p);
-    return st;
+    if (gain < h->u->units)
+        return too_few(h);
+    TRY(pool_new(&p, h, gain));
+    TRY(all_equations(h, &p));
+    V = kf_arrays_table(&h->scratch, h->u->units * h->u->field, p.rows);
+    TRY(kf_arrays_status(&h->scratch));
+    TRY(solve_units(h, &p, V));
+    apply(h, &p, V, D, wide);
+    return KOFN_OK;
 }
 
 kofn_status kf_dual_decode(const kf_dual *u, const uint32_t *answers,
                            size_t count, uint32_t base, double *D, size_t wide)
 {
-    heard h;
-    kofn_status st = hear(u, answers, count, base, &h);
+    heard h = {.u = u, .count = count};
+    kofn_status st = hear(&h, answers, base);
 
     if (!st) {
-        h.submessages = enough_submessages(u, &h);
-        st = decode_heard(u, &h, count, D, wide);
+        h.submessages = enough_submessages(&h);
+        st = decode_heard(&h, D, wide);
     }
     if (st == KOFN_TOOFEW && h.submessages < u->submessages) {
         h.submessages = u->submessages;
-        st = decode_heard(u, &h, count, D, wide);
+        st = decode_heard(&h, D, wide);
     }
-    heard_free(&h);
+    kf_arrays_free(&h.scratch);
     return st;
 }

@@ -70,18 +70,15 @@ static kofn_status window_spread(size_t n, size_t d, size_t stride, double *N,
         X[e] = e % (w + 1) == 0;
     dft_rows(n, d, stride, d, N);
     st = kf_solve(w, N, w, w, X, w);
-    *spread = 0;
-    for (size_t e = 0; e < w * w; e++)
-        *spread += X[e] * X[e];
+    *spread = kf_code_sum(X, X, w * w);
     return st;
 }
 
 static kofn_status best_stride(size_t n, size_t d, size_t *stride)
 {
-    double *N = kofn_layout_table(2 * d, 2 * d);
-    double *X = kofn_layout_table(2 * d, 2 * d);
+    double *N = kofn_layout_table(2, 4 * d * d), *X = N + 4 * d * d;
     double best = HUGE_VAL;
-    kofn_status st = N && X ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = N ? KOFN_OK : KOFN_NOMEM;
 
     *stride = 1;
     for (size_t s = 1; s <= n / 2 && !st; s++) {
@@ -98,55 +95,19 @@ static kofn_status best_stride(size_t n, size_t d, size_t *stride)
         }
     }
     kofn_free(N);
-    kofn_free(X);
     return st;
 }
 
 static kofn_status dft_M(kf_dual *u)
 {
     size_t stride;
-    kofn_status st = best_stride(u->n, u->d, &stride);
 
-    if (!st)
-        dft_rows(u->n, u->d, stride, u->n, u->M);
-    return st;
+    TRY(best_stride(u->n, u->d, &stride));
+    dft_rows(u->n, u->d, stride, u->n, u->M);
+    return KOFN_OK;
 }
 
 /* ---- quaternions --------------------------------------------------------- */
-
-/* Four real numbers as the matrix that multiplies from the left. */
-static void left_matrix(const double *q, size_t wide, double *out)
-{
-    static const int place[4][4] = {
-        {0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
-    static const int sign[4][4] = {
-        {1, -1, -1, -1}, {1, 1, -1, 1}, {1, 1, 1, -1}, {1, -1, 1, 1}};
-
-    for (size_t s = 0; s < 4; s++)
-        for (size_t t = 0; t < 4; t++)
-            out[s * wide + t] = sign[s][t] * q[place[s][t]];
-}
-
-static void orthonormal_columns(double *M, size_t rows, size_t cols)
-{
-    for (size_t c = 0; c < cols; c++) {
-        double norm = 0;
-
-        for (int pass = 0; pass < 2; pass++)
-            for (size_t b = 0; b < c; b++) {
-                double dot = 0;
-
-                for (size_t r = 0; r < rows; r++)
-                    dot += M[r * cols + b] * M[r * cols + c];
-                for (size_t r = 0; r < rows; r++)
-                    M[r * cols + c] -= dot * M[r * cols + b];
-            }
-        for (size_t r = 0; r < rows; r++)
-            norm += M[r * cols + c] * M[r * cols + c];
-        for (size_t r = 0; r < rows; r++)
-            M[r * cols + c] /= sqrt(norm);
-    }
-}
 
 /* Row `name` of Gaussian numbers of the field, as `field` rows. */
 static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
@@ -160,8 +121,9 @@ static void random_row(size_t f, size_t name, size_t count, uint64_t seed,
         const double *x = scratch + q * f;
         double *at = out + q * f;
 
-        if (f == 4)
-            left_matrix(x, wide, at);
+        for (size_t s = 0; f == 4 && s < 4; s++)
+            for (size_t t = 0; t < 4; t++)
+                at[s * wide + t] = kf_code_left_entry(x, s, t);
         at[0] = x[0];
         if (f == 2) {
             at[1] = -x[1];
@@ -175,21 +137,20 @@ static kofn_status random_rows(size_t f, size_t rows, size_t count,
                                uint64_t seed, double *out)
 {
     double *scratch = kofn_layout_table(count, f);
-    kofn_status st = scratch ? KOFN_OK : KOFN_NOMEM;
 
-    for (size_t r = 0; r < rows && !st; r++)
+    for (size_t r = 0; r < rows && scratch; r++)
         random_row(f, r, count, seed, scratch, out + r * f * count * f);
     kofn_free(scratch);
-    return st;
+    return scratch ? KOFN_OK : KOFN_NOMEM;
 }
 
 static kofn_status orthonormal_M(kf_dual *u, uint64_t seed)
 {
-    kofn_status st = random_rows(u->field, u->n, u->d, seed, u->M);
+    size_t wide = u->d * u->field;
 
-    if (!st)
-        orthonormal_columns(u->M, u->n * u->field, u->d * u->field);
-    return st;
+    TRY(random_rows(u->field, u->n, u->d, seed, u->M));
+    kf_code_orthonormalise(&(kf_vectors){wide, u->n * u->field, u->M, 1, wide});
+    return KOFN_OK;
 }
 
 /* Of several draws the one whose runs of d seats are best conditioned. */
@@ -234,15 +195,13 @@ static size_t draws_for(const kf_dual *u, long given)
 
 kofn_status kf_dual_fill(kf_dual *u, long draws, uint64_t seed)
 {
-    kofn_status st = KOFN_OK;
-
     if (u->field == 2)
-        st = dft_M(u);
+        TRY(dft_M(u));
     else if (u->field == 4)
-        st = best_orthonormal_M(u, draws_for(u, draws), seed);
+        TRY(best_orthonormal_M(u, draws_for(u, draws), seed));
     for (size_t i = 0; u->field == 1 && i < u->n; i++)
         u->M[i] = 1;
-    return st ? st : kf_dual_encode(u);
+    return kf_dual_encode(u);
 }
 
 kofn_status kf_dual_random_P(kf_dual *u, uint64_t seed)

@@ -19,19 +19,16 @@ static void free_state(void *state)
 {
     kf_gradient *g = state;
 
-    if (!g)
-        return;
-    kf_dual_free(&g->code[0]);
-    kf_dual_free(&g->code[1]);
+    kf_arrays_free(&g->code[0].own);
+    kf_arrays_free(&g->code[1].own);
     kofn_free(g->E);
     kofn_free(g);
 }
 
 kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
 {
-    size_t n = kofn_arg_workers(L), size = sizeof(kf_gradient);
-    kf_gradient *g = (void *)kofn_layout_table(
-        (size + sizeof(double) - 1) / sizeof(double), 1);
+    size_t n = kofn_arg_workers(L);
+    kf_gradient *g = kf_zero(1, sizeof *g);
 
     if (!g)
         return NULL;
@@ -47,7 +44,7 @@ kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
 /* The code of a seat or part, and where it begins. */
 static const kf_dual *code_of(const kf_gradient *g, size_t seat, size_t *first)
 {
-    size_t h = seat / g->d < g->codes ? seat / g->d : g->codes - 1;
+    size_t h = kf_min(seat / g->d, g->codes - 1);
 
     *first = h * g->d;
     return &g->code[h + 1 == g->codes];
@@ -63,7 +60,7 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
         return kofn_refuse("%s: a vector of %zu numbers is not cut into %zu "
                            "segments; ask for at most %zu",
                            who, L->problem.m, units,
-                           L->problem.m > PADDED ? L->problem.m : PADDED);
+                           kf_max(L->problem.m, PADDED));
     if (wants > TABLE / wants / n)
         return kofn_refuse("%s: %zu segments of %zu vectors are too many to "
                            "keep track of; ask for fewer",
@@ -148,13 +145,12 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 
 /* ---- choices ------------------------------------------------------------- */
 
-kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t init,
-                          size_t *d)
+kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d)
 {
     size_t n = kofn_arg_workers(L);
     long given = kofn_arg(L, "d");
 
-    *d = given != KOFN_AUTO ? (size_t)given : init < n ? init : n;
+    *d = given != KOFN_AUTO ? (size_t)given : kf_min(3, n);
     if (*d > n)
         return kofn_refuse("%s: d = %zu parts for each of %zu workers; there "
                            "are as many parts as workers: ask for d <= %zu",

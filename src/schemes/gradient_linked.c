@@ -25,6 +25,8 @@ typedef struct stairs {
     const double *V;
     size_t rest, wide; /* n - d; of V */
     double **Q;        /* per submessage: [R | Q'] of C_tt, n x (rest + n) */
+    double *y;         /* rest */
+    kf_arrays scratch;
 } stairs;
 
 static const double *stair(const stairs *s, size_t t, size_t i, size_t b)
@@ -41,16 +43,14 @@ static double *entry(const stairs *s, size_t t, size_t i, size_t col)
 static kofn_status factor(stairs *s, size_t t)
 {
     size_t n = s->u->n, wide = s->rest + n;
-    double *T = s->Q[t] = kofn_layout_table(n + 1, wide); /* and scratch */
+    double *T = s->Q[t] = kf_arrays_table(&s->scratch, n + 1, wide);
 
-    if (!T)
-        return KOFN_NOMEM;
+    TRY(kf_arrays_status(&s->scratch));
     for (size_t i = 0; i < n; i++) {
-        for (size_t c = 0; c < s->rest; c++)
-            T[i * wide + c] = stair(s, t, i, t)[c];
+        memcpy(T + i * wide, stair(s, t, i, t), s->rest * sizeof *T);
         T[i * wide + s->rest + i] = 1;
     }
-    for (size_t c = 0; c < s->rest; c++)
+    for (size_t c = 0; c < s->rest; c++) /* row n is its scratch */
         kf_gradient_eliminate(T, n, wide, c, T + n * wide);
     for (size_t c = 0; c < s->rest; c++)
         if (!(fabs(T[c * wide + c]) > 1e-13 * fabs(T[0])))
@@ -59,14 +59,13 @@ static kofn_status factor(stairs *s, size_t t)
 }
 
 /* The w_b of a column whose w of later submessages, up to `top`, are there. */
-static void step_back(const stairs *s, size_t top, size_t b, size_t col,
-                      double *y)
+static void step_back(const stairs *s, size_t top, size_t b, size_t col)
 {
     size_t n = s->u->n, wide = s->rest + n;
     const double *T = s->Q[b];
+    double *y = s->y;
 
-    for (size_t c = 0; c < s->rest; c++)
-        y[c] = 0;
+    memset(y, 0, s->rest * sizeof *y);
     for (size_t t = b + 1; t <= top; t++)
         for (size_t i = 0; i < n; i++)
             for (size_t c = 0; c < s->rest; c++)
@@ -81,21 +80,18 @@ static void step_back(const stairs *s, size_t top, size_t b, size_t col,
             *entry(s, b, i, col) += y[c] * T[c * wide + s->rest + i];
 }
 
-static kofn_status fill_columns(stairs *s)
+static void fill_columns(const stairs *s)
 {
     size_t n = s->u->n, d = s->u->d, wide = s->rest + n;
-    double *y = kofn_layout_table(s->rest, 1);
 
-    for (size_t t = 0; t < s->u->submessages && y; t++)
+    for (size_t t = 0; t < s->u->submessages; t++)
         for (size_t q = 0; q < d; q++) {
             for (size_t i = 0; i < n; i++)
                 *entry(s, t, i, t * d + q) =
                     s->Q[t][(s->rest + q) * wide + s->rest + i];
             for (size_t b = t; b-- > 0;)
-                step_back(s, t, b, t * d + q, y);
+                step_back(s, t, b, t * d + q);
         }
-    kofn_free(y);
-    return y ? KOFN_OK : KOFN_NOMEM;
 }
 
 /* P = M' A. */
@@ -104,8 +100,7 @@ static void fill_P(const stairs *s)
     const kf_dual *u = s->u;
     size_t cols = u->submessages * u->d, rows = u->submessages * u->n;
 
-    for (size_t e = 0; e < cols * u->units; e++)
-        u->P[e] = 0;
+    memset(u->P, 0, cols * u->units * sizeof *u->P);
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             for (size_t z = 0; z < u->units; z++)
@@ -113,27 +108,40 @@ static void fill_P(const stairs *s)
                     u->M[r * cols + c] * s->V[r * s->wide + z];
 }
 
+static kofn_status solve_stairs(stairs *s)
+{
+    const kf_dual *u = s->u;
+
+    memset(u->M, 0,
+           u->submessages * u->n * u->submessages * u->d * sizeof *u->M);
+    s->Q = kf_arrays_new(&s->scratch, u->submessages, sizeof *s->Q);
+    s->y = kf_arrays_new(&s->scratch, s->rest, sizeof *s->y);
+    TRY(kf_arrays_status(&s->scratch));
+    for (size_t t = 0; t < u->submessages; t++)
+        TRY(factor(s, t));
+    fill_columns(s);
+    fill_P(s);
+    return KOFN_OK;
+}
+
 kofn_status kf_dual_of(kf_dual *u, const double *V)
 {
-    stairs s = {u, V, u->n - u->d, u->units + u->submessages * (u->n - u->d),
-                NULL};
-    kofn_status st = KOFN_OK;
+    size_t rest = u->n - u->d;
+    stairs s = {
+        .u = u, .V = V, .rest = rest, .wide = u->units + u->submessages * rest};
+    kofn_status st = solve_stairs(&s);
 
-    for (size_t e = 0; e < u->submessages * u->n * u->submessages * u->d; e++)
-        u->M[e] = 0;
-    s.Q = (void *)kofn_layout_table(u->submessages, 1);
-    if (!s.Q)
-        return KOFN_NOMEM;
-    for (size_t t = 0; t < u->submessages && !st; t++)
-        st = factor(&s, t);
-    if (!st)
-        st = fill_columns(&s);
-    if (!st)
-        fill_P(&s);
-    for (size_t t = 0; t < u->submessages; t++)
-        kofn_free(s.Q[t]);
-    kofn_free(s.Q);
+    kf_arrays_free(&s.scratch);
     return st;
+}
+
+kofn_status kf_dual_draw(kf_dual *u, uint64_t seed)
+{
+    double *V = kf_gradient_gaussian_V(u, seed);
+    kofn_status st = V ? kf_dual_of(u, V) : KOFN_NOMEM;
+
+    kofn_free(V);
+    return st ? st : kf_dual_encode(u);
 }
 
 double *kf_gradient_gaussian_V(const kf_dual *u, uint64_t seed)

@@ -27,23 +27,22 @@ kf_gradient_first_of_each(const kofn_layout *L, size_t classes,
                           size_t (*class_of)(const kofn_layout *, size_t),
                           const uint32_t *seats, size_t n, double *D)
 {
-    double *seen = kofn_layout_table(classes, 1);
+    bool *seen;
     size_t missing = classes;
 
-    if (!seen)
-        return KOFN_NOMEM;
+    TRY_ZERO(seen, classes);
     for (size_t i = 0; i < n; i++) {
         size_t c = class_of(L, seats[i]);
 
-        D[i] = seen[c] == 0;
-        missing -= seen[c] == 0;
-        seen[c] = 1;
+        D[i] = !seen[c];
+        missing -= !seen[c];
+        seen[c] = true;
     }
     kofn_free(seen);
     if (missing == 0)
         return KOFN_OK;
-    kofn_refuse("nobody has answered for %zu of %zu batches", missing, classes);
-    return KOFN_TOOFEW;
+    return kf_fail(KOFN_TOOFEW, "nobody has answered for %zu of %zu batches",
+                   missing, classes);
 }
 
 /* ---- bcc ----------------------------------------------------------------- */
@@ -67,18 +66,16 @@ static size_t batch_of(const kofn_layout *L, size_t seat)
 }
 
 /* Seats of the rarest batch. */
-static size_t rarest(const kofn_layout *L, double *count)
+static size_t rarest(const kofn_layout *L, size_t *count)
 {
     const placement *p = L->state;
-    size_t fewest = SIZE_MAX;
+    size_t fewest = L->seats;
 
-    for (size_t b = 0; b < p->batches; b++)
-        count[b] = 0;
+    memset(count, 0, p->batches * sizeof *count);
     for (size_t i = 0; i < L->seats; i++)
         count[batch_of(L, i)]++;
     for (size_t b = 0; b < p->batches; b++)
-        if (count[b] < (double)fewest)
-            fewest = (size_t)count[b];
+        fewest = kf_min(fewest, count[b]);
     return fewest;
 }
 
@@ -86,10 +83,9 @@ static size_t rarest(const kofn_layout *L, double *count)
 static kofn_status place(kofn_layout *L, size_t r)
 {
     placement *p = L->state;
-    double *count = kofn_layout_table(p->batches, 1);
+    size_t *count;
 
-    if (!count)
-        return KOFN_NOMEM;
+    TRY_NEW(count, p->batches);
     for (size_t k = 0; k < PLACEMENTS && p->fewest == 0; k++) {
         p->seed = kf_mix64(kf_state64(L->seed, k + 1));
         p->fewest = rarest(L, count);
@@ -106,21 +102,19 @@ static kofn_status bcc_layout(kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L), r;
     long given = kofn_arg(L, "r");
-    placement *p = (void *)kofn_layout_table(
-        (sizeof *p + sizeof(double) - 1) / sizeof(double), 1);
+    placement *p;
     kofn_status st;
 
-    if (!p)
-        return KOFN_NOMEM;
+    TRY_ZERO(p, 1);
     L->state = p;
     L->free_state = kofn_free;
-    r = given == KOFN_AUTO ? (n + 3) / 4 : (size_t)given;
+    r = given == KOFN_AUTO ? kf_ceil_div(n, 4) : (size_t)given;
     if (r > n)
         return kofn_refuse("bcc: r = %zu parts for each of %zu workers; there "
                            "are as many parts as workers: ask for r <= %zu",
                            r, n, n);
     kofn_arg_choose(L, "r", (long)r);
-    p->batches = (n + r - 1) / r;
+    p->batches = kf_ceil_div(n, r);
     L->seats = L->max_seats = n;
     L->cut[0] = (kofn_cut){n, 1};
     L->wants = 1;
@@ -165,15 +159,12 @@ const kofn_scheme kf_bcc = {
 /* ---- whoever is there ---------------------------------------------------- */
 
 #define WAIT_PARAM                                                             \
-    {                                                                          \
-        "wait", KOFN_AUTO, 1, 1000000,                                         \
-            "answers to wait for; auto: those of all who are live and not "    \
-            "late",                                                            \
-            NULL                                                               \
-    }
+    "wait", KOFN_AUTO, 1, 1000000,                                             \
+        "answers to wait for; auto: those of all who are live and not late",   \
+        NULL
 
 static const kofn_param ignore_params[] = {
-    WAIT_PARAM,
+    {WAIT_PARAM},
     {"scale", 1, 0, 0,
      "up: the sum is multiplied by parts/answers, so that it is right on the "
      "average; none: as it is",
@@ -182,7 +173,7 @@ static const kofn_param ignore_params[] = {
 };
 
 static const kofn_param distr_bgd_params[] = {
-    WAIT_PARAM,
+    {WAIT_PARAM},
     {0},
 };
 

@@ -51,12 +51,6 @@ static size_t blocks_of(const sizes *s)
 
 /* ---- the shape ----------------------------------------------------------- */
 
-static void choose_default(const kofn_layout *L, const char *name, size_t value)
-{
-    if (kofn_arg(L, name) == KOFN_AUTO)
-        kofn_arg_choose(L, name, (long)(value ? value : 1));
-}
-
 static void choose_sizes(const kofn_layout *L)
 {
     size_t each = kofn_arg_workers(L);
@@ -65,19 +59,19 @@ static void choose_sizes(const kofn_layout *L)
     if (kofn_arg(L, "copies") != KOFN_AUTO)
         each /= (size_t)kofn_arg(L, "copies");
     if (kofn_arg(L, "m2") != KOFN_AUTO)
-        choose_default(L, "m", (size_t)kofn_arg(L, "m2") - 1);
+        kf_code_default(L, "m", (size_t)kofn_arg(L, "m2") - 1);
     if (kofn_arg(L, "n2") != KOFN_AUTO)
-        choose_default(L, "n", (size_t)kofn_arg(L, "n2") - 1);
+        kf_code_default(L, "n", (size_t)kofn_arg(L, "n2") - 1);
     if (kofn_arg(L, "m") == KOFN_AUTO)
-        choose_default(L, "n", kf_schemes_divisor(each));
+        kf_code_default(L, "n", kf_schemes_divisor(each));
     if (kofn_arg(L, "n") == KOFN_AUTO)
-        choose_default(L, "n", each / sizes_of(L).m);
-    choose_default(L, "m", each / sizes_of(L).n);
-    choose_default(L, "m2", sizes_of(L).m);
-    choose_default(L, "n2", sizes_of(L).n);
+        kf_code_default(L, "n", each / sizes_of(L).m);
+    kf_code_default(L, "m", each / sizes_of(L).n);
+    kf_code_default(L, "m2", sizes_of(L).m);
+    kf_code_default(L, "n2", sizes_of(L).n);
     s = sizes_of(L);
     if (s.m2 >= s.m && s.n2 >= s.n)
-        choose_default(L, "copies", kofn_arg_workers(L) / blocks_of(&s));
+        kf_code_default(L, "copies", kofn_arg_workers(L) / blocks_of(&s));
 }
 
 static kofn_status check(const kofn_layout *L, const sizes *s)
@@ -108,19 +102,16 @@ static void free_codes(void *state)
 {
     codes *c = state;
 
-    if (c) {
-        kofn_free(c->rows);
-        kofn_free(c->cols);
-    }
+    kofn_free(c->rows);
+    kofn_free(c->cols);
     kofn_free(c);
 }
 
 static kofn_status make_codes(kofn_layout *L, const sizes *s)
 {
-    codes *c = (codes *)(void *)kofn_layout_table(1, sizeof *c);
+    codes *c;
 
-    if (!c)
-        return KOFN_NOMEM;
+    TRY_ZERO(c, 1);
     L->state = c;
     L->free_state = free_codes;
     TRY(kf_schemes_systematic(s->m2, s->m, L->seed, &c->rows));
@@ -183,46 +174,29 @@ static void place_of(const sizes *s, size_t block, size_t *row, size_t *col)
     }
 }
 
-static void fill_block(const sizes *s, const double *r, const double *c,
-                       double *E0)
-{
-    for (size_t j = 0; j < s->n; j++)
-        for (size_t i = 0; i < s->m; i++)
-            E0[i + s->m * j] = r[i] * c[j];
-}
-
-static void fill_answer(const sizes *s, bool left, const double *E0,
-                        const double *E1, double *G)
-{
-    for (size_t j = 0; j < s->n; j++)
-        for (size_t i = 0; i < s->m; i++)
-            G[i + s->m * j] = E0[i + s->m * j] * (E1 ? E1[left ? i : j] : 1);
-}
-
 static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
                         double *G)
 {
     sizes s = sizes_of(L);
     const codes *code = L->state;
-    double *r = kofn_layout_table(s.m, 1), *c = kofn_layout_table(s.n, 1);
-    kofn_status st = KOFN_NOMEM;
+    double *r = kofn_layout_table(s.m + s.n, 1), *c = r + s.m;
     bool left = L->problem.op == KOFN_LEFT;
     size_t row, col;
 
+    if (!r)
+        return KOFN_NOMEM;
     place_of(&s, at % blocks_of(&s), &row, &col);
-    if (r && c)
-        st = kf_schemes_systematic_row(s.m2, s.m, L->seed, code->rows, row, r);
-    if (!st)
-        st = kf_schemes_systematic_row(s.n2, s.n, L->seed, code->cols, col, c);
-    if (!st && E1 && (left ? row < s.m : col < s.n))
+    kf_schemes_systematic_row(s.m2, s.m, code->rows, row, r);
+    kf_schemes_systematic_row(s.n2, s.n, code->cols, col, c);
+    if (E1 && (left ? row < s.m : col < s.n))
         E1[left ? row : col] = 1;
-    if (!st) {
-        fill_block(&s, r, c, E0);
-        fill_answer(&s, left, E0, E1, G);
-    }
+    for (size_t j = 0; j < s.n; j++)
+        for (size_t i = 0; i < s.m; i++) {
+            E0[i + s.m * j] = r[i] * c[j];
+            G[i + s.m * j] = E0[i + s.m * j] * (E1 ? E1[left ? i : j] : 1);
+        }
     kofn_free(r);
-    kofn_free(c);
-    return st;
+    return KOFN_OK;
 }
 
 const kofn_scheme kf_grid = {

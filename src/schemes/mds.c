@@ -8,20 +8,16 @@
  */
 #include "code/author.h"
 
-#include <kofn/scheme.h>
-
 static const kofn_param params[] = {
     KF_BASIS_PARAMS,
     {0},
 };
 
-/* A quarter of the workers may be slow or lost, at most 16: so far the
- * accuracy of the default basis is proven for any losses whatever. */
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
+    size_t n = kofn_arg_workers(L);
 
-    return kf_basis_layout(L, n, 1, spare < 16 ? spare : 16);
+    return kf_basis_layout(L, n, 1, kf_code_spare(n));
 }
 
 const kofn_scheme kf_mds = {

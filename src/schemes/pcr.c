@@ -32,8 +32,6 @@
 
 #include <math.h>
 
-#define ROOT_TWO 1.41421356237309504880
-
 enum { CIRCLE, LAGRANGE };
 
 static const kofn_param params[] = {
@@ -56,14 +54,9 @@ static const kofn_param params[] = {
 
 /* ---- sizes --------------------------------------------------------------- */
 
-static size_t ceil_div(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static size_t blocks(const kofn_layout *L)
 {
-    return ceil_div(kofn_arg_workers(L), (size_t)kofn_arg(L, "r"));
+    return kf_ceil_div(kofn_arg_workers(L), (size_t)kofn_arg(L, "r"));
 }
 
 /* A' as the left factor, cut along the side that is summed. */
@@ -99,10 +92,7 @@ static bool systematic(const kofn_layout *L)
 /* The least r with which a quarter of the workers, at most 16, may be slow. */
 static size_t choose_r(size_t n)
 {
-    size_t spare = n < 8 ? n / 2 : n / 4;
-    size_t answers = n - (spare < 16 ? spare : 16);
-
-    return ceil_div(n, (answers + 1) / 2);
+    return kf_ceil_div(n, (n - kf_code_spare(n) + 1) / 2);
 }
 
 static kofn_status settle_r(kofn_layout *L)
@@ -118,20 +108,9 @@ static kofn_status settle_r(kofn_layout *L)
     if (r == 1 && n > 1)
         return kofn_refuse("pcr: r = 1 needs %zu answers and there are %zu "
                            "workers; r = 2 needs %zu, or use scheme uncoded",
-                           2 * n - 1, n, 2 * ceil_div(n, 2) - 1);
+                           2 * n - 1, n, 2 * kf_ceil_div(n, 2) - 1);
     kofn_arg_choose(L, "r", (long)r);
     return KOFN_OK;
-}
-
-/* Losing whole angles is what hurts: all workers of the K-1 angles that most
- * of them share, and one more. */
-static size_t enough_for_sure(size_t n, size_t angles, size_t K)
-{
-    size_t more = n % angles;
-
-    if (angles >= n)
-        return K;
-    return n / angles * (K - 1) + (K - 1 < more ? K - 1 : more) + 1;
 }
 
 /* The plain blocks of a systematic circle stand evenly round it, for which it
@@ -139,7 +118,7 @@ static size_t enough_for_sure(size_t n, size_t angles, size_t K)
 static kofn_status settle_angles(kofn_layout *L)
 {
     size_t n = kofn_arg_workers(L), c = blocks(L), K = 2 * c - 1;
-    size_t most = systematic(L) ? c * ceil_div(n, c) : n;
+    size_t most = systematic(L) ? c * kf_ceil_div(n, c) : n;
     long given = kofn_arg(L, "angles");
     size_t angles = given == KOFN_AUTO ? most : (size_t)given;
 
@@ -157,26 +136,16 @@ static kofn_status settle_angles(kofn_layout *L)
                            "multiple of its %zu blocks",
                            angles, c);
     kofn_arg_choose(L, "angles", (long)angles);
-    L->threshold = enough_for_sure(n, angles, K);
+    L->threshold = kf_points_threshold(n, angles, K);
     return KOFN_OK;
 }
 
 /* ---- the line ------------------------------------------------------------ */
 
-/* Chebyshev's i-th point of n, neighbours spread. */
-static double spread_point(size_t i, size_t n)
-{
-    kf_family points = {KF_BASIS_MONOMIAL, n, 2, 0, 0, NULL};
-    double row[2] = {0};
-
-    kf_basis_rows(&points, i, row);
-    return row[1];
-}
-
 /* Chebyshev's points of an odd multiple of c are those of c and others. */
 static size_t line_points(const kofn_layout *L)
 {
-    size_t c = blocks(L), each = ceil_div(L->seats, c);
+    size_t c = blocks(L), each = kf_ceil_div(L->seats, c);
 
     return systematic(L) ? c * (each + 1 - each % 2) : L->seats;
 }
@@ -184,7 +153,7 @@ static size_t line_points(const kofn_layout *L)
 static bool is_node(size_t c, double x)
 {
     for (size_t i = 0; i < c; i++)
-        if (fabs(x - spread_point(i, c)) < 1e-10)
+        if (fabs(x - kf_code_chebyshev_point(i, c)) < 1e-10)
             return true;
     return false;
 }
@@ -197,11 +166,11 @@ static double point(const kofn_layout *L, size_t seat)
     double x = 0;
 
     if (systematic(L) && seat < c)
-        return spread_point(seat, c);
+        return kf_code_chebyshev_point(seat, c);
     if (!systematic(L))
-        return spread_point(seat, n) * 0.999;
+        return kf_code_chebyshev_point(seat, n) * 0.999;
     for (size_t i = 0; i < n; i++) {
-        x = spread_point(i, n);
+        x = kf_code_chebyshev_point(i, n);
         others += !is_node(c, x);
         if (others == seat - c + 1)
             break;
@@ -213,18 +182,19 @@ static double point(const kofn_layout *L, size_t seat)
 static kofn_status lagrange(size_t c, double x, double *row)
 {
     double *node = kofn_layout_table(1, c);
-    kofn_status st = node ? KOFN_OK : KOFN_NOMEM;
 
-    for (size_t i = 0; i < c && !st; i++)
-        node[i] = spread_point(i, c);
-    for (size_t i = 0; i < c && !st; i++) {
+    if (!node)
+        return KOFN_NOMEM;
+    for (size_t i = 0; i < c; i++)
+        node[i] = kf_code_chebyshev_point(i, c);
+    for (size_t i = 0; i < c; i++) {
         row[i] = 1;
         for (size_t q = 0; q < c; q++)
             if (q != i)
                 row[i] *= (x - node[q]) / (node[i] - node[q]);
     }
     kofn_free(node);
-    return st;
+    return KOFN_OK;
 }
 
 /* row += the first K orthonormal Chebyshev polynomials at x. */
@@ -235,7 +205,7 @@ static void add_chebyshev(size_t K, double x, double *row)
     for (size_t d = 0; d < K; d++) {
         double after = 2 * x * next - t;
 
-        row[d] += d ? ROOT_TWO * t : 1;
+        row[d] += d ? KF_ROOT_TWO * t : 1;
         t = next;
         next = after;
     }
@@ -244,7 +214,7 @@ static void add_chebyshev(size_t K, double x, double *row)
 static void line_wants(const kofn_layout *L, double *W)
 {
     for (size_t i = 0; i < blocks(L); i++)
-        add_chebyshev(L->symbols, spread_point(i, blocks(L)), W);
+        add_chebyshev(L->symbols, kf_code_chebyshev_point(i, blocks(L)), W);
 }
 
 static kofn_status line_seat(const kofn_layout *L, size_t seat, double *E0,
@@ -284,15 +254,6 @@ static kofn_status circle_lagrange(const kofn_layout *L, const kf_cut_shape *s,
     }
     kofn_free(f);
     return st;
-}
-
-static kofn_status circle_seat(const kofn_layout *L, size_t seat, double *E0,
-                               double *G)
-{
-    kf_cut_shape s = shape_of(L);
-
-    return systematic(L) ? circle_lagrange(L, &s, seat, E0, G)
-                         : kf_points_seat(L, &s, seat, E0, NULL, G);
 }
 
 static void circle_wants(const kofn_layout *L, double *W)
@@ -360,14 +321,12 @@ static kofn_status layout(kofn_layout *L)
 {
     size_t c;
 
-    if (settle_r(L))
-        return KOFN_INVAL;
+    TRY(settle_r(L));
     c = blocks(L);
     L->seats = L->max_seats = kofn_arg_workers(L);
     L->enough = systematic(L) ? c : 2 * c - 1;
     L->threshold = 2 * c - 1;
-    if (settle_angles(L))
-        return KOFN_INVAL;
+    TRY(settle_angles(L));
     L->cut[0].rows = paper(L) ? L->seats : c;
     L->inner = paper(L) ? (size_t)kofn_arg(L, "r") : 1;
     L->symbols = 2 * c - 1;
@@ -386,8 +345,12 @@ static kofn_status layout(kofn_layout *L)
 static kofn_status block_row(const kofn_layout *L, size_t i, double *E0,
                              double *G)
 {
-    return kofn_arg(L, "basis") == CIRCLE ? circle_seat(L, i, E0, G)
-                                          : line_seat(L, i, E0, G);
+    kf_cut_shape s = shape_of(L);
+
+    if (kofn_arg(L, "basis") != CIRCLE)
+        return line_seat(L, i, E0, G);
+    return systematic(L) ? circle_lagrange(L, &s, i, E0, G)
+                         : kf_points_seat(L, &s, i, E0, NULL, G);
 }
 
 /* Over the batches: the coefficient of a block is that of each of its batches,

@@ -31,7 +31,6 @@
 #include <math.h>
 
 #define ROOT_HALF 0.70710678118654752440
-#define ROOT_TWO 1.41421356237309504880
 
 typedef struct cplx {
     double re, im;
@@ -88,14 +87,11 @@ static cplx root(size_t up, size_t down, size_t at, size_t n)
 }
 
 /* x^e at the complex point `at` of n. */
-static cplx root_power(size_t e, size_t at, size_t n)
+static void root_power(size_t e, size_t at, size_t n, double *re, double *im)
 {
     size_t whole = 4 * n;
-    cplx z;
 
-    kf_code_cossin((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, &z.re,
-                   &z.im);
-    return z;
+    kf_code_cossin((uint64_t)(e % whole) * (4 * at + 1) % whole, whole, re, im);
 }
 
 static double power(double x, size_t e)
@@ -109,19 +105,11 @@ static double power(double x, size_t e)
 }
 
 /* The real point of a seat: Chebyshev's, spread, or seat + 1. */
-static double point_of(const kofn_layout *L, const kf_cut_shape *s, size_t seat)
+static double point_of(const kf_cut_shape *s, size_t seat)
 {
-    kf_family points = {s->basis == KF_VANDERMONDE ? KF_BASIS_VANDERMONDE
-                                                   : KF_BASIS_MONOMIAL,
-                        s->points,
-                        2,
-                        0,
-                        L->seed,
-                        NULL};
-    double row[2];
-
-    kf_basis_rows(&points, seat, row);
-    return row[1];
+    return s->basis == KF_VANDERMONDE
+               ? (double)seat + 1
+               : kf_code_chebyshev_point(seat, s->points);
 }
 
 /* ---- exponents ----------------------------------------------------------- */
@@ -146,26 +134,46 @@ static grid grid_of_input(const kf_cut_shape *s)
 
 static size_t exponent(const grid *g, size_t a, size_t b)
 {
+    assert(a < g->rows && b < g->cols);
     return g->er * (g->back_rows ? g->rows - 1 - a : a) +
            g->ec * (g->back_cols ? g->cols - 1 - b : b);
 }
 
+/* Number of the product (f, k) of part f of the kept axis among the wants. */
+static size_t want_of(const kf_cut_shape *s, size_t f, size_t k)
+{
+    return s->left ? k + s->p * f : f + s->kept * k;
+}
+
+/* The exponent of that product. */
+static size_t exponent_of(const kf_cut_shape *s, size_t f, size_t k)
+{
+    return s->ek * f + s->es * (s->sum - 1) + s->ew * k;
+}
+
 /* ---- the circle ---------------------------------------------------------- */
+
+/* The position i and, unless it is the middle, its mirror: how many these are. */
+static size_t mirrored(size_t size, size_t i, size_t at[2])
+{
+    at[0] = i;
+    at[1] = size - 1 - i;
+    return at[0] == at[1] ? 1 : 2;
+}
 
 static double circle_coefficient(const grid *g, size_t a, size_t b, size_t at,
                                  size_t n)
 {
     size_t middle = g->er * (g->rows - 1) + g->ec * (g->cols - 1);
-    size_t mirrored[2][2] = {{a, g->rows - 1 - a}, {b, g->cols - 1 - b}};
+    size_t as[2], bs[2], rows = mirrored(g->rows, a, as);
+    size_t cols = mirrored(g->cols, b, bs);
     double sum = 0;
 
-    for (size_t i = 0; i < 1 + (size_t)(mirrored[0][0] != mirrored[0][1]); i++)
-        for (size_t j = 0; j < 1 + (size_t)(mirrored[1][0] != mirrored[1][1]);
-             j++) {
-            cplx u = mirror(g->rows, mirrored[0][i], a);
-            cplx v = mirror(g->cols, mirrored[1][j], b);
-            cplx z = root(2 * exponent(g, mirrored[0][i], mirrored[1][j]),
-                          middle, at, n);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++) {
+            cplx u = mirror(g->rows, as[i], a);
+            cplx v = mirror(g->cols, bs[j], b);
+            cplx z = root(2 * exponent(g, as[i], bs[j]), middle, at, n);
 
             u = times(g->back_rows ? conj_of(u) : u,
                       g->back_cols ? conj_of(v) : v);
@@ -187,7 +195,7 @@ static void circle_symbols(const kf_cut_shape *s, size_t at, double *G)
         if (d == D - d)
             G[d] = 1;
         else
-            G[d] = ROOT_TWO * (d < D - d ? z.re : -z.im);
+            G[d] = KF_ROOT_TWO * (d < D - d ? z.re : -z.im);
     }
 }
 
@@ -196,12 +204,13 @@ static void circle_wants(const kf_cut_shape *s, double *W)
 {
     for (size_t f = 0; f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++) {
-            double *row = W + kf_want(s, f, k) * s->K;
-            size_t fs[2] = {f, s->kept - 1 - f}, ks[2] = {k, s->p - 1 - k};
+            double *row = W + want_of(s, f, k) * s->K;
+            size_t fs[2], ks[2], rows = mirrored(s->kept, f, fs);
+            size_t cols = mirrored(s->p, k, ks);
 
-            for (size_t i = 0; i < 1 + (size_t)(fs[0] != fs[1]); i++)
-                for (size_t j = 0; j < 1 + (size_t)(ks[0] != ks[1]); j++) {
-                    size_t d = kf_wanted(s, fs[i], ks[j]), e = s->K - 1 - d;
+            for (size_t i = 0; i < rows; i++)
+                for (size_t j = 0; j < cols; j++) {
+                    size_t d = exponent_of(s, fs[i], ks[j]), e = s->K - 1 - d;
                     cplx u = conj_of(times(mirror(s->kept, fs[i], f),
                                            mirror(s->p, ks[j], k)));
 
@@ -212,18 +221,21 @@ static void circle_wants(const kf_cut_shape *s, double *W)
         }
 }
 
+static void circle_row(grid g, size_t at, size_t n, double *row)
+{
+    for (size_t b = 0; b < g.cols; b++)
+        for (size_t a = 0; a < g.rows; a++)
+            *row++ = circle_coefficient(&g, a, b, at, n);
+}
+
 static void circle_seat(const kf_cut_shape *s, size_t seat, double *E0,
                         double *E1, double *G)
 {
-    size_t at = place_of(seat % s->points, s->points);
-    grid A = grid_of_A(s), B = grid_of_input(s);
+    size_t at = place_of(seat, s->points);
 
-    for (size_t b = 0; b < A.cols; b++)
-        for (size_t a = 0; a < A.rows; a++)
-            E0[a + A.rows * b] = circle_coefficient(&A, a, b, at, s->points);
-    for (size_t b = 0; E1 && b < B.cols; b++)
-        for (size_t a = 0; a < B.rows; a++)
-            E1[a + B.rows * b] = circle_coefficient(&B, a, b, at, s->points);
+    circle_row(grid_of_A(s), at, s->points, E0);
+    if (E1)
+        circle_row(grid_of_input(s), at, s->points, E1);
     if (s->sum > 1)
         circle_symbols(s, at, G);
 }
@@ -243,46 +255,33 @@ static void complex_seat(const kf_cut_shape *s, size_t seat, double *E0,
     size_t inner = E1 ? 2 : 1, inputs = s->sum * s->p;
     grid A = grid_of_A(s), B = grid_of_input(s);
 
-    for (size_t j = 0; j < parts; j++) {
-        cplx z =
-            root_power(exponent(&A, j % A.rows, j / A.rows), at, s->points);
-
-        E0[j] = z.re;
-        E0[inner * parts + j] = z.im;
-        if (inner == 2) {
-            E0[parts + j] = -z.im;
-            E0[3 * parts + j] = z.re;
-        }
+    for (size_t j = 0; j < parts; j++)
+        root_power(exponent(&A, j % A.rows, j / A.rows), at, s->points, E0 + j,
+                   E0 + inner * parts + j);
+    for (size_t j = 0; E1 && j < parts; j++) {
+        E0[parts + j] = -E0[2 * parts + j];
+        E0[3 * parts + j] = E0[j];
     }
-    for (size_t j = 0; E1 && j < inputs; j++) {
-        cplx z =
-            root_power(exponent(&B, j % B.rows, j / B.rows), at, s->points);
-
-        E1[j] = z.re;
-        E1[inputs + j] = z.im;
-    }
+    for (size_t j = 0; E1 && j < inputs; j++)
+        root_power(exponent(&B, j % B.rows, j / B.rows), at, s->points, E1 + j,
+                   E1 + inputs + j);
     for (size_t f = 0; s->sum == 1 && f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++) {
-            cplx z = root_power(kf_wanted(s, f, k), at, s->points);
+            double *g = G + want_of(s, f, k);
 
-            G[kf_want(s, f, k)] = z.re;
-            G[s->K + kf_want(s, f, k)] = z.im;
+            root_power(exponent_of(s, f, k), at, s->points, g, g + s->K);
         }
-    for (size_t d = 0; s->sum > 1 && d < s->K; d++) {
-        cplx z = root_power(d, at, s->points);
-
-        G[d] = z.re;
-        G[s->K + d] = z.im;
-    }
+    for (size_t d = 0; s->sum > 1 && d < s->K; d++)
+        root_power(d, at, s->points, G + d, G + s->K + d);
 }
 
 /* ---- real points --------------------------------------------------------- */
 
-static void power_seat(const kofn_layout *L, const kf_cut_shape *s, size_t seat,
-                       double *E0, double *E1, double *G)
+static void power_seat(const kf_cut_shape *s, size_t seat, double *E0,
+                       double *E1, double *G)
 {
     grid A = grid_of_A(s), B = grid_of_input(s);
-    double x = point_of(L, s, seat);
+    double x = point_of(s, seat);
 
     for (size_t j = 0; j < A.rows * A.cols; j++)
         E0[j] = power(x, exponent(&A, j % A.rows, j / A.rows));
@@ -302,7 +301,7 @@ static void chebyshev_seat(const kofn_layout *L, const kf_cut_shape *s,
 
     kf_basis_rows(&series, seat, G);
     for (size_t d = 1; d < s->K; d++)
-        G[d] *= ROOT_TWO;
+        G[d] *= KF_ROOT_TWO;
     for (size_t j = 0; j < s->m * s->n; j++)
         E0[j] = G[j];
     for (size_t j = 0; E1 && j < s->sum * s->p; j++)
@@ -338,7 +337,7 @@ void kf_points_wants(const kf_cut_shape *s, double *W)
     }
     for (size_t f = 0; f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++)
-            W[kf_want(s, f, k) * s->K + kf_wanted(s, f, k)] = 1;
+            W[want_of(s, f, k) * s->K + exponent_of(s, f, k)] = 1;
 }
 
 kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
@@ -353,13 +352,13 @@ kofn_status kf_points_seat(const kofn_layout *L, const kf_cut_shape *s,
         break;
     case KF_MONOMIAL:
     case KF_VANDERMONDE:
-        power_seat(L, s, seat, E0, E1, G);
+        power_seat(s, seat, E0, E1, G);
         break;
     default:
         circle_seat(s, seat, E0, E1, G);
     }
     for (size_t f = 0; s->sum == 1 && f < s->kept; f++)
         for (size_t k = 0; k < s->p; k++)
-            G[kf_want(s, f, k)] = E0[f] * (E1 ? E1[k] : 1);
+            G[want_of(s, f, k)] = E0[f] * (E1 ? E1[k] : 1);
     return KOFN_OK;
 }

@@ -28,82 +28,62 @@
  */
 #include "polynomial.h"
 
-#include "base/mix.h"
-
 #define BASES "circle|complex|chebyshev|monomial|vandermonde"
-#define SIZES 1, 10000
-#define M_PARAM                                                                     \
-    {                                                                               \
-        "m", KOFN_AUTO, SIZES,                                                      \
-            "row blocks of A; auto: what three quarters of the workers decode, on " \
-            "points at most 100 answers",                                           \
-            0                                                                       \
-    }
-#define N_PARAM                                                                     \
-    {                                                                               \
-        "n", KOFN_AUTO, SIZES,                                                      \
-            "column blocks of A; auto: what three quarters of the workers decode, " \
-            "on points at most 100 answers",                                        \
-            0                                                                       \
-    }
-#define P_PARAM                                                                      \
-    {                                                                                \
-        "p", KOFN_AUTO, SIZES,                                                       \
-            "column blocks of the input, row blocks in left products; auto: what "   \
-            "three quarters of the workers decode together with the blocks of A, 1 " \
-            "for a vector",                                                          \
-            0                                                                        \
-    }
-#define Q_PARAM                                                                \
-    {                                                                          \
-        "q", KOFN_AUTO, SIZES,                                                 \
-            "row blocks of the input in left products, where they are others " \
-            "than p; auto: p",                                                 \
-            0                                                                  \
-    }
-#define ANGLES_PARAM                                                                  \
-    {                                                                                 \
-        "angles", KOFN_AUTO, 1, 1000000,                                              \
-            "different points of basis=circle; auto: one for each worker, or K+6 "    \
-            "where there are more than K+10, K the answers of A B or B A, whichever " \
-            "are more",                                                               \
-            0                                                                         \
-    }
+#define CUT KOFN_AUTO, 1, 10000
+#define M_PARAM                                                                 \
+    "m", CUT,                                                                   \
+        "row blocks of A; auto: what three quarters of the workers decode, on " \
+        "points at most 100 answers",                                           \
+        0
+#define N_PARAM                                                                 \
+    "n", CUT,                                                                   \
+        "column blocks of A; auto: what three quarters of the workers decode, " \
+        "on points at most 100 answers",                                        \
+        0
+#define P_PARAM                                                                  \
+    "p", CUT,                                                                    \
+        "column blocks of the input, row blocks in left products; auto: what "   \
+        "three quarters of the workers decode together with the blocks of A, 1 " \
+        "for a vector",                                                          \
+        0
+#define Q_PARAM                                                                    \
+    "q", CUT,                                                                      \
+        "row blocks of the input in left products, where they are others than p; " \
+        "auto: p",                                                                 \
+        0
+#define BASIS_PARAM                                                            \
+    "basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES
+#define ANGLES_PARAM                                                              \
+    "angles", KOFN_AUTO, 1, 1000000,                                              \
+        "different points of basis=circle; auto: one for each worker, or K+6 "    \
+        "where there are more than K+10, K the answers of A B or B A, whichever " \
+        "are more",                                                               \
+        0
 
 static const kofn_param polynomial_params[] = {
-    M_PARAM,
-    P_PARAM,
-    Q_PARAM,
+    {M_PARAM},
+    {P_PARAM},
+    {Q_PARAM},
     {"basis", KOFN_AUTO, 0, 0,
      "points or coefficients; auto: quaternion, circle in left products",
      BASES "|quaternion"},
-    ANGLES_PARAM,
+    {ANGLES_PARAM},
     {0},
 };
 static const kofn_param matdot_params[] = {
-    N_PARAM,
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
-    {0},
-};
+    {N_PARAM}, {BASIS_PARAM}, {ANGLES_PARAM}, {0}};
 static const kofn_param polydot_params[] = {
-    M_PARAM,
-    N_PARAM,
-    P_PARAM,
-    Q_PARAM,
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
-    {0},
-};
+    {M_PARAM},     {N_PARAM},      {P_PARAM}, {Q_PARAM},
+    {BASIS_PARAM}, {ANGLES_PARAM}, {0}};
 static const kofn_param gpd_params[] = {
-    M_PARAM,
-    N_PARAM,
-    P_PARAM,
-    Q_PARAM,
+    {M_PARAM},
+    {N_PARAM},
+    {P_PARAM},
+    {Q_PARAM},
     {"sub", 0, 0, 0, "u=v^n: few answers in A B; v=u^m: few answers in B A",
      "uvn|vum"},
-    {"basis", KF_CIRCLE, 0, 0, "where polynomials are evaluated", BASES},
-    ANGLES_PARAM,
+    {BASIS_PARAM},
+    {ANGLES_PARAM},
     {0},
 };
 
@@ -211,13 +191,12 @@ static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
  * three quarters of the workers decode. */
 static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L), spare = n < 8 ? n / 2 : n / 4;
-    size_t answers = n - (spare < 16 ? spare : 16);
+    size_t n = kofn_arg_workers(L), answers = n - kf_code_spare(n);
     size_t *axis[] = {&s->m, &s->p, &s->n};
     bool open[3];
 
-    if (s->basis != KF_QUATERNION && answers > PROVEN)
-        answers = PROVEN;
+    if (s->basis != KF_QUATERNION)
+        answers = kf_min(answers, PROVEN);
     for (size_t i = 0; i < 3; i++)
         open[i] = k->cuts[i] && kofn_arg(L, axis_name(L, i)) == KOFN_AUTO &&
                   (i != 1 || L->problem.p > 1);
@@ -270,16 +249,6 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
 
 /* ---- how many are enough ------------------------------------------------- */
 
-/* Losing whole angles is what hurts, so the worst K-1 angles are those that
- * most workers share; one answer more than all of theirs is enough. */
-static size_t worst_of_angles(size_t n, size_t angles, size_t K)
-{
-    size_t each = n / angles, more = n % angles;
-    size_t full = K - 1 < more ? K - 1 : more;
-
-    return each * (K - 1) + full + 1;
-}
-
 /* Answers of A B and of B A, whichever are more: the blocks of A are to serve both. */
 static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 {
@@ -289,7 +258,7 @@ static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
     if (kofn_arg(L, "q") != KOFN_AUTO)
         s.p = pieces(L, input_axis(L, s.left));
     complete(&s, vum_of(L, k), k->polydot);
-    return K > s.K ? K : s.K;
+    return kf_max(K, s.K);
 }
 
 static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
@@ -311,7 +280,7 @@ static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
                            "answers needed to the workers",
                            k->name, s->points, s->K, n);
     kofn_arg_choose(L, "angles", (long)s->points);
-    L->threshold = worst_of_angles(n, s->points, s->K);
+    L->threshold = kf_points_threshold(n, s->points, s->K);
     return KOFN_OK;
 }
 
@@ -364,8 +333,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
     L->seats = L->max_seats = n;
     L->enough = kf_answers(&s);
     kofn_arg_choose(L, "basis", (long)s.basis);
-    if (settle_angles(L, k, &s))
-        return KOFN_INVAL;
+    TRY(settle_angles(L, k, &s));
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
     if (s.basis == KF_COMPLEX) {
@@ -373,7 +341,7 @@ static kofn_status layout(kofn_layout *L, const kind *k)
         L->inner = s.p * s.sum > 1 ? 2 : 1;
         /* a complex answer to a real question counts twice, but half of them
          * are far from as well conditioned as all */
-        L->threshold = s.K < n ? s.K : n;
+        L->threshold = kf_min(s.K, n);
     }
     return kf_schemes_tables(L, &s);
 }

@@ -9,6 +9,8 @@
 
 #include "code/author.h"
 
+#define KF_ROOT_TWO 1.41421356237309504880
+
 /* The order of the choices of the parameter basis. */
 typedef enum kf_points {
     KF_CIRCLE,
@@ -40,18 +42,6 @@ typedef struct kf_cut_shape {
     kf_points basis;
 } kf_cut_shape;
 
-/* Number of the product (f, k) of part f of the kept axis among the wants. */
-static inline size_t kf_want(const kf_cut_shape *s, size_t f, size_t k)
-{
-    return s->left ? k + s->p * f : f + s->kept * k;
-}
-
-/* The exponent of that product. */
-static inline size_t kf_wanted(const kf_cut_shape *s, size_t f, size_t k)
-{
-    return s->ek * f + s->es * (s->sum - 1) + s->ew * k;
-}
-
 /* Rows over the products of parts, where nothing is summed: E1 is one row of
  * `cols`, or NULL for a whole input. */
 static inline void kf_outer(size_t lanes, size_t rows, size_t cols,
@@ -80,6 +70,14 @@ kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s);
 kofn_status kf_schemes_khatri_rao_seat(const kofn_layout *L,
                                        const kf_cut_shape *s, size_t seat,
                                        double *E0, double *E1, double *G);
+
+/* Of n workers so many surely have answered at K different points of the circle.
+ * Losing whole angles is what hurts, so the worst K-1 angles are those that most
+ * workers share; one answer more than all of theirs is enough. */
+static inline size_t kf_points_threshold(size_t n, size_t angles, size_t K)
+{
+    return n / angles * (K - 1) + kf_min(K - 1, n % angles) + 1;
+}
 
 /* Why the basis cannot serve this shape, or NULL. */
 const char *kf_points_refuse(const kf_cut_shape *s);

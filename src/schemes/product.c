@@ -38,12 +38,6 @@ static sizes sizes_of(const kofn_layout *L)
                    (size_t)kofn_arg(L, "p"), (size_t)kofn_arg(L, "p2")};
 }
 
-static void choose_default(const kofn_layout *L, const char *name, size_t value)
-{
-    if (kofn_arg(L, name) == KOFN_AUTO)
-        kofn_arg_choose(L, name, (long)value);
-}
-
 static size_t without_spare(size_t n)
 {
     return n > 1 ? n - (n + 7) / 8 : n;
@@ -55,14 +49,12 @@ static void choose_sizes(const kofn_layout *L)
     long m2 = kofn_arg(L, "m2");
 
     if (L->problem.p == 1)
-        choose_default(L, "p2", 1);
-    choose_default(L, "p2",
-                   m2 == KOFN_AUTO       ? kf_schemes_divisor(n)
-                   : n / (size_t)m2 == 0 ? 1
-                                         : n / (size_t)m2);
-    choose_default(L, "m2", n / sizes_of(L).p2 ? n / sizes_of(L).p2 : 1);
-    choose_default(L, "m", without_spare(sizes_of(L).m2));
-    choose_default(L, "p", without_spare(sizes_of(L).p2));
+        kf_code_default(L, "p2", 1);
+    kf_code_default(L, "p2",
+                    m2 == KOFN_AUTO ? kf_schemes_divisor(n) : n / (size_t)m2);
+    kf_code_default(L, "m2", n / sizes_of(L).p2);
+    kf_code_default(L, "m", without_spare(sizes_of(L).m2));
+    kf_code_default(L, "p", without_spare(sizes_of(L).p2));
 }
 
 static kofn_status check(const kofn_layout *L, const sizes *s)
@@ -115,14 +107,12 @@ static kofn_status seat(const kofn_layout *L, size_t at, double *E0, double *E1,
 {
     sizes s = sizes_of(L);
     kf_family rows = {KF_BASIS_QUATERNION, s.m2, s.m, 0, L->seed, NULL};
-    kofn_status st = KOFN_OK;
 
     kf_basis_rows(&rows, at % s.m2, E0);
     if (E1)
-        st = kf_schemes_systematic_row(s.p2, s.p, L->seed, L->state, at / s.m2,
-                                       E1);
+        kf_schemes_systematic_row(s.p2, s.p, L->state, at / s.m2, E1);
     kf_outer(4, 4 * s.m, s.p, E0, E1, G);
-    return st;
+    return KOFN_OK;
 }
 
 const kofn_scheme kf_product = {

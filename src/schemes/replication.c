@@ -18,7 +18,7 @@ static kofn_status layout(kofn_layout *L)
     long k = kofn_arg(L, "k");
 
     if (k == KOFN_AUTO)
-        k = (long)((n + 1) / 2);
+        k = (long)kf_ceil_div(n, 2);
     if ((size_t)k > n)
         return kofn_refuse("replication: k = %ld bands need as many workers, "
                            "there are %zu; ask for k <= %zu",
@@ -32,7 +32,7 @@ static kofn_status layout(kofn_layout *L)
         return KOFN_OK;
     }
     L->groups = (size_t)k;
-    L->seats = (n + L->groups - 1) / L->groups;
+    L->seats = kf_ceil_div(n, L->groups);
     L->enough = 1;
     return KOFN_OK;
 }
@@ -41,10 +41,9 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
     (void)E1;
+    E0[i % L->cut[0].rows] = 1;
     if (L->problem.op == KOFN_SUM)
-        E0[i % L->symbols] = G[i % L->symbols] = 1;
-    else
-        E0[0] = 1;
+        G[i % L->symbols] = 1;
     return KOFN_OK;
 }
 

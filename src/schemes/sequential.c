@@ -78,16 +78,6 @@ static const kofn_param idip_params[] = {
     {0},
 };
 
-static size_t up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t given(const kofn_layout *L, const char *name)
 {
     return (size_t)kofn_arg(L, name);
@@ -106,22 +96,28 @@ static void settle(const kofn_layout *L, const char *name, size_t value)
 
 /* ---- cuts ---------------------------------------------------------------- */
 
+/* idip has no parameter n. */
+static bool sums(const kofn_layout *L)
+{
+    return !is_auto(L, "n");
+}
+
 /* Words of the parameter basis, which idip has no circle among. */
-static kf_points basis_of(const kofn_layout *L, bool circle)
+static kf_points basis_of(const kofn_layout *L)
 {
     static const kf_points words[] = {KF_QUATERNION, KF_CIRCLE, KF_MONOMIAL};
     size_t word = given(L, "basis");
 
-    return words[word == 1 && !circle ? 2 : word];
+    return words[word == 1 && !sums(L) ? 2 : word];
 }
 
-static kf_cut_shape shape_of(const kofn_layout *L, bool circle)
+static kf_cut_shape shape_of(const kofn_layout *L)
 {
     kf_cut_shape s = {.m = given(L, "m"),
-                      .n = circle ? given(L, "n") : 1,
+                      .n = sums(L) ? given(L, "n") : 1,
                       .p = given(L, "p"),
-                      .points = L->seats,
-                      .basis = basis_of(L, circle)};
+                      .points = L->seats - L->plain,
+                      .basis = basis_of(L)};
 
     kf_schemes_entangle(&s);
     return s;
@@ -153,38 +149,40 @@ static bool factor(const kofn_layout *L, size_t k)
 
 /* Finishes the layout with the number of rows that a product may take, in which
  * rows differ. */
-static kofn_status finish(kofn_layout *L, bool circle, bool plain, size_t rows)
+static kofn_status finish(kofn_layout *L, bool plain, size_t rows)
 {
-    kf_cut_shape s = shape_of(L, circle);
+    kf_cut_shape s = shape_of(L);
     const char *why = kf_points_refuse(&s);
 
     if (why)
         return kofn_refuse("%s", why);
     L->enough = s.K;
     L->plain = plain ? s.K : 0;
-    rows = (rows < s.K ? s.K : rows) + 1;
+    rows = kf_max(rows, s.K) + 1;
     L->seats = L->max_seats = L->plain + rows / 2 * 2;
     if (s.basis == KF_QUATERNION)
         return kf_schemes_khatri_rao(L, &s);
     /* powers at K points decode, K plain rows do, and some mixtures of fewer of
      * both do not */
     if (plain)
-        L->threshold = least(2 * s.K - 1, L->seats);
+        L->threshold = kf_min(2 * s.K - 1, L->seats);
     return kf_schemes_tables(L, &s);
 }
 
 /* The first K rows are plain, if there are such. */
-static kofn_status seat(const kofn_layout *L, const kf_cut_shape *s, size_t i,
-                        double *E0, double *E1, double *G)
+static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
+                        double *G)
 {
-    if (s->basis == KF_QUATERNION)
-        return kf_schemes_khatri_rao_seat(L, s, i, E0, E1, G);
+    kf_cut_shape s = shape_of(L);
+
+    if (s.basis == KF_QUATERNION)
+        return kf_schemes_khatri_rao_seat(L, &s, i, E0, E1, G);
     if (i >= L->plain)
-        return kf_points_seat(L, s, i - L->plain, E0, E1, G);
-    E0[i % s->m] = 1;
+        return kf_points_seat(L, &s, i - L->plain, E0, E1, G);
+    E0[i % s.m] = 1;
     if (E1)
-        E1[i / s->m] = 1;
-    kf_outer(1, s->m, s->p, E0, E1, G);
+        E1[i / s.m] = 1;
+    kf_outer(1, s.m, s.p, E0, E1, G);
     return KOFN_OK;
 }
 
@@ -228,19 +226,19 @@ static kofn_status dip_layout(kofn_layout *L)
                            lambda, P, P);
     settle(L, "basis", given(L, "n") > 1 ? 1 : 0);
     settle(L, "plain",
-           given(L, "n") > 1 || basis_of(L, true) == KF_MONOMIAL ? NO : YES);
+           given(L, "n") > 1 || basis_of(L) == KF_MONOMIAL ? NO : YES);
     if (given(L, "n") > 1 && given(L, "plain") == YES)
         return kofn_refuse("dip: plain=yes with n = %zu: a product of parts is "
                            "no part of the answer where others are added to "
                            "it; use plain=no or n=1",
                            given(L, "n"));
-    if (given(L, "n") > 1 && basis_of(L, true) == KF_QUATERNION)
+    if (given(L, "n") > 1 && basis_of(L) == KF_QUATERNION)
         return kofn_refuse("dip: basis=quaternion with n = %zu does not sum; "
                            "use basis=circle or n=1",
                            given(L, "n"));
     choose_cut(L);
-    s = shape_of(L, true);
-    due = up(s.K, lambda);
+    s = shape_of(L);
+    due = kf_ceil_div(s.K, lambda);
     if (s.K > 100000 || due > 100000)
         return kofn_refuse("dip: m = %zu, n = %zu and p = %zu take %zu answers "
                            "a product, which is too many; cut less",
@@ -248,30 +246,22 @@ static kofn_status dip_layout(kofn_layout *L)
     L->delay = given(L, "T");
     L->slots = L->delay + due;
     L->due_first = given(L, "order") == DUE;
-    return finish(L, true, given(L, "plain") == YES || s.basis == KF_QUATERNION,
+    return finish(L, given(L, "plain") == YES || s.basis == KF_QUATERNION,
                   P * L->slots);
-}
-
-static kofn_status dip_seat(const kofn_layout *L, size_t i, double *E0,
-                            double *E1, double *G)
-{
-    kf_cut_shape s = shape_of(L, true);
-
-    s.points = L->seats - L->plain;
-    return seat(L, &s, i, E0, E1, G);
 }
 
 /* SEQ, algorithm 1: line 5 and, when it is due, line 10. */
 static void dip_ask(const kofn_layout *L, const kofn_pending *x,
                     const kofn_past *past, size_t who, kofn_ask *out)
 {
-    size_t few = least(given(L, "lambda"), x->live);
+    size_t few = kf_min(given(L, "lambda"), x->live);
 
     (void)past;
     (void)who;
     *out = (kofn_ask){1, given(L, "plain") == YES};
     if (x->age >= L->delay)
-        out->rows = x->got < x->wanted ? up(x->wanted - x->got, few) : 0;
+        out->rows =
+            x->got < x->wanted ? kf_ceil_div(x->wanted - x->got, few) : 0;
 }
 
 /* ---- idip: models of stragglers ------------------------------------------ */
@@ -340,10 +330,10 @@ static size_t since_first(const kofn_past *past, size_t b, size_t who)
 static bool too_long(const model *x, const kofn_past *past, size_t age,
                      size_t who)
 {
-    size_t left = x->length - least(age, x->length);
+    size_t left = x->length - kf_min(age, x->length);
 
     for (size_t b = 0; b < x->W && b <= past->rounds; b++) {
-        size_t more = least(left, x->W - b);
+        size_t more = kf_min(left, x->W - b);
 
         if (since_first(past, b, who) + more > x->B ||
             distinct(past, b, who) > x->eps)
@@ -368,7 +358,7 @@ static void idip_ask(const kofn_layout *L, const kofn_pending *pending,
 static bool idip_admits(const kofn_layout *L, const kofn_past *past)
 {
     model x = model_of(L);
-    size_t window = least(x.W, past->rounds), marks = 0;
+    size_t window = kf_min(x.W, past->rounds), marks = 0;
 
     for (size_t r = 0; r < window; r++)
         marks += past->marked[r];
@@ -411,7 +401,7 @@ static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
     if (is_auto(L, of)) {
         marks = *k ? (all > *k ? (all - *k) / each : 0) : all / 4 / each;
         if (bursty)
-            marks = least(marks ? marks : 1, P);
+            marks = kf_min(marks ? marks : 1, P);
         kofn_arg_choose(L, of, (long)marks);
     }
     marks = given(L, of) * each;
@@ -463,16 +453,7 @@ static kofn_status idip_layout(kofn_layout *L)
     L->memory = W;
     L->repeats = true;
     L->keeps = given(L, "early") == NO;
-    return finish(L, false, true, P * L->slots);
-}
-
-static kofn_status idip_seat(const kofn_layout *L, size_t i, double *E0,
-                             double *E1, double *G)
-{
-    kf_cut_shape s = shape_of(L, false);
-
-    s.points = L->seats - L->plain;
-    return seat(L, &s, i, E0, E1, G);
+    return finish(L, true, P * L->slots);
 }
 
 /* ---- the schemes --------------------------------------------------------- */
@@ -489,7 +470,7 @@ const kofn_scheme kf_dip = {
     .ops = KOFN_STREAM,
     .params = dip_params,
     .layout = dip_layout,
-    .seat = dip_seat,
+    .seat = seat,
     .ask = dip_ask,
 };
 
@@ -501,7 +482,7 @@ const kofn_scheme kf_idip = {
     .ops = KOFN_STREAM,
     .params = idip_params,
     .layout = idip_layout,
-    .seat = idip_seat,
+    .seat = seat,
     .ask = idip_ask,
     .admits = idip_admits,
 };

@@ -15,15 +15,14 @@ kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
  * stand at directions evenly spread over the half circle that keep as far from
  * both rows as from each other, which is the best there is.  With more it is of
  * a random orthogonal slice. */
-kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
-                                      const void *state, size_t i, double *row)
+void kf_schemes_systematic_row(size_t n, size_t k, const void *state, size_t i,
+                               double *row)
 {
     size_t q = k % 2 ? k + 3 : k + 2;
 
     if (i < k || n - k > 2) {
-        kf_basis_rows(&(kf_family){KF_BASIS_HAAR, n, k, 0, seed, state}, i,
-                      row);
-        return KOFN_OK;
+        kf_basis_rows(&(kf_family){KF_BASIS_HAAR, n, k, 0, 0, state}, i, row);
+        return;
     }
     for (size_t j = 0; j < k; j++) {
         size_t t = j + 1 < q / 2 ? j + 1 : j + 2;
@@ -33,7 +32,6 @@ kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
         row[j] = n - k == 1 ? sqrt(1 / (double)k)
                             : sqrt(2 / (double)k) * (i == k ? c : d);
     }
-    return KOFN_OK;
 }
 
 size_t kf_schemes_divisor(size_t n)

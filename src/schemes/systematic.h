@@ -11,8 +11,8 @@
  * that.  *state is for its rows and freed with kofn_free; it may be NULL. */
 kofn_status kf_schemes_systematic(size_t n, size_t k, uint64_t seed,
                                   void **state);
-kofn_status kf_schemes_systematic_row(size_t n, size_t k, uint64_t seed,
-                                      const void *state, size_t i, double *row);
+void kf_schemes_systematic_row(size_t n, size_t k, const void *state, size_t i,
+                               double *row);
 
 /* The largest d with d d <= n that divides n. */
 size_t kf_schemes_divisor(size_t n);

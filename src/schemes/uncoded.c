@@ -8,43 +8,33 @@ static const kofn_param params[] = {
     {0},
 };
 
-static kofn_status sum_layout(kofn_layout *L)
-{
-    L->seats = L->max_seats = L->enough = kofn_arg_workers(L);
-    L->symbols = L->cut[0].rows = L->seats;
-    L->wants = 1;
-    return KOFN_OK;
-}
-
-/* Lays out one code of all row bands: any worker may compute any of them. */
-static kofn_status stream_layout(kofn_layout *L)
-{
-    L->seats = L->max_seats = L->enough = kofn_arg_workers(L);
-    L->cut[0].rows = L->seats;
-    return KOFN_OK;
-}
-
+/* Lays out a group for each row band; of a stream, and of a sum, one code of all
+ * bands or parts, which are each a seat's. */
 static kofn_status layout(kofn_layout *L)
 {
-    if (L->problem.op == KOFN_SUM)
-        return sum_layout(L);
-    if (L->problem.op == KOFN_STREAM)
-        return stream_layout(L);
-    L->groups = kofn_arg_workers(L);
-    L->enough = 1;
+    size_t n = kofn_arg_workers(L);
+
+    if (L->problem.op != KOFN_SUM && L->problem.op != KOFN_STREAM) {
+        L->groups = n;
+        L->enough = 1;
+        return KOFN_OK;
+    }
+    L->seats = L->max_seats = L->enough = L->cut[0].rows = n;
+    if (L->problem.op == KOFN_SUM) {
+        L->symbols = n;
+        L->wants = 1;
+    }
     return KOFN_OK;
 }
 
+/* Part i; of a group the one there is. */
 static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
                         double *G)
 {
     (void)E1;
+    E0[i % L->cut[0].rows] = 1;
     if (L->problem.op == KOFN_SUM)
-        E0[i] = G[i] = 1;
-    else if (L->problem.op == KOFN_STREAM)
-        E0[i] = 1;
-    else
-        E0[0] = 1;
+        G[i] = 1;
     return KOFN_OK;
 }
 

@@ -54,6 +54,7 @@ static void try_fleet(const char *spec, size_t nodes, size_t rounds)
     uint32_t seat[MOST_NODES], pick[MOST_NODES];
     double *Y, *H, allowance = 1;
     kf_evidence e;
+    kf_arrays a = {0};
     kf_syndromes t;
     kf_fit fit;
     fleet f;
@@ -71,8 +72,9 @@ static void try_fleet(const char *spec, size_t nodes, size_t rounds)
                       .columns = 1};
     Y = kf_new(nodes * f.lanes, sizeof *Y);
     assert_non_null(Y);
-    assert_ok(kf_syndromes_new(&t, &e, &allowance));
-    assert_ok(kf_fit_new(&fit, &e));
+    kf_syndromes_new(&t, &a, &e, &allowance);
+    kf_fit_new(&fit, &a, &e);
+    assert_ok(kf_arrays_status(&a));
     for (size_t i = 0; i < rounds; i++) {
         kf_rng r = kf_rng_stream(21, KF_FOR_SAMPLE, (uint32_t)i, 0);
         size_t most = q / f.lanes, want = 1 + kf_rng_below(&r, most);
@@ -93,8 +95,7 @@ static void try_fleet(const char *spec, size_t nodes, size_t rounds)
         for (size_t n = 1; n <= most; n++)
             same_as_exactly(&fit, pick, nodes, n);
     }
-    kf_fit_free(&fit);
-    kf_syndromes_free(&t);
+    kf_arrays_free(&a);
     kf_free(Y);
     kf_free(H);
     fleet_down(&f);
@@ -144,14 +145,17 @@ static void nobody_is_struck_off_twice(void **state)
         Y = kf_zero(e.nodes * e.lanes, sizeof *Y);
         assert_non_null(Y);
         for (size_t node = 0; node < e.nodes; node++) {
-            assert_ok(kf_syndromes_new(&t, &e, &allowance));
+            kf_arrays a = {0};
+
+            kf_syndromes_new(&t, &a, &e, &allowance);
+            assert_ok(kf_arrays_status(&a));
             assert_ok(kf_syndromes_fill(&t, H, Y));
             assert_int_equal(t.q, q);
             for (int times = 0; times < 2; times++) {
                 kf_syndromes_strike(&t, node);
                 assert_int_equal(t.q, q - f.lanes);
             }
-            kf_syndromes_free(&t);
+            kf_arrays_free(&a);
         }
         kf_free(Y);
         kf_free(H);

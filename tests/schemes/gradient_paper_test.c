@@ -84,7 +84,7 @@ static void adaptive_by_hand(void **state)
         assert_close(&(double){cblas_ddot(6, E + r * 6, 1, g, 1)}, message + r,
                      1, 1e-12);
     kf_free(E);
-    kf_dual_free(&u);
+    kf_arrays_free(&u.own);
 }
 
 /* math/gradients.md 6.5: powers of points that are all distinct, and yet
@@ -104,7 +104,7 @@ static void powers_may_be_singular(void **state)
         linked_up(&u, 3, 2, 2, V);
         assert_int_equal(kf_dual_decode(&u, answer, 4, 0, D, 4),
                          moved ? KOFN_OK : KOFN_TOOFEW);
-        kf_dual_free(&u);
+        kf_arrays_free(&u.own);
     }
 }
 
@@ -239,7 +239,7 @@ static void S_gives_E(size_t n, size_t d, size_t lam)
     kf_free(B);
     kf_free(E);
     kf_free(mine);
-    kf_dual_free(&u);
+    kf_arrays_free(&u.own);
 }
 
 static void duals_are_the_papers(void **state)
