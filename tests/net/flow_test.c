@@ -327,6 +327,35 @@ static void urgent_passes_by_what_waits(void **state)
     free(body);
 }
 
+/* A word of another is heard though there is always one more of who was heard last. */
+static void who_goes_on_speaking_is_not_all_that_is_heard(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 2; a++) {
+        pair m = meet(addresses[a], &patient);
+        kofn_transport *other = dialler(m.a, &patient);
+        kofn_peer of_other = came(m.a, NULL), of_a = came(other, NULL);
+        kofn_packet p;
+        int said = 0;
+
+        for (; said < 100; said++) {
+            say(m.b, m.of_a, "still here");
+            hear(m.a, m.of_b, "still here");
+        }
+        say(other, of_a, "I, too");
+        do {
+            assert_true(said++ < 200);
+            say(m.b, m.of_a, "still here");
+            p = next_of(m.a, NULL);
+            m.a->release(m.a, p.own);
+        } while (p.peer == m.of_b);
+        assert_int_equal(p.peer, of_other);
+        assert_int_equal(p.head_bytes, 6);
+        other->close(other, 0);
+        part(&m);
+    }
+}
+
 TEST_FILE(flow_test)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +366,7 @@ TEST_FILE(flow_test)
         cmocka_unit_test(half_a_body_is_lost),
         cmocka_unit_test(what_is_arriving_is_told),
         cmocka_unit_test(urgent_passes_by_what_waits),
+        cmocka_unit_test(who_goes_on_speaking_is_not_all_that_is_heard),
     };
 
     name_socket();
