@@ -82,9 +82,14 @@ bool papers_within(double value, double low, double high)
     return value >= low && value <= high;
 }
 
+double papers_scale(const papers_args *a, double usual)
+{
+    return a->scale > 0 ? a->scale : usual;
+}
+
 size_t papers_runs(const papers_args *a, size_t usual)
 {
-    double runs = a->scale > 0 ? a->scale * (double)usual : (double)usual;
+    double runs = papers_scale(a, 1) * (double)usual;
 
     return runs < 1 ? 1 : (size_t)(runs + 0.5);
 }
@@ -300,6 +305,22 @@ void papers_each(json_t *o, const char *text)
     json_object_foreach(o, name, x) print_one(name, x, text);
 }
 
+void papers_each_bar(json_t *list, const char *text, const char *path,
+                     size_t wide)
+{
+    double most = 0;
+    json_t *x;
+    size_t i;
+
+    for (i = 0; (x = json_array_get(list, i)); i++)
+        most = fmax(most, papers_real(x, path));
+    for (i = 0; (x = json_array_get(list, i)); i++) {
+        print_one("", x, text);
+        papers_bars((double)wide * papers_real(x, path) / most, wide);
+        putchar('\n');
+    }
+}
+
 /* ---- all scenarios ------------------------------------------------------- */
 
 void papers_curve(plot *p, json_t *list, const char *x, const char *y, ...)
@@ -324,7 +345,7 @@ int papers_draw(const papers_args *a, plot *p)
 }
 
 /* The picture of what was asked for, or of what the paper is known for. */
-static int draw(const papers_args *a, json_t *list, const papers_scenario *what)
+static int draw(const papers_args *a, json_t *list)
 {
     size_t k = a->scenario ? a->scenario : (size_t)(*a->paper->pictures - '0');
     plot *p = plot_new();
@@ -333,7 +354,7 @@ static int draw(const papers_args *a, json_t *list, const papers_scenario *what)
 
     for (i = 0; (o = json_array_get(list, i)); i++)
         if (p && papers_real(o, "scenario") == (double)k)
-            what[k].draw(o, p);
+            a->paper->scenario[k - 1]->draw(o, p);
     return papers_draw(a, p);
 }
 
@@ -346,8 +367,7 @@ int papers_ending(const papers_args *a, json_t *o)
     return 0;
 }
 
-int papers_scenarios(const papers_args *a, size_t iterations,
-                     const papers_scenario *what)
+int papers_scenarios(const papers_args *a, size_t iterations)
 {
     size_t first = a->scenario ? a->scenario : 1, told = 0;
     size_t last = a->scenario ? a->scenario : a->paper->usual;
@@ -356,11 +376,13 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     int code;
 
     for (size_t k = first; k <= last && !st; k++) {
+        const papers_scenario *what = a->paper->scenario[k - 1];
+
         if (k > first && !a->json)
             putchar('\n');
-        st = what[k].run(a, k, list);
+        st = what->run(a, k, list);
         for (; told < json_array_size(list) && !a->json; told++)
-            what[k].tell(json_array_get(list, told));
+            what->tell(json_array_get(list, told));
         fflush(stdout);
     }
     if (iterations)
@@ -370,7 +392,7 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     code = st ? papers_ended(st) : papers_ending(a, json_incref(o));
     json_decref(o);
     if (!code && a->svg)
-        code = draw(a, list, what);
+        code = draw(a, list);
     json_decref(list);
     return code;
 }

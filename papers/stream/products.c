@@ -1,58 +1,43 @@
-/* rates.c -- products of real matrices one after the other, by workers
- * whose time is real.
+/* products.c -- products of real matrices one after the other, on a stream of "Coded Sequential Matrix Multiplication For Straggler
+ * Mitigation" (Krishnan, Hosseini, Khisti),
+ * by workers whose time is real: threads, and processes.
  *
  * Who straggles waits, and so does everybody else for most of a task's time: what
  * is measured is a fleet whose workers have a core each, on a machine that has
  * fewer, as long as they compute for less of the time than there are cores.
  */
-#include "stream/stream.h"
+#include "show.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-/* ---- a stream's job ------------------------------------------------------ */
+#define SIZE 2000
+/* Workers wait for most of the time, so that few cores are enough for them: a usual
+ * task takes IDLE times as long as its multiplications, a slow one FACTOR times that. */
+#define IDLE 8
+#define FACTOR 3
+#define PATTERN "fritchman:a=0.05,b=1,M=2"
+#define MU 0.25
+#define TURNS 5 /* of all schemes, with a stretch of the pattern each */
+#define EACH 12 /* products of each scheme in a turn                  */
 
-static void add_round(void *ud, const kofn_stream_round *round)
-{
-    stream_job *s = ud;
+typedef struct result {
+    size_t size, products; /* of each scheme */
+    struct row {
+        double turn[TURNS], played[TURNS]; /* seconds; by the rules */
+        double encoding, decoding;         /* seconds               */
+    } row[TABLE1_SCHEMES];
+    double worst; /* relative error of a product in one direction */
+} result;
 
-    s->took += (double)round->took * 1e-9;
-}
-
-kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
-                            const char *spec, double mu, kofn_port *port)
-{
-    kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_status st;
-
-    *s = (stream_job){.plan = NULL};
-    opt.mu = mu;
-    opt.late = -1; /* as published: nobody else stands in for who is slow */
-    st = kofn_plan_new(&s->plan, pb, spec, 4, 1);
-    if (st) {
-        kofn_port_close(port);
-        return st;
-    }
-    st = kofn_open(&s->job, s->plan, port, &opt);
-    if (!st)
-        kofn_on_round(s->job, add_round, s);
-    return st;
-}
-
-void stream_job_count(stream_job *s, const kofn_report *rep)
-{
-    s->encoding += (double)rep->encoding * 1e-9;
-    s->decoding += (double)rep->decoding * 1e-9;
-}
-
-void stream_job_close(stream_job *s)
-{
-    kofn_close(s->job);
-    kofn_plan_free(s->plan);
-    s->job = NULL;
-    s->plan = NULL;
-}
+/* Where the workers are. */
+typedef struct place {
+    const char *name;
+    kofn_status (*open)(const kofn_problem *pb, const kofn_faults *faults,
+                        kofn_port **out);
+    void (*close)(void); /* when its job was closed; or NULL */
+} place;
 
 /* ---- products ------------------------------------------------------------ */
 
@@ -171,7 +156,7 @@ static kofn_status multiply_all(const workload *w, stream_job *s,
 static const struct {
     const char *spec;
     rhat_scheme rules;
-} schemes[TABLE1_SCHEMES] = {
+} specs[TABLE1_SCHEMES] = {
     {"polynomial:m=1,p=3", {.kind = RHAT_ONCE, .threshold = 3}},
     {"uncoded", {.kind = RHAT_ONCE, .threshold = 4}},
     {"dip:m=2,p=4,T=3,lambda=2",
@@ -179,26 +164,25 @@ static const struct {
     {"idip:m=2,p=4,N=8,W=4", {.kind = RHAT_IDIP, .N = 8, .W = 4}}};
 
 static kofn_status run_scheme(const workload *w, size_t k,
-                              const kofn_matrix *slowed, const rates_port *port,
-                              size_t turn, rates_result *out)
+                              const kofn_matrix *slowed, const place *where,
+                              size_t turn, result *out)
 {
     const kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_STREAM, w->size, w->size,
                                               w->size, KOFN_F64, false);
     const kofn_faults faults = KOFN_FAULTS_INIT(.pattern = slowed);
-    bool once = schemes[k].rules.kind == RHAT_ONCE;
-    struct rates_row *row = &out->row[k];
+    bool once = specs[k].rules.kind == RHAT_ONCE;
+    struct row *row = &out->row[k];
     stream_job s;
     kofn_port *workers;
     kofn_status st;
 
-    PAPERS_TRY(port->open(port->ud, &pb, &faults, &workers));
-    st =
-        stream_job_open(&s, &pb, schemes[k].spec, once ? 0 : RATES_MU, workers);
+    PAPERS_TRY(where->open(&pb, &faults, &workers));
+    st = stream_job_open(&s, &pb, specs[k].spec, once ? 0 : MU, workers);
     if (!st)
         st = multiply_all(w, &s, &row->turn[turn], &out->worst);
     stream_job_close(&s);
-    if (port->close)
-        port->close(port->ud);
+    if (where->close)
+        where->close();
     row->encoding += s.encoding;
     row->decoding += s.decoding;
     return st;
@@ -208,11 +192,11 @@ static kofn_status run_scheme(const workload *w, size_t k,
 static kofn_status play(const workload *w, size_t k, const kofn_matrix *pattern,
                         double *time)
 {
-    const stream_setup x = {.scheme = schemes[k].rules,
+    const stream_setup x = {.scheme = specs[k].rules,
                             .workers = 4,
                             .products = w->products,
-                            .alpha = RATES_FACTOR,
-                            .mu = RATES_MU,
+                            .alpha = FACTOR,
+                            .mu = MU,
                             .pattern = pattern};
     stream_played p;
     kofn_status st = stream_play(&x, &p);
@@ -226,25 +210,24 @@ static void slow_down(kofn_matrix *pattern)
     double *f = pattern->data;
 
     for (size_t i = 0; i < pattern->rows * pattern->ld; i++)
-        f[i] *= RATES_IDLE;
+        f[i] *= IDLE;
 }
 
 /* What else the machine does changes from minute to minute: all schemes have the
  * same short stretch of the pattern, one right after the other, each turn another
  * first, and are compared within it. */
-static kofn_status run_turn(const workload *w, size_t turn,
-                            const rates_port *port, kofn_matrix *pattern,
-                            rates_result *out)
+static kofn_status run_turn(const workload *w, size_t turn, const place *where,
+                            kofn_matrix *pattern, result *out)
 {
     kofn_status st = KOFN_OK;
 
     for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++)
-        st = play(w, k, pattern, &out->row[k].turn_model[turn]);
+        st = play(w, k, pattern, &out->row[k].played[turn]);
     slow_down(pattern);
     for (size_t i = 0; i < TABLE1_SCHEMES && !st; i++) {
         size_t k = (turn + i) % TABLE1_SCHEMES;
 
-        st = run_scheme(w, k, pattern, port, turn, out);
+        st = run_scheme(w, k, pattern, where, turn, out);
     }
     return st;
 }
@@ -252,51 +235,105 @@ static kofn_status run_turn(const workload *w, size_t turn,
 /* The median of what each turn took by what the first scheme took in it. */
 static double middle(const double *took, const double *usual)
 {
-    double ratio[RATES_TURNS];
+    double ratio[TURNS];
 
-    for (size_t i = 0; i < RATES_TURNS; i++)
+    for (size_t i = 0; i < TURNS; i++)
         ratio[i] = took[i] / usual[i];
-    return papers_median(ratio, RATES_TURNS);
+    return papers_median(ratio, TURNS);
 }
 
-static void sum_up(rates_result *out)
+static kofn_status compute(size_t size, uint64_t seed, const place *where,
+                           result *out)
 {
-    for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
-        struct rates_row *row = &out->row[k];
-
-        row->spec = schemes[k].spec;
-        for (size_t i = 0; i < RATES_TURNS; i++)
-            row->seconds += row->turn[i];
-        row->ratio = middle(row->turn, out->row[0].turn);
-        row->model = middle(row->turn_model, out->row[0].turn_model);
-        row->encoding /= (double)out->products;
-        row->decoding /= (double)out->products;
-    }
-}
-
-kofn_status rates_run(size_t size, uint64_t seed, const rates_port *port,
-                      rates_result *out)
-{
-    size_t rows = RATES_EACH + 4; /* until the last is over */
-    workload w = {.size = size, .products = RATES_EACH};
+    size_t rows = EACH + 4; /* until the last is over */
+    workload w = {.size = size, .products = EACH};
     kofn_matrix pattern = {.data = NULL};
     kofn_status st = load(&w, seed);
 
-    *out = (rates_result){.size = size,
-                          .products = (size_t)RATES_TURNS * w.products};
+    *out = (result){.size = size, .products = (size_t)TURNS * EACH};
     if (!st)
-        st = kofn_pattern_new(&pattern, RATES_PATTERN, 4, RATES_TURNS * rows,
-                              RATES_FACTOR, seed);
-    for (size_t i = 0; i < RATES_TURNS && !st; i++) {
+        st = kofn_pattern_new(&pattern, PATTERN, 4, TURNS * rows, FACTOR, seed);
+    for (size_t i = 0; i < TURNS && !st; i++) {
         kofn_matrix part = pattern;
 
         part.rows = rows;
         part.data = (double *)pattern.data + i * rows * pattern.ld;
-        st = run_turn(&w, i, port, &part, out);
+        st = run_turn(&w, i, where, &part, out);
     }
-    if (!st)
-        sum_up(out);
     kofn_free(pattern.data);
     unload(&w);
     return st;
 }
+
+/* ---- shown --------------------------------------------------------------- */
+
+static void add(const char *port, const result *r, json_t *list)
+{
+    json_t *schemes = json_array();
+    double products = (double)r->products;
+
+    for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
+        const struct row *w = &r->row[k];
+        double seconds = 0;
+
+        for (size_t i = 0; i < TURNS; i++)
+            seconds += w->turn[i];
+        papers_add(schemes,
+                   "scheme:s seconds:f products_a_second:f ratio:f model:f "
+                   "encode_seconds:f decode_seconds:f",
+                   specs[k].spec, seconds, products / seconds,
+                   middle(w->turn, r->row[0].turn),
+                   middle(w->played, r->row[0].played), w->encoding / products,
+                   w->decoding / products);
+    }
+    papers_add(list,
+               "scenario:i port:s size:z products:z turns:i idle:i factor:i "
+               "rel_error:f schemes:o",
+               5, port, r->size, r->products, TURNS, IDLE, FACTOR, r->worst,
+               schemes);
+}
+
+static kofn_status threads_open(const kofn_problem *pb,
+                                const kofn_faults *faults, kofn_port **out)
+{
+    (void)pb;
+    return kofn_port_threads(out, 4, faults);
+}
+
+static kofn_status run(const papers_args *a, size_t k, json_t *list)
+{
+    static const place places[] = {
+        {"threads", threads_open, NULL},
+        {"processes", processes_open, processes_close}};
+    double scale = a->scale > 0 && a->scale < 1 ? a->scale : 1;
+    kofn_status st = KOFN_OK;
+
+    (void)k;
+    for (size_t i = 0; i < 2 && !st; i++) {
+        result r;
+
+        st = compute(scaled_size(scale, SIZE, 4), a->seed, &places[i], &r);
+        if (!st)
+            add(places[i].name, &r, list);
+    }
+    return st;
+}
+
+static void tell(json_t *o)
+{
+    papers_print(o, "5: {products} products of {size} x {size} each, four "
+                    "workers on port {port}, whose usual task takes\n   {idle} "
+                    "times as long as it computes, a slow one {factor} times "
+                    "that ");
+    printf("(F2, mu = %g);\n   time by that of the polynomial code, of the "
+           "clock and of rounds played by the rules, medians of %d turns\n"
+           "%-26s %10s %6s %6s %8s %8s\n",
+           MU, TURNS, "scheme", "products/s", "ratio", "rules", "encode s",
+           "decode s");
+    papers_each(papers_at(o, "schemes"),
+                "{scheme:-26} {products_a_second:10.4f} {ratio:6.3f} "
+                "{model:6.3f} {encode_seconds:8.4f} {decode_seconds:8.4f}\n");
+    papers_print(o, "largest relative error {rel_error:.1e}\n");
+}
+
+const papers_scenario stream_products = {run, tell, NULL};
