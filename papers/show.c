@@ -39,6 +39,18 @@ int papers_ended(kofn_status st)
                       "%s", kofn_errmsg());
 }
 
+/* On stdout, and freed. */
+static void print_json(json_t *o)
+{
+    char *text = json_dumps(o, JSON_REAL_PRECISION(17));
+
+    puts(text ? text
+              : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
+    free(text);
+    json_decref(o);
+    printed = true;
+}
+
 void papers_print_failure(const papers_args *a)
 {
     if (!a->json || printed)
@@ -46,8 +58,8 @@ void papers_print_failure(const papers_args *a)
     for (char *p = said; *p; p++) /* a name that is not UTF-8 */
         if ((unsigned char)*p >= 0x80)
             *p = '?';
-    papers_print_json(papers_pack("status:s command:s error:s", "failed",
-                                  a->paper->name, said));
+    print_json(papers_pack("status:s command:s error:s", "failed",
+                           a->paper->name, said));
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -71,12 +83,6 @@ void papers_bar(double share)
         putchar(eighths ? '0' + eighths : ' ');
 }
 
-void papers_bars(double length, size_t most)
-{
-    for (size_t i = 0; i < most; i++)
-        papers_bar(length - (double)i);
-}
-
 bool papers_within(double value, double low, double high)
 {
     return value >= low && value <= high;
@@ -95,17 +101,6 @@ size_t papers_runs(const papers_args *a, size_t usual)
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
-
-void papers_print_json(json_t *o)
-{
-    char *text = json_dumps(o, JSON_REAL_PRECISION(17));
-
-    puts(text ? text
-              : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
-    free(text);
-    json_decref(o);
-    printed = true;
-}
 
 /* What a letter stands for. */
 static json_t *value_of(char kind, va_list *ap)
@@ -298,9 +293,8 @@ void papers_each(json_t *o, const char *text)
 {
     const char *name;
     json_t *x;
-    size_t i;
 
-    for (i = 0; (x = json_array_get(o, i)); i++)
+    for (size_t i = 0; (x = json_array_get(o, i)); i++)
         print_one("", x, text);
     json_object_foreach(o, name, x) print_one(name, x, text);
 }
@@ -310,13 +304,13 @@ void papers_each_bar(json_t *list, const char *text, const char *path,
 {
     double most = 0;
     json_t *x;
-    size_t i;
 
-    for (i = 0; (x = json_array_get(list, i)); i++)
+    for (size_t i = 0; (x = json_array_get(list, i)); i++)
         most = fmax(most, papers_real(x, path));
-    for (i = 0; (x = json_array_get(list, i)); i++) {
+    for (size_t i = 0; (x = json_array_get(list, i)); i++) {
         print_one("", x, text);
-        papers_bars((double)wide * papers_real(x, path) / most, wide);
+        for (size_t k = 0; k < wide; k++)
+            papers_bar((double)wide * papers_real(x, path) / most - (double)k);
         putchar('\n');
     }
 }
@@ -350,9 +344,8 @@ static int draw(const papers_args *a, json_t *list)
     size_t k = a->scenario ? a->scenario : (size_t)(*a->paper->pictures - '0');
     plot *p = plot_new();
     json_t *o;
-    size_t i;
 
-    for (i = 0; (o = json_array_get(list, i)); i++)
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
         if (p && papers_real(o, "scenario") == (double)k)
             a->paper->scenario[k - 1]->draw(o, p);
     return papers_draw(a, p);
@@ -361,7 +354,7 @@ static int draw(const papers_args *a, json_t *list)
 int papers_ending(const papers_args *a, json_t *o)
 {
     if (a->json)
-        papers_print_json(o);
+        print_json(o);
     else
         json_decref(o);
     return 0;

@@ -40,12 +40,12 @@ typedef struct paper {
     unsigned bit;         /* says which options are its own                */
     int (*run)(const papers_args *a); /* 0, or the exit code after a message;
                                          NULL: papers_scenarios            */
+    const struct papers_scenario *const *scenario; /* NULL: run knows */
     size_t scenarios, usual; /* how many, and of these without --scenario */
     const char *pictures; /* scenarios that have one, the best first; "": it has
                                 none of them; NULL: no picture             */
     double most_scale;
     const char *most; /* what that is */
-    const struct papers_scenario *scenario[6];
 } paper;
 
 enum {
@@ -118,10 +118,6 @@ void papers_each_bar(json_t *list, const char *text, const char *path,
 const char *papers_mark(bool ok);
 /* A character as high as `share` of a line, or a digit where there are none. */
 void papers_bar(double share);
-/* So many of them: a bar of that length. */
-void papers_bars(double length, size_t most);
-/* On stdout, and freed. */
-void papers_print_json(json_t *o);
 /* {"status": "ok", "command": name, "experiment": name, "seed": ..} */
 json_t *papers_json(const papers_args *a);
 

@@ -120,8 +120,6 @@ typedef struct dnn_run {
  * operation, without one products and changes of blocks. */
 kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
                            dnn_run *out);
-/* How far apart any weight of both is at most. */
-double dnn_apart(const kofn_net *a, const kofn_net *b);
 kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
                              kofn_score *score);
 /* Of replication or two MDS codes it is only counted what would go wrong in products

@@ -45,12 +45,11 @@ kofn_status dnn_figure_5(const dnn_layer *s, json_t *list)
 void dnn_figure_5_tell(const dnn_layer *s, json_t *list)
 {
     json_t *o;
-    size_t i;
 
     printf("Fig. 5: answers that decode a product of %zu x %zu, both operands "
            "kept in %zu parts, and numbers sent; published in brackets\n",
            s->N, s->N, s->m * s->n);
-    for (i = 0; (o = json_array_get(list, i)); i++) {
+    for (size_t i = 0; (o = json_array_get(list, i)); i++) {
         papers_print(o, "  m={m},n={n},p={m}");
         papers_print(papers_at(o, "point"),
                      json_is_null(papers_at(o, "point.kofn"))

@@ -140,14 +140,13 @@ static json_t *nodes_json(size_t P, const size_t grid[2], const size_t cut[2])
 static void tell(json_t *list)
 {
     json_t *o, *way;
-    size_t k;
 
     printf("so many may lie (forward, back), or fail without a plan (forward, "
            "back)\nnodes");
     for (size_t i = 0; i < DNN_WAYS_PUBLISHED; i++)
         printf("  %15s", dnn_ways_published[i]);
     putchar('\n');
-    for (k = 0; (o = json_array_get(list, k)); k++) {
+    for (size_t k = 0; (o = json_array_get(list, k)); k++) {
         papers_print(o, "{workers:5}");
         for (size_t i = 0; i < DNN_WAYS_PUBLISHED; i++) {
             way = papers_at(o, dnn_ways_published[i]);

@@ -161,16 +161,15 @@ static void tell(json_t *o)
     json_t *clean = papers_at(o, "clean"), *rate, *runs, *x;
     double sum = 0;
     const char *name;
-    size_t i;
 
-    for (i = 0; (x = json_array_get(clean, i)); i++)
+    for (size_t i = 0; (x = json_array_get(clean, i)); i++)
         sum += 100 * json_number_value(x) / (double)json_array_size(clean);
     papers_print(o, "{pixels}-32-32-10, {points} points, {steps} steps, ");
     printf("%zu seeds: without errors %.1f %% right\n"
            "%-6s %-12s %7s %6s %14s %8s %9s %8s\n",
            json_array_size(clean), sum, "q", "way", "right", "done",
            "rollbacks", "errors", "corrected", "apart");
-    for (i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
+    for (size_t i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
         json_object_foreach(papers_at(rate, "runs"), name, runs)
             tell_way(papers_real(rate, "q"), name, runs);
         papers_print(rate, "  coded as without errors (0.3 %, 1e-8) "

@@ -79,12 +79,11 @@ void dnn_tables_tell(json_t *o)
 {
     json_t *t, *code;
     const char *name;
-    size_t i;
 
     printf("Tables I and III: nodes that may be wrong, by trying; forward and "
            "back;\npublished in brackets\nnodes, grid, batch in    code       "
            "               lie             fail\n");
-    for (i = 0; (t = json_array_get(papers_at(o, "tables"), i)); i++) {
+    for (size_t i = 0; (t = json_array_get(papers_at(o, "tables"), i)); i++) {
         char about[40];
 
         snprintf(about, sizeof about, "%.0f, %.0fx%.0f, %.0f and %.0f",

@@ -24,7 +24,6 @@
 #define FAILURE 0.05
 #define ABSENCE 10 /* iterations until a replacement is ready */
 #define GRID 14
-
 #define ITERATIONS 60
 #define REALISATIONS 5
 
@@ -42,11 +41,9 @@ static const char *const kind_names[KINDS] = {
     "noiseless", "coded", "replication", "distr-bgd", "ignore", "forget"};
 
 typedef struct descent_result {
-    size_t rows, cols;
     /* Test error after each iteration. */
     double mse[KINDS][REALISATIONS][ITERATIONS];
     double mean[KINDS][ITERATIONS];
-    double start;                /* test error of w = 0           */
     size_t paused[REALISATIONS]; /* iterations with too few live  */
     size_t left[REALISATIONS], joined[REALISATIONS]; /* kofn's */
     /* Distr-BGD: iterations from the tenth on that end ahead of noiseless. */
@@ -516,38 +513,12 @@ static void average_all(descent_result *r)
                 r->mean[k][it] += r->mse[k][i][it] / REALISATIONS;
 }
 
-static kofn_status compute(double scale, uint64_t seed, descent_result *out)
+/* By kind. */
+static json_t *curves_json(const descent_result *r)
 {
-    planted p = {.m = scaled_size(scale, 10000, 1),
-                 .d = scaled_size(scale, 3352, 1)};
-    kofn_status st;
-
-    memset(out, 0, sizeof *out);
-    out->rows = p.m;
-    out->cols = p.d;
-    st = planted_new(&p, seed);
-    for (size_t i = 0; !st && i < p.m; i++)
-        out->start += p.y_test[i] * p.y_test[i] / (double)p.m;
-    for (size_t i = 0; !st && i < REALISATIONS; i++)
-        st = realise(&p, seed, i, out);
-    if (!st) {
-        average_all(out);
-        judge(out);
-    }
-    planted_free(&p);
-    return st;
-}
-
-/* ---- shown --------------------------------------------------------------- */
-
-static kofn_status run(const papers_args *a, size_t k, json_t *list)
-{
-    descent_result *r = malloc(sizeof *r);
-    kofn_status st =
-        r ? compute(papers_scale(a, 0.06), a->seed, r) : KOFN_NOMEM;
     json_t *curves = json_object();
 
-    for (size_t c = 0; c < KINDS && !st; c++) {
+    for (size_t c = 0; c < KINDS; c++) {
         json_t *each = json_array();
 
         for (size_t i = 0; i < REALISATIONS; i++)
@@ -557,22 +528,42 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
                                         papers_reals(r->mean[c], ITERATIONS),
                                         each));
     }
-    if (!st)
+    return curves;
+}
+
+static kofn_status run(const papers_args *a, size_t k, json_t *list)
+{
+    double scale = papers_scale(a, 0.06), start = 0;
+    planted p = {.m = scaled_size(scale, 10000, 1),
+                 .d = scaled_size(scale, 3352, 1)};
+    descent_result *r = calloc(1, sizeof *r);
+    kofn_status st = r ? planted_new(&p, a->seed) : KOFN_NOMEM;
+
+    for (size_t i = 0; i < p.m && !st; i++)
+        start += p.y_test[i] * p.y_test[i] / (double)p.m;
+    for (size_t i = 0; i < REALISATIONS && !st; i++)
+        st = realise(&p, a->seed, i, r);
+    if (!st) {
+        average_all(r);
+        judge(r);
         papers_add(list,
                    "scenario:z size:p start:f test_mse:o left:o joined:o "
                    "paused:o distr_bgd_ahead:o coded_by_noiseless:f "
                    "rel_error:f orderings:{coded_overlaps:b ignoring_worst:b "
                    "distr_bgd_differs:b}",
-                   k, (size_t[]){r->rows, r->cols}, r->start,
-                   json_incref(curves), papers_sizes(r->left, REALISATIONS),
+                   k, (size_t[]){p.m, p.d}, start, curves_json(r),
+                   papers_sizes(r->left, REALISATIONS),
                    papers_sizes(r->joined, REALISATIONS),
                    papers_sizes(r->paused, REALISATIONS),
                    papers_sizes(r->ahead, REALISATIONS), r->overlap, r->worst,
                    r->coded_overlaps, r->ignoring_worst, r->taylor_differs);
-    json_decref(curves);
+    }
+    planted_free(&p);
     free(r);
     return st;
 }
+
+/* ---- shown --------------------------------------------------------------- */
 
 static double entry(json_t *list, size_t i)
 {
@@ -584,13 +575,12 @@ static void tell_curve(const char *name, json_t *curve, double low, double high)
     const size_t end = ITERATIONS - 1;
     json_t *mean = papers_at(curve, "mean"), *one;
     double best = HUGE_VAL, worst = 0;
-    size_t i;
 
     printf("%-12s", name);
     for (size_t it = 9; it <= end; it += 25)
         printf(" %6.3f", entry(mean, it));
-    for (i = 0; (one = json_array_get(papers_at(curve, "realisations"), i));
-         i++) {
+    for (size_t i = 0;
+         (one = json_array_get(papers_at(curve, "realisations"), i)); i++) {
         best = fmin(best, entry(one, end));
         worst = fmax(worst, entry(one, end));
     }
@@ -605,12 +595,11 @@ static void tell(json_t *o)
     json_t *curves = papers_at(o, "test_mse"), *curve, *x;
     double low = HUGE_VAL, high = 0;
     const char *name;
-    size_t i;
 
     json_object_foreach(
         curves, name,
-        curve) for (i = 0; (x = json_array_get(papers_at(curve, "mean"), i));
-                    i++)
+        curve) for (size_t i = 0;
+                    (x = json_array_get(papers_at(curve, "mean"), i)); i++)
     {
         low = fmin(low, json_number_value(x));
         if (i > 4)

@@ -62,15 +62,6 @@ size_t aet_group_size(const aet_params *q, aet_scheme scheme, size_t h);
 /* "AGC", "G-CGC(1)", ..., into out and returned. */
 const char *aet_name(aet_scheme scheme, char *out, size_t size);
 
-/* The published comparison of schemes on 20 workers (Table VI of the paper),
- * its numbers as they are printed, computed with the paper's two slips, and
- * without them. */
-typedef struct agc_row {
-    aet_scheme scheme;
-    double p;                             /* chance of straggling */
-    double printed, as_printed, straight; /* seconds              */
-} agc_row;
-#define AGC_ROWS 18
 /* Seconds, from the paper's measurements; s: of stragglers. */
 typedef struct agc_costs {
     double compute;
@@ -78,6 +69,17 @@ typedef struct agc_costs {
     double code_again[3]; /* the same in later epochs                */
     double length[3];     /* of messages, in gradients               */
 } agc_costs;
+
+/* The published comparison of schemes on 20 workers (Table VI of the paper),
+ * its numbers as they are printed, computed with the paper's two slips, and
+ * without them. */
+typedef struct agc_row {
+    aet_scheme scheme;
+    double p;                             /* chance of straggling */
+    double printed, as_printed, straight; /* seconds              */
+    agc_costs costs;                      /* without slips        */
+} agc_row;
+#define AGC_ROWS 18
 /* Of agc_costs, as aet_time: equations 91 and 92. */
 double agc_seconds(void *costs, size_t i, size_t s);
 kofn_status agc_table(agc_row rows[AGC_ROWS]);

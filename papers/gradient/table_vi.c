@@ -87,17 +87,17 @@ static size_t printed_workers(aet_scheme scheme)
     return 20;
 }
 
-static kofn_status one(const line *l, double p, bool as_printed, double *out)
+static kofn_status one(const line *l, double p, bool as_printed, agc_costs *c,
+                       double *out)
 {
     size_t n = as_printed ? printed_workers(l->scheme) : 20;
     aet_params q = {.n = n, .d = 3, .p = p, .lam = 6};
     double lengths[3] = {0, 0, 0};
     aet_result res;
-    agc_costs c;
 
     aet_lengths(&q, l->scheme, lengths);
-    c = costs_of(l, lengths, as_printed);
-    PAPERS_TRY(aet_with(&q, l->scheme, agc_seconds, &c, &res));
+    *c = costs_of(l, lengths, as_printed);
+    PAPERS_TRY(aet_with(&q, l->scheme, agc_seconds, c, &res));
     *out = res.time;
     return KOFN_OK;
 }
@@ -113,8 +113,8 @@ kofn_status agc_table(agc_row rows[AGC_ROWS])
         r->scheme = l->scheme;
         r->p = chance[i % 2];
         r->printed = l->printed[i % 2];
-        PAPERS_TRY(one(l, r->p, true, &r->as_printed));
-        PAPERS_TRY(one(l, r->p, false, &r->straight));
+        PAPERS_TRY(one(l, r->p, true, &r->costs, &r->as_printed));
+        PAPERS_TRY(one(l, r->p, false, &r->costs, &r->straight));
     }
     return KOFN_OK;
 }

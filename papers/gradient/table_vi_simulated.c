@@ -11,8 +11,6 @@
  */
 #include "show.h"
 
-#include <string.h>
-
 #define SCHEMES 9
 
 #define WORKERS 20
@@ -22,29 +20,8 @@
 /* 2000 iterations as in the paper, ten times. */
 #define ITERATIONS 20000
 
-typedef struct measurement {
-    aet_kind kind; /* with groups or without */
-    size_t s;
-    double compute, code[SUBSETS], code_later;
-} measurement;
-
-#define ALL(x)                                                                 \
-    {                                                                          \
-        x, x, x                                                                \
-    }
-
-/* Seconds of Tables IV and V, encoding and decoding, by the number of stragglers. */
-static const measurement measured[] = {
-    {AET_UNCODED, 0, 0.82, ALL(0.15 + 0.47), 0.15 + 0.47},
-    {AET_CGC, 0, 2.45, ALL(0.33 + 0.79), 0.33 + 0.79},
-    {AET_CGC, 1, 2.45, ALL(0.43 + 0.95), 0.43 + 0.95},
-    {AET_CGC, 2, 2.45, ALL(0.44 + 1.58), 0.44 + 1.58},
-    {AET_AGC, 0, 2.45, {0.37 + 0.63, 0.47 + 0.87, 0.92 + 1.67}, 0.32 + 0.65},
-};
-
 typedef struct contender {
     agc_row row;
-    agc_costs cost;
     bool adaptive;
     size_t tolerance, groups, first[WORKERS + 1]; /* worker of each group */
     double mean, squares, epochs, length;         /* squares about the mean */
@@ -52,25 +29,15 @@ typedef struct contender {
 
 static void enter(contender *c, const agc_row *row)
 {
-    aet_scheme scheme = row->scheme;
     const aet_params q = {.n = WORKERS, .d = SUBSETS, .lam = PIECES};
-    bool adaptive = scheme.kind & (AET_AGC | AET_G_AGC);
-    aet_kind kind = scheme.kind == AET_G_CGC   ? AET_CGC
-                    : scheme.kind == AET_G_AGC ? AET_AGC
-                                               : scheme.kind;
-    const measurement *m = measured;
+    double lengths[SUBSETS];
 
-    while (m->kind != kind || m->s != scheme.s)
-        m++;
-    *c = (contender){
-        .row = *row,
-        .cost = {.compute = m->compute, .code_again = ALL(m->code_later)},
-        .adaptive = adaptive,
-        .groups = aet_groups(&q, scheme)};
-    memcpy(c->cost.code, m->code, sizeof m->code);
-    c->tolerance = aet_lengths(&q, scheme, c->cost.length) - 1;
+    *c = (contender){.row = *row,
+                     .adaptive = row->scheme.kind & (AET_AGC | AET_G_AGC),
+                     .groups = aet_groups(&q, row->scheme)};
+    c->tolerance = aet_lengths(&q, row->scheme, lengths) - 1;
     for (size_t h = 0; h < c->groups; h++)
-        c->first[h + 1] = c->first[h] + aet_group_size(&q, scheme, h);
+        c->first[h + 1] = c->first[h] + aet_group_size(&q, row->scheme, h);
 }
 
 /* ---- one iteration ------------------------------------------------------- */
@@ -114,12 +81,12 @@ static void count(contender *c, const size_t *failures, size_t done)
 {
     size_t most, i = last_epoch(c, failures, &most);
     size_t s = c->adaptive ? most : c->tolerance;
-    double x = agc_seconds(&c->cost, i, s), off = x - c->mean;
+    double x = agc_seconds(&c->row.costs, i, s), off = x - c->mean;
 
     c->mean += off / (double)(done + 1);
     c->squares += off * (x - c->mean);
     c->epochs += (double)(i + 1);
-    c->length += c->cost.length[s];
+    c->length += c->row.costs.length[s];
 }
 
 static bool draw_stragglers(double p, uint64_t seed, size_t iteration,

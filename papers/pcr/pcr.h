@@ -78,9 +78,6 @@ extern const double pcr_published[PCR_SCENARIOS][PCR_RATIOS];
 void pcr_ratios(const pcr_mean mean[PCR_SCHEMES], double ratio[PCR_RATIOS]);
 /* max(a/b, b/a) */
 double pcr_factor(double a, double b);
-json_t *pcr_tables_json(const pcr_panel *p);
-void pcr_tables_tell(json_t *list);
-void pcr_tables_draw(json_t *list, plot *p);
 
 /* ---- Figure 4, batches that are stored, and what sleeps do ---------------- */
 

@@ -5,6 +5,7 @@
  * time; math/regression.md 15. */
 #include "pcr/pcr.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const ratio_names[PCR_RATIOS] = {
@@ -51,7 +52,7 @@ static json_t *mean_json(const pcr_panel *p, pcr_scheme c)
                        m->messages_sd);
 }
 
-json_t *pcr_tables_json(const pcr_panel *p)
+static json_t *panel_json(const pcr_panel *p)
 {
     pcr_setup s = pcr_scenario(p->k, PCR_PCR);
     json_t *schemes = json_object(), *ratios = json_object();
@@ -100,14 +101,13 @@ static void tell_totals(json_t *o)
 static void tell_ratios(json_t *list)
 {
     json_t *o;
-    size_t k;
 
     printf("\n%-14s", "here/published");
     papers_each(list, "    scenario {scenario}  ");
     putchar('\n');
     for (size_t i = 0; i < PCR_RATIOS; i++) {
         printf("%-14s", ratio_names[i]);
-        for (k = 0; (o = json_array_get(list, k)); k++)
+        for (size_t k = 0; (o = json_array_get(list, k)); k++)
             papers_print(
                 json_object_get(papers_at(o, "ratios"), ratio_names[i]),
                 "{value:6.2f}/{published:-5.2f} {ok:-3}");
@@ -118,17 +118,8 @@ static void tell_ratios(json_t *list)
     putchar('\n');
 }
 
-void pcr_tables_tell(json_t *list)
-{
-    json_t *o;
-
-    for (size_t k = 0; (o = json_array_get(list, k)); k++)
-        tell_totals(o);
-    tell_ratios(list);
-}
-
 /* Tables III to VI: the published ones, which are ratios, by the time of pcr here. */
-void pcr_tables_draw(json_t *list, plot *p)
+static void draw(json_t *list, plot *p)
 {
     json_t *o;
 
@@ -151,4 +142,86 @@ void pcr_tables_draw(json_t *list, plot *p)
                 pcr_published[(size_t)papers_real(o, "scenario") - 1][c] *
                     papers_real(o, "schemes.pcr.total"));
     }
+}
+
+/* ---- kofn-papers pcr ------------------------------------------------------ */
+
+pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme)
+{
+    pcr_setup s = pcr_scenario(k, scheme);
+
+    s.seed = a->seed;
+    s.stale = a->stale ? (pcr_stale)(a->stale - 1) : PCR_FIFO;
+    return s;
+}
+
+static kofn_status compute(const papers_args *a, pcr_panel *p, json_t *list)
+{
+    json_t *o;
+
+    for (pcr_scheme c = 0; c < PCR_SCHEMES; c++) {
+        pcr_setup s = pcr_setup_for(a, p->k, c);
+
+        PAPERS_TRY(pcr_average(&s, papers_runs(a, PCR_RUNS), &p->mean[c]));
+    }
+    o = panel_json(p);
+    json_array_append_new(list, o);
+    json_object_update_new(o, pcr_figure_4_json(p));
+    return pcr_batches_add(a, p->k, o);
+}
+
+static void tell(json_t *o, const pcr_panel *p)
+{
+    json_t *list = papers_at(o, "scenarios"), *one;
+
+    papers_print(o, "polynomially coded regression: seconds for {iterations} "
+                    "iterations, mean of {runs} runs\n\nscenario               "
+                    "scheme   enough    total  commun.  comput. messages\n");
+    for (size_t i = 0; (one = json_array_get(list, i)); i++)
+        tell_totals(one);
+    tell_ratios(list);
+    if (papers_at(o, "laws"))
+        pcr_sleep_tell(o);
+    pcr_figure_4_tell(p, json_array_size(list));
+    pcr_batches_tell(list);
+}
+
+static int show(const papers_args *a, const pcr_panel *p, json_t *o)
+{
+    plot *picture = a->svg ? plot_new() : NULL;
+
+    if (!a->json)
+        tell(o, p);
+    if (picture)
+        draw(papers_at(o, "scenarios"), picture);
+    papers_ending(a, json_incref(o));
+    return a->svg ? papers_draw(a, picture) : 0;
+}
+
+int papers_pcr(const papers_args *a)
+{
+    static const char *const stale[] = {"fifo", "latest", "reset"};
+    size_t panels = a->scenario ? 1 : PCR_SCENARIOS;
+    pcr_panel p[PCR_SCENARIOS];
+    json_t *list = json_array(), *o = papers_json(a);
+    kofn_status st = KOFN_OK;
+    int code;
+
+    memset(p, 0, sizeof p);
+    json_object_update_new(
+        o, papers_pack("runs:z iterations:i stale:s scenarios:o",
+                       papers_runs(a, PCR_RUNS), PCR_ITERATIONS,
+                       stale[a->stale ? a->stale - 1 : 0], list));
+    for (size_t i = 0; i < panels && !st; i++) {
+        p[i].k = a->scenario ? a->scenario : i + 1;
+        st = compute(a, &p[i], list);
+    }
+    if (!st && panels == PCR_SCENARIOS)
+        st = pcr_sleep_add(a, p, o);
+    code = st ? papers_ended(st) : show(a, p, o);
+    json_decref(o);
+    for (size_t i = 0; i < panels; i++)
+        for (size_t c = 0; c < PCR_SCHEMES; c++)
+            free(p[i].mean[c].quantile);
+    return code;
 }

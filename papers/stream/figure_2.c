@@ -88,7 +88,7 @@ static int watch(void *ud, const kofn_nets_step *now, const kofn_report *rep)
 
 static size_t batch_of(const images *p)
 {
-    return p->X.rows < BATCH ? p->X.rows : BATCH;
+    return smaller(p->X.rows, BATCH);
 }
 
 static kofn_status train(training *t, const kofn_matrix *pattern, double mu,
@@ -256,18 +256,15 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
 static void tell_table(json_t *o)
 {
     json_t *row, *scheme;
-    size_t i, k;
 
     printf("%-7s %5s", "", "mu");
-    for (k = 1; k < TABLE1_SCHEMES; k++)
+    for (size_t k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-7s rules printed", table1_names[k]);
     printf("  within 3 %% of the rules\n");
-    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
+    for (size_t i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
         papers_print(row, "{name:-7} {mu:5.2f}");
-        for (k = 0; (scheme = json_array_get(papers_at(row, "schemes"), k));
-             k++) {
-            if (k == 0)
-                continue;
+        for (size_t k = 1;
+             (scheme = json_array_get(papers_at(row, "schemes"), k)); k++) {
             papers_print(scheme, "  {ratio:-7.3f} ");
             printf("%5.3f", papers_real(scheme, "rules") /
                                 papers_real(row, "schemes.0.rules"));
@@ -280,18 +277,18 @@ static void tell_table(json_t *o)
 static void tell_figure2(json_t *o)
 {
     json_t *row = papers_at(o, "rows.1"), *scheme, *loss;
-    size_t i, k;
 
     papers_print(row, "\ntest loss of the first network by seconds, i.i.d., mu "
                       "= {mu} (Fig. 2)\niteration      loss");
     papers_each(papers_at(row, "schemes"), " {scheme:10}");
     putchar('\n');
-    for (i = 0; (loss = json_array_get(papers_at(o, "test_loss"), i)); i++) {
+    for (size_t i = 0; (loss = json_array_get(papers_at(o, "test_loss"), i));
+         i++) {
         printf("%9zu %9.4f",
                (i + 1) * (size_t)papers_real(o, "iterations") / POINTS,
                json_number_value(loss));
-        for (k = 0; (scheme = json_array_get(papers_at(row, "schemes"), k));
-             k++)
+        for (size_t k = 0;
+             (scheme = json_array_get(papers_at(row, "schemes"), k)); k++)
 
             printf(" %10.1f", json_number_value(json_array_get(
                                   papers_at(scheme, "seconds_to"), i)));

@@ -28,12 +28,6 @@ kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
     return st;
 }
 
-void stream_job_count(stream_job *s, const kofn_report *rep)
-{
-    s->encoding += (double)rep->encoding * 1e-9;
-    s->decoding += (double)rep->decoding * 1e-9;
-}
-
 void stream_job_close(stream_job *s)
 {
     kofn_close(s->job);

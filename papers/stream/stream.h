@@ -110,13 +110,12 @@ void table1_spec(size_t row, size_t k, char *spec, size_t size);
 typedef struct stream_job {
     kofn_plan *plan;
     kofn_job *job;
-    double took, encoding, decoding; /* seconds: of all rounds, of products that
-                                        stream_job_count was told of */
+    double took, encoding,
+        decoding; /* seconds: of all rounds; for who counts */
 } stream_job;
 /* The port is the job's in any case. */
 kofn_status stream_job_open(stream_job *s, const kofn_problem *pb,
                             const char *spec, double mu, kofn_port *port);
-void stream_job_count(stream_job *s, const kofn_report *rep);
 void stream_job_close(stream_job *s);
 
 /* The first argument of this program as a worker; address and pattern follow. */

@@ -21,33 +21,20 @@ static const double network[] = {1024.0 * 784 * 3000,  1024.0 * 3000 * 3000,
 
 #define NONE ((double)NAN)
 
-/* Who is slow, what was published, and the parameters of DIP and IDIP. */
+/* The parameters of DIP and IDIP. */
+static const struct parameters {
+    size_t beta, lambda, N, W, B, eps;
+} iid = {6, 1, 10, 4, 0, 0}, bursty = {4, 2, 0, 3, 2, 2};
+
+/* Who is slow, and what was published. */
 static const struct {
     const char *pattern, *title;
-    double printed[3], band;
-    size_t beta, lambda, N, W, B, eps;
+    const struct parameters *of;
+    double band, printed[3];
 } patterns[] = {
-    {"iid:p=0.3", "i.i.d.", {1.97, .63, .76}, .02, 6, 1, 10, 4, 0, 0},
-    {"fritchman:a=0.2,b=0.5,M=2",
-     "F1",
-     {1.19, .68, .58},
-     .03,
-     4,
-     2,
-     0,
-     3,
-     2,
-     2},
-    {"fritchman:a=0.05,b=1,M=2",
-     "F2",
-     {1.19, .68, .58},
-     .03,
-     4,
-     2,
-     0,
-     3,
-     2,
-     2}};
+    {"iid:p=0.3", "i.i.d.", &iid, .02, {1.97, .63, .76}},
+    {"fritchman:a=0.2,b=0.5,M=2", "F1", &bursty, .03, {1.19, .68, .58}},
+    {"fritchman:a=0.05,b=1,M=2", "F2", &bursty, .03, {1.19, .68, .58}}};
 
 /* What the rules come to, by polynomial: uncoded, DIP, IDIP. */
 static const struct {
@@ -65,6 +52,7 @@ const char *const table1_names[TABLE1_SCHEMES] = {"polynomial", "uncoded",
 
 stream_setup table1_entrant(size_t row, size_t k)
 {
+    const struct parameters *of = WHO(row)->of;
     stream_setup x = {.workers = 4,
                       .alpha = 5,
                       .mu = table[row].mu,
@@ -78,14 +66,13 @@ stream_setup table1_entrant(size_t row, size_t k)
             (rhat_scheme){.kind = RHAT_ONCE, .threshold = k == 0 ? 2 : 4};
     else if (k == 2)
         x.scheme = (rhat_scheme){.kind = RHAT_DIP,
-                                 .threshold = WHO(row)->beta,
+                                 .threshold = of->beta,
                                  .T = 3,
-                                 .lambda = WHO(row)->lambda};
+                                 .lambda = of->lambda};
     else
-        x.scheme = (rhat_scheme){
-            .kind = RHAT_IDIP, .N = WHO(row)->N, .W = WHO(row)->W};
-    x.B = WHO(row)->B;
-    x.eps = WHO(row)->eps;
+        x.scheme = (rhat_scheme){.kind = RHAT_IDIP, .N = of->N, .W = of->W};
+    x.B = of->B;
+    x.eps = of->eps;
     return x;
 }
 
@@ -189,7 +176,6 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
 static void tell(json_t *o)
 {
     json_t *row;
-    size_t i;
 
     papers_print(
         o, "3: five networks trained side by side, {products} products, {runs} "
@@ -201,7 +187,7 @@ static void tell(json_t *o)
     for (size_t k = 1; k < TABLE1_SCHEMES; k++)
         printf("  %-8s expected    printed", table1_names[k]);
     putchar('\n');
-    for (i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
+    for (size_t i = 0; (row = json_array_get(papers_at(o, "rows"), i)); i++) {
         papers_print(row, "{name:-7} {mu:5.2f}");
         for (size_t k = 1; k < TABLE1_SCHEMES; k++) {
             json_t *one = papers_at(row, table1_names[k]);
