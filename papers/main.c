@@ -125,42 +125,44 @@ static int help_paper(const paper *p)
 
 /* ---- which it is --------------------------------------------------------- */
 
+/* All names, or of those that have pictures. */
+static const char *names_of(bool pictures)
+{
+    static char known[200];
+
+    *known = 0;
+    for (const paper *p = papers; p->name; p++)
+        if (p->pictures || !pictures) {
+            strcat(known, *known ? ", " : "");
+            strcat(known, p->name);
+        }
+    return known;
+}
+
 static int no_paper(const char *name)
 {
-    char known[200] = "";
-
-    for (const paper *p = papers; p->name; p++) {
-        strcat(known, p == papers ? "" : ", ");
-        strcat(known, p->name);
-    }
     return name ? papers_say(PAPERS_USAGE, "no paper \"%s\"; there are %s",
-                             name, known)
-                : papers_say(PAPERS_USAGE, "name what to compute: %s", known);
+                             name, names_of(false))
+                : papers_say(PAPERS_USAGE, "name what to compute: %s",
+                             names_of(false));
 }
 
 /* Is there a picture of what is asked for? */
 static int check_picture(const papers_args *a)
 {
     const char *have = a->paper->pictures;
-    char known[200] = "", scenario[2] = {(char)('0' + a->scenario), 0};
 
-    if (have && (!a->scenario || strchr(have, *scenario)))
-        return 0;
-    if (have)
+    if (!have)
         return papers_say(PAPERS_USAGE,
-                          "--svg: scenario %s of %s has no picture; there are "
-                          "those of %.1s%s%s",
-                          scenario, a->paper->name, have, have[1] ? " to " : "",
-                          have[1] ? have + strlen(have) - 1 : "");
-    for (const paper *p = papers; p->name; p++)
-        if (p->pictures) {
-            strcat(known, *known ? ", " : "");
-            strcat(known, p->name);
-        }
+                          "--svg: %s has no picture; there are those of %s",
+                          a->paper->name, names_of(true));
+    if (!a->scenario || strchr(have, (int)('0' + a->scenario)))
+        return 0;
     return papers_say(PAPERS_USAGE,
-                      "--svg: %s has no picture; there are those "
-                      "of %s",
-                      a->paper->name, known);
+                      "--svg: scenario %zu of %s has no picture; there are "
+                      "those of %.1s%s%s",
+                      a->scenario, a->paper->name, have, have[1] ? " to " : "",
+                      have[1] ? have + strlen(have) - 1 : "");
 }
 
 static int check(const papers_args *a)

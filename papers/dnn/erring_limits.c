@@ -11,8 +11,6 @@
 #include "code/code.h"
 #include "code/suspect.h"
 
-#include <stdio.h>
-
 /* Numbers of an answer: more than there are nodes to be told apart. */
 #define COLUMNS 36
 /* Rounding of an answer of size 1, and what no honest one reaches, as in

@@ -1,9 +1,8 @@
-/* limits.c -- kofn-papers dnn --scenario 1: how many nodes may be wrong, in Tables I and
- * III, Corollary 1 and Fig. 8 of "A unified coded deep neural network training strategy
- * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018); math/training.md 7. */
+/* limits.c -- kofn-papers dnn --scenario 1: how many nodes may be wrong, in Tables I
+ * and III, Corollary 1 and Fig. 8 of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018);
+ * math/training.md 7. */
 #include "dnn/dnn.h"
-
-#include <stdio.h>
 
 /* ---- Corollary 1 ----------------------------------------------------------- */
 

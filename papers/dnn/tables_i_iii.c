@@ -1,10 +1,8 @@
-/* tables_i_iii.c -- Tables I and III of "A unified coded deep neural network training strategy
- * based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018): how many nodes may be wrong, with a batch in one part and in
- * several.  By trying, for kofn-papers dnn, and of kofn's plans, for kofn-papers codes;
- * math/training.md 7. */
+/* tables_i_iii.c -- Tables I and III of "A unified coded deep neural network training
+ * strategy based on generalized PolyDot codes" (Dutta, Bai, Jeong, Low, Grover, 2018):
+ * how many nodes may be wrong, with a batch in one part and in several.  By trying, for
+ * kofn-papers dnn, and of kofn's plans, for kofn-papers codes; math/training.md 7. */
 #include "dnn/dnn.h"
-
-#include <stdio.h>
 
 /* ---- by trying ----------------------------------------------------------- */
 
@@ -18,13 +16,11 @@ static const char *const kinds[KINDS] = {"gpd u=v^n", "gpd v=u^m",
                                          "replication", "two MDS"};
 
 /* Those of Table I have a batch in one part. */
-static const struct size {
-    size_t P, m, n, cut[2];
-} sizes[TABLES] = {{12, 2, 2, {1, 1}},
-                   {18, 3, 2, {1, 1}},
-                   {27, 3, 3, {1, 1}},
-                   {16, 2, 2, {2, 1}},
-                   {24, 2, 3, {1, 2}}};
+static const dnn_nodes sizes[TABLES] = {{0, 12, 2, 2, {1, 1}},
+                                        {0, 18, 3, 2, {1, 1}},
+                                        {0, 27, 3, 3, {1, 1}},
+                                        {0, 16, 2, 2, {2, 1}},
+                                        {0, 24, 2, 3, {1, 2}}};
 
 static bool as_published(const dnn_tried *got, const dnn_tolerance *t)
 {
@@ -36,15 +32,15 @@ static bool as_published(const dnn_tried *got, const dnn_tolerance *t)
     return same;
 }
 
-static kofn_status try_size(const papers_args *a, const struct size *t,
+static kofn_status try_size(const papers_args *a, const dnn_nodes *t,
                             json_t *codes)
 {
     for (size_t k = 0; k < KINDS; k++) {
-        const dnn_nodes c = {
-            table_kinds[k], t->P, t->m, t->n, {t->cut[0], t->cut[1]}};
+        dnn_nodes c = *t;
         dnn_tolerance p;
         dnn_tried g;
 
+        c.kind = table_kinds[k];
         PAPERS_TRY(dnn_tolerance_of(&c, &p));
         PAPERS_TRY(dnn_tolerance_try(&c, papers_runs(a, TRIALS), a->seed, &g));
         json_object_set_new(
@@ -64,7 +60,7 @@ kofn_status dnn_tables_try(const papers_args *a, json_t *o)
     json_t *list = json_array();
 
     json_object_set_new(o, "tables", list);
-    for (const struct size *t = sizes; t < sizes + TABLES; t++) {
+    for (const dnn_nodes *t = sizes; t < sizes + TABLES; t++) {
         json_t *codes = json_object();
 
         papers_add(list, "table:s nodes:z grid:p batch_cut:p codes:o",

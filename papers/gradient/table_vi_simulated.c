@@ -2,12 +2,12 @@
  * 2020) in simulated time: an iteration of gradient descent on 20 workers that
  * straggle, under nine gradient codes, run by run; p = 0.05, and 0.10.
  *
- * Equations 91 and 92 with the measurements of its Tables IV and V;
- * math/gradients.md 11, 12.  Stragglers are drawn and counted here, and the closed
- * form (aet.c) adds up probabilities: neither knows of the other.
+ * Equations 91 and 92 with the measurements of its Tables IV and V; math/gradients.md
+ * 11, 12.  Stragglers are drawn and counted here, and the closed form (aet.c) adds up
+ * probabilities: neither knows of the other.
  *
- * Every scheme meets the same workers: what is drawn is how many epochs on end
- * a worker straggles.
+ * Every scheme meets the same workers: what is drawn is how many epochs on end a worker
+ * straggles.
  */
 #include "show.h"
 

@@ -1,7 +1,6 @@
 /* batches.c -- the time of 100 iterations by the batches that a worker stores, of all
- * codes of "Polynomially Coded Regression: Optimal Straggler
- * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr,
- * 2018);
+ * codes of "Polynomially Coded Regression: Optimal Straggler Mitigation via Data
+ * Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018);
  * math/regression.md 15. */
 #include "pcr/pcr.h"
 

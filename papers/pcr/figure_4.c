@@ -1,7 +1,6 @@
 /* figure_4.c -- Figure 4 of "Polynomially Coded Regression: Optimal Straggler
  * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr,
- * 2018):
- * the distribution of the time of an iteration with PCR and with batched coupon
+ * 2018): the distribution of the time of an iteration with PCR and with batched coupon
  * collection, whose mean is close and whose spread is not. */
 #include "pcr/pcr.h"
 

@@ -1,6 +1,6 @@
-/* pcr.c -- the experiments of "Polynomially Coded Regression:
- * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
- * Soltanolkotabi, Avestimehr, 2018) in simulated time; math/regression.md 15.
+/* pcr.c -- iterations of "Polynomially Coded Regression: Optimal Straggler Mitigation
+ * via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018) in
+ * simulated time, of which its tables and figures are made; math/regression.md 15.
  *
  * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
  * network delays its message; the master's link takes messages one after
@@ -30,14 +30,9 @@ pcr_setup pcr_scenario(size_t k, pcr_scheme scheme)
                        .iterations = PCR_ITERATIONS};
 }
 
-static size_t super_batches(const pcr_setup *s)
-{
-    return (s->n + s->r - 1) / s->r;
-}
-
 size_t pcr_threshold(pcr_scheme scheme, size_t n, size_t r)
 {
-    size_t c = r ? (n + r - 1) / r : 0;
+    size_t c = r ? ceil_div(n, r) : 0;
 
     if (r < 1 || r > n)
         return 0;
@@ -89,7 +84,7 @@ static int earlier(const void *a, const void *b)
 static void place(master *m)
 {
     const pcr_setup *s = m->s;
-    size_t c = super_batches(s), missing = s->scheme == PCR_BCC ? c : 0;
+    size_t c = ceil_div(s->n, s->r), missing = s->scheme == PCR_BCC ? c : 0;
     dice d = dice_for(s->seed, 1, s->r);
 
     for (size_t j = 0; j < s->n; j++)

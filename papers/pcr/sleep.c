@@ -1,7 +1,7 @@
-/* sleep.c -- what sleeping workers do to the codes of "Polynomially Coded Regression: Optimal Straggler
- * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr,
- * 2018),
- * and results that nobody waits for; math/regression.md 15. */
+/* sleep.c -- what sleeping workers do to the codes of "Polynomially Coded Regression:
+ * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
+ * Soltanolkotabi, Avestimehr, 2018), and results that nobody waits for;
+ * math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* tables_iii_to_vi.c -- Tables III to VI of "Polynomially Coded Regression: Optimal Straggler
- * Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr,
- * 2018):
- * the time of 100 iterations with and without codes, and its ratios, in simulated
- * time; math/regression.md 15. */
+/* tables_iii_to_vi.c -- Tables III to VI of "Polynomially Coded Regression: Optimal
+ * Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi,
+ * Avestimehr, 2018): the time of 100 iterations with and without codes, and its ratios,
+ * in simulated time; math/regression.md 15. */
 #include "pcr/pcr.h"
 
 #include <stdlib.h>

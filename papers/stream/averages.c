@@ -1,7 +1,6 @@
 /* averages.c -- kofn-papers rhat: how long streams of products take, by scheme, and
  * which parameters are best; "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti),
- * sections 4 and 5; docs/model.md. */
+ * Mitigation" (Krishnan, Hosseini, Khisti), sections 4 and 5; docs/model.md. */
 #include "show.h"
 
 #include <ctype.h>

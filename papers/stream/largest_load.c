@@ -3,8 +3,6 @@
  * Mitigation" (Krishnan, Hosseini, Khisti); math/stream_model.md 2. */
 #include "show.h"
 
-#include <stdio.h>
-
 #define SEEDS 50 /* of each style of pattern */
 #define BOUND (4.0 / 6)
 

@@ -1,10 +1,10 @@
-/* products.c -- products of real matrices one after the other, on a stream of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti),
- * by workers whose time is real: threads, and processes.
+/* products.c -- products of real matrices one after the other, on a stream of "Coded
+ * Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan, Hosseini,
+ * Khisti), by workers whose time is real: threads, and processes.
  *
- * Who straggles waits, and so does everybody else for most of a task's time: what
- * is measured is a fleet whose workers have a core each, on a machine that has
- * fewer, as long as they compute for less of the time than there are cores.
+ * Who straggles waits, and so does everybody else for most of a task's time: what is
+ * measured is a fleet whose workers have a core each, on a machine that has fewer, as
+ * long as they compute for less of the time than there are cores.
  */
 #include "show.h"
 

@@ -1,7 +1,7 @@
 /* table_1.c -- Table 1 of "Coded Sequential Matrix Multiplication For Straggler
- * Mitigation" (Krishnan, Hosseini, Khisti):
- * the time of a training of five networks by that of the polynomial code, of rounds
- * that are played by the rules of math/stream_model.md 2. */
+ * Mitigation" (Krishnan, Hosseini, Khisti): the time of a training of five networks by
+ * that of the polynomial code, of rounds that are played by the rules of
+ * math/stream_model.md 2. */
 #include "show.h"
 
 #include <string.h>
