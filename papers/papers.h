@@ -54,8 +54,9 @@ static inline double dice_exponential(dice *d)
     return -log1p(-dice_uniform(d));
 }
 
-/* rows x cols normal numbers, for free(); NULL when there is no memory. */
-double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols);
+/* rows x cols normal numbers into x; what is behind them. */
+double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols,
+                    double *x);
 
 /* ---- folders (folder.c) -------------------------------------------------- */
 

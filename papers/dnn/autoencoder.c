@@ -17,12 +17,7 @@ static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
                               .autoencoder = true,
                               .sparsity = 0.1,
                               .sparsity_weight = 0.1},
-                    .opt = {.size = sizeof l.opt,
-                            .step = 0.5,
-                            .l2 = DNN_DECAY,
-                            .batch = DNN_BATCH,
-                            .epochs = epochs,
-                            .seed = seed},
+                    .opt = {.step = 0.5, .epochs = epochs},
                     .seed = seed};
     json_t *runs = json_object();
     bool ok = false;

@@ -130,12 +130,11 @@ kofn_status dnn_count(const dnn_lesson *l, const dnn_nodes *nodes,
 #define DNN_WAYS 4
 #define DNN_RATE 0.005 /* the middle one */
 #define DNN_BATCH 20
-#define DNN_DECAY 1e-5
 extern const char *const dnn_names[DNN_WAYS];
 /* What --mnist says, or images of 7 x 7; freed with images_free, after a failure, too. */
 kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs);
-/* Fills in what l has of points, and trains; l->plain is to be freed, after a failure,
- * too. */
+/* Fills in all but the shape, step, epochs and seed, and trains; l->plain is to be
+ * freed, after a failure, too. */
 kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
                               kofn_score *clean);
 /* In the order of dnn_names. */

@@ -70,11 +70,15 @@ kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
     kofn_training *t = NULL;
     kofn_status st = kofn_net_new(&l->plain, &l->shape, l->seed);
 
+    l->opt.size = sizeof l->opt;
+    l->opt.l2 = 1e-5;
+    l->opt.batch = DNN_BATCH;
+    l->opt.seed = l->seed;
     l->X = &points->X;
     l->y = labels ? &points->y : NULL;
     l->test_X = &points->test_X;
     l->test_y = labels ? &points->test_y : NULL;
-    l->steps = l->opt.epochs * (unsigned)ceil_div(points->X.rows, l->opt.batch);
+    l->steps = l->opt.epochs * (unsigned)ceil_div(points->X.rows, DNN_BATCH);
     if (!st)
         st = kofn_training_new(&t, l->plain, l->X, l->y, &l->opt);
     if (!st)

@@ -42,12 +42,7 @@ static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
     kofn_score score = {0};
     dnn_lesson l = {
         .shape = {.size = sizeof l.shape, .layers = 3, .widths = widths},
-        .opt = {.size = sizeof l.opt,
-                .step = 2,
-                .l2 = DNN_DECAY,
-                .batch = DNN_BATCH,
-                .epochs = epochs,
-                .seed = seed},
+        .opt = {.step = 2, .epochs = epochs},
         .seed = seed};
     kofn_status st = dnn_learn_plainly(&l, points, &score);
 

@@ -44,8 +44,7 @@ typedef struct setting {
 typedef struct timings {
     size_t rows, cols, settings;
     setting setting[TIMINGS_MOST];
-    double *A, *x, *y;     /* y: labels                   */
-    double *all;           /* of those that follow        */
+    double *A, *x, *y;     /* for free(); y: labels       */
     double *want, *grad;   /* A x and A' (A x - y), plain */
     double *out, *z, *got; /* the same from a fleet       */
     double *sweep, *time, *room;
@@ -53,10 +52,9 @@ typedef struct timings {
 } timings;
 
 /* Of rows, cols and the settings, with what is done `once` of trial i in setting s;
- * freed with timings_free, after a failure, too. */
+ * A is to be freed, after a failure, too. */
 kofn_status timings_take(timings *b, uint64_t seed,
                          kofn_status (*once)(timings *b, size_t s, size_t i));
-void timings_free(timings *b);
 /* y = A x, and a gradient of regression. */
 kofn_status timings_product(timings *b, size_t s, size_t i);
 kofn_status timings_gradient(timings *b, size_t s, size_t i);

@@ -3,6 +3,8 @@
  * c0 + c1/n; math/elastic.md 18. */
 #include "elastic/elastic.h"
 
+#include <stdlib.h>
+
 #define SIZES 4
 
 /* A data centre's network, as the simulator has it: every message takes LATENCY
@@ -76,7 +78,7 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     st = timings_take(&b, a->seed, timings_product);
     if (!st)
         conclude(&b, k, list);
-    timings_free(&b);
+    free(b.A);
     return st;
 }
 

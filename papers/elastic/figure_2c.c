@@ -118,30 +118,22 @@ static kofn_status longest_step(planted *p)
     return st;
 }
 
-static void planted_free(planted *p)
-{
-    free(p->X);
-    free(p->y);
-    free(p->X_test);
-    free(p->y_test);
-}
-
+/* p->X is to be freed, after a failure, too. */
 static kofn_status planted_new(planted *p, uint64_t seed)
 {
-    double *w = dice_matrix(seed, 20, p->d, 1);
-    kofn_status st = KOFN_NOMEM;
+    size_t numbers = (2 * p->m + 1) * p->d + 2 * p->m;
+    double *w;
 
-    p->X = dice_matrix(seed, 21, p->m, p->d);
-    p->X_test = dice_matrix(seed, 22, p->m, p->d);
-    p->y = calloc(p->m, sizeof *p->y);
-    p->y_test = calloc(p->m, sizeof *p->y_test);
-    if (w && p->X && p->X_test && p->y && p->y_test) {
-        plant(p, p->X, p->y, w, seed, 23);
-        plant(p, p->X_test, p->y_test, w, seed, 24);
-        st = longest_step(p);
-    }
-    free(w);
-    return st;
+    p->X = malloc(numbers * sizeof *p->X);
+    if (!p->X)
+        return KOFN_NOMEM;
+    p->X_test = dice_matrix(seed, 21, p->m, p->d, p->X);
+    w = dice_matrix(seed, 22, p->m, p->d, p->X_test);
+    p->y = dice_matrix(seed, 20, p->d, 1, w);
+    p->y_test = p->y + p->m;
+    plant(p, p->X, p->y, w, seed, 23);
+    plant(p, p->X_test, p->y_test, w, seed, 24);
+    return longest_step(p);
 }
 
 /* ---- failures ------------------------------------------------------------ */
@@ -559,7 +551,7 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
                    papers_sizes(r->ahead, REALISATIONS), r->overlap, r->worst,
                    r->coded_overlaps, r->ignoring_worst, r->taylor_differs);
     }
-    planted_free(&p);
+    free(p.X);
     free(r);
     return st;
 }

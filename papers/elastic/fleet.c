@@ -84,14 +84,6 @@ static double *times_of(const timings *b, timings_figure figure, size_t s)
     return b->time + (figure * TIMINGS_MOST + s) * TIMINGS_TRIALS;
 }
 
-void timings_free(timings *b)
-{
-    free(b->A);
-    free(b->x);
-    free(b->y);
-    free(b->all);
-}
-
 static kofn_status plain_answers(timings *b)
 {
     kofn_matrix A = as_matrix(b->A, b->rows, b->cols);
@@ -110,14 +102,13 @@ static kofn_status fill(timings *b, uint64_t seed)
     size_t m = b->rows, n = b->cols;
     size_t times = FIGURES * TIMINGS_MOST * TIMINGS_TRIALS;
 
-    b->A = dice_matrix(seed, 10, m, n);
-    b->x = dice_matrix(seed, 11, n, 1);
-    b->y = dice_matrix(seed, 12, m, 1);
-    b->all =
-        calloc(3 * m + 2 * n + SWEEP + times + TIMINGS_TRIALS, sizeof *b->all);
-    if (!b->A || !b->x || !b->y || !b->all)
+    b->A = calloc(m * n + 4 * m + 3 * n + SWEEP + times + TIMINGS_TRIALS,
+                  sizeof *b->A);
+    if (!b->A)
         return KOFN_NOMEM;
-    b->want = b->all;
+    b->x = dice_matrix(seed, 10, m, n, b->A);
+    b->y = dice_matrix(seed, 11, n, 1, b->x);
+    b->want = dice_matrix(seed, 12, m, 1, b->y);
     b->out = b->want + m;
     b->z = b->out + m;
     b->grad = b->z + m;

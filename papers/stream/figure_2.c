@@ -29,7 +29,7 @@ static const size_t widths[LAYERS + 1] = {IMAGES_PIXELS, HIDDEN, HIDDEN,
 static const double steps[NETS] = {0.1, 0.15, 0.2, 0.25, 0.3};
 
 typedef struct trained {
-    table1_row of;
+    const table1_row *of;
     double time[TABLE1_SCHEMES];       /* seconds of its rounds, modelled */
     double played[TABLE1_SCHEMES];     /* what the rules come to          */
     double at[TABLE1_SCHEMES][POINTS]; /* seconds to that point           */
@@ -133,7 +133,7 @@ static kofn_status run_scheme(const images *p, size_t i, size_t k,
     for (size_t j = 0; j < NETS && !st; j++)
         st = kofn_net_new(&t.net[j], &shape, j + 1);
     if (!st)
-        st = train(&t, pattern, k < 2 ? 0 : out->row[i].of.mu, spec, &nets);
+        st = train(&t, pattern, k < 2 ? 0 : out->row[i].of->mu, spec, &nets);
     stream_job_close(&t.job);
     kofn_nets_free(nets);
     for (size_t j = 0; j < NETS; j++)
@@ -191,7 +191,7 @@ static kofn_status compute(const images *p, unsigned iterations, uint64_t seed,
         kofn_matrix pattern;
 
         r->of = table1_at(i);
-        st = kofn_pattern_new(&pattern, r->of.pattern, 4, out->products + 4,
+        st = kofn_pattern_new(&pattern, r->of->pattern, 4, out->products + 4,
                               SLOW, seed);
         for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++) {
             st = play(i, k, batch_of(p), &pattern, out);
@@ -216,11 +216,11 @@ static void add_row(const trained *r, json_t *rows)
                    "scheme:s seconds:f rules:f ratio:f printed:f seconds_to:o",
                    table1_names[k], r->time[k], r->played[k],
                    r->time[k] / r->time[0],
-                   k ? r->of.printed[k - 1] : (double)NAN,
+                   k ? r->of->printed[k - 1] : (double)NAN,
                    papers_reals(r->at[k], POINTS));
     }
-    papers_add(rows, "name:s pattern:s mu:f ok:b schemes:o", r->of.title,
-               r->of.pattern, r->of.mu, within, schemes);
+    papers_add(rows, "name:s pattern:s mu:f ok:b schemes:o", r->of->title,
+               r->of->pattern, r->of->mu, within, schemes);
 }
 
 static void add(const result *r, json_t *list)

@@ -21,9 +21,9 @@
 #define MU 0.25
 #define TURNS 5 /* of all schemes, with a stretch of the pattern each */
 #define EACH 12 /* products of each scheme in a turn                  */
+#define PRODUCTS ((size_t)TURNS * EACH)
 
 typedef struct result {
-    size_t size, products; /* of each scheme */
     struct row {
         double turn[TURNS], played[TURNS]; /* seconds; by the rules */
         double encoding, decoding;         /* seconds               */
@@ -45,9 +45,9 @@ typedef struct place {
 #define PAIRS 2  /* of operands, in turn                           */
 
 typedef struct workload {
-    size_t size, products;
+    size_t size;
     double *X[PAIRS], *Y[PAIRS], *C[FLIGHT];
-    double *v, *want[PAIRS]; /* a vector, and X Y v */
+    double *v, *want[PAIRS]; /* a vector, and X Y v; free(v) is for all */
 } workload;
 
 static void times(const double *A, size_t n, const double *v, double *out)
@@ -62,37 +62,25 @@ static void times(const double *A, size_t n, const double *v, double *out)
 static kofn_status load(workload *w, uint64_t seed)
 {
     size_t n = w->size;
-    double *half = malloc(n * sizeof *half);
-    bool all = half != NULL;
+    double *half, *next = malloc(n * ((2 * PAIRS + FLIGHT) * n + PAIRS + 2) *
+                                 sizeof *next);
 
-    w->v = dice_matrix(seed, 0, n, 1);
-    all &= w->v != NULL;
+    w->v = next;
+    if (!next)
+        return KOFN_NOMEM;
+    half = dice_matrix(seed, 0, n, 1, w->v);
+    next = half + n;
     for (size_t i = 0; i < PAIRS; i++) {
-        w->X[i] = dice_matrix(seed, 2 * i + 1, n, n);
-        w->Y[i] = dice_matrix(seed, 2 * i + 2, n, n);
-        w->want[i] = malloc(n * sizeof(double));
-        all &= w->X[i] && w->Y[i] && w->want[i];
-        if (!all)
-            break;
+        w->X[i] = next;
+        w->Y[i] = dice_matrix(seed, 2 * i + 1, n, n, w->X[i]);
+        w->want[i] = dice_matrix(seed, 2 * i + 2, n, n, w->Y[i]);
+        next = w->want[i] + n;
         times(w->Y[i], n, w->v, half);
         times(w->X[i], n, half, w->want[i]);
     }
-    for (size_t i = 0; i < FLIGHT; i++)
-        all &= (w->C[i] = malloc(n * n * sizeof(double))) != NULL;
-    free(half);
-    return all ? KOFN_OK : KOFN_NOMEM;
-}
-
-static void unload(workload *w)
-{
-    for (size_t i = 0; i < PAIRS; i++) {
-        free(w->X[i]);
-        free(w->Y[i]);
-        free(w->want[i]);
-    }
-    for (size_t i = 0; i < FLIGHT; i++)
-        free(w->C[i]);
-    free(w->v);
+    for (size_t i = 0; i < FLIGHT; i++, next += n * n)
+        w->C[i] = next;
+    return KOFN_OK;
 }
 
 static kofn_status put(const workload *w, kofn_job *job, size_t i)
@@ -131,7 +119,7 @@ static kofn_status multiply_all(const workload *w, stream_job *s,
     kofn_time began = kf_clock();
     kofn_status st = KOFN_OK;
 
-    for (size_t i = 0; i < w->products + FLIGHT && !st; i++) {
+    for (size_t i = 0; i < EACH + FLIGHT && !st; i++) {
         kofn_report rep = KOFN_REPORT_INIT;
 
         if (i >= FLIGHT) {
@@ -143,9 +131,9 @@ static kofn_status multiply_all(const workload *w, stream_job *s,
                 *worst = fmax(*worst, error_of(w, i - FLIGHT));
             }
         }
-        if (i < w->products && !st)
+        if (i < EACH && !st)
             st = put(w, s->job, i);
-        if (i + 1 == w->products + FLIGHT)
+        if (i + 1 == EACH + FLIGHT)
             *seconds = (double)(kf_clock() - began) * 1e-9;
     }
     return st;
@@ -190,12 +178,11 @@ static kofn_status run_scheme(const workload *w, size_t k,
 }
 
 /* The same rounds by the rules. */
-static kofn_status play(const workload *w, size_t k, const kofn_matrix *pattern,
-                        double *time)
+static kofn_status play(size_t k, const kofn_matrix *pattern, double *time)
 {
     const stream_setup x = {.scheme = specs[k].rules,
                             .workers = 4,
-                            .products = w->products,
+                            .products = EACH,
                             .alpha = FACTOR,
                             .mu = MU,
                             .pattern = pattern};
@@ -223,7 +210,7 @@ static kofn_status run_turn(const workload *w, size_t turn, const place *where,
     kofn_status st = KOFN_OK;
 
     for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++)
-        st = play(w, k, pattern, &out->row[k].played[turn]);
+        st = play(k, pattern, &out->row[k].played[turn]);
     slow_down(pattern);
     for (size_t i = 0; i < TABLE1_SCHEMES && !st; i++) {
         size_t k = (turn + i) % TABLE1_SCHEMES;
@@ -247,11 +234,11 @@ static kofn_status compute(size_t size, uint64_t seed, const place *where,
                            result *out)
 {
     size_t rows = EACH + 4; /* until the last is over */
-    workload w = {.size = size, .products = EACH};
+    workload w = {.size = size};
     kofn_matrix pattern = {.data = NULL};
     kofn_status st = load(&w, seed);
 
-    *out = (result){.size = size, .products = (size_t)TURNS * EACH};
+    *out = (result){.worst = 0};
     if (!st)
         st = kofn_pattern_new(&pattern, PATTERN, 4, TURNS * rows, FACTOR, seed);
     for (size_t i = 0; i < TURNS && !st; i++) {
@@ -262,16 +249,15 @@ static kofn_status compute(size_t size, uint64_t seed, const place *where,
         st = run_turn(&w, i, where, &part, out);
     }
     kofn_free(pattern.data);
-    unload(&w);
+    free(w.v);
     return st;
 }
 
 /* ---- shown --------------------------------------------------------------- */
 
-static void add(const char *port, const result *r, json_t *list)
+static void add(const char *port, size_t size, const result *r, json_t *list)
 {
     json_t *schemes = json_array();
-    double products = (double)r->products;
 
     for (size_t k = 0; k < TABLE1_SCHEMES; k++) {
         const struct row *w = &r->row[k];
@@ -282,16 +268,15 @@ static void add(const char *port, const result *r, json_t *list)
         papers_add(schemes,
                    "scheme:s seconds:f products_a_second:f ratio:f model:f "
                    "encode_seconds:f decode_seconds:f",
-                   specs[k].spec, seconds, products / seconds,
+                   specs[k].spec, seconds, PRODUCTS / seconds,
                    middle(w->turn, r->row[0].turn),
-                   middle(w->played, r->row[0].played), w->encoding / products,
-                   w->decoding / products);
+                   middle(w->played, r->row[0].played), w->encoding / PRODUCTS,
+                   w->decoding / PRODUCTS);
     }
     papers_add(list,
                "scenario:i port:s size:z products:z turns:i idle:i factor:i "
                "rel_error:f schemes:o",
-               5, port, r->size, r->products, TURNS, IDLE, FACTOR, r->worst,
-               schemes);
+               5, port, size, PRODUCTS, TURNS, IDLE, FACTOR, r->worst, schemes);
 }
 
 static kofn_status threads_open(const kofn_problem *pb,
@@ -306,16 +291,16 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
     static const place places[] = {
         {"threads", threads_open, NULL},
         {"processes", processes_open, processes_close}};
-    double scale = a->scale > 0 && a->scale < 1 ? a->scale : 1;
+    size_t size = scaled_size(fmin(papers_scale(a, 1), 1), SIZE, 4);
     kofn_status st = KOFN_OK;
 
     (void)k;
     for (size_t i = 0; i < 2 && !st; i++) {
         result r;
 
-        st = compute(scaled_size(scale, SIZE, 4), a->seed, &places[i], &r);
+        st = compute(size, a->seed, &places[i], &r);
         if (!st)
-            add(places[i].name, &r, list);
+            add(places[i].name, size, &r, list);
     }
     return st;
 }

@@ -4,8 +4,6 @@
  * math/stream_model.md 2. */
 #include "show.h"
 
-#include <string.h>
-
 #define RUNS 10 /* of a training, averaged */
 
 /* Products of an iteration of a network 784-3000-3000-10 with batches of 1024,
@@ -26,36 +24,30 @@ static const struct parameters {
     size_t beta, lambda, N, W, B, eps;
 } iid = {6, 1, 10, 4, 0, 0}, bursty = {4, 2, 0, 3, 2, 2};
 
-/* Who is slow, and what was published. */
+#define IID "i.i.d.", "iid:p=0.3"
+#define F1 "F1", "fritchman:a=0.2,b=0.5,M=2"
+#define F2 "F2", "fritchman:a=0.05,b=1,M=2"
+
 static const struct {
-    const char *pattern, *title;
+    table1_row row;
     const struct parameters *of;
-    double band, printed[3];
-} patterns[] = {
-    {"iid:p=0.3", "i.i.d.", &iid, .02, {1.97, .63, .76}},
-    {"fritchman:a=0.2,b=0.5,M=2", "F1", &bursty, .03, {1.19, .68, .58}},
-    {"fritchman:a=0.05,b=1,M=2", "F2", &bursty, .03, {1.19, .68, .58}}};
-
-/* What the rules come to, by polynomial: uncoded, DIP, IDIP. */
-static const struct {
-    size_t who;
-    double mu, expected[3];
 } table[TABLE1_ROWS] = {
-    {0, 0, {1.51, .636, .636}}, {0, .25, {1.51, .752, .751}},
-    {1, 0, {1.20, NONE, .998}}, {1, .25, {1.20, .75, 1.03}},
-    {2, 0, {NONE, NONE, NONE}}, {2, .25, {NONE, .71, .69}}};
-
-#define WHO(row) (&patterns[table[row].who])
+    {{IID, 0, .02, {1.97, .63, .76}, {1.51, .636, .636}}, &iid},
+    {{IID, .25, .02, {1.97, .63, .76}, {1.51, .752, .751}}, &iid},
+    {{F1, 0, .03, {1.19, .68, .58}, {1.20, NONE, .998}}, &bursty},
+    {{F1, .25, .03, {1.19, .68, .58}, {1.20, .75, 1.03}}, &bursty},
+    {{F2, 0, .03, {1.19, .68, .58}, {NONE, NONE, NONE}}, &bursty},
+    {{F2, .25, .03, {1.19, .68, .58}, {NONE, .71, .69}}, &bursty}};
 
 const char *const table1_names[TABLE1_SCHEMES] = {"polynomial", "uncoded",
                                                   "dip", "idip"};
 
 stream_setup table1_entrant(size_t row, size_t k)
 {
-    const struct parameters *of = WHO(row)->of;
+    const struct parameters *of = table[row].of;
     stream_setup x = {.workers = 4,
                       .alpha = 5,
-                      .mu = table[row].mu,
+                      .mu = table[row].row.mu,
                       .products = PER_ITERATION * MODELS * ITERATIONS,
                       .size = network,
                       .sizes = PER_ITERATION,
@@ -94,14 +86,9 @@ void table1_spec(size_t row, size_t k, char *spec, size_t size)
                  stream_threshold(&x) / 2, s->N, s->W);
 }
 
-table1_row table1_at(size_t row)
+const table1_row *table1_at(size_t row)
 {
-    table1_row r = {WHO(row)->title, WHO(row)->pattern, table[row].mu, {0}, {0},
-                    WHO(row)->band};
-
-    memcpy(r.printed, WHO(row)->printed, sizeof r.printed);
-    memcpy(r.expected, table[row].expected, sizeof r.expected);
-    return r;
+    return &table[row].row;
 }
 
 /* Adds the time of each scheme, and products that were late. */
@@ -110,8 +97,8 @@ static kofn_status play(size_t row, uint64_t seed, double time[TABLE1_SCHEMES],
 {
     kofn_matrix pattern;
     stream_setup x = table1_entrant(row, 0);
-    kofn_status st = kofn_pattern_new(&pattern, WHO(row)->pattern, x.workers,
-                                      x.products + 4, x.alpha, seed);
+    kofn_status st = kofn_pattern_new(&pattern, table[row].row.pattern,
+                                      x.workers, x.products + 4, x.alpha, seed);
 
     for (size_t k = 0; k < TABLE1_SCHEMES && !st; k++) {
         stream_played p;
@@ -128,23 +115,23 @@ static kofn_status play(size_t row, uint64_t seed, double time[TABLE1_SCHEMES],
 
 static kofn_status add_row(const papers_args *a, size_t row, json_t *rows)
 {
-    const table1_row r = table1_at(row);
+    const table1_row *r = table1_at(row);
     double time[TABLE1_SCHEMES] = {0};
     size_t missed = 0;
     json_t *o;
 
     for (size_t run = 0; run < papers_runs(a, RUNS); run++)
         PAPERS_TRY(play(row, a->seed + run, time, &missed));
-    o = papers_pack("name:s pattern:s mu:f band:f missed:z", r.title, r.pattern,
-                    r.mu, r.band, missed);
+    o = papers_pack("name:s pattern:s mu:f band:f missed:z", r->title,
+                    r->pattern, r->mu, r->band, missed);
     for (size_t k = 0; k < 3; k++) {
-        double ratio = time[k + 1] / time[0], want = r.expected[k];
+        double ratio = time[k + 1] / time[0], want = r->expected[k];
 
         json_object_set_new(
             o, table1_names[k + 1],
             papers_pack("ratio:f expected:f printed:f ok:b", ratio, want,
-                        r.printed[k],
-                        isnan(want) || fabs(ratio / want - 1) <= r.band));
+                        r->printed[k],
+                        isnan(want) || fabs(ratio / want - 1) <= r->band));
     }
     json_array_append_new(rows, o);
     return KOFN_OK;
