@@ -50,6 +50,7 @@ static void tell_growth(json_t *o)
 
 /* ---- all ------------------------------------------------------------------- */
 
+/* All three in one object. */
 static kofn_status run(const papers_args *a, size_t k, json_t *list)
 {
     json_t *o = papers_pack("scenario:z", k);

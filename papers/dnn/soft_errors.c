@@ -17,6 +17,7 @@ typedef struct tally {
     bool fewest;  /* rollbacks of coded: no more than of the others     */
 } tally;
 
+/* One training in each of the four ways. */
 static kofn_status err(const dnn_lesson *l, const kofn_score *clean, tally *r)
 {
     dnn_run run[DNN_WAYS];

@@ -39,6 +39,7 @@ static void fit(const json_t *sizes, double c[2])
     c[0] = (y - c[1] * x) / n;
 }
 
+/* Medians over the trials, and the line through them. */
 static void conclude(const timings *b, size_t k, json_t *list)
 {
     json_t *sizes = json_array();

@@ -89,6 +89,7 @@ static void count(contender *c, const size_t *failures, size_t done)
     c->length += c->row.costs.length[s];
 }
 
+/* How many epochs on end each worker fails; do no more than one of them fail at all? */
 static bool draw_stragglers(double p, uint64_t seed, size_t iteration,
                             size_t *failures)
 {
@@ -116,6 +117,7 @@ static kofn_status contenders(double p, contender c[SCHEMES])
     return st;
 }
 
+/* Are simulated means in the order of the formula, where that tells them apart? */
 static bool same_order(const contender *c)
 {
     for (size_t i = 0; i < SCHEMES; i++)

@@ -4,11 +4,13 @@
  * collection, whose mean is close and whose spread is not. */
 #include "pcr/pcr.h"
 
+/* What the figure shows: the mean of BCC is close to that of PCR, within a tenth, ... */
 static bool close_means(const pcr_panel *p)
 {
     return pcr_factor(p->mean[PCR_BCC].took, p->mean[PCR_PCR].took) <= 1.1;
 }
 
+/* ... and its spread is not, since it waits for a random number of workers. */
 static bool steeper(const pcr_panel *p)
 {
     return p->mean[PCR_PCR].messages_sd < p->mean[PCR_BCC].messages_sd;

@@ -154,6 +154,7 @@ pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme)
     return s;
 }
 
+/* One scenario: what the tables and Fig. 4 need, and by batches that are stored. */
 static kofn_status compute(const papers_args *a, pcr_panel *p, json_t *list)
 {
     json_t *o;

@@ -37,6 +37,7 @@ static kofn_status least_bound(const rhat_params *q, size_t T, entrant *c)
     return KOFN_OK;
 }
 
+/* The least of each scheme over its parameters, or, of IDIP, of its bound. */
 static kofn_status model(const rhat_params *q, size_t T, size_t k, entrant *c)
 {
     rhat_result r;
@@ -52,6 +53,7 @@ static kofn_status model(const rhat_params *q, size_t T, size_t k, entrant *c)
     return st;
 }
 
+/* The same parameters in rounds that are played out. */
 static kofn_status simulate(const rhat_params *q, size_t rounds,
                             const kofn_matrix *pattern, entrant *c)
 {

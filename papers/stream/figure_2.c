@@ -178,6 +178,7 @@ static kofn_status play(size_t i, size_t k, size_t batch,
     return st;
 }
 
+/* Every row of Table 1, each scheme over the same pattern of who is slow. */
 static kofn_status compute(const images *p, unsigned iterations, uint64_t seed,
                            result *out)
 {

@@ -24,6 +24,8 @@ static const struct parameters {
     size_t beta, lambda, N, W, B, eps;
 } iid = {6, 1, 10, 4, 0, 0}, bursty = {4, 2, 0, 3, 2, 2};
 
+/* Who is slow, and the patience mu; times by the polynomial code's of uncoded, DIP and
+ * IDIP, as they are printed and as the rules have them. */
 #define IID "i.i.d.", "iid:p=0.3"
 #define F1 "F1", "fritchman:a=0.2,b=0.5,M=2"
 #define F2 "F2", "fritchman:a=0.05,b=1,M=2"
