@@ -3,11 +3,6 @@
  * those said to be published. */
 #include "show.h"
 
-#include "dnn/dnn.h"
-#include "gradient/gradient.h"
-#include "pcr/pcr.h"
-#include "stream/tell.h"
-
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -18,31 +13,38 @@
 #define OF_RUNS "a thousand times as many runs"
 #define OF_SEEDS "all seeds and steps"
 
-const paper papers[] = {
+/* By --scenario. */
+typedef const papers_scenario *const scenarios;
+static scenarios elastic[] = {&elastic_figure_2a, &elastic_figure_2b,
+                              &elastic_figure_2c};
+static scenarios gradient[] = {&gradient_table_vi, &gradient_table_vi};
+static scenarios stream[] = {&stream_figure_1, &stream_figure_1,
+                             &stream_table_1,  &stream_largest_load,
+                             &stream_products, &stream_figure_2};
+static scenarios dnn[] = {&dnn_limits, &dnn_soft_errors, &dnn_autoencoder};
+
+static const paper papers[] = {
     {"pcr", "polynomially coded regression, simulated",
      "Against gradient coding, BCC and no code, with stragglers.",
      "kofn-papers pcr  all four scenarios, and what explains them\n"
      "kofn-papers pcr --scenario 2 --stale reset  as if sleepers woke up with "
      "every iteration",
-     PAPER_PCR, papers_pcr, PCR_SCENARIOS, PCR_SCENARIOS, "1234", 1000,
-     OF_RUNS},
+     PAPER_PCR, papers_pcr, NULL, 4, 4, "1234", 1000, OF_RUNS},
     {"elastic", "coded elastic computing, simulated",
      "Products and regression on machines that come and go, with real matrices.",
      "kofn-papers elastic --scenario 3 --json  test errors of all 60 iterations\n"
      "kofn-papers elastic --scale 0.1  smaller matrices",
-     PAPER_ELASTIC, papers_elastic, 3, 3, "3", 1, OF_PUBLISHED},
+     PAPER_ELASTIC, NULL, elastic, 3, 3, "3", 1, OF_PUBLISHED},
     {"gradient", "adaptive gradient coding, simulated", "Against its formula.",
      "kofn-papers gradient --scale 10  ten times as many iterations",
-     PAPER_GRADIENT, papers_gradient, GRADIENT_SCENARIOS, GRADIENT_SCENARIOS,
-     "12", 1000, OF_RUNS},
+     PAPER_GRADIENT, papers_gradient, gradient, 2, 2, "12", 1000, OF_RUNS},
     {"stream", "DIP and IDIP: streams of products",
      "Formulas and chains against rounds that are played out, and against "
      "products that are computed.",
      "kofn-papers stream --scenario 3  Table 1 of the paper on sequential codes\n"
      "kofn-papers stream --scenario 6 --scale 0.004  the same with networks that "
      "are trained",
-     PAPER_STREAM, papers_stream, STREAM_SCENARIOS, STREAM_PLAYED, "123", 1000,
-     OF_RUNS},
+     PAPER_STREAM, NULL, stream, 6, 4, "123", 1000, OF_RUNS},
     {"dnn", "training whose nodes err",
      "Nodes without a master that err, with a Generalized PolyDot code and without "
      "code, on threads; beside them what copies and two MDS codes would come to, and "
@@ -51,7 +53,7 @@ const paper papers[] = {
      "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
      "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
      "seed and two epochs",
-     PAPER_DNN, papers_dnn, DNN_SCENARIOS, DNN_SCENARIOS, "12", 1, OF_SEEDS},
+     PAPER_DNN, NULL, dnn, 3, 3, "12", 1, OF_SEEDS},
     {"aet", "what gradient codes take on the average",
      "The average execution time of an iteration under every gradient code, in "
      "closed form, when stragglers are started again; with --json one object of "
@@ -59,11 +61,11 @@ const paper papers[] = {
      "kofn-papers aet --n 20 --d 3 --p 0.05 --tcp 1 --tcm 1  and which is the "
      "least\n"
      "kofn-papers aet --p 0.1 --tcp 2.45 --tcm 13 --json  for machines",
-     PAPER_AET, papers_aet, 0, 0, NULL, 0, NULL},
+     PAPER_AET, papers_aet, NULL, 0, 0, NULL, 0, NULL},
     {"agc-table", "Table VI of the paper on adaptive gradient coding",
      "As printed and without its two slips.",
      "kofn-papers agc-table  all 18 numbers, and what they should be",
-     PAPER_AGC_TABLE, papers_agc_table, 0, 0, NULL, 0, NULL},
+     PAPER_AGC_TABLE, papers_agc_table, NULL, 0, 0, NULL, 0, NULL},
     {"rhat", "what streams of products take on the average",
      "The mean time of a round when a product begins in each, by that of a whole "
      "product on one worker, of a scheme or of the best of each. T of dip may be "
@@ -72,7 +74,7 @@ const paper papers[] = {
      "three is five times as slow\n"
      "kofn-papers rhat -n 4 --alpha 5 --delta 0.3 -s idip:N=10,W=4 --json  one "
      "of them, with the bounds of the paper",
-     PAPER_RHAT, papers_rhat, 0, 0, NULL, 0, NULL},
+     PAPER_RHAT, papers_rhat, NULL, 0, 0, NULL, 0, NULL},
     {"tolerance", "how many nodes that train a network may be wrong",
      "How many of the nodes, each with a block of the weights, may lie or fail "
      "under each of four redundancies, in closed form (Fig. 8 of the paper on "
@@ -80,14 +82,14 @@ const paper papers[] = {
      "kofn-papers tolerance --grid 3x3  for 9 to 100 nodes\n"
      "kofn-papers tolerance -n 12 --grid 2x2 --batch-cut 1,2 --json  thresholds, "
      "too",
-     PAPER_TOLERANCE, papers_tolerance, 0, 0, "", 0, NULL},
+     PAPER_TOLERANCE, papers_tolerance, NULL, 0, 0, "", 0, NULL},
     {"codes", "the same of the codes that kofn has, and what they cost",
      "What a coded training stands, keeps, sends and computes for a layer, how "
      "long messages take, and answers against numbers sent, each beside what was "
      "published.",
      "kofn-papers codes -n 12 --grid 2x2 --width 2048 --batch 256  Tables I to IV "
      "and Fig. 5 of the paper on Generalized PolyDot codes",
-     PAPER_CODES, papers_codes, 0, 0, NULL, 0, NULL},
+     PAPER_CODES, papers_codes, NULL, 0, 0, NULL, 0, NULL},
     {.name = NULL},
 };
 
@@ -123,49 +125,51 @@ static int help_paper(const paper *p)
 
 /* ---- which it is --------------------------------------------------------- */
 
+/* All names, or of those that have pictures. */
+static const char *names_of(bool pictures)
+{
+    static char known[200];
+
+    *known = 0;
+    for (const paper *p = papers; p->name; p++)
+        if (p->pictures || !pictures) {
+            strcat(known, *known ? ", " : "");
+            strcat(known, p->name);
+        }
+    return known;
+}
+
 static int no_paper(const char *name)
 {
-    char known[200] = "";
-
-    for (const paper *p = papers; p->name; p++) {
-        strcat(known, p == papers ? "" : ", ");
-        strcat(known, p->name);
-    }
     return name ? papers_say(PAPERS_USAGE, "no paper \"%s\"; there are %s",
-                             name, known)
-                : papers_say(PAPERS_USAGE, "name what to compute: %s", known);
+                             name, names_of(false))
+                : papers_say(PAPERS_USAGE, "name what to compute: %s",
+                             names_of(false));
 }
 
 /* Is there a picture of what is asked for? */
 static int check_picture(const papers_args *a)
 {
     const char *have = a->paper->pictures;
-    char known[200] = "", scenario[2] = {(char)('0' + a->scenario), 0};
 
-    if (have && (!a->scenario || strchr(have, *scenario)))
-        return 0;
-    if (have)
+    if (!have)
         return papers_say(PAPERS_USAGE,
-                          "--svg: scenario %s of %s has no picture; there are "
-                          "those of %.1s%s%s",
-                          scenario, a->paper->name, have, have[1] ? " to " : "",
-                          have[1] ? have + strlen(have) - 1 : "");
-    for (const paper *p = papers; p->name; p++)
-        if (p->pictures) {
-            strcat(known, *known ? ", " : "");
-            strcat(known, p->name);
-        }
+                          "--svg: %s has no picture; there are those of %s",
+                          a->paper->name, names_of(true));
+    if (!a->scenario || strchr(have, (int)('0' + a->scenario)))
+        return 0;
     return papers_say(PAPERS_USAGE,
-                      "--svg: %s has no picture; there are those "
-                      "of %s",
-                      a->paper->name, known);
+                      "--svg: scenario %zu of %s has no picture; there are "
+                      "those of %.1s%s%s",
+                      a->scenario, a->paper->name, have, have[1] ? " to " : "",
+                      have[1] ? have + strlen(have) - 1 : "");
 }
 
 static int check(const papers_args *a)
 {
     const paper *p = a->paper;
     bool with_images =
-        a->scenario == 6 || (p->run == papers_dnn && a->scenario != 1);
+        a->scenario == 6 || (p->bit == PAPER_DNN && a->scenario != 1);
 
     if (a->scenario > p->scenarios)
         return papers_say(PAPERS_USAGE, "--scenario %zu: %s has 1 to %zu",
@@ -195,7 +199,7 @@ static int run(const paper *p, int argc, char **argv)
     if (!code)
         code = check(&a);
     if (!code)
-        code = p->run(&a);
+        code = p->run ? p->run(&a) : papers_scenarios(&a, 0);
     if (code)
         papers_print_failure(&a);
     return code;

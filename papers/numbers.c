@@ -47,15 +47,14 @@ size_t scaled_size(double scale, size_t published, size_t step)
     return (n ? n : 1) * step;
 }
 
-double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols)
+double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols,
+                    double *x)
 {
-    double *x = malloc(rows * cols * sizeof *x);
-
-    for (size_t i = 0; i < rows && x; i++) {
+    for (size_t i = 0; i < rows; i++) {
         dice d = dice_for(seed, which, i);
 
         for (size_t j = 0; j < cols; j++)
-            x[i * cols + j] = dice_normal(&d);
+            *x++ = dice_normal(&d);
     }
     return x;
 }

@@ -1,8 +1,7 @@
 /* papers.h -- what the papers that are computed here share.
  *
  * They stand on the public interface of libkofn, and on two headers of a few lines,
- * base/mix.h and base/clock.h.  Simulators print nothing: they fill plain structs,
- * which files with tell in their names show.  Every draw comes from the seed and the
+ * base/mix.h and base/clock.h.  Every draw comes from the seed and the
  * names of what it is for, so that schemes that are compared meet the same fault model.
  */
 #ifndef PAPERS_H
@@ -55,8 +54,9 @@ static inline double dice_exponential(dice *d)
     return -log1p(-dice_uniform(d));
 }
 
-/* rows x cols normal numbers, for free(); NULL when there is no memory. */
-double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols);
+/* rows x cols normal numbers into x; what is behind them. */
+double *dice_matrix(uint64_t seed, uint64_t which, size_t rows, size_t cols,
+                    double *x);
 
 /* ---- folders (folder.c) -------------------------------------------------- */
 

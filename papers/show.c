@@ -39,6 +39,18 @@ int papers_ended(kofn_status st)
                       "%s", kofn_errmsg());
 }
 
+/* On stdout, and freed. */
+static void print_json(json_t *o)
+{
+    char *text = json_dumps(o, JSON_REAL_PRECISION(17));
+
+    puts(text ? text
+              : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
+    free(text);
+    json_decref(o);
+    printed = true;
+}
+
 void papers_print_failure(const papers_args *a)
 {
     if (!a->json || printed)
@@ -46,8 +58,8 @@ void papers_print_failure(const papers_args *a)
     for (char *p = said; *p; p++) /* a name that is not UTF-8 */
         if ((unsigned char)*p >= 0x80)
             *p = '?';
-    papers_print_json(papers_pack("status:s command:s error:s", "failed",
-                                  a->paper->name, said));
+    print_json(papers_pack("status:s command:s error:s", "failed",
+                           a->paper->name, said));
 }
 
 /* ---- text ---------------------------------------------------------------- */
@@ -71,36 +83,24 @@ void papers_bar(double share)
         putchar(eighths ? '0' + eighths : ' ');
 }
 
-void papers_bars(double length, size_t most)
-{
-    for (size_t i = 0; i < most; i++)
-        papers_bar(length - (double)i);
-}
-
 bool papers_within(double value, double low, double high)
 {
     return value >= low && value <= high;
 }
 
+double papers_scale(const papers_args *a, double usual)
+{
+    return a->scale > 0 ? a->scale : usual;
+}
+
 size_t papers_runs(const papers_args *a, size_t usual)
 {
-    double runs = a->scale > 0 ? a->scale * (double)usual : (double)usual;
+    double runs = papers_scale(a, 1) * (double)usual;
 
     return runs < 1 ? 1 : (size_t)(runs + 0.5);
 }
 
 /* ---- JSON ---------------------------------------------------------------- */
-
-void papers_print_json(json_t *o)
-{
-    char *text = json_dumps(o, JSON_REAL_PRECISION(17));
-
-    puts(text ? text
-              : "{\"status\": \"failed\", \"error\": \"out of memory\"}");
-    free(text);
-    json_decref(o);
-    printed = true;
-}
 
 /* What a letter stands for. */
 static json_t *value_of(char kind, va_list *ap)
@@ -293,11 +293,26 @@ void papers_each(json_t *o, const char *text)
 {
     const char *name;
     json_t *x;
-    size_t i;
 
-    for (i = 0; (x = json_array_get(o, i)); i++)
+    for (size_t i = 0; (x = json_array_get(o, i)); i++)
         print_one("", x, text);
     json_object_foreach(o, name, x) print_one(name, x, text);
+}
+
+void papers_each_bar(json_t *list, const char *text, const char *path,
+                     size_t wide)
+{
+    double most = 0;
+    json_t *x;
+
+    for (size_t i = 0; (x = json_array_get(list, i)); i++)
+        most = fmax(most, papers_real(x, path));
+    for (size_t i = 0; (x = json_array_get(list, i)); i++) {
+        print_one("", x, text);
+        for (size_t k = 0; k < wide; k++)
+            papers_bar((double)wide * papers_real(x, path) / most - (double)k);
+        putchar('\n');
+    }
 }
 
 /* ---- all scenarios ------------------------------------------------------- */
@@ -324,30 +339,28 @@ int papers_draw(const papers_args *a, plot *p)
 }
 
 /* The picture of what was asked for, or of what the paper is known for. */
-static int draw(const papers_args *a, json_t *list, const papers_scenario *what)
+static int draw(const papers_args *a, json_t *list)
 {
     size_t k = a->scenario ? a->scenario : (size_t)(*a->paper->pictures - '0');
     plot *p = plot_new();
     json_t *o;
-    size_t i;
 
-    for (i = 0; (o = json_array_get(list, i)); i++)
+    for (size_t i = 0; (o = json_array_get(list, i)); i++)
         if (p && papers_real(o, "scenario") == (double)k)
-            what[k].draw(o, p);
+            a->paper->scenario[k - 1]->draw(o, p);
     return papers_draw(a, p);
 }
 
 int papers_ending(const papers_args *a, json_t *o)
 {
     if (a->json)
-        papers_print_json(o);
+        print_json(o);
     else
         json_decref(o);
     return 0;
 }
 
-int papers_scenarios(const papers_args *a, size_t iterations,
-                     const papers_scenario *what)
+int papers_scenarios(const papers_args *a, size_t iterations)
 {
     size_t first = a->scenario ? a->scenario : 1, told = 0;
     size_t last = a->scenario ? a->scenario : a->paper->usual;
@@ -356,11 +369,13 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     int code;
 
     for (size_t k = first; k <= last && !st; k++) {
+        const papers_scenario *what = a->paper->scenario[k - 1];
+
         if (k > first && !a->json)
             putchar('\n');
-        st = what[k].run(a, k, list);
+        st = what->run(a, k, list);
         for (; told < json_array_size(list) && !a->json; told++)
-            what[k].tell(json_array_get(list, told));
+            what->tell(json_array_get(list, told));
         fflush(stdout);
     }
     if (iterations)
@@ -370,7 +385,7 @@ int papers_scenarios(const papers_args *a, size_t iterations,
     code = st ? papers_ended(st) : papers_ending(a, json_incref(o));
     json_decref(o);
     if (!code && a->svg)
-        code = draw(a, list, what);
+        code = draw(a, list);
     json_decref(list);
     return code;
 }

@@ -2,10 +2,10 @@
 #ifndef PAPERS_SHOW_H
 #define PAPERS_SHOW_H
 
-#include "gradient/aet.h"
+#include "gradient/gradient.h"
 #include "images.h"
 #include "plot.h"
-#include "stream/rhat.h"
+#include "stream/stream.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -38,7 +38,9 @@ typedef struct paper {
     const char *name, *summary, *text;
     const char *examples; /* one a line: command, two blanks or more, what */
     unsigned bit;         /* says which options are its own                */
-    int (*run)(const papers_args *a); /* 0, or the exit code after a message */
+    int (*run)(const papers_args *a); /* 0, or the exit code after a message;
+                                         NULL: papers_scenarios            */
+    const struct papers_scenario *const *scenario; /* NULL: run knows */
     size_t scenarios, usual; /* how many, and of these without --scenario */
     const char *pictures; /* scenarios that have one, the best first; "": it has
                                 none of them; NULL: no picture             */
@@ -61,8 +63,6 @@ enum {
         PAPER_PCR | PAPER_ELASTIC | PAPER_GRADIENT | PAPER_STREAM | PAPER_DNN
 };
 
-extern const paper papers[]; /* ends with a NULL name */
-
 /* The options of the paper in a->paper: 0, or the exit code after a message. */
 int papers_parse(int argc, char **argv, papers_args *a);
 void papers_help_options(const paper *p);
@@ -70,22 +70,12 @@ void papers_help_options(const paper *p);
 void papers_fill(const char *text, size_t left);
 
 int papers_pcr(const papers_args *a);
-int papers_elastic(const papers_args *a);
 int papers_gradient(const papers_args *a);
-int papers_stream(const papers_args *a);
-int papers_dnn(const papers_args *a);
 int papers_aet(const papers_args *a);
 int papers_agc_table(const papers_args *a);
 int papers_rhat(const papers_args *a);
 int papers_tolerance(const papers_args *a);
 int papers_codes(const papers_args *a);
-
-/* Ways of being redundant, as dnn_redundancy has them. */
-#define TOLERANCE_WAYS 4
-extern const char *const tolerance_ways[TOLERANCE_WAYS];
-/* --grid and --batch-cut, where they are given: 0, or the exit code after a
- * message. */
-int tolerance_grid(const papers_args *a, size_t grid[2], size_t cut[2]);
 
 /* ---- messages (show.c) --------------------------------------------------- */
 
@@ -120,29 +110,31 @@ bool papers_true(const json_t *o, const char *path);
 void papers_print(const json_t *o, const char *text);
 /* Of every member of the list or object; {@}: its name, {.}: itself. */
 void papers_each(json_t *o, const char *text);
+/* Of every member of the list, with a bar that is `wide` for the greatest value of
+ * path. */
+void papers_each_bar(json_t *list, const char *text, const char *path,
+                     size_t wide);
 /* How a figure compares with what is expected of it. */
 const char *papers_mark(bool ok);
 /* A character as high as `share` of a line, or a digit where there are none. */
 void papers_bar(double share);
-/* So many of them: a bar of that length. */
-void papers_bars(double length, size_t most);
-/* On stdout, and freed. */
-void papers_print_json(json_t *o);
 /* {"status": "ok", "command": name, "experiment": name, "seed": ..} */
 json_t *papers_json(const papers_args *a);
 
-/* What a paper is made of. */
+/* What a paper is made of: a figure or a table, in a file of its name. */
 typedef struct papers_scenario {
     /* Adds what is found to the list. */
     kofn_status (*run)(const papers_args *a, size_t k, json_t *list);
     void (*tell)(json_t *o);
     void (*draw)(json_t *o, plot *p); /* or NULL */
 } papers_scenario;
-/* Scenario by scenario, that of --scenario or all of a usual run, what[1..];
- * `iterations`: how many there were, 0: that is not told.  0, or the exit code after a
- * message. */
-int papers_scenarios(const papers_args *a, size_t iterations,
-                     const papers_scenario *what);
+extern const papers_scenario elastic_figure_2a, elastic_figure_2b,
+    elastic_figure_2c, gradient_table_vi, stream_figure_1, stream_table_1,
+    stream_largest_load, stream_products, stream_figure_2, dnn_limits,
+    dnn_soft_errors, dnn_autoencoder;
+/* Scenario by scenario, that of --scenario or all of a usual run; `iterations`: how
+ * many there were, 0: that is not told.  0, or the exit code after a message. */
+int papers_scenarios(const papers_args *a, size_t iterations);
 /* With --json printed, and freed: 0. */
 int papers_ending(const papers_args *a, json_t *o);
 /* A curve, or bars, of all members of the list: y, a format, by x, or by their
@@ -156,6 +148,8 @@ json_t *papers_sizes(const size_t *x, size_t n);
 /* {"value", "low", "high", "ok"} */
 json_t *papers_band_json(double value, double low, double high);
 bool papers_within(double value, double low, double high);
+/* That of --scale, or the usual one. */
+double papers_scale(const papers_args *a, double usual);
 /* How many runs --scale makes of the usual number. */
 size_t papers_runs(const papers_args *a, size_t usual);
 /* What is in the folder of --mnist. */

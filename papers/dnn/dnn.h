@@ -1,11 +1,91 @@
-/* dnn.h -- trainings whose nodes err. */
+/* dnn.h -- training on coded weights: how many nodes may be wrong, and trainings whose
+ * nodes err. */
 #ifndef PAPERS_DNN_DNN_H
 #define PAPERS_DNN_DNN_H
 
-#include "dnn/tolerance.h"
-#include "images.h"
+#include "show.h"
 
 #include <kofn/train.h>
+
+/* ---- how many may be wrong (tolerance.c, erring_limits.c) ---------------- */
+
+/* Ways to have P nodes, each with a block of weights cut m x n, train a network
+ * though some compute wrongly: a coded block each, with either substitution
+ * (docs/math/products.md), P/(m n) copies of the grid, or two codes, on its rows
+ * and on its columns. */
+typedef enum dnn_redundancy {
+    DNN_GPD_UVN,
+    DNN_GPD_VUM,
+    DNN_REPLICATION,
+    DNN_TWO_MDS,
+    DNN_NONE
+} dnn_redundancy;
+
+/* So many nodes, each with a block of weights that are cut m x n; cut: parts of the
+ * batch for the forward product and for that on the way back, 1 or more. */
+typedef struct dnn_nodes {
+    dnn_redundancy kind;
+    size_t P, m, n, cut[2];
+} dnn_nodes;
+
+/* Of the forward product, and of the one on the way back. */
+typedef struct dnn_tolerance {
+    size_t K[2];           /* answers that decode; 0: it is not of that kind */
+    size_t adversarial[2]; /* so many nodes may lie as they like             */
+    size_t probabilistic[2]; /* or so many fail without a plan              */
+} dnn_tolerance;
+
+/* KOFN_TOOFEW when P nodes do not even tell that something is wrong, or are less than
+ * the grid. */
+kofn_status dnn_tolerance_of(const dnn_nodes *c, dnn_tolerance *out);
+
+/* What is stood by trying: a product of such nodes is computed, node by node, some
+ * are made wrong, and it is compared with the plain one; for more and more of them,
+ * as often as `trials`, with noise and in the worst way that is known. */
+typedef struct dnn_tried {
+    size_t adversarial[2], probabilistic[2];
+    bool
+        declared; /* with one more than the probabilistic limit, and with all of
+                      them, nothing wrong passed                              */
+} dnn_tried;
+kofn_status dnn_tolerance_try(const dnn_nodes *nodes, size_t trials,
+                              uint64_t seed, dnn_tried *out);
+
+/* ---- what kofn-papers dnn --scenario 1 and codes are made of ------------- */
+
+/* A layer as wide, N, as the one before it, on P nodes; batches of B points. */
+typedef struct dnn_layer {
+    size_t P, m, n, cut[2], N, B;
+} dnn_layer;
+/* Beside each other: of kofn, and as published. */
+json_t *dnn_beside(json_t *ours, json_t *published);
+kofn_status dnn_describe(const kofn_problem *pb, const char *spec,
+                         size_t workers, kofn_plan_info *info);
+/* In the order of dnn_redundancy. */
+#define DNN_WAYS_PUBLISHED 4
+extern const char *const dnn_ways_published[DNN_WAYS_PUBLISHED];
+/* --grid and --batch-cut, where they are given: 0, or the exit code after a
+ * message. */
+int dnn_grid(const papers_args *a, size_t grid[2], size_t cut[2]);
+
+/* Tables I and III by trying, and of kofn's plans. */
+kofn_status dnn_tables_try(const papers_args *a, json_t *o);
+void dnn_tables_tell(json_t *o);
+kofn_status dnn_tolerances(const dnn_layer *s, json_t *table);
+void dnn_tolerances_tell(const char *name, json_t *table);
+/* Tables II and IV, and times of messages. */
+void dnn_costs(const dnn_layer *s, json_t *table);
+void dnn_costs_tell(const dnn_layer *s, const char *name, json_t *table);
+json_t *dnn_messages(const dnn_layer *s);
+void dnn_messages_tell(json_t *o);
+
+kofn_status dnn_figure_5(const dnn_layer *s, json_t *list);
+void dnn_figure_5_tell(const dnn_layer *s, json_t *list);
+kofn_status dnn_figure_8(json_t *o);
+void dnn_figure_8_tell(json_t *o);
+void dnn_figure_8_draw(json_t *o, plot *p);
+
+/* ---- trainings (mesh.c, count.c, lesson.c) ------------------------------- */
 
 /* A training, the same without errors, and the points that it is judged by. */
 typedef struct dnn_lesson {
@@ -40,8 +120,6 @@ typedef struct dnn_run {
  * operation, without one products and changes of blocks. */
 kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
                            dnn_run *out);
-/* How far apart any weight of both is at most. */
-double dnn_apart(const kofn_net *a, const kofn_net *b);
 kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
                              kofn_score *score);
 /* Of replication or two MDS codes it is only counted what would go wrong in products
@@ -49,64 +127,20 @@ kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
 kofn_status dnn_count(const dnn_lesson *l, const dnn_nodes *nodes,
                       double chance, dnn_did *out);
 
-#define DNN_SCENARIOS 3
-#define DNN_KINDS 4
-extern const char *const dnn_kinds[DNN_KINDS];
-
-/* Tables I and III: limits as published, and as they are reached. */
-#define DNN_TABLES 5
-typedef struct dnn_table {
-    size_t P, m, n, cut[2];
-    dnn_tolerance published[DNN_KINDS];
-    dnn_tried got[DNN_KINDS];
-    bool ok[DNN_KINDS];
-} dnn_table;
-kofn_status dnn_limits(size_t trials, uint64_t seed, dnn_table out[DNN_TABLES]);
-
-/* Corollary 1, m = n = sqrt(P/4): what GPD stands by what others do, by P and by its
- * root; to 1/4 and 1. */
-#define DNN_GROWTH 5 /* P = 64 to 16384 */
-typedef struct dnn_growth {
-    size_t P;
-    double by_replication, by_two_mds;
-} dnn_growth;
-kofn_status dnn_corollary(dnn_growth out[DNN_GROWTH]);
-
-/* Fig. 8: what P nodes stand in the forward product: GPD, replication, two MDS. */
-#define DNN_POINTS 10
-typedef struct dnn_figure {
-    size_t P, adversarial[3], probabilistic[3];
-} dnn_figure;
-kofn_status dnn_figure8(size_t m, size_t n, dnn_figure out[DNN_POINTS]);
-
-/* Trainings of which each operation of a node goes wrong with some chance. */
 #define DNN_WAYS 4
-#define DNN_RATES 3
-#define DNN_SEEDS 5
-#define DNN_EPOCHS 10
-#define DNN_BAND 0.003
+#define DNN_RATE 0.005 /* the middle one */
+#define DNN_BATCH 20
 extern const char *const dnn_names[DNN_WAYS];
-extern const double dnn_rates[DNN_RATES];
-typedef struct dnn_soft {
-    size_t seeds, points, pixels;
-    unsigned steps;
-    double clean[DNN_SEEDS];
-    dnn_run run[DNN_RATES][DNN_SEEDS][DNN_WAYS];
-    bool same[DNN_RATES];   /* coded as error-free, 0.3 % and 1e-8           */
-    bool lost[DNN_RATES];   /* uncoded tells less than half right            */
-    bool fewest[DNN_RATES]; /* rollbacks of coded: no more than of the others */
-} dnn_soft;
-/* Images of 7 x 7; freed with images_free. */
-kofn_status dnn_points_make(images *p, uint64_t seed);
-kofn_status dnn_soft_errors(const images *points, unsigned epochs, size_t seeds,
-                            uint64_t seed, dnn_soft *out);
-typedef struct dnn_hidden {
-    size_t widths[2];
-    double clean; /* loss without errors */
-    dnn_run run[DNN_WAYS];
-    bool ok; /* coded weights are the plain ones to 1e-8 */
-} dnn_hidden;
-kofn_status dnn_autoencoder(const images *points, unsigned epochs,
-                            uint64_t seed, dnn_hidden *out);
+/* What --mnist says, or images of 7 x 7; freed with images_free, after a failure, too. */
+kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs);
+/* Fills in all but the shape, step, epochs and seed, and trains; l->plain is to be
+ * freed, after a failure, too. */
+kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
+                              kofn_score *clean);
+/* In the order of dnn_names. */
+kofn_status dnn_err_once(const dnn_lesson *l, size_t way, double rate,
+                         const kofn_score *clean, dnn_run *out);
+/* With its loss, or how many are told right. */
+json_t *dnn_run_json(const dnn_run *r, bool loss);
 
 #endif

@@ -4,14 +4,12 @@
  * What nodes answer is drawn as a word of their code, some of it is made wrong, and who
  * that was is found as in every product of kofn that is checked; so this file stands on
  * what is inside libkofn. */
-#include "dnn/tolerance.h"
+#include "dnn/dnn.h"
 
 #include "base/rng.h"
 #include "code/author.h"
 #include "code/code.h"
 #include "code/suspect.h"
-
-#include <stdio.h>
 
 /* Numbers of an answer: more than there are nodes to be told apart. */
 #define COLUMNS 36

@@ -123,7 +123,7 @@ static void live(void *ud, kofn_transport *t)
 
 /* ---- what came of it ------------------------------------------------------- */
 
-double dnn_apart(const kofn_net *a, const kofn_net *b)
+static double apart_of(const kofn_net *a, const kofn_net *b)
 {
     const kofn_matrix *x, *y;
     double most = 0;
@@ -186,7 +186,7 @@ static kofn_status gather(const run *r, dnn_run *out)
             continue;
         has = n;
         have++;
-        apart = fmax(apart, dnn_apart(n->net, l->plain));
+        apart = fmax(apart, apart_of(n->net, l->plain));
     }
     out->did.steps = (unsigned)smaller(out->did.steps, l->steps);
     out->did.finished = 2 * have > r->way->nodes;

@@ -2,7 +2,7 @@
 #ifndef PAPERS_ELASTIC_ELASTIC_H
 #define PAPERS_ELASTIC_ELASTIC_H
 
-#include "papers.h"
+#include "show.h"
 
 /* A simulated fleet that holds A under the elastic code: any k of n workers,
  * left products served, too. */
@@ -22,71 +22,47 @@ void fleet_close(fleet *f);
 void transposed_product(const double *X, size_t rows, size_t cols,
                         const double *z, double *g);
 
-/* Figure 2a: y = X w on 6, 5, 4, 3 workers of which any 3 are enough. */
-#define MATVEC_SIZES 4
-typedef struct matvec_result {
-    size_t rows, cols, trials;
-    struct matvec_row {
-        size_t n;
-        double share; /* of A that the busiest worker multiplies      */
-        double work;  /* seconds, the workers' part: median of trials */
-        double whole; /* with messages and decoding                   */
-    } row[MATVEC_SIZES];
-    double c0, c1;     /* whole ~ c0 + c1/n */
-    double work_ratio; /* n = 3 by n = 6    */
-    double whole_ratio, count_ratio;
-    double worst; /* relative error of any product */
-} matvec_result;
-kofn_status elastic_matvec(double scale, size_t trials, uint64_t seed,
-                           matvec_result *out);
+/* ---- settings that are timed by turns ------------------------------------- */
 
-/* Figure 2b: a gradient on 20 workers uncoded, 20 coded, 10 coded. */
-#define BARS 3
-typedef struct bars_result {
-    size_t rows, cols, trials;
-    struct bar {
-        const char *name;
-        size_t live;
-        double share; /* of A that the busiest worker multiplies, in the
-                         two products of a gradient together           */
-        double work, code, whole; /* seconds: workers, encoding and decoding  */
-    } bar[BARS];
-    double count_ratio[BARS], work_ratio[BARS]; /* by uncoded */
-    double worst;
-} bars_result;
-extern const double bars_band[BARS][2];
-kofn_status elastic_bars(double scale, size_t trials, uint64_t seed,
-                         bars_result *out);
+#define TIMINGS_MOST 4
+#define TIMINGS_TRIALS 20
+typedef enum timings_figure {
+    TIMINGS_WORK,
+    TIMINGS_CODE,
+    TIMINGS_WHOLE
+} timings_figure;
 
-/* Figure 2c: regression on machines that fail. */
-typedef enum descent_kind {
-    DESCENT_NOISELESS,   /* no failures                                  */
-    DESCENT_CODED,       /* coded elastic computing, through kofn        */
-    DESCENT_REPLICATION, /* every partition on two machines              */
-    DESCENT_TAYLOR,      /* Distr-BGD: lost parts by their last gradient */
-    DESCENT_IGNORE,      /* of what is lost until it is back             */
-    DESCENT_FORGET       /* lost partitions stay lost                    */
-} descent_kind;
-#define DESCENT_KINDS 6
-#define DESCENT_ITERATIONS 60
-#define DESCENT_REALISATIONS 5
-extern const char *const descent_names[DESCENT_KINDS];
+/* Workers, `gone` of which have left. */
+typedef struct setting {
+    fleet fleet;
+    size_t gone;
+    kofn_fault_event leave[20];
+    size_t live, rows; /* rows: of the busiest worker */
+} setting;
 
-typedef struct descent_result {
-    size_t rows, cols;
-    /* Test error after each iteration. */
-    double mse[DESCENT_KINDS][DESCENT_REALISATIONS][DESCENT_ITERATIONS];
-    double mean[DESCENT_KINDS][DESCENT_ITERATIONS];
-    double start;                        /* test error of w = 0           */
-    size_t paused[DESCENT_REALISATIONS]; /* iterations with too few live  */
-    size_t left[DESCENT_REALISATIONS],
-        joined[DESCENT_REALISATIONS]; /* kofn's */
-    /* Distr-BGD: iterations from the tenth on that end ahead of noiseless. */
-    size_t ahead[DESCENT_REALISATIONS];
-    double overlap; /* coded by noiseless at the end, less 1 */
-    double worst;   /* relative error of any coded product   */
-    bool coded_overlaps, ignoring_worst, taylor_differs;
-} descent_result;
-kofn_status elastic_descent(double scale, uint64_t seed, descent_result *out);
+/* One matrix, its vectors, and the times of every setting and trial. */
+typedef struct timings {
+    size_t rows, cols, settings;
+    setting setting[TIMINGS_MOST];
+    double *A, *x, *y;     /* for free(); y: labels       */
+    double *want, *grad;   /* A x and A' (A x - y), plain */
+    double *out, *z, *got; /* the same from a fleet       */
+    double *sweep, *time, *room;
+    double worst; /* relative error of any answer */
+} timings;
+
+/* Of rows, cols and the settings, with what is done `once` of trial i in setting s;
+ * A is to be freed, after a failure, too. */
+kofn_status timings_take(timings *b, uint64_t seed,
+                         kofn_status (*once)(timings *b, size_t s, size_t i));
+/* y = A x, and a gradient of regression. */
+kofn_status timings_product(timings *b, size_t s, size_t i);
+kofn_status timings_gradient(timings *b, size_t s, size_t i);
+/* The median over the trials of a figure of setting s, or of what it is to the
+ * same trial of setting 0. */
+double timings_median(const timings *b, timings_figure figure, size_t s,
+                      bool by_first);
+/* Of A that the busiest worker multiplies, in all products together. */
+double timings_share(const timings *b, size_t s);
 
 #endif

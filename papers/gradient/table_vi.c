@@ -8,7 +8,7 @@
  * the digit: rows of grouped schemes are for 11 workers (groups of 3, 3, 5),
  * and AGC takes its time to encode and decode from the wrong rows.
  */
-#include "gradient/aet.h"
+#include "show.h"
 
 /* Seconds.  The first epoch's messages were measured as nearly proportional to
  * their length; later epochs restart few workers on an idle network. */
@@ -87,17 +87,17 @@ static size_t printed_workers(aet_scheme scheme)
     return 20;
 }
 
-static kofn_status one(const line *l, double p, bool as_printed, double *out)
+static kofn_status one(const line *l, double p, bool as_printed, agc_costs *c,
+                       double *out)
 {
     size_t n = as_printed ? printed_workers(l->scheme) : 20;
     aet_params q = {.n = n, .d = 3, .p = p, .lam = 6};
     double lengths[3] = {0, 0, 0};
     aet_result res;
-    agc_costs c;
 
     aet_lengths(&q, l->scheme, lengths);
-    c = costs_of(l, lengths, as_printed);
-    PAPERS_TRY(aet_with(&q, l->scheme, agc_seconds, &c, &res));
+    *c = costs_of(l, lengths, as_printed);
+    PAPERS_TRY(aet_with(&q, l->scheme, agc_seconds, c, &res));
     *out = res.time;
     return KOFN_OK;
 }
@@ -113,8 +113,40 @@ kofn_status agc_table(agc_row rows[AGC_ROWS])
         r->scheme = l->scheme;
         r->p = chance[i % 2];
         r->printed = l->printed[i % 2];
-        PAPERS_TRY(one(l, r->p, true, &r->as_printed));
-        PAPERS_TRY(one(l, r->p, false, &r->straight));
+        PAPERS_TRY(one(l, r->p, true, &r->costs, &r->as_printed));
+        PAPERS_TRY(one(l, r->p, false, &r->costs, &r->straight));
     }
     return KOFN_OK;
+}
+
+/* ---- kofn-papers agc-table ----------------------------------------------- */
+
+int papers_agc_table(const papers_args *a)
+{
+    agc_row rows[AGC_ROWS];
+    json_t *list;
+    kofn_status st = agc_table(rows);
+
+    if (st)
+        return papers_ended(st);
+    list = json_array();
+    for (size_t i = 0; i < AGC_ROWS; i++) {
+        const agc_row *r = &rows[i];
+        char name[32];
+
+        papers_add(list,
+                   "scheme:s p:f printed:f as_printed:f as_printed_diff:f "
+                   "straight:f straight_diff:f",
+                   aet_name(r->scheme, name, sizeof name), r->p, r->printed,
+                   r->as_printed, r->as_printed - r->printed, r->straight,
+                   r->straight - r->printed);
+    }
+    if (!a->json) {
+        printf("scheme         p   printed   as printed     diff   straight   "
+               "  diff\n");
+        papers_each(list, "{scheme:-10} {p:5.2f} {printed:9.2f} "
+                          "{as_printed:12.2f} {as_printed_diff:+8.3f} "
+                          "{straight:10.2f} {straight_diff:+8.3f}\n");
+    }
+    return papers_ending(a, papers_pack("rows:o", list));
 }

@@ -1,6 +1,6 @@
-/* pcr.c -- the experiments of "Polynomially Coded Regression:
- * Optimal Straggler Mitigation via Data Encoding" (Li, Mousavi Kalan, Yu,
- * Soltanolkotabi, Avestimehr, 2018) in simulated time; math/regression.md 15.
+/* pcr.c -- iterations of "Polynomially Coded Regression: Optimal Straggler Mitigation
+ * via Data Encoding" (Li, Mousavi Kalan, Yu, Soltanolkotabi, Avestimehr, 2018) in
+ * simulated time, of which its tables and figures are made; math/regression.md 15.
  *
  * A worker computes 1.8 ms a batch, a tenth of that varying; now and then the
  * network delays its message; the master's link takes messages one after
@@ -18,20 +18,8 @@
 #define VARYING 0.1    /* exponential share of work */
 #define DELAY_CHANCE 0.015
 #define DELAY_MEAN 0.2
-#define SLEEP_CHANCE 0.05
-#define SLEEP 0.5
 
 const char *const pcr_names[PCR_SCHEMES] = {"uncoded", "gc", "pcr", "bcc"};
-
-const char *const pcr_ratio_names[PCR_RATIOS] = {
-    "uncoded/pcr", "gc/pcr", "uncoded/gc", "commun. gc/pcr", "comput. gc/pcr"};
-
-/* Tables III to VI. */
-const double pcr_published[PCR_SCENARIOS][PCR_RATIOS] = {
-    {6.79, 2.36, 2.88, 3.51, 1.30},
-    {13.43, 4.29, 3.13, 7.14, 1.26},
-    {5.27, 1.50, 3.51, 1.91, 1.20},
-    {12.53, 2.58, 4.85, 3.98, 1.20}};
 
 pcr_setup pcr_scenario(size_t k, pcr_scheme scheme)
 {
@@ -42,14 +30,9 @@ pcr_setup pcr_scenario(size_t k, pcr_scheme scheme)
                        .iterations = PCR_ITERATIONS};
 }
 
-static size_t super_batches(const pcr_setup *s)
-{
-    return (s->n + s->r - 1) / s->r;
-}
-
 size_t pcr_threshold(pcr_scheme scheme, size_t n, size_t r)
 {
-    size_t c = r ? (n + r - 1) / r : 0;
+    size_t c = r ? ceil_div(n, r) : 0;
 
     if (r < 1 || r > n)
         return 0;
@@ -101,7 +84,7 @@ static int earlier(const void *a, const void *b)
 static void place(master *m)
 {
     const pcr_setup *s = m->s;
-    size_t c = super_batches(s), missing = s->scheme == PCR_BCC ? c : 0;
+    size_t c = ceil_div(s->n, s->r), missing = s->scheme == PCR_BCC ? c : 0;
     dice d = dice_for(s->seed, 1, s->r);
 
     for (size_t j = 0; j < s->n; j++)
@@ -123,13 +106,14 @@ static message task(const master *m, size_t j, size_t it)
 {
     const pcr_setup *s = m->s;
     dice d = dice_for(s->seed, 2 + j, it);
-    bool sleeps = dice_uniform(&d) < SLEEP_CHANCE && s->sleeps;
+    bool sleeps = dice_uniform(&d) < PCR_SLEEP_CHANCE && s->sleeps;
     double vary = dice_exponential(&d);
     bool delayed = dice_uniform(&d) < DELAY_CHANCE;
     double delay = DELAY_MEAN * dice_exponential(&d);
     message t = {.worker = (uint32_t)j};
 
-    t.own = BATCH * (double)s->r * (1 + VARYING * vary) + (sleeps ? SLEEP : 0);
+    t.own =
+        BATCH * (double)s->r * (1 + VARYING * vary) + (sleeps ? PCR_SLEEP : 0);
     t.began = s->stale == PCR_RESET ? m->now : fmax(m->now, m->busy[j]);
     t.done = t.began + t.own;
     t.arrives = t.done + (delayed ? delay : 0);
@@ -278,31 +262,12 @@ kofn_status pcr_average(const pcr_setup *s, size_t runs, pcr_mean *out)
     return st;
 }
 
-/* ---- what is compared ---------------------------------------------------- */
-
-void pcr_ratios(const pcr_mean mean[PCR_SCHEMES], double ratio[PCR_RATIOS])
+kofn_status pcr_total(const pcr_setup *s, size_t runs, double *total)
 {
-    const pcr_mean *u = &mean[PCR_UNCODED], *g = &mean[PCR_GC],
-                   *p = &mean[PCR_PCR];
+    pcr_mean mean;
+    kofn_status st = pcr_average(s, runs, &mean);
 
-    ratio[0] = u->total / p->total;
-    ratio[1] = g->total / p->total;
-    ratio[2] = u->total / g->total;
-    ratio[3] = (g->total - g->computation) / (p->total - p->computation);
-    ratio[4] = g->computation / p->computation;
-}
-
-double pcr_factor(double a, double b)
-{
-    return a > b ? a / b : b / a;
-}
-
-double pcr_sleep_law(size_t n)
-{
-    return PCR_ITERATIONS * SLEEP * (1 - pow(1 - SLEEP_CHANCE, (double)n));
-}
-
-double pcr_sleep_published(size_t n)
-{
-    return n == 40 ? 44.5 : 37.0;
+    *total = mean.total;
+    free(mean.quantile);
+    return st;
 }

@@ -2,7 +2,7 @@
 #ifndef PAPERS_PCR_PCR_H
 #define PAPERS_PCR_PCR_H
 
-#include "papers.h"
+#include "show.h"
 
 typedef enum pcr_scheme { PCR_UNCODED, PCR_GC, PCR_PCR, PCR_BCC } pcr_scheme;
 #define PCR_SCHEMES 4
@@ -16,10 +16,13 @@ typedef enum pcr_stale {
     PCR_RESET   /* drops everything at once            */
 } pcr_stale;
 
+#define PCR_SLEEP 0.5
+#define PCR_SLEEP_CHANCE 0.05
+
 typedef struct pcr_setup {
     pcr_scheme scheme;
     size_t n, r; /* workers; batches that each of them stores */
-    bool sleeps; /* the artificial stragglers                 */
+    bool sleeps; /* the artificial stragglers: seconds, with a chance */
     pcr_stale stale;
     bool clogged; /* results nobody waits for take their turn, too, at
                      the master's link                                 */
@@ -55,18 +58,41 @@ kofn_status pcr_average(const pcr_setup *s, size_t runs, pcr_mean *out);
 #define PCR_ITERATIONS 100
 pcr_setup pcr_scenario(size_t k, pcr_scheme scheme);
 
+/* Of one scenario. */
+typedef struct pcr_panel {
+    size_t k;
+    pcr_mean mean[PCR_SCHEMES];
+} pcr_panel;
+#define PCR_RUNS 20
+/* With the seed and --stale. */
+pcr_setup pcr_setup_for(const papers_args *a, size_t k, pcr_scheme scheme);
+/* Seconds of a run, on the average. */
+kofn_status pcr_total(const pcr_setup *s, size_t runs, double *total);
+
+/* ---- Tables III to VI ----------------------------------------------------- */
+
 /* uncoded/PCR, GC/PCR, uncoded/GC, communication and computation of GC/PCR. */
 #define PCR_RATIOS 5
-extern const char *const pcr_ratio_names[PCR_RATIOS];
 extern const double pcr_published[PCR_SCENARIOS][PCR_RATIOS];
 #define PCR_BAND 1.6 /* a ratio is well if within this factor */
-
 void pcr_ratios(const pcr_mean mean[PCR_SCHEMES], double ratio[PCR_RATIOS]);
 /* max(a/b, b/a) */
 double pcr_factor(double a, double b);
+
+/* ---- Figure 4, batches that are stored, and what sleeps do ---------------- */
+
+json_t *pcr_figure_4_json(const pcr_panel *p);
+void pcr_figure_4_tell(const pcr_panel *p, size_t panels);
+
+kofn_status pcr_batches_add(const papers_args *a, size_t k, json_t *o);
+void pcr_batches_tell(json_t *list);
+
 /* Seconds that workers who are waited for sleep in 100 uncoded iterations; by
  * how much more the paper's took. */
 double pcr_sleep_law(size_t n);
 double pcr_sleep_published(size_t n);
+/* Of all four scenarios. */
+kofn_status pcr_sleep_add(const papers_args *a, const pcr_panel *p, json_t *o);
+void pcr_sleep_tell(json_t *o);
 
 #endif

@@ -1,10 +1,11 @@
 /* processes.c -- four workers that are processes of this machine, each this program
  * once more, over a socket in a folder of their own. */
 #define _GNU_SOURCE
-#include "stream/tell.h"
+#include "stream/stream.h"
 
 #include <kofn/io.h>
 #include <kofn/net.h>
+#include <kofn/transport.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -102,15 +103,14 @@ static kofn_status make_folder(crew *c)
     return KOFN_OK;
 }
 
-kofn_status processes_open(void *ud, const kofn_problem *pb,
-                           const kofn_faults *faults, kofn_port **out)
+kofn_status processes_open(const kofn_problem *pb, const kofn_faults *faults,
+                           kofn_port **out)
 {
     kofn_net_options net = {.size = sizeof net, .silence = SILENCE};
     kofn_away_options away = KOFN_AWAY_OPTIONS_INIT;
     kofn_transport *t;
     kofn_status st = make_folder(&ours);
 
-    (void)ud;
     net.body_max = ((size_t)256 << 20) + 9 * pb->m * pb->p;
     away.workers = WORKERS;
     away.name = "processes";
@@ -129,16 +129,15 @@ kofn_status processes_open(void *ud, const kofn_problem *pb,
             kofn_port_close(*out);
     }
     if (st)
-        processes_close(NULL);
+        processes_close();
     return st;
 }
 
 /* Dismissed workers go by themselves within a second or so. */
-void processes_close(void *ud)
+void processes_close(void)
 {
     crew *c = &ours;
 
-    (void)ud;
     for (int i = 0; i < 200 && c->children; i++) {
         count_ended(c);
         if (c->children)

@@ -3,9 +3,8 @@
  * by counts and seeded draws, never by a clock. */
 #include "rig.h"
 
-#include "elastic/elastic.h"
-#include "gradient/gradient.h"
 #include "pcr/pcr.h"
+#include "shown.h"
 
 /* ---- dice ---------------------------------------------------------------- */
 
@@ -236,27 +235,32 @@ static void any_size_ends_and_repeats(void **state)
 
 static void simulated_means_are_the_formulas(void **state)
 {
-    gradient_result g;
-
     (void)state;
-    for (size_t k = 1; k <= GRADIENT_SCENARIOS; k++) {
-        assert_ok(gradient_run(k, 20000, 1, &g));
-        for (size_t i = 0; i < GRADIENT_SCHEMES; i++) {
-            const gradient_row *r = &g.row[i];
+    for (size_t k = 1; k <= 2; k++) {
+        json_t *g = shown(&gradient_table_vi, k, 1, 1);
+        json_t *r, *schemes = papers_at(g, "schemes");
+        double at_most_one = papers_real(g, "at_most_one_straggles.formula");
 
-            assert_at_most(fabs(r->mean - r->formula), 3 * r->error);
-            assert_at_most(r->error, 0.003 * r->mean);
+        assert_int_equal(json_array_size(schemes), 9);
+        for (size_t i = 0; (r = json_array_get(schemes, i)); i++) {
+            double error = papers_real(r, "standard_error");
+
+            assert_at_most(
+                fabs(papers_real(r, "mean") - papers_real(r, "formula")),
+                3 * error);
+            assert_at_most(error, 0.003 * papers_real(r, "mean"));
         }
-        assert_true(g.ordered);
-        assert_at_most(fabs(g.at_most_one - g.at_most_one_formula),
+        assert_true(papers_true(g, "ordered"));
+        assert_at_most(fabs(papers_real(g, "at_most_one_straggles.simulated") -
+                            at_most_one),
                        3 * 0.5 / sqrt(20000));
         /* Facts D.P_le1 and D.tableVI.straight. */
-        assert_at_most(fabs(g.at_most_one_formula -
-                            (k == 1 ? 0.7358395249 : 0.3917469981)),
-                       1e-10);
         assert_at_most(
-            fabs(g.row[8].formula - (k == 1 ? 11.03022832 : 12.77291519)),
-            1e-8);
+            fabs(at_most_one - (k == 1 ? 0.7358395249 : 0.3917469981)), 1e-10);
+        assert_at_most(fabs(papers_real(schemes, "8.formula") -
+                            (k == 1 ? 11.03022832 : 12.77291519)),
+                       1e-8);
+        json_decref(g);
     }
 }
 
@@ -266,19 +270,20 @@ static void simulated_means_are_the_formulas(void **state)
 static void simulated_means_have_no_bias(void **state)
 {
     const size_t seeds = often(100);
-    double off[GRADIENT_SCHEMES] = {0}, error[GRADIENT_SCHEMES] = {0};
+    double off[9] = {0}, error[9] = {0};
 
     (void)state;
     for (size_t s = 0; s < seeds; s++) {
-        gradient_result g;
+        json_t *g = shown(&gradient_table_vi, 2, 0.1, 100 + s), *r;
 
-        assert_ok(gradient_run(2, 2000, 100 + s, &g));
-        for (size_t i = 0; i < GRADIENT_SCHEMES; i++) {
-            off[i] += g.row[i].mean - g.row[i].formula;
-            error[i] += g.row[i].error * g.row[i].error;
+        for (size_t i = 0; i < 9; i++) {
+            r = json_array_get(papers_at(g, "schemes"), i);
+            off[i] += papers_real(r, "mean") - papers_real(r, "formula");
+            error[i] += pow(papers_real(r, "standard_error"), 2);
         }
+        json_decref(g);
     }
-    for (size_t i = 0; i < GRADIENT_SCHEMES; i++)
+    for (size_t i = 0; i < 9; i++)
         assert_at_most(fabs(off[i]), 3 * sqrt(error[i]));
 }
 
@@ -296,98 +301,111 @@ static void sizes_are_shares_of_the_published(void **state)
 /* Figure 2a: whoever is live does 1/n of the product. */
 static void matvec_shares(void **state)
 {
-    matvec_result r;
+    json_t *r = shown(&elastic_figure_2a, 1, 0.02, 1);
 
     (void)state;
-    assert_ok(elastic_matvec(0.02, 3, 1, &r));
-    for (size_t i = 0; i < MATVEC_SIZES; i++) {
-        assert_int_equal(r.row[i].n, 6 - i);
-        assert_at_most(fabs(r.row[i].share * (double)r.row[i].n - 1), 1e-12);
+    assert_int_equal(json_array_size(papers_at(r, "sizes")), 4);
+    for (size_t i = 0; i < 4; i++) {
+        json_t *o = json_array_get(papers_at(r, "sizes"), i);
+        double n = papers_real(o, "workers");
+
+        assert_true(n == 6 - (double)i);
+        assert_at_most(fabs(papers_real(o, "share") * n - 1), 1e-12);
     }
-    assert_at_most(fabs(r.count_ratio - 2), 1e-12);
-    assert_at_most(r.worst, 1e-12);
+    assert_at_most(fabs(papers_real(r, "count_ratio") - 2), 1e-12);
+    assert_at_most(papers_real(r, "rel_error"), 1e-12);
+    json_decref(r);
 }
 
 /* Figure 2b: the busiest worker's multiplications. */
 static void bars(void **state)
 {
-    static const size_t live[BARS] = {20, 20, 10};
-    static const double ratio[BARS] = {1, 1, 2};
-    bars_result r;
+    static const double live[] = {20, 20, 10}, ratio[] = {1, 1, 2};
+    json_t *r = shown(&elastic_figure_2b, 2, 0.05, 1);
 
     (void)state;
-    assert_ok(elastic_bars(0.05, 3, 1, &r));
-    for (size_t i = 0; i < BARS; i++) {
-        assert_int_equal(r.bar[i].live, live[i]);
-        assert_true(r.count_ratio[i] >= bars_band[i][0] &&
-                    r.count_ratio[i] <= bars_band[i][1]);
-        assert_at_most(fabs(r.count_ratio[i] - ratio[i]), 1e-12);
+    assert_int_equal(json_array_size(papers_at(r, "bars")), 3);
+    for (size_t i = 0; i < 3; i++) {
+        json_t *o = json_array_get(papers_at(r, "bars"), i);
+        double count = papers_real(o, "count_ratio");
+
+        assert_true(papers_real(o, "live") == live[i]);
+        assert_true(papers_within(count, papers_real(o, "band.0"),
+                                  papers_real(o, "band.1")));
+        assert_at_most(fabs(count - ratio[i]), 1e-12);
     }
-    assert_at_most(r.worst, 1e-12);
+    assert_at_most(papers_real(r, "rel_error"), 1e-12);
+    json_decref(r);
 }
 
-static double last(const descent_result *r, descent_kind k, size_t i)
+/* The test error of realisation i after iteration `it`. */
+static double error_of(const json_t *r, const char *way, size_t i, size_t it)
 {
-    return r->mse[k][i][DESCENT_ITERATIONS - 1];
+    char path[80];
+
+    snprintf(path, sizeof path, "test_mse.%s.realisations.%zu.%zu", way, i, it);
+    return papers_real(r, path);
+}
+
+/* The i-th of a list of counts. */
+static double nth(const json_t *r, const char *list, size_t i)
+{
+    return json_number_value(json_array_get(papers_at(r, list), i));
 }
 
 /* Figure 2c: the three orderings, and that coded is the plain iteration until
  * rounding has grown (math/elastic.md 11). */
 static void descents(void **state)
 {
-    descent_result *r = numbers(1, sizeof *r);
+    static const char *const ways[] = {"noiseless", "coded",  "replication",
+                                       "distr-bgd", "ignore", "forget"};
+    json_t *r = shown(&elastic_figure_2c, 3, 0.06, 1);
 
     (void)state;
-    assert_ok(elastic_descent(0.06, 1, r));
-    assert_int_equal(r->rows, 600);
-    assert_int_equal(r->cols, 201);
-    assert_true(r->coded_overlaps && r->ignoring_worst && r->taylor_differs);
-    assert_at_most(r->worst, 1e-12);
-    for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
-        const double *coded = r->mse[DESCENT_CODED][i];
-        const double *clean = r->mse[DESCENT_NOISELESS][i];
+    assert_true(nth(r, "size", 0) == 600 && nth(r, "size", 1) == 201);
+    assert_true(papers_true(r, "orderings.coded_overlaps") &&
+                papers_true(r, "orderings.ignoring_worst") &&
+                papers_true(r, "orderings.distr_bgd_differs"));
+    assert_at_most(papers_real(r, "rel_error"), 1e-12);
+    for (size_t i = 0; i < 5; i++) {
+        double left = nth(r, "left", i), joined = nth(r, "joined", i);
+        double clean = error_of(r, "noiseless", i, 59);
 
         /* Twenty machines, each gone a third of the time or so. */
-        assert_true(r->left[i] >= 20 && r->joined[i] >= 15);
-        assert_true(r->left[i] >= r->joined[i] &&
-                    r->left[i] <= r->joined[i] + 10);
-        if (r->paused[i] == 0)
+        assert_true(left >= 20 && joined >= 15);
+        assert_true(left >= joined && left <= joined + 10);
+        if (nth(r, "paused", i) == 0)
             for (size_t it = 0; it < 6; it++)
-                assert_at_most(fabs(coded[it] / clean[it] - 1), 1e-9);
-        assert_at_most(
-            fabs(last(r, DESCENT_CODED, i) / last(r, DESCENT_NOISELESS, i) - 1),
-            0.05);
-        assert_true(last(r, DESCENT_FORGET, i) >
-                    1.2 * last(r, DESCENT_NOISELESS, i));
-        for (descent_kind k = 0; k < DESCENT_KINDS; k++)
-            assert_true(last(r, k, i) < r->start && last(r, k, i) > 1);
+                assert_at_most(fabs(error_of(r, "coded", i, it) /
+                                        error_of(r, "noiseless", i, it) -
+                                    1),
+                               1e-9);
+        assert_at_most(fabs(error_of(r, "coded", i, 59) / clean - 1), 0.05);
+        assert_true(error_of(r, "forget", i, 59) > 1.2 * clean);
+        for (size_t k = 0; k < 6; k++) {
+            double last = error_of(r, ways[k], i, 59);
+
+            assert_true(last < papers_real(r, "start") && last > 1);
+        }
     }
-    kf_free(r);
+    json_decref(r);
 }
 
 /* Memory that runs out is said to, and all of it given back. */
 static void out_of_memory(void **state)
 {
     static const long when[] = {1, 10, 100, 1000, 4000};
-    descent_result *r = numbers(1, sizeof *r);
-    matvec_result m;
     long before = allocated();
 
     (void)state;
     for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
-        kofn_status st;
+        kofn_status st = short_of_memory(&elastic_figure_2c, 3, 0.01, when[i]);
 
-        fail_allocation(when[i]);
-        st = elastic_descent(0.01, 1, r);
-        fail_allocation(0);
         assert_true(st == KOFN_NOMEM || (i > 2 && st == KOFN_OK));
-        fail_allocation(when[i]);
-        st = elastic_matvec(0.01, 1, 1, &m);
-        fail_allocation(0);
+        st = short_of_memory(&elastic_figure_2a, 1, 0.01, when[i]);
         assert_true(st == KOFN_NOMEM || (i > 1 && st == KOFN_OK));
         assert_int_equal(allocated(), before);
     }
-    kf_free(r);
 }
 
 TEST_FILE(experiment_test)

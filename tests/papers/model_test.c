@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "base/rng.h"
-#include "gradient/aet.h"
+#include "gradient/gradient.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * the edges. */
 #include "rig.h"
 
-#include "stream/rhat.h"
+#include "stream/stream.h"
 
 #include <string.h>
 

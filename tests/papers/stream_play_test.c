@@ -3,9 +3,7 @@
  * bench stream. */
 #include "rig.h"
 
-#include "stream/stream.h"
-
-#include <string.h>
+#include "shown.h"
 
 static stream_played play(const stream_setup *x)
 {
@@ -123,67 +121,72 @@ static void figure_1(void **state)
 {
     (void)state;
     for (size_t panel = 1; panel <= 2; panel++) {
-        figure1_result r;
+        json_t *r =
+            shown(&stream_figure_1, panel, (double)often(100000) / 100000, 1);
+        json_t *point, *points = papers_at(r, "points");
 
-        assert_ok(figure1_run(panel, often(100000), 1, &r));
-        for (size_t i = 0; i < FIGURE1_POINTS; i++) {
-            assert_true(r.point[i].ordered);
-            for (size_t k = 0; k < FIGURE1_CURVES && SLOWED == 1; k++)
-                assert_true(r.point[i].curve[k].within || test_scale() < 1);
-            assert_true(r.point[i].curve[2].corrected >=
-                        r.point[i].curve[2].exact - 1e-12);
+        assert_int_equal(json_array_size(points), 8);
+        for (size_t i = 0; (point = json_array_get(points, i)); i++) {
+            json_t *curve, *curves = papers_at(point, "curves");
+
+            assert_true(papers_true(point, "ordered"));
+            assert_int_equal(json_array_size(curves), 5);
+            for (size_t k = 0;
+                 (curve = json_array_get(curves, k)) && SLOWED == 1; k++)
+                assert_true(papers_true(curve, "ok") || test_scale() < 1);
+            assert_true(papers_real(curves, "2.bound_corrected") >=
+                        papers_real(curves, "2.exact") - 1e-12);
         }
+        json_decref(r);
     }
 }
 
 static void table_1(void **state)
 {
-    table1_result r;
+    static const char *const names[] = {"uncoded", "dip", "idip"};
+    json_t *r = shown(&stream_table_1, 3, (double)often(8) / 10, 1);
+    json_t *row, *rows = papers_at(r, "rows");
 
     (void)state;
-    assert_ok(table1_run(often(8), 1, &r));
-    assert_int_equal(r.products, 10000);
-    assert_true(r.multiply_adds == 32557056000.0);
-    for (size_t i = 0; i < TABLE1_ROWS; i++) {
-        assert_int_equal(r.row[i].missed, 0);
+    assert_true(papers_real(r, "products") == 10000);
+    assert_true(papers_real(r, "multiply_adds_an_iteration") == 32557056000.0);
+    assert_int_equal(json_array_size(rows), 6);
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
+        assert_true(papers_real(row, "missed") == 0);
         for (size_t k = 0; k < 3 && SLOWED == 1; k++)
-            assert_true(r.row[i].within[k] || test_scale() < 1);
+            assert_true(papers_true(papers_at(row, names[k]), "ok") ||
+                        test_scale() < 1);
+        /* DIP and IDIP are below the polynomial code, and that below no code */
+        if (i >= 4)
+            assert_true(papers_real(row, "uncoded.ratio") > 1 &&
+                        papers_real(row, "dip.ratio") < 1 &&
+                        papers_real(row, "idip.ratio") < 1);
     }
-    /* DIP and IDIP are below the polynomial code, and that below no code */
-    for (size_t i = 4; i < TABLE1_ROWS; i++)
-        assert_true(r.row[i].ratio[0] > 1 && r.row[i].ratio[1] < 1 &&
-                    r.row[i].ratio[2] < 1);
+    json_decref(r);
 }
 
 static void largest_load(void **state)
 {
-    worst_load w;
+    json_t *w = shown(&stream_largest_load, 4, (double)often(50) / 50, 1);
 
     (void)state;
-    assert_ok(stream_worst_load(often(50), 1, &w));
-    assert_true(fabs(w.dip - 2.0 / 3) < 1e-12);
-    assert_true(fabs(w.idip - 2.0 / 3) < 1e-12);
-    assert_true(w.missed == 0 && w.waits == 0);
+    assert_true(fabs(papers_real(w, "dip.load") - 2.0 / 3) < 1e-12);
+    assert_true(fabs(papers_real(w, "idip.load") - 2.0 / 3) < 1e-12);
+    assert_true(papers_real(w, "missed") == 0 && papers_real(w, "waits") == 0);
+    json_decref(w);
 }
 
 static void out_of_memory(void **state)
 {
     long before = allocated();
-    figure1_result f;
-    table1_result t;
-    worst_load w;
 
     (void)state;
-    for (long when = 1; when <= 3; when++) {
-        fail_allocation(when);
-        assert_status(KOFN_NOMEM, figure1_run(1, 100, 1, &f));
-        fail_allocation(0);
-    }
-    fail_allocation(1);
-    assert_status(KOFN_NOMEM, table1_run(1, 1, &t));
-    fail_allocation(1);
-    assert_status(KOFN_NOMEM, stream_worst_load(1, 1, &w));
-    fail_allocation(0);
+    for (long when = 1; when <= 3; when++)
+        assert_status(KOFN_NOMEM,
+                      short_of_memory(&stream_figure_1, 1, 0.001, when));
+    assert_status(KOFN_NOMEM, short_of_memory(&stream_table_1, 3, 0.1, 1));
+    assert_status(KOFN_NOMEM,
+                  short_of_memory(&stream_largest_load, 4, 0.02, 1));
     assert_int_equal(allocated(), before);
 }
 

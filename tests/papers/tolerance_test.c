@@ -2,7 +2,7 @@
  * thresholds of the codes themselves. */
 #include "rig.h"
 
-#include "dnn/tolerance.h"
+#include "dnn/dnn.h"
 
 static dnn_tolerance of(dnn_redundancy kind, size_t P, size_t m, size_t n,
                         size_t B1, size_t B2)

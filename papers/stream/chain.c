@@ -1,4 +1,4 @@
-/* rhat.c -- how long a stream of products takes a round, in closed form and by
+/* chain.c -- how long a stream of products takes a round, in closed form and by
  * exact Markov chains.
  *
  * "Coded Sequential Matrix Multiplication For Straggler Mitigation" (Krishnan,
@@ -9,7 +9,7 @@
  * age a has the results of the last a rounds, and whether a round may end
  * depends on the marks within the window.
  */
-#include "stream/rhat.h"
+#include "stream/stream.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* descent.c -- linear regression on machines that fail: Figure 2c
- * of "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh,
- * Weimer, 2018); math/elastic.md 11, 17, 18.
+/* figure_2c.c -- linear regression on machines that fail: Figure 2c of
+ * "Coded Elastic Computing" (Yang, Interlandi, Grover, Kar, Amizadeh, Weimer, 2018);
+ * math/elastic.md 11, 17, 18.
  *
  * 20 machines fail with chance 0.05 an iteration, a replacement is ready ten
  * iterations later.  Steepest descent with a line search over a grid.  The
@@ -25,9 +25,34 @@
 #define FAILURE 0.05
 #define ABSENCE 10 /* iterations until a replacement is ready */
 #define GRID 14
+#define ITERATIONS 60
+#define REALISATIONS 5
 
-const char *const descent_names[DESCENT_KINDS] = {
+typedef enum descent_kind {
+    DESCENT_NOISELESS,   /* no failures                                  */
+    DESCENT_CODED,       /* coded elastic computing, through kofn        */
+    DESCENT_REPLICATION, /* every partition on two machines              */
+    DESCENT_TAYLOR,      /* Distr-BGD: lost parts by their last gradient */
+    DESCENT_IGNORE,      /* of what is lost until it is back             */
+    DESCENT_FORGET       /* lost partitions stay lost                    */
+} descent_kind;
+
+#define KINDS 6
+static const char *const kind_names[KINDS] = {
     "noiseless", "coded", "replication", "distr-bgd", "ignore", "forget"};
+
+typedef struct descent_result {
+    /* Test error after each iteration. */
+    double mse[KINDS][REALISATIONS][ITERATIONS];
+    double mean[KINDS][ITERATIONS];
+    size_t paused[REALISATIONS]; /* iterations with too few live  */
+    size_t left[REALISATIONS], joined[REALISATIONS]; /* kofn's */
+    /* Distr-BGD: iterations from the tenth on that end ahead of noiseless. */
+    size_t ahead[REALISATIONS];
+    double overlap; /* coded by noiseless at the end, less 1 */
+    double worst;   /* relative error of any coded product   */
+    bool coded_overlaps, ignoring_worst, taylor_differs;
+} descent_result;
 
 /* ---- data ---------------------------------------------------------------- */
 
@@ -93,36 +118,28 @@ static kofn_status longest_step(planted *p)
     return st;
 }
 
-static void planted_free(planted *p)
-{
-    free(p->X);
-    free(p->y);
-    free(p->X_test);
-    free(p->y_test);
-}
-
+/* p->X is to be freed, after a failure, too. */
 static kofn_status planted_new(planted *p, uint64_t seed)
 {
-    double *w = dice_matrix(seed, 20, p->d, 1);
-    kofn_status st = KOFN_NOMEM;
+    size_t numbers = (2 * p->m + 1) * p->d + 2 * p->m;
+    double *w;
 
-    p->X = dice_matrix(seed, 21, p->m, p->d);
-    p->X_test = dice_matrix(seed, 22, p->m, p->d);
-    p->y = calloc(p->m, sizeof *p->y);
-    p->y_test = calloc(p->m, sizeof *p->y_test);
-    if (w && p->X && p->X_test && p->y && p->y_test) {
-        plant(p, p->X, p->y, w, seed, 23);
-        plant(p, p->X_test, p->y_test, w, seed, 24);
-        st = longest_step(p);
-    }
-    free(w);
-    return st;
+    p->X = malloc(numbers * sizeof *p->X);
+    if (!p->X)
+        return KOFN_NOMEM;
+    p->X_test = dice_matrix(seed, 21, p->m, p->d, p->X);
+    w = dice_matrix(seed, 22, p->m, p->d, p->X_test);
+    p->y = dice_matrix(seed, 20, p->d, 1, w);
+    p->y_test = p->y + p->m;
+    plant(p, p->X, p->y, w, seed, 23);
+    plant(p, p->X_test, p->y_test, w, seed, 24);
+    return longest_step(p);
 }
 
 /* ---- failures ------------------------------------------------------------ */
 
 typedef struct trace {
-    bool live[DESCENT_ITERATIONS][MACHINES];
+    bool live[ITERATIONS][MACHINES];
 } trace;
 
 static void draw_failures(trace *t, uint64_t seed, size_t realisation)
@@ -130,7 +147,7 @@ static void draw_failures(trace *t, uint64_t seed, size_t realisation)
     bool gone[MACHINES] = {false};
     size_t back[MACHINES];
 
-    for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
+    for (size_t it = 0; it < ITERATIONS; it++)
         for (size_t s = 0; s < MACHINES; s++) {
             dice d = dice_for(seed, 30 + realisation, it * MACHINES + s);
 
@@ -166,7 +183,7 @@ static size_t events_of(const trace *t, kofn_fault_event *out)
         name[s] = s;
         live[s] = true;
     }
-    for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
+    for (size_t it = 0; it < ITERATIONS; it++) {
         if (count_live(t->live[it]) < ENOUGH)
             continue;
         for (size_t s = 0; s < MACHINES; s++)
@@ -378,7 +395,7 @@ static kofn_status test_error(const planted *p, const double *w, double *room,
 
 static kofn_status iterate_all(descent *s, double *mse)
 {
-    for (size_t it = 0; it < DESCENT_ITERATIONS; it++) {
+    for (size_t it = 0; it < ITERATIONS; it++) {
         const bool *live = s->t->live[it];
 
         if (s->kind != DESCENT_CODED || count_live(live) >= ENOUGH)
@@ -412,7 +429,7 @@ static kofn_status descend(descent *s, double *mse)
 static kofn_status descend_coded(const planted *p, const trace *t, size_t r,
                                  descent_result *out)
 {
-    kofn_fault_event events[2 * MACHINES * DESCENT_ITERATIONS];
+    kofn_fault_event events[2 * MACHINES * ITERATIONS];
     kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_matrix A = as_matrix(p->X, p->m, p->d);
     kofn_report all = KOFN_REPORT_INIT;
@@ -446,7 +463,7 @@ static kofn_status realise(const planted *p, uint64_t seed, size_t r,
     trace t;
 
     draw_failures(&t, seed, r);
-    for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
+    for (size_t it = 0; it < ITERATIONS; it++)
         out->paused[r] += count_live(t.live[it]) < ENOUGH;
     st = descend_coded(p, &t, r, out);
     for (descent_kind k = 0; k <= DESCENT_FORGET && !st; k++)
@@ -459,20 +476,20 @@ static kofn_status realise(const planted *p, uint64_t seed, size_t r,
 /* What is expected of Figure 2c. */
 static void judge(descent_result *r)
 {
-    const size_t end = DESCENT_ITERATIONS - 1, settled = 10;
+    const size_t end = ITERATIONS - 1, settled = 10;
     const double *clean = r->mean[DESCENT_NOISELESS];
-    size_t most = 0, least = DESCENT_ITERATIONS;
+    size_t most = 0, least = ITERATIONS;
 
     r->overlap = r->mean[DESCENT_CODED][end] / clean[end] - 1;
     r->coded_overlaps = fabs(r->overlap) <= 0.05;
     r->ignoring_worst = true;
     for (descent_kind k = 0; k < DESCENT_FORGET; k++)
-        for (size_t i = 0; i < DESCENT_REALISATIONS; i++)
+        for (size_t i = 0; i < REALISATIONS; i++)
             r->ignoring_worst &=
                 r->mse[k][i][end] < r->mse[DESCENT_FORGET][i][end];
     for (descent_kind k = 0; k < DESCENT_IGNORE; k++)
         r->ignoring_worst &= r->mean[k][end] < r->mean[DESCENT_IGNORE][end];
-    for (size_t i = 0; i < DESCENT_REALISATIONS; i++) {
+    for (size_t i = 0; i < REALISATIONS; i++) {
         for (size_t it = settled; it <= end; it++)
             r->ahead[i] += r->mse[DESCENT_TAYLOR][i][it] < clean[it];
         most = larger(most, r->ahead[i]);
@@ -483,30 +500,136 @@ static void judge(descent_result *r)
 
 static void average_all(descent_result *r)
 {
-    for (size_t k = 0; k < DESCENT_KINDS; k++)
-        for (size_t it = 0; it < DESCENT_ITERATIONS; it++)
-            for (size_t i = 0; i < DESCENT_REALISATIONS; i++)
-                r->mean[k][it] += r->mse[k][i][it] / DESCENT_REALISATIONS;
+    for (size_t k = 0; k < KINDS; k++)
+        for (size_t it = 0; it < ITERATIONS; it++)
+            for (size_t i = 0; i < REALISATIONS; i++)
+                r->mean[k][it] += r->mse[k][i][it] / REALISATIONS;
 }
 
-kofn_status elastic_descent(double scale, uint64_t seed, descent_result *out)
+/* By kind. */
+static json_t *curves_json(const descent_result *r)
 {
+    json_t *curves = json_object();
+
+    for (size_t c = 0; c < KINDS; c++) {
+        json_t *each = json_array();
+
+        for (size_t i = 0; i < REALISATIONS; i++)
+            json_array_append_new(each, papers_reals(r->mse[c][i], ITERATIONS));
+        json_object_set_new(curves, kind_names[c],
+                            papers_pack("mean:o realisations:o",
+                                        papers_reals(r->mean[c], ITERATIONS),
+                                        each));
+    }
+    return curves;
+}
+
+static kofn_status run(const papers_args *a, size_t k, json_t *list)
+{
+    double scale = papers_scale(a, 0.06), start = 0;
     planted p = {.m = scaled_size(scale, 10000, 1),
                  .d = scaled_size(scale, 3352, 1)};
-    kofn_status st;
+    descent_result *r = calloc(1, sizeof *r);
+    kofn_status st = r ? planted_new(&p, a->seed) : KOFN_NOMEM;
 
-    memset(out, 0, sizeof *out);
-    out->rows = p.m;
-    out->cols = p.d;
-    st = planted_new(&p, seed);
-    for (size_t i = 0; !st && i < p.m; i++)
-        out->start += p.y_test[i] * p.y_test[i] / (double)p.m;
-    for (size_t i = 0; !st && i < DESCENT_REALISATIONS; i++)
-        st = realise(&p, seed, i, out);
+    for (size_t i = 0; i < p.m && !st; i++)
+        start += p.y_test[i] * p.y_test[i] / (double)p.m;
+    for (size_t i = 0; i < REALISATIONS && !st; i++)
+        st = realise(&p, a->seed, i, r);
     if (!st) {
-        average_all(out);
-        judge(out);
+        average_all(r);
+        judge(r);
+        papers_add(list,
+                   "scenario:z size:p start:f test_mse:o left:o joined:o "
+                   "paused:o distr_bgd_ahead:o coded_by_noiseless:f "
+                   "rel_error:f orderings:{coded_overlaps:b ignoring_worst:b "
+                   "distr_bgd_differs:b}",
+                   k, (size_t[]){p.m, p.d}, start, curves_json(r),
+                   papers_sizes(r->left, REALISATIONS),
+                   papers_sizes(r->joined, REALISATIONS),
+                   papers_sizes(r->paused, REALISATIONS),
+                   papers_sizes(r->ahead, REALISATIONS), r->overlap, r->worst,
+                   r->coded_overlaps, r->ignoring_worst, r->taylor_differs);
     }
-    planted_free(&p);
+    free(p.X);
+    free(r);
     return st;
 }
+
+/* ---- shown --------------------------------------------------------------- */
+
+static double entry(json_t *list, size_t i)
+{
+    return json_number_value(json_array_get(list, i));
+}
+
+static void tell_curve(const char *name, json_t *curve, double low, double high)
+{
+    const size_t end = ITERATIONS - 1;
+    json_t *mean = papers_at(curve, "mean"), *one;
+    double best = HUGE_VAL, worst = 0;
+
+    printf("%-12s", name);
+    for (size_t it = 9; it <= end; it += 25)
+        printf(" %6.3f", entry(mean, it));
+    for (size_t i = 0;
+         (one = json_array_get(papers_at(curve, "realisations"), i)); i++) {
+        best = fmin(best, entry(one, end));
+        worst = fmax(worst, entry(one, end));
+    }
+    printf("  %5.3f..%5.3f  ", best, worst);
+    for (size_t it = 1; it < ITERATIONS; it += 2)
+        papers_bar((entry(mean, it) - low) / (high - low) + 0.01);
+    putchar('\n');
+}
+
+static void tell(json_t *o)
+{
+    json_t *curves = papers_at(o, "test_mse"), *curve, *x;
+    double low = HUGE_VAL, high = 0;
+    const char *name;
+
+    json_object_foreach(
+        curves, name,
+        curve) for (size_t i = 0;
+                    (x = json_array_get(papers_at(curve, "mean"), i)); i++)
+    {
+        low = fmin(low, json_number_value(x));
+        if (i > 4)
+            high = fmax(high, json_number_value(x));
+    }
+    papers_print(o, "3: regression on 20 machines that fail, X {size.0} x "
+                    "{size.1}: test error after 10, 35,\n   60 iterations, ");
+    printf("mean of %d realisations, and their range in the end (Fig. 2c)\n",
+           REALISATIONS);
+    json_object_foreach(curves, name, curve) tell_curve(name, curve, low, high);
+    papers_print(
+        o, "coded overlaps noiseless {orderings.coded_overlaps} "
+           "({coded_by_noiseless*100:+.2f} %); ignoring is worst, forgetting "
+           "most {orderings.ignoring_worst}\ndistr-bgd differs "
+           "{orderings.distr_bgd_differs}: ahead of noiseless in");
+    papers_each(papers_at(o, "distr_bgd_ahead"), " {.}");
+    printf(" of the last 50\ncoded waited for a tenth machine in");
+    papers_each(papers_at(o, "paused"), " {.}");
+    papers_print(o, " iterations; products off {rel_error:.1e}\n");
+}
+
+static void draw(json_t *o, plot *p)
+{
+    json_t *curve;
+    const char *name;
+    size_t colour = 0;
+
+    plot_titles(p, "iteration", "test error, mean of five realisations",
+                "Coded elastic computing, Fig. 2c: regression on machines that "
+                "fail");
+    json_object_foreach(papers_at(o, "test_mse"), name, curve)
+    {
+        plot_curve(p, strcmp(name, "coded") == 0 ? PLOT_DASHED : PLOT_LINE,
+                   colour++, "%s", name);
+        for (size_t i = 0; i < ITERATIONS; i++)
+            plot_point(p, (double)(i + 1), entry(papers_at(curve, "mean"), i));
+    }
+}
+
+const papers_scenario elastic_figure_2c = {run, tell, draw};

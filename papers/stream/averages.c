@@ -1,7 +1,7 @@
-/* rhat_tell.c -- how long streams of products take, by
- * scheme, and which parameters are best. */
+/* averages.c -- kofn-papers rhat: how long streams of products take, by scheme, and
+ * which parameters are best; "Coded Sequential Matrix Multiplication For Straggler
+ * Mitigation" (Krishnan, Hosseini, Khisti), sections 4 and 5; docs/model.md. */
 #include "show.h"
-#include "stream/rhat.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,0 +1,102 @@
+/* lesson.c -- what the trainings of kofn-papers dnn share: points, the training without
+ * errors, and one whose nodes err in one of four ways.  The paper has no training; here
+ * the nodes of a mesh train (mesh.c), and what kofn does not have is counted (count.c). */
+#include "dnn/dnn.h"
+
+#include <stdlib.h>
+
+const char *const dnn_names[DNN_WAYS] = {"uncoded", "coded", "replication",
+                                         "two MDS"};
+
+#define EPOCHS 10
+#define NODES 12
+#define SMALL 7 /* images of 28 x 28 in squares of 4 x 4 */
+
+/* Means over squares. */
+static kofn_status shrink(kofn_matrix *X)
+{
+    size_t side = 4 * SMALL;
+    double *small = calloc(X->rows, SMALL * SMALL * sizeof *small);
+
+    if (!small)
+        return KOFN_NOMEM;
+    for (size_t r = 0; r < X->rows; r++)
+        for (size_t k = 0; k < side * side; k++)
+            small[r * SMALL * SMALL + k / side / 4 * SMALL + k % side / 4] +=
+                ((double *)X->data)[r * X->ld + k] / 16;
+    free(X->data);
+    *X = as_matrix(small, X->rows, SMALL * SMALL);
+    return KOFN_OK;
+}
+
+/* With MNIST's points as many steps as of fewer, and more. */
+kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs)
+{
+    *epochs = (unsigned)papers_runs(a, EPOCHS);
+    *p = (images){.X = {.data = NULL}};
+    if (a->mnist && *epochs > 2)
+        *epochs /= 5;
+    if (a->mnist)
+        return papers_mnist(a, p);
+    PAPERS_TRY(images_make(p, 1200, 400, a->seed));
+    PAPERS_TRY(shrink(&p->X));
+    return shrink(&p->test_X);
+}
+
+static kofn_status counted(const dnn_lesson *l, dnn_redundancy kind,
+                           double rate, const kofn_score *clean, dnn_run *out)
+{
+    kofn_status st =
+        dnn_count(l, &(dnn_nodes){kind, NODES, 2, 2, {1, 1}}, rate, &out->did);
+
+    out->accuracy = out->did.finished ? clean->accuracy : (double)NAN;
+    out->loss = out->did.finished ? clean->loss : (double)NAN;
+    out->apart = NAN;
+    return st;
+}
+
+kofn_status dnn_err_once(const dnn_lesson *l, size_t way, double rate,
+                         const kofn_score *clean, dnn_run *out)
+{
+    return way < 2 ? dnn_mesh_train(l, way == 1, rate, out)
+                   : counted(l, way == 2 ? DNN_REPLICATION : DNN_TWO_MDS, rate,
+                             clean, out);
+}
+
+kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
+                              kofn_score *clean)
+{
+    bool labels = !l->shape.autoencoder;
+    kofn_training *t = NULL;
+    kofn_status st = kofn_net_new(&l->plain, &l->shape, l->seed);
+
+    l->opt.size = sizeof l->opt;
+    l->opt.l2 = 1e-5;
+    l->opt.batch = DNN_BATCH;
+    l->opt.seed = l->seed;
+    l->X = &points->X;
+    l->y = labels ? &points->y : NULL;
+    l->test_X = &points->test_X;
+    l->test_y = labels ? &points->test_y : NULL;
+    l->steps = l->opt.epochs * (unsigned)ceil_div(points->X.rows, DNN_BATCH);
+    if (!st)
+        st = kofn_training_new(&t, l->plain, l->X, l->y, &l->opt);
+    if (!st)
+        st = kofn_train_plain(t, NULL);
+    kofn_training_free(t);
+    return st ? st : dnn_lesson_score(l, l->plain, clean);
+}
+
+json_t *dnn_run_json(const dnn_run *r, bool loss)
+{
+    json_t *o = loss ? json_object() : papers_pack("accuracy:f", r->accuracy);
+
+    json_object_update_new(
+        o, papers_pack("apart:f steps:i rollbacks:z faults:z corrected:z "
+                       "outvoted:z finished:b",
+                       r->apart, r->did.steps, r->did.rollbacks, r->did.faults,
+                       r->did.corrected, r->did.outvoted, r->did.finished));
+    if (loss)
+        json_object_update_new(o, papers_pack("loss:f", r->loss));
+    return o;
+}
