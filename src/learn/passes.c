@@ -35,21 +35,16 @@ const kf_multiplier kf_multiplier_plain = {multiply_plain, NULL};
 /* Row i in double precision: where it lies, or in `room`. */
 static double *open_row(const kofn_matrix *a, size_t i, double *room)
 {
-    const float *from = kf_at(a, i, 0);
-
     if (a->dtype == KOFN_F64)
         return kf_at(a, i, 0);
-    for (size_t j = 0; j < a->cols; j++)
-        room[j] = (double)from[j];
+    kf_mat_widen(kf_at(a, i, 0), a->cols, a->dtype, room);
     return room;
 }
 
 static void close_row(const kofn_matrix *a, size_t i, const double *row)
 {
-    float *to = kf_at(a, i, 0);
-
-    for (size_t j = 0; j < a->cols && a->dtype == KOFN_F32; j++)
-        to[j] = (float)row[j];
+    if (a->dtype != KOFN_F64)
+        kf_mat_narrow(row, a->cols, a->dtype, kf_at(a, i, 0));
 }
 
 static void zero_rows(const kofn_matrix *a, size_t from, size_t to)
@@ -195,6 +190,23 @@ void kf_passes_hidden(kf_passes *p, double *sums)
     }
 }
 
+double kf_passes_weight(const kf_passes *p)
+{
+    return 1.0 / (double)p->count;
+}
+
+void kf_passes_know_means(kf_passes *p, double *means)
+{
+    size_t n = kf_passes_means(p->net);
+
+    if (n == 0)
+        return;
+    memset(means, 0, n * sizeof *means);
+    kf_passes_hidden(p, means);
+    for (size_t j = 0; j < n; j++)
+        means[j] *= kf_passes_weight(p);
+}
+
 /* ---- cost ---------------------------------------------------------------- */
 
 /* x becomes its softmax; the log of the sum of exponentials. */
@@ -263,6 +275,29 @@ void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right)
         close_row(D, i, d);
     }
     zero_rows(D, p->count, p->rows);
+}
+
+double kf_passes_mean_cost(kf_passes *p, double *means, double *right)
+{
+    double weight = kf_passes_weight(p), cost = 0;
+
+    *right = 0;
+    kf_passes_know_means(p, means);
+    kf_passes_cost(p, weight, &cost, right);
+    return cost * weight + kf_passes_penalty(p->net, means);
+}
+
+bool kf_passes_finite(const kf_passes *p)
+{
+    bool finite = true;
+
+    for (size_t l = 0; l < last_of(p) && finite; l++) {
+        const kofn_matrix *D = &p->D[l];
+        size_t n = p->count * D->cols;
+
+        finite = kf_mat_first_odd(D->data, n, D->dtype) == n;
+    }
+    return finite;
 }
 
 /* ---- sparsity ------------------------------------------------------------ */

@@ -108,12 +108,11 @@ kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
                               const kofn_matrix *X, const kofn_matrix *y,
                               const kofn_train_options *opt)
 {
-    kofn_training *t = kf_zero(1, sizeof *t);
+    kofn_training *t;
     kofn_status st;
 
     *out = NULL;
-    if (!t)
-        return KOFN_NOMEM;
+    TRY_ZERO(t, 1);
     t->net = net;
     st = with_defaults(&t->opt, opt);
     if (!st)
@@ -132,7 +131,7 @@ void kofn_training_free(kofn_training *t)
         return;
     kf_free(t->wide);
     kf_free(t->y);
-    kf_free(t->placed);
+    kofn_net_free(t->placed);
     kf_free(t);
 }
 
@@ -190,23 +189,13 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
 kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;
-    size_t bytes = t->net->total * kf_dtype_size(t->net->shape.dtype);
-    char *at;
 
     if (before && before->step)
         kf_net_write(t->net, before->state);
-    kf_free(t->placed);
-    at = t->placed = kf_new(bytes, 1);
-    if (!at)
-        return KOFN_NOMEM;
-    memcpy(at, t->net->W[0].data, bytes);
-    for (size_t l = 0; l < t->net->shape.layers; l++) {
-        kofn_matrix W = t->net->W[l];
-
-        W.data = at;
-        at += W.rows * W.cols * kf_dtype_size(W.dtype);
-        TRY(kofn_place_at(job, l, &W));
-    }
+    kofn_net_free(t->placed);
+    TRY(kf_net_copy(&t->placed, t->net));
+    for (size_t l = 0; l < t->net->shape.layers; l++)
+        TRY(kofn_place_at(job, l, &t->placed->W[l]));
     t->job = job;
     return KOFN_OK;
 }
@@ -510,8 +499,7 @@ static kofn_status go_coded(run *r)
     r->coded = &c;
     r->fetched = true;
     c.sum = &r->sum;
-    c.look = r->t->opt.watch ? look : NULL;
-    c.ud = r;
+    c.look = (kf_look){r->t->opt.watch ? look : NULL, r};
     if (!st && r->done && r->t->opt.momentum > 0)
         st = kf_coded_move(&c, r->state + r->t->net->total);
     if (!st)
