@@ -200,29 +200,10 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-/* On this thread. */
-static kofn_status gram_plain(const kf_descent *d, const double *v, double *out)
-{
-    const kofn_matrix *X = &d->r->X;
-    double *z = kf_new(X->rows, sizeof *z);
-    kofn_matrix in = kf_learn_column(v, X->cols),
-                to = kf_learn_row_of(out, X->cols);
-    kofn_matrix margins = kf_learn_column(z, X->rows),
-                back = kf_learn_row_of(z, X->rows);
-    kofn_status st = KOFN_NOMEM;
-
-    if (z)
-        st = kofn_product_plain(X, &in, &margins);
-    if (!st)
-        st = kofn_product_plain(&back, X, &to);
-    kf_free(z);
-    return st;
-}
-
 static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
     if (d->remembers) /* of gradients only */
-        return gram_plain(d, v, out);
+        return kf_learn_gram_here(d->r, v, NULL, out, NULL);
     TRY_UNSTOPPED(sum_round(d, v, KF_GRAM));
     memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;

@@ -29,6 +29,10 @@ static kofn_status with_defaults(kofn_iterate_options *o,
         o->max_iterations = 200;
     if (!(o->damping > 0))
         o->damping = 0.85;
+    if (o->resume && !(o->resume->change >= 0))
+        return kf_fail(KOFN_INVAL,
+                       "the result to go on after has the change %g",
+                       o->resume->change);
     return KOFN_OK;
 }
 
@@ -110,15 +114,6 @@ static kofn_status check_vector(const kofn_matrix *v)
     if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
                                    "float64");
-    return KOFN_OK;
-}
-
-static kofn_status check_resume(const kofn_iterate_result *r)
-{
-    if (r && !(r->change >= 0))
-        return kf_fail(KOFN_INVAL,
-                       "the result to go on after has the change %g",
-                       r->change);
     return KOFN_OK;
 }
 
@@ -250,7 +245,6 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
                                    "is not zero to start from");
     TRY(with_defaults(&it.opt, opt));
     it.update = power_update;
-    TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] /= length;
     return run(&it, res);
@@ -309,7 +303,6 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
                        it.opt.damping);
-    TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] = 1 / (double)v->rows;
     return run(&it, res);

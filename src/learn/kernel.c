@@ -2,7 +2,7 @@
  *
  * The kernel matrix is the caller's.  It is made on this thread without a job.
  */
-#include "base/base.h"
+#include "regress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,28 +78,19 @@ static kofn_status parse(kernel *k, const char *text)
 
 static double value(const kernel *k, const double *x, const double *z, size_t n)
 {
-    double dot = 0, far = 0, y = 1;
+    double dot, far = 0, y = 1;
 
     if (k->kind == RBF) { /* not |x|^2 + |z|^2 - 2 x.z, which cancels */
         for (size_t j = 0; j < n; j++)
             far += (x[j] - z[j]) * (x[j] - z[j]);
         return exp(-far / (2 * k->s * k->s));
     }
-    for (size_t j = 0; j < n; j++)
-        dot += x[j] * z[j];
+    dot = kf_learn_dot(x, z, n);
     if (k->kind == LINEAR)
         return dot;
     for (int d = 0; d < (int)k->degree; d++)
         y *= dot + k->c;
     return y;
-}
-
-static kofn_status check(const kofn_matrix *X, const char *name)
-{
-    if (!X || !X->data || !X->rows || !X->cols || X->ld < X->cols ||
-        X->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "%s must be a float64 matrix", name);
-    return KOFN_OK;
 }
 
 kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
@@ -110,8 +101,8 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
     double *data;
 
     *K = (kofn_matrix){0};
-    TRY(check(X, "X"));
-    TRY(check(Z, "Z"));
+    TRY(kf_regress_shape(X, "X"));
+    TRY(kf_regress_shape(Z, "Z"));
     if (X->cols != Z->cols)
         return kf_fail(KOFN_SHAPE,
                        "points of %zu and of %zu features have no kernel",

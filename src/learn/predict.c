@@ -8,6 +8,8 @@
  */
 #include "regress.h"
 
+#include "mat/mat.h"
+
 #include <math.h>
 
 /* ---- predictions --------------------------------------------------------- */
@@ -21,8 +23,8 @@ static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
                        "w is %zu x %zu, and X has %zu columns: w must be %zu x "
                        "1, or %zu x 1 with an intercept at its end",
                        w->rows, w->cols, X->cols, X->cols, X->cols + 1);
-    TRY(kf_regress_finite(X, "X"));
-    return kf_regress_finite(w, "w");
+    TRY(kf_mat_check_finite(X, "X"));
+    return kf_mat_check_finite(w, "w");
 }
 
 /* x . w, and the intercept where there is one, of every row. */
@@ -31,8 +33,8 @@ static kofn_status margins(const kofn_matrix *X, const kofn_matrix *w,
 {
     size_t n = X->cols;
     double *weight = kf_new(n, sizeof *weight), last = 0;
-    kofn_matrix in = {weight, n, 1, 1, KOFN_F64};
-    kofn_matrix out = {t, X->rows, 1, 1, KOFN_F64};
+    kofn_matrix in = kf_learn_column(weight, n);
+    kofn_matrix out = kf_learn_column(t, X->rows);
     kofn_status st;
 
     if (!weight)
@@ -71,7 +73,7 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     TRY(margins(X, w, t));
     for (size_t i = 0; i < X->rows; i++)
         t[i] = mean_of(loss, t[i]);
-    return kf_regress_finite(out, "the predictions");
+    return kf_mat_check_finite(out, "the predictions");
 }
 
 /* ---- how well they fit --------------------------------------------------- */
@@ -143,7 +145,7 @@ kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
         return kf_fail(KOFN_SHAPE,
                        "w is %zu x %zu and X, %zu x %zu, takes %zu x 1",
                        w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
-    TRY(kf_regress_finite(w, "w"));
+    TRY(kf_mat_check_finite(w, "w"));
     t = out.data = kf_new(r->X.rows, sizeof *t);
     if (t)
         st = kf_learn_points_times(r, w, &out);

@@ -28,18 +28,10 @@ typedef struct kf_some {
 } kf_some;
 #define KF_ALL ((kf_some){0, 1, 1})
 
-/* How many of m points. */
-static inline size_t kf_count(kf_some p, size_t m)
-{
-    size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
-
-    return m / p.of * (p.hi - p.lo) + rest;
-}
-
 /* ---- regress.c ----------------------------------------------------------- */
 
+/* It is there and float64. */
 kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
-kofn_status kf_regress_finite(const kofn_matrix *X, const char *name);
 /* Are they points and labels?  The labels as kf_loss takes them. */
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
@@ -50,6 +42,9 @@ kofn_status kf_learn_points_times(const kofn_regression *r,
                                   const kofn_matrix *in, kofn_matrix *out);
 kofn_status kf_learn_times_points(const kofn_regression *r,
                                   const kofn_matrix *in, kofn_matrix *out);
+/* out = X' (X v - y) likewise, and *squares those of X v - y; either may be NULL. */
+kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
+                               const double *y, double *out, double *squares);
 
 /* ---- loss.c -------------------------------------------------------------- */
 
@@ -72,13 +67,15 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
+    void *memory;           /* all the vectors below                         */
+    double *v;              /* where the gradient is taken                   */
     double *g;              /* the gradient at the point under consideration  */
     double *margin;         /* m: there                                       */
     bool knows_margins;     /* they are those of the next gradient's point   */
     double *line;           /* m: X g, of a line search                       */
     double *z;              /* m: derivatives                                 */
     double *in, *out;       /* n + 1: of a round of KOFN_SUM                  */
-    double *t;              /* n: scratch                                     */
+    double *t, *there;      /* n: scratch, and a point on a line              */
     double lipschitz;       /* 0: not known                                   */
     double curvature;       /* of F along g, for squares                      */
     const double *from;     /* where the line begins                          */
@@ -116,6 +113,7 @@ typedef struct kf_way {
     /* The sum of the losses at w, and of their gradients in d->g. */
     kofn_status (*gradient)(kf_descent *d, const double *w, kf_some which,
                             double *F);
+    /* out = X' X v. */
     kofn_status (*gram)(kf_descent *d, const double *v, double *out);
 } kf_way;
 
@@ -134,8 +132,16 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);
 /* Have the job's rounds be of these points only, if it can. */
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
-/* out = X' X v. */
-kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out);
+/* F at from + t p over all points, and its gradient in g, not in d->g unless that is
+ * g. */
+kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
+                                    const double *p, double *g, double *F);
+/* The losses where margins are d->margin + t d->line, added up, and their slope by
+ * t. */
+double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
+/* A sum over so many points becomes the mean, with what the ridge adds at `at`. */
+void kf_learn_mean(const kf_descent *d, double points, const double *at,
+                   double *sum);
 /* out = H p, H the second derivative of F at the point `at`, where the gradient
  * was just taken. */
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
@@ -149,8 +155,6 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 #define KF_OFFSET (-2)
 /* ---- steps.c ------------------------------------------------------------- */
 
-/* L, by 30 power iterations the first time. */
-kofn_status kf_learn_lipschitz(kf_descent *d);
 /* The step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
 

@@ -420,32 +420,22 @@ static kofn_status step(run *r)
     return test(r);
 }
 
-static void add_up(run *r)
-{
-    if (r->sum.rounds)
-        kf_report_add(&r->all, &r->sum);
-    r->sum = (kofn_report)KOFN_REPORT_INIT;
-}
-
 static kofn_status go(run *r)
 {
     const kofn_train_options *o = &r->t->opt;
 
     while (r->now.step < r->now.steps) {
         kofn_status st;
-        int stop;
 
         r->now.step++;
         st = step(r);
-        if (st) {
+        if (st)
             r->now.step--;
-            add_up(r);
+        else if (o->watch && o->watch(o->watch_ud, &r->now, &r->sum))
+            st = KOFN_AGAIN;
+        kf_learn_add_up(&r->all, &r->sum);
+        if (st)
             return st;
-        }
-        stop = o->watch && o->watch(o->watch_ud, &r->now, &r->sum);
-        add_up(r);
-        if (stop)
-            return KOFN_AGAIN;
     }
     return r->now.partial ? KOFN_PARTIAL : KOFN_OK;
 }
@@ -504,7 +494,7 @@ static kofn_status go_coded(run *r)
         st = kf_coded_move(&c, r->state + r->t->net->total);
     if (!st)
         st = fetch_last(r, go(r));
-    add_up(r);
+    kf_learn_add_up(&r->all, &r->sum);
     kf_coded_free(&c);
     return st;
 }

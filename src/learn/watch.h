@@ -25,5 +25,7 @@ kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
                            kofn_matrix *out, kf_look look, kofn_report *rep);
 /* The same of a round that has begun. */
 kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep);
+/* Adds *sum to *all, and begins it anew. */
+void kf_learn_add_up(kofn_report *all, kofn_report *sum);
 
 #endif

@@ -51,6 +51,29 @@ kofn_status kf_learn_times_points(const kofn_regression *r,
     return KOFN_OK;
 }
 
+kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
+                               const double *y, double *out, double *squares)
+{
+    size_t m = r->X.rows, n = r->X.cols;
+    kofn_matrix in = kf_learn_column(v, n), to = kf_learn_row_of(out, n);
+    kofn_matrix margins, back;
+    double *z;
+    kofn_status st;
+
+    TRY_NEW(z, m);
+    margins = kf_learn_column(z, m);
+    back = kf_learn_row_of(z, m);
+    st = kf_learn_points_times(r, &in, &margins);
+    for (size_t i = 0; i < m && y && !st; i++)
+        z[i] -= y[i];
+    if (squares && !st)
+        *squares = kf_learn_dot(z, z, m);
+    if (!st)
+        st = kf_learn_times_points(r, &back, &to);
+    kf_free(z);
+    return st;
+}
+
 size_t kf_learn_features(const kf_descent *d)
 {
     return d->r->X.cols;
@@ -302,12 +325,27 @@ kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)
     return way->check ? way->check(r) : KOFN_OK;
 }
 
+void kf_learn_mean(const kf_descent *d, double points, const double *at,
+                   double *sum)
+{
+    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
+
+    for (size_t j = 0; j < n; j++)
+        sum[j] = sum[j] / points + (j < ridged ? d->r->opt.ridge * at[j] : 0);
+}
+
+/* How many of m points. */
+static double count(kf_some p, size_t m)
+{
+    size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
+
+    return (double)(m / p.of * (p.hi - p.lo) + rest);
+}
+
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F)
 {
-    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
-    double count = (double)kf_count(which, d->r->X.rows);
-    double ridge = d->r->opt.ridge;
+    double points = count(which, d->r->X.rows);
     kofn_status st;
 
     *F = 0;
@@ -319,9 +357,9 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                           d->now.iteration);
     if (st)
         return st;
-    *F = *F / count + ridge / 2 * kf_learn_dot(w, w, ridged);
-    for (size_t j = 0; j < n; j++)
-        d->g[j] = d->g[j] / count + (j < ridged ? ridge * w[j] : 0);
+    *F = *F / points +
+         d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
+    kf_learn_mean(d, points, w, d->g);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE,
                        "iteration %u: the loss is not finite; "
@@ -330,9 +368,31 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out)
+kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
+                                    const double *p, double *g, double *F)
 {
-    return d->way->gram(d, v, out);
+    double *before = d->g;
+    kofn_status st;
+
+    for (size_t j = 0; j < kf_learn_features(d); j++)
+        d->there[j] = from[j] + t * p[j];
+    d->g = g;
+    st = kf_learn_gradient_at(d, d->there, KF_ALL, F);
+    d->g = before;
+    return st;
+}
+
+double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
+{
+    const kofn_regression *r = d->r;
+    double F = 0, z;
+
+    *slope = 0;
+    for (size_t i = 0; i < r->X.rows; i++) {
+        F += kf_loss(r->opt.loss, d->margin[i] + t * d->line[i], r->y[i], &z);
+        *slope += z * d->line[i];
+    }
+    return F;
 }
 
 /* ---- curvature ----------------------------------------------------------- */
@@ -342,22 +402,13 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
                                         const double *p, double *out)
 {
     size_t n = kf_learn_features(d);
-    double *g = d->g, *there = kf_new(n, sizeof *there), F;
-    double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1);
-    kofn_status st;
+    double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1), F;
 
-    if (!there)
-        return KOFN_NOMEM;
     step /= kf_norm(p, n);
+    TRY_UNSTOPPED(kf_learn_gradient_along(d, at, step, p, out, &F));
     for (size_t j = 0; j < n; j++)
-        there[j] = at[j] + step * p[j];
-    d->g = out;
-    st = kf_learn_gradient_at(d, there, KF_ALL, &F);
-    d->g = g;
-    kf_free(there);
-    for (size_t j = 0; j < n && !st; j++)
-        out[j] = (out[j] - g[j]) / step;
-    return st;
+        out[j] = (out[j] - d->g[j]) / step;
+    return KOFN_OK;
 }
 
 /* X' D X p, D the second derivatives of the losses. */
@@ -375,16 +426,12 @@ static kofn_status curved_by_margins(kf_descent *d, const double *p,
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
                             double *out)
 {
-    const kofn_regression *r = d->r;
-    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
-    bool squares = r->opt.loss == KOFN_LOSS_SQUARES;
-    kofn_status st;
+    bool squares = d->r->opt.loss == KOFN_LOSS_SQUARES;
 
     if (!squares && !d->way->margins)
         return curved_by_difference(d, at, p, out);
-    st = squares ? kf_learn_gram(d, p, out) : curved_by_margins(d, p, out);
-    for (size_t j = 0; j < n && !st; j++)
-        out[j] =
-            out[j] / (double)r->X.rows + (j < ridged ? r->opt.ridge * p[j] : 0);
-    return st;
+    TRY_UNSTOPPED(squares ? d->way->gram(d, p, out)
+                          : curved_by_margins(d, p, out));
+    kf_learn_mean(d, (double)d->r->X.rows, p, out);
+    return KOFN_OK;
 }
