@@ -113,22 +113,21 @@ void kf_block_drop(kf_block *b)
     }
 }
 
-const kf_block *kf_block_of(const kf_block *b, uint32_t operand)
+kf_block *kf_block_of(const kf_block *b, uint32_t operand)
 {
     for (; b && operand > 0; operand--)
         b = b->next;
-    return b;
+    return (kf_block *)(uintptr_t)b;
 }
 
 kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
                             size_t rows, size_t cols)
 {
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
-    kf_block *b = kf_zero(1, sizeof *b);
+    kf_block *b;
 
     *out = NULL;
-    if (!b)
-        return KOFN_NOMEM;
+    TRY_ZERO(b, 1);
     b->lane = kf_new(lanes, sizeof *b->lane);
     if (!b->lane) {
         kf_free(b);
@@ -150,11 +149,10 @@ kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
 static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
 {
     const kofn_layout *L = &r->plan->layout;
-    kf_block *b = kf_zero(1, sizeof *b);
+    kf_block *b;
 
-    *out = b;
-    if (!b)
-        return KOFN_NOMEM;
+    TRY_ZERO(*out, 1);
+    b = *out;
     atomic_init(&b->refs, 1);
     b->from = r;
     b->group = group;
@@ -173,10 +171,9 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kf_block *b)
 {
     size_t parts = r->plan->parts, inner = r->plan->layout.inner;
-    size_t *place = kf_new(parts, sizeof *place);
+    size_t *place;
 
-    if (!place)
-        return KOFN_NOMEM;
+    TRY_NEW(place, parts);
     b->lanes *= inner;
     b->rows /= inner;
     memset(place, 0xff, parts * sizeof *place);
@@ -317,6 +314,16 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     return count ? combine_lanes(r, g, e->mixed, count) : KOFN_OK;
 }
 
+/* Blocks are made all or none. */
+static kofn_status drop_unless(kofn_status st, kf_block **blocks, size_t n)
+{
+    for (size_t i = 0; st && i < n; i++) {
+        kf_block_drop(blocks[i]);
+        blocks[i] = NULL;
+    }
+    return st;
+}
+
 static void chain_groups(const encoding *e, const kofn_plan *p)
 {
     for (size_t g = 0; g < p->layout.groups; g++)
@@ -341,8 +348,7 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                   .mixed = kf_new(n * L->lanes, L->inner * sizeof *e.mixed)};
     kofn_status st = e.mixed && e.first && e.next ? KOFN_OK : KOFN_NOMEM;
 
-    for (size_t i = 0; i < n; i++)
-        blocks[i] = NULL;
+    memset(blocks, 0, n * sizeof *blocks);
     if (!st)
         chain_groups(&e, r->plan);
     for (size_t g = 0; g < L->groups && !st; g++)
@@ -350,11 +356,7 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
     kf_free(e.mixed);
     kf_free(e.first);
     kf_free(e.next);
-    for (size_t i = 0; st && i < n; i++) {
-        kf_block_drop(blocks[i]);
-        blocks[i] = NULL;
-    }
-    return st;
+    return drop_unless(st, blocks, n);
 }
 
 /* ---- empty --------------------------------------------------------------- */
@@ -366,24 +368,19 @@ static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
     const kofn_plan *p = r->plan;
     const kf_seat *rows;
     kf_block *b;
-    size_t bytes, each;
 
     TRY(kf_code_seat(code, kf_local(p, seat), &rows));
     TRY(block_new(out, r, kf_group(p, seat)));
     b = *out;
     b->row = kf_local(p, seat) * p->layout.submessages;
     b->empty = b->changes = true;
-    if (!kf_mul(b->rows, b->cols * kf_dtype_size(b->dtype), &each) ||
-        !kf_mul(each, b->lanes, &bytes))
-        return kf_nomem(SIZE_MAX);
-    b->lane = kf_new(b->lanes, sizeof *b->lane);
-    b->owned = r->away ? NULL : kf_zero(bytes, 1);
-    if (!b->lane || !(b->owned || r->away))
-        return KOFN_NOMEM;
-    for (size_t l = 0; l < b->lanes; l++)
-        b->lane[l] = (kofn_matrix){r->away ? NULL : (char *)b->owned + l * each,
-                                   rows->E0[l].n ? b->rows : 0, b->cols,
-                                   b->cols, b->dtype};
+    TRY_ZERO(b->lane, b->lanes);
+    if (!r->away)
+        TRY(kf_block_room(b, &b->owned));
+    for (size_t l = 0; l < b->lanes; l++) {
+        b->lane[l].rows = rows->E0[l].n ? b->rows : 0;
+        b->lane[l] = kf_block_lane(b, b->owned, l);
+    }
     return KOFN_OK;
 }
 
@@ -393,13 +390,8 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
 {
     kofn_status st = KOFN_OK;
 
-    for (size_t i = 0; i < n; i++)
-        blocks[i] = NULL;
+    memset(blocks, 0, n * sizeof *blocks);
     for (size_t i = 0; i < n && !st; i++)
         st = empty_block(r, code, seats[i], &blocks[i]);
-    for (size_t i = 0; st && i < n; i++) {
-        kf_block_drop(blocks[i]);
-        blocks[i] = NULL;
-    }
-    return st;
+    return drop_unless(st, blocks, n);
 }

@@ -92,12 +92,8 @@ static void put_rows(kofn_matrix *out, const place *at, const char *from,
 static void put_lost(kofn_matrix *out, const place *at)
 {
     for (size_t i = 0; i < at->rows; i++)
-        for (size_t j = 0; j < at->cols; j++) {
-            if (out->dtype == KOFN_F64)
-                *(double *)kf_at(out, at->row + i, at->col + j) = NAN;
-            else
-                *(float *)kf_at(out, at->row + i, at->col + j) = NAN;
-        }
+        for (size_t j = 0; j < at->cols; j++)
+            kf_mat_put(out, at->row + i, at->col + j, NAN);
 }
 
 void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,

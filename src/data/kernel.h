@@ -23,6 +23,7 @@ typedef struct kf_work {
     size_t submessage; /* which of the rows that the block answers */
     uint32_t product;
     bool velocity;           /* read that */
+    bool left;               /* `in` stands to the left of the block */
     bool (*stopped)(void *); /* asked now and then; may be NULL */
     void *ud;
     const kf_own *own; /* NULL: BLAS */
@@ -69,8 +70,9 @@ kf_extent kf_extent_of(const kofn_plan *p);
 
 /* ---- kernels (dense.c, sparse.c, subset.c) -------------------------------- */
 
-kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
-    kf_data_left_inner_dense, kf_data_gram_dense, kf_data_read_dense;
+/* Dense ones of rows and of sums are for either side. */
+kf_kernel_fn kf_data_rows_dense, kf_data_inner_dense, kf_data_gram_dense,
+    kf_data_read_dense;
 kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_subset_submessage, kf_subset_part;

@@ -67,6 +67,7 @@ static bool gives_rows(const kf_extent *b, const kf_work *w, size_t *rows,
     return kf_mul(b->lanes, w->hi - w->lo, rows);
 }
 
+/* Of the block as it is, too. */
 static bool gives_left_rows(const kf_extent *b, const kf_work *w, size_t *rows,
                             size_t *cols)
 {
@@ -98,13 +99,6 @@ static bool gives_vector(const kf_extent *b, const kf_work *w, size_t *rows,
     *rows = b->cols;
     *cols = 1;
     return true;
-}
-
-static bool gives_block_rows(const kf_extent *b, const kf_work *w, size_t *rows,
-                             size_t *cols)
-{
-    *cols = b->cols;
-    return kf_mul(b->lanes, w->hi - w->lo, rows);
 }
 
 static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -201,7 +195,7 @@ static const kf_kernel kernels[] = {
         .how = KF_HOW_LEFT_ROWS,
         .ops = KOFN_LEFT,
         .left = true,
-        .dense = kf_data_left_rows_dense,
+        .dense = kf_data_rows_dense,
         .sparse = kf_data_left_rows_sparse,
         .takes = takes_left_rows,
         .gives = gives_left_rows,
@@ -223,7 +217,7 @@ static const kf_kernel kernels[] = {
         .adjoint = true,
         .left = true,
         .inner = true,
-        .dense = kf_data_left_inner_dense,
+        .dense = kf_data_inner_dense,
         .sparse = kf_data_left_inner_sparse,
         .takes = takes_left_inner,
         .gives = gives_left_inner,
@@ -243,7 +237,7 @@ static const kf_kernel kernels[] = {
         .ops = (unsigned)KF_READ,
         .dense = kf_data_read_dense,
         .takes = takes_nothing,
-        .gives = gives_block_rows,
+        .gives = gives_left_rows,
         .cost = cost_read,
     },
     {
@@ -341,7 +335,9 @@ KF_WRAPS static kf_work work_of(const kf_block *b, const kf_msg *m,
                      .hi = m->hi,
                      .submessage = m->row - b->row,
                      .product = m->product,
-                     .velocity = m->velocity};
+                     .velocity = m->velocity,
+                     .left = m->how == KF_HOW_LEFT_ROWS ||
+                             m->how == KF_HOW_LEFT_INNER};
 }
 
 double kf_work_size(const kf_block *b, const kf_msg *m)

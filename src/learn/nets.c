@@ -21,7 +21,7 @@ typedef struct learner {
     double step, cost;
     kf_passes p;
     kofn_net *G; /* the gradient, as weights of such a network */
-    size_t s;   /* product of the iteration: under way */
+    size_t s;    /* product of the iteration: under way */
     kf_wanted wanted;
     void *turned; /* the operand that is put turned round */
     uint32_t number;
@@ -295,7 +295,8 @@ static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
     double right;
 
     TRY_UNSTOPPED(await(n, job, a->number, &rep));
-    kf_passes_done(&a->p, a->s, (kf_draw){kf_passes_weight(&a->p), NULL}, 0, a->p.rows);
+    kf_passes_done(&a->p, a->s, (kf_draw){kf_passes_weight(&a->p), NULL}, 0,
+                   a->p.rows);
     if (++a->s == a->net->shape.layers)
         a->cost = kf_passes_mean_cost(&a->p, NULL, &right);
     if (a->s == now.of)

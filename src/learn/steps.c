@@ -161,8 +161,7 @@ static double by_margins(const kf_descent *d, double step, double *slope)
 /* By a round there. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
-    kofn_status st =
-        kf_learn_gradient_along(d, d->from, -step, d->g, d->t, F);
+    kofn_status st = kf_learn_gradient_along(d, d->from, -step, d->g, d->t, F);
 
     if (st != KOFN_NONFINITE)
         return st;
