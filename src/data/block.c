@@ -281,11 +281,10 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
     return st;
 }
 
-/* Blocks of some seats: the first of each group, and for each seat the next of
- * its group, `count` where there is none. */
+/* Blocks of some seats, and what is mixed into those of a group. */
 typedef struct encoding {
     const size_t *seats;
-    size_t count, *first, *next;
+    size_t count;
     kf_block **blocks;
     kf_mixed *mixed;
 } encoding;
@@ -296,11 +295,13 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     const kofn_plan *p = r->plan;
     size_t count = 0;
 
-    for (size_t i = e->first[g]; i < e->count; i = e->next[i]) {
+    for (size_t i = 0; i < e->count; i++) {
         kf_block **block = &e->blocks[i];
         size_t seat = e->seats[i];
         const kf_seat *rows;
 
+        if (kf_group(p, seat) != g)
+            continue;
         TRY(block_new(block, r, g));
         (*block)->row = kf_local(p, seat) * p->layout.submessages;
         if (p->op->factors == 0) {
@@ -324,38 +325,20 @@ static kofn_status drop_unless(kofn_status st, kf_block **blocks, size_t n)
     return st;
 }
 
-static void chain_groups(const encoding *e, const kofn_plan *p)
-{
-    for (size_t g = 0; g < p->layout.groups; g++)
-        e->first[g] = e->count;
-    for (size_t i = e->count; i > 0; i--) {
-        size_t *of = &e->first[kf_group(p, e->seats[i - 1])];
-
-        e->next[i - 1] = *of;
-        *of = i - 1;
-    }
-}
-
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kf_block **blocks)
 {
     const kofn_layout *L = &r->plan->layout;
     encoding e = {.seats = seats,
                   .count = n,
-                  .first = kf_new(L->groups, sizeof *e.first),
-                  .next = kf_new(n, sizeof *e.next),
                   .blocks = blocks,
                   .mixed = kf_new(n * L->lanes, L->inner * sizeof *e.mixed)};
-    kofn_status st = e.mixed && e.first && e.next ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = e.mixed ? KOFN_OK : KOFN_NOMEM;
 
     memset(blocks, 0, n * sizeof *blocks);
-    if (!st)
-        chain_groups(&e, r->plan);
     for (size_t g = 0; g < L->groups && !st; g++)
         st = encode_group(&e, r, code, g);
     kf_free(e.mixed);
-    kf_free(e.first);
-    kf_free(e.next);
     return drop_unless(st, blocks, n);
 }
 

@@ -53,9 +53,8 @@ typedef struct kf_kernel {
     /* With blocks of a kind; NULL: it has no such.  An operation that is
      * `sparse` (operation.h) needs sparse ones where its codes are served. */
     kf_kernel_fn *dense, *sparse, *sum;
-    /* Does it take this input?  Nothing of it is known to be true. */
-    bool (*takes)(const kf_extent *b, const kf_work *w);
-    /* Rows and columns of the result; false where they do not fit a size_t. */
+    /* Rows and columns of the result; false where they do not fit a size_t, or it
+     * does not take this input, of which nothing is known to be true. */
     bool (*gives)(const kf_extent *b, const kf_work *w, size_t *rows,
                   size_t *cols);
     double (*cost)(const kf_block *b, const kf_work *w); /* multiply-adds */

@@ -128,14 +128,6 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
 const kofn_formula kofn_formulas[] = {
     {"loss-gradient", loss_gradient}, {"net", kf_train_formula}, {NULL, NULL}};
 
-static void gradient_args(const kofn_regression *r,
-                          double arg[KOFN_FORMULA_ARGS])
-{
-    memset(arg, 0, KOFN_FORMULA_ARGS * sizeof *arg);
-    arg[0] = r->opt.loss;
-    arg[1] = r->opt.batches;
-}
-
 static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
 {
     return part * r->X.rows / parts;
@@ -235,11 +227,11 @@ static kofn_status check(const kofn_regression *r)
 
 static kofn_status place(kofn_regression *r, kofn_job *job)
 {
-    double points = (double)r->X.rows, arg[KOFN_FORMULA_ARGS];
+    const double arg[KOFN_FORMULA_ARGS] = {r->opt.loss, r->opt.batches};
+    double points = (double)r->X.rows;
 
     if (r->opt.descent == KOFN_DESCENT_SGD)
         points = fmax(1, points / r->opt.batches);
-    gradient_args(r, arg);
     TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
     return kofn_parts_work(job, 2 * points * (double)r->X.cols);
 }

@@ -109,14 +109,6 @@ static kofn_status iterate(iteration *it, double *next)
     return KOFN_OK;
 }
 
-static kofn_status check_vector(const kofn_matrix *v)
-{
-    if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
-                                   "float64");
-    return KOFN_OK;
-}
-
 /* ---- without a master ---------------------------------------------------- */
 
 enum { CHANGE, EIGENVALUE }; /* what goes with the vector */
@@ -238,7 +230,7 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     kofn_matrix *v = it.v;
     double length;
 
-    TRY(check_vector(v));
+    TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     length = kf_norm(v->data, v->rows);
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
@@ -297,7 +289,7 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
 {
     kofn_matrix *v = it.v;
 
-    TRY(check_vector(v));
+    TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     TRY(with_defaults(&it.opt, opt));
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))

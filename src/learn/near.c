@@ -41,18 +41,14 @@ static double reach(const probe *b, size_t n)
 }
 
 /* X' X w less X' y rounds as these two do. */
-static double noise_of_gram(const probe *b)
-{
-    const kofn_regression *r = b->d->r;
-
-    return b->d->way->differs && !b->here
-               ? kf_norm(r->Xy, r->X.cols) / (double)r->X.rows
-               : 0;
-}
-
 static double noise(const probe *b)
 {
-    return NOISE * (sqrt(2 * fabs(b->F) * b->most) + noise_of_gram(b));
+    const kofn_regression *r = b->d->r;
+    double gram = 0;
+
+    if (b->d->way->differs && !b->here)
+        gram = kf_norm(r->Xy, r->X.cols) / (double)r->X.rows;
+    return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
 /* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F. */

@@ -3,6 +3,7 @@
  * A network owns its weights in one allocation, the layers one behind the
  * other.  Nothing here trains. */
 #include "net.h"
+#include "vector.h"
 
 #include "base/rng.h"
 #include "mat/mat.h"
@@ -192,8 +193,6 @@ const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l)
 
 static kofn_status check_plain(const kofn_matrix *a, const char *name)
 {
-    if (!a)
-        return kf_fail(KOFN_INVAL, "%s is missing", name);
     TRY(kf_mat_check_matrix(a, name));
     if (a->dtype != KOFN_F64)
         return kf_fail(KOFN_INVAL, "%s must be float64", name);
@@ -294,11 +293,7 @@ kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
     said all = {0};
 
     TRY(kf_net_check_points(net, X, "X"));
-    if (!out || !out->data || out->rows != X->rows || out->cols != n ||
-        out->ld != n || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE,
-                       "the predictions must be %zu x %zu, contiguous, float64",
-                       X->rows, n);
+    TRY(kf_vector_check(out, X->rows, n, "the predictions"));
     all.out = out->data;
     TRY(all_through(net, X, NULL, false, &all));
     return kf_mat_check_finite(out, "the predictions");

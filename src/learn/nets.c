@@ -128,8 +128,6 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
     if (nets < 1 || nets > KOFN_OPEN_MOST)
         return kf_fail(KOFN_INVAL, "%zu networks; side by side go 1 to %d",
                        nets, KOFN_OPEN_MOST);
-    if (!X)
-        return kf_fail(KOFN_INVAL, "X is missing");
     TRY(kf_mat_check_matrix(X, "X"));
     n->X = *X;
     if (y)

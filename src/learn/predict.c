@@ -7,6 +7,7 @@
  * Writes into the caller's matrix; the model is only read.
  */
 #include "regress.h"
+#include "vector.h"
 
 #include "mat/mat.h"
 
@@ -64,11 +65,7 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     double *t;
 
     TRY(check(X, w));
-    if (!out || !out->data || out->rows != X->rows || out->cols != 1 ||
-        out->ld != 1 || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE,
-                       "the predictions must be %zu x 1, contiguous, float64",
-                       X->rows);
+    TRY(kf_vector_check(out, X->rows, 1, "the predictions"));
     t = out->data;
     TRY(margins(X, w, t));
     for (size_t i = 0; i < X->rows; i++)

@@ -453,15 +453,6 @@ static kofn_status descend(kf_descent *d, double *w, bool *converged)
     return KOFN_OK;
 }
 
-static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
-{
-    if (!w || !w->data || w->cols != 1 || w->ld != 1 || w->dtype != KOFN_F64 ||
-        w->rows != r->X.cols)
-        return kf_fail(KOFN_SHAPE, "w must be %zu x 1, contiguous, float64",
-                       r->X.cols);
-    return kf_mat_check_finite(w, "w");
-}
-
 /* After the step that the options tell of; was it the last? */
 static bool go_on(kf_descent *d)
 {
@@ -480,7 +471,8 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
     kofn_status st;
 
     TRY(kf_begun(res, "KOFN_REGRESS_RESULT_INIT"));
-    TRY(check_start(d.r, w));
+    TRY(kf_vector_check(w, d.r->X.cols, 1, "w"));
+    TRY(kf_mat_check_finite(w, "w"));
     st = descent_new(&d);
     if (!st) {
         memcpy(d.v, w->data, kf_learn_features(&d) * sizeof *d.v);

@@ -19,6 +19,7 @@ typedef struct run {
     bool plain, some; /* on this thread; the last sum was of some points only */
     kofn_train_step now;
     kofn_report sum, all;
+    void *memory; /* the vectors: */
     double *in, *out, *means;
     double *state;   /* weights and velocities */
     unsigned done;   /* steps before this start */
@@ -445,15 +446,17 @@ static kofn_status go(run *r)
 static kofn_status run_new(run *r)
 {
     const kofn_training *t = r->t;
-    size_t n = t->net->total;
+    size_t n = t->net->total, means = kf_passes_means(t->net);
+    size_t asked = kf_train_input(t->net);
     const kofn_train_step *before = r->plain ? NULL : t->opt.resume;
 
-    r->in = kf_new(kf_train_input(t->net), sizeof *r->in);
-    r->out = kf_new(n + KF_SUM_EXTRA, sizeof *r->out);
-    r->means = kf_zero(kf_passes_means(t->net), sizeof *r->means);
-    r->state = kf_zero(n, 2 * sizeof *r->state);
-    if (!r->in || !r->out || !r->means || !r->state)
+    r->memory = kf_zero(3 * n + KF_SUM_EXTRA + means + asked, sizeof *r->state);
+    if (!r->memory)
         return KOFN_NOMEM;
+    r->state = r->memory;
+    r->out = r->state + 2 * n;
+    r->means = r->out + n + KF_SUM_EXTRA;
+    r->in = r->means + means;
     if (before && before->step) {
         r->now = *before;
         r->done = before->step;
@@ -514,10 +517,7 @@ static kofn_status train(run r, kofn_train_result *res)
         sizeof all,      r.now.step,          r.now.loss, r.now.accuracy,
         r.now.test_loss, r.now.test_accuracy, r.all};
     kf_give(res, &all, sizeof all);
-    kf_free(r.in);
-    kf_free(r.out);
-    kf_free(r.means);
-    kf_free(r.state);
+    kf_free(r.memory);
     return st;
 }
 

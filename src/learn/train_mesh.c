@@ -36,20 +36,18 @@ static size_t turn_of(const kf_train_mesh *m)
 
 /* ---- the vector ---------------------------------------------------------- */
 
-static double *lay(kofn_matrix *a, double *at)
-{
-    a->data = at;
-    return at + a->rows * a->ld;
-}
-
 static bool is_single(const kf_train_mesh *m)
 {
     return m->t->net->shape.dtype == KOFN_F32;
 }
 
-static double *load(kofn_matrix *a, double *at)
+/* Numbers of the tape, where they lie or as a copy in float32. */
+static double *open(const kf_train_mesh *m, kofn_matrix *a, double *at)
 {
-    kf_mat_narrow(at, a->rows * a->ld, a->dtype, a->data);
+    if (is_single(m))
+        kf_mat_narrow(at, a->rows * a->ld, a->dtype, a->data);
+    else
+        a->data = at;
     return at + a->rows * a->ld;
 }
 
@@ -81,12 +79,11 @@ static size_t layer_at(const kf_train_mesh *m, size_t layer)
 static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 {
     double *at = (double *)v->data + step % TAPES * m->tape;
-    double *(*open)(kofn_matrix *, double *) = is_single(m) ? load : lay;
     kf_batch batch = kf_training_batch(m->t, step);
 
     for (size_t l = 1; l <= layers_of(m); l++) {
-        at = open(&m->p.X[l], at);
-        at = open(&m->p.D[l - 1], at);
+        at = open(m, &m->p.X[l], at);
+        at = open(m, &m->p.D[l - 1], at);
     }
     if (m->loaded == step + 1)
         return;
@@ -282,8 +279,7 @@ static uint64_t digest_of(const kofn_training *t)
     uint64_t d = digest(1, reals, 5);
 
     d = digest(d, counts, 9);
-    for (size_t l = 0; l <= s->layers; l++)
-        d = kf_mix64(kf_state64(d, 1) ^ t->net->widths[l]);
+    d = digest(d, t->net->widths, s->layers + 1);
     d = digest(d, t->y, t->points.rows);
     for (size_t i = 0; i < t->points.rows; i++)
         d = digest(d, kf_at(&t->points, i, 0), t->points.cols);
@@ -310,15 +306,6 @@ static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
     }
 }
 
-static kofn_status check(const kofn_training *t)
-{
-    if (t->opt.resume && t->opt.resume->step)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh begins at the start; those who join it later go "
-                       "on with the others anyway");
-    return KOFN_OK;
-}
-
 kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               const kofn_plan *const *plan,
                               kofn_program *program, kofn_matrix *v)
@@ -326,7 +313,10 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     size_t rows;
 
     *m = (kf_train_mesh){.t = t};
-    TRY(check(t));
+    if (t->opt.resume && t->opt.resume->step)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh begins at the start; those who join it later go "
+                       "on with the others anyway");
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
     m->tape = layer_at(m, layers_of(m));
