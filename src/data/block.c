@@ -163,6 +163,32 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
     return KOFN_OK;
 }
 
+/* ---- memory of all lanes -------------------------------------------------- */
+
+bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
+{
+    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
+           kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
+}
+
+kofn_status kf_block_room(const kf_block *b, void **out)
+{
+    size_t bytes;
+
+    if (!kf_block_velocity_bytes(b, &bytes))
+        return kf_nomem(SIZE_MAX);
+    *out = kf_zero(bytes, 1);
+    return *out ? KOFN_OK : KOFN_NOMEM;
+}
+
+kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l)
+{
+    size_t each = b->rows * b->cols * kf_dtype_size(b->dtype);
+
+    return (kofn_matrix){all ? (char *)all + l * each : NULL, b->lane[l].rows,
+                         b->cols, b->cols, b->dtype};
+}
+
 /* ---- sparse: choose the parts -------------------------------------------- */
 
 /* Sub-blocks that stand one below the other are lanes here, whose rows are
@@ -201,8 +227,9 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
 
 static bool plain_lane(const kf_resident *r, const kf_row *row)
 {
-    return row->n == 0 ||
-           (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent);
+    return r->plan->layout.inner == 1 &&
+           (row->n == 0 ||
+            (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent));
 }
 
 /* Where the products of a lane are summed its sub-blocks stand side by side,
@@ -235,7 +262,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
 
     TRY_NEW(b->lane, b->lanes);
     for (size_t l = 0; l < b->lanes; l++)
-        coded += inner > 1 || !plain_lane(r, &rows->E0[l]);
+        coded += !plain_lane(r, &rows->E0[l]);
     for (size_t i = 0; i < b->lanes * inner; i++)
         TRY(kf_range_row(r, &rows->E0[i]));
     if (!kf_mul(coded * size, b->rows, &bytes) ||
@@ -247,18 +274,14 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
     for (size_t l = 0; l < b->lanes; l++) {
         const kf_row *row = &rows->E0[l];
 
-        if (inner == 1 && row->n == 0) {
-            b->lane[l] = (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
-        } else if (inner == 1 && plain_lane(r, row)) {
-            b->lane[l] =
-                r->parts.part[kf_data_part_index(r->plan, group, row->col[0])];
-        } else if (r->away) {
-            b->lane[l] =
-                (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
-        } else {
-            b->lane[l] = (kofn_matrix){(char *)b->owned +
-                                           next++ * b->rows * b->cols * size,
-                                       b->rows, b->cols, b->cols, b->dtype};
+        b->lane[l] = (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
+        if (plain_lane(r, row) && row->n == 0) {
+            b->lane[l].rows = 0;
+        } else if (plain_lane(r, row)) {
+            b->lane[l] = *kf_resident_part(r, group, row->col[0]);
+        } else if (!r->away) {
+            b->lane[l].data =
+                (char *)b->owned + next++ * b->rows * b->cols * size;
             lay_out_sub_blocks(r, rows, l, &b->lane[l], mixed, count);
         }
     }
@@ -270,13 +293,13 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
                                  const kf_mixed *mixed, size_t n)
 {
     const kofn_plan *p = r->plan;
-    const kofn_matrix **part = kf_new(p->parts, sizeof *part);
-    kofn_status st = part ? KOFN_OK : KOFN_NOMEM;
+    kofn_matrix *part;
+    kofn_status st;
 
-    for (size_t j = 0; !st && j < p->parts; j++)
-        part[j] = kf_resident_part(r, group, j);
-    if (!st)
-        st = kf_mix(mixed, n, part, p->parts, r->parts.rows, r->parts.cols);
+    TRY_NEW(part, p->parts);
+    for (size_t j = 0; j < p->parts; j++)
+        part[j] = *kf_resident_part(r, group, j);
+    st = kf_mix(mixed, n, part, p->parts, r->parts.rows, r->parts.cols);
     kf_free(part);
     return st;
 }

@@ -15,21 +15,17 @@ static kofn_status put_around(kf_buffer **out, const kofn_matrix *m)
 kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
                           kofn_dtype dtype)
 {
-    kofn_matrix m = {NULL, rows, cols, cols, dtype};
-    size_t bytes;
+    kofn_matrix m;
+    kofn_status st;
 
     *out = NULL;
-    if (!kf_mul(rows, cols, &bytes) ||
-        !kf_mul(bytes, kf_dtype_size(dtype), &bytes))
-        return kf_nomem(SIZE_MAX);
-    TRY(put_around(out, &m));
-    (*out)->capacity = bytes;
-    (*out)->m.data = kf_new(bytes, 1);
-    if ((*out)->m.data)
-        return KOFN_OK;
-    kf_buffer_drop(*out);
-    *out = NULL;
-    return KOFN_NOMEM;
+    TRY(kf_mat_new(&m, rows, cols, dtype));
+    st = put_around(out, &m);
+    if (st)
+        kf_free(m.data);
+    else
+        (*out)->capacity = kf_buffer_bytes(*out);
+    return st;
 }
 
 kofn_status kf_buffer_view(kf_buffer **out, kf_buffer *of,

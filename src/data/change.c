@@ -14,30 +14,6 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
-{
-    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
-           kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
-}
-
-kofn_status kf_block_room(const kf_block *b, void **out)
-{
-    size_t bytes;
-
-    if (!kf_block_velocity_bytes(b, &bytes))
-        return kf_nomem(SIZE_MAX);
-    *out = kf_zero(bytes, 1);
-    return *out ? KOFN_OK : KOFN_NOMEM;
-}
-
-kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l)
-{
-    size_t each = b->rows * b->cols * kf_dtype_size(b->dtype);
-
-    return (kofn_matrix){all ? (char *)all + l * each : NULL, b->lane[l].rows,
-                         b->cols, b->cols, b->dtype};
-}
-
 /* Lanes that are views of A are copied: it is not ours to change. */
 static kofn_status make_own(kf_block *b)
 {

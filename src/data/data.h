@@ -61,9 +61,8 @@ typedef struct kf_mixed {
 } kf_mixed;
 /* n mixtures of parts of rows x cols in one pass over them.  A part without
  * rows counts as zero. */
-kofn_status kf_mix(const kf_mixed *mixed, size_t n,
-                   const kofn_matrix *const *part, size_t parts, size_t rows,
-                   size_t cols);
+kofn_status kf_mix(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
+                   size_t parts, size_t rows, size_t cols);
 
 /* ---- blocks (block.c) ---------------------------------------------------- */
 
@@ -184,9 +183,9 @@ kofn_status kf_block_flip(kf_block *b, kf_rng *r);
 /* U or V of a change by U' V, cut as A is in one direction (side.c). */
 typedef struct kf_side {
     kf_parts parts;
-    const kofn_matrix **part; /* of the group in hand                     */
-    size_t cut;               /* parts of it in a group                   */
-    size_t lanes;             /* that a mixture is made for: 1 if for all */
+    const kofn_matrix *part; /* the first of the group in hand           */
+    size_t cut;              /* parts of it in a group                   */
+    size_t lanes;            /* that a mixture is made for: 1 if for all */
     kofn_dtype dtype;
     double by;
     kf_buffer *common; /* what the seats of the group have in common, or NULL */
@@ -417,6 +416,7 @@ typedef struct kf_tally {
     void *value;    /* parts x span: what it was then                    */
 } kf_tally;
 
+/* One of zeros, or of before; to be freed even where it fails. */
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan);
 void kf_tally_free(kf_tally *t);
 /* The weights that this decoder gives. */

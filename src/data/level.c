@@ -221,14 +221,9 @@ void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out)
 {
-    size_t size = kf_dtype_size(a->dtype), n;
     raising r = {.col = col, .sign = sign};
 
-    if (!kf_mul(a->rows, a->cols, &n))
-        return kf_nomem(SIZE_MAX);
-    *out = (kofn_matrix){kf_new(n, size), a->rows, a->cols, a->cols, a->dtype};
-    if (!out->data)
-        return KOFN_NOMEM;
+    TRY(kf_mat_new(out, a->rows, a->cols, a->dtype));
     raise_all(a, &r, row, out);
     return KOFN_OK;
 }

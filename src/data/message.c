@@ -147,24 +147,17 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *rows, size_t n)
 {
     kf_mixed *mixed;
-    const kofn_matrix **part;
     size_t count = 0;
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st;
 
     if (m->plan->parts1 <= 1 || n == 0)
         return KOFN_OK;
     mixed = kf_new(n, m->plan->layout.inner * sizeof *mixed);
-    part = kf_new(m->parts.count, sizeof *part);
-    if (mixed && part) {
-        for (size_t j = 0; j < m->parts.count; j++)
-            part[j] = &m->parts.part[j];
-        st = lay_out(m, code, rows, n, mixed, &count);
-    }
+    st = mixed ? lay_out(m, code, rows, n, mixed, &count) : KOFN_NOMEM;
     if (!st)
-        st = kf_mix(mixed, count, part, m->parts.count, m->parts.rows,
+        st = kf_mix(mixed, count, m->parts.part, m->parts.count, m->parts.rows,
                     m->parts.cols);
     kf_free(mixed);
-    kf_free(part);
     return st;
 }
 

@@ -15,34 +15,32 @@ typedef struct mixing {
 } mixing;
 
 static void fill(double *D, const kf_mixed *mixed, size_t n,
-                 const kofn_matrix *const *part, size_t parts)
+                 const kofn_matrix *part, size_t parts)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < mixed[i].row->n; e++) {
             size_t j = mixed[i].row->col[e];
 
-            if (part[j]->rows)
+            if (part[j].rows)
                 D[i * parts + j] = mixed[i].by * mixed[i].row->val[e];
         }
 }
 
 /* Every matrix lies in one piece. */
-static bool contiguous(const kf_mixed *mixed, size_t n,
-                       const kofn_matrix *const *part, size_t parts,
-                       size_t cols)
+static bool contiguous(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
+                       size_t parts, size_t cols)
 {
     bool all = true;
 
     for (size_t j = 0; j < parts; j++)
-        all &= part[j]->rows == 0 || part[j]->ld == cols;
+        all &= part[j].rows == 0 || part[j].ld == cols;
     for (size_t i = 0; i < n; i++)
         all &= mixed[i].into.ld == cols;
     return all;
 }
 
-kofn_status kf_mix(const kf_mixed *mixed, size_t n,
-                   const kofn_matrix *const *part, size_t parts, size_t rows,
-                   size_t cols)
+kofn_status kf_mix(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
+                   size_t parts, size_t rows, size_t cols)
 {
     mixing x = {.D = kofn_layout_table(n, parts),
                 .src = kf_new(parts, sizeof *x.src),
@@ -58,7 +56,7 @@ kofn_status kf_mix(const kf_mixed *mixed, size_t n,
     }
     for (size_t i = 0; i < rows && !st && n > 0; i++) {
         for (size_t j = 0; j < parts; j++)
-            x.src[j] = part[j]->rows ? kf_at(part[j], i, 0) : NULL;
+            x.src[j] = part[j].rows ? kf_at(&part[j], i, 0) : NULL;
         for (size_t k = 0; k < n; k++)
             x.dst[k] = kf_at(&mixed[k].into, i, 0);
         kf_combine(&(kf_combination){n, parts, x.D, parts, x.src, x.dst},

@@ -8,21 +8,16 @@
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)
 {
     const kofn_layout *L = &plan->layout;
-    size_t size = kf_dtype_size(L->problem.dtype);
-    kofn_status st = KOFN_NOMEM;
 
-    *t = (kf_tally){.parts = plan->parts};
-    t->weight = kf_zero(t->parts, sizeof *t->weight);
-    if (L->remembers) {
-        t->age = kf_zero(t->parts, sizeof *t->age);
-        t->known = kf_zero(t->parts, sizeof *t->known);
-        t->value = kf_zero(t->parts, plan->span * size);
-    }
-    if (t->weight && (!L->remembers || (t->age && t->known && t->value)))
-        st = KOFN_OK;
-    if (st)
-        kf_tally_free(t);
-    return st;
+    kf_tally_free(t);
+    t->parts = plan->parts;
+    TRY_ZERO(t->weight, t->parts);
+    if (!L->remembers)
+        return KOFN_OK;
+    TRY_ZERO(t->age, t->parts);
+    TRY_ZERO(t->known, t->parts);
+    t->value = kf_zero(t->parts, plan->span * kf_dtype_size(L->problem.dtype));
+    return t->value ? KOFN_OK : KOFN_NOMEM;
 }
 
 void kf_tally_free(kf_tally *t)

@@ -203,6 +203,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 
 /* ---- the way ------------------------------------------------------------- */
 
+/* Of w, and what is asked of it. */
 static kofn_problem problem(const kofn_regression *r)
 {
     size_t n = r->X.cols + 1;

@@ -4,6 +4,8 @@
  */
 #include "regress.h"
 
+#include "mat/mat.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -97,8 +99,6 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                         const kofn_matrix *Z, const char *text)
 {
     kernel k;
-    size_t size;
-    double *data;
 
     *K = (kofn_matrix){0};
     TRY(kf_regress_shape(X, "X"));
@@ -108,14 +108,10 @@ kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                        "points of %zu and of %zu features have no kernel",
                        X->cols, Z->cols);
     TRY(parse(&k, text));
-    if (!kf_mul(X->rows, Z->rows, &size))
-        return kf_nomem(SIZE_MAX);
-    TRY_NEW(data, size);
+    TRY(kf_mat_new(K, X->rows, Z->rows, KOFN_F64));
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < Z->rows; j++)
-            data[i * Z->rows + j] =
-                value(&k, (const double *)X->data + i * X->ld,
-                      (const double *)Z->data + j * Z->ld, X->cols);
-    *K = (kofn_matrix){data, X->rows, Z->rows, Z->rows, KOFN_F64};
+            kf_mat_put(K, i, j,
+                       value(&k, kf_at(X, i, 0), kf_at(Z, j, 0), X->cols));
     return KOFN_OK;
 }

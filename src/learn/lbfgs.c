@@ -9,7 +9,7 @@
  * Owns the last steps and gradients, freed by kf_lbfgs_free.  A pair without
  * curvature is left out and never repaired.
  */
-#include "lbfgs.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 

@@ -9,7 +9,7 @@
  * Owns the vectors of conjugate gradients within a call.  It takes rounds of
  * the job, which are told in the report.
  */
-#include "near.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 

@@ -12,8 +12,7 @@
  * A regression borrows points and labels and owns what it prepared of them; a
  * fit owns its vectors while it runs.  Workers are reached by rounds alone.
  */
-#include "lbfgs.h"
-#include "near.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -243,7 +242,7 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
 {
     TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
     for (size_t i = 0; kf_ways[i]; i++) {
-        const kofn_problem of = kf_ways[i]->problem(r);
+        const kofn_problem of = kf_way_problem(kf_ways[i], r);
         kofn_plan *plan;
         kofn_status st = kofn_plan_new(&plan, &of, spec, workers, 0);
 
@@ -363,13 +362,6 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
-/* A share of |w|: F is flat at its minimum, so that half of the digits to which
- * it is known are those of w. */
-static double near_enough(const kofn_regress_options *o)
-{
-    return sqrt(o->tolerance);
-}
-
 /* Where the gradient is small, is the minimum near, too?  It is not asked again
  * before the gradient is as much smaller as the distance has to be.  A gradient
  * of some of the points, or of their past, does not tell. */
@@ -377,7 +369,9 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
-    double enough = near_enough(o) * kf_norm(v, kf_learn_features(d));
+    /* a share of |w|: F is flat at its minimum, so that half of the digits to which
+     * it is known are those of w */
+    double enough = sqrt(o->tolerance) * kf_norm(v, kf_learn_features(d));
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
     if (*converged || o->descent == KOFN_DESCENT_SGD ||

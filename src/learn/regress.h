@@ -28,6 +28,16 @@ typedef struct kf_some {
 } kf_some;
 #define KF_ALL ((kf_some){0, 1, 1})
 
+static inline kofn_matrix kf_learn_column(const double *x, size_t n)
+{
+    return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
+}
+
+static inline kofn_matrix kf_learn_row_of(const double *x, size_t n)
+{
+    return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
+}
+
 /* ---- regress.c ----------------------------------------------------------- */
 
 /* It is there and float64. */
@@ -88,9 +98,17 @@ typedef struct kf_descent {
     bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;
 
-size_t kf_learn_features(const kf_descent *d);
+static inline size_t kf_learn_features(const kf_descent *d)
+{
+    return d->r->X.cols;
+}
+
 /* How many of them, the first ones, the ridge is of. */
-size_t kf_learn_penalised(const kf_descent *d);
+static inline size_t kf_learn_penalised(const kf_descent *d)
+{
+    return d->r->X.cols - d->r->opt.intercept;
+}
+
 double kf_learn_dot(const double *x, const double *y, size_t n);
 /* The whole of it, from w. */
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
@@ -106,6 +124,7 @@ typedef struct kf_way {
     bool differs; /* the gradient is X' X w less X' y    */
     bool bent;    /* F is no parabola along a line, whatever the loss: some
                      gradients are of another time */
+    /* NULL: X itself is what is multiplied. */
     kofn_problem (*problem)(const kofn_regression *r);
     /* Is this regression to be had so?  NULL: any is. */
     kofn_status (*check)(const kofn_regression *r);
@@ -120,12 +139,12 @@ typedef struct kf_way {
 extern const kf_way kf_by_products, kf_by_sum;
 extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
 const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
+/* What workers compute in it, and whether this regression is to be had so. */
+kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r);
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
 /* Runs one round, with a look at the watch now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
-kofn_matrix kf_learn_column(const double *x, size_t n);
-kofn_matrix kf_learn_row_of(const double *x, size_t n);
 
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
@@ -157,5 +176,27 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 
 /* The step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
+
+/* ---- lbfgs.c ------------------------------------------------------------- */
+
+/* A descent that remembers its last steps. */
+typedef struct kf_lbfgs kf_lbfgs;
+
+/* For n features; to be freed even where it fails. */
+kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
+void kf_lbfgs_free(kf_lbfgs *b);
+/* F at w and its gradient in d->g, of a descent with d->pairs; without a product
+ * where the last step knows them. */
+kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
+/* A step from w, where F and d->g are known; its length in d->now.step. */
+kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
+
+/* ---- near.c -------------------------------------------------------------- */
+
+/* From `at`, where F and its gradient, in d->g, were just taken, to the minimum:
+ * an estimate from below where it is more than `enough`; HUGE_VAL where it cannot
+ * be told.  It takes some products. */
+kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
+                              double enough, double *distance);
 
 #endif

@@ -74,16 +74,6 @@ kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
     return st;
 }
 
-size_t kf_learn_features(const kf_descent *d)
-{
-    return d->r->X.cols;
-}
-
-size_t kf_learn_penalised(const kf_descent *d)
-{
-    return d->r->X.cols - d->r->opt.intercept;
-}
-
 double kf_learn_dot(const double *x, const double *y, size_t n)
 {
     double sum = 0;
@@ -135,16 +125,6 @@ kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
     d->remembers = rep.ages != NULL;
     kf_report_add(&d->sum, &rep);
     return KOFN_OK;
-}
-
-kofn_matrix kf_learn_column(const double *x, size_t n)
-{
-    return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
-}
-
-kofn_matrix kf_learn_row_of(const double *x, size_t n)
-{
-    return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
 }
 
 /* ---- two products -------------------------------------------------------- */
@@ -216,17 +196,10 @@ static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
     return back(d, d->z, out);
 }
 
-static kofn_problem problem_of_products(const kofn_regression *r)
-{
-    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATVEC, r->X.rows, r->X.cols, 1,
-                                           KOFN_F64, r->S.rows > 0);
-}
-
 const kf_way kf_by_products = {
     .op = KOFN_MATVEC,
     .left = true,
     .margins = true,
-    .problem = problem_of_products,
     .place = place_products,
     .gradient = gradient_of_products,
     .gram = gram_of_products,
@@ -292,16 +265,9 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     return KOFN_OK;
 }
 
-static kofn_problem problem_of_gram(const kofn_regression *r)
-{
-    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_GRAM, r->X.rows, r->X.cols, 1,
-                                           KOFN_F64, r->S.rows > 0);
-}
-
 static const kf_way by_gram = {
     .op = KOFN_GRAM,
     .differs = true,
-    .problem = problem_of_gram,
     .check = check_gram,
     .place = place_gram,
     .gradient = gradient_of_gram,
@@ -318,6 +284,14 @@ const kf_way *kf_way_by(kofn_op op)
         if (kf_ways[i]->op == op)
             return kf_ways[i];
     return NULL;
+}
+
+kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r)
+{
+    if (way->problem)
+        return way->problem(r);
+    return (kofn_problem)KOFN_PROBLEM_INIT(way->op, r->X.rows, r->X.cols, 1,
+                                           KOFN_F64, r->S.rows > 0);
 }
 
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)

@@ -188,6 +188,18 @@ kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
 
 /* ---- copies -------------------------------------------------------------- */
 
+kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
+                       kofn_dtype type)
+{
+    size_t n;
+
+    *out = (kofn_matrix){NULL, rows, cols, cols, type};
+    if (!kf_mul(rows, cols, &n))
+        return kf_nomem(SIZE_MAX);
+    out->data = kf_new(n, kf_dtype_size(type));
+    return out->data ? KOFN_OK : KOFN_NOMEM;
+}
+
 void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to)
 {
     const float *restrict x = from;

@@ -39,6 +39,9 @@ static inline void kf_mat_put(const kofn_matrix *a, size_t i, size_t j,
         *(float *)kf_at(a, i, j) = (float)x;
 }
 
+/* Memory for numbers that are not set yet; to be freed is its `data`. */
+kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
+                       kofn_dtype type);
 /* n numbers as float64, and such as numbers of another type. */
 void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to);
 void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to);
