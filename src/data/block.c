@@ -257,7 +257,7 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
                            size_t group, kf_block *b, kf_mixed *mixed,
                            size_t *count)
 {
-    size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
+    size_t size = kf_dtype_size(b->dtype), coded = 0, next = 0;
     size_t inner = r->plan->layout.inner;
 
     TRY_NEW(b->lane, b->lanes);
@@ -265,10 +265,8 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
         coded += !plain_lane(r, &rows->E0[l]);
     for (size_t i = 0; i < b->lanes * inner; i++)
         TRY(kf_range_row(r, &rows->E0[i]));
-    if (!kf_mul(coded * size, b->rows, &bytes) ||
-        !kf_mul(bytes, b->cols, &bytes))
-        return kf_nomem(SIZE_MAX);
-    if (coded && !r->away && !(b->owned = kf_new(bytes, 1)))
+    if (coded && !r->away &&
+        !(b->owned = kf_new(coded * b->rows, b->cols * size)))
         return KOFN_NOMEM;
     b->coded = rows->E0;
     for (size_t l = 0; l < b->lanes; l++) {

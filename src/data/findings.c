@@ -9,7 +9,7 @@
  * The findings are the caller's, freed by kofn_findings_free; matrices are
  * borrowed, and C is written only by kofn_correct.
  */
-#include "recompute.h"
+#include "freivalds.h"
 
 #include "base/rng.h"
 

@@ -134,15 +134,13 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
 kofn_status kf_coded_new(kf_coded *c, kofn_net *net, bool classes, size_t room,
                          kofn_job *job)
 {
-    size_t widest = 0, n, means = kf_passes_means(net);
+    size_t widest = 0, means = kf_passes_means(net);
 
     *c = (kf_coded){.net = net, .job = job};
     for (size_t l = 0; l <= net->shape.layers; l++)
         widest = kf_max(widest, net->widths[l] + 1);
-    if (!kf_mul(widest, room, &n))
-        return kf_nomem(SIZE_MAX);
-    c->in = kf_new(n, sizeof(double));
-    c->out = kf_new(n, sizeof(double));
+    c->in = kf_new(room, widest * sizeof(double));
+    c->out = kf_new(room, widest * sizeof(double));
     c->means = kf_new(means, sizeof *c->means);
     return c->in && c->out && c->means
                ? kf_passes_new(&c->p, net, classes, room)

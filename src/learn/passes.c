@@ -13,6 +13,7 @@
 
 #include "mat/mat.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* ---- products ------------------------------------------------------------ */
@@ -71,15 +72,17 @@ static size_t last_of(const kf_passes *p)
 }
 
 /* Numbers of a row of everything. */
-static bool count_numbers(const kofn_net *net, size_t *n, size_t *widest)
+static size_t count_numbers(const kofn_net *net, size_t *widest)
 {
-    *n = *widest = 0;
+    size_t n = net->widths[net->shape.layers] + 1;
+
+    *widest = 0;
     for (size_t l = 0; l <= net->shape.layers; l++) {
-        if (!kf_add(*n, 2 * net->widths[l] + 2, n))
-            return false;
+        assert(net->widths[l] < INT_MAX); /* kf_net_check */
+        n += 2 * net->widths[l] + 2;
         *widest = kf_max(*widest, net->widths[l] + 1);
     }
-    return kf_add(*n, net->widths[net->shape.layers] + 1, n);
+    return n;
 }
 
 static kofn_matrix carve(char **at, size_t rows, size_t cols, kofn_dtype dtype)
@@ -98,7 +101,7 @@ kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
     char *at;
 
     *p = (kf_passes){.net = net, .classes = classes, .room = room};
-    if (!count_numbers(net, &n, &widest) || !kf_mul(n, room, &n) ||
+    if (!kf_mul(count_numbers(net, &widest), room, &n) ||
         !kf_add(n, 2 * widest, &n))
         return kf_nomem(SIZE_MAX);
     at = p->memory = kf_zero(n, sizeof(double));

@@ -33,22 +33,14 @@ static kofn_status margins(const kofn_matrix *X, const kofn_matrix *w,
                            double *t)
 {
     size_t n = X->cols;
-    double *weight = kf_new(n, sizeof *weight), last = 0;
-    kofn_matrix in = kf_learn_column(weight, n);
-    kofn_matrix out = kf_learn_column(t, X->rows);
-    kofn_status st;
+    kofn_matrix in = *w, out = kf_learn_column(t, X->rows);
+    double last = w->rows > n ? kf_mat_entry(w, n, 0) : 0;
 
-    if (!weight)
-        return KOFN_NOMEM;
-    for (size_t j = 0; j < n; j++)
-        weight[j] = ((const double *)w->data)[j * w->ld];
-    if (w->rows > n)
-        last = ((const double *)w->data)[n * w->ld];
-    st = kofn_product_plain(X, &in, &out);
-    kf_free(weight);
-    for (size_t i = 0; i < X->rows && !st; i++)
+    in.rows = n;
+    TRY(kofn_product_plain(X, &in, &out));
+    for (size_t i = 0; i < X->rows; i++)
         t[i] += last;
-    return st;
+    return KOFN_OK;
 }
 
 static double mean_of(kofn_loss loss, double t)

@@ -89,6 +89,7 @@ typedef struct kf_descent {
     double lipschitz;       /* 0: not known                                   */
     double curvature;       /* of F along g, for squares                      */
     const double *from;     /* where the line begins                          */
+    double gg;              /* |g|^2 there                                    */
     struct kf_lbfgs *pairs; /* that it remembers; or NULL                    */
     double distance;        /* to the minimum, when last asked; 0: it was not */
     unsigned done;          /* iterations before this start                   */

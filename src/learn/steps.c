@@ -119,6 +119,7 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     kofn_status st = KOFN_OK;
 
     d->from = w;
+    d->gg = kf_learn_dot(d->g, d->g, n);
     if (d->way->margins) {
         st = kf_learn_margins(d, d->g, d->line);
         sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
@@ -172,12 +173,11 @@ static kofn_status by_round(kf_descent *d, double step, double *F)
 /* F there less F here. */
 static kofn_status change(kf_descent *d, double F, double step, double *out)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d)), slope,
-           there = F;
+    double there = F, slope;
     kofn_status st = KOFN_OK;
 
     if (is_parabola(d)) { /* told apart however near the minimum */
-        *out = step * (step * d->curvature / 2 - gg);
+        *out = step * (step * d->curvature / 2 - d->gg);
         return KOFN_OK;
     }
     if (d->way->margins)
@@ -217,8 +217,6 @@ static double by_bisection(const kf_descent *d, double first)
 
 static kofn_status exact_step(kf_descent *d, double *step)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
-
     if (!(d->curvature > 0) && d->way->differs)
         return kf_fail(KOFN_INVAL,
                        "iteration %u: the curvature along the gradient is "
@@ -231,7 +229,7 @@ static kofn_status exact_step(kf_descent *d, double *step)
                        "iteration %u: F falls without end along "
                        "the gradient; there is no exact step",
                        d->now.iteration);
-    *step = gg / d->curvature;
+    *step = d->gg / d->curvature;
     if (d->r->opt.loss != KOFN_LOSS_SQUARES)
         *step = by_bisection(d, *step);
     return KOFN_OK;
@@ -239,13 +237,11 @@ static kofn_status exact_step(kf_descent *d, double *step)
 
 static kofn_status armijo_step(kf_descent *d, double F, double *step)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
-
     for (int k = 0; k < 60; k++, *step /= 2) {
         double by;
         kofn_status st = change(d, F, *step, &by);
 
-        if (st || by <= -1e-4 * *step * gg)
+        if (st || by <= -1e-4 * *step * d->gg)
             return st;
     }
     return KOFN_OK; /* at a minimum, as far as rounding shows */

@@ -76,19 +76,17 @@ static kofn_status check_options(const kofn_training *t)
 static kofn_status widen(kofn_training *t, const kofn_matrix *y)
 {
     const kofn_matrix X = t->points;
-    size_t cols = kf_train_columns(t->net, t->classes), n;
+    size_t cols = kf_train_columns(t->net, t->classes);
+    kofn_matrix behind;
 
     if (cols == X.cols)
         return KOFN_OK;
-    if (!kf_mul(cols, X.rows, &n))
-        return kf_nomem(SIZE_MAX);
-    TRY_NEW(t->wide, n);
-    t->points = (kofn_matrix){t->wide, X.rows, cols, cols, KOFN_F64};
-    for (size_t i = 0; i < X.rows; i++) {
-        memcpy(t->wide + i * cols, kf_at(&X, i, 0), X.cols * sizeof *t->wide);
-        memcpy(t->wide + i * cols + X.cols, kf_at(y, i, 0),
-               y->cols * sizeof *t->wide);
-    }
+    TRY(kf_mat_new(&t->points, X.rows, cols, KOFN_F64));
+    t->wide = t->points.data;
+    behind = t->points;
+    behind.data = kf_at(&t->points, 0, X.cols);
+    kf_mat_copy(&X, &t->points);
+    kf_mat_copy(y, &behind);
     return KOFN_OK;
 }
 
