@@ -200,7 +200,6 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
     size_t step =
         w->own ? hi - lo
                : kf_stride((double)w->out->rows * (double)w->out->cols, true);
-    kofn_status st;
 
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
@@ -218,9 +217,7 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                 f.A = some_cols(&b->lane[l], at, end);
                 f.B = some_rows(w->in, l * span + at, l * span + end);
             }
-            st = product(w, &f, *begun, w->out->data);
-            if (st)
-                return st;
+            TRY_UNSTOPPED(product(w, &f, *begun, w->out->data));
             *begun = true;
         }
     return KOFN_OK;

@@ -189,10 +189,7 @@ static kofn_status search(const line *l, point *at, bool *found)
 
     *found = false;
     for (int k = 0; k < TRIALS; k++) {
-        kofn_status st = look(l, at);
-
-        if (st)
-            return st;
+        TRY_UNSTOPPED(look(l, at));
         *found = at->F < HUGE_VAL && serves(l, at);
         if (*found)
             return KOFN_OK;

@@ -123,10 +123,7 @@ static kofn_status look(probe *b, size_t n, double *distance)
     if (over)
         return KOFN_OK;
     for (size_t k = 0; k < MOST && !over; k++) {
-        kofn_status st = advance(b, n, &over);
-
-        if (st)
-            return st;
+        TRY_UNSTOPPED(advance(b, n, &over));
         if (kf_norm(b->x, n) > b->enough)
             break;
         over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);

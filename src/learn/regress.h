@@ -47,10 +47,8 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X in, and out = in X, on this thread (ways.c). */
+/* out = X in, on this thread (ways.c). */
 kofn_status kf_learn_points_times(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out);
-kofn_status kf_learn_times_points(const kofn_regression *r,
                                   const kofn_matrix *in, kofn_matrix *out);
 /* out = X' (X v - y) likewise, and *squares those of X v - y; either may be NULL. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,

@@ -253,10 +253,8 @@ static kofn_status grid_step(kf_descent *d, double F, double *step)
 
     for (int k = 0; k < 14; k++, at /= 2) {
         double by;
-        kofn_status st = change(d, F, at, &by);
 
-        if (st)
-            return st;
+        TRY_UNSTOPPED(change(d, F, at, &by));
         if (by < best) {
             best = by;
             found = at;

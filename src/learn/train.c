@@ -266,6 +266,13 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     return KOFN_OK;
 }
 
+static kofn_status not_finite(const run *r)
+{
+    return kf_fail(KOFN_NONFINITE,
+                   "step %u: the gradient is not finite; try a shorter step",
+                   r->now.step);
+}
+
 /* Computes the sum that is asked for over all points, into r->out. */
 static kofn_status sum(run *r, const kf_batch *batch)
 {
@@ -278,12 +285,8 @@ static kofn_status sum(run *r, const kf_batch *batch)
 
     if (st == KOFN_NONFINITE ||
         (st == KOFN_OK && kf_mat_first_odd(r->out, m, KOFN_F64) < m))
-        return kf_fail(KOFN_NONFINITE,
-                       "step %u: the gradient is not finite; try a shorter "
-                       "step",
-                       r->now.step);
-    if (st)
-        return st;
+        return not_finite(r);
+    TRY_UNSTOPPED(st);
     if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
         return kf_fail(KOFN_NONFINITE,
                        "step %u: the gradient is so large that rounding hides "
@@ -374,11 +377,8 @@ static kofn_status coded_step(run *r, const kf_batch *b)
     kf_training_put(t, b, &r->coded->p);
     st = kf_coded_step(r->coded, &change, &r->now.loss, &right);
     if (st == KOFN_NONFINITE)
-        return kf_fail(
-            st, "step %u: the gradient is not finite; try a shorter step",
-            r->now.step);
-    if (st)
-        return st;
+        return not_finite(r);
+    TRY_UNSTOPPED(st);
     r->now.accuracy =
         t->classes ? right / (double)(b->to - b->from) : (double)NAN;
     r->now.state = NULL;

@@ -6,14 +6,6 @@
 
 #include "base/base.h"
 
-/* As TRY, of what may also have been stopped (KOFN_AGAIN). */
-#define TRY_UNSTOPPED(call)                                                    \
-    do {                                                                       \
-        kofn_status unstopped_status_ = (call);                                \
-        if (unstopped_status_)                                                 \
-            return unstopped_status_;                                          \
-    } while (0)
-
 /* The caller who is asked whether to stop. */
 typedef struct kf_look {
     int (*stops)(void *ud); /* NULL: nobody */

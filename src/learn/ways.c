@@ -22,6 +22,7 @@
 #include "watch.h"
 
 #include "base/report.h"
+#include "mat/mat.h"
 
 #include <math.h>
 
@@ -34,20 +35,18 @@ kofn_status kf_learn_points_times(const kofn_regression *r,
                      : kofn_product_plain(&r->X, in, out);
 }
 
-/* Of a sparse X of one row, which is contiguous. */
-kofn_status kf_learn_times_points(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out)
+/* out = z X */
+static kofn_status times_points(const kofn_regression *r, const double *z,
+                                double *out)
 {
     const kofn_sparse *S = &r->S;
-    const double *x = in->data;
-    double *to = out->data;
+    kofn_matrix in = kf_learn_row_of(z, r->X.rows);
+    kofn_matrix to = kf_learn_row_of(out, r->X.cols);
 
     if (S->rows == 0)
-        return kofn_product_plain(in, &r->X, out);
-    memset(to, 0, S->cols * sizeof *to);
-    for (size_t i = 0; i < S->rows; i++)
-        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
-            to[S->col[e]] += x[i] * S->val[e];
+        return kofn_product_plain(&in, &r->X, &to);
+    memset(out, 0, S->cols * sizeof *out);
+    kf_mat_multiply_by_sparse(&in, S, 0, out);
     return KOFN_OK;
 }
 
@@ -55,21 +54,19 @@ kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares)
 {
     size_t m = r->X.rows, n = r->X.cols;
-    kofn_matrix in = kf_learn_column(v, n), to = kf_learn_row_of(out, n);
-    kofn_matrix margins, back;
+    kofn_matrix in = kf_learn_column(v, n), margins;
     double *z;
     kofn_status st;
 
     TRY_NEW(z, m);
     margins = kf_learn_column(z, m);
-    back = kf_learn_row_of(z, m);
     st = kf_learn_points_times(r, &in, &margins);
     for (size_t i = 0; i < m && y && !st; i++)
         z[i] -= y[i];
     if (squares && !st)
         *squares = kf_learn_dot(z, z, m);
     if (!st)
-        st = kf_learn_times_points(r, &back, &to);
+        st = times_points(r, z, out);
     kf_free(z);
     return st;
 }
@@ -147,7 +144,7 @@ static kofn_status back(kf_descent *d, const double *z, double *out)
                 to = kf_learn_row_of(out, X->cols);
 
     return d->job ? kf_learn_round_of(d, true, &in, &to)
-                  : kf_learn_times_points(d->r, &in, &to);
+                  : times_points(d->r, z, out);
 }
 
 kofn_status kf_learn_limit(kf_descent *d, kf_some which)
@@ -225,14 +222,11 @@ static kofn_status check_gram(const kofn_regression *r)
 /* X' y and y' y, once for all. */
 static kofn_status know_Xy(kofn_regression *r)
 {
-    kofn_matrix y = kf_learn_row_of(r->y, r->X.rows), Xy;
-
     if (r->Xy)
         return KOFN_OK;
     TRY_NEW(r->Xy, r->X.cols);
-    Xy = kf_learn_row_of(r->Xy, r->X.cols);
     r->yy = kf_learn_dot(r->y, r->y, r->X.rows);
-    return kf_learn_times_points(r, &y, &Xy);
+    return times_points(r, r->y, r->Xy);
 }
 
 static kofn_status place_gram(kofn_regression *r, kofn_job *job)
@@ -254,11 +248,9 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 {
     const kofn_regression *r = d->r;
     size_t n = r->X.cols;
-    kofn_status st = gram(d, w, d->g);
 
     (void)which; /* of all points */
-    if (st)
-        return st;
+    TRY_UNSTOPPED(gram(d, w, d->g));
     *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
     for (size_t i = 0; i < n; i++)
         d->g[i] -= r->Xy[i];
@@ -329,8 +321,7 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                           "iteration %u: the loss is not finite; the step "
                           "was too long",
                           d->now.iteration);
-    if (st)
-        return st;
+    TRY_UNSTOPPED(st);
     *F = *F / points +
          d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
     kf_learn_mean(d, points, w, d->g);
