@@ -23,20 +23,6 @@ static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
                                            net->shape.dtype, false);
 }
 
-static kofn_status plan_layer(kofn_plan **out, const kofn_problem *pb,
-                              const char *spec, size_t workers, uint64_t seed)
-{
-    kofn_status st;
-
-    TRY(kofn_plan_new(out, pb, spec, workers, seed));
-    st = kofn_plan_serve_left(*out, pb->p);
-    if (st) {
-        kofn_plan_free(*out);
-        *out = NULL;
-    }
-    return st;
-}
-
 /* Codes that cut the input as well choose their sizes by the forward product; here
  * it is the one of both that needs more answers, and nothing is gained by cutting
  * batches.  Such a one with no sizes given: the most blocks that leave two workers
@@ -120,7 +106,9 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
     for (size_t l = 0; l < L && !st; l++) {
         kofn_problem pb = problem_of(net, l, room);
 
-        st = plan_layer(&plan[l], &pb, spec, workers, seed);
+        st = kofn_plan_new(&plan[l], &pb, spec, workers, seed);
+        if (!st)
+            st = kofn_plan_serve_left(plan[l], pb.p);
     }
     for (size_t l = 0; l < L && st; l++) {
         kofn_plan_free(plan[l]);

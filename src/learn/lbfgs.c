@@ -119,7 +119,7 @@ static void direct(kf_lbfgs *b, const double *g, size_t n)
 
 /* ---- the line ------------------------------------------------------------ */
 
-static void by_margins(const line *l, point *at)
+static kofn_status by_margins(const line *l, point *at)
 {
     const kofn_regression *r = l->d->r;
     double m = (double)r->X.rows, ridge = r->opt.ridge, slope;
@@ -127,6 +127,7 @@ static void by_margins(const line *l, point *at)
 
     at->F = F / m + ridge / 2 * (l->ww + at->t * (2 * l->wp + at->t * l->pp));
     at->slope = slope / m + ridge * (l->wp + at->t * l->pp);
+    return KOFN_OK;
 }
 
 static kofn_status by_round(const line *l, point *at)
@@ -142,14 +143,6 @@ static kofn_status by_round(const line *l, point *at)
     at->slope = st ? 0 : kf_learn_dot(d->g, l->p, kf_learn_features(d));
     d->pairs->F = at->F;
     return st;
-}
-
-static kofn_status look(const line *l, point *at)
-{
-    if (!l->d->way->margins)
-        return by_round(l, at);
-    by_margins(l, at);
-    return KOFN_OK;
 }
 
 /* The strong conditions of Wolfe; of F that rounding hides, by slopes. */
@@ -189,7 +182,7 @@ static kofn_status search(const line *l, point *at, bool *found)
 
     *found = false;
     for (int k = 0; k < TRIALS; k++) {
-        TRY_UNSTOPPED(look(l, at));
+        TRY_UNSTOPPED(l->d->way->margins ? by_margins(l, at) : by_round(l, at));
         *found = at->F < HUGE_VAL && serves(l, at);
         if (*found)
             return KOFN_OK;

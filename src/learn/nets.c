@@ -333,15 +333,6 @@ static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
     return next(n, i, job);
 }
 
-/* Networks may be of different depth, and end one before the other. */
-static bool goes_on(const kofn_nets *n)
-{
-    for (size_t i = 0; i < n->nets; i++)
-        if (n->done[i] < n->opt.iterations)
-            return true;
-    return false;
-}
-
 /* A product of a network is due `delay` rounds after its first and decoded in the
  * one after that, and the next of that network is in its turn then. */
 static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
@@ -369,9 +360,13 @@ kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
         begin_batch(n, &n->coded[i], 1);
         TRY(tell(n, i, put(&n->coded[i], job)));
     }
-    while (goes_on(n))
+    for (size_t going = n->nets; going > 0;) {
+        going = 0; /* some may be of less depth, and end before others */
         for (size_t i = 0; i < n->nets; i++)
-            if (n->done[i] < n->opt.iterations)
+            if (n->done[i] < n->opt.iterations) {
                 TRY_UNSTOPPED(tell(n, i, go(n, i, job)));
+                going++;
+            }
+    }
     return KOFN_OK;
 }

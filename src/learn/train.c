@@ -359,14 +359,6 @@ static kofn_status fetch(run *r)
     return KOFN_OK;
 }
 
-static kofn_status fetch_velocities(run *r)
-{
-    if (r->coded && !r->now.state)
-        TRY(kf_coded_fetch_velocities(r->coded, r->state + r->t->net->total));
-    r->now.state = r->state;
-    return KOFN_OK;
-}
-
 static kofn_status coded_step(run *r, const kf_batch *b)
 {
     const kofn_training *t = r->t;
@@ -546,7 +538,8 @@ kofn_status kofn_training_state(kofn_training *t, const double **state)
                        "there is no training under way; its state is "
                        "asked for from its watch");
     TRY(fetch(r));
-    TRY(fetch_velocities(r));
-    *state = r->state;
+    if (r->coded && !r->now.state)
+        TRY(kf_coded_fetch_velocities(r->coded, r->state + t->net->total));
+    *state = r->now.state = r->state;
     return KOFN_OK;
 }
