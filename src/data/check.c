@@ -481,7 +481,7 @@ static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
     if (kf_scale_fits(squares) || dtype == KOFN_F32)
         return by * sqrt(squares);
     s = kf_scale_of(x, n, 1, dtype);
-    return s.zero ? 0 : fmin(by * ldexp(1 / s.over, s.exponent), DBL_MAX);
+    return s.zero ? 0 : fmin(ldexp(by / s.over, s.exponent), DBL_MAX);
 }
 
 /* Norms of several rows together; no greater than a double can be. */
