@@ -113,22 +113,21 @@ void kf_block_drop(kf_block *b)
     }
 }
 
-const kf_block *kf_block_of(const kf_block *b, uint32_t operand)
+kf_block *kf_block_of(const kf_block *b, uint32_t operand)
 {
     for (; b && operand > 0; operand--)
         b = b->next;
-    return b;
+    return (kf_block *)(uintptr_t)b;
 }
 
 kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
                             size_t rows, size_t cols)
 {
     size_t each = rows * cols * kf_dtype_size(of->m.dtype);
-    kf_block *b = kf_zero(1, sizeof *b);
+    kf_block *b;
 
     *out = NULL;
-    if (!b)
-        return KOFN_NOMEM;
+    TRY_ZERO(b, 1);
     b->lane = kf_new(lanes, sizeof *b->lane);
     if (!b->lane) {
         kf_free(b);
@@ -150,11 +149,10 @@ kofn_status kf_block_around(kf_block **out, kf_buffer *of, size_t lanes,
 static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
 {
     const kofn_layout *L = &r->plan->layout;
-    kf_block *b = kf_zero(1, sizeof *b);
+    kf_block *b;
 
-    *out = b;
-    if (!b)
-        return KOFN_NOMEM;
+    TRY_ZERO(*out, 1);
+    b = *out;
     atomic_init(&b->refs, 1);
     b->from = r;
     b->group = group;
@@ -165,6 +163,32 @@ static kofn_status block_new(kf_block **out, const kf_resident *r, size_t group)
     return KOFN_OK;
 }
 
+/* ---- memory of all lanes -------------------------------------------------- */
+
+bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
+{
+    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
+           kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
+}
+
+kofn_status kf_block_room(const kf_block *b, void **out)
+{
+    size_t bytes;
+
+    if (!kf_block_velocity_bytes(b, &bytes))
+        return kf_nomem(SIZE_MAX);
+    *out = kf_zero(bytes, 1);
+    return *out ? KOFN_OK : KOFN_NOMEM;
+}
+
+kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l)
+{
+    size_t each = b->rows * b->cols * kf_dtype_size(b->dtype);
+
+    return (kofn_matrix){all ? (char *)all + l * each : NULL, b->lane[l].rows,
+                         b->cols, b->cols, b->dtype};
+}
+
 /* ---- sparse: choose the parts -------------------------------------------- */
 
 /* Sub-blocks that stand one below the other are lanes here, whose rows are
@@ -173,10 +197,9 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
                                 size_t group, kf_block *b)
 {
     size_t parts = r->plan->parts, inner = r->plan->layout.inner;
-    size_t *place = kf_new(parts, sizeof *place);
+    size_t *place;
 
-    if (!place)
-        return KOFN_NOMEM;
+    TRY_NEW(place, parts);
     b->lanes *= inner;
     b->rows /= inner;
     memset(place, 0xff, parts * sizeof *place);
@@ -204,8 +227,9 @@ static kofn_status sparse_block(const kf_resident *r, const kf_seat *rows,
 
 static bool plain_lane(const kf_resident *r, const kf_row *row)
 {
-    return row->n == 0 ||
-           (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent);
+    return r->plan->layout.inner == 1 &&
+           (row->n == 0 ||
+            (row->n == 1 && row->val[0] == 1 && r->by == 1 && !r->lent));
 }
 
 /* Where the products of a lane are summed its sub-blocks stand side by side,
@@ -233,35 +257,29 @@ static kofn_status lay_out(const kf_resident *r, const kf_seat *rows,
                            size_t group, kf_block *b, kf_mixed *mixed,
                            size_t *count)
 {
-    size_t size = kf_dtype_size(b->dtype), coded = 0, bytes, next = 0;
+    size_t size = kf_dtype_size(b->dtype), coded = 0, next = 0;
     size_t inner = r->plan->layout.inner;
 
     TRY_NEW(b->lane, b->lanes);
     for (size_t l = 0; l < b->lanes; l++)
-        coded += inner > 1 || !plain_lane(r, &rows->E0[l]);
+        coded += !plain_lane(r, &rows->E0[l]);
     for (size_t i = 0; i < b->lanes * inner; i++)
         TRY(kf_range_row(r, &rows->E0[i]));
-    if (!kf_mul(coded * size, b->rows, &bytes) ||
-        !kf_mul(bytes, b->cols, &bytes))
-        return kf_nomem(SIZE_MAX);
-    if (coded && !r->away && !(b->owned = kf_new(bytes, 1)))
+    if (coded && !r->away &&
+        !(b->owned = kf_new(coded * b->rows, b->cols * size)))
         return KOFN_NOMEM;
     b->coded = rows->E0;
     for (size_t l = 0; l < b->lanes; l++) {
         const kf_row *row = &rows->E0[l];
 
-        if (inner == 1 && row->n == 0) {
-            b->lane[l] = (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
-        } else if (inner == 1 && plain_lane(r, row)) {
-            b->lane[l] =
-                r->parts.part[kf_data_part_index(r->plan, group, row->col[0])];
-        } else if (r->away) {
-            b->lane[l] =
-                (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
-        } else {
-            b->lane[l] = (kofn_matrix){(char *)b->owned +
-                                           next++ * b->rows * b->cols * size,
-                                       b->rows, b->cols, b->cols, b->dtype};
+        b->lane[l] = (kofn_matrix){NULL, b->rows, b->cols, b->cols, b->dtype};
+        if (plain_lane(r, row) && row->n == 0) {
+            b->lane[l].rows = 0;
+        } else if (plain_lane(r, row)) {
+            b->lane[l] = *kf_resident_part(r, group, row->col[0]);
+        } else if (!r->away) {
+            b->lane[l].data =
+                (char *)b->owned + next++ * b->rows * b->cols * size;
             lay_out_sub_blocks(r, rows, l, &b->lane[l], mixed, count);
         }
     }
@@ -273,22 +291,21 @@ static kofn_status combine_lanes(const kf_resident *r, size_t group,
                                  const kf_mixed *mixed, size_t n)
 {
     const kofn_plan *p = r->plan;
-    const kofn_matrix **part = kf_new(p->parts, sizeof *part);
-    kofn_status st = part ? KOFN_OK : KOFN_NOMEM;
+    kofn_matrix *part;
+    kofn_status st;
 
-    for (size_t j = 0; !st && j < p->parts; j++)
-        part[j] = kf_resident_part(r, group, j);
-    if (!st)
-        st = kf_mix(mixed, n, part, p->parts, r->parts.rows, r->parts.cols);
+    TRY_NEW(part, p->parts);
+    for (size_t j = 0; j < p->parts; j++)
+        part[j] = *kf_resident_part(r, group, j);
+    st = kf_mix(mixed, n, part, p->parts, r->parts.rows, r->parts.cols);
     kf_free(part);
     return st;
 }
 
-/* Blocks of some seats: the first of each group, and for each seat the next of
- * its group, `count` where there is none. */
+/* Blocks of some seats, and what is mixed into those of a group. */
 typedef struct encoding {
     const size_t *seats;
-    size_t count, *first, *next;
+    size_t count;
     kf_block **blocks;
     kf_mixed *mixed;
 } encoding;
@@ -299,11 +316,13 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     const kofn_plan *p = r->plan;
     size_t count = 0;
 
-    for (size_t i = e->first[g]; i < e->count; i = e->next[i]) {
+    for (size_t i = 0; i < e->count; i++) {
         kf_block **block = &e->blocks[i];
         size_t seat = e->seats[i];
         const kf_seat *rows;
 
+        if (kf_group(p, seat) != g)
+            continue;
         TRY(block_new(block, r, g));
         (*block)->row = kf_local(p, seat) * p->layout.submessages;
         if (p->op->factors == 0) {
@@ -317,16 +336,14 @@ static kofn_status encode_group(const encoding *e, const kf_resident *r,
     return count ? combine_lanes(r, g, e->mixed, count) : KOFN_OK;
 }
 
-static void chain_groups(const encoding *e, const kofn_plan *p)
+/* Blocks are made all or none. */
+static kofn_status drop_unless(kofn_status st, kf_block **blocks, size_t n)
 {
-    for (size_t g = 0; g < p->layout.groups; g++)
-        e->first[g] = e->count;
-    for (size_t i = e->count; i > 0; i--) {
-        size_t *of = &e->first[kf_group(p, e->seats[i - 1])];
-
-        e->next[i - 1] = *of;
-        *of = i - 1;
+    for (size_t i = 0; st && i < n; i++) {
+        kf_block_drop(blocks[i]);
+        blocks[i] = NULL;
     }
+    return st;
 }
 
 kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
@@ -335,26 +352,15 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
     const kofn_layout *L = &r->plan->layout;
     encoding e = {.seats = seats,
                   .count = n,
-                  .first = kf_new(L->groups, sizeof *e.first),
-                  .next = kf_new(n, sizeof *e.next),
                   .blocks = blocks,
                   .mixed = kf_new(n * L->lanes, L->inner * sizeof *e.mixed)};
-    kofn_status st = e.mixed && e.first && e.next ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = e.mixed ? KOFN_OK : KOFN_NOMEM;
 
-    for (size_t i = 0; i < n; i++)
-        blocks[i] = NULL;
-    if (!st)
-        chain_groups(&e, r->plan);
+    memset(blocks, 0, n * sizeof *blocks);
     for (size_t g = 0; g < L->groups && !st; g++)
         st = encode_group(&e, r, code, g);
     kf_free(e.mixed);
-    kf_free(e.first);
-    kf_free(e.next);
-    for (size_t i = 0; st && i < n; i++) {
-        kf_block_drop(blocks[i]);
-        blocks[i] = NULL;
-    }
-    return st;
+    return drop_unless(st, blocks, n);
 }
 
 /* ---- empty --------------------------------------------------------------- */
@@ -366,24 +372,19 @@ static kofn_status empty_block(const kf_resident *r, kf_code *code, size_t seat,
     const kofn_plan *p = r->plan;
     const kf_seat *rows;
     kf_block *b;
-    size_t bytes, each;
 
     TRY(kf_code_seat(code, kf_local(p, seat), &rows));
     TRY(block_new(out, r, kf_group(p, seat)));
     b = *out;
     b->row = kf_local(p, seat) * p->layout.submessages;
     b->empty = b->changes = true;
-    if (!kf_mul(b->rows, b->cols * kf_dtype_size(b->dtype), &each) ||
-        !kf_mul(each, b->lanes, &bytes))
-        return kf_nomem(SIZE_MAX);
-    b->lane = kf_new(b->lanes, sizeof *b->lane);
-    b->owned = r->away ? NULL : kf_zero(bytes, 1);
-    if (!b->lane || !(b->owned || r->away))
-        return KOFN_NOMEM;
-    for (size_t l = 0; l < b->lanes; l++)
-        b->lane[l] = (kofn_matrix){r->away ? NULL : (char *)b->owned + l * each,
-                                   rows->E0[l].n ? b->rows : 0, b->cols,
-                                   b->cols, b->dtype};
+    TRY_ZERO(b->lane, b->lanes);
+    if (!r->away)
+        TRY(kf_block_room(b, &b->owned));
+    for (size_t l = 0; l < b->lanes; l++) {
+        b->lane[l].rows = rows->E0[l].n ? b->rows : 0;
+        b->lane[l] = kf_block_lane(b, b->owned, l);
+    }
     return KOFN_OK;
 }
 
@@ -393,13 +394,8 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
 {
     kofn_status st = KOFN_OK;
 
-    for (size_t i = 0; i < n; i++)
-        blocks[i] = NULL;
+    memset(blocks, 0, n * sizeof *blocks);
     for (size_t i = 0; i < n && !st; i++)
         st = empty_block(r, code, seats[i], &blocks[i]);
-    for (size_t i = 0; st && i < n; i++) {
-        kf_block_drop(blocks[i]);
-        blocks[i] = NULL;
-    }
-    return st;
+    return drop_unless(st, blocks, n);
 }

@@ -4,45 +4,35 @@
  * shows.  Only whoever has the sole reference may write into it. */
 #include "data.h"
 
-#include <assert.h>
+static kofn_status put_around(kf_buffer **out, const kofn_matrix *m)
+{
+    TRY_ZERO(*out, 1);
+    atomic_init(&(*out)->refs, 1);
+    (*out)->m = *m;
+    return KOFN_OK;
+}
 
 kofn_status kf_buffer_new(kf_buffer **out, size_t rows, size_t cols,
                           kofn_dtype dtype)
 {
-    size_t bytes;
-    kf_buffer *p;
+    kofn_matrix m;
+    kofn_status st;
 
     *out = NULL;
-    if (!kf_mul(rows, cols, &bytes) ||
-        !kf_mul(bytes, kf_dtype_size(dtype), &bytes))
-        return kf_nomem(SIZE_MAX);
-    TRY_NEW(p, 1);
-    atomic_init(&p->refs, 1);
-    p->of = NULL;
-    p->release = NULL;
-    p->capacity = bytes;
-    p->m = (kofn_matrix){kf_new(bytes, 1), rows, cols, cols, dtype};
-    if (!p->m.data) {
-        kf_free(p);
-        return KOFN_NOMEM;
-    }
-    *out = p;
-    return KOFN_OK;
+    TRY(kf_mat_new(&m, rows, cols, dtype));
+    st = put_around(out, &m);
+    if (st)
+        kf_free(m.data);
+    else
+        (*out)->capacity = kf_buffer_bytes(*out);
+    return st;
 }
 
 kofn_status kf_buffer_view(kf_buffer **out, kf_buffer *of,
                            const kofn_matrix *part)
 {
-    kf_buffer *p = kf_new(1, sizeof *p);
-
-    *out = p;
-    if (!p)
-        return KOFN_NOMEM;
-    atomic_init(&p->refs, 1);
-    p->m = *part;
-    p->capacity = 0;
-    p->release = NULL;
-    p->of = kf_buffer_keep(of);
+    TRY(put_around(out, part));
+    (*out)->of = kf_buffer_keep(of);
     return KOFN_OK;
 }
 
@@ -55,20 +45,15 @@ kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own)
 {
-    kf_buffer *p = kf_zero(1, sizeof *p);
-
-    *out = p;
-    if (!p)
-        return KOFN_NOMEM;
-    atomic_init(&p->refs, 1);
-    p->m = *m;
-    p->release = release;
-    p->from = from;
-    p->own = own;
+    TRY(put_around(out, m));
+    (*out)->release = release;
+    (*out)->from = from;
+    (*out)->own = own;
     return KOFN_OK;
 }
 
-bool kf_buffer_reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
+/* Gives a buffer that nobody else holds another shape; false when too small. */
+static bool reshape(kf_buffer *p, size_t rows, size_t cols, kofn_dtype dtype)
 {
     if (rows * cols * kf_dtype_size(dtype) > p->capacity)
         return false;
@@ -112,8 +97,7 @@ kofn_status kf_pool_take(kf_pool *pool, size_t rows, size_t cols,
     for (size_t i = pool->count; i > 0; i--) {
         kf_buffer **p = &pool->buffer[i - 1];
 
-        if (atomic_load(&(*p)->refs) == 1 &&
-            kf_buffer_reshape(*p, rows, cols, dtype)) {
+        if (atomic_load(&(*p)->refs) == 1 && reshape(*p, rows, cols, dtype)) {
             *out = *p;
             *p = pool->buffer[--pool->count];
             return KOFN_OK;

@@ -14,45 +14,18 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes)
-{
-    return kf_mul(b->rows, b->cols, bytes) && kf_mul(*bytes, b->lanes, bytes) &&
-           kf_mul(*bytes, kf_dtype_size(b->dtype), bytes);
-}
-
-/* Lane l of memory for all of them, one below the other. */
-static kofn_matrix lane_at(const kf_block *b, void *all, size_t l)
-{
-    size_t size = kf_dtype_size(b->dtype);
-
-    return (kofn_matrix){(char *)all + l * b->rows * b->cols * size,
-                         b->lane[l].rows, b->cols, b->cols, b->dtype};
-}
-
-static void copy_rows(const kofn_matrix *to, const kofn_matrix *from)
-{
-    for (size_t i = 0; i < from->rows; i++)
-        memcpy(kf_at(to, i, 0), kf_at(from, i, 0),
-               from->cols * kf_dtype_size(from->dtype));
-}
-
 /* Lanes that are views of A are copied: it is not ours to change. */
 static kofn_status make_own(kf_block *b)
 {
-    size_t bytes;
     void *all;
 
     if (b->changes)
         return KOFN_OK;
-    if (!kf_block_velocity_bytes(b, &bytes))
-        return kf_nomem(SIZE_MAX);
-    all = kf_new(bytes, 1);
-    if (!all)
-        return KOFN_NOMEM;
+    TRY(kf_block_room(b, &all));
     for (size_t l = 0; l < b->lanes; l++) {
-        kofn_matrix lane = lane_at(b, all, l);
+        kofn_matrix lane = kf_block_lane(b, all, l);
 
-        copy_rows(&lane, &b->lane[l]);
+        kf_mat_copy(&b->lane[l], &lane);
         b->lane[l] = lane;
     }
     kf_free(b->owned);
@@ -63,20 +36,13 @@ static kofn_status make_own(kf_block *b)
 
 static kofn_status make_velocity(kf_block *b)
 {
-    size_t bytes;
-
-    if (b->velocity)
-        return KOFN_OK;
-    if (!kf_block_velocity_bytes(b, &bytes))
-        return kf_nomem(SIZE_MAX);
-    b->velocity = kf_zero(bytes, 1);
-    return b->velocity ? KOFN_OK : KOFN_NOMEM;
+    return b->velocity ? KOFN_OK : kf_block_room(b, &b->velocity);
 }
 
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l)
 {
     if (b->velocity)
-        return lane_at(b, b->velocity, l);
+        return kf_block_lane(b, b->velocity, l);
     return (kofn_matrix){NULL, 0, b->cols, b->cols, b->dtype};
 }
 
@@ -158,16 +124,9 @@ static void change_lanes(kf_block *b, const kf_msg *m)
             continue;
         A.rows = M.rows = rows;
         if (b->velocity)
-            M.data = lane_at(b, b->velocity, l).data;
+            M.data = kf_block_lane(b, b->velocity, l).data;
         change(&m->change, &u, &v, &A, b->velocity ? &M : NULL);
     }
-}
-
-static kf_block *stored(kf_block *b, uint32_t operand)
-{
-    for (; b && operand > 0; operand--)
-        b = b->next;
-    return b;
 }
 
 /* ---- memory that fails --------------------------------------------------- */
@@ -200,7 +159,7 @@ static unsigned char *number_at(kf_block *b, size_t k)
     k -= velocity ? numbers_in(b) : 0;
     for (; k >= b->lane[l].rows * b->cols; l++)
         k -= b->lane[l].rows * b->cols;
-    x = velocity ? lane_at(b, b->velocity, l).data : b->lane[l].data;
+    x = velocity ? kf_block_lane(b, b->velocity, l).data : b->lane[l].data;
     x += k * size;
     for (size_t i = 0; i < size; i++)
         if (x[i])
@@ -285,7 +244,7 @@ static kofn_status update(kf_block *b, const kf_msg *m)
 
 void kf_block_miss(kf_block *b, const kf_msg *m)
 {
-    b = stored(b, m->operand);
+    b = kf_block_of(b, m->operand);
     if (b)
         b->updates++;
 }
@@ -306,12 +265,12 @@ static kofn_status put_piece(kf_block *b, const kf_msg *m)
         TRY(make_velocity(b));
     for (size_t l = 0; l < b->lanes; l++) {
         kofn_matrix lane =
-            m->velocity ? lane_at(b, b->velocity, l) : b->lane[l];
+            m->velocity ? kf_block_lane(b, b->velocity, l) : b->lane[l];
 
         if (lane.rows == 0 || piece->lane[l].rows == 0)
             continue;
         lane.data = kf_at(&lane, m->lo, 0);
-        copy_rows(&lane, &piece->lane[l]);
+        kf_mat_copy(&piece->lane[l], &lane);
     }
     return KOFN_OK;
 }
@@ -326,9 +285,9 @@ bool kf_block_whole(const kf_block *b)
 kofn_status kf_block_change(kf_block *b, const kf_msg *m)
 {
     if (m->type == KF_MSG_UPDATE)
-        return update(stored(b, m->operand), m);
+        return update(kf_block_of(b, m->operand), m);
     if (m->block)
-        return put_piece(stored(b, m->operand), m);
+        return put_piece(kf_block_of(b, m->operand), m);
     for (; b; b = b->next)
         b->empty = false;
     return KOFN_OK;

@@ -268,8 +268,12 @@ static kofn_status is_closed(const kf_check *c, bool *closed)
 
 /* ---- the verdict --------------------------------------------------------- */
 
-static void set_levels(kf_evidence *e, const kf_check *c)
+/* Whose results there are, and how far those of the honest are apart. */
+static kf_evidence evidence_of(const kf_check *c)
 {
+    size_t each = each_of(c);
+    kf_evidence e = {.nodes = c->decoder->seats / each,
+                     .lanes = c->plan->layout.lanes * each};
     const kofn_problem *pb = &c->plan->layout.problem;
     bool wide = pb->dtype == KOFN_F64;
     size_t length = c->plan->op->over & KF_OVER_ROWS ? pb->m : pb->n;
@@ -277,12 +281,12 @@ static void set_levels(kf_evidence *e, const kf_check *c)
     double unit = wide ? 0x1p-52 : 0x1p-23;
     double usual = NOISE_START + NOISE_ROOT * sqrt(terms) +
                    NOISE_DRIFT * sqrt((double)c->changes);
-    double parity =
-        0x1p-52 * NOISE_PARITY * sqrt((double)(e->nodes * e->lanes));
+    double parity = 0x1p-52 * NOISE_PARITY * sqrt((double)(e.nodes * e.lanes));
 
-    e->noise = unit * usual + parity;
-    e->alarm = (wide ? ALARM_F64 : ALARM_F32) *
-               (unit * (usual + NOISE_LINEAR * terms) + parity);
+    e.noise = unit * usual + parity;
+    e.alarm = (wide ? ALARM_F64 : ALARM_F32) *
+              (unit * (usual + NOISE_LINEAR * terms) + parity);
+    return e;
 }
 
 /* Seats beyond those that surely decode, whichever they are. */
@@ -351,17 +355,13 @@ static kofn_status to_output(const kf_check *c, const sketch *s,
 
 double kf_check_least_floor(const kf_check *c)
 {
-    size_t each = each_of(c);
-    kf_evidence e = {.nodes = c->decoder->seats / each,
-                     .lanes = c->plan->layout.lanes * each};
     size_t length = (c->hi - c->lo) * c->source[0].result->cols;
     size_t few = kf_check_few(c, c->decoder->seats, 0);
 
-    set_levels(&e, c);
     if (c->q == 0)
         return HUGE_VAL;
-    return kf_code_floor(kf_code_unseen(e.alarm, c->q), c->hidden, c->q,
-                         few < c->promised) *
+    return kf_code_floor(kf_code_unseen(evidence_of(c).alarm, c->q), c->hidden,
+                         c->q, few < c->promised) *
            dilution(length);
 }
 
@@ -372,21 +372,18 @@ static kofn_status judge(const kf_check *c, const sketch *s, uint8_t *flag,
 {
     double crowd = s->length > BUCKETS ? (double)in_bucket(s, 0) : 1;
     double mean_square = s->length > BUCKETS ? MEAN_SQUARE : 1;
-    size_t each = each_of(c);
-    kf_evidence e = {.nodes = c->decoder->seats / each,
-                     .lanes = c->plan->layout.lanes * each,
-                     .q = c->q,
-                     .H = c->H,
-                     .columns = s->buckets,
-                     .Y = s->Y,
-                     .bound = 1.01 * sqrt(crowd / mean_square),
-                     .over = over(c, c->decoder->seats / each),
-                     .liars = c->liars,
-                     .promised = c->promised};
+    kf_evidence e = evidence_of(c);
     kofn_status st;
     size_t count;
 
-    set_levels(&e, c);
+    e.q = c->q;
+    e.H = c->H;
+    e.columns = s->buckets;
+    e.Y = s->Y;
+    e.bound = 1.01 * sqrt(crowd / mean_square);
+    e.over = over(c, e.nodes);
+    e.liars = c->liars;
+    e.promised = c->promised;
     /* Clean nearly always: who is corrupt is asked only when somebody is. */
     st = kf_suspect(&e, 0, flag, &count, unseen);
     if (st == KOFN_CORRUPT && c->most > 0) {
@@ -478,31 +475,19 @@ kofn_status kf_check_decide(const kf_check *c, double most, bool last,
 /* Of numbers multiplied by a power of two.  It stays finite. */
 static double norm(const void *x, size_t n, double by, kofn_dtype dtype)
 {
-    double s = kf_scale_squares(x, n, dtype);
-    double top = 0, length;
+    double squares = kf_scale_squares(x, n, dtype);
+    kf_scale s;
 
-    if (kf_scale_fits(s) || dtype == KOFN_F32)
-        return by * sqrt(s);
-    for (size_t i = 0; i < n; i++)
-        top = kf_larger(top, fabs(((const double *)x)[i]));
-    if (top == 0)
-        return 0;
-    s = 0;
-    for (size_t i = 0; i < n; i++) {
-        double y = ((const double *)x)[i] / top;
-
-        s += y * y;
-    }
-    length = by * top * sqrt(s);
-    return isinf(length) ? DBL_MAX : length;
+    if (kf_scale_fits(squares) || dtype == KOFN_F32)
+        return by * sqrt(squares);
+    s = kf_scale_of(x, n, 1, dtype);
+    return s.zero ? 0 : fmin(ldexp(by / s.over, s.exponent), DBL_MAX);
 }
 
 /* Norms of several rows together; no greater than a double can be. */
 static double together(double a, double b)
 {
-    double length = hypot(a, b);
-
-    return isinf(length) ? DBL_MAX : length;
+    return fmin(hypot(a, b), DBL_MAX);
 }
 
 static void add_row_norms(const kofn_matrix *part, double by, double *out)
@@ -540,17 +525,11 @@ static void sparse_row_norms(const kf_resident *r, size_t group, double *row)
 kofn_status kf_data_scales_of_rows(const kf_resident *r, size_t group,
                                    double *row)
 {
-    const kofn_layout *L = &r->plan->layout;
-    size_t high = L->cut[0].rows;
-
     memset(row, 0, (r->A ? r->plan->span : r->parts.rows) * sizeof *row);
     if (r->A)
         sparse_row_norms(r, group, row);
-    /* The parts of all groups are numbered down the columns of one grid. */
     for (size_t j = 0; !r->A && j < r->plan->parts; j++)
-        add_row_norms(&r->parts.part[j / high * high * L->groups +
-                                     group * high + j % high],
-                      r->by, row);
+        add_row_norms(kf_resident_part(r, group, j), r->by, row);
     return KOFN_OK;
 }
 

@@ -36,9 +36,6 @@ size_t kf_buffer_bytes(const kf_buffer *p); /* of its numbers; NULL: 0 */
 kofn_status kf_buffer_around(kf_buffer **out, const kofn_matrix *m,
                              void (*release)(void *from, void *own), void *from,
                              void *own);
-/* Give a buffer that nobody else holds another shape; false when too small. */
-bool kf_buffer_reshape(kf_buffer *p, size_t rows, size_t cols,
-                       kofn_dtype dtype);
 
 /* Buffers to be used again. */
 typedef struct kf_pool {
@@ -64,9 +61,8 @@ typedef struct kf_mixed {
 } kf_mixed;
 /* n mixtures of parts of rows x cols in one pass over them.  A part without
  * rows counts as zero. */
-kofn_status kf_mix(const kf_mixed *mixed, size_t n,
-                   const kofn_matrix *const *part, size_t parts, size_t rows,
-                   size_t cols);
+kofn_status kf_mix(const kf_mixed *mixed, size_t n, const kofn_matrix *part,
+                   size_t parts, size_t rows, size_t cols);
 
 /* ---- blocks (block.c) ---------------------------------------------------- */
 
@@ -170,7 +166,10 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kf_block **blocks);
 /* Lane l of its velocity, without rows where there is none (change.c). */
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
-/* Bytes of the velocity, with or without one; false: of no size that can be. */
+/* Memory for all lanes, one below the other, which is zeros; and lane l there. */
+kofn_status kf_block_room(const kf_block *b, void **out);
+kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l);
+/* Bytes of it; false: of no size that can be. */
 bool kf_block_velocity_bytes(const kf_block *b, size_t *bytes);
 /* Can it be changed by U' V, of these shapes? */
 bool kf_block_takes(const kf_block *b, const kofn_matrix *U,
@@ -184,9 +183,9 @@ kofn_status kf_block_flip(kf_block *b, kf_rng *r);
 /* U or V of a change by U' V, cut as A is in one direction (side.c). */
 typedef struct kf_side {
     kf_parts parts;
-    const kofn_matrix **part; /* of the group in hand                     */
-    size_t cut;               /* parts of it in a group                   */
-    size_t lanes;             /* that a mixture is made for: 1 if for all */
+    const kofn_matrix *part; /* the first of the group in hand           */
+    size_t cut;              /* parts of it in a group                   */
+    size_t lanes;            /* that a mixture is made for: 1 if for all */
     kofn_dtype dtype;
     double by;
     kf_buffer *common; /* what the seats of the group have in common, or NULL */
@@ -214,7 +213,7 @@ kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
                                  kf_block **blocks);
 /* The block of an operand, of those that a seat stores; NULL: there is none. */
-const kf_block *kf_block_of(const kf_block *b, uint32_t operand);
+kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 
 /* A block whose lanes are the first rows x cols numbers of a buffer, which it
  * keeps, those behind them, and so on. */
@@ -417,6 +416,7 @@ typedef struct kf_tally {
     void *value;    /* parts x span: what it was then                    */
 } kf_tally;
 
+/* One of zeros, or of before; to be freed even where it fails. */
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan);
 void kf_tally_free(kf_tally *t);
 /* The weights that this decoder gives. */
@@ -424,6 +424,6 @@ kofn_status kf_tally_count(kf_tally *t, kf_code *code, const kofn_decoder *d);
 /* Remember these results, and sum all that is known into `out`. */
 kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
                             const kofn_decoder *d, const kf_source *source,
-                            kofn_matrix *out, kf_scratch *scratch);
+                            kofn_matrix *out);
 
 #endif

@@ -92,12 +92,8 @@ static void put_rows(kofn_matrix *out, const place *at, const char *from,
 static void put_lost(kofn_matrix *out, const place *at)
 {
     for (size_t i = 0; i < at->rows; i++)
-        for (size_t j = 0; j < at->cols; j++) {
-            if (out->dtype == KOFN_F64)
-                *(double *)kf_at(out, at->row + i, at->col + j) = NAN;
-            else
-                *(float *)kf_at(out, at->row + i, at->col + j) = NAN;
-        }
+        for (size_t j = 0; j < at->cols; j++)
+            kf_mat_put(out, at->row + i, at->col + j, NAN);
 }
 
 void kf_data_gather(const kofn_plan *plan, size_t group, size_t lo, size_t hi,
@@ -166,7 +162,27 @@ static void copy_plain(const decoding *j, size_t lo, size_t hi)
 static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
 {
     return at->rows == hi - lo && at->cols == j->width &&
-           j->out->ld == j->width;
+           (at->rows == 1 || j->out->ld == j->width);
+}
+
+/* Where the engine reads strips [lo, hi) of the results, and writes what is mixed. */
+static void aim(const decoding *j, size_t lo, size_t hi)
+{
+    size_t bytes = (hi - lo) * j->width * kf_dtype_size(j->out->dtype), m = 0;
+    char *spare = j->scratch->p;
+
+    for (size_t r = 0; r < j->d->results; r++)
+        j->scratch->src[r] = result_rows(j, r, lo);
+    for (size_t w = 0; w < j->d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        if (j->d->copy[w] != KF_MIXED)
+            continue;
+        j->scratch->dst[m] = direct(j, &at, lo, hi)
+                                 ? kf_at(j->out, at.row, at.col)
+                                 : spare + m * bytes;
+        m++;
+    }
 }
 
 /* The engine takes all sources for all outputs; groups of outputs that are made
@@ -214,16 +230,8 @@ static void mix_row(const decoding *j, size_t strip)
                          .len = j->width,
                          .dtype = j->out->dtype,
                          .far = j->far};
-    size_t m = 0;
 
-    for (size_t r = 0; r < d->results; r++)
-        j->scratch->src[r] = result_rows(j, r, strip);
-    for (size_t w = 0; w < d->wants; w++) {
-        place at = place_of(j->plan, j->group, w, strip, strip + 1, j->out);
-
-        if (d->copy[w] == KF_MIXED)
-            j->scratch->dst[m++] = kf_at(j->out, at.row, at.col);
-    }
+    aim(j, strip, strip + 1);
     for (size_t row = 0, end; row < d->mixed; row = end) {
         end = d->run ? d->run[row] : d->mixed;
         t.m = end - row;
@@ -237,29 +245,14 @@ static void mix_row(const decoding *j, size_t strip)
  * scratch. */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
-    const kofn_decoder *d = j->d;
-    size_t length = (hi - lo) * j->width, m = 0;
-    char *spare = j->scratch->p;
-    size_t size = kf_dtype_size(j->out->dtype);
+    size_t m = 0;
 
-    for (size_t r = 0; r < d->results; r++)
-        j->scratch->src[r] = result_rows(j, r, lo);
-    for (size_t w = 0; w < d->wants; w++) {
+    aim(j, lo, hi);
+    combine_rows(j, (hi - lo) * j->width);
+    for (size_t w = 0; w < j->d->wants; w++) {
         place at = place_of(j->plan, j->group, w, lo, hi, j->out);
 
-        if (d->copy[w] != KF_MIXED)
-            continue;
-        j->scratch->dst[m] = direct(j, &at, lo, hi)
-                                 ? kf_at(j->out, at.row, at.col)
-                                 : spare + m * length * size;
-        m++;
-    }
-    combine_rows(j, length);
-    m = 0;
-    for (size_t w = 0; w < d->wants; w++) {
-        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
-
-        if (d->copy[w] != KF_MIXED)
+        if (j->d->copy[w] != KF_MIXED)
             continue;
         if (!direct(j, &at, lo, hi))
             put_rows(j->out, &at, j->scratch->dst[m], j->width);

@@ -135,49 +135,38 @@ static bool stacks(const kf_block *b, const kf_work *w)
 }
 
 /* Computes the lane's answers by the worker's own way to multiply. */
-static kofn_status own_rows(const kofn_matrix *lane, bool left,
-                            const kf_work *w, char *to)
+static kofn_status own_rows(const kofn_matrix *lane, const kf_work *w, char *to)
 {
-    kofn_factors f = {.A = some_rows(left ? w->in : lane, w->lo, w->hi),
-                      .B = left ? *lane : *w->in,
+    kofn_factors f = {.A = some_rows(w->left ? w->in : lane, w->lo, w->hi),
+                      .B = w->left ? *lane : *w->in,
                       .whole = *lane,
-                      .left = left};
+                      .left = w->left};
 
     return kf_own_multiply(w, &f, false, to);
 }
 
 /* Answers of lane l stand in rows l (hi - lo) + [0, hi - lo) of the result. */
-static kofn_status rows(const kf_block *b, bool left, const kf_work *w)
+kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
 {
     size_t size = (w->hi - w->lo) * w->out->cols * kf_dtype_size(b->dtype);
     bool begun = false;
     kofn_status st = KOFN_OK;
 
-    if (!left && !w->own && stacks(b, w))
+    if (!w->left && !w->own && stacks(b, w))
         return stacked(b, w);
     for (size_t l = 0; l < b->lanes && !st; l++) {
         const kofn_matrix *lane = &b->lane[l];
         char *to = (char *)w->out->data + l * size;
-        stack x = {left ? w->in : lane, 1, w->lo, w->hi, NULL};
+        stack x = {w->left ? w->in : lane, 1, w->lo, w->hi, NULL};
 
         if (lane->rows == 0)
             memset(to, 0, size);
         else if (w->own)
-            st = own_rows(lane, left, w, to);
+            st = own_rows(lane, w, to);
         else
-            st = multiply(w, &x, left ? lane : w->in, &begun, to);
+            st = multiply(w, &x, w->left ? lane : w->in, &begun, to);
     }
     return st;
-}
-
-kofn_status kf_data_rows_dense(const kf_block *b, const kf_work *w)
-{
-    return rows(b, false, w);
-}
-
-kofn_status kf_data_left_rows_dense(const kf_block *b, const kf_work *w)
-{
-    return rows(b, true, w);
 }
 
 /* ---- sums -----------------------------------------------------------------
@@ -197,69 +186,56 @@ static kofn_status product(const kf_work *w, const kofn_factors *f, bool add,
 /* ---- sums over strips ---------------------------------------------------- */
 
 /* Strips of each lane of the input, which stand one behind the other. */
-static size_t span_of(const kf_block *b, bool left, const kf_work *w)
+static size_t span_of(const kf_block *b, const kf_work *w)
 {
-    return (left ? w->in->cols : w->in->rows) / b->lanes;
+    return (w->left ? w->in->cols : w->in->rows) / b->lanes;
 }
 
 /* Adds up the products of strips [lo, hi); *begun when there is something to
  * add to. */
-static kofn_status add_strips(const kf_block *b, bool left, const kf_work *w,
-                              size_t lo, size_t hi, bool *begun)
+static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
+                              size_t hi, bool *begun)
 {
-    size_t span = span_of(b, left, w);
+    size_t span = span_of(b, w);
     size_t step =
         w->own ? hi - lo
                : kf_stride((double)w->out->rows * (double)w->out->cols, true);
-    kofn_status st;
 
     for (size_t l = 0; l < b->lanes; l++)
         for (size_t at = lo; at < hi; at += step) {
             size_t end = kf_min(at + step, hi);
-            kofn_factors f = {.whole = b->lane[l], .left = left};
+            kofn_factors f = {.whole = b->lane[l], .left = w->left};
 
             if (b->lane[l].rows == 0)
                 continue;
             if (*begun && kf_is_stopped(w))
                 return KOFN_AGAIN;
-            if (left) {
+            if (w->left) {
                 f.A = some_cols(w->in, l * span + at, l * span + end);
                 f.B = some_rows(&b->lane[l], at, end);
             } else {
                 f.A = some_cols(&b->lane[l], at, end);
                 f.B = some_rows(w->in, l * span + at, l * span + end);
             }
-            st = product(w, &f, *begun, w->out->data);
-            if (st)
-                return st;
+            TRY_UNSTOPPED(product(w, &f, *begun, w->out->data));
             *begun = true;
         }
     return KOFN_OK;
 }
 
 /* Strips beyond the last are the first ones. */
-static kofn_status inner(const kf_block *b, bool left, const kf_work *w)
+kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
 {
-    size_t span = span_of(b, left, w);
+    size_t span = span_of(b, w);
     bool begun = false;
-    kofn_status st = add_strips(b, left, w, w->lo, kf_min(w->hi, span), &begun);
+    kofn_status st = add_strips(b, w, w->lo, kf_min(w->hi, span), &begun);
 
     if (!st && w->hi > span)
-        st = add_strips(b, left, w, 0, w->hi - span, &begun);
+        st = add_strips(b, w, 0, w->hi - span, &begun);
     if (!st && !begun)
         memset(w->out->data, 0,
                w->out->rows * w->out->cols * kf_dtype_size(w->out->dtype));
     return st;
-}
-
-kofn_status kf_data_inner_dense(const kf_block *b, const kf_work *w)
-{
-    return inner(b, false, w);
-}
-
-kofn_status kf_data_left_inner_dense(const kf_block *b, const kf_work *w)
-{
-    return inner(b, true, w);
 }
 
 /* ---- A' A x -------------------------------------------------------------- */

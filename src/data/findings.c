@@ -9,7 +9,7 @@
  * The findings are the caller's, freed by kofn_findings_free; matrices are
  * borrowed, and C is written only by kofn_correct.
  */
-#include "recompute.h"
+#include "freivalds.h"
 
 #include "base/rng.h"
 
@@ -288,13 +288,13 @@ static kofn_status inquire(inquiry *q, kofn_findings *found)
 
 /* ---- the call ------------------------------------------------------------ */
 
-static kofn_status check_shapes(const kf_factors *f, size_t inner)
+static kofn_status check_shapes(const kf_factors *f)
 {
-    if (f->B->rows != inner)
+    if (f->B->rows != f->n)
         return kf_fail(KOFN_SHAPE,
                        "A is %zu x %zu and B %zu x %zu: the inner sizes do not "
                        "agree",
-                       f->m, inner, f->B->rows, f->p);
+                       f->m, f->n, f->B->rows, f->p);
     if (f->C->rows != f->m || f->C->cols != f->p)
         return kf_fail(KOFN_SHAPE, "C is %zu x %zu and A B is %zu x %zu",
                        f->C->rows, f->C->cols, f->m, f->p);
@@ -337,15 +337,20 @@ static kofn_status know_largest(kf_factors *f)
     return KOFN_OK;
 }
 
-static kofn_status run(const kf_factors *f, kofn_findings **out)
+/* `dtype`: of A */
+static kofn_status run(kf_factors *f, kofn_dtype dtype, kofn_findings **out)
 {
-    inquiry q = {.f = *f};
-    kofn_findings *found = kf_zero(1, sizeof *found);
-    kofn_status st = found ? know_largest(&q.f) : KOFN_NOMEM;
+    inquiry q = {0};
+    kofn_findings *found;
+    kofn_status st;
 
+    TRY(check_shapes(f));
+    TRY(prepare(f, dtype));
+    TRY_ZERO(found, 1);
+    q.f = *f;
+    st = know_largest(&q.f);
     if (!st)
         st = inquire(&q, found);
-
     kf_freivalds_free(&q.v);
     kf_recompute_free(&q.r);
     kf_free(q.bad_row);
@@ -381,9 +386,7 @@ kofn_status kofn_check_product(const kofn_matrix *A, const kofn_matrix *B,
     f.n = f.terms = A->cols;
     f.p = B->cols;
     f.numbers = f.m * f.n;
-    TRY(check_shapes(&f, f.n));
-    TRY(prepare(&f, A->dtype));
-    return run(&f, out);
+    return run(&f, A->dtype, out);
 }
 
 kofn_status kofn_check_product_sparse(const kofn_sparse *A,
@@ -401,9 +404,7 @@ kofn_status kofn_check_product_sparse(const kofn_sparse *A,
     f.numbers = A->ptr[f.m];
     for (size_t i = 0; i < f.m; i++)
         f.terms = kf_max(f.terms, A->ptr[i + 1] - A->ptr[i]);
-    TRY(check_shapes(&f, f.n));
-    TRY(prepare(&f, KOFN_F64));
-    return run(&f, out);
+    return run(&f, KOFN_F64, out);
 }
 
 /* Can the entry be put into C? */
@@ -435,14 +436,8 @@ kofn_status kofn_correct(const kofn_findings *f, kofn_matrix *C)
                                      "one; compute it again");
     for (size_t e = 0; e < f->entries; e++)
         TRY(fits(&f->entry[e], C));
-    for (size_t e = 0; e < f->entries; e++) {
-        void *at = kf_at(C, f->entry[e].row, f->entry[e].col);
-
-        if (C->dtype == KOFN_F64)
-            *(double *)at = f->entry[e].is;
-        else
-            *(float *)at = (float)f->entry[e].is;
-    }
+    for (size_t e = 0; e < f->entries; e++)
+        kf_mat_put(C, f->entry[e].row, f->entry[e].col, f->entry[e].is);
     return KOFN_OK;
 }
 

@@ -4,8 +4,8 @@
  * C w is compared with A (B w) for random w.  Here every row of C A B is summed
  * up in a few random directions, and every column; docs/math/errors.md 7.
  *
- * A kf_freivalds owns its sums until kf_freivalds_free; the matrices are
- * borrowed and only read. */
+ * A kf_freivalds owns its sums until kf_freivalds_free, and a kf_recompute its list
+ * of entries likewise; the matrices are borrowed and only read. */
 #ifndef KF_FREIVALDS_H
 #define KF_FREIVALDS_H
 
@@ -78,5 +78,25 @@ double kf_freivalds_again(kf_freivalds *v, const kf_line *row,
  * columns, or by rows alone. */
 double kf_freivalds_floor(const kf_freivalds *v, bool all, bool columns);
 void kf_freivalds_free(kf_freivalds *v);
+
+/* ---- recompute.c --------------------------------------------------------- */
+
+/* Entries of A B as exact as they can be had, and whether those of C may be what
+ * rounding made of them. */
+typedef struct kf_recompute {
+    const kf_factors *f;
+    kofn_wrong *entry; /* that are wrong, in the order they were found */
+    size_t count, cap;
+    double *a, *b; /* a row, and some columns */
+    size_t batch;
+} kf_recompute;
+
+kofn_status kf_recompute_begin(kf_recompute *r, const kf_factors *f);
+/* Look at the entries in these rows and columns; NULL: in all there are. */
+kofn_status kf_recompute_entries(kf_recompute *r, const size_t *row,
+                                 size_t rows, const size_t *col, size_t cols);
+/* By rows, each entry once. */
+void kf_recompute_sort(kf_recompute *r);
+void kf_recompute_free(kf_recompute *r);
 
 #endif

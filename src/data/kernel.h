@@ -23,6 +23,7 @@ typedef struct kf_work {
     size_t submessage; /* which of the rows that the block answers */
     uint32_t product;
     bool velocity;           /* read that */
+    bool left;               /* `in` stands to the left of the block */
     bool (*stopped)(void *); /* asked now and then; may be NULL */
     void *ud;
     const kf_own *own; /* NULL: BLAS */
@@ -52,9 +53,8 @@ typedef struct kf_kernel {
     /* With blocks of a kind; NULL: it has no such.  An operation that is
      * `sparse` (operation.h) needs sparse ones where its codes are served. */
     kf_kernel_fn *dense, *sparse, *sum;
-    /* Does it take this input?  Nothing of it is known to be true. */
-    bool (*takes)(const kf_extent *b, const kf_work *w);
-    /* Rows and columns of the result; false where they do not fit a size_t. */
+    /* Rows and columns of the result; false where they do not fit a size_t, or it
+     * does not take this input, of which nothing is known to be true. */
     bool (*gives)(const kf_extent *b, const kf_work *w, size_t *rows,
                   size_t *cols);
     double (*cost)(const kf_block *b, const kf_work *w); /* multiply-adds */
@@ -69,8 +69,9 @@ kf_extent kf_extent_of(const kofn_plan *p);
 
 /* ---- kernels (dense.c, sparse.c, subset.c) -------------------------------- */
 
-kf_kernel_fn kf_data_rows_dense, kf_data_left_rows_dense, kf_data_inner_dense,
-    kf_data_left_inner_dense, kf_data_gram_dense, kf_data_read_dense;
+/* Dense ones of rows and of sums are for either side. */
+kf_kernel_fn kf_data_rows_dense, kf_data_inner_dense, kf_data_gram_dense,
+    kf_data_read_dense;
 kf_kernel_fn kf_data_rows_sparse, kf_data_left_rows_sparse,
     kf_data_left_inner_sparse, kf_data_gram_sparse;
 kf_kernel_fn kf_subset_submessage, kf_subset_part;

@@ -53,15 +53,20 @@ static kofn_status even_out(const kf_scale *s, size_t n, int **out)
     return KOFN_OK;
 }
 
-static kofn_status rows_of(const kofn_matrix *a, int **out)
+/* Of the rows of `a`, or of a sparse S. */
+static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
+                           int **out)
 {
-    kf_scale *s = kf_new(a->rows, sizeof *s);
-    kofn_status st = KOFN_NOMEM;
+    size_t rows = S ? S->rows : a->rows;
+    kf_scale *s;
+    kofn_status st;
 
-    for (size_t i = 0; s && i < a->rows; i++)
-        s[i] = kf_scale_of(kf_at(a, i, 0), a->cols, 1, a->dtype);
-    if (s)
-        st = even_out(s, a->rows, out);
+    TRY_NEW(s, rows);
+    for (size_t i = 0; i < rows; i++)
+        s[i] = S ? kf_scale_of(S->val + S->ptr[i], S->ptr[i + 1] - S->ptr[i], 1,
+                               KOFN_F64)
+                 : kf_scale_of(kf_at(a, i, 0), a->cols, 1, a->dtype);
+    st = even_out(s, rows, out);
     kf_free(s);
     return st;
 }
@@ -92,7 +97,7 @@ kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
 
     *out = (kf_levels){NULL, NULL};
     if (rows)
-        st = rows_of(a, &out->row);
+        st = rows_of(a, NULL, &out->row);
     if (!st && (cols || kf_levels_change(out, a->rows, 0)))
         st = columns_of(a, out->row, &out->col);
     if (st)
@@ -102,17 +107,8 @@ kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
 
 kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out)
 {
-    kf_scale *s = kf_new(a->rows, sizeof *s);
-    kofn_status st = KOFN_NOMEM;
-
     *out = (kf_levels){NULL, NULL};
-    for (size_t i = 0; s && i < a->rows; i++)
-        s[i] = kf_scale_of(a->val + a->ptr[i], a->ptr[i + 1] - a->ptr[i], 1,
-                           KOFN_F64);
-    if (s)
-        st = even_out(s, a->rows, &out->row);
-    kf_free(s);
-    return st;
+    return rows_of(NULL, a, &out->row);
 }
 
 bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols)
@@ -225,14 +221,9 @@ void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out)
 {
-    size_t size = kf_dtype_size(a->dtype), n;
     raising r = {.col = col, .sign = sign};
 
-    if (!kf_mul(a->rows, a->cols, &n))
-        return kf_nomem(SIZE_MAX);
-    *out = (kofn_matrix){kf_new(n, size), a->rows, a->cols, a->cols, a->dtype};
-    if (!out->data)
-        return KOFN_NOMEM;
+    TRY(kf_mat_new(out, a->rows, a->cols, a->dtype));
     raise_all(a, &r, row, out);
     return KOFN_OK;
 }

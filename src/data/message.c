@@ -19,7 +19,7 @@ static bool coded(const kofn_plan *p)
 
 /* The messages of the round before; those that workers still hold end with
  * them unless they are free by the next time. */
-static void put_away(kf_messages *m)
+void kf_messages_release(kf_messages *m)
 {
     for (size_t i = 0; i < m->rows; i++) {
         kf_pool_give(&m->pool, m->row[i]);
@@ -41,42 +41,36 @@ static kofn_cut cut_of(const kofn_plan *plan)
                           : (kofn_cut){L->cut[0].cols, 1};
 }
 
+/* Of a copy of the input, or of what is lent. */
+static kofn_status begin(kf_messages *m, const kofn_plan *plan,
+                         const kofn_matrix *in, double by, bool lent)
+{
+    kofn_cut cut = cut_of(plan);
+
+    kf_messages_release(m);
+    m->plan = plan;
+    m->lent = lent;
+    m->by = lent ? by : 1;
+    if (!lent) {
+        TRY(kf_pool_take(&m->pool, in->rows, in->cols, in->dtype, &m->plain));
+        kf_mat_copy(in, &m->plain->m);
+        kf_range_multiply(&m->plain->m, by);
+        in = &m->plain->m;
+    }
+    return coded(plan) ? kf_parts_new(&m->parts, in, cut.rows, cut.cols)
+                       : KOFN_OK;
+}
+
 kofn_status kf_messages_begin(kf_messages *m, const kofn_plan *plan,
                               const kofn_matrix *in, double by)
 {
-    size_t size = kf_dtype_size(in->dtype);
-    kofn_cut cut = cut_of(plan);
-
-    put_away(m);
-    m->plan = plan;
-    m->lent = false;
-    m->by = 1;
-    TRY(kf_pool_take(&m->pool, in->rows, in->cols, in->dtype, &m->plain));
-    for (size_t i = 0; i < in->rows; i++)
-        memcpy(kf_at(&m->plain->m, i, 0), kf_at(in, i, 0), in->cols * size);
-    kf_range_multiply(&m->plain->m, by);
-    if (!coded(plan))
-        return KOFN_OK;
-    return kf_parts_new(&m->parts, &m->plain->m, cut.rows, cut.cols);
+    return begin(m, plan, in, by, false);
 }
 
 kofn_status kf_messages_lend(kf_messages *m, const kofn_plan *plan,
                              const kofn_matrix *in, double by)
 {
-    kofn_cut cut = cut_of(plan);
-
-    if (!coded(plan))
-        return kf_messages_begin(m, plan, in, by);
-    put_away(m);
-    m->plan = plan;
-    m->lent = true;
-    m->by = by;
-    return kf_parts_new(&m->parts, in, cut.rows, cut.cols);
-}
-
-void kf_messages_release(kf_messages *m)
-{
-    put_away(m);
+    return begin(m, plan, in, by, coded(plan));
 }
 
 void kf_messages_forget(kf_messages *m, size_t row)
@@ -89,23 +83,9 @@ void kf_messages_forget(kf_messages *m, size_t row)
 
 void kf_messages_free(kf_messages *m)
 {
-    for (size_t i = 0; i < m->rows; i++)
-        kf_buffer_drop(m->row[i]);
-    kf_buffer_drop(m->plain);
-    kf_parts_free(&m->parts);
+    kf_messages_release(m);
     kf_free(m->row);
     kf_pool_free(&m->pool);
-}
-
-static kofn_status know_row(kf_messages *m, size_t row)
-{
-    while (m->rows <= row) {
-        size_t had = m->rows;
-
-        TRY(kf_grow(&m->row, &m->rows, m->rows, sizeof *m->row));
-        memset(m->row + had, 0, (m->rows - had) * sizeof *m->row);
-    }
-    return KOFN_OK;
 }
 
 kf_buffer *kf_messages_take(const kf_messages *m, size_t row)
@@ -141,7 +121,7 @@ static kofn_status lay_out(kf_messages *m, kf_code *code, const size_t *row,
         const kf_seat *s;
         kf_buffer **p;
 
-        TRY(know_row(m, row[i]));
+        TRY(kf_reach(&m->row, &m->rows, row[i] + 1, sizeof *m->row));
         p = &m->row[row[i]];
         if (*p)
             continue;
@@ -167,24 +147,17 @@ kofn_status kf_messages_encode(kf_messages *m, kf_code *code,
                                const size_t *rows, size_t n)
 {
     kf_mixed *mixed;
-    const kofn_matrix **part;
     size_t count = 0;
-    kofn_status st = KOFN_NOMEM;
+    kofn_status st;
 
     if (m->plan->parts1 <= 1 || n == 0)
         return KOFN_OK;
     mixed = kf_new(n, m->plan->layout.inner * sizeof *mixed);
-    part = kf_new(m->parts.count, sizeof *part);
-    if (mixed && part) {
-        for (size_t j = 0; j < m->parts.count; j++)
-            part[j] = &m->parts.part[j];
-        st = lay_out(m, code, rows, n, mixed, &count);
-    }
+    st = mixed ? lay_out(m, code, rows, n, mixed, &count) : KOFN_NOMEM;
     if (!st)
-        st = kf_mix(mixed, count, part, m->parts.count, m->parts.rows,
+        st = kf_mix(mixed, count, m->parts.part, m->parts.count, m->parts.rows,
                     m->parts.cols);
     kf_free(mixed);
-    kf_free(part);
     return st;
 }
 
@@ -210,7 +183,7 @@ static kofn_status make_room(kf_messages *m, const kofn_decoder *d)
     bool left = m->plan->op->left;
 
     for (size_t i = 0; i < d->seats; i++) {
-        TRY(know_row(m, d->seat[i]));
+        TRY(kf_reach(&m->row, &m->rows, d->seat[i] + 1, sizeof *m->row));
         if (!m->row[d->seat[i]])
             TRY(kf_pool_take(&m->pool,
                              left ? m->parts.rows : lanes * m->parts.rows,

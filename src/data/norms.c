@@ -64,13 +64,13 @@ typedef struct growth {
  * a row of a a', with a little more for its rounding. */
 static kofn_status stretch(const kofn_matrix *a, double by, double *out)
 {
-    kofn_matrix g = {kf_new(a->rows * a->rows, kf_dtype_size(a->dtype)),
-                     a->rows, a->rows, a->rows, a->dtype};
-    double *sum = kf_zero(a->rows, sizeof *sum), most = 0;
+    kofn_matrix g;
+    double *sum, most = 0;
 
-    if (!g.data || !sum) {
+    TRY(kf_mat_new(&g, a->rows, a->rows, a->dtype));
+    sum = kf_zero(a->rows, sizeof *sum);
+    if (!sum) {
         kf_free(g.data);
-        kf_free(sum);
         return KOFN_NOMEM;
     }
     kf_mat_square(a, &g);
@@ -121,10 +121,9 @@ static void grow(const growth *g, const double *square, double *norm,
 
 static kofn_status grow_lines(const growth *g, double *norm, double *speed)
 {
-    double *square = kf_zero(g->width, sizeof *square);
+    double *square;
 
-    if (!square)
-        return KOFN_NOMEM;
+    TRY_ZERO(square, g->width);
     add_squares(g, square);
     grow(g, square, norm, speed);
     kf_free(square);

@@ -60,7 +60,6 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
                             size_t depth, bool add, void *to, void *room)
 {
     size_t numbers = f->A.rows * f->B.cols;
-    kofn_status st;
 
     for (size_t at = 0; at < f->A.cols; at += depth, add = true) {
         size_t n = kf_min(depth, f->A.cols - at);
@@ -71,9 +70,7 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
         some.A.cols = some.B.rows = n;
         if (kf_is_stopped(w))
             return KOFN_AGAIN;
-        st = ask(w, some, add ? room : to);
-        if (st)
-            return st;
+        TRY_UNSTOPPED(ask(w, some, add ? room : to));
         if (add)
             add_to(to, room, numbers, f->A.dtype);
     }

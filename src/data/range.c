@@ -133,24 +133,8 @@ kofn_status kf_range_row(const kf_resident *r, const kf_row *row)
 void kf_range_multiply(const kofn_matrix *a, double by)
 {
     for (size_t i = 0; i < a->rows && by != 1; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            if (a->dtype == KOFN_F64)
-                *(double *)kf_at(a, i, j) *= by;
-            else
-                *(float *)kf_at(a, i, j) =
-                    (float)(*(float *)kf_at(a, i, j) * by);
-        }
-}
-
-static bool some_odd(const kofn_matrix *a)
-{
-    size_t rows = a->ld == a->cols ? 1 : a->rows;
-    size_t n = a->ld == a->cols ? a->rows * a->cols : a->cols;
-
-    for (size_t i = 0; i < rows; i++)
-        if (kf_mat_first_odd(kf_at(a, i, 0), n, a->dtype) < n)
-            return true;
-    return false;
+        for (size_t j = 0; j < a->cols; j++)
+            kf_mat_put(a, i, j, kf_mat_entry(a, i, j) * by);
 }
 
 static bool any_digits(const int *digits, size_t n)
@@ -164,16 +148,14 @@ static bool any_digits(const int *digits, size_t n)
 
 kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back)
 {
-    bool odd = some_odd(out);
-
-    if (!odd && back->by == 1 && !any_digits(back->row, out->rows) &&
+    if (kf_mat_check_finite(out, "") != KOFN_OK)
+        return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
+    if (back->by == 1 && !any_digits(back->row, out->rows) &&
         !any_digits(back->col, out->cols))
         return KOFN_OK;
-    if (odd)
-        return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
     kf_range_multiply(out, back->by);
     kf_level_multiply(out, back->row, back->col, -1);
-    return some_odd(out)
+    return kf_mat_check_finite(out, "") != KOFN_OK
                ? kf_fail(KOFN_NONFINITE,
                          "the result has elements that float%d "
                          "cannot hold; divide an operand by a power of two",

@@ -5,7 +5,7 @@
  *
  * A kf_recompute owns its lists of entries.  Entries are computed from A and B
  * alone and may not use what C says. */
-#include "recompute.h"
+#include "freivalds.h"
 
 #include <math.h>
 #include <stdlib.h>

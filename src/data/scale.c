@@ -12,12 +12,6 @@
  * of a double. */
 #define PLAIN 400
 
-static double read_number(const void *x, size_t i, kofn_dtype dtype)
-{
-    return dtype == KOFN_F64 ? ((const double *)x)[i]
-                             : (double)((const float *)x)[i];
-}
-
 /* ---- norms --------------------------------------------------------------- */
 
 /* The norm is the root of `squares` times 2^exponent. */
@@ -40,10 +34,10 @@ static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
     int exponent;
 
     for (size_t i = 0; i < n; i++)
-        most = kf_larger(most, fabs(read_number(x, i * step, dtype)));
+        most = kf_larger(most, fabs(kf_mat_number(x, i * step, dtype)));
     frexp(most, &exponent);
     for (size_t i = 0; i < n; i++) {
-        double y = ldexp(read_number(x, i * step, dtype), -exponent);
+        double y = ldexp(kf_mat_number(x, i * step, dtype), -exponent);
 
         squares += y * y;
     }
@@ -205,6 +199,6 @@ void kf_scale_row(const void *x, size_t n, kofn_dtype dtype, kf_scale row,
         double over = row.over * (col ? col->of[k].over : 1);
         int exponent = row.exponent + (col ? col->of[k].exponent : 0);
 
-        to[k] = ldexp(read_number(x, k, dtype), -exponent) * over;
+        to[k] = ldexp(kf_mat_number(x, k, dtype), -exponent) * over;
     }
 }

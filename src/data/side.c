@@ -19,22 +19,18 @@ static kofn_status side_new(kf_side *s, const kofn_matrix *a,
                    .lanes = cut > 1 ? L->lanes : 1,
                    .dtype = a->dtype,
                    .by = by};
-    TRY(kf_parts_new(&s->parts, a, 1, groups * cut));
-    TRY_NEW(s->part, cut);
-    return KOFN_OK;
+    return kf_parts_new(&s->parts, a, 1, groups * cut);
 }
 
 static void side_free(kf_side *s)
 {
     kf_buffer_drop(s->common);
     kf_parts_free(&s->parts);
-    kf_free((void *)(uintptr_t)s->part);
 }
 
 static void choose(kf_side *s, size_t group)
 {
-    for (size_t i = 0; i < s->cut; i++)
-        s->part[i] = &s->parts.part[group * s->cut + i];
+    s->part = s->parts.part + group * s->cut;
     kf_buffer_drop(s->common);
     s->common = NULL;
 }

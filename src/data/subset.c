@@ -68,7 +68,7 @@ static kofn_status fill_row(const kf_subset *s, const kf_row *g, double *row)
 
 static kofn_status fill(kf_subset *s, kf_code *code, size_t seat)
 {
-    size_t wide, bytes;
+    size_t wide;
 
     for (size_t t = 0; t < s->submessages; t++) {
         const kf_seat *rows;
@@ -84,9 +84,8 @@ static kofn_status fill(kf_subset *s, kf_code *code, size_t seat)
         for (size_t l = 0; l < s->lanes; l++)
             TRY(fill_row(s, &rows->G[l], s->mix + (t * s->lanes + l) * wide));
     }
-    if (!kf_mul(s->parts * s->segments, s->span, &bytes))
-        return kf_nomem(SIZE_MAX);
-    s->value = kf_zero(bytes, sizeof(double)); /* padding stays zero */
+    s->value = kf_zero(s->parts * s->segments, /* padding stays zero */
+                       s->span * sizeof(double));
     return s->value ? KOFN_OK : KOFN_NOMEM;
 }
 

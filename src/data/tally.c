@@ -8,21 +8,16 @@
 kofn_status kf_tally_new(kf_tally *t, const kofn_plan *plan)
 {
     const kofn_layout *L = &plan->layout;
-    size_t size = kf_dtype_size(L->problem.dtype);
-    kofn_status st = KOFN_NOMEM;
 
-    *t = (kf_tally){.parts = plan->parts};
-    t->weight = kf_zero(t->parts, sizeof *t->weight);
-    if (L->remembers) {
-        t->age = kf_zero(t->parts, sizeof *t->age);
-        t->known = kf_zero(t->parts, sizeof *t->known);
-        t->value = kf_zero(t->parts, plan->span * size);
-    }
-    if (t->weight && (!L->remembers || (t->age && t->known && t->value)))
-        st = KOFN_OK;
-    if (st)
-        kf_tally_free(t);
-    return st;
+    kf_tally_free(t);
+    t->parts = plan->parts;
+    TRY_ZERO(t->weight, t->parts);
+    if (!L->remembers)
+        return KOFN_OK;
+    TRY_ZERO(t->age, t->parts);
+    TRY_ZERO(t->known, t->parts);
+    t->value = kf_zero(t->parts, plan->span * kf_dtype_size(L->problem.dtype));
+    return t->value ? KOFN_OK : KOFN_NOMEM;
 }
 
 void kf_tally_free(kf_tally *t)
@@ -88,34 +83,26 @@ static kofn_status remember(kf_tally *t, const kofn_plan *plan,
 /* Part j is seat j, and a result is its value: so it is laid out. */
 kofn_status kf_tally_recall(kf_tally *t, const kofn_plan *plan,
                             const kofn_decoder *d, const kf_source *source,
-                            kofn_matrix *out, kf_scratch *scratch)
+                            kofn_matrix *out)
 {
     kofn_matrix *value = kf_new(t->parts, sizeof *value);
-    kf_source *all = kf_new(t->parts, sizeof *all);
-    kofn_decoder sum = {.wants = 1,
-                        .mixed = 1,
-                        .copy = &(int32_t){KF_MIXED},
-                        .D = kf_new(t->parts, sizeof *sum.D)};
-    kofn_status st = KOFN_NOMEM;
+    kf_source *known = kf_new(t->parts, sizeof *known);
+    kofn_status st = value && known ? remember(t, plan, d, source) : KOFN_NOMEM;
+    size_t n = 0;
 
-    if (value && all && sum.D)
-        st = remember(t, plan, d, source);
-    if (!st) {
-        for (size_t j = 0; j < t->parts; j++) {
-            t->weight[j] = t->known[j];
-            if (!t->known[j])
-                continue;
-            value[sum.results] = value_of(t, plan, j);
-            all[sum.results] = (kf_source){&value[sum.results], 0, plan->span};
-            sum.D[sum.results++] = 1;
-        }
-        st = kf_decode(plan, &sum, all, (kf_band){0, 0, plan->span}, out,
-                       scratch);
+    for (size_t j = 0; j < t->parts && !st; j++) {
+        t->weight[j] = t->known[j];
+        if (!t->known[j])
+            continue;
+        value[n] = value_of(t, plan, j);
+        known[n] = (kf_source){&value[n], 0, plan->span};
+        n++;
     }
+    if (!st)
+        st = kf_data_add_up(known, n, out);
     if (!st)
         st = kf_range_restore(out, &plainly);
     kf_free(value);
-    kf_free(all);
-    kf_free(sum.D);
+    kf_free(known);
     return st;
 }

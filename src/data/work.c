@@ -7,8 +7,6 @@
 
 #include "code/operation.h"
 
-/* ---- inputs -------------------------------------------------------------- */
-
 /* Strips of the lanes of an input that is summed over; they may go on at the
  * first one. */
 static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
@@ -19,59 +17,28 @@ static bool within(const kf_work *w, size_t strips, size_t lanes, size_t most)
            w->hi - w->lo <= span;
 }
 
-static bool takes_rows(const kf_extent *b, const kf_work *w)
-{
-    return w->hi <= b->rows && w->in->rows == b->cols;
-}
-
-static bool takes_left_rows(const kf_extent *b, const kf_work *w)
-{
-    return w->hi <= w->in->rows && w->in->cols == b->rows;
-}
-
-static bool takes_inner(const kf_extent *b, const kf_work *w)
-{
-    return within(w, w->in->rows, b->lanes, b->cols);
-}
-
-static bool takes_left_inner(const kf_extent *b, const kf_work *w)
-{
-    return within(w, w->in->cols, b->lanes, b->rows);
-}
-
-static bool takes_vector(const kf_extent *b, const kf_work *w)
-{
-    return w->in->rows == b->cols && w->in->cols == 1;
-}
-
-static bool takes_nothing(const kf_extent *b, const kf_work *w)
-{
-    return w->hi <= b->rows;
-}
-
-/* Of a function everything is an input. */
-static bool takes_any(const kf_extent *b, const kf_work *w)
-{
-    (void)b;
-    (void)w;
-    return true;
-}
-
-/* ---- results ------------------------------------------------------------- */
+/* ---- what it takes, and what comes of it ---------------------------------- */
 
 /* Strips of each lane, one lane below the other. */
+static bool rows_of_lanes(const kf_extent *b, const kf_work *w, size_t *rows)
+{
+    return kf_mul(b->lanes, w->hi - w->lo, rows);
+}
+
 static bool gives_rows(const kf_extent *b, const kf_work *w, size_t *rows,
                        size_t *cols)
 {
     *cols = w->in->cols;
-    return kf_mul(b->lanes, w->hi - w->lo, rows);
+    return w->hi <= b->rows && w->in->rows == b->cols &&
+           rows_of_lanes(b, w, rows);
 }
 
 static bool gives_left_rows(const kf_extent *b, const kf_work *w, size_t *rows,
                             size_t *cols)
 {
     *cols = b->cols;
-    return kf_mul(b->lanes, w->hi - w->lo, rows);
+    return w->hi <= w->in->rows && w->in->cols == b->rows &&
+           rows_of_lanes(b, w, rows);
 }
 
 /* A sum of products, each as large as all of them. */
@@ -80,7 +47,7 @@ static bool gives_inner(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *rows = b->rows;
     *cols = w->in->cols;
-    return true;
+    return within(w, w->in->rows, b->lanes, b->cols);
 }
 
 static bool gives_left_inner(const kf_extent *b, const kf_work *w, size_t *rows,
@@ -88,25 +55,25 @@ static bool gives_left_inner(const kf_extent *b, const kf_work *w, size_t *rows,
 {
     *rows = w->in->rows;
     *cols = b->cols;
-    return true;
+    return within(w, w->in->cols, b->lanes, b->rows);
 }
 
 static bool gives_vector(const kf_extent *b, const kf_work *w, size_t *rows,
                          size_t *cols)
 {
-    (void)w;
     *rows = b->cols;
     *cols = 1;
-    return true;
+    return w->in->rows == b->cols && w->in->cols == 1;
 }
 
 static bool gives_block_rows(const kf_extent *b, const kf_work *w, size_t *rows,
                              size_t *cols)
 {
     *cols = b->cols;
-    return kf_mul(b->lanes, w->hi - w->lo, rows);
+    return w->hi <= b->rows && rows_of_lanes(b, w, rows);
 }
 
+/* Of a function everything is an input. */
 static bool gives_segments(const kf_extent *b, const kf_work *w, size_t *rows,
                            size_t *cols)
 {
@@ -193,7 +160,6 @@ static const kf_kernel kernels[] = {
         .ops = KOFN_MATVEC | KOFN_MATMUL | KOFN_STREAM,
         .dense = kf_data_rows_dense,
         .sparse = kf_data_rows_sparse,
-        .takes = takes_rows,
         .gives = gives_rows,
         .cost = cost_rows,
     },
@@ -201,9 +167,8 @@ static const kf_kernel kernels[] = {
         .how = KF_HOW_LEFT_ROWS,
         .ops = KOFN_LEFT,
         .left = true,
-        .dense = kf_data_left_rows_dense,
+        .dense = kf_data_rows_dense,
         .sparse = kf_data_left_rows_sparse,
-        .takes = takes_left_rows,
         .gives = gives_left_rows,
         .cost = cost_left_rows,
     },
@@ -213,7 +178,6 @@ static const kf_kernel kernels[] = {
         .adjoint = true,
         .inner = true,
         .dense = kf_data_inner_dense,
-        .takes = takes_inner,
         .gives = gives_inner,
         .cost = cost_inner,
     },
@@ -223,9 +187,8 @@ static const kf_kernel kernels[] = {
         .adjoint = true,
         .left = true,
         .inner = true,
-        .dense = kf_data_left_inner_dense,
+        .dense = kf_data_inner_dense,
         .sparse = kf_data_left_inner_sparse,
-        .takes = takes_left_inner,
         .gives = gives_left_inner,
         .cost = cost_left_inner,
     },
@@ -234,7 +197,6 @@ static const kf_kernel kernels[] = {
         .ops = KOFN_GRAM,
         .dense = kf_data_gram_dense,
         .sparse = kf_data_gram_sparse,
-        .takes = takes_vector,
         .gives = gives_vector,
         .cost = cost_gram,
     },
@@ -242,7 +204,6 @@ static const kf_kernel kernels[] = {
         .how = KF_HOW_READ,
         .ops = (unsigned)KF_READ,
         .dense = kf_data_read_dense,
-        .takes = takes_nothing,
         .gives = gives_block_rows,
         .cost = cost_read,
     },
@@ -250,7 +211,6 @@ static const kf_kernel kernels[] = {
         .how = KF_HOW_SUBMESSAGE,
         .ops = KOFN_SUM,
         .sum = kf_subset_submessage,
-        .takes = takes_any,
         .gives = gives_segments,
         .cost = cost_submessage,
     },
@@ -258,7 +218,6 @@ static const kf_kernel kernels[] = {
         .how = KF_HOW_PART,
         .ops = (unsigned)KF_PARTS,
         .sum = kf_subset_part,
-        .takes = takes_any,
         .gives = gives_segments,
         .cost = cost_part,
     },
@@ -341,7 +300,9 @@ KF_WRAPS static kf_work work_of(const kf_block *b, const kf_msg *m,
                      .hi = m->hi,
                      .submessage = m->row - b->row,
                      .product = m->product,
-                     .velocity = m->velocity};
+                     .velocity = m->velocity,
+                     .left = m->how == KF_HOW_LEFT_ROWS ||
+                             m->how == KF_HOW_LEFT_INNER};
 }
 
 double kf_work_size(const kf_block *b, const kf_msg *m)
@@ -398,8 +359,8 @@ static bool fits(const kf_block *b, const kf_msg *m, const kofn_matrix *in,
     if (w.submessage >= (b->subset ? b->subset->submessages : 1) ||
         (!b->subset && m->lo >= m->hi))
         return false;
-    return k->takes(&e, &w) && k->gives(&e, &w, &rows, &cols) &&
-           out->rows == rows && out->cols == cols;
+    return k->gives(&e, &w, &rows, &cols) && out->rows == rows &&
+           out->cols == cols;
 }
 
 kofn_status kf_work_fits(const kf_block *b, const kf_msg *m,

@@ -103,21 +103,13 @@ double kf_faults_gap(const kofn_faults *w, uint32_t i)
 }
 
 /* Dense errors of the size of the result itself. */
-static void set_entry(kofn_matrix *a, size_t i, size_t j, double x)
-{
-    if (a->dtype == KOFN_F64)
-        *(double *)kf_at(a, i, j) = x;
-    else
-        *(float *)kf_at(a, i, j) = (float)x;
-}
-
 static void spoil_all(kofn_matrix *a, kf_rng *r)
 {
     for (size_t i = 0; i < a->rows; i++)
         for (size_t j = 0; j < a->cols; j++) {
             double wrong = 1 + kf_rng_uniform(r);
 
-            set_entry(a, i, j, kf_mat_entry(a, i, j) * wrong + wrong);
+            kf_mat_put(a, i, j, kf_mat_entry(a, i, j) * wrong + wrong);
         }
 }
 
@@ -147,7 +139,7 @@ void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
     else if (kind == 2)
         flip_bit(numbers, i, j, &r);
     else
-        set_entry(numbers, i, j, wild[kf_rng_below(&r, 4)]);
+        kf_mat_put(numbers, i, j, wild[kf_rng_below(&r, 4)]);
 }
 
 /* ---- blocks -------------------------------------------------------------- */

@@ -128,14 +128,6 @@ static kofn_status loss_gradient(const double *arg, const kofn_rows *part,
 const kofn_formula kofn_formulas[] = {
     {"loss-gradient", loss_gradient}, {"net", kf_train_formula}, {NULL, NULL}};
 
-static void gradient_args(const kofn_regression *r,
-                          double arg[KOFN_FORMULA_ARGS])
-{
-    memset(arg, 0, KOFN_FORMULA_ARGS * sizeof *arg);
-    arg[0] = r->opt.loss;
-    arg[1] = r->opt.batches;
-}
-
 static size_t begin_of(const kofn_regression *r, size_t part, size_t parts)
 {
     return part * r->X.rows / parts;
@@ -200,29 +192,10 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-/* On this thread. */
-static kofn_status gram_plain(const kf_descent *d, const double *v, double *out)
-{
-    const kofn_matrix *X = &d->r->X;
-    double *z = kf_new(X->rows, sizeof *z);
-    kofn_matrix in = kf_learn_column(v, X->cols),
-                to = kf_learn_row_of(out, X->cols);
-    kofn_matrix margins = kf_learn_column(z, X->rows),
-                back = kf_learn_row_of(z, X->rows);
-    kofn_status st = KOFN_NOMEM;
-
-    if (z)
-        st = kofn_product_plain(X, &in, &margins);
-    if (!st)
-        st = kofn_product_plain(&back, X, &to);
-    kf_free(z);
-    return st;
-}
-
 static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
     if (d->remembers) /* of gradients only */
-        return gram_plain(d, v, out);
+        return kf_learn_gram_here(d->r, v, NULL, out, NULL);
     TRY_UNSTOPPED(sum_round(d, v, KF_GRAM));
     memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;
@@ -230,6 +203,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 
 /* ---- the way ------------------------------------------------------------- */
 
+/* Of w, and what is asked of it. */
 static kofn_problem problem(const kofn_regression *r)
 {
     size_t n = r->X.cols + 1;
@@ -254,11 +228,11 @@ static kofn_status check(const kofn_regression *r)
 
 static kofn_status place(kofn_regression *r, kofn_job *job)
 {
-    double points = (double)r->X.rows, arg[KOFN_FORMULA_ARGS];
+    const double arg[KOFN_FORMULA_ARGS] = {r->opt.loss, r->opt.batches};
+    double points = (double)r->X.rows;
 
     if (r->opt.descent == KOFN_DESCENT_SGD)
         points = fmax(1, points / r->opt.batches);
-    gradient_args(r, arg);
     TRY(kofn_place_rows(job, kofn_formulas, arg, &r->X, r->y));
     return kofn_parts_work(job, 2 * points * (double)r->X.cols);
 }

@@ -9,8 +9,6 @@
  */
 #include "coded.h"
 
-#include "watch.h"
-
 #include "base/report.h"
 #include "mat/mat.h"
 
@@ -23,20 +21,6 @@ static kofn_problem problem_of(const kofn_net *net, size_t l, size_t room)
     return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATMUL, net->widths[l + 1],
                                            net->widths[l] + 1, room,
                                            net->shape.dtype, false);
-}
-
-static kofn_status plan_layer(kofn_plan **out, const kofn_problem *pb,
-                              const char *spec, size_t workers, uint64_t seed)
-{
-    kofn_status st;
-
-    TRY(kofn_plan_new(out, pb, spec, workers, seed));
-    st = kofn_plan_serve_left(*out, pb->p);
-    if (st) {
-        kofn_plan_free(*out);
-        *out = NULL;
-    }
-    return st;
 }
 
 /* Codes that cut the input as well choose their sizes by the forward product; here
@@ -122,7 +106,9 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
     for (size_t l = 0; l < L && !st; l++) {
         kofn_problem pb = problem_of(net, l, room);
 
-        st = plan_layer(&plan[l], &pb, spec, workers, seed);
+        st = kofn_plan_new(&plan[l], &pb, spec, workers, seed);
+        if (!st)
+            st = kofn_plan_serve_left(plan[l], pb.p);
     }
     for (size_t l = 0; l < L && st; l++) {
         kofn_plan_free(plan[l]);
@@ -136,15 +122,13 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
 kofn_status kf_coded_new(kf_coded *c, kofn_net *net, bool classes, size_t room,
                          kofn_job *job)
 {
-    size_t widest = 0, n, means = kf_passes_means(net);
+    size_t widest = 0, means = kf_passes_means(net);
 
     *c = (kf_coded){.net = net, .job = job};
     for (size_t l = 0; l <= net->shape.layers; l++)
         widest = kf_max(widest, net->widths[l] + 1);
-    if (!kf_mul(widest, room, &n))
-        return kf_nomem(SIZE_MAX);
-    c->in = kf_new(n, sizeof(double));
-    c->out = kf_new(n, sizeof(double));
+    c->in = kf_new(room, widest * sizeof(double));
+    c->out = kf_new(room, widest * sizeof(double));
     c->means = kf_new(means, sizeof *c->means);
     return c->in && c->out && c->means
                ? kf_passes_new(&c->p, net, classes, room)
@@ -167,7 +151,7 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
     kofn_report rep = KOFN_REPORT_INIT;
 
     TRY(kofn_begin_at(c->job, layer - 1, left, in, out));
-    TRY_UNSTOPPED(kf_learn_wait(c->job, (kf_look){c->look, c->ud}, &rep));
+    TRY_UNSTOPPED(kf_learn_wait(c->job, c->look, &rep));
     kf_report_add(c->sum, &rep);
     return KOFN_OK;
 }
@@ -222,9 +206,8 @@ static kofn_status back(kf_coded *c, size_t layer, const kofn_matrix *D,
     kofn_matrix C = laid(c->out, out->rows, out->cols + 1, out->dtype);
 
     TRY_UNSTOPPED(product(c, layer, true, D, &C));
-    for (size_t i = 0; i < out->rows; i++)
-        memcpy(kf_at(out, i, 0), kf_at(&C, i, 0),
-               out->cols * kf_dtype_size(out->dtype));
+    C.cols = out->cols;
+    kf_mat_copy(&C, out);
     return KOFN_OK;
 }
 
@@ -240,33 +223,13 @@ static kofn_status multiply(void *ud, kf_pass pass, size_t layer,
 
 /* ---- a step -------------------------------------------------------------- */
 
-static kofn_matrix points_of(const kf_passes *p, const kofn_matrix *a)
-{
-    kofn_matrix b = *a;
-
-    b.rows = p->count;
-    return b;
-}
-
 static kofn_status change_all(kf_coded *c, const kofn_change *change)
 {
     for (size_t l = 0; l < c->net->shape.layers; l++) {
-        kofn_matrix D = points_of(&c->p, &c->p.D[l]);
-        kofn_matrix X = points_of(&c->p, &c->p.X[l]);
+        kofn_matrix D = c->p.D[l], X = c->p.X[l];
 
+        D.rows = X.rows = c->p.count;
         TRY(kofn_update(c->job, l, change, &D, &X));
-    }
-    return KOFN_OK;
-}
-
-static kofn_status all_finite(const kf_coded *c)
-{
-    for (size_t l = 0; l < c->net->shape.layers; l++) {
-        const kofn_matrix *D = &c->p.D[l];
-        size_t n = c->p.count * D->cols;
-
-        if (kf_mat_first_odd(D->data, n, D->dtype) < n)
-            return kf_fail(KOFN_NONFINITE, "a derivative is not finite");
     }
     return KOFN_OK;
 }
@@ -276,79 +239,50 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
 {
     const kf_multiplier by = {multiply, c};
     kf_passes *p = &c->p;
-    double weight = 1.0 / (double)p->count;
-    size_t means = kf_passes_means(c->net);
 
-    *cost = *right = 0;
     kf_passes_pad(p, p->room);
     TRY_UNSTOPPED(kf_passes_forward(p, &by));
-    memset(c->means, 0, means * sizeof *c->means);
-    if (means)
-        kf_passes_hidden(p, c->means);
-    for (size_t j = 0; j < means; j++)
-        c->means[j] *= weight;
-    kf_passes_cost(p, weight, cost, right);
-    TRY_UNSTOPPED(kf_passes_back(p, weight, c->means, &by, c->net->W));
-    TRY(all_finite(c));
-    *cost = *cost * weight + kf_passes_penalty(c->net, c->means);
+    *cost = kf_passes_mean_cost(p, c->means, right);
+    TRY_UNSTOPPED(
+        kf_passes_back(p, kf_passes_weight(p), c->means, &by, c->net->W));
+    if (!kf_passes_finite(p))
+        return kf_fail(KOFN_NONFINITE, "a derivative is not finite");
     return change_all(c, change);
+}
+
+/* All weights, or velocities, which `fetch` has of the workers, into such a network. */
+static kofn_status fetch_all(kf_coded *c, kofn_net *to,
+                             kofn_status (*fetch)(kofn_job *, size_t,
+                                                  kofn_matrix *, kofn_report *))
+{
+    for (size_t l = 0; l < to->shape.layers; l++) {
+        kofn_report rep = KOFN_REPORT_INIT;
+
+        TRY(fetch(c->job, l, &to->W[l], &rep));
+        kf_report_add(c->sum, &rep);
+    }
+    return KOFN_OK;
 }
 
 kofn_status kf_coded_fetch(kf_coded *c)
 {
-    for (size_t l = 0; l < c->net->shape.layers; l++) {
-        kofn_report rep = KOFN_REPORT_INIT;
-
-        TRY(kofn_fetch(c->job, l, &c->net->W[l], &rep));
-        kf_report_add(c->sum, &rep);
-    }
-    return KOFN_OK;
-}
-
-/* ---- velocities ---------------------------------------------------------- */
-
-/* As W of a layer, in memory of its own. */
-static kofn_status like(const kofn_matrix *W, kofn_matrix *out)
-{
-    *out = laid(kf_new(W->rows * W->cols, kf_dtype_size(W->dtype)), W->rows,
-                W->cols, W->dtype);
-    return out->data ? KOFN_OK : KOFN_NOMEM;
-}
-
-static void widen(const kofn_matrix *m, double *to)
-{
-    for (size_t i = 0; i < m->rows * m->cols; i++)
-        to[i] = m->dtype == KOFN_F64 ? ((const double *)m->data)[i]
-                                     : (double)((const float *)m->data)[i];
+    return fetch_all(c, c->net, kofn_fetch);
 }
 
 kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
 {
-    for (size_t l = 0; l < c->net->shape.layers; l++) {
-        const kofn_matrix *W = &c->net->W[l];
-        kofn_report rep = KOFN_REPORT_INIT;
-        kofn_matrix M;
-        kofn_status st;
+    kofn_net *M;
+    kofn_status st;
 
-        TRY(like(W, &M));
-        st = kofn_fetch_velocity(c->job, l, &M, &rep);
-        if (!st)
-            widen(&M, velocity);
-        kf_free(M.data);
-        TRY(st);
-        kf_report_add(c->sum, &rep);
-        velocity += W->rows * W->cols;
-    }
-    return KOFN_OK;
+    TRY(kf_net_of_shape(&M, &c->net->shape));
+    st = fetch_all(c, M, kofn_fetch_velocity);
+    if (!st)
+        kf_net_read(M, velocity);
+    kofn_net_free(M);
+    return st;
 }
 
-static void put(const kofn_matrix *a, size_t i, size_t j, double x)
-{
-    if (a->dtype == KOFN_F64)
-        *(double *)kf_at(a, i, j) = x;
-    else
-        *(float *)kf_at(a, i, j) = (float)x;
-}
+/* ---- velocities ---------------------------------------------------------- */
 
 /* With a step of 0 and a momentum of 1 U' V is added to the velocity and nothing
  * to the weights: rows of the velocity, and which they are. */
@@ -362,9 +296,9 @@ static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
         U->rows = V->rows = kf_min(room, m - at);
         memset(U->data, 0, U->rows * m * kf_dtype_size(U->dtype));
         for (size_t i = 0; i < U->rows; i++) {
-            put(U, i, at + i, 1);
+            kf_mat_put(U, i, at + i, 1);
             for (size_t k = 0; k < n; k++)
-                put(V, i, k, velocity[(at + i) * n + k]);
+                kf_mat_put(V, i, k, velocity[(at + i) * n + k]);
         }
         TRY(kofn_update(c->job, l, &change, U, V));
     }
@@ -373,22 +307,12 @@ static kofn_status move_layer(kf_coded *c, size_t l, const double *velocity,
 
 kofn_status kf_coded_move(kf_coded *c, const double *velocity)
 {
-    size_t room = c->p.room;
-
     for (size_t l = 0; l < c->net->shape.layers; l++) {
         const kofn_matrix *W = &c->net->W[l];
-        kofn_matrix one = {NULL, room, W->rows, W->rows, W->dtype}, U, V;
-        kofn_status st = like(&one, &U);
+        kofn_matrix U = laid(c->in, c->p.room, W->rows, W->dtype);
+        kofn_matrix V = laid(c->out, c->p.room, W->cols, W->dtype);
 
-        one.cols = W->cols;
-        if (!st)
-            st = like(&one, &V);
-        if (!st) {
-            st = move_layer(c, l, velocity, &U, &V);
-            kf_free(V.data);
-        }
-        kf_free(U.data);
-        TRY(st);
+        TRY(move_layer(c, l, velocity, &U, &V));
         velocity += W->rows * W->cols;
     }
     return KOFN_OK;

@@ -6,15 +6,15 @@
 #define KF_CODED_H
 
 #include "net.h"
+#include "watch.h"
 
 typedef struct kf_coded {
     kofn_net *net; /* its weights are those of the last fetch */
     kofn_job *job; /* operand l holds W_{l+1}                 */
     kf_passes p;
-    void *in, *out;        /* of a product, turned, or with the biases */
-    double *means;         /* of hidden units, for the penalty on them  */
-    int (*look)(void *ud); /* as for kf_learn_round */
-    void *ud;
+    void *in, *out;   /* of a product, turned, or with the biases */
+    double *means;    /* of hidden units, for the penalty on them */
+    kf_look look;     /* while there is a round */
     kofn_report *sum; /* what its rounds were is added here */
 } kf_coded;
 

@@ -29,6 +29,10 @@ static kofn_status with_defaults(kofn_iterate_options *o,
         o->max_iterations = 200;
     if (!(o->damping > 0))
         o->damping = 0.85;
+    if (o->resume && !(o->resume->change >= 0))
+        return kf_fail(KOFN_INVAL,
+                       "the result to go on after has the change %g",
+                       o->resume->change);
     return KOFN_OK;
 }
 
@@ -86,10 +90,7 @@ static kofn_status iterate(iteration *it, double *next)
 
     res->converged = res->change < it->opt.tolerance;
     while (!res->converged && res->iterations < it->opt.max_iterations) {
-        kofn_status st = product(it, &out, &rep);
-
-        if (st)
-            return st;
+        TRY_UNSTOPPED(product(it, &out, &rep));
         res->change = it->update(it, next);
         res->iterations++;
         if (!(res->change - res->change == 0))
@@ -102,23 +103,6 @@ static kofn_status iterate(iteration *it, double *next)
             it->opt.watch(it->opt.watch_ud, res->iterations, res->change, &rep))
             return KOFN_AGAIN;
     }
-    return KOFN_OK;
-}
-
-static kofn_status check_vector(const kofn_matrix *v)
-{
-    if (!v || !v->data || v->cols != 1 || v->ld != 1 || v->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "the vector must be n x 1, contiguous, "
-                                   "float64");
-    return KOFN_OK;
-}
-
-static kofn_status check_resume(const kofn_iterate_result *r)
-{
-    if (r && !(r->change >= 0))
-        return kf_fail(KOFN_INVAL,
-                       "the result to go on after has the change %g",
-                       r->change);
     return KOFN_OK;
 }
 
@@ -243,14 +227,13 @@ static kofn_status power(iteration it, const kofn_iterate_options *opt,
     kofn_matrix *v = it.v;
     double length;
 
-    TRY(check_vector(v));
+    TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     length = kf_norm(v->data, v->rows);
     if (!(length > 0 && length < HUGE_VAL))
         return kf_fail(KOFN_INVAL, "power iteration needs a finite vector that "
                                    "is not zero to start from");
     TRY(with_defaults(&it.opt, opt));
     it.update = power_update;
-    TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] /= length;
     return run(&it, res);
@@ -303,13 +286,12 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
 {
     kofn_matrix *v = it.v;
 
-    TRY(check_vector(v));
+    TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     TRY(with_defaults(&it.opt, opt));
     it.update = pagerank_update;
     if (!(it.opt.damping < 1))
         return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
                        it.opt.damping);
-    TRY(check_resume(it.opt.resume));
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] = 1 / (double)v->rows;
     return run(&it, res);

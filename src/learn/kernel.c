@@ -2,7 +2,9 @@
  *
  * The kernel matrix is the caller's.  It is made on this thread without a job.
  */
-#include "base/base.h"
+#include "regress.h"
+
+#include "mat/mat.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,15 +80,14 @@ static kofn_status parse(kernel *k, const char *text)
 
 static double value(const kernel *k, const double *x, const double *z, size_t n)
 {
-    double dot = 0, far = 0, y = 1;
+    double dot, far = 0, y = 1;
 
     if (k->kind == RBF) { /* not |x|^2 + |z|^2 - 2 x.z, which cancels */
         for (size_t j = 0; j < n; j++)
             far += (x[j] - z[j]) * (x[j] - z[j]);
         return exp(-far / (2 * k->s * k->s));
     }
-    for (size_t j = 0; j < n; j++)
-        dot += x[j] * z[j];
+    dot = kf_learn_dot(x, z, n);
     if (k->kind == LINEAR)
         return dot;
     for (int d = 0; d < (int)k->degree; d++)
@@ -94,37 +95,23 @@ static double value(const kernel *k, const double *x, const double *z, size_t n)
     return y;
 }
 
-static kofn_status check(const kofn_matrix *X, const char *name)
-{
-    if (!X || !X->data || !X->rows || !X->cols || X->ld < X->cols ||
-        X->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "%s must be a float64 matrix", name);
-    return KOFN_OK;
-}
-
 kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                         const kofn_matrix *Z, const char *text)
 {
     kernel k;
-    size_t size;
-    double *data;
 
     *K = (kofn_matrix){0};
-    TRY(check(X, "X"));
-    TRY(check(Z, "Z"));
+    TRY(kf_regress_shape(X, "X"));
+    TRY(kf_regress_shape(Z, "Z"));
     if (X->cols != Z->cols)
         return kf_fail(KOFN_SHAPE,
                        "points of %zu and of %zu features have no kernel",
                        X->cols, Z->cols);
     TRY(parse(&k, text));
-    if (!kf_mul(X->rows, Z->rows, &size))
-        return kf_nomem(SIZE_MAX);
-    TRY_NEW(data, size);
+    TRY(kf_mat_new(K, X->rows, Z->rows, KOFN_F64));
     for (size_t i = 0; i < X->rows; i++)
         for (size_t j = 0; j < Z->rows; j++)
-            data[i * Z->rows + j] =
-                value(&k, (const double *)X->data + i * X->ld,
-                      (const double *)Z->data + j * Z->ld, X->cols);
-    *K = (kofn_matrix){data, X->rows, Z->rows, Z->rows, KOFN_F64};
+            kf_mat_put(K, i, j,
+                       value(&k, kf_at(X, i, 0), kf_at(Z, j, 0), X->cols));
     return KOFN_OK;
 }

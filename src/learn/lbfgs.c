@@ -9,7 +9,7 @@
  * Owns the last steps and gradients, freed by kf_lbfgs_free.  A pair without
  * curvature is left out and never repaired.
  */
-#include "lbfgs.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -25,7 +25,7 @@
 struct kf_lbfgs {
     double *s, *y, sy[PAIRS]; /* steps and changes of the gradient, in a ring */
     size_t kept, next;
-    double *from, *g, *p, *there; /* the last step's start and gradient, ... */
+    double *from, *g, *p; /* the last step's start, gradient and direction */
     bool stepped;
     bool known; /* F and g, where the last trial was */
     double F;
@@ -45,17 +45,15 @@ typedef struct point {
 
 kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n)
 {
-    kf_lbfgs *b = kf_zero(1, sizeof *b);
+    kf_lbfgs *b;
 
-    *out = b;
-    if (!b)
-        return KOFN_NOMEM;
-    TRY_NEW(b->s, (2 * PAIRS + 4) * n);
+    TRY_ZERO(*out, 1);
+    b = *out;
+    TRY_NEW(b->s, (2 * PAIRS + 3) * n);
     b->y = b->s + PAIRS * n;
     b->from = b->y + PAIRS * n;
     b->g = b->from + n;
     b->p = b->g + n;
-    b->there = b->p + n;
     return KOFN_OK;
 }
 
@@ -121,46 +119,30 @@ static void direct(kf_lbfgs *b, const double *g, size_t n)
 
 /* ---- the line ------------------------------------------------------------ */
 
-static void by_margins(const line *l, point *at)
+static kofn_status by_margins(const line *l, point *at)
 {
-    const kf_descent *d = l->d;
-    const kofn_regression *r = d->r;
-    double F = 0, slope = 0, z, m = (double)r->X.rows, ridge = r->opt.ridge;
+    const kofn_regression *r = l->d->r;
+    double m = (double)r->X.rows, ridge = r->opt.ridge, slope;
+    double F = kf_learn_losses_along(l->d, at->t, &slope);
 
-    for (size_t i = 0; i < r->X.rows; i++) {
-        F += kf_loss(r->opt.loss, d->margin[i] + at->t * d->line[i], r->y[i],
-                     &z);
-        slope += z * d->line[i];
-    }
     at->F = F / m + ridge / 2 * (l->ww + at->t * (2 * l->wp + at->t * l->pp));
     at->slope = slope / m + ridge * (l->wp + at->t * l->pp);
+    return KOFN_OK;
 }
 
 static kofn_status by_round(const line *l, point *at)
 {
     kf_descent *d = l->d;
-    kf_lbfgs *b = d->pairs;
-    size_t n = kf_learn_features(d);
-    kofn_status st;
+    kofn_status st =
+        kf_learn_gradient_along(d, l->w, at->t, l->p, d->g, &at->F);
 
-    for (size_t j = 0; j < n; j++)
-        b->there[j] = l->w[j] + at->t * l->p[j];
-    st = kf_learn_gradient_at(d, b->there, KF_ALL, &at->F);
     if (st == KOFN_NONFINITE) { /* much too long a step */
         at->F = HUGE_VAL;
         return KOFN_OK;
     }
-    at->slope = st ? 0 : kf_learn_dot(d->g, l->p, n);
-    b->F = at->F;
+    at->slope = st ? 0 : kf_learn_dot(d->g, l->p, kf_learn_features(d));
+    d->pairs->F = at->F;
     return st;
-}
-
-static kofn_status look(const line *l, point *at)
-{
-    if (!l->d->way->margins)
-        return by_round(l, at);
-    by_margins(l, at);
-    return KOFN_OK;
 }
 
 /* The strong conditions of Wolfe; of F that rounding hides, by slopes. */
@@ -200,10 +182,7 @@ static kofn_status search(const line *l, point *at, bool *found)
 
     *found = false;
     for (int k = 0; k < TRIALS; k++) {
-        kofn_status st = look(l, at);
-
-        if (st)
-            return st;
+        TRY_UNSTOPPED(l->d->way->margins ? by_margins(l, at) : by_round(l, at));
         *found = at->F < HUGE_VAL && serves(l, at);
         if (*found)
             return KOFN_OK;

@@ -9,7 +9,7 @@
  * Owns the vectors of conjugate gradients within a call.  It takes rounds of
  * the job, which are told in the report.
  */
-#include "near.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -41,41 +41,27 @@ static double reach(const probe *b, size_t n)
 }
 
 /* X' X w less X' y rounds as these two do. */
-static double noise_of_gram(const probe *b)
-{
-    const kofn_regression *r = b->d->r;
-
-    return b->d->way->differs && !b->here
-               ? kf_norm(r->Xy, r->X.cols) / (double)r->X.rows
-               : 0;
-}
-
 static double noise(const probe *b)
 {
-    return NOISE * (sqrt(2 * fabs(b->F) * b->most) + noise_of_gram(b));
+    const kofn_regression *r = b->d->r;
+    double gram = 0;
+
+    if (b->d->way->differs && !b->here)
+        gram = kf_norm(r->Xy, r->X.cols) / (double)r->X.rows;
+    return NOISE * (sqrt(2 * fabs(b->F) * b->most) + gram);
 }
 
 /* out = X' X p / m + ridge p on this thread; or with y, less X' y / m, and F. */
 static kofn_status product_here(probe *b, const double *p, const double *y,
                                 double *out)
 {
-    const kofn_regression *r = b->d->r;
-    size_t m = r->X.rows, n = r->X.cols, ridged = kf_learn_penalised(b->d);
-    double *z = kf_new(m, sizeof *z);
-    kofn_matrix in = kf_learn_column(p, n), margins = kf_learn_column(z, m);
-    kofn_matrix back = kf_learn_row_of(z, m), to = kf_learn_row_of(out, n);
-    kofn_status st = z ? kf_learn_points_times(r, &in, &margins) : KOFN_NOMEM;
+    double m = (double)b->d->r->X.rows, squares;
 
-    for (size_t i = 0; i < m && y && !st; i++)
-        z[i] -= y[i];
-    if (y && !st)
-        b->F = kf_learn_dot(z, z, m) / (double)(2 * m);
-    if (!st)
-        st = kf_learn_times_points(r, &back, &to);
-    for (size_t j = 0; j < n && !st; j++)
-        out[j] = out[j] / (double)m + (j < ridged ? r->opt.ridge * p[j] : 0);
-    kf_free(z);
-    return st;
+    TRY(kf_learn_gram_here(b->d->r, p, y, out, &squares));
+    if (y)
+        b->F = squares / (2 * m);
+    kf_learn_mean(b->d, m, p, out);
+    return KOFN_OK;
 }
 
 /* A step; *over when there is nothing more to be learnt. */
@@ -137,10 +123,7 @@ static kofn_status look(probe *b, size_t n, double *distance)
     if (over)
         return KOFN_OK;
     for (size_t k = 0; k < MOST && !over; k++) {
-        kofn_status st = advance(b, n, &over);
-
-        if (st)
-            return st;
+        TRY_UNSTOPPED(advance(b, n, &over));
         if (kf_norm(b->x, n) > b->enough)
             break;
         over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);
@@ -153,12 +136,11 @@ kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
                               double enough, double *distance)
 {
     size_t n = kf_learn_features(d);
-    double *room = kf_zero(4 * n, sizeof *room);
+    double *room;
     probe b = {.d = d, .at = at, .F = F, .enough = enough};
     kofn_status st;
 
-    if (!room)
-        return KOFN_NOMEM;
+    TRY_ZERO(room, 4 * n);
     b.r = room;
     b.p = room + n;
     b.q = room + 2 * n;

@@ -3,6 +3,7 @@
  * A network owns its weights in one allocation, the layers one behind the
  * other.  Nothing here trains. */
 #include "net.h"
+#include "vector.h"
 
 #include "base/rng.h"
 #include "mat/mat.h"
@@ -108,26 +109,14 @@ void kf_net_lay(kofn_net *net, void *weights)
 
 /* ---- weights ------------------------------------------------------------- */
 
-/* Reads weights and biases, which follow each other without a gap. */
 void kf_net_read(const kofn_net *net, double *to)
 {
-    const void *from = net->W[0].data;
-
-    for (size_t i = 0; i < net->total; i++)
-        to[i] = net->shape.dtype == KOFN_F64 ? ((const double *)from)[i]
-                                             : (double)((const float *)from)[i];
+    kf_mat_widen(net->W[0].data, net->total, net->shape.dtype, to);
 }
 
 void kf_net_write(kofn_net *net, const double *from)
 {
-    void *to = net->W[0].data;
-
-    for (size_t i = 0; i < net->total; i++) {
-        if (net->shape.dtype == KOFN_F64)
-            ((double *)to)[i] = from[i];
-        else
-            ((float *)to)[i] = (float)from[i];
-    }
+    kf_mat_narrow(from, net->total, net->shape.dtype, net->W[0].data);
 }
 
 static void draw_row(const kofn_matrix *W, size_t l, size_t i, uint64_t seed)
@@ -136,37 +125,49 @@ static void draw_row(const kofn_matrix *W, size_t l, size_t i, uint64_t seed)
     size_t inputs = W->cols - 1;
     double most = sqrt(6.0 / (double)(inputs + W->rows));
 
-    for (size_t j = 0; j <= inputs; j++) {
-        double x = j < inputs ? most * (2 * kf_rng_uniform(&r) - 1) : 0;
+    for (size_t j = 0; j < inputs; j++)
+        kf_mat_put(W, i, j, most * (2 * kf_rng_uniform(&r) - 1));
+    kf_mat_put(W, i, inputs, 0);
+}
 
-        if (W->dtype == KOFN_F64)
-            *(double *)kf_at(W, i, j) = x;
-        else
-            *(float *)kf_at(W, i, j) = (float)x;
+kofn_status kf_net_of_shape(kofn_net **out, const kofn_net_shape *shape)
+{
+    kofn_net *net;
+    void *weights;
+
+    *out = NULL;
+    TRY_NEW(net, 1);
+    kf_net_fill(net, shape);
+    weights = kf_new(net->total, kf_dtype_size(shape->dtype));
+    if (!weights) {
+        kf_free(net);
+        return KOFN_NOMEM;
     }
+    kf_net_lay(net, weights);
+    *out = net;
+    return KOFN_OK;
+}
+
+kofn_status kf_net_copy(kofn_net **out, const kofn_net *net)
+{
+    TRY(kf_net_of_shape(out, &net->shape));
+    memcpy((*out)->W[0].data, net->W[0].data,
+           net->total * kf_dtype_size(net->shape.dtype));
+    return KOFN_OK;
 }
 
 kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
                          uint64_t seed)
 {
     kofn_net_shape all = KOFN_NET_SHAPE_INIT;
-    kofn_net *net;
 
     *out = NULL;
     TRY(kf_given(&all, sizeof all, shape, "KOFN_NET_SHAPE_INIT"));
     TRY(kf_net_check(&all));
-    TRY_NEW(net, 1);
-    kf_net_fill(net, &all);
-    net->memory = kf_new(net->total, kf_dtype_size(all.dtype));
-    if (!net->memory) {
-        kf_free(net);
-        return KOFN_NOMEM;
-    }
-    kf_net_lay(net, net->memory);
+    TRY(kf_net_of_shape(out, &all));
     for (size_t l = 0; l < all.layers; l++)
-        for (size_t i = 0; i < net->W[l].rows; i++)
-            draw_row(&net->W[l], l, i, seed);
-    *out = net;
+        for (size_t i = 0; i < (*out)->W[l].rows; i++)
+            draw_row(&(*out)->W[l], l, i, seed);
     return KOFN_OK;
 }
 
@@ -174,16 +175,13 @@ void kofn_net_free(kofn_net *net)
 {
     if (!net)
         return;
-    kf_free(net->memory);
+    kf_free(net->W[0].data);
     kf_free(net);
 }
 
 void kofn_net_describe(const kofn_net *net, kofn_net_shape *shape)
 {
-    size_t has = shape->size;
-
-    memcpy(shape, &net->shape, kf_min(has, sizeof *shape));
-    shape->size = has;
+    kf_give(shape, &net->shape, sizeof net->shape);
 }
 
 const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l)
@@ -195,8 +193,6 @@ const kofn_matrix *kofn_net_weights(const kofn_net *net, size_t l)
 
 static kofn_status check_plain(const kofn_matrix *a, const char *name)
 {
-    if (!a)
-        return kf_fail(KOFN_INVAL, "%s is missing", name);
     TRY(kf_mat_check_matrix(a, name));
     if (a->dtype != KOFN_F64)
         return kf_fail(KOFN_INVAL, "%s must be float64", name);
@@ -272,11 +268,9 @@ static kofn_status go_through(kf_passes *p, const kofn_matrix *X,
         kf_passes_put(p, kf_at(X, i, 0), y ? kf_at(y, i, 0) : NULL);
     TRY(kf_passes_forward(p, &kf_multiplier_plain));
     kf_passes_cost(p, 1, &all->cost, &all->right);
-    for (size_t i = 0; i < p->count && all->out; i++)
-        for (size_t j = 0; j < n; j++)
-            all->out[(from + i) * n + j] =
-                last->dtype == KOFN_F64 ? *(double *)kf_at(last, i, j)
-                                        : (double)*(float *)kf_at(last, i, j);
+    if (all->out)
+        kf_mat_widen(last->data, p->count * n, last->dtype,
+                     all->out + from * n);
     return KOFN_OK;
 }
 
@@ -299,11 +293,7 @@ kofn_status kofn_net_predict(const kofn_net *net, const kofn_matrix *X,
     said all = {0};
 
     TRY(kf_net_check_points(net, X, "X"));
-    if (!out || !out->data || out->rows != X->rows || out->cols != n ||
-        out->ld != n || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE,
-                       "the predictions must be %zu x %zu, contiguous, float64",
-                       X->rows, n);
+    TRY(kf_vector_check(out, X->rows, n, "the predictions"));
     all.out = out->data;
     TRY(all_through(net, X, NULL, false, &all));
     return kf_mat_check_finite(out, "the predictions");

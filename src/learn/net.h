@@ -13,10 +13,9 @@
 struct kofn_net {
     kofn_net_shape shape; /* its widths are those below */
     size_t widths[KOFN_NET_MOST + 1];
-    size_t total;                 /* weights of all layers               */
-    void *memory;                 /* all of them, W[0] first; NULL: they
-                                      are somebody else's                 */
-    kofn_matrix W[KOFN_NET_MOST]; /* W[l] makes layer l + 1              */
+    size_t total;                 /* weights of all layers; one layer's follow
+                                      the other's, W[0] first             */
+    kofn_matrix W[KOFN_NET_MOST]; /* W[l] makes layer l + 1               */
 };
 
 /* ---- net.c --------------------------------------------------------------- */
@@ -24,8 +23,12 @@ struct kofn_net {
 kofn_status kf_net_check(const kofn_net_shape *shape);
 /* All but the weights. */
 void kf_net_fill(kofn_net *net, const kofn_net_shape *shape);
-/* Let the weights be these. */
+/* Let the weights be these, which are somebody else's. */
 void kf_net_lay(kofn_net *net, void *weights);
+/* Of a shape that was checked, with weights that are not set yet; and with those of
+ * another network.  Freed by kofn_net_free. */
+kofn_status kf_net_of_shape(kofn_net **out, const kofn_net_shape *shape);
+kofn_status kf_net_copy(kofn_net **out, const kofn_net *net);
 /* Weights as doubles, layer after layer; and back. */
 void kf_net_read(const kofn_net *net, double *to);
 void kf_net_write(kofn_net *net, const double *from);
@@ -83,9 +86,18 @@ void kf_passes_pad(kf_passes *p, size_t rows);
 kofn_status kf_passes_forward(kf_passes *p, const kf_multiplier *by);
 /* sums[j] += what hidden unit j of the first layer was, over the points. */
 void kf_passes_hidden(kf_passes *p, double *sums);
+/* The means of hidden units, where there is a penalty on them, of a batch that is
+ * here as a whole, and what each of its points is as much as. */
+void kf_passes_know_means(kf_passes *p, double *means);
+double kf_passes_weight(const kf_passes *p);
 /* The sum of costs, and how many labels are told right; the last layer's
  * deltas, times `weight`, are kept for the way back. */
 void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right);
+/* The same of such a batch: the mean cost with its penalty, for which `means` become
+ * known. */
+double kf_passes_mean_cost(kf_passes *p, double *means, double *right);
+/* Are the deltas of its points numbers? */
+bool kf_passes_finite(const kf_passes *p);
 /* gradient[l] (of W_{l+1}'s shape) of `weight` times the sum of the costs; with
  * a penalty on sparsity `means` are of the whole batch. */
 kofn_status kf_passes_back(kf_passes *p, double weight, const double *means,

@@ -5,7 +5,7 @@
  *
  * Owns the passes of each network; networks and job are borrowed while they
  * are trained.  No more products are put than the job may have open. */
-#include "net.h"
+#include "coded.h"
 #include "watch.h"
 
 #include "mat/mat.h"
@@ -20,8 +20,8 @@ typedef struct learner {
     kofn_net *net;
     double step, cost;
     kf_passes p;
-    kofn_net G; /* the gradient, as weights of such a network */
-    size_t s;   /* product of the iteration: under way */
+    kofn_net *G; /* the gradient, as weights of such a network */
+    size_t s;    /* product of the iteration: under way */
     kf_wanted wanted;
     void *turned; /* the operand that is put turned round */
     uint32_t number;
@@ -87,34 +87,22 @@ static bool largest_turned(const kofn_net *net, size_t batch, size_t *n)
 static kofn_status learner_new(learner *a, kofn_net *net, bool classes,
                                double step, size_t batch)
 {
-    size_t turned, size = kf_dtype_size(net->shape.dtype);
-    void *gradient;
+    size_t turned;
 
     *a = (learner){.net = net, .step = step};
     if (!largest_turned(net, batch, &turned))
         return kf_nomem(SIZE_MAX);
     TRY(kf_passes_new(&a->p, net, classes, batch));
-    gradient = kf_new(net->total, size);
-    a->turned = kf_new(turned, size);
-    kf_net_fill(&a->G, &net->shape);
-    kf_net_lay(&a->G, gradient);
-    return gradient && a->turned ? KOFN_OK : KOFN_NOMEM;
+    TRY(kf_net_of_shape(&a->G, &net->shape));
+    a->turned = kf_new(turned, kf_dtype_size(net->shape.dtype));
+    return a->turned ? KOFN_OK : KOFN_NOMEM;
 }
 
 static void learner_free(learner *a)
 {
     kf_passes_free(&a->p);
-    kf_free(a->G.W[0].data);
+    kofn_net_free(a->G);
     kf_free(a->turned);
-}
-
-/* The same network, with the weights that it has. */
-static kofn_status copy_net(kofn_net **out, const kofn_net *net)
-{
-    TRY(kofn_net_new(out, &net->shape, 0));
-    memcpy((*out)->W[0].data, net->W[0].data,
-           net->total * kf_dtype_size(net->shape.dtype));
-    return KOFN_OK;
 }
 
 static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
@@ -129,7 +117,7 @@ static kofn_status add_net(kofn_nets *n, kofn_net *net, const kofn_matrix *y)
     TRY(learner_new(&n->coded[i], net, classes, step, n->opt.batch));
     if (!n->opt.verify)
         return KOFN_OK;
-    TRY(copy_net(&twin, net));
+    TRY(kf_net_copy(&twin, net));
     return learner_new(&n->plain[i], twin, classes, step, n->opt.batch);
 }
 
@@ -140,8 +128,6 @@ static kofn_status fill(kofn_nets *n, kofn_net *const *net, size_t nets,
     if (nets < 1 || nets > KOFN_OPEN_MOST)
         return kf_fail(KOFN_INVAL, "%zu networks; side by side go 1 to %d",
                        nets, KOFN_OPEN_MOST);
-    if (!X)
-        return kf_fail(KOFN_INVAL, "X is missing");
     TRY(kf_mat_check_matrix(X, "X"));
     n->X = *X;
     if (y)
@@ -160,12 +146,11 @@ kofn_status kofn_nets_new(kofn_nets **out, kofn_net *const *net, size_t nets,
                           const kofn_matrix *X, const kofn_matrix *y,
                           const kofn_nets_options *opt)
 {
-    kofn_nets *n = kf_zero(1, sizeof *n);
+    kofn_nets *n;
     kofn_status st;
 
     *out = NULL;
-    if (!n)
-        return KOFN_NOMEM;
+    TRY_ZERO(n, 1);
     st = fill(n, net, nets, X, y, opt);
     if (st) {
         kofn_nets_free(n);
@@ -209,24 +194,10 @@ static void begin_batch(const kofn_nets *n, learner *a, unsigned iteration)
     a->s = 0;
 }
 
-static double weight_of(const learner *a)
-{
-    return 1.0 / (double)a->p.count;
-}
-
-static void count_cost(learner *a)
-{
-    double right = 0;
-
-    a->cost = 0;
-    kf_passes_cost(&a->p, weight_of(a), &a->cost, &right);
-    a->cost *= weight_of(a);
-}
-
 static void move(learner *a)
 {
     void *w = a->net->W[0].data;
-    const void *g = a->G.W[0].data;
+    const void *g = a->G->W[0].data;
 
     for (size_t i = 0; i < a->net->total; i++) {
         if (a->net->shape.dtype == KOFN_F64)
@@ -241,23 +212,22 @@ static kofn_status verify(const kofn_nets *n, size_t i, unsigned iteration,
                           double *apart)
 {
     learner *a = &n->plain[i];
-    double off = 0, size = 0;
+    const void *w = a->net->W[0].data, *coded = n->coded[i].net->W[0].data;
+    double off = 0, size = 0, right;
 
     begin_batch(n, a, iteration);
     TRY(kf_passes_forward(&a->p, &kf_multiplier_plain));
-    count_cost(a);
-    TRY(kf_passes_back(&a->p, weight_of(a), NULL, &kf_multiplier_plain,
-                       a->G.W));
+    kf_passes_mean_cost(&a->p, NULL, &right);
+    TRY(kf_passes_back(&a->p, kf_passes_weight(&a->p), NULL,
+                       &kf_multiplier_plain, a->G->W));
     move(a);
-    for (size_t l = 0; l < a->net->shape.layers; l++)
-        for (size_t j = 0; j < a->net->W[l].rows; j++)
-            for (size_t k = 0; k < a->net->W[l].cols; k++) {
-                double want = kf_mat_entry(&a->net->W[l], j, k);
-                double d = kf_mat_entry(&n->coded[i].net->W[l], j, k) - want;
+    for (size_t k = 0; k < a->net->total; k++) {
+        double want = kf_mat_number(w, k, a->net->shape.dtype);
+        double d = kf_mat_number(coded, k, a->net->shape.dtype) - want;
 
-                off += d * d;
-                size += want * want;
-            }
+        off += d * d;
+        size += want * want;
+    }
     *apart = sqrt(off / size);
     return KOFN_OK;
 }
@@ -268,9 +238,7 @@ static kofn_matrix turn(const kofn_matrix *a, void *memory)
 {
     kofn_matrix b = {memory, a->cols, a->rows, a->rows, a->dtype};
 
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++)
-            memcpy(kf_at(&b, j, i), kf_at(a, i, j), kf_dtype_size(a->dtype));
+    kf_coded_turn(a, &b);
     return b;
 }
 
@@ -278,7 +246,7 @@ static kofn_status put(learner *a, kofn_job *job)
 {
     kf_wanted *w = &a->wanted;
 
-    *w = kf_passes_wanted(&a->p, a->s, a->G.W);
+    *w = kf_passes_wanted(&a->p, a->s, a->G->W);
     if (w->pass == KF_PASS_FORWARD)
         w->b = turn(&w->b, a->turned);
     if (w->pass == KF_PASS_GRADIENT)
@@ -303,7 +271,7 @@ static kofn_status end_iteration(kofn_nets *n, size_t i, kofn_nets_step *now)
     learner *a = &n->coded[i];
     size_t total = a->net->total;
 
-    if (kf_mat_first_odd(a->G.W[0].data, total, a->net->shape.dtype) < total)
+    if (kf_mat_first_odd(a->G->W[0].data, total, a->net->shape.dtype) < total)
         return kf_fail(KOFN_NONFINITE, "the gradient is not finite");
     move(a);
     n->done[i]++;
@@ -322,11 +290,13 @@ static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
                           .of = (unsigned)kf_passes_products(&a->p),
                           .loss = NAN,
                           .apart = NAN};
+    double right;
 
     TRY_UNSTOPPED(await(n, job, a->number, &rep));
-    kf_passes_done(&a->p, a->s, (kf_draw){weight_of(a), NULL}, 0, a->p.rows);
+    kf_passes_done(&a->p, a->s, (kf_draw){kf_passes_weight(&a->p), NULL}, 0,
+                   a->p.rows);
     if (++a->s == a->net->shape.layers)
-        count_cost(a);
+        a->cost = kf_passes_mean_cost(&a->p, NULL, &right);
     if (a->s == now.of)
         TRY(end_iteration(n, i, &now));
     return n->opt.watch && n->opt.watch(n->opt.watch_ud, &now, &rep)
@@ -363,15 +333,6 @@ static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
     return next(n, i, job);
 }
 
-/* Networks may be of different depth, and end one before the other. */
-static bool goes_on(const kofn_nets *n)
-{
-    for (size_t i = 0; i < n->nets; i++)
-        if (n->done[i] < n->opt.iterations)
-            return true;
-    return false;
-}
-
 /* A product of a network is due `delay` rounds after its first and decoded in the
  * one after that, and the next of that network is in its turn then. */
 static kofn_status check_delay(const kofn_nets *n, const kofn_job *job)
@@ -399,9 +360,13 @@ kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
         begin_batch(n, &n->coded[i], 1);
         TRY(tell(n, i, put(&n->coded[i], job)));
     }
-    while (goes_on(n))
+    for (size_t going = n->nets; going > 0;) {
+        going = 0; /* some may be of less depth, and end before others */
         for (size_t i = 0; i < n->nets; i++)
-            if (n->done[i] < n->opt.iterations)
+            if (n->done[i] < n->opt.iterations) {
                 TRY_UNSTOPPED(tell(n, i, go(n, i, job)));
+                going++;
+            }
+    }
     return KOFN_OK;
 }

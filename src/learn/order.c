@@ -20,30 +20,20 @@ static uint64_t mixture(uint64_t half, uint64_t key, uint64_t round,
            (((uint64_t)1 << bits) - 1);
 }
 
-static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits)
+/* Through all rounds; `back`: through all of them the other way, which undoes it. */
+static uint64_t scrambled(uint64_t x, uint64_t key, unsigned bits, bool back)
 {
     uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);
+    uint64_t a = back ? right : left, b = back ? left : right;
 
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        uint64_t next = left ^ mixture(right, key, round, bits);
+    for (uint64_t k = 1; k <= ROUNDS; k++) {
+        uint64_t round = back ? ROUNDS + 1 - k : k;
+        uint64_t next = a ^ mixture(b, key, round, bits);
 
-        left = right;
-        right = next;
+        a = b;
+        b = next;
     }
-    return left << bits | right;
-}
-
-static uint64_t unscrambled(uint64_t x, uint64_t key, unsigned bits)
-{
-    uint64_t left = x >> bits, right = x & (((uint64_t)1 << bits) - 1);
-
-    for (uint64_t round = ROUNDS; round >= 1; round--) {
-        uint64_t before = right ^ mixture(left, key, round, bits);
-
-        right = left;
-        left = before;
-    }
-    return left << bits | right;
+    return back ? b << bits | a : a << bits | b;
 }
 
 static uint64_t key_of(uint64_t seed, uint64_t epoch)
@@ -61,24 +51,23 @@ static unsigned bits_for(size_t m)
     return bits;
 }
 
-size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
+static size_t walk(uint64_t key, size_t i, size_t m, bool back)
 {
-    uint64_t key = key_of(seed, epoch), x = i;
+    uint64_t x = i;
     unsigned bits = bits_for(m);
 
     do
-        x = scrambled(x, key, bits);
+        x = scrambled(x, key, bits, back);
     while (x >= m);
     return (size_t)x;
 }
 
+size_t kf_order_at(uint64_t seed, uint64_t epoch, size_t i, size_t m)
+{
+    return walk(key_of(seed, epoch), i, m, false);
+}
+
 size_t kf_order_place(uint64_t seed, uint64_t epoch, size_t point, size_t m)
 {
-    uint64_t key = key_of(seed, epoch), x = point;
-    unsigned bits = bits_for(m);
-
-    do
-        x = unscrambled(x, key, bits);
-    while (x >= m);
-    return (size_t)x;
+    return walk(key_of(seed, epoch), point, m, true);
 }

@@ -13,6 +13,7 @@
 
 #include "mat/mat.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* ---- products ------------------------------------------------------------ */
@@ -35,21 +36,16 @@ const kf_multiplier kf_multiplier_plain = {multiply_plain, NULL};
 /* Row i in double precision: where it lies, or in `room`. */
 static double *open_row(const kofn_matrix *a, size_t i, double *room)
 {
-    const float *from = kf_at(a, i, 0);
-
     if (a->dtype == KOFN_F64)
         return kf_at(a, i, 0);
-    for (size_t j = 0; j < a->cols; j++)
-        room[j] = (double)from[j];
+    kf_mat_widen(kf_at(a, i, 0), a->cols, a->dtype, room);
     return room;
 }
 
 static void close_row(const kofn_matrix *a, size_t i, const double *row)
 {
-    float *to = kf_at(a, i, 0);
-
-    for (size_t j = 0; j < a->cols && a->dtype == KOFN_F32; j++)
-        to[j] = (float)row[j];
+    if (a->dtype != KOFN_F64)
+        kf_mat_narrow(row, a->cols, a->dtype, kf_at(a, i, 0));
 }
 
 static void zero_rows(const kofn_matrix *a, size_t from, size_t to)
@@ -76,15 +72,17 @@ static size_t last_of(const kf_passes *p)
 }
 
 /* Numbers of a row of everything. */
-static bool count_numbers(const kofn_net *net, size_t *n, size_t *widest)
+static size_t count_numbers(const kofn_net *net, size_t *widest)
 {
-    *n = *widest = 0;
+    size_t n = net->widths[net->shape.layers] + 1;
+
+    *widest = 0;
     for (size_t l = 0; l <= net->shape.layers; l++) {
-        if (!kf_add(*n, 2 * net->widths[l] + 2, n))
-            return false;
+        assert(net->widths[l] < INT_MAX); /* kf_net_check */
+        n += 2 * net->widths[l] + 2;
         *widest = kf_max(*widest, net->widths[l] + 1);
     }
-    return kf_add(*n, net->widths[net->shape.layers] + 1, n);
+    return n;
 }
 
 static kofn_matrix carve(char **at, size_t rows, size_t cols, kofn_dtype dtype)
@@ -103,7 +101,7 @@ kofn_status kf_passes_new(kf_passes *p, const kofn_net *net, bool classes,
     char *at;
 
     *p = (kf_passes){.net = net, .classes = classes, .room = room};
-    if (!count_numbers(net, &n, &widest) || !kf_mul(n, room, &n) ||
+    if (!kf_mul(count_numbers(net, &widest), room, &n) ||
         !kf_add(n, 2 * widest, &n))
         return kf_nomem(SIZE_MAX);
     at = p->memory = kf_zero(n, sizeof(double));
@@ -195,6 +193,23 @@ void kf_passes_hidden(kf_passes *p, double *sums)
     }
 }
 
+double kf_passes_weight(const kf_passes *p)
+{
+    return 1.0 / (double)p->count;
+}
+
+void kf_passes_know_means(kf_passes *p, double *means)
+{
+    size_t n = kf_passes_means(p->net);
+
+    if (n == 0)
+        return;
+    memset(means, 0, n * sizeof *means);
+    kf_passes_hidden(p, means);
+    for (size_t j = 0; j < n; j++)
+        means[j] *= kf_passes_weight(p);
+}
+
 /* ---- cost ---------------------------------------------------------------- */
 
 /* x becomes its softmax; the log of the sum of exponentials. */
@@ -263,6 +278,29 @@ void kf_passes_cost(kf_passes *p, double weight, double *cost, double *right)
         close_row(D, i, d);
     }
     zero_rows(D, p->count, p->rows);
+}
+
+double kf_passes_mean_cost(kf_passes *p, double *means, double *right)
+{
+    double weight = kf_passes_weight(p), cost = 0;
+
+    *right = 0;
+    kf_passes_know_means(p, means);
+    kf_passes_cost(p, weight, &cost, right);
+    return cost * weight + kf_passes_penalty(p->net, means);
+}
+
+bool kf_passes_finite(const kf_passes *p)
+{
+    bool finite = true;
+
+    for (size_t l = 0; l < last_of(p) && finite; l++) {
+        const kofn_matrix *D = &p->D[l];
+        size_t n = p->count * D->cols;
+
+        finite = kf_mat_first_odd(D->data, n, D->dtype) == n;
+    }
+    return finite;
 }
 
 /* ---- sparsity ------------------------------------------------------------ */

@@ -7,6 +7,9 @@
  * Writes into the caller's matrix; the model is only read.
  */
 #include "regress.h"
+#include "vector.h"
+
+#include "mat/mat.h"
 
 #include <math.h>
 
@@ -21,8 +24,8 @@ static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
                        "w is %zu x %zu, and X has %zu columns: w must be %zu x "
                        "1, or %zu x 1 with an intercept at its end",
                        w->rows, w->cols, X->cols, X->cols, X->cols + 1);
-    TRY(kf_regress_finite(X, "X"));
-    return kf_regress_finite(w, "w");
+    TRY(kf_mat_check_finite(X, "X"));
+    return kf_mat_check_finite(w, "w");
 }
 
 /* x . w, and the intercept where there is one, of every row. */
@@ -30,22 +33,14 @@ static kofn_status margins(const kofn_matrix *X, const kofn_matrix *w,
                            double *t)
 {
     size_t n = X->cols;
-    double *weight = kf_new(n, sizeof *weight), last = 0;
-    kofn_matrix in = {weight, n, 1, 1, KOFN_F64};
-    kofn_matrix out = {t, X->rows, 1, 1, KOFN_F64};
-    kofn_status st;
+    kofn_matrix in = *w, out = kf_learn_column(t, X->rows);
+    double last = w->rows > n ? kf_mat_entry(w, n, 0) : 0;
 
-    if (!weight)
-        return KOFN_NOMEM;
-    for (size_t j = 0; j < n; j++)
-        weight[j] = ((const double *)w->data)[j * w->ld];
-    if (w->rows > n)
-        last = ((const double *)w->data)[n * w->ld];
-    st = kofn_product_plain(X, &in, &out);
-    kf_free(weight);
-    for (size_t i = 0; i < X->rows && !st; i++)
+    in.rows = n;
+    TRY(kofn_product_plain(X, &in, &out));
+    for (size_t i = 0; i < X->rows; i++)
         t[i] += last;
-    return st;
+    return KOFN_OK;
 }
 
 static double mean_of(kofn_loss loss, double t)
@@ -62,16 +57,12 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
     double *t;
 
     TRY(check(X, w));
-    if (!out || !out->data || out->rows != X->rows || out->cols != 1 ||
-        out->ld != 1 || out->dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE,
-                       "the predictions must be %zu x 1, contiguous, float64",
-                       X->rows);
+    TRY(kf_vector_check(out, X->rows, 1, "the predictions"));
     t = out->data;
     TRY(margins(X, w, t));
     for (size_t i = 0; i < X->rows; i++)
         t[i] = mean_of(loss, t[i]);
-    return kf_regress_finite(out, "the predictions");
+    return kf_mat_check_finite(out, "the predictions");
 }
 
 /* ---- how well they fit --------------------------------------------------- */
@@ -143,7 +134,7 @@ kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
         return kf_fail(KOFN_SHAPE,
                        "w is %zu x %zu and X, %zu x %zu, takes %zu x 1",
                        w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
-    TRY(kf_regress_finite(w, "w"));
+    TRY(kf_mat_check_finite(w, "w"));
     t = out.data = kf_new(r->X.rows, sizeof *t);
     if (t)
         st = kf_learn_points_times(r, w, &out);

@@ -12,14 +12,13 @@
  * A regression borrows points and labels and owns what it prepared of them; a
  * fit owns its vectors while it runs.  Workers are reached by rounds alone.
  */
-#include "lbfgs.h"
-#include "near.h"
+#include "regress.h"
 #include "vector.h"
 #include "watch.h"
 
 #include "base/report.h"
 #include "base/rng.h"
-#include "io/io.h"
+#include "mat/mat.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,19 +78,6 @@ kofn_status kf_regress_shape(const kofn_matrix *X, const char *name)
     return KOFN_OK;
 }
 
-kofn_status kf_regress_finite(const kofn_matrix *X, const char *name)
-{
-    const double *x = X->data;
-
-    for (size_t i = 0; i < X->rows; i++)
-        for (size_t j = 0; j < X->cols; j++)
-            if (!(x[i * X->ld + j] - x[i * X->ld + j] == 0))
-                return kf_fail(KOFN_NONFINITE,
-                               "%s: element [%zu, %zu] is NaN or infinite",
-                               name, i, j);
-    return KOFN_OK;
-}
-
 /* A label for each of the rows, as kf_loss takes them. */
 static kofn_status take_labels(const kofn_matrix *y, size_t rows,
                                const char *what, kofn_loss loss,
@@ -136,7 +122,7 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
 {
     *labels = NULL;
     TRY(kf_regress_shape(X, what));
-    TRY(kf_regress_finite(X, what));
+    TRY(kf_mat_check_finite(X, what));
     return take_labels(y, X->rows, what, loss, labels);
 }
 
@@ -186,12 +172,11 @@ static kofn_status make(kofn_regression **out, const kofn_matrix *X,
                         const kofn_sparse *S, const kofn_matrix *y,
                         const kofn_regress_options *opt)
 {
-    kofn_regression *r = kf_zero(1, sizeof *r);
+    kofn_regression *r;
     kofn_status st;
 
     *out = NULL;
-    if (!r)
-        return KOFN_NOMEM;
+    TRY_ZERO(r, 1);
     st = with_defaults(&r->opt, opt);
     if (!st)
         st = fill(r, X, S, y);
@@ -257,7 +242,7 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
 {
     TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
     for (size_t i = 0; kf_ways[i]; i++) {
-        const kofn_problem of = kf_ways[i]->problem(r);
+        const kofn_problem of = kf_way_problem(kf_ways[i], r);
         kofn_plan *plan;
         kofn_status st = kofn_plan_new(&plan, &of, spec, workers, 0);
 
@@ -294,34 +279,28 @@ kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
 
 static void descent_free(kf_descent *d)
 {
-    kf_free(d->g);
-    kf_free(d->margin);
-    kf_free(d->line);
-    kf_free(d->z);
-    kf_free(d->in);
-    kf_free(d->out);
-    kf_free(d->t);
+    kf_free(d->memory);
     kf_lbfgs_free(d->pairs);
 }
 
 static kofn_status descent_new(kf_descent *d)
 {
-    const kofn_regression *r = d->r;
-    size_t m = r->X.rows, n = r->X.cols;
-    bool margins = d->way->margins;
+    size_t m = d->way->margins ? d->r->X.rows : 0, n = d->r->X.cols;
 
-    d->g = kf_new(n, sizeof *d->g);
-    d->t = kf_new(n, sizeof *d->t);
-    d->in = kf_new(n + 1, sizeof *d->in);
-    d->out = kf_new(n + 1, sizeof *d->out);
-    d->margin = kf_new(margins ? m : 0, sizeof *d->margin);
-    d->line = kf_new(margins ? m : 0, sizeof *d->line);
-    d->z = kf_new(margins ? m : 0, sizeof *d->z);
-    if (r->opt.descent == KOFN_DESCENT_LBFGS)
-        TRY(kf_lbfgs_new(&d->pairs, n));
-    return d->g && d->t && d->in && d->out && d->margin && d->line && d->z
-               ? KOFN_OK
-               : KOFN_NOMEM;
+    d->memory = kf_new(4 * n + 2 * (n + 1) + 3 * m, sizeof(double));
+    if (!d->memory)
+        return KOFN_NOMEM;
+    d->v = d->memory;
+    d->g = d->v + n;
+    d->t = d->g + n;
+    d->there = d->t + n;
+    d->in = d->there + n;
+    d->out = d->in + n + 1;
+    d->margin = d->out + n + 1;
+    d->line = d->margin + m;
+    d->z = d->line + m;
+    return d->r->opt.descent == KOFN_DESCENT_LBFGS ? kf_lbfgs_new(&d->pairs, n)
+                                                   : KOFN_OK;
 }
 
 /* The points of iteration t: all, or a batch; each batch once in an epoch, in
@@ -350,8 +329,7 @@ static kf_some points_of(const kofn_regression *r, unsigned t)
 static kofn_status test_loss(const kofn_regression *r, const double *w,
                              double *mean)
 {
-    kofn_matrix in = {(void *)(uintptr_t)w, r->X.cols, 1, 1, KOFN_F64};
-    kofn_matrix out = {NULL, r->test.rows, 1, 1, KOFN_F64};
+    kofn_matrix in = kf_learn_column(w, r->X.cols), out;
     double *t, z, sum = 0;
     kofn_status st;
 
@@ -359,7 +337,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
     if (!r->test_y)
         return KOFN_OK;
     TRY_NEW(t, r->test.rows);
-    out.data = t;
+    out = kf_learn_column(t, r->test.rows);
     st = kofn_product_plain(&r->test, &in, &out);
     for (size_t i = 0; i < r->test.rows && !st; i++)
         sum += kf_loss(r->opt.loss, t[i], r->test_y[i], &z);
@@ -384,13 +362,6 @@ static void move(const kf_descent *d, double *w, double *v)
     }
 }
 
-/* A share of |w|: F is flat at its minimum, so that half of the digits to which
- * it is known are those of w. */
-static double near_enough(const kofn_regress_options *o)
-{
-    return sqrt(o->tolerance);
-}
-
 /* Where the gradient is small, is the minimum near, too?  It is not asked again
  * before the gradient is as much smaller as the distance has to be.  A gradient
  * of some of the points, or of their past, does not tell. */
@@ -398,7 +369,9 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
     kofn_regress_step *now = &d->now;
-    double enough = near_enough(o) * kf_norm(v, kf_learn_features(d));
+    /* a share of |w|: F is flat at its minimum, so that half of the digits to which
+     * it is known are those of w */
+    double enough = sqrt(o->tolerance) * kf_norm(v, kf_learn_features(d));
 
     *converged = now->gradient == 0 && (now->first == 0 || !d->way->differs);
     if (*converged || o->descent == KOFN_DESCENT_SGD ||
@@ -437,13 +410,12 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
         now->first = now->gradient;
     now->step = 0;
     TRY_UNSTOPPED(is_over(d, v, converged));
-    if (!*converged && d->pairs) {
-        TRY_UNSTOPPED(kf_lbfgs_step(d, v, now->objective));
-        memcpy(w, v, n * sizeof *w);
-    } else if (!*converged) {
+    if (!*converged && !d->pairs) {
         TRY_UNSTOPPED(kf_step(d, v, now->objective, &now->step));
         move(d, w, v);
     } else {
+        if (!*converged)
+            TRY_UNSTOPPED(kf_lbfgs_step(d, v, now->objective));
         memcpy(w, v, n * sizeof *w);
     }
     now->lipschitz = d->lipschitz;
@@ -451,82 +423,58 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     return test_loss(d->r, w, &now->test);
 }
 
-static void add_up(kofn_report *all, kofn_report *sum)
-{
-    if (sum->rounds)
-        kf_report_add(all, sum);
-    *sum = (kofn_report)KOFN_REPORT_INIT;
-}
-
 /* Takes steps until the descent has converged or may take no more.  A step
  * that failed does not count, but the rounds it took do. */
-static kofn_status descend(kf_descent *d, double *w, double *v, bool *converged)
+static kofn_status descend(kf_descent *d, double *w, bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
 
     while (d->now.iteration < o->max_iterations && !*converged) {
         kofn_status st;
-        int stop;
 
         d->now.iteration++;
-        st = iterate(d, w, v, converged);
-        if (st) {
+        st = iterate(d, w, d->v, converged);
+        if (st)
             d->now.iteration--;
-            add_up(&d->all, &d->setup);
-            add_up(&d->all, &d->sum);
-            return st;
-        }
-        stop = o->watch && o->watch(o->watch_ud, &d->now, &d->sum);
-        add_up(&d->all, &d->setup);
+        else if (o->watch && o->watch(o->watch_ud, &d->now, &d->sum))
+            st = KOFN_AGAIN;
+        kf_learn_add_up(&d->all, &d->setup);
         d->now.setup = NULL;
-        add_up(&d->all, &d->sum);
-        if (stop)
-            return KOFN_AGAIN;
+        kf_learn_add_up(&d->all, &d->sum);
+        if (st)
+            return st;
     }
     return KOFN_OK;
 }
 
-static kofn_status check_start(const kofn_regression *r, const kofn_matrix *w)
-{
-    if (!w || !w->data || w->cols != 1 || w->ld != 1 || w->dtype != KOFN_F64 ||
-        w->rows != r->X.cols)
-        return kf_fail(KOFN_SHAPE, "w must be %zu x 1, contiguous, float64",
-                       r->X.cols);
-    return kf_regress_finite(w, "w");
-}
-
 /* After the step that the options tell of; was it the last? */
-static bool go_on(kf_descent *d, double *v)
+static bool go_on(kf_descent *d)
 {
     d->now = *d->r->opt.resume;
     d->done = d->now.iteration;
     d->lipschitz = d->now.lipschitz;
     d->partial = d->now.partial;
-    memcpy(v, d->now.v, kf_learn_features(d) * sizeof *v);
+    memcpy(d->v, d->now.v, kf_learn_features(d) * sizeof *d->v);
     return d->now.step == 0;
 }
 
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res)
 {
-    size_t n = kf_learn_features(&d);
     kofn_regress_result own = KOFN_REGRESS_RESULT_INIT;
-    double *v;
     kofn_status st;
 
     TRY(kf_begun(res, "KOFN_REGRESS_RESULT_INIT"));
-    TRY(check_start(d.r, w));
+    TRY(kf_vector_check(w, d.r->X.cols, 1, "w"));
+    TRY(kf_mat_check_finite(w, "w"));
     st = descent_new(&d);
-    v = kf_new(n, sizeof *v);
-    if (!v)
-        st = KOFN_NOMEM;
     if (!st) {
-        memcpy(v, w->data, n * sizeof *v);
+        memcpy(d.v, w->data, kf_learn_features(&d) * sizeof *d.v);
         if (d.job && d.r->opt.resume && d.r->opt.resume->iteration)
-            own.converged = go_on(&d, v);
+            own.converged = go_on(&d);
         d.now.w = w->data;
-        d.now.v = v;
-        st = descend(&d, w->data, v, &own.converged);
+        d.now.v = d.v;
+        st = descend(&d, w->data, &own.converged);
         if (!st)
             st = kf_learn_limit(&d, KF_ALL);
         if (!st && d.partial)
@@ -540,7 +488,6 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
     own.distance = d.distance;
     own.rounds = d.all;
     kf_give(res, &own, sizeof own);
-    kf_free(v);
     descent_free(&d);
     return st;
 }

@@ -28,28 +28,31 @@ typedef struct kf_some {
 } kf_some;
 #define KF_ALL ((kf_some){0, 1, 1})
 
-/* How many of m points. */
-static inline size_t kf_count(kf_some p, size_t m)
+static inline kofn_matrix kf_learn_column(const double *x, size_t n)
 {
-    size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
+    return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
+}
 
-    return m / p.of * (p.hi - p.lo) + rest;
+static inline kofn_matrix kf_learn_row_of(const double *x, size_t n)
+{
+    return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
 }
 
 /* ---- regress.c ----------------------------------------------------------- */
 
+/* It is there and float64. */
 kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
-kofn_status kf_regress_finite(const kofn_matrix *X, const char *name);
 /* Are they points and labels?  The labels as kf_loss takes them. */
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X in, and out = in X, on this thread (ways.c). */
+/* out = X in, on this thread (ways.c). */
 kofn_status kf_learn_points_times(const kofn_regression *r,
                                   const kofn_matrix *in, kofn_matrix *out);
-kofn_status kf_learn_times_points(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out);
+/* out = X' (X v - y) likewise, and *squares those of X v - y; either may be NULL. */
+kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
+                               const double *y, double *out, double *squares);
 
 /* ---- loss.c -------------------------------------------------------------- */
 
@@ -72,16 +75,19 @@ typedef struct kf_descent {
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
+    void *memory;           /* all the vectors below                         */
+    double *v;              /* where the gradient is taken                   */
     double *g;              /* the gradient at the point under consideration  */
     double *margin;         /* m: there                                       */
     bool knows_margins;     /* they are those of the next gradient's point   */
     double *line;           /* m: X g, of a line search                       */
     double *z;              /* m: derivatives                                 */
     double *in, *out;       /* n + 1: of a round of KOFN_SUM                  */
-    double *t;              /* n: scratch                                     */
+    double *t, *there;      /* n: scratch, and a point on a line              */
     double lipschitz;       /* 0: not known                                   */
     double curvature;       /* of F along g, for squares                      */
     const double *from;     /* where the line begins                          */
+    double gg;              /* |g|^2 there                                    */
     struct kf_lbfgs *pairs; /* that it remembers; or NULL                    */
     double distance;        /* to the minimum, when last asked; 0: it was not */
     unsigned done;          /* iterations before this start                   */
@@ -91,9 +97,17 @@ typedef struct kf_descent {
     bool remembers; /* the scheme has stand-ins for what is missing   */
 } kf_descent;
 
-size_t kf_learn_features(const kf_descent *d);
+static inline size_t kf_learn_features(const kf_descent *d)
+{
+    return d->r->X.cols;
+}
+
 /* How many of them, the first ones, the ridge is of. */
-size_t kf_learn_penalised(const kf_descent *d);
+static inline size_t kf_learn_penalised(const kf_descent *d)
+{
+    return d->r->X.cols - d->r->opt.intercept;
+}
+
 double kf_learn_dot(const double *x, const double *y, size_t n);
 /* The whole of it, from w. */
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
@@ -109,6 +123,7 @@ typedef struct kf_way {
     bool differs; /* the gradient is X' X w less X' y    */
     bool bent;    /* F is no parabola along a line, whatever the loss: some
                      gradients are of another time */
+    /* NULL: X itself is what is multiplied. */
     kofn_problem (*problem)(const kofn_regression *r);
     /* Is this regression to be had so?  NULL: any is. */
     kofn_status (*check)(const kofn_regression *r);
@@ -116,26 +131,35 @@ typedef struct kf_way {
     /* The sum of the losses at w, and of their gradients in d->g. */
     kofn_status (*gradient)(kf_descent *d, const double *w, kf_some which,
                             double *F);
+    /* out = X' X v. */
     kofn_status (*gram)(kf_descent *d, const double *v, double *out);
 } kf_way;
 
 extern const kf_way kf_by_products, kf_by_sum;
 extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
 const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
+/* What workers compute in it, and whether this regression is to be had so. */
+kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r);
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
 /* Runs one round, with a look at the watch now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
-kofn_matrix kf_learn_column(const double *x, size_t n);
-kofn_matrix kf_learn_row_of(const double *x, size_t n);
 
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);
 /* Have the job's rounds be of these points only, if it can. */
 kofn_status kf_learn_limit(kf_descent *d, kf_some which);
-/* out = X' X v. */
-kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out);
+/* F at from + t p over all points, and its gradient in g, not in d->g unless that is
+ * g. */
+kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
+                                    const double *p, double *g, double *F);
+/* The losses where margins are d->margin + t d->line, added up, and their slope by
+ * t. */
+double kf_learn_losses_along(const kf_descent *d, double t, double *slope);
+/* A sum over so many points becomes the mean, with what the ridge adds at `at`. */
+void kf_learn_mean(const kf_descent *d, double points, const double *at,
+                   double *sum);
 /* out = H p, H the second derivative of F at the point `at`, where the gradient
  * was just taken. */
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
@@ -149,9 +173,29 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out);
 #define KF_OFFSET (-2)
 /* ---- steps.c ------------------------------------------------------------- */
 
-/* L, by 30 power iterations the first time. */
-kofn_status kf_learn_lipschitz(kf_descent *d);
 /* The step along -g from w, where F and g are known. */
 kofn_status kf_step(kf_descent *d, const double *w, double F, double *step);
+
+/* ---- lbfgs.c ------------------------------------------------------------- */
+
+/* A descent that remembers its last steps. */
+typedef struct kf_lbfgs kf_lbfgs;
+
+/* For n features; to be freed even where it fails. */
+kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
+void kf_lbfgs_free(kf_lbfgs *b);
+/* F at w and its gradient in d->g, of a descent with d->pairs; without a product
+ * where the last step knows them. */
+kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
+/* A step from w, where F and d->g are known; its length in d->now.step. */
+kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
+
+/* ---- near.c -------------------------------------------------------------- */
+
+/* From `at`, where F and its gradient, in d->g, were just taken, to the minimum:
+ * an estimate from below where it is more than `enough`; HUGE_VAL where it cannot
+ * be told.  It takes some products. */
+kofn_status kf_learn_distance(kf_descent *d, const double *at, double F,
+                              double enough, double *distance);
 
 #endif

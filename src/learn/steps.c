@@ -40,7 +40,7 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 
         for (size_t i = 0; i < n; i++)
             v[i] /= length;
-        TRY_UNSTOPPED(kf_learn_gram(d, v, t));
+        TRY_UNSTOPPED(d->way->gram(d, v, t));
         *value = kf_norm(t, n);
         if (!(*value > 0))
             return kf_fail(KOFN_INVAL, "X is zero, or its squares are; there "
@@ -80,7 +80,8 @@ static void end_setup(kf_descent *d, const kofn_report *before)
     d->sum.parts = now.parts;
 }
 
-kofn_status kf_learn_lipschitz(kf_descent *d)
+/* L, by power iterations the first time. */
+static kofn_status know_lipschitz(kf_descent *d)
 {
     kofn_report before = KOFN_REPORT_INIT;
     double most = kf_loss_curvature(d->r->opt.loss), value = 0;
@@ -103,11 +104,6 @@ kofn_status kf_learn_lipschitz(kf_descent *d)
 
 /* ---- F along the line ---------------------------------------------------- */
 
-static bool knows_margins(const kf_descent *d)
-{
-    return d->way->margins;
-}
-
 /* Not of the points that are there now and the gradients of others. */
 static bool is_parabola(const kf_descent *d)
 {
@@ -123,11 +119,12 @@ static kofn_status line_begin(kf_descent *d, const double *w)
     kofn_status st = KOFN_OK;
 
     d->from = w;
-    if (knows_margins(d)) {
+    d->gg = kf_learn_dot(d->g, d->g, n);
+    if (d->way->margins) {
         st = kf_learn_margins(d, d->g, d->line);
         sum = st ? 0 : kf_learn_dot(d->line, d->line, m);
     } else if (is_parabola(d)) {
-        st = kf_learn_gram(d, d->g, d->t);
+        st = d->way->gram(d, d->g, d->t);
         sum = st ? 0 : kf_learn_dot(d->g, d->t, n);
     }
     d->curvature =
@@ -152,37 +149,21 @@ static double penalty(const kf_descent *d, double step)
 /* F by the margins; *slope is its derivative by the step. */
 static double by_margins(const kf_descent *d, double step, double *slope)
 {
-    const kofn_regression *r = d->r;
-    double F = 0, z, n = (double)r->X.rows;
+    double F = kf_learn_losses_along(d, -step, slope);
+    double n = (double)d->r->X.rows;
     size_t ridged = kf_learn_penalised(d);
 
-    *slope = 0;
-    for (size_t i = 0; i < r->X.rows; i++) {
-        F +=
-            kf_loss(r->opt.loss, d->margin[i] - step * d->line[i], r->y[i], &z);
-        *slope -= z * d->line[i];
-    }
-    *slope =
-        *slope / n - r->opt.ridge * (kf_learn_dot(d->from, d->g, ridged) -
-                                     step * kf_learn_dot(d->g, d->g, ridged));
+    *slope = -*slope / n -
+             d->r->opt.ridge * (kf_learn_dot(d->from, d->g, ridged) -
+                                step * kf_learn_dot(d->g, d->g, ridged));
     return F / n + penalty(d, step);
 }
 
-/* By a round there; the gradient is put back. */
+/* By a round there. */
 static kofn_status by_round(kf_descent *d, double step, double *F)
 {
-    size_t n = kf_learn_features(d);
-    double *g = d->g, *there = kf_new(2 * n, sizeof *there);
-    kofn_status st;
+    kofn_status st = kf_learn_gradient_along(d, d->from, -step, d->g, d->t, F);
 
-    if (!there)
-        return KOFN_NOMEM;
-    for (size_t j = 0; j < n; j++)
-        there[j] = d->from[j] - step * g[j];
-    d->g = there + n;
-    st = kf_learn_gradient_at(d, there, KF_ALL, F);
-    d->g = g;
-    kf_free(there);
     if (st != KOFN_NONFINITE)
         return st;
     *F = HUGE_VAL; /* much too long a step */
@@ -192,15 +173,14 @@ static kofn_status by_round(kf_descent *d, double step, double *F)
 /* F there less F here. */
 static kofn_status change(kf_descent *d, double F, double step, double *out)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d)), slope,
-           there = F;
+    double there = F, slope;
     kofn_status st = KOFN_OK;
 
     if (is_parabola(d)) { /* told apart however near the minimum */
-        *out = step * (step * d->curvature / 2 - gg);
+        *out = step * (step * d->curvature / 2 - d->gg);
         return KOFN_OK;
     }
-    if (knows_margins(d))
+    if (d->way->margins)
         there = by_margins(d, step, &slope);
     else
         st = by_round(d, step, &there);
@@ -237,8 +217,6 @@ static double by_bisection(const kf_descent *d, double first)
 
 static kofn_status exact_step(kf_descent *d, double *step)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
-
     if (!(d->curvature > 0) && d->way->differs)
         return kf_fail(KOFN_INVAL,
                        "iteration %u: the curvature along the gradient is "
@@ -251,7 +229,7 @@ static kofn_status exact_step(kf_descent *d, double *step)
                        "iteration %u: F falls without end along "
                        "the gradient; there is no exact step",
                        d->now.iteration);
-    *step = gg / d->curvature;
+    *step = d->gg / d->curvature;
     if (d->r->opt.loss != KOFN_LOSS_SQUARES)
         *step = by_bisection(d, *step);
     return KOFN_OK;
@@ -259,13 +237,11 @@ static kofn_status exact_step(kf_descent *d, double *step)
 
 static kofn_status armijo_step(kf_descent *d, double F, double *step)
 {
-    double gg = kf_learn_dot(d->g, d->g, kf_learn_features(d));
-
     for (int k = 0; k < 60; k++, *step /= 2) {
         double by;
         kofn_status st = change(d, F, *step, &by);
 
-        if (st || by <= -1e-4 * *step * gg)
+        if (st || by <= -1e-4 * *step * d->gg)
             return st;
     }
     return KOFN_OK; /* at a minimum, as far as rounding shows */
@@ -277,10 +253,8 @@ static kofn_status grid_step(kf_descent *d, double F, double *step)
 
     for (int k = 0; k < 14; k++, at /= 2) {
         double by;
-        kofn_status st = change(d, F, at, &by);
 
-        if (st)
-            return st;
+        TRY_UNSTOPPED(change(d, F, at, &by));
         if (by < best) {
             best = by;
             found = at;
@@ -296,7 +270,7 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
     kofn_status st = KOFN_OK;
 
     if (!(o->step > 0) && o->rule != KOFN_STEP_EXACT)
-        st = kf_learn_lipschitz(d);
+        st = know_lipschitz(d);
     *step = o->step > 0                  ? o->step
             : o->rule == KOFN_STEP_FIXED ? 1 / d->lipschitz
                                          : 16 / d->lipschitz;

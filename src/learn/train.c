@@ -19,6 +19,7 @@ typedef struct run {
     bool plain, some; /* on this thread; the last sum was of some points only */
     kofn_train_step now;
     kofn_report sum, all;
+    void *memory; /* the vectors: */
     double *in, *out, *means;
     double *state;   /* weights and velocities */
     unsigned done;   /* steps before this start */
@@ -75,19 +76,17 @@ static kofn_status check_options(const kofn_training *t)
 static kofn_status widen(kofn_training *t, const kofn_matrix *y)
 {
     const kofn_matrix X = t->points;
-    size_t cols = kf_train_columns(t->net, t->classes), n;
+    size_t cols = kf_train_columns(t->net, t->classes);
+    kofn_matrix behind;
 
     if (cols == X.cols)
         return KOFN_OK;
-    if (!kf_mul(cols, X.rows, &n))
-        return kf_nomem(SIZE_MAX);
-    TRY_NEW(t->wide, n);
-    t->points = (kofn_matrix){t->wide, X.rows, cols, cols, KOFN_F64};
-    for (size_t i = 0; i < X.rows; i++) {
-        memcpy(t->wide + i * cols, kf_at(&X, i, 0), X.cols * sizeof *t->wide);
-        memcpy(t->wide + i * cols + X.cols, kf_at(y, i, 0),
-               y->cols * sizeof *t->wide);
-    }
+    TRY(kf_mat_new(&t->points, X.rows, cols, KOFN_F64));
+    t->wide = t->points.data;
+    behind = t->points;
+    behind.data = kf_at(&t->points, 0, X.cols);
+    kf_mat_copy(&X, &t->points);
+    kf_mat_copy(y, &behind);
     return KOFN_OK;
 }
 
@@ -108,12 +107,11 @@ kofn_status kofn_training_new(kofn_training **out, kofn_net *net,
                               const kofn_matrix *X, const kofn_matrix *y,
                               const kofn_train_options *opt)
 {
-    kofn_training *t = kf_zero(1, sizeof *t);
+    kofn_training *t;
     kofn_status st;
 
     *out = NULL;
-    if (!t)
-        return KOFN_NOMEM;
+    TRY_ZERO(t, 1);
     t->net = net;
     st = with_defaults(&t->opt, opt);
     if (!st)
@@ -132,7 +130,7 @@ void kofn_training_free(kofn_training *t)
         return;
     kf_free(t->wide);
     kf_free(t->y);
-    kf_free(t->placed);
+    kofn_net_free(t->placed);
     kf_free(t);
 }
 
@@ -190,23 +188,13 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
 kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;
-    size_t bytes = t->net->total * kf_dtype_size(t->net->shape.dtype);
-    char *at;
 
     if (before && before->step)
         kf_net_write(t->net, before->state);
-    kf_free(t->placed);
-    at = t->placed = kf_new(bytes, 1);
-    if (!at)
-        return KOFN_NOMEM;
-    memcpy(at, t->net->W[0].data, bytes);
-    for (size_t l = 0; l < t->net->shape.layers; l++) {
-        kofn_matrix W = t->net->W[l];
-
-        W.data = at;
-        at += W.rows * W.cols * kf_dtype_size(W.dtype);
-        TRY(kofn_place_at(job, l, &W));
-    }
+    kofn_net_free(t->placed);
+    TRY(kf_net_copy(&t->placed, t->net));
+    for (size_t l = 0; l < t->net->shape.layers; l++)
+        TRY(kofn_place_at(job, l, &t->placed->W[l]));
     t->job = job;
     return KOFN_OK;
 }
@@ -278,6 +266,13 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     return KOFN_OK;
 }
 
+static kofn_status not_finite(const run *r)
+{
+    return kf_fail(KOFN_NONFINITE,
+                   "step %u: the gradient is not finite; try a shorter step",
+                   r->now.step);
+}
+
 /* Computes the sum that is asked for over all points, into r->out. */
 static kofn_status sum(run *r, const kf_batch *batch)
 {
@@ -290,12 +285,8 @@ static kofn_status sum(run *r, const kf_batch *batch)
 
     if (st == KOFN_NONFINITE ||
         (st == KOFN_OK && kf_mat_first_odd(r->out, m, KOFN_F64) < m))
-        return kf_fail(KOFN_NONFINITE,
-                       "step %u: the gradient is not finite; try a shorter "
-                       "step",
-                       r->now.step);
-    if (st)
-        return st;
+        return not_finite(r);
+    TRY_UNSTOPPED(st);
     if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
         return kf_fail(KOFN_NONFINITE,
                        "step %u: the gradient is so large that rounding hides "
@@ -368,14 +359,6 @@ static kofn_status fetch(run *r)
     return KOFN_OK;
 }
 
-static kofn_status fetch_velocities(run *r)
-{
-    if (r->coded && !r->now.state)
-        TRY(kf_coded_fetch_velocities(r->coded, r->state + r->t->net->total));
-    r->now.state = r->state;
-    return KOFN_OK;
-}
-
 static kofn_status coded_step(run *r, const kf_batch *b)
 {
     const kofn_training *t = r->t;
@@ -386,11 +369,8 @@ static kofn_status coded_step(run *r, const kf_batch *b)
     kf_training_put(t, b, &r->coded->p);
     st = kf_coded_step(r->coded, &change, &r->now.loss, &right);
     if (st == KOFN_NONFINITE)
-        return kf_fail(
-            st, "step %u: the gradient is not finite; try a shorter step",
-            r->now.step);
-    if (st)
-        return st;
+        return not_finite(r);
+    TRY_UNSTOPPED(st);
     r->now.accuracy =
         t->classes ? right / (double)(b->to - b->from) : (double)NAN;
     r->now.state = NULL;
@@ -431,32 +411,22 @@ static kofn_status step(run *r)
     return test(r);
 }
 
-static void add_up(run *r)
-{
-    if (r->sum.rounds)
-        kf_report_add(&r->all, &r->sum);
-    r->sum = (kofn_report)KOFN_REPORT_INIT;
-}
-
 static kofn_status go(run *r)
 {
     const kofn_train_options *o = &r->t->opt;
 
     while (r->now.step < r->now.steps) {
         kofn_status st;
-        int stop;
 
         r->now.step++;
         st = step(r);
-        if (st) {
+        if (st)
             r->now.step--;
-            add_up(r);
+        else if (o->watch && o->watch(o->watch_ud, &r->now, &r->sum))
+            st = KOFN_AGAIN;
+        kf_learn_add_up(&r->all, &r->sum);
+        if (st)
             return st;
-        }
-        stop = o->watch && o->watch(o->watch_ud, &r->now, &r->sum);
-        add_up(r);
-        if (stop)
-            return KOFN_AGAIN;
     }
     return r->now.partial ? KOFN_PARTIAL : KOFN_OK;
 }
@@ -466,15 +436,17 @@ static kofn_status go(run *r)
 static kofn_status run_new(run *r)
 {
     const kofn_training *t = r->t;
-    size_t n = t->net->total;
+    size_t n = t->net->total, means = kf_passes_means(t->net);
+    size_t asked = kf_train_input(t->net);
     const kofn_train_step *before = r->plain ? NULL : t->opt.resume;
 
-    r->in = kf_new(kf_train_input(t->net), sizeof *r->in);
-    r->out = kf_new(n + KF_SUM_EXTRA, sizeof *r->out);
-    r->means = kf_zero(kf_passes_means(t->net), sizeof *r->means);
-    r->state = kf_zero(n, 2 * sizeof *r->state);
-    if (!r->in || !r->out || !r->means || !r->state)
+    r->memory = kf_zero(3 * n + KF_SUM_EXTRA + means + asked, sizeof *r->state);
+    if (!r->memory)
         return KOFN_NOMEM;
+    r->state = r->memory;
+    r->out = r->state + 2 * n;
+    r->means = r->out + n + KF_SUM_EXTRA;
+    r->in = r->means + means;
     if (before && before->step) {
         r->now = *before;
         r->done = before->step;
@@ -510,13 +482,12 @@ static kofn_status go_coded(run *r)
     r->coded = &c;
     r->fetched = true;
     c.sum = &r->sum;
-    c.look = r->t->opt.watch ? look : NULL;
-    c.ud = r;
+    c.look = (kf_look){r->t->opt.watch ? look : NULL, r};
     if (!st && r->done && r->t->opt.momentum > 0)
         st = kf_coded_move(&c, r->state + r->t->net->total);
     if (!st)
         st = fetch_last(r, go(r));
-    add_up(r);
+    kf_learn_add_up(&r->all, &r->sum);
     kf_coded_free(&c);
     return st;
 }
@@ -536,10 +507,7 @@ static kofn_status train(run r, kofn_train_result *res)
         sizeof all,      r.now.step,          r.now.loss, r.now.accuracy,
         r.now.test_loss, r.now.test_accuracy, r.all};
     kf_give(res, &all, sizeof all);
-    kf_free(r.in);
-    kf_free(r.out);
-    kf_free(r.means);
-    kf_free(r.state);
+    kf_free(r.memory);
     return st;
 }
 
@@ -570,7 +538,8 @@ kofn_status kofn_training_state(kofn_training *t, const double **state)
                        "there is no training under way; its state is "
                        "asked for from its watch");
     TRY(fetch(r));
-    TRY(fetch_velocities(r));
-    *state = r->state;
+    if (r->coded && !r->now.state)
+        TRY(kf_coded_fetch_velocities(r->coded, r->state + t->net->total));
+    *state = r->now.state = r->state;
     return KOFN_OK;
 }

@@ -36,32 +36,24 @@ static size_t turn_of(const kf_train_mesh *m)
 
 /* ---- the vector ---------------------------------------------------------- */
 
-static double *lay(kofn_matrix *a, double *at)
-{
-    a->data = at;
-    return at + a->rows * a->ld;
-}
-
 static bool is_single(const kf_train_mesh *m)
 {
     return m->t->net->shape.dtype == KOFN_F32;
 }
 
-static double *load(kofn_matrix *a, double *at)
+/* Numbers of the tape, where they lie or as a copy in float32. */
+static double *open(const kf_train_mesh *m, kofn_matrix *a, double *at)
 {
-    float *to = a->data;
-
-    for (size_t i = 0; i < a->rows * a->ld; i++)
-        to[i] = (float)at[i];
+    if (is_single(m))
+        kf_mat_narrow(at, a->rows * a->ld, a->dtype, a->data);
+    else
+        a->data = at;
     return at + a->rows * a->ld;
 }
 
 static double *store(const kofn_matrix *a, double *at)
 {
-    const float *from = a->data;
-
-    for (size_t i = 0; i < a->rows * a->ld; i++)
-        at[i] = (double)from[i];
+    kf_mat_widen(a->data, a->rows * a->ld, a->dtype, at);
     return at + a->rows * a->ld;
 }
 
@@ -87,12 +79,11 @@ static size_t layer_at(const kf_train_mesh *m, size_t layer)
 static void turn_to(kf_train_mesh *m, uint64_t step, const kofn_matrix *v)
 {
     double *at = (double *)v->data + step % TAPES * m->tape;
-    double *(*open)(kofn_matrix *, double *) = is_single(m) ? load : lay;
     kf_batch batch = kf_training_batch(m->t, step);
 
     for (size_t l = 1; l <= layers_of(m); l++) {
-        at = open(&m->p.X[l], at);
-        at = open(&m->p.D[l - 1], at);
+        at = open(m, &m->p.X[l], at);
+        at = open(m, &m->p.D[l - 1], at);
     }
     if (m->loaded == step + 1)
         return;
@@ -133,40 +124,15 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
     return KOFN_OK;
 }
 
-static double weight_of(const kf_train_mesh *m)
-{
-    return 1.0 / (double)m->p.count;
-}
-
-static void find_means(kf_train_mesh *m)
-{
-    size_t n = kf_passes_means(m->t->net);
-
-    memset(m->means, 0, n * sizeof *m->means);
-    if (n)
-        kf_passes_hidden(&m->p, m->means);
-    for (size_t j = 0; j < n; j++)
-        m->means[j] *= weight_of(m);
-}
-
-static void count_cost(kf_train_mesh *m, double scalar[KOFN_SCALARS])
-{
-    double cost = 0, right = 0;
-
-    find_means(m);
-    kf_passes_cost(&m->p, weight_of(m), &cost, &right);
-    scalar[LOSS] = cost * weight_of(m) + kf_passes_penalty(m->t->net, m->means);
-    scalar[ACCURACY] = m->t->classes ? right / (double)m->p.count : 0;
-}
-
 /* Rows that are made one after the other of the same, as long as a cache holds them. */
 #define SLICE 16
 
 static void go_forward(kf_train_mesh *m, size_t stage,
                        const kofn_matrix *product, double scalar[KOFN_SCALARS])
 {
-    size_t L = layers_of(m), l = stage + 1;
+    size_t l = stage + 1;
     const kofn_matrix *X = &m->p.X[l];
+    double right;
 
     for (size_t i = 0, end; i < X->rows; i = end) {
         kofn_matrix points = *product, S = *X;
@@ -179,8 +145,10 @@ static void go_forward(kf_train_mesh *m, size_t stage,
         kf_coded_turn(&points, &S);
         kf_passes_done(&m->p, stage, (kf_draw){0}, i, end);
     }
-    if (l == L)
-        count_cost(m, scalar);
+    if (l == layers_of(m)) {
+        scalar[LOSS] = kf_passes_mean_cost(&m->p, m->means, &right);
+        scalar[ACCURACY] = m->t->classes ? right / (double)m->p.count : 0;
+    }
 }
 
 /* Of layer l deltas made those of the one before; the last column is nobody's. */
@@ -188,12 +156,13 @@ static void go_back(kf_train_mesh *m, size_t l, const kofn_matrix *product)
 {
     const kofn_matrix *D = &m->p.D[l - 2];
     size_t s = layers_of(m) + 2 * (layers_of(m) - l) + 1;
+    kf_draw draw = {kf_passes_weight(&m->p), m->means};
 
-    find_means(m);
+    kf_passes_know_means(&m->p, m->means);
     for (size_t i = 0; i < D->rows; i++) {
         memcpy(kf_at(D, i, 0), kf_at(product, i, 0),
                D->cols * kf_dtype_size(D->dtype));
-        kf_passes_done(&m->p, s, (kf_draw){weight_of(m), m->means}, i, i + 1);
+        kf_passes_done(&m->p, s, draw, i, i + 1);
     }
 }
 
@@ -206,21 +175,6 @@ static void store_layer(const kf_train_mesh *m, uint64_t step, size_t layer,
     store(&m->p.D[layer], store(&m->p.X[layer + 1], tape + layer_at(m, layer)));
 }
 
-static kofn_status check_deltas(const kf_train_mesh *m, uint64_t step)
-{
-    for (size_t l = 0; l < layers_of(m); l++) {
-        const kofn_matrix *D = &m->p.D[l];
-        size_t n = m->p.count * D->cols;
-
-        if (kf_mat_first_odd(D->data, n, D->dtype) < n)
-            return kf_fail(KOFN_NONFINITE,
-                           "step %llu: the gradient is not finite; try a "
-                           "shorter step",
-                           (unsigned long long)step + 1);
-    }
-    return KOFN_OK;
-}
-
 /* The weights of a layer, where they belong. */
 static void keep_weights(const kf_train_mesh *m, size_t l,
                          const kofn_matrix *product, const kofn_matrix *v)
@@ -229,10 +183,7 @@ static void keep_weights(const kf_train_mesh *m, size_t l,
 
     for (size_t i = 0; i < l; i++)
         to += m->t->net->W[i].rows * m->t->net->W[i].cols;
-    if (is_single(m))
-        store(product, to);
-    else
-        memcpy(to, product->data, product->rows * product->cols * sizeof *to);
+    store(product, to);
 }
 
 static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
@@ -257,7 +208,12 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
         go_back(m, 2 * L - stage, product);
     if (is_single(m))
         store_layer(m, step, layer_made(m, stage), v);
-    return stage + 1 == turn_of(m) ? check_deltas(m, step) : KOFN_OK;
+    if (stage + 1 == turn_of(m) && !kf_passes_finite(&m->p))
+        return kf_fail(KOFN_NONFINITE,
+                       "step %llu: the gradient is not finite; try a shorter "
+                       "step",
+                       (unsigned long long)step + 1);
+    return KOFN_OK;
 }
 
 /* Of a stage what came out of its layer or went back to it, of the last one of a step
@@ -323,8 +279,7 @@ static uint64_t digest_of(const kofn_training *t)
     uint64_t d = digest(1, reals, 5);
 
     d = digest(d, counts, 9);
-    for (size_t l = 0; l <= s->layers; l++)
-        d = kf_mix64(kf_state64(d, 1) ^ t->net->widths[l]);
+    d = digest(d, t->net->widths, s->layers + 1);
     d = digest(d, t->y, t->points.rows);
     for (size_t i = 0; i < t->points.rows; i++)
         d = digest(d, kf_at(&t->points, i, 0), t->points.cols);
@@ -351,15 +306,6 @@ static void fill_stages(kf_train_mesh *m, const kofn_plan *const *plan)
     }
 }
 
-static kofn_status check(const kofn_training *t)
-{
-    if (t->opt.resume && t->opt.resume->step)
-        return kf_fail(KOFN_UNSUITED,
-                       "a mesh begins at the start; those who join it later go "
-                       "on with the others anyway");
-    return KOFN_OK;
-}
-
 kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
                               const kofn_plan *const *plan,
                               kofn_program *program, kofn_matrix *v)
@@ -367,7 +313,10 @@ kofn_status kf_train_mesh_new(kf_train_mesh *m, kofn_training *t,
     size_t rows;
 
     *m = (kf_train_mesh){.t = t};
-    TRY(check(t));
+    if (t->opt.resume && t->opt.resume->step)
+        return kf_fail(KOFN_UNSUITED,
+                       "a mesh begins at the start; those who join it later go "
+                       "on with the others anyway");
     m->steps = (uint64_t)kf_training_steps(t) * t->opt.epochs;
     TRY(kf_passes_new(&m->p, t->net, t->classes, kf_training_room(t)));
     m->tape = layer_at(m, layers_of(m));

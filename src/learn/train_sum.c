@@ -185,18 +185,15 @@ static kofn_status check_rows(const question *q, const kofn_rows *part)
 /* Weights where they lie, or as float32 in memory of their own. */
 static kofn_status take_weights(question *q, const double *from)
 {
-    float *to;
-
     if (q->net.shape.dtype == KOFN_F64) {
         kf_net_lay(&q->net, (void *)(uintptr_t)from);
         return KOFN_OK;
     }
-    to = q->narrow = kf_new(q->net.total, sizeof *to);
-    if (!to)
+    q->narrow = kf_new(q->net.total, kf_dtype_size(q->net.shape.dtype));
+    if (!q->narrow)
         return KOFN_NOMEM;
-    for (size_t i = 0; i < q->net.total; i++)
-        to[i] = (float)from[i];
-    kf_net_lay(&q->net, to);
+    kf_net_lay(&q->net, q->narrow);
+    kf_net_write(&q->net, from);
     return KOFN_OK;
 }
 
@@ -241,14 +238,6 @@ kofn_status kf_train_formula(const double *arg, const kofn_rows *part,
 
 #define CHUNK 512 /* points that are gone through at a time */
 
-static void add_up(const kofn_net *net, const void *gradient, double *out)
-{
-    for (size_t i = 0; i < net->total; i++)
-        out[i] += net->shape.dtype == KOFN_F64
-                      ? ((const double *)gradient)[i]
-                      : (double)((const float *)gradient)[i];
-}
-
 /* The points that were put, added to `out`; G has room for a gradient. */
 static kofn_status add_batch(kf_passes *p, const kf_batch *batch,
                              const double *means, kofn_net *G, double *out)
@@ -265,7 +254,8 @@ static kofn_status add_batch(kf_passes *p, const kf_batch *batch,
     }
     kf_passes_cost(p, weight, &extra[0], &extra[1]);
     TRY(kf_passes_back(p, weight, means, &kf_multiplier_plain, G->W));
-    add_up(net, G->W[0].data, out);
+    for (size_t i = 0; i < net->total; i++)
+        out[i] += kf_mat_number(G->W[0].data, i, net->shape.dtype);
     return KOFN_OK;
 }
 
@@ -313,24 +303,19 @@ kofn_status kf_train_part(const kofn_net *net, bool classes,
 {
     size_t room = kf_min(kf_min(CHUNK, part->X.rows), batch->to - batch->from);
     double weight = 1.0 / (double)kf_max(1, batch->to - batch->from);
-    kofn_net G;
+    kofn_net *G;
     kf_passes p;
-    void *memory;
     kofn_status st;
 
     memset(out, 0, (net->total + KF_SUM_EXTRA) * sizeof *out);
     if (room == 0)
         return KOFN_OK;
-    memory = kf_new(net->total, kf_dtype_size(net->shape.dtype));
-    if (!memory)
-        return KOFN_NOMEM;
-    kf_net_fill(&G, &net->shape);
-    kf_net_lay(&G, memory);
+    TRY(kf_net_of_shape(&G, &net->shape));
     st = kf_passes_new(&p, net, classes, room);
     if (!st)
-        st = go_through(&p, batch, means, part, &G, out);
+        st = go_through(&p, batch, means, part, G, out);
     kf_passes_free(&p);
-    kf_free(memory);
+    kofn_net_free(G);
     for (size_t i = 0; i < KF_SUM_EXTRA; i++)
         out[net->total + i] *= weight;
     for (size_t j = 0; j < net->widths[1] && batch->means; j++)

@@ -17,8 +17,8 @@ struct kofn_training {
     double *wide;       /* in memory of their own: with what should come out */
     double *y;          /* a number for each of them */
     kofn_job *job;
-    void *placed; /* weights as they were handed out, where workers have them */
-    struct run *run; /* while there is one */
+    kofn_net *placed; /* as it was handed out, where workers have the weights */
+    struct run *run;  /* while there is one */
 };
 
 size_t kf_training_steps(const kofn_training *t); /* of an epoch */

@@ -8,6 +8,18 @@
 
 #include <math.h>
 
+/* Is it such a matrix, or vector, as a caller's numbers are written into? */
+static inline kofn_status kf_vector_check(const kofn_matrix *a, size_t rows,
+                                          size_t cols, const char *name)
+{
+    return a && a->data && a->rows == rows && a->cols == cols &&
+                   a->ld == cols && a->dtype == KOFN_F64
+               ? KOFN_OK
+               : kf_fail(KOFN_SHAPE,
+                         "%s must be %zu x %zu, contiguous, float64", name,
+                         rows, cols);
+}
+
 /* The length of x, also where squares leave the range; NaN if there is one. */
 static inline double kf_norm(const double *x, size_t n)
 {

@@ -3,6 +3,8 @@
  * Owns nothing; the round and its output are the caller's. */
 #include "watch.h"
 
+#include "base/report.h"
+
 #define LOOK (KOFN_SECOND / 10)
 
 kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep)
@@ -20,4 +22,11 @@ kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
 {
     TRY(left ? kofn_begin_at(job, 0, true, in, out) : kofn_begin(job, in, out));
     return kf_learn_wait(job, look, rep);
+}
+
+void kf_learn_add_up(kofn_report *all, kofn_report *sum)
+{
+    if (sum->rounds)
+        kf_report_add(all, sum);
+    *sum = (kofn_report)KOFN_REPORT_INIT;
 }

@@ -6,14 +6,6 @@
 
 #include "base/base.h"
 
-/* As TRY, of what may also have been stopped (KOFN_AGAIN). */
-#define TRY_UNSTOPPED(call)                                                    \
-    do {                                                                       \
-        kofn_status unstopped_status_ = (call);                                \
-        if (unstopped_status_)                                                 \
-            return unstopped_status_;                                          \
-    } while (0)
-
 /* The caller who is asked whether to stop. */
 typedef struct kf_look {
     int (*stops)(void *ud); /* NULL: nobody */
@@ -25,5 +17,7 @@ kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
                            kofn_matrix *out, kf_look look, kofn_report *rep);
 /* The same of a round that has begun. */
 kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep);
+/* Adds *sum to *all, and begins it anew. */
+void kf_learn_add_up(kofn_report *all, kofn_report *sum);
 
 #endif

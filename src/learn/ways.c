@@ -22,6 +22,7 @@
 #include "watch.h"
 
 #include "base/report.h"
+#include "mat/mat.h"
 
 #include <math.h>
 
@@ -34,31 +35,40 @@ kofn_status kf_learn_points_times(const kofn_regression *r,
                      : kofn_product_plain(&r->X, in, out);
 }
 
-/* Of a sparse X of one row, which is contiguous. */
-kofn_status kf_learn_times_points(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out)
+/* out = z X */
+static kofn_status times_points(const kofn_regression *r, const double *z,
+                                double *out)
 {
     const kofn_sparse *S = &r->S;
-    const double *x = in->data;
-    double *to = out->data;
+    kofn_matrix in = kf_learn_row_of(z, r->X.rows);
+    kofn_matrix to = kf_learn_row_of(out, r->X.cols);
 
     if (S->rows == 0)
-        return kofn_product_plain(in, &r->X, out);
-    memset(to, 0, S->cols * sizeof *to);
-    for (size_t i = 0; i < S->rows; i++)
-        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
-            to[S->col[e]] += x[i] * S->val[e];
+        return kofn_product_plain(&in, &r->X, &to);
+    memset(out, 0, S->cols * sizeof *out);
+    kf_mat_multiply_by_sparse(&in, S, 0, out);
     return KOFN_OK;
 }
 
-size_t kf_learn_features(const kf_descent *d)
+kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
+                               const double *y, double *out, double *squares)
 {
-    return d->r->X.cols;
-}
+    size_t m = r->X.rows, n = r->X.cols;
+    kofn_matrix in = kf_learn_column(v, n), margins;
+    double *z;
+    kofn_status st;
 
-size_t kf_learn_penalised(const kf_descent *d)
-{
-    return d->r->X.cols - d->r->opt.intercept;
+    TRY_NEW(z, m);
+    margins = kf_learn_column(z, m);
+    st = kf_learn_points_times(r, &in, &margins);
+    for (size_t i = 0; i < m && y && !st; i++)
+        z[i] -= y[i];
+    if (squares && !st)
+        *squares = kf_learn_dot(z, z, m);
+    if (!st)
+        st = times_points(r, z, out);
+    kf_free(z);
+    return st;
 }
 
 double kf_learn_dot(const double *x, const double *y, size_t n)
@@ -114,16 +124,6 @@ kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-kofn_matrix kf_learn_column(const double *x, size_t n)
-{
-    return (kofn_matrix){(void *)(uintptr_t)x, n, 1, 1, KOFN_F64};
-}
-
-kofn_matrix kf_learn_row_of(const double *x, size_t n)
-{
-    return (kofn_matrix){(void *)(uintptr_t)x, 1, n, n, KOFN_F64};
-}
-
 /* ---- two products -------------------------------------------------------- */
 
 kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out)
@@ -144,7 +144,7 @@ static kofn_status back(kf_descent *d, const double *z, double *out)
                 to = kf_learn_row_of(out, X->cols);
 
     return d->job ? kf_learn_round_of(d, true, &in, &to)
-                  : kf_learn_times_points(d->r, &in, &to);
+                  : times_points(d->r, z, out);
 }
 
 kofn_status kf_learn_limit(kf_descent *d, kf_some which)
@@ -193,17 +193,10 @@ static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
     return back(d, d->z, out);
 }
 
-static kofn_problem problem_of_products(const kofn_regression *r)
-{
-    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_MATVEC, r->X.rows, r->X.cols, 1,
-                                           KOFN_F64, r->S.rows > 0);
-}
-
 const kf_way kf_by_products = {
     .op = KOFN_MATVEC,
     .left = true,
     .margins = true,
-    .problem = problem_of_products,
     .place = place_products,
     .gradient = gradient_of_products,
     .gram = gram_of_products,
@@ -229,14 +222,11 @@ static kofn_status check_gram(const kofn_regression *r)
 /* X' y and y' y, once for all. */
 static kofn_status know_Xy(kofn_regression *r)
 {
-    kofn_matrix y = kf_learn_row_of(r->y, r->X.rows), Xy;
-
     if (r->Xy)
         return KOFN_OK;
     TRY_NEW(r->Xy, r->X.cols);
-    Xy = kf_learn_row_of(r->Xy, r->X.cols);
     r->yy = kf_learn_dot(r->y, r->y, r->X.rows);
-    return kf_learn_times_points(r, &y, &Xy);
+    return times_points(r, r->y, r->Xy);
 }
 
 static kofn_status place_gram(kofn_regression *r, kofn_job *job)
@@ -258,27 +248,18 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
 {
     const kofn_regression *r = d->r;
     size_t n = r->X.cols;
-    kofn_status st = gram(d, w, d->g);
 
     (void)which; /* of all points */
-    if (st)
-        return st;
+    TRY_UNSTOPPED(gram(d, w, d->g));
     *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
     for (size_t i = 0; i < n; i++)
         d->g[i] -= r->Xy[i];
     return KOFN_OK;
 }
 
-static kofn_problem problem_of_gram(const kofn_regression *r)
-{
-    return (kofn_problem)KOFN_PROBLEM_INIT(KOFN_GRAM, r->X.rows, r->X.cols, 1,
-                                           KOFN_F64, r->S.rows > 0);
-}
-
 static const kf_way by_gram = {
     .op = KOFN_GRAM,
     .differs = true,
-    .problem = problem_of_gram,
     .check = check_gram,
     .place = place_gram,
     .gradient = gradient_of_gram,
@@ -297,17 +278,40 @@ const kf_way *kf_way_by(kofn_op op)
     return NULL;
 }
 
+kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r)
+{
+    if (way->problem)
+        return way->problem(r);
+    return (kofn_problem)KOFN_PROBLEM_INIT(way->op, r->X.rows, r->X.cols, 1,
+                                           KOFN_F64, r->S.rows > 0);
+}
+
 kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)
 {
     return way->check ? way->check(r) : KOFN_OK;
 }
 
+void kf_learn_mean(const kf_descent *d, double points, const double *at,
+                   double *sum)
+{
+    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
+
+    for (size_t j = 0; j < n; j++)
+        sum[j] = sum[j] / points + (j < ridged ? d->r->opt.ridge * at[j] : 0);
+}
+
+/* How many of m points. */
+static double count(kf_some p, size_t m)
+{
+    size_t rest = kf_min(kf_max(m % p.of, p.lo), p.hi) - p.lo;
+
+    return (double)(m / p.of * (p.hi - p.lo) + rest);
+}
+
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F)
 {
-    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
-    double count = (double)kf_count(which, d->r->X.rows);
-    double ridge = d->r->opt.ridge;
+    double points = count(which, d->r->X.rows);
     kofn_status st;
 
     *F = 0;
@@ -317,11 +321,10 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                           "iteration %u: the loss is not finite; the step "
                           "was too long",
                           d->now.iteration);
-    if (st)
-        return st;
-    *F = *F / count + ridge / 2 * kf_learn_dot(w, w, ridged);
-    for (size_t j = 0; j < n; j++)
-        d->g[j] = d->g[j] / count + (j < ridged ? ridge * w[j] : 0);
+    TRY_UNSTOPPED(st);
+    *F = *F / points +
+         d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
+    kf_learn_mean(d, points, w, d->g);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE,
                        "iteration %u: the loss is not finite; "
@@ -330,9 +333,31 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
     return KOFN_OK;
 }
 
-kofn_status kf_learn_gram(kf_descent *d, const double *v, double *out)
+kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
+                                    const double *p, double *g, double *F)
 {
-    return d->way->gram(d, v, out);
+    double *before = d->g;
+    kofn_status st;
+
+    for (size_t j = 0; j < kf_learn_features(d); j++)
+        d->there[j] = from[j] + t * p[j];
+    d->g = g;
+    st = kf_learn_gradient_at(d, d->there, KF_ALL, F);
+    d->g = before;
+    return st;
+}
+
+double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
+{
+    const kofn_regression *r = d->r;
+    double F = 0, z;
+
+    *slope = 0;
+    for (size_t i = 0; i < r->X.rows; i++) {
+        F += kf_loss(r->opt.loss, d->margin[i] + t * d->line[i], r->y[i], &z);
+        *slope += z * d->line[i];
+    }
+    return F;
 }
 
 /* ---- curvature ----------------------------------------------------------- */
@@ -342,22 +367,13 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
                                         const double *p, double *out)
 {
     size_t n = kf_learn_features(d);
-    double *g = d->g, *there = kf_new(n, sizeof *there), F;
-    double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1);
-    kofn_status st;
+    double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1), F;
 
-    if (!there)
-        return KOFN_NOMEM;
     step /= kf_norm(p, n);
+    TRY_UNSTOPPED(kf_learn_gradient_along(d, at, step, p, out, &F));
     for (size_t j = 0; j < n; j++)
-        there[j] = at[j] + step * p[j];
-    d->g = out;
-    st = kf_learn_gradient_at(d, there, KF_ALL, &F);
-    d->g = g;
-    kf_free(there);
-    for (size_t j = 0; j < n && !st; j++)
-        out[j] = (out[j] - g[j]) / step;
-    return st;
+        out[j] = (out[j] - d->g[j]) / step;
+    return KOFN_OK;
 }
 
 /* X' D X p, D the second derivatives of the losses. */
@@ -375,16 +391,12 @@ static kofn_status curved_by_margins(kf_descent *d, const double *p,
 kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
                             double *out)
 {
-    const kofn_regression *r = d->r;
-    size_t n = kf_learn_features(d), ridged = kf_learn_penalised(d);
-    bool squares = r->opt.loss == KOFN_LOSS_SQUARES;
-    kofn_status st;
+    bool squares = d->r->opt.loss == KOFN_LOSS_SQUARES;
 
     if (!squares && !d->way->margins)
         return curved_by_difference(d, at, p, out);
-    st = squares ? kf_learn_gram(d, p, out) : curved_by_margins(d, p, out);
-    for (size_t j = 0; j < n && !st; j++)
-        out[j] =
-            out[j] / (double)r->X.rows + (j < ridged ? r->opt.ridge * p[j] : 0);
-    return st;
+    TRY_UNSTOPPED(squares ? d->way->gram(d, p, out)
+                          : curved_by_margins(d, p, out));
+    kf_learn_mean(d, (double)d->r->X.rows, p, out);
+    return KOFN_OK;
 }

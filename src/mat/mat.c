@@ -186,6 +186,49 @@ kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
     return KOFN_OK;
 }
 
+/* ---- copies -------------------------------------------------------------- */
+
+kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
+                       kofn_dtype type)
+{
+    size_t n;
+
+    *out = (kofn_matrix){NULL, rows, cols, cols, type};
+    if (!kf_mul(rows, cols, &n))
+        return kf_nomem(SIZE_MAX);
+    out->data = kf_new(n, kf_dtype_size(type));
+    return out->data ? KOFN_OK : KOFN_NOMEM;
+}
+
+void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to)
+{
+    const float *restrict x = from;
+
+    if (type == KOFN_F64)
+        memcpy(to, from, n * sizeof *to);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = (double)x[i];
+}
+
+void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to)
+{
+    float *restrict x = to;
+
+    if (type == KOFN_F64)
+        memcpy(to, from, n * sizeof *from);
+    else
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)from[i];
+}
+
+void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to)
+{
+    for (size_t i = 0; i < from->rows; i++)
+        memcpy(kf_at(to, i, 0), kf_at(from, i, 0),
+               from->cols * kf_dtype_size(from->dtype));
+}
+
 /* ---- parts --------------------------------------------------------------- */
 
 /* Rows or columns of the operand that part i of `parts` holds. */
@@ -439,12 +482,8 @@ static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
 /* Rows lo..hi-1 of a float32 matrix in double, without gaps. */
 static void widen(const kofn_matrix *a, size_t lo, size_t hi, double *to)
 {
-    for (size_t i = lo; i < hi; i++) {
-        const float *row = kf_at(a, i, 0);
-
-        for (size_t j = 0; j < a->cols; j++)
-            *to++ = (double)row[j];
-    }
+    for (size_t i = lo; i < hi; i++, to += a->cols)
+        kf_mat_widen(kf_at(a, i, 0), a->cols, a->dtype, to);
 }
 
 /* float32 in, double throughout, a band of A at a time. */

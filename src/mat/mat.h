@@ -18,11 +18,35 @@ static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
     return (char *)a->data + (i * a->ld + j) * kf_dtype_size(a->dtype);
 }
 
+/* Number i of some. */
+static inline double kf_mat_number(const void *x, size_t i, kofn_dtype t)
+{
+    return t == KOFN_F64 ? ((const double *)x)[i]
+                         : (double)((const float *)x)[i];
+}
+
 static inline double kf_mat_entry(const kofn_matrix *a, size_t i, size_t j)
 {
-    return a->dtype == KOFN_F64 ? *(const double *)kf_at(a, i, j)
-                                : (double)*(const float *)kf_at(a, i, j);
+    return kf_mat_number(a->data, i * a->ld + j, a->dtype);
 }
+
+static inline void kf_mat_put(const kofn_matrix *a, size_t i, size_t j,
+                              double x)
+{
+    if (a->dtype == KOFN_F64)
+        *(double *)kf_at(a, i, j) = x;
+    else
+        *(float *)kf_at(a, i, j) = (float)x;
+}
+
+/* Memory for numbers that are not set yet; to be freed is its `data`. */
+kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
+                       kofn_dtype type);
+/* n numbers as float64, and such as numbers of another type. */
+void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to);
+void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to);
+/* Rows of one matrix, as far as they go, into those of another. */
+void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to);
 
 /* Shape, ld and pointer make sense; `name` is what the message calls it. */
 kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name);

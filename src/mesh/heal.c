@@ -407,7 +407,6 @@ typedef struct making {
     double *x;     /* lanes x (n lanes)             */
     uint32_t *col; /* n lanes: 0, 1, ...           */
     kofn_matrix *lane;
-    const kofn_matrix **part; /* to those          */
 } making;
 
 static void collect(const kf_host *h, making *m)
@@ -444,7 +443,6 @@ static kofn_status mix_half(making *m, bool velocity, void *to)
         m->col[i] = (uint32_t)i;
         m->lane[i] =
             velocity ? kf_block_velocity(b, i % e.lanes) : b->lane[i % e.lanes];
-        m->part[i] = &m->lane[i];
     }
     for (size_t l = 0; l < e.lanes && !st; l++) {
         kofn_matrix into = {(char *)to +
@@ -455,7 +453,7 @@ static kofn_status mix_half(making *m, bool velocity, void *to)
         mixed[l] = (kf_mixed){&row[l], into, 1};
     }
     if (!st)
-        st = kf_mix(mixed, e.lanes, m->part, m->n * e.lanes, rows, e.cols);
+        st = kf_mix(mixed, e.lanes, m->lane, m->n * e.lanes, rows, e.cols);
     kf_free(mixed);
     kf_free(row);
     return st;
@@ -499,12 +497,11 @@ static kofn_status make_rows(const kf_host *h, const kf_lent *own)
                 .seat = kf_new(room, sizeof *m.seat),
                 .x = kf_new(room * lanes, lanes * sizeof *m.x),
                 .col = kf_new(room, lanes * sizeof *m.col),
-                .lane = kf_new(room, lanes * sizeof *m.lane),
-                .part = kf_new(room, lanes * sizeof *m.part)};
+                .lane = kf_new(room, lanes * sizeof *m.lane)};
     kofn_status st = KOFN_NOMEM;
     double predicted;
 
-    if (m.lent && m.seat && m.x && m.col && m.lane && m.part) {
+    if (m.lent && m.seat && m.x && m.col && m.lane) {
         collect(h, &m);
         st = kf_code_regenerator(m.of->code, m.seat, m.n, own->seat, m.x,
                                  &predicted);
@@ -518,7 +515,6 @@ static kofn_status make_rows(const kf_host *h, const kf_lent *own)
     kf_free(m.x);
     kf_free(m.col);
     kf_free(m.lane);
-    kf_free((void *)(uintptr_t)m.part);
     return st;
 }
 

@@ -17,8 +17,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
         return kf_range_restore(&p->out, &p->back);
     }
     if (j->tally.age)
-        return kf_tally_recall(&j->tally, p->use, a->decoder, source, &p->out,
-                               &j->scratch);
+        return kf_tally_recall(&j->tally, p->use, a->decoder, source, &p->out);
     if (j->tally.parts)
         TRY(kf_tally_count(&j->tally,
                            kf_core_use(j->core, kf_job_use_number(p))->code,

@@ -58,22 +58,18 @@ static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
 {
     size_t parts = r->grid_rows * r->grid_cols;
     kf_mixed *jobs = kf_new(r->rows, sizeof *jobs);
-    const kofn_matrix **part = kf_new(parts, sizeof *part);
     kf_parts grid = {0};
-    kofn_status st = jobs && part ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st = jobs ? KOFN_OK : KOFN_NOMEM;
 
     if (!st)
         st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
     if (!st)
         st = check_digest(r, &(kf_operand){.parts = parts, .part = grid.part});
-    for (size_t j = 0; j < parts && !st; j++)
-        part[j] = &grid.part[j];
     if (!st)
-        st = kf_mix(jobs, list_mixtures(r, jobs), part, parts, r->part_rows,
-                    r->part_cols);
+        st = kf_mix(jobs, list_mixtures(r, jobs), grid.part, parts,
+                    r->part_rows, r->part_cols);
     kf_parts_free(&grid);
     kf_free(jobs);
-    kf_free(part);
     r->built = r->block->lanes;
     return st;
 }

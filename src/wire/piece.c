@@ -104,22 +104,19 @@ static kofn_status mix_rows(const kf_block *b, const kf_row *row, size_t lo,
 {
     const kf_resident *r = b->from;
     size_t parts = r->plan->parts;
-    kofn_matrix *slice = kf_new(parts, sizeof *slice);
-    const kofn_matrix **part = kf_new(parts, sizeof *part);
+    kofn_matrix *part;
     kf_mixed job = {row, into, r->by};
-    kofn_status st = slice && part ? KOFN_OK : KOFN_NOMEM;
+    kofn_status st;
 
-    for (size_t j = 0; j < parts && !st; j++) {
-        slice[j] = *kf_resident_part(r, b->group, j);
-        if (slice[j].rows) {
-            slice[j].data = kf_at(&slice[j], lo, 0);
-            slice[j].rows = hi - lo;
+    TRY_NEW(part, parts);
+    for (size_t j = 0; j < parts; j++) {
+        part[j] = *kf_resident_part(r, b->group, j);
+        if (part[j].rows) {
+            part[j].data = kf_at(&part[j], lo, 0);
+            part[j].rows = hi - lo;
         }
-        part[j] = &slice[j];
     }
-    if (!st)
-        st = kf_mix(&job, 1, part, parts, hi - lo, r->parts.cols);
-    kf_free(slice);
+    st = kf_mix(&job, 1, part, parts, hi - lo, r->parts.cols);
     kf_free(part);
     return st;
 }

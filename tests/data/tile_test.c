@@ -86,7 +86,8 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
     size_t size = type == KOFN_F64 ? 8 : 4, span = s->hi - s->lo;
     kofn_matrix lane[4], in, out;
     kf_block b = {.lanes = s->lanes, .dtype = type, .lane = lane};
-    kf_work w = {.in = &in, .out = &out, .lo = s->lo, .hi = s->hi};
+    kf_work w = {
+        .in = &in, .out = &out, .lo = s->lo, .hi = s->hi, .left = left};
     kofn_status st;
 
     b.rows = left ? s->depth : s->rows;
@@ -99,7 +100,7 @@ static kofn_status compute(const shape *s, bool left, kofn_dtype type,
     memset(out.data, 0xff, s->lanes * span * s->cols * size); /* NaN */
     w.stopped = impatient;
     w.ud = p;
-    st = (left ? kf_data_left_rows_dense : kf_data_rows_dense)(&b, &w);
+    st = kf_data_rows_dense(&b, &w);
     for (size_t l = 0; hold && l < s->lanes; l++)
         is_product(&out, l * span, left ? &in : &lane[l], s->lo, s->hi,
                    left ? &lane[l] : &in);
@@ -177,17 +178,18 @@ static void sums_stop_too(void **state)
                      .out = &out,
                      .lo = from[i],
                      .hi = from[i] + rows,
+                     .left = true,
                      .stopped = impatient,
                      .ud = &all};
 
-        assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_OK);
+        assert_int_equal(kf_data_inner_dense(&b, &w), KOFN_OK);
         is_product(&out, 0, &in, 0, p, &lane);
         assert_true(all.looks > 1);
         for (size_t n = 0; n < all.looks; n++) {
             patience few = {0, n};
 
             w.ud = &few;
-            assert_int_equal(kf_data_left_inner_dense(&b, &w), KOFN_AGAIN);
+            assert_int_equal(kf_data_inner_dense(&b, &w), KOFN_AGAIN);
             assert_int_equal(few.looks, n + 1);
         }
     }

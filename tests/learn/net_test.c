@@ -91,7 +91,7 @@ static void check_gradient(const kofn_net_shape *s, bool classes,
                            const kofn_matrix *X, const kofn_matrix *y)
 {
     kofn_net *net = make_net(s);
-    double *w = net->memory, *g = numbers(net->total, 8);
+    double *w = net->W[0].data, *g = numbers(net->total, 8);
     double *padded = numbers(net->total, 8), *d = numbers(net->total, 8);
     const double h = 1e-5;
 
@@ -188,7 +188,7 @@ static void check_step(const kofn_net_shape *s, const kofn_matrix *X,
         .size = sizeof o, .step = 1e-3, .l2 = 0.3, .batch = X->rows, .seed = 2};
     kofn_net *net = make_net(s);
     size_t n = net->total;
-    double *w = net->memory, *was = numbers(n, 8), *g = numbers(n, 8);
+    double *w = net->W[0].data, *was = numbers(n, 8), *g = numbers(n, 8);
     double *d = numbers(n, 8);
     const double h = 1e-5;
 
