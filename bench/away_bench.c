@@ -72,10 +72,7 @@ static void plain_life(const char *port)
 
 static void unpaced_life(const char *port)
 {
-    int fd = plain_to(port);
-
-    must(!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), "reno");
-    plain_talk(fd);
+    plain_talk(unpaced_to(port));
 }
 
 static double plain_bulk(void (*life)(const char *))

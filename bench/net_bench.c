@@ -91,10 +91,7 @@ static void plain_life(const char *port)
 
 static void unpaced_life(const char *port)
 {
-    int fd = plain_to(port);
-
-    must(!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), "reno");
-    plain_talk(fd);
+    plain_talk(unpaced_to(port));
 }
 
 static pace plain_bulk(int fd, pid_t pid)
