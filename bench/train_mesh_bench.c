@@ -351,7 +351,7 @@ static double passing(const school *s)
             kofn_matrix X = out ? p.D[l] : p.X[l], to = room(X.cols, X.rows);
             double from = cpu_now();
 
-            kf_coded_turn(&X, &to);
+            kf_mat_turn(&X, &to);
             t += cpu_now() - from;
             free(to.data);
         }

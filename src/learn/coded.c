@@ -156,31 +156,6 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
     return KOFN_OK;
 }
 
-/* In squares, so that what is read of a row is still there for the next. */
-#define SQUARE 8
-
-#define TURN(name, type)                                                       \
-    static void name(const kofn_matrix *from, const kofn_matrix *to, size_t i, \
-                     size_t j)                                                 \
-    {                                                                          \
-        size_t rows = kf_min(to->rows, i + SQUARE);                            \
-        size_t cols = kf_min(to->cols, j + SQUARE);                            \
-                                                                               \
-        for (size_t r = i; r < rows; r++)                                      \
-            for (size_t c = j; c < cols; c++)                                  \
-                ((type *)to->data)[r * to->ld + c] =                           \
-                    ((const type *)from->data)[c * from->ld + r];              \
-    }
-TURN(turn_f64, double)
-TURN(turn_f32, float)
-
-void kf_coded_turn(const kofn_matrix *from, const kofn_matrix *to)
-{
-    for (size_t i = 0; i < to->rows; i += SQUARE)
-        for (size_t j = 0; j < to->cols; j += SQUARE)
-            (to->dtype == KOFN_F64 ? turn_f64 : turn_f32)(from, to, i, j);
-}
-
 static kofn_matrix laid(void *at, size_t rows, size_t cols, kofn_dtype dtype)
 {
     return (kofn_matrix){at, rows, cols, cols, dtype};
@@ -193,9 +168,9 @@ static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
     kofn_matrix in = laid(c->in, X->cols, X->rows, X->dtype);
     kofn_matrix S = laid(c->out, out->cols, out->rows, out->dtype);
 
-    kf_coded_turn(X, &in);
+    kf_mat_turn(X, &in);
     TRY_UNSTOPPED(product(c, layer, false, &in, &S));
-    kf_coded_turn(&S, out);
+    kf_mat_turn(&S, out);
     return KOFN_OK;
 }
 

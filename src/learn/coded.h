@@ -25,8 +25,6 @@ kofn_status kf_coded_plans(const kofn_net *net, size_t room, const char *spec,
 kofn_status kf_coded_new(kf_coded *c, kofn_net *net, bool classes, size_t room,
                          kofn_job *job);
 void kf_coded_free(kf_coded *c);
-/* to = from', as far as `to` goes. */
-void kf_coded_turn(const kofn_matrix *from, const kofn_matrix *to);
 /* A step by the points that were put into c->p; the mean cost, and how many labels
  * were told right.  When it fails the weights are as before. */
 kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,

@@ -238,7 +238,7 @@ static kofn_matrix turn(const kofn_matrix *a, void *memory)
 {
     kofn_matrix b = {memory, a->cols, a->rows, a->rows, a->dtype};
 
-    kf_coded_turn(a, &b);
+    kf_mat_turn(a, &b);
     return b;
 }
 

@@ -115,7 +115,7 @@ static kofn_status input(void *ud, uint64_t t, const kofn_matrix *v,
     (void)scalar;
     turn_to(m, (t - 1) / turn_of(m), v);
     if (is_forward(m, stage)) {
-        kf_coded_turn(&m->p.X[stage], in);
+        kf_mat_turn(&m->p.X[stage], in);
     } else {
         const kofn_matrix *D = &m->p.D[2 * L - 1 - stage];
 
@@ -142,7 +142,7 @@ static void go_forward(kf_train_mesh *m, size_t stage,
         S.data = kf_at(X, i, 0);
         S.rows = end - i;
         S.cols = m->t->net->widths[l];
-        kf_coded_turn(&points, &S);
+        kf_mat_turn(&points, &S);
         kf_passes_done(&m->p, stage, (kf_draw){0}, i, end);
     }
     if (l == layers_of(m)) {

@@ -93,6 +93,8 @@ void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
  * One BLAS call. */
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c);
+/* to = from', as many rows and columns as `to` has, which lies elsewhere. */
+void kf_mat_turn(const kofn_matrix *from, const kofn_matrix *to);
 /* c = a a', of which only what is right of and above the diagonal is written. */
 void kf_mat_square(const kofn_matrix *a, kofn_matrix *c);
 /* c = beta c + alpha a' b. */
