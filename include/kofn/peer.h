@@ -209,9 +209,10 @@ typedef struct kofn_peer_options {
      * the vector and this node's blocks that have changed, so that a mesh of
      * which all nodes are lost goes on with `resume`, from the last iterate of which
      * all had one (docs/masterless.md, "Going on").  Of its own, unless each node is
-     * told its `seat`.  All nodes have the same `every`.  Where errors are looked for
-     * and it cannot be told who is wrong, nodes that change matrices go back to it by
-     * themselves; the watch then sees an earlier iterate. */
+     * told its `seat`.  All nodes have the same `every`; where one had no blocks just
+     * then, or wrong ones, all try again after an eighth of it.  Where errors are
+     * looked for and it cannot be told who is wrong, nodes that change matrices go
+     * back to it by themselves; the watch then sees an earlier iterate. */
     const char *keep;
     uint64_t every;
     bool resume;

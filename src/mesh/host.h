@@ -243,8 +243,9 @@ typedef struct kf_kept {
 typedef struct kf_keeping {
     kf_kept *file;
     size_t files, cap;
-    uint64_t job;  /* that a file is of    */
-    uint64_t kept; /* the last turn so far */
+    uint64_t job;    /* that a file is of    */
+    uint64_t kept;   /* the last turn so far */
+    kofn_time tried; /* when the last draft was written */
 } kf_keeping;
 
 /* Attempts of a run (back.c). */
@@ -347,9 +348,8 @@ typedef struct kf_host {
     kf_waiting *waiting;
     size_t waits, wait_cap;
     kofn_time greeted;
-    kofn_time looked;   /* at what is coming in */
-    uint64_t foreign;   /* packets that were not notes of this job, or spoke
-                           for another, or were too many          */
+    kofn_time looked; /* at what is coming in */
+    uint64_t foreign; /* packets of no note of the job, for another, too many */
     kofn_status status; /* what went wrong while it was computing  */
     kf_node_task task;  /* in hand                                 */
 } kf_host;

@@ -1,14 +1,15 @@
 /* keep.c -- what a node keeps on disk, so that a mesh that is lost goes on.
  *
- * Of every so many turns, and of the last, it writes the vector, with all that travels with it, and its
- * own blocks: a *draft*, of which it tells the others (KEPT), where errors are looked for
- * when its blocks were compared with theirs (sketch.c).  When all members have
- * told that they have drafts of the same iterate it is *kept*, and older files are
- * removed, but for the one that was kept before: should the last be damaged, a node
- * begins with that.  So whatever anybody has kept, all who were members then have at least a
- * draft of.  A node that is started again begins at the iterate that it kept; others
- * may have kept a later one, which it takes from them, as whoever is behind does, and
- * finds its blocks of that among its drafts.
+ * Of every so many turns, and of the last, it writes the vector, with all that travels
+ * with it, and its own blocks: a *draft*, of which it tells the others (KEPT), where
+ * errors are looked for when its blocks were compared with theirs (sketch.c).  When all
+ * members have told that they have drafts of the same iterate it is *kept*, and older
+ * files are removed, but for the one that was kept before: should the last be damaged, a
+ * node begins with that.  Where a member has no blocks, or wrong ones, all try again some
+ * turns later.  So whatever anybody has kept, all who were members then have at least a
+ * draft of.  A node that is started again begins at the iterate that it kept; others may
+ * have kept a later one, which it takes from them, as whoever is behind does, and finds
+ * its blocks of that among its drafts.
  *
  *     seat-3-step-000000000120.draft    or .kept, and in it, little-endian,
  *     0  "kofnkept"   8  u64  job          32  u64  turns that are over
@@ -33,6 +34,7 @@
 
 #define LONGEST 4096 /* of a path */
 #define MAGIC "kofnkept"
+#define HEDGES 8 /* twice as many as sketches of all are waited for */
 
 typedef struct head {
     char magic[8];
@@ -156,25 +158,31 @@ static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
     return last;
 }
 
+static kofn_status discard(kf_host *h, size_t i)
+{
+    const kf_kept *f = &h->keeping.file[i];
+    char path[LONGEST];
+
+    TRY(path_of(h, f, f->whole, path));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return fail("remove", path);
+    forget(&h->keeping, i);
+    return KOFN_OK;
+}
+
 /* Removes files of turns before that, or of the same turn under another name,
  * but for what was kept before. */
-static kofn_status sweep(kf_host *h, const kf_kept *newest)
+static kofn_status sweep(kf_host *h, uint64_t last)
 {
     kf_keeping *k = &h->keeping;
-    const kf_kept last = *newest;
-    const uint64_t before = kept_before(k, last.turn);
+    const uint64_t before = kept_before(k, last);
 
     for (size_t i = k->files; i > 0; i--) {
         const kf_kept *f = &k->file[i - 1];
-        char path[LONGEST];
 
-        if (f->turn > last.turn ||
-            (f->whole && (f->turn == last.turn || f->turn == before)))
-            continue;
-        TRY(path_of(h, f, f->whole, path));
-        if (unlink(path) != 0 && errno != ENOENT)
-            return fail("remove", path);
-        forget(k, i - 1);
+        if (f->turn < last ? !f->whole || f->turn != before
+                           : f->turn == last && !f->whole)
+            TRY(discard(h, i - 1));
     }
     return KOFN_OK;
 }
@@ -206,7 +214,7 @@ static kofn_status keep_those_that_all_have(kf_host *h)
     for (size_t i = 0; i < k->files && view.seat != KOFN_NO_SEAT; i++) {
         const kf_kept *f = &k->file[i];
         char from[LONGEST], to[LONGEST];
-        kf_kept now;
+        kf_kept now = *f;
 
         if (f->whole || !f->sound || count_holders(h, f->at) < view.members)
             continue;
@@ -214,17 +222,26 @@ static kofn_status keep_those_that_all_have(kf_host *h)
         TRY(path_of(h, f, true, to));
         if (rename(from, to) != 0)
             return fail("rename", from);
-        now = *f;
         now.whole = true;
         forget(k, i);
         k->kept = now.turn > k->kept ? now.turn : k->kept;
         TRY(remember(k, now)); /* in the place of that of a former attempt */
-        return sweep(h, &now);
+        return sweep(h, now.turn);
     }
     return KOFN_OK;
 }
 
 /* ---- keeping ------------------------------------------------------------- */
+
+/* One that was to be kept some turns before is not, and had the time? */
+static bool is_missed(const kf_host *h, uint64_t turn)
+{
+    uint64_t after = turn % h->opt.every, again = kf_max(h->opt.every / 8, 1);
+
+    return turn > after && after % again == 0 &&
+           kept_before(&h->keeping, turn) < turn - after &&
+           kf_host_now(h) - h->keeping.tried >= HEDGES * kf_host_hedge(h);
+}
 
 bool kf_keep_is_due(const kf_host *h)
 {
@@ -232,14 +249,16 @@ bool kf_keep_is_due(const kf_host *h)
     uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
 
     return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
-           (turn % h->opt.every == 0 || turn == h->program.turns) &&
-           h->at.t == turn * each;
+           h->at.t == turn * each &&
+           (turn % h->opt.every == 0 || turn == h->program.turns ||
+            is_missed(h, turn));
 }
 
 /* Nobody is told of blocks before they were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
     kf_kept now = {.at = h->at, .turn = turn_of(h), .seat = h->seat};
+    kf_keeping *k = &h->keeping;
     char path[LONGEST];
     kf_out o;
 
@@ -248,7 +267,12 @@ kofn_status kf_keep_turn(kf_host *h)
     TRY(path_of(h, &now, false, path));
     TRY(kf_out_open(&o, path));
     TRY(kf_out_close(&o, put_all(h, &o)));
-    TRY(remember(&h->keeping, now));
+    TRY(remember(k, now));
+    k->tried = kf_host_now(h);
+    for (size_t i = k->files; i > 0; i--) /* drafts that not all members had */
+        if (!k->file[i - 1].whole &&
+            k->file[i - 1].turn + 2 * h->opt.every < now.turn)
+            TRY(discard(h, i - 1));
     return kf_sketch_vouches(h) ? kf_keep_sound(h, now.turn) : KOFN_OK;
 }
 
@@ -275,17 +299,9 @@ kofn_status kf_keep_forget(kf_host *h)
 {
     kf_keeping *k = &h->keeping;
 
-    for (size_t i = k->files; i > 0; i--) {
-        const kf_kept *f = &k->file[i - 1];
-        char path[LONGEST];
-
-        if (f->sound || f->whole)
-            continue;
-        TRY(path_of(h, f, false, path));
-        if (unlink(path) != 0 && errno != ENOENT)
-            return fail("remove", path);
-        forget(k, i - 1);
-    }
+    for (size_t i = k->files; i > 0; i--)
+        if (!k->file[i - 1].sound && !k->file[i - 1].whole)
+            TRY(discard(h, i - 1));
     return KOFN_OK;
 }
 
@@ -402,11 +418,11 @@ static kofn_status view_of(kf_buffer *all, size_t at, size_t bytes,
     return kf_buffer_view(out, all, &part);
 }
 
+typedef kofn_status taker(kf_host *h, const kf_kept *k, kf_buffer *all,
+                          const places *p);
+
 /* Whole, and `take` is told where all lies in it. */
-static kofn_status with_file(kf_host *h, const kf_kept *k,
-                             kofn_status (*take)(kf_host *h, const kf_kept *k,
-                                                 kf_buffer *all,
-                                                 const places *p))
+static kofn_status with_file(kf_host *h, const kf_kept *k, taker *take)
 {
     size_t n = h->program.operands;
     places p = {.block = kf_zero(n, sizeof *p.block),
@@ -546,8 +562,8 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
     *ours = false;
     if (sscanf(name, "seat-%u-step-%llu%n", &seat, &turn, &n) != 2)
         return KOFN_OK;
-    *k = (kf_kept){
-        .turn = turn, .seat = seat, .whole = strcmp(name + n, ".kept") == 0};
+    *k = (kf_kept){.turn = turn, .seat = seat, .sound = true};
+    k->whole = strcmp(name + n, ".kept") == 0;
     if (!k->whole && strcmp(name + n, ".draft") != 0)
         return KOFN_OK;
     if (h->opt.seat != KOFN_NO_SEAT && h->opt.seat != seat)
@@ -575,9 +591,7 @@ static kofn_status look_at(kf_host *h, const char *name, bool *ours, kf_kept *k)
                        "as many epochs as then, or more",
                        path, (unsigned long long)first.turn,
                        (unsigned long long)h->program.turns);
-    k->at = first.at;
-    k->sound =
-        true; /* what is wrong with it is found when it is gone on with */
+    k->at = first.at; /* its blocks are compared when it is gone on with */
     *ours = true;
     return KOFN_OK;
 }
@@ -671,10 +685,8 @@ kofn_status kf_keep_open(kf_host *h)
     if (!h->opt.keep)
         return KOFN_OK;
     if (h->opt.every == 0)
-        return kf_fail(
-            KOFN_INVAL,
-            "a node keeps what it has after every so many turns, and "
-            "`every` is 0");
+        return kf_fail(KOFN_INVAL, "a node keeps what it has after every so "
+                                   "many turns, and `every` is 0");
     if (!h->opt.resume)
         return KOFN_OK;
     TRY(list_files(h));

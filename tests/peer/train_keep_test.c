@@ -390,6 +390,34 @@ static void wrong_blocks_are_not_kept(void **state)
     }
 }
 
+/* Where a step that is to be kept cannot be, a later one is, long before the next that
+ * is to be. */
+static void what_is_missed_is_made_up_for(void **state)
+{
+    lesson l = lessons[0];
+
+    (void)state;
+    l.dark = true;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        fixture f;
+        sim s;
+
+        mesh_up(&s, &f, &l, 30, seed);
+        s.opt.keep = folder;
+        s.opt.every = 32;
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.fault = be_hidden;
+        s.look = NULL; /* until the block is mended */
+        empty(folder);
+        start_all(&s);
+        run_until(&s, 62);
+        assert_int_equal(each_file("032.kept", NULL), 0);
+        assert_int_equal(each_file(".kept", NULL), s.nodes);
+        assert_int_equal(each_file(".draft", NULL), 0);
+        mesh_down(&s, &f);
+    }
+}
+
 /* They go back by themselves, to the last step that was kept, or to the start. */
 static void go_back_by_themselves(void **state)
 {
@@ -668,6 +696,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(between),
         cmocka_unit_test(goes_back),
         cmocka_unit_test(wrong_blocks_are_not_kept),
+        cmocka_unit_test(what_is_missed_is_made_up_for),
         cmocka_unit_test(go_back_by_themselves),
         cmocka_unit_test(some_have_nothing_to_go_back_to),
         cmocka_unit_test(go_back_to_the_start),
