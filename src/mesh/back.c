@@ -10,7 +10,7 @@
  *
  * Owns the number of the attempt and the vector of the start.  What is kept is keep.c's;
  * the coordinator of the node is made anew, and who lied is not heard again. */
-#include "host.h"
+#include "keep.h"
 
 #define MOST_ATTEMPTS 16 /* of a run                                    */
 #define MOST_VAIN 3      /* one after the other, with nothing kept      */
@@ -167,13 +167,15 @@ static kofn_status begin(kf_host *h, uint64_t before)
 static kofn_status go(kf_host *h, unsigned attempt)
 {
     kf_backing *b = &h->back;
-    bool vain = b->times > 0 && h->keeping.kept == b->kept;
+    uint64_t kept = kf_keep_last(h, UINT64_MAX);
+    bool vain = b->times > 0 && kept == b->kept;
+    uint64_t before = vain ? b->turn : UINT64_MAX;
     kf_node *was = h->node;
     kofn_node_view view;
     kofn_status st;
 
     b->vain = vain ? b->vain + 1 : 1;
-    b->kept = h->keeping.kept;
+    b->kept = kept;
     b->times++;
     b->attempt = attempt;
     b->since = 0;
@@ -181,12 +183,12 @@ static kofn_status go(kf_host *h, unsigned attempt)
     h->node = NULL;
     kf_host_forget(h);
     h->job = job_of(h, attempt);
-    st = begin(h, vain ? b->turn : UINT64_MAX);
+    b->turn = kf_keep_last(h, before);
+    st = begin(h, before);
     if (!h->node) {
         h->node = was;
         return st;
     }
-    b->turn = h->changing.turn;
     add(&b->before, &view);
     kf_node_free(was);
     return st;

@@ -11,7 +11,7 @@
  *
  * Owns the marks of the turns that the blocks here went through; blocks are
  * the operand's.  A block may be changed by a turn once only. */
-#include "host.h"
+#include "keep.h"
 
 #include "data/kernel.h"
 #include "mat/mat.h"

@@ -9,7 +9,7 @@
  * program, the transport and the matrices are borrowed.  It may decide nothing
  * that the coordinator of the node decides.
  */
-#include "host.h"
+#include "keep.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -485,17 +485,13 @@ static uint64_t kept_job_of(const kf_host *h)
     return h->program.change ? job_of(h, 0) : kf_host_operands_digest(h, d);
 }
 
-/* Nodes that may lie together: as many as can be told from the others in the stage that
- * needs fewest pieces (docs/errors.md). */
-static size_t conspirators(const kf_host *h)
+size_t kf_host_most_wrong(const kf_host *h)
 {
     size_t least = h->opt.nodes;
 
     for (size_t i = 0; i < h->program.stages; i++)
         least = kf_min(least, h->program.stage[i].plan->layout.enough);
-    return h->opt.errors == KOFN_ERRORS_ADVERSARIAL
-               ? kf_max(1, (h->opt.nodes - least) / 2)
-               : 1;
+    return kf_max(1, (h->opt.nodes - least) / 2);
 }
 
 /* Where matrices change nobody makes an iterate alone.  So no more are asked for than
@@ -507,7 +503,8 @@ static size_t confirm_of(const kf_host *h)
         return kf_node_confirm(h->opt.nodes);
     if (h->opt.errors == KOFN_ERRORS_NONE || h->opt.nodes < 3)
         return 1;
-    return 1 + conspirators(h);
+    return 1 + (h->opt.errors == KOFN_ERRORS_ADVERSARIAL ? kf_host_most_wrong(h)
+                                                         : 1);
 }
 
 static kofn_status settle(kf_host *h, const kofn_peer_options *opt)

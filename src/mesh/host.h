@@ -243,9 +243,9 @@ typedef struct kf_kept {
 typedef struct kf_keeping {
     kf_kept *file;
     size_t files, cap;
-    uint64_t job;    /* that a file is of    */
-    uint64_t kept;   /* the last turn so far */
-    kofn_time tried; /* when the last draft was written */
+    uint64_t job;    /* that a file is of                    */
+    uint64_t others; /* the last turn that enough others had */
+    kofn_time tried; /* when the last draft was written      */
 } kf_keeping;
 
 /* Attempts of a run (back.c). */
@@ -255,7 +255,7 @@ typedef struct kf_backing {
     unsigned vain;    /* that failed, one after the other, and kept nothing */
     uint64_t times;   /* that this node went back                          */
     uint64_t turn;    /* with which this one began ...                     */
-    uint64_t kept;    /* ... and keeping.kept then                         */
+    uint64_t kept;    /* ... and the last that was kept then               */
     kofn_time since;  /* when it failed, or 0 ...                          */
     kofn_time told;   /* ... and when the others were last told so         */
     kofn_node_view before; /* what was counted in those before             */
@@ -354,6 +354,9 @@ typedef struct kf_host {
     kf_node_task task;  /* in hand                                 */
 } kf_host;
 
+/* Nodes that may be wrong together: as many as can be told from the others in the stage
+ * that needs fewest pieces (docs/errors.md). */
+size_t kf_host_most_wrong(const kf_host *h);
 kofn_status kf_host_new(kf_host **out, kofn_transport *t,
                         const kofn_program *program,
                         const kofn_peer_options *opt, const kofn_matrix *v,
@@ -487,44 +490,6 @@ kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
                          size_t hi, kf_buffer **body, size_t *bytes);
 kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                          kf_buffer *body);
-
-/* back.c */
-kofn_status kf_back_new(kf_host *h);
-void kf_back_free(kf_host *h);
-/* A packet came that is of no note of this attempt: is it of another? */
-void kf_back_hear(kf_host *h, kofn_peer peer, const kofn_packet *p);
-/* Does this node wait for others to go back with it, although it has failed? */
-bool kf_back_waits(const kf_host *h);
-/* Goes back, if enough nodes want to. */
-kofn_status kf_back_pass(kf_host *h);
-/* The mark, in this attempt, of an iterate that was kept: the same at all nodes, and of
- * no iterate of another attempt. */
-kofn_mark kf_back_mark(const kf_host *h, kofn_mark kept);
-/* Adds what was counted in the attempts before. */
-void kf_back_add(const kf_host *h, kofn_node_view *view);
-
-/* keep.c */
-/* Finds what was kept, if it is to go on with it, and begins at the last. */
-kofn_status kf_keep_open(kf_host *h);
-void kf_keep_close(kf_host *h);
-/* A turn is over. */
-kofn_status kf_keep_turn(kf_host *h);
-/* Begins at the last turn that was kept before that one.  Nothing, where there is no such
- * file, or it cannot be read: the others have it, too. */
-kofn_status kf_keep_rewind(kf_host *h, uint64_t before);
-/* Will this turn be kept? */
-bool kf_keep_is_due(const kf_host *h);
-/* Our blocks of that turn agree with those of the others, and so did they before. */
-kofn_status kf_keep_sound(kf_host *h, uint64_t turn);
-/* Our blocks are wrong, and so may be the files of which they were not compared. */
-kofn_status kf_keep_forget(kf_host *h);
-/* Another stands at that iterate.  If this node has it on disk, and is not so far, it
- * goes on from there: some had time to keep it when all were lost, and some had not. */
-kofn_status kf_keep_meet(kf_host *h, kofn_mark at);
-/* The peer has that iterate on disk. */
-kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
-/* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
-kofn_status kf_keep_load(kf_host *h, uint32_t seat);
 
 /* The node may be made to err in what follows from iterate t. */
 void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,

@@ -4,7 +4,7 @@
  * Owns what waits to be sent; bodies are buffers, lent to the transport while they
  * are sent.  Nothing that comes is believed before
  * the note was checked. */
-#include "host.h"
+#include "keep.h"
 
 #define MOST_WAITING 4096
 #define MOST_FOR_ONE 512 /* of them for one peer, who may be asking for ever */

@@ -19,7 +19,7 @@
  *
  * Owns the sketches that have come, of a matrix and connection at most the two newest
  * beside that which is compared. */
-#include "host.h"
+#include "keep.h"
 
 #include "base/rng.h"
 #include "data/check.h"

@@ -418,6 +418,72 @@ static void what_is_missed_is_made_up_for(void **state)
     }
 }
 
+/* The same, and in the first attempt much that is made some steps later. */
+static void be_hidden_and_wrong(void *ud, kofn_fault_place where, uint64_t t,
+                                kofn_matrix *numbers)
+{
+    const sim_node *n = ud;
+    const fixture *f = n->sim->own;
+
+    if (n->host->back.attempt == 0 && t >= 50 * f->turn)
+        be_wrong(ud, where, t, numbers);
+    be_hidden(ud, where, t, numbers);
+}
+
+/* What one node tells that it has on disk is lost, in the first attempt. */
+static void lose_what_is_kept(sim *s)
+{
+    const kf_host *h = s->node[s->seed].host;
+    size_t *seen = s->inject_ud;
+
+    for (; *seen < s->packets; ++*seen) {
+        sim_packet *p = s->packet[*seen];
+        kf_note note;
+
+        if (p && p->from == s->seed && h->back.attempt == 0 &&
+            !kf_note_read(&note, p->p.head, p->p.head_bytes, h->job) &&
+            note.type == KF_NOTE_KEPT)
+            p->p.head[0] ^= 1;
+    }
+}
+
+/* Of what makes up for a step that was missed not all members need to have told.  Who has
+ * none of it goes back there with the others, by what these have. */
+static void who_does_not_tell_is_not_waited_for(void **state)
+{
+    lesson l = lessons[0];
+
+    (void)state;
+    l.dark = true;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        size_t other = seed + 1, seen = 0;
+        fixture f;
+        sim s;
+
+        mesh_up(&s, &f, &l, 30, seed);
+        s.opt.keep = folder;
+        s.opt.every = 32;
+        s.opt.errors = KOFN_ERRORS_PROBABILISTIC;
+        s.opt.fault = be_hidden_and_wrong;
+        s.inject = lose_what_is_kept;
+        s.inject_ud = &seen;
+        s.look = NULL; /* until the block is mended */
+        empty(folder);
+        start_all(&s);
+        run_until(&s, 49);
+        assert_int_equal(each_file("032.kept", NULL), 0);
+        assert_int_equal(each_file(".kept", NULL), s.nodes);
+        s.look = look_at_blocks;
+        s.node[other].host->keeping.files = 0;
+        sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, l.scheme, seed);
+        for (size_t i = 0; i < s.nodes; i++) {
+            assert_int_equal(s.node[i].host->back.times, 1);
+            assert_true(s.node[i].host->back.turn > 32);
+        }
+        mesh_down(&s, &f);
+    }
+}
+
 /* They go back by themselves, to the last step that was kept, or to the start. */
 static void go_back_by_themselves(void **state)
 {
@@ -697,6 +763,7 @@ TEST_FILE(train_keep_test)
         cmocka_unit_test(goes_back),
         cmocka_unit_test(wrong_blocks_are_not_kept),
         cmocka_unit_test(what_is_missed_is_made_up_for),
+        cmocka_unit_test(who_does_not_tell_is_not_waited_for),
         cmocka_unit_test(go_back_by_themselves),
         cmocka_unit_test(some_have_nothing_to_go_back_to),
         cmocka_unit_test(go_back_to_the_start),
