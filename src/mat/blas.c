@@ -61,11 +61,14 @@ static struct {
 
 static void look(void)
 {
-    void *p = dlsym(RTLD_DEFAULT, "cblas_dgemm"), *library;
+    void *p, *library;
     Dl_info info;
-    const char *file =
-        p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
+    const char *file;
 
+    if (blas.looked)
+        return;
+    p = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    file = p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
     library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
     for (size_t i = 0; i < NAMES; i++)
         blas.at[i] = dlsym(library ? library : RTLD_DEFAULT, names[i]);
@@ -77,15 +80,13 @@ static void look(void)
 
 static void *symbol(symbol_name n)
 {
-    if (!blas.looked)
-        look();
+    look();
     return blas.at[n];
 }
 
 static const char *file_of_blas(void)
 {
-    if (!blas.looked)
-        look();
+    look();
     return blas.file;
 }
 
