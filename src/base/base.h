@@ -98,15 +98,11 @@ KOFN_API void kf_free(void *p);
 KOFN_API char *kf_strdup(const char *s);
 
 /* Memory for n of what p points to, likewise, or the end of the function. */
-#define TRY_NEW(p, n)                                                          \
+#define TRY_NEW(p, n) TRY_MADE(p, kf_new(n, sizeof *(p)))
+#define TRY_ZERO(p, n) TRY_MADE(p, kf_zero(n, sizeof *(p)))
+#define TRY_MADE(p, made)                                                      \
     do {                                                                       \
-        (p) = kf_new(n, sizeof *(p));                                          \
-        if (!(p))                                                              \
-            return KOFN_NOMEM;                                                 \
-    } while (0)
-#define TRY_ZERO(p, n)                                                         \
-    do {                                                                       \
-        (p) = kf_zero(n, sizeof *(p));                                         \
+        (p) = (made);                                                          \
         if (!(p))                                                              \
             return KOFN_NOMEM;                                                 \
     } while (0)
