@@ -129,7 +129,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
         return KOFN_OK;
     if (!enough && (c->count <= n->on->promise.surely || !is_last(n, c)))
         return KOFN_OK;
-    TRY(kf_peer_judge(n, c->have, c->count, false, &a));
+    TRY(kf_peer_find_decoder(n, c->have, c->count, false, &a));
     if (!a.decoder) {
         c->need = c->count + 1;
         return is_last(n, c) ? kf_peer_fail(n, KOFN_TOOFEW) : KOFN_OK;
@@ -155,7 +155,7 @@ kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
     *sound &= count >= kf_peer_awaited(n);
     if (!*sound || c->shown || n->own & kf_bit(group))
         return KOFN_OK;
-    TRY(kf_peer_judge(n, seats, count, false, &a));
+    TRY(kf_peer_find_decoder(n, seats, count, false, &a));
     *sound = a.decoder != NULL;
     if (!a.decoder)
         return KOFN_OK;
@@ -233,7 +233,7 @@ static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
         if (!bad)
             good[count++] = c->evidence[i];
     }
-    st = kf_peer_judge(n, good, count, true, &a);
+    st = kf_peer_find_decoder(n, good, count, true, &a);
     kf_free(good);
     TRY(st);
     if (!a.decoder)

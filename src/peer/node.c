@@ -82,15 +82,11 @@ bool kf_peer_idle(const kf_node *n)
     return todo.type == KF_NODE_TASK_NONE;
 }
 
-/* A member without blocks says so: its seat is known. */
-static uint32_t seat_of(const kf_node *n)
-{
-    return n->holds != KOFN_NO_SEAT || n->rank != KF_NONE ? n->holds
-                                                          : n->opt.wish;
-}
-
 kf_note kf_node_beat(const kf_node *n)
 {
+    /* a member without blocks says so: its seat is known */
+    bool wishes = n->holds == KOFN_NO_SEAT && n->rank == KF_NONE;
+
     return (kf_note){.type = KF_NOTE_BEAT,
                      .from = n->opt.incarnation,
                      .epoch = n->epoch,
@@ -101,7 +97,7 @@ kf_note kf_node_beat(const kf_node *n)
                              kf_peer_idle(n),
                      .stranded = n->lacks || n->failed_check,
                      .coded = n->made,
-                     .seat = seat_of(n),
+                     .seat = wishes ? n->opt.wish : n->holds,
                      .digest = kf_peer_digest(n)};
 }
 
@@ -486,19 +482,15 @@ static kofn_status on_tick(kf_node *n)
     return KOFN_OK;
 }
 
-/* Was another incarnation of who answers for it found to lie? */
-static bool is_known(const kf_node *n, uint64_t principal)
-{
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
-        if (o->liar && o->principal == principal)
-            return true;
-    return false;
-}
-
-/* What it sent was wrong; `who` is NULL where it is not remembered. */
+/* What it sent was wrong; `who` is NULL where it is not remembered.  Who answers for it is
+ * counted once, however many incarnations of his lie. */
 static void condemn(kf_node *n, kf_other *who, uint64_t principal)
 {
-    n->ever.liars += !is_known(n, principal);
+    bool counted = false;
+
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        counted |= o->liar && o->principal == principal;
+    n->ever.liars += !counted;
     if (!who)
         return;
     lose(who);

@@ -338,8 +338,8 @@ void kf_peer_stages_trim(kf_node *n);
 void kf_peer_stages_free(kf_node *n);
 /* Do the pieces of these seats, which ascend, decode our iterate?  `whole`: a decoder
  * that leaves wants out does not count. */
-kofn_status kf_peer_judge(const kf_node *n, const uint32_t *seats, size_t count,
-                          bool whole, kf_answers *a);
+kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
+                                 size_t count, bool whole, kf_answers *a);
 
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kf_node *n);

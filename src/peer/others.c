@@ -234,14 +234,6 @@ static kf_other *pick_among(kf_node *n, bool slow)
                  : NULL;
 }
 
-/* Who did not answer in time is asked where there is nobody else. */
-static kf_other *pick_one(kf_node *n)
-{
-    kf_other *o = pick_among(n, false);
-
-    return o ? o : pick_among(n, true);
-}
-
 /* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
  * questions above are not asked. */
 static bool somebody_ahead(kf_node *n)
@@ -274,12 +266,15 @@ static kf_other *pick_right(kf_node *n)
 
 static kf_other *whom_to_ask(kf_node *n)
 {
+    kf_other *o;
+
     if (n->votes.outvoted)
         return pick_right(n);
     if (n->final || !somebody_ahead(n))
         return NULL;
     n->catch_up.agreed = kf_peer_common(n, number_of_iterate, NULL);
-    return pick_one(n);
+    o = pick_among(n, false);
+    return o ? o : pick_among(n, true); /* also who did not answer in time */
 }
 
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)

@@ -361,15 +361,6 @@ void kf_peer_drop_former(kf_node *n)
     }
 }
 
-/* All seats have answered and still do not decode accurately. */
-static kofn_status hopeless(const kf_node *n, const kf_cluster *c)
-{
-    return kf_fail(KOFN_UNSTABLE,
-                   "the pieces of all %zu seats do not decode "
-                   "within %g; choose another basis or a larger tolerance",
-                   c->count, n->opt.tolerance);
-}
-
 /* Lists what is decided: the groups, and the seats of each. */
 static kofn_status list_decisions(kf_node *n)
 {
@@ -434,20 +425,25 @@ kofn_status kf_peer_tell_members(kf_node *n)
 static kofn_status try_decide(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
+    bool checks = kf_peer_checks(n);
     kf_answers a;
 
-    if (kf_peer_checks(n))
-        return kf_peer_count(n, false) < n->opt.quorum
-                   ? KOFN_OK
-                   : kf_peer_gather(n, group);
-    if (c->decoder || c->count < n->on->plan->layout.enough ||
-        !(n->mine & kf_bit(group)) || n->final ||
-        kf_peer_count(n, false) < n->opt.quorum)
+    if (!checks && (c->decoder || c->count < n->on->plan->layout.enough ||
+                    !(n->mine & kf_bit(group)) || n->final))
         return KOFN_OK;
-    TRY(kf_peer_judge(n, c->have, c->count, true, &a));
+    if (kf_peer_count(n, false) < n->opt.quorum)
+        return KOFN_OK;
+    if (checks)
+        return kf_peer_gather(n, group);
+    TRY(kf_peer_find_decoder(n, c->have, c->count, true, &a));
     c->decoder = a.decoder;
+    if (a.hopeless && !c->decoder)
+        return kf_fail(KOFN_UNSTABLE,
+                       "the pieces of all %zu seats do not decode within %g; "
+                       "choose another basis or a larger tolerance",
+                       c->count, n->opt.tolerance);
     if (!c->decoder)
-        return a.hopeless ? hopeless(n, c) : KOFN_OK;
+        return KOFN_OK;
     n->decided |= kf_bit(group);
     if (n->opt.decoding == KOFN_DECODE_REPLICATED)
         return kf_peer_tell_members(n);
@@ -526,7 +522,7 @@ static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
         return KOFN_OK;
     if (kf_peer_checks(n))
         return kf_peer_shown(n, group, seats, count, sound);
-    TRY(kf_peer_judge(n, seats, count, true, &a));
+    TRY(kf_peer_find_decoder(n, seats, count, true, &a));
     c->decoder = a.decoder;
     *sound = c->decoder != NULL;
     if (c->decoder)
