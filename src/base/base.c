@@ -211,34 +211,26 @@ char *kf_strdup(const char *s)
     return p;
 }
 
-kofn_status kf_grow_now(void *p, size_t *cap, size_t used, size_t size)
+kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size)
 {
-    size_t want = *cap ? *cap : 8;
-    void *old, *now;
+    size_t had = *cap, want = had ? had : 8;
+    void *old;
+    char *now;
 
-    if (want > SIZE_MAX / 2)
-        return kf_nomem(SIZE_MAX);
-    want *= *cap ? 2 : 1;
+    if (n <= had)
+        return KOFN_OK;
+    for (; want < n; want *= 2)
+        if (want > SIZE_MAX / 2)
+            return kf_nomem(SIZE_MAX);
     now = kf_new(want, size);
     if (!now)
         return KOFN_NOMEM;
     memcpy(&old, p, sizeof old);
-    if (used)
-        memcpy(now, old, used * size);
+    if (had)
+        memcpy(now, old, had * size);
+    memset(now + had * size, 0, (want - had) * size);
     kf_free(old);
     memcpy(p, &now, sizeof now);
     *cap = want;
-    return KOFN_OK;
-}
-
-kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size)
-{
-    char *now;
-
-    for (size_t had = *cap; had < n; had = *cap) {
-        TRY(kf_grow_now(p, cap, had, size));
-        memcpy(&now, p, sizeof now);
-        memset(now + had * size, 0, (*cap - had) * size);
-    }
     return KOFN_OK;
 }

@@ -98,31 +98,25 @@ KOFN_API void kf_free(void *p);
 KOFN_API char *kf_strdup(const char *s);
 
 /* Memory for n of what p points to, likewise, or the end of the function. */
-#define TRY_NEW(p, n)                                                          \
+#define TRY_NEW(p, n) TRY_MADE(p, kf_new(n, sizeof *(p)))
+#define TRY_ZERO(p, n) TRY_MADE(p, kf_zero(n, sizeof *(p)))
+#define TRY_MADE(p, made)                                                      \
     do {                                                                       \
-        (p) = kf_new(n, sizeof *(p));                                          \
-        if (!(p))                                                              \
-            return KOFN_NOMEM;                                                 \
-    } while (0)
-#define TRY_ZERO(p, n)                                                         \
-    do {                                                                       \
-        (p) = kf_zero(n, sizeof *(p));                                         \
+        (p) = (made);                                                          \
         if (!(p))                                                              \
             return KOFN_NOMEM;                                                 \
     } while (0)
 
-/* Make room for one more element behind `*p`, of which `used` are in use and
- * `*cap` exist; grows by doubling. */
-KOFN_API kofn_status kf_grow_now(void *p, size_t *cap, size_t used,
-                                 size_t size);
+/* Make room for n elements behind `*p`, of which `*cap` exist; new ones are all zero
+ * bits.  Grows by doubling. */
+KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
+/* ... for one more than the `used` that are in use. */
 static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
                                   size_t size)
 {
     assert(used <= *cap);
-    return used < *cap ? KOFN_OK : kf_grow_now(p, cap, used, size);
+    return used < *cap ? KOFN_OK : kf_reach(p, cap, used + 1, size);
 }
-/* Make room for n elements at least; new ones are all zero bits. */
-KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
 
 /* The time `more` after t, if that is not beyond all times. */
 static inline kofn_time kf_later(kofn_time t, kofn_time more)

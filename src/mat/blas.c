@@ -61,11 +61,14 @@ static struct {
 
 static void look(void)
 {
-    void *p = dlsym(RTLD_DEFAULT, "cblas_dgemm"), *library;
+    void *p, *library;
     Dl_info info;
-    const char *file =
-        p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
+    const char *file;
 
+    if (blas.looked)
+        return;
+    p = dlsym(RTLD_DEFAULT, "cblas_dgemm");
+    file = p && dladdr(p, &info) && info.dli_fname ? info.dli_fname : "";
     library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
     for (size_t i = 0; i < NAMES; i++)
         blas.at[i] = dlsym(library ? library : RTLD_DEFAULT, names[i]);
@@ -77,15 +80,13 @@ static void look(void)
 
 static void *symbol(symbol_name n)
 {
-    if (!blas.looked)
-        look();
+    look();
     return blas.at[n];
 }
 
 static const char *file_of_blas(void)
 {
-    if (!blas.looked)
-        look();
+    look();
     return blas.file;
 }
 
@@ -222,13 +223,6 @@ static const char *better_core(const char *core)
 
 /* ---- its name ------------------------------------------------------------ */
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Others made from Netlib's have its variable too, and are not called so. */
 static bool is_reference(const char *file)
 {
@@ -271,7 +265,7 @@ static void name_stranger(char *name, size_t size)
 
 void kf_blas_look(kf_blas *b)
 {
-    const char *file = last_part(file_of_blas());
+    const char *file = file_of_blas(), *slash = strrchr(file, '/');
     const counts *c = make_of_blas();
     char *(*core)(void);
 
@@ -284,7 +278,7 @@ void kf_blas_look(kf_blas *b)
         look_at_blis(b);
     } else if (c == &makes[2]) {
         snprintf(b->name, sizeof b->name, "MKL");
-    } else if (is_reference(file)) {
+    } else if (is_reference(slash ? slash + 1 : file)) {
         snprintf(b->name, sizeof b->name, "the reference BLAS");
         b->threads = 1; /* it has no others */
         b->slow = SLOW;

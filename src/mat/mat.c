@@ -46,10 +46,11 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
     if (a->ptr[0] != 0)
         return kf_fail(KOFN_INVAL, "%s: its first row does not start at 0",
                        name);
-    for (size_t i = 0; i < a->rows; i++) {
+    for (size_t i = 0; i < a->rows; i++) /* before an entry is read by them */
         if (a->ptr[i + 1] < a->ptr[i])
             return kf_fail(KOFN_INVAL, "%s: row %zu ends before it starts",
                            name, i);
+    for (size_t i = 0; i < a->rows; i++)
         for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++) {
             if (a->col[e] >= a->cols)
                 return kf_fail(KOFN_INVAL, "%s: row %zu has column %u of %zu",
@@ -59,7 +60,6 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
                                "%s: row %zu, column %u is not finite", name, i,
                                a->col[e]);
         }
-    }
     return KOFN_OK;
 }
 
@@ -109,10 +109,17 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
 FIRST_AS_LARGE(first_as_large64, uint64_t, 64)
 FIRST_AS_LARGE(first_as_large32, uint32_t, 32)
 
+/* Index of the first element that reaches a power of two, one for each type. */
+static size_t first_as_large(const void *x, size_t n, kofn_dtype dtype, int f64,
+                             int f32)
+{
+    return dtype == KOFN_F64 ? first_as_large64(x, n, UP_TO_SIGN_F64(f64))
+                             : first_as_large32(x, n, UP_TO_SIGN_F32(f32));
+}
+
 size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
 {
-    return dtype == KOFN_F64 ? first_as_large64(x, n, UP_TO_SIGN_F64(1024))
-                             : first_as_large32(x, n, UP_TO_SIGN_F32(128));
+    return first_as_large(x, n, dtype, 1024, 128);
 }
 
 kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
@@ -136,11 +143,15 @@ kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 #define FAR_F64 300
 #define FAR_F32 30
 
-static bool is_far(const void *x, size_t n, kofn_dtype dtype)
+/* Are all elements smaller than a power of two, one for each type? */
+static bool smaller(const kofn_matrix *a, int f64, int f32)
 {
-    return n == (dtype == KOFN_F64
-                     ? first_as_large64(x, n, UP_TO_SIGN_F64(FAR_F64))
-                     : first_as_large32(x, n, UP_TO_SIGN_F32(FAR_F32)));
+    bool all = true;
+
+    for (size_t i = 0; i < a->rows && all; i++)
+        all = a->cols ==
+              first_as_large(kf_at(a, i, 0), a->cols, a->dtype, f64, f32);
+    return all;
 }
 
 double kf_mat_most(const kofn_matrix *a)
@@ -153,33 +164,12 @@ double kf_mat_most(const kofn_matrix *a)
     return most;
 }
 
-/* Is all of it smaller than is harmless?  Mostly its first number is not. */
-static bool tiny(const kofn_matrix *a)
-{
-    bool all = true;
-
-    for (size_t i = 0; i < a->rows && all; i++) {
-        const void *x = kf_at(a, i, 0);
-
-        all =
-            a->cols ==
-            (a->dtype == KOFN_F64
-                 ? first_as_large64(x, a->cols, UP_TO_SIGN_F64(KF_MAT_TINY_F64))
-                 : first_as_large32(x, a->cols,
-                                    UP_TO_SIGN_F32(KF_MAT_TINY_F32)));
-    }
-    return all;
-}
-
 kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
                                double *most)
 {
-    bool far = true;
-
     *most = a->dtype == KOFN_F64 ? ldexp(1, FAR_F64) : ldexp(1, FAR_F32);
-    for (size_t i = 0; i < a->rows && far; i++)
-        far = is_far(kf_at(a, i, 0), a->cols, a->dtype);
-    if (far && !tiny(a))
+    if (smaller(a, FAR_F64, FAR_F32) && /* tiny: mostly the first is not */
+        !smaller(a, KF_MAT_TINY_F64, KF_MAT_TINY_F32))
         return KOFN_OK;
     TRY(kf_mat_check_finite(a, name));
     *most = kf_mat_most(a);
@@ -258,42 +248,38 @@ static void pad(kofn_matrix *part, const kf_parts *p, char **space)
 kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
                          size_t grid_cols)
 {
-    size_t count = grid_rows * grid_cols, edge = 0, bytes;
-    kf_parts p = {.count = count,
+    kf_parts p = {.count = grid_rows * grid_cols,
                   .rows = kf_ceil_div(a->rows, grid_rows),
                   .cols = kf_ceil_div(a->cols, grid_cols)};
+    size_t whole = (a->rows / p.rows) * (a->cols / p.cols);
+    size_t edge = kf_ceil_div(a->rows, p.rows) * kf_ceil_div(a->cols, p.cols) -
+                  whole; /* parts that reach over it */
+    size_t numbers;
     char *space;
 
+    assert(p.rows > 0 && p.cols > 0);
     *out = p;
-    TRY_ZERO(p.part, count);
-    for (int pass = 0; pass < 2; pass++) {
-        space = p.padded;
-        for (size_t j = 0; j < count; j++) {
-            size_t r = j % grid_rows, c = j / grid_rows;
-            size_t rows = inside(a->rows, p.rows, r);
-            size_t cols = inside(a->cols, p.cols, c);
+    if (!kf_mul(edge, p.rows, &numbers) || !kf_mul(numbers, p.cols, &numbers))
+        numbers = SIZE_MAX / 8;
+    TRY_ZERO(p.part, p.count);
+    p.padded = edge ? kf_new(numbers, kf_dtype_size(a->dtype)) : NULL;
+    if (edge && !p.padded) {
+        kf_free(p.part);
+        return KOFN_NOMEM;
+    }
+    space = p.padded;
+    for (size_t j = 0; j < p.count; j++) {
+        size_t r = j % grid_rows, c = j / grid_rows;
+        size_t rows = inside(a->rows, p.rows, r);
+        size_t cols = inside(a->cols, p.cols, c);
 
-            p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
-            if (rows == 0 || cols == 0)
-                continue;
-            p.part[j] = (kofn_matrix){kf_at(a, r * p.rows, c * p.cols), rows,
-                                      cols, a->ld, a->dtype};
-            if (rows == p.rows && cols == p.cols)
-                continue;
-            if (pass == 0)
-                edge++;
-            else
-                pad(&p.part[j], &p, &space);
-        }
-        if (pass == 0 && edge > 0) {
-            if (!kf_mul(edge, p.rows, &bytes) || !kf_mul(bytes, p.cols, &bytes))
-                bytes = SIZE_MAX / 8;
-            p.padded = kf_new(bytes, kf_dtype_size(a->dtype));
-            if (!p.padded) {
-                kf_free(p.part);
-                return KOFN_NOMEM;
-            }
-        }
+        p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
+        if (rows == 0 || cols == 0)
+            continue;
+        p.part[j] = (kofn_matrix){kf_at(a, r * p.rows, c * p.cols), rows, cols,
+                                  a->ld, a->dtype};
+        if (rows < p.rows || cols < p.cols)
+            pad(&p.part[j], &p, &space);
     }
     *out = p;
     return KOFN_OK;
@@ -308,23 +294,6 @@ void kf_parts_free(kf_parts *p)
 
 /* ---- products ------------------------------------------------------------ */
 
-static void multiply_f64(const kofn_matrix *a, const kofn_matrix *b, double add,
-                         double *c)
-{
-    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
-    int lda = (int)a->ld, ldb = (int)b->ld;
-
-    if (n == 1)
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda, b->data,
-                    ldb, add, c, 1);
-    else if (m == 1)
-        cblas_dgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
-                    1, add, c, 1);
-    else
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
-                    a->data, lda, b->data, ldb, add, c, n);
-}
-
 /* A BLAS may add up a long row number by number, whose rounding then grows with
  * its length; in panels that hardly grow with it. */
 static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
@@ -338,60 +307,76 @@ static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
                     (int)a->ld, y + (size_t)at * b->ld, (int)b->ld, add, c, 1);
 }
 
-static void multiply_f32(const kofn_matrix *a, const kofn_matrix *b, float add,
-                         float *c)
-{
-    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
-    int lda = (int)a->ld, ldb = (int)b->ld;
+typedef struct factor {
+    const kofn_matrix *m;
+    bool turned; /* it is transposed */
+} factor;
 
-    if (n == 1)
-        rows_f32(m, k, a, b, add, c);
-    else if (m == 1)
-        cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
-                    1, add, c, 1);
+/* c = beta c + alpha a b. */
+static void gemm(double alpha, factor a, factor b, double beta,
+                 const kofn_matrix *c)
+{
+    CBLAS_TRANSPOSE ta = a.turned ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE tb = b.turned ? CblasTrans : CblasNoTrans;
+    int m = (int)c->rows, n = (int)c->cols;
+    int k = (int)(a.turned ? a.m->rows : a.m->cols);
+    int lda = (int)a.m->ld, ldb = (int)b.m->ld, ldc = (int)c->ld;
+
+    if (c->dtype == KOFN_F64)
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a.m->data, lda,
+                    b.m->data, ldb, beta, c->data, ldc);
     else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
-                    a->data, lda, b->data, ldb, add, c, n);
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, (float)alpha, a.m->data,
+                    lda, b.m->data, ldb, (float)beta, c->data, ldc);
 }
 
-/* A sum of nothing is 0: the reference BLAS ends the process where a leading
+/* Is nothing to be computed of c, each number of which is a sum of k?  A sum of nothing
+ * is 0, or what it is added to: the reference BLAS ends the process where a leading
  * dimension is 0. */
-void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
-                     void *c)
+static bool is_empty(const kofn_matrix *c, size_t k, bool add)
 {
-    if (a->rows == 0 || b->cols == 0)
+    for (size_t i = 0; i < c->rows && k == 0 && !add; i++)
+        memset(kf_at(c, i, 0), 0, c->cols * kf_dtype_size(c->dtype));
+    return c->rows == 0 || c->cols == 0 || k == 0;
+}
+
+void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
+                     void *to)
+{
+    kofn_matrix c = {to, a->rows, b->cols, b->cols, a->dtype};
+    int m = (int)a->rows, n = (int)b->cols, k = (int)a->cols;
+    int lda = (int)a->ld, ldb = (int)b->ld;
+    bool wide = a->dtype == KOFN_F64;
+
+    if (is_empty(&c, a->cols, add))
         return;
-    if (a->cols == 0 && !add)
-        memset(c, 0, a->rows * b->cols * kf_dtype_size(a->dtype));
-    if (a->cols == 0)
-        return;
-    if (a->dtype == KOFN_F64)
-        multiply_f64(a, b, add, c);
+    if (n == 1 && wide)
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a->data, lda, b->data,
+                    ldb, add, to, 1);
+    else if (n == 1)
+        rows_f32(m, k, a, b, add, to);
+    else if (m == 1 && wide)
+        cblas_dgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
+                    1, add, to, 1);
+    else if (m == 1)
+        cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, b->data, ldb, a->data,
+                    1, add, to, 1);
     else
-        multiply_f32(a, b, add, c);
+        gemm(1, (factor){a, false}, (factor){b, false}, add, &c);
 }
 
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c)
 {
-    CBLAS_TRANSPOSE ta = turn_a ? CblasTrans : CblasNoTrans;
-    CBLAS_TRANSPOSE tb = turn_b ? CblasTrans : CblasNoTrans;
-    int m = (int)c->rows, n = (int)c->cols;
-    int k = (int)(turn_a ? a->rows : a->cols);
-    int lda = (int)a->ld, ldb = (int)b->ld, ldc = (int)c->ld;
+    if (!is_empty(c, turn_a ? a->rows : a->cols, false))
+        gemm(1, (factor){a, turn_a}, (factor){b, turn_b}, 0, c);
+}
 
-    if (m == 0 || n == 0)
-        return;
-    for (size_t i = 0; i < c->rows && k == 0; i++)
-        memset(kf_at(c, i, 0), 0, c->cols * kf_dtype_size(c->dtype));
-    if (k == 0)
-        return;
-    if (c->dtype == KOFN_F64)
-        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
-                    ldb, 0, c->data, ldc);
-    else
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a->data, lda, b->data,
-                    ldb, 0, c->data, ldc);
+void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
+                       double beta, kofn_matrix *c)
+{
+    if (c->rows > 0 && c->cols > 0)
+        gemm(alpha, (factor){a, true}, (factor){b, false}, beta, c);
 }
 
 void kf_mat_square(const kofn_matrix *a, kofn_matrix *c)
@@ -407,23 +392,6 @@ void kf_mat_square(const kofn_matrix *a, kofn_matrix *c)
     else
         cblas_ssyrk(CblasRowMajor, CblasUpper, CblasNoTrans, n, k, 1, a->data,
                     lda, 0, c->data, ldc);
-}
-
-void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
-                       double beta, kofn_matrix *c)
-{
-    int m = (int)c->rows, n = (int)c->cols, k = (int)a->rows;
-    int lda = (int)a->ld, ldb = (int)b->ld, ldc = (int)c->ld;
-
-    if (m == 0 || n == 0)
-        return;
-    if (c->dtype == KOFN_F64)
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha,
-                    a->data, lda, b->data, ldb, beta, c->data, ldc);
-    else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k,
-                    (float)alpha, a->data, lda, b->data, ldb, (float)beta,
-                    c->data, ldc);
 }
 
 static void multiply_row(const kofn_sparse *a, size_t i, const double *b,
@@ -479,31 +447,24 @@ static kofn_status check_plain(size_t m, size_t n, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-/* Rows lo..hi-1 of a float32 matrix in double, without gaps. */
-static void widen(const kofn_matrix *a, size_t lo, size_t hi, double *to)
-{
-    for (size_t i = lo; i < hi; i++, to += a->cols)
-        kf_mat_widen(kf_at(a, i, 0), a->cols, a->dtype, to);
-}
-
 /* float32 in, double throughout, a band of A at a time. */
 static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
                                  double *out)
 {
     size_t band = kf_min(A->rows, 256);
-    kofn_matrix a = {kf_new(band * A->cols, 8), band, A->cols, A->cols,
-                     KOFN_F64};
-    kofn_matrix b = {kf_new(in->rows * in->cols, 8), in->rows, in->cols,
-                     in->cols, KOFN_F64};
-    kofn_status st = a.data && b.data ? KOFN_OK : KOFN_NOMEM;
+    kofn_matrix a = {0}, b = {0};
+    kofn_status st = kf_mat_new(&a, band, A->cols, KOFN_F64);
 
-    if (st == KOFN_OK) {
-        widen(in, 0, in->rows, b.data);
-        for (size_t lo = 0; lo < A->rows; lo += band) {
-            a.rows = kf_min(band, A->rows - lo);
-            widen(A, lo, lo + a.rows, a.data);
-            kf_mat_multiply(&a, &b, false, out + lo * in->cols);
-        }
+    if (!st)
+        st = kf_mat_new(&b, in->rows, in->cols, KOFN_F64);
+    for (size_t i = 0; i < in->rows && !st; i++)
+        kf_mat_widen(kf_at(in, i, 0), in->cols, KOFN_F32, kf_at(&b, i, 0));
+    for (size_t lo = 0; lo < A->rows && !st; lo += band) {
+        a.rows = kf_min(band, A->rows - lo);
+        for (size_t i = 0; i < a.rows; i++)
+            kf_mat_widen(kf_at(A, lo + i, 0), A->cols, KOFN_F32,
+                         kf_at(&a, i, 0));
+        kf_mat_multiply(&a, &b, false, out + lo * in->cols);
     }
     kf_free(a.data);
     kf_free(b.data);

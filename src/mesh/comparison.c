@@ -93,9 +93,9 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     c->decoder = t->decoder;
     c->source = source;
     c->hi = c->lo + strips;
-    c->most = t->most;
-    c->liars = t->liars;
-    c->promised = t->promised;
+    c->most = t->verdicts.most;
+    c->liars = t->verdicts.liars;
+    c->promised = t->verdicts.promised;
     c->row = left ? h->comparison.input : rows;
     c->col = left ? cols : h->comparison.input;
     c->changes = h->changing.turn;

@@ -533,9 +533,8 @@ static kofn_status receive_packet(kf_host *h, kofn_packet *p)
 
 static kofn_status greet(kf_host *h, kofn_peer peer)
 {
-    kf_note hello;
+    const kf_note hello = kf_node_beat(h->node);
 
-    kf_node_greet(h->node, &hello);
     return kf_mail_to(h, peer, &hello);
 }
 

@@ -20,7 +20,7 @@
 #define LONGEST 16 /* silences to wait for the leader to do so */
 #define STILL 32   /* silences, and times its patience, that all may be idle */
 
-bool kf_peer_is_stuck(const kf_node *n)
+bool kf_node_is_stuck(const kf_node *n)
 {
     return n->unsettled.stuck != KOFN_OK;
 }
@@ -50,38 +50,28 @@ static kofn_status begin_again(kf_node *n)
     kf_node_digest digest = kf_peer_digest(n);
 
     n->at.line = kf_mix64(kf_state64(n->at.line, 2));
-    n->unsettled.again++;
+    n->ever.again++;
     n->began = n->now;
     n->repeats = 0;
     n->lead.stalled = n->catch_up.ahead = n->idled = KF_LONG_AGO;
-    kf_peer_unstick(n);
+    n->unsettled.stuck = KOFN_OK;
     kf_peer_clear_iterate(n);
     kf_peer_cast(n, digest);
     TRY(kf_peer_beat_all(n));
     return kf_peer_ask_pieces(n, false);
 }
 
-void kf_peer_unstick(kf_node *n)
-{
-    n->unsettled.stuck = KOFN_OK;
-}
-
 kofn_status kf_peer_tick_again(kf_node *n)
 {
-    if (!kf_peer_is_stuck(n) || n->failed_check ||
+    if (!kf_node_is_stuck(n) || n->failed_check ||
         !kf_due(n, n->unsettled.stuck_at, wait(n)))
         return KOFN_OK;
     return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->unsettled.stuck);
 }
 
-bool kf_node_is_stuck(const kf_node *n)
-{
-    return kf_peer_is_stuck(n);
-}
-
 uint64_t kf_node_agains(const kf_node *n)
 {
-    return n->unsettled.again;
+    return n->ever.again;
 }
 
 /* ---- standing still ------------------------------------------------------ */
@@ -92,13 +82,10 @@ static bool all_idle(const kf_node *n)
     kf_node_task todo;
 
     kf_node_work(n, &todo);
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_live(n, o) && o->rank != KF_NONE && !o->idle && !o->stranded &&
             o->wish == n->member[o->rank].seat)
             return false;
-    }
     return todo.type == KF_NODE_TASK_ENCODE || todo.type == KF_NODE_TASK_NONE;
 }
 
@@ -106,7 +93,7 @@ static bool all_idle(const kf_node *n)
 static bool may_be_still(const kf_node *n)
 {
     return n->opt.changes && kf_peer_checks(n) && !n->failed_check &&
-           !n->votes.outvoted && !kf_peer_is_stuck(n) &&
+           !n->votes.outvoted && !kf_node_is_stuck(n) &&
            kf_peer_have_quorum(n) && !(n->final && kf_node_is_agreed(n));
 }
 
@@ -115,12 +102,9 @@ static uint64_t places(const kf_node *n)
 {
     uint64_t sum = kf_mix64(n->at.line ^ n->at.t);
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_live(n, o))
             sum += kf_mix64(kf_mix64(o->at.line ^ o->at.t) ^ o->incarnation);
-    }
     return sum;
 }
 
@@ -131,11 +115,9 @@ static size_t count_whole(const kf_node *n)
 {
     size_t whole = n->seat == n->holds;
 
-    if (kf_peer_count_live(n) < n->opt.nodes || (!whole && !n->lacks))
+    if (kf_peer_count(n, false) < n->opt.nodes || (!whole && !n->lacks))
         return KF_NONE;
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->rank == KF_NONE || o->stranded)
             continue;
         if (o->wish != n->member[o->rank].seat)
@@ -166,15 +148,12 @@ kofn_status kf_peer_tick_still(kf_node *n)
 {
     uint64_t now = may_be_still(n) ? places(n) : 0;
 
-    if (now == 0 || now != n->unsettled.places)
-        n->unsettled.still = now ? n->now : KF_LONG_AGO;
+    if (now != n->unsettled.places)
+        n->unsettled.still = KF_LONG_AGO;
     n->unsettled.places = now;
-    if (n->unsettled.still == KF_LONG_AGO || !all_idle(n)) {
-        n->unsettled.quiet = KF_LONG_AGO;
+    kf_holds(n, &n->unsettled.still, now != 0);
+    if (!kf_holds(n, &n->unsettled.quiet, now != 0 && all_idle(n)))
         return KOFN_OK;
-    }
-    if (n->unsettled.quiet == KF_LONG_AGO)
-        n->unsettled.quiet = n->now;
     if (!kf_due(n, n->unsettled.still, longest_still(n)) ||
         !kf_due(n, n->unsettled.quiet, KF_UNSETTLED * n->opt.silence))
         return KOFN_OK;

@@ -34,9 +34,9 @@ static int by_seat(const void *a, const void *b)
 static kofn_status enter(kf_node *n, kofn_epoch e)
 {
     n->epoch = e;
-    n->epochs++;
-    for (size_t i = 0; i < n->others; i++)
-        n->other[i].rank = kf_peer_rank_of(n, n->other[i].incarnation);
+    n->ever.epochs++;
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        o->rank = kf_peer_rank_of(n, o->incarnation);
     n->rank = kf_peer_rank_of(n, n->opt.incarnation);
     n->voices = kf_peer_voices(n);
     assert(n->rank == KF_NONE || n->rank < n->members);
@@ -147,22 +147,20 @@ kofn_status kf_peer_receive_epoch(kf_node *n, kf_other *o, const kf_note *note)
     if (!kf_before(n->epoch, note->epoch) ||
         note->epoch.number > top(n) + KF_FAR || !vouched(n, note) ||
         too_soon(n, leader) || !sound(n, note)) {
-        n->dropped += !kf_same_epoch(n->epoch, note->epoch);
+        n->ever.dropped += !kf_same_epoch(n->epoch, note->epoch);
         return KOFN_OK;
     }
     if (leader) {
         leader->failed_terms++;
         leader->led = n->now;
     }
-    while (n->member_cap < note->members)
-        TRY(kf_grow(&n->member, &n->member_cap, n->member_cap,
-                    sizeof *n->member));
+    TRY(kf_reach(&n->member, &n->member_cap, note->members, sizeof *n->member));
     memcpy(n->member, note->member, note->members * sizeof *n->member);
     n->members = note->members;
     TRY(enter(n, note->epoch));
     return n->rank == KF_NONE
                ? kf_peer_send(n, note->from,
-                              kf_peer_beat(n)) /* asks to be let in */
+                              kf_node_beat(n)) /* asks to be let in */
                : KOFN_OK;
 }
 
@@ -190,19 +188,11 @@ static uint32_t free_seat(const kf_node *n, const kf_member *m, size_t count,
     return seat < most ? seat : KOFN_NO_SEAT;
 }
 
-/* Is a result missing that this member was to decode? */
-static bool owes(const kf_node *n, size_t rank)
-{
-    for (size_t g = 0; g < n->on->groups; g++)
-        if (!(n->done & kf_bit(g)) && n->decider[g] == rank)
-            return true;
-    return false;
-}
-
+/* Is no result missing that this member was to decode? */
 static bool still_prompt(const kf_node *n, size_t rank, bool stalled)
 {
     if (stalled)
-        return n->member[rank].prompt && !owes(n, rank);
+        return n->member[rank].prompt && !(kf_peer_decides(n, rank) & ~n->done);
     return n->member[rank].prompt ||
            n->now - n->lead.proposed > 32 * n->opt.patience;
 }
@@ -214,48 +204,43 @@ static bool is_live(kf_node *n, kofn_incarnation incarnation)
     return incarnation == n->opt.incarnation || (o && kf_live(n, o));
 }
 
-static kofn_status admit(kf_node *n, kf_member *m, size_t *count,
-                         kofn_incarnation incarnation, uint32_t wish)
+static void admit(const kf_node *n, kf_member *m, size_t *count,
+                  kofn_incarnation incarnation, uint32_t wish)
 {
     uint32_t seat = free_seat(n, m, *count, wish);
 
     if (seat != KOFN_NO_SEAT)
         m[(*count)++] = (kf_member){incarnation, seat, true};
-    return KOFN_OK;
 }
 
 /* Admits nodes that are not members: those that wish for a seat before those
  * that do not, or have not said so yet, and would be given the seat of
  * another. */
-static kofn_status admit_others(kf_node *n, kf_member *m, size_t *count)
+static void admit_others(const kf_node *n, kf_member *m, size_t *count)
 {
     for (int wishing = 1; wishing >= 0; wishing--)
-        for (size_t i = 0; i < n->others; i++) {
-            const kf_other *o = &n->other[i];
-
-            if (o->rank == KF_NONE && kf_peer_is_new(n, i) &&
+        for (const kf_other *o = n->other; o != kf_end(n); o++)
+            if (o->rank == KF_NONE && kf_peer_is_another(n, o, false) &&
                 (o->wish != KOFN_NO_SEAT) == wishing)
-                TRY(admit(n, m, count, o->incarnation, o->wish));
-        }
-    return KOFN_OK;
+                admit(n, m, count, o->incarnation, o->wish);
 }
 
 /* Members that live keep their seats, others are let in after them. */
-static kofn_status list_members(kf_node *n, kf_member *m, size_t *count,
-                                bool stalled)
+static size_t list_members(kf_node *n, kf_member *m, bool stalled)
 {
-    *count = 0;
+    size_t count = 0;
+
     for (size_t r = 0; r < n->members; r++)
         if (is_live(n, n->member[r].incarnation)) {
-            m[*count] = n->member[r];
-            m[(*count)++].prompt = still_prompt(n, r, stalled);
+            m[count] = n->member[r];
+            m[count++].prompt = still_prompt(n, r, stalled);
         }
     if (n->rank == KF_NONE)
-        TRY(admit(n, m, count, n->opt.incarnation,
-                  n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish));
-    TRY(admit_others(n, m, count));
-    qsort(m, *count, sizeof *m, by_seat);
-    return KOFN_OK;
+        admit(n, m, &count, n->opt.incarnation,
+              n->holds != KOFN_NO_SEAT ? n->holds : n->opt.wish);
+    admit_others(n, m, &count);
+    qsort(m, count, sizeof *m, by_seat);
+    return count;
 }
 
 /* Enters an epoch of its own with the members it knows and tells all live
@@ -263,50 +248,43 @@ static kofn_status list_members(kf_node *n, kf_member *m, size_t *count,
  * it knows of. */
 static kofn_status propose(kf_node *n, bool stalled)
 {
-    kf_member *m = kf_new(n->members + n->others + 1, sizeof *m);
-    size_t count;
+    size_t room = n->members + n->others + 1, count;
     bool seated = false;
-    kofn_status st;
+    kf_member *m;
 
-    if (!m)
-        return KOFN_NOMEM;
-    st = list_members(n, m, &count, stalled);
+    TRY_NEW(m, room);
+    count = list_members(n, m, stalled);
     for (size_t i = 0; i < count; i++)
         seated |= m[i].incarnation == n->opt.incarnation;
-    if (st || !seated) { /* who has no seat can only watch */
+    if (!seated) { /* who has no seat can only watch */
         n->lead.proposed = n->now;
         kf_free(m);
-        return st;
+        return KOFN_OK;
     }
     kf_free(n->member);
     n->member = m;
-    n->member_cap = n->members + n->others + 1;
+    n->member_cap = room;
     n->members = count;
     n->lead.failed_terms++;
     TRY(enter(n, (kofn_epoch){top(n) + 1, n->opt.incarnation}));
-    for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]))
-            TRY(kf_peer_send(n, n->other[i].incarnation,
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (kf_live(n, o))
+            TRY(kf_peer_send(n, o->incarnation,
                              (kf_note){.type = KF_NOTE_EPOCH}));
     return kf_peer_beat_all(n);
 }
 
 /* ---- when to ------------------------------------------------------------- */
 
-static bool room_for_more(const kf_node *n)
-{
-    return n->members < n->max_seats;
-}
-
 /* Somebody came or went. */
 static bool changed(kf_node *n)
 {
     size_t members = n->rank != KF_NONE, joiners = 0;
 
-    for (size_t i = 0; i < n->others; i++)
-        if (kf_peer_is_new(n, i))
-            *(n->other[i].rank == KF_NONE ? &joiners : &members) += 1;
-    return members < n->members || (joiners > 0 && room_for_more(n));
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (kf_peer_is_another(n, o, false))
+            *(o->rank == KF_NONE ? &joiners : &members) += 1;
+    return members < n->members || (joiners > 0 && n->members < n->max_seats);
 }
 
 /* Have as many members as are needed to decode, this node among them, made all
@@ -315,13 +293,10 @@ static bool all_ready(kf_node *n)
 {
     size_t ready = 0, awaited = kf_peer_awaited(n);
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
                  kf_same_mark(o->at, n->at);
-    }
-    return ready >= awaited || (ready + 1 == awaited && kf_peer_beat(n).idle);
+    return ready >= awaited || (ready + 1 == awaited && kf_node_beat(n).idle);
 }
 
 kofn_time kf_peer_patience(const kf_node *n)
@@ -338,9 +313,7 @@ static size_t place_in_line(const kf_node *n)
 {
     size_t before = 0;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->incarnation == n->epoch.proposer)
             continue;
         before += o->rank != n->rank ? o->rank < n->rank
@@ -380,11 +353,8 @@ static bool others_are_about_to_come(kf_node *n)
 {
     bool about = false;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         about |= o->rank != KF_NONE && kf_live(n, o) && o->at.t < n->at.t;
-    }
     return about && n->opt.confirm > 1 && !kf_due(n, n->began, n->opt.hedge);
 }
 
@@ -410,22 +380,15 @@ static kofn_status take_over(kf_node *n)
     bool founding = n->epoch.number == 0, due;
     kofn_time first;
 
-    if (leader && kf_live(n, leader)) {
-        n->lead.leaderless = KF_LONG_AGO;
-        if (!all_ready(n))
-            n->lead.stalled = KF_LONG_AGO;
-        else if (n->lead.stalled == KF_LONG_AGO)
-            n->lead.stalled = n->now;
+    if (!kf_holds(n, &n->lead.leaderless, !leader || !kf_live(n, leader))) {
         first = kf_peer_patience(n);
         first = leader_went_on(n, leader) ? first / 2 : 2 * first;
-        due = n->lead.stalled == KF_LONG_AGO
-                  ? overdue(n)
-                  : kf_due(n, n->lead.stalled,
-                           wait_in_line(n, kf_longer(first, n->lead.failed)));
+        due = kf_holds(n, &n->lead.stalled, all_ready(n))
+                  ? kf_due(n, n->lead.stalled,
+                           wait_in_line(n, kf_longer(first, n->lead.failed)))
+                  : overdue(n);
     } else {
-        if (n->lead.leaderless == KF_LONG_AGO)
-            n->lead.leaderless = n->now;
-        due = founding && kf_peer_count_live(n) >= n->opt.nodes &&
+        due = founding && kf_peer_count(n, false) >= n->opt.nodes &&
               place_in_line(n) == 0;
         if (!due)
             due = kf_due(n, n->lead.leaderless,
@@ -448,13 +411,8 @@ static kofn_status lead(kf_node *n)
             return propose(n, false);
         return KOFN_OK;
     }
-    if (!all_ready(n)) {
-        n->lead.stalled = KF_LONG_AGO;
-        return KOFN_OK;
-    }
-    if (n->lead.stalled == KF_LONG_AGO)
-        n->lead.stalled = n->now;
-    if (n->opt.decoding == KOFN_DECODE_REPLICATED ||
+    if (!kf_holds(n, &n->lead.stalled, all_ready(n)) ||
+        n->opt.decoding == KOFN_DECODE_REPLICATED ||
         !kf_due(n, n->lead.stalled, kf_peer_patience(n)))
         return KOFN_OK;
     return propose(n, true);
@@ -464,7 +422,7 @@ kofn_status kf_peer_tick_epoch(kf_node *n)
 {
     /* An epoch with fewer members than the quorum could decide nothing; and a
      * node that has asked for a newer iterate waits for that first. */
-    if (n->final || n->failed_check || kf_peer_count_live(n) < n->opt.quorum)
+    if (n->final || n->failed_check || kf_peer_count(n, false) < n->opt.quorum)
         return KOFN_OK;
     if (n->catch_up.asked && n->catch_up.tries < 4)
         return KOFN_OK;

@@ -29,17 +29,12 @@ bool kf_peer_checks(const kf_node *n)
 
 /* Is it a member, and the first that is known as that one?  Who comes by the number of a
  * liar is in its place. */
-static bool has_a_say(const kf_node *n, size_t i)
+static bool has_a_say(const kf_node *n, const kf_other *o)
 {
-    const kf_other *o = &n->other[i];
-
-    for (size_t j = 0; o->duplicate && j < n->others; j++) {
-        const kf_other *x = &n->other[j];
-
+    for (const kf_other *x = n->other; o->duplicate && x != kf_end(n); x++)
         if (x->rank == o->rank &&
-            (x->liar < o->liar || (x->liar == o->liar && j < i)))
+            (x->liar < o->liar || (x->liar == o->liar && x < o)))
             return false;
-    }
     return o->rank != KF_NONE;
 }
 
@@ -48,15 +43,14 @@ kf_voices kf_peer_voices(const kf_node *n)
 {
     kf_voices v = {.one = 1, .all = n->members};
 
-    for (size_t i = 0; i < n->others; i++) {
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         size_t seats = 1;
 
-        if (!has_a_say(n, i))
+        if (!has_a_say(n, o))
             continue;
-        v.known += n->other[i].liar;
-        for (size_t j = 0; j < i; j++)
-            seats += n->other[j].principal == n->other[i].principal &&
-                     has_a_say(n, j);
+        v.known += o->liar;
+        for (const kf_other *x = n->other; x != o; x++)
+            seats += x->principal == o->principal && has_a_say(n, x);
         v.one = kf_max(v.one, seats);
     }
     return v;
@@ -70,9 +64,9 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
 
     v.here = c->shown;
     v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
-    for (size_t i = 0; v.known && i < n->others; i++)
-        v.known -= n->other[i].liar && has_a_say(n, i) &&
-                   kf_peer_in_evidence(c, n->member[n->other[i].rank].seat);
+    for (const kf_other *o = n->other; v.known && o != kf_end(n); o++)
+        v.known -= o->liar && has_a_say(n, o) &&
+                   kf_compares(c, n->member[o->rank].seat);
     return v;
 }
 
@@ -86,29 +80,19 @@ size_t kf_peer_awaited(const kf_node *n)
 
 /* ---- evidence ------------------------------------------------------------ */
 
-bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat)
-{
-    for (size_t i = 0; i < c->shown; i++)
-        if (c->evidence[i] == seat)
-            return true;
-    return false;
-}
-
 static bool have_evidence(const kf_cluster *c)
 {
     size_t here = 0;
 
     for (size_t i = 0; i < c->count; i++)
-        here += kf_peer_in_evidence(c, c->have[i]);
+        here += kf_compares(c, c->have[i]);
     return c->shown > 0 && here == c->shown;
 }
 
 static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
                         const kofn_decoder *all)
 {
-    while (c->evidence_cap < count)
-        TRY(kf_grow(&c->evidence, &c->evidence_cap, c->evidence_cap,
-                    sizeof *c->evidence));
+    TRY(kf_reach(&c->evidence, &c->evidence_cap, count, sizeof *c->evidence));
     memcpy(c->evidence, seat, count * sizeof *seat);
     c->shown = count;
     c->judged = false;
@@ -116,23 +100,11 @@ static kofn_status show(kf_cluster *c, const uint32_t *seat, size_t count,
     return KOFN_OK;
 }
 
-/* The decoder of all pieces, by which they are compared. */
-static kofn_status decoder_of(const kf_node *n, const uint32_t *seat,
-                              size_t count, const kofn_decoder **out)
-{
-    kf_answers a;
-
-    TRY(kf_answers_judge(n->on->cache, n->on->plan, seat, count,
-                         n->opt.tolerance, &a));
-    *out = a.decoder;
-    return KOFN_OK;
-}
-
 static bool is_known_liar(const kf_node *n, size_t rank)
 {
-    for (size_t i = 0; n->voices.known && i < n->others; i++)
-        if (n->other[i].rank == rank && has_a_say(n, i))
-            return n->other[i].liar;
+    for (const kf_other *o = n->other; n->voices.known && o != kf_end(n); o++)
+        if (o->rank == rank && has_a_say(n, o))
+            return o->liar;
     return false;
 }
 
@@ -140,73 +112,57 @@ static bool is_known_liar(const kf_node *n, size_t rank)
 static bool is_last(const kf_node *n, const kf_cluster *c)
 {
     for (size_t r = 0; r < n->members; r++)
-        if (!kf_peer_has(c, n->member[r].seat) && !is_known_liar(n, r))
+        if (!kf_has(c, n->member[r].seat) && !is_known_liar(n, r))
             return n->now - n->began > LAST_AFTER * kf_peer_patience(n);
     return true;
-}
-
-static size_t least(const kf_node *n, const kf_cluster *c)
-{
-    return kf_max(c->need, kf_peer_awaited(n));
-}
-
-bool kf_peer_by_itself(const kf_node *n, size_t group)
-{
-    return ((n->mine | n->own) & kf_bit(group)) != 0;
 }
 
 kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
-    bool enough = c->count >= least(n, c);
-    const kofn_decoder *all;
+    bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
+    bool by_itself = (n->mine | n->own) & kf_bit(group);
+    kf_answers a; /* of all pieces, by which they are compared */
 
-    if (c->decoder || n->final || n->failed_check || kf_peer_is_stuck(n) ||
-        !kf_peer_by_itself(n, group) || (c->shown && !c->judged))
+    if (c->decoder || n->final || n->failed_check || kf_node_is_stuck(n) ||
+        !by_itself || (c->shown && !c->judged))
         return KOFN_OK;
     if (!enough && (c->count <= n->on->promise.surely || !is_last(n, c)))
         return KOFN_OK;
-    TRY(decoder_of(n, c->have, c->count, &all));
-    if (!all) {
+    TRY(kf_peer_find_decoder(n, c->have, c->count, false, &a));
+    if (!a.decoder) {
         c->need = c->count + 1;
         return is_last(n, c) ? kf_peer_fail(n, KOFN_TOOFEW) : KOFN_OK;
     }
-    return show(c, c->have, c->count, all);
+    return show(c, c->have, c->count, a.decoder);
 }
 
 /* Of this iterate nobody needs our piece; who does asks again.  Others may want one of
  * a later iterate by now. */
 static void take_back(kf_node *n, size_t group)
 {
-    for (size_t i = 0; i < n->others; i++)
-        if (kf_same_mark(n->other[i].want, n->at))
-            n->other[i].coded &= ~kf_bit(group);
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        if (kf_same_mark(o->want, n->at))
+            o->coded &= ~kf_bit(group);
 }
 
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
-    const kofn_decoder *all;
+    kf_answers a;
 
     *sound &= count >= kf_peer_awaited(n);
     if (!*sound || c->shown || n->own & kf_bit(group))
         return KOFN_OK;
-    TRY(decoder_of(n, seats, count, &all));
-    *sound = all != NULL;
-    if (!all)
+    TRY(kf_peer_find_decoder(n, seats, count, false, &a));
+    *sound = a.decoder != NULL;
+    if (!a.decoder)
         return KOFN_OK;
-    TRY(show(c, seats, count, all));
-    if (!kf_peer_in_evidence(c, n->made_of))
+    TRY(show(c, seats, count, a.decoder));
+    if (!kf_compares(c, n->made_of))
         take_back(n, group);
     return KOFN_OK;
-}
-
-void kf_peer_hide(kf_cluster *c)
-{
-    c->shown = c->need = 0;
-    c->all = NULL;
-    c->judged = false;
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -215,7 +171,6 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
 {
     for (size_t g = 0; g < n->on->groups && !n->final; g++) {
         const kf_cluster *c = &n->cluster[g];
-        kf_verdicts to;
         kf_voices v;
 
         if (c->decoder || c->judged || n->done & kf_bit(g) || !have_evidence(c))
@@ -225,10 +180,7 @@ bool kf_peer_to_check(const kf_node *n, kf_node_task *out)
         out->decoder = c->all;
         out->last = c->shown >= c->count && is_last(n, c);
         v = voices(n, c);
-        to = kf_promise_verdicts(&n->on->promise, &v);
-        out->most = to.most;
-        out->liars = to.liars;
-        out->promised = to.promised;
+        out->verdicts = kf_promise_verdicts(&n->on->promise, &v);
         return true;
     }
     return false;
@@ -281,14 +233,13 @@ static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
         if (!bad)
             good[count++] = c->evidence[i];
     }
-    st = kf_answers_judge(n->on->cache, n->on->plan, good, count,
-                          n->opt.tolerance, &a);
+    st = kf_peer_find_decoder(n, good, count, true, &a);
     kf_free(good);
     TRY(st);
-    if (!a.decoder || !a.decoder->whole)
+    if (!a.decoder)
         return ev->task->last ? give_up(n, group, KOFN_TOOFEW)
                               : widen(n, group, c->shown + 1);
-    n->left_out += c->shown - count;
+    n->ever.left_out += c->shown - count;
     c->decoder = a.decoder;
     n->decided |= kf_bit(group);
     return n->mine & kf_bit(group) ? kf_peer_tell_members(n) : KOFN_OK;
@@ -300,7 +251,7 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     kf_cluster *c = &n->cluster[group];
     bool corrupt = ev->verdict == KOFN_CORRUPT;
 
-    if (n->failed_check || kf_peer_is_stuck(n) || c->decoder || c->judged ||
+    if (n->failed_check || kf_node_is_stuck(n) || c->decoder || c->judged ||
         !c->shown)
         return KOFN_OK;
     c->judged = true;
@@ -309,10 +260,10 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
     n->disagreed |= corrupt;
     if (ev->task->last || (corrupt && n->opt.errors == KOFN_ERRORS_DETECT))
         return give_up(n, group, ev->verdict);
-    return widen(
-        n, group,
-        corrupt ? kf_promise_apart(&n->on->promise, c->shown, ev->task->liars)
-                : c->shown + 1);
+    return widen(n, group,
+                 corrupt ? kf_promise_apart(&n->on->promise, c->shown,
+                                            ev->task->verdicts.liars)
+                         : c->shown + 1);
 }
 
 /* ---- what time brings ---------------------------------------------------- */

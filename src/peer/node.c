@@ -82,43 +82,38 @@ bool kf_peer_idle(const kf_node *n)
     return todo.type == KF_NODE_TASK_NONE;
 }
 
-/* A member without blocks says so: its seat is known. */
-static uint32_t seat_of(const kf_node *n)
+kf_note kf_node_beat(const kf_node *n)
 {
-    return n->holds != KOFN_NO_SEAT || n->rank != KF_NONE ? n->holds
-                                                          : n->opt.wish;
-}
+    /* a member without blocks says so: its seat is known */
+    bool wishes = n->holds == KOFN_NO_SEAT && n->rank == KF_NONE;
 
-kf_note kf_peer_beat(const kf_node *n)
-{
     return (kf_note){.type = KF_NOTE_BEAT,
                      .from = n->opt.incarnation,
                      .epoch = n->epoch,
                      .at = n->at,
                      .final = n->final,
                      .idle = n->rank != KF_NONE && n->seat == n->holds &&
-                             !n->votes.outvoted && !kf_peer_is_stuck(n) &&
+                             !n->votes.outvoted && !kf_node_is_stuck(n) &&
                              kf_peer_idle(n),
                      .stranded = n->lacks || n->failed_check,
                      .coded = n->made,
-                     .seat = seat_of(n),
+                     .seat = wishes ? n->opt.wish : n->holds,
                      .digest = kf_peer_digest(n)};
 }
 
-void kf_node_greet(const kf_node *n, kf_note *out)
+/* To all who are not lost. */
+static kofn_status send_all(kf_node *n, kf_note note)
 {
-    *out = kf_peer_beat(n);
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (o->heard != KF_LONG_AGO)
+            TRY(kf_peer_send(n, o->incarnation, note));
+    return KOFN_OK;
 }
 
 kofn_status kf_peer_beat_all(kf_node *n)
 {
-    kf_note beat = kf_peer_beat(n);
-
     n->beat_at = n->now;
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_peer_send(n, n->other[i].incarnation, beat));
-    return KOFN_OK;
+    return send_all(n, kf_node_beat(n));
 }
 
 /* The mark of the iterate that an epoch makes of an iterate.  It decides once,
@@ -136,7 +131,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
 {
     kf_decisions told = n->told[1];
 
-    kf_peer_unstick(n);
+    n->unsettled.stuck = KOFN_OK;
     if (to.t > n->at.t)
         n->unsettled.agains = 0;
     if (to.t == n->at.t + 1) {
@@ -194,7 +189,7 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_send(n, o->incarnation,
                             (kf_note){.type = KF_NOTE_EPOCH});
     if (kf_before(n->epoch, note->epoch)) /* it will answer with the epoch */
-        return kf_peer_send(n, o->incarnation, kf_peer_beat(n));
+        return kf_peer_send(n, o->incarnation, kf_node_beat(n));
     return kf_peer_tell_again(n, o, note->at);
 }
 
@@ -255,8 +250,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_SKETCH:
         break;
     }
-    n->dropped++;
-    return KOFN_OK;
+    return kf_drop(n);
 }
 
 /* Numbers beyond FARTHEST are refused: one hostile note could exhaust them. */
@@ -266,15 +260,11 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
     bool back;
 
     if (note->from == n->opt.incarnation || note->from == 0 ||
-        note->at.t > FARTHEST || note->epoch.number > FARTHEST) {
-        n->dropped++;
-        return KOFN_OK;
-    }
+        note->at.t > FARTHEST || note->epoch.number > FARTHEST)
+        return kf_drop(n);
     TRY(kf_peer_meet(n, note->from, principal, &o));
-    if (!o) {
-        n->dropped++;
-        return KOFN_OK;
-    }
+    if (!o)
+        return kf_drop(n);
     back = o->heard == KF_LONG_AGO;
     o->heard = n->now;
     if (o->liar) {
@@ -299,7 +289,7 @@ void kf_node_work(const kf_node *n, kf_node_task *out)
     size_t group;
 
     *out = (kf_node_task){.at = n->at, .epoch = n->epoch, .seat = n->seat};
-    if (n->failed_check || n->votes.outvoted || kf_peer_is_stuck(n) ||
+    if (n->failed_check || n->votes.outvoted || kf_node_is_stuck(n) ||
         kf_peer_is_odd(n) || kf_peer_to_check(n, out))
         return;
     if (n->done == n->on->all && !n->final) {
@@ -341,15 +331,14 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
         return true;
     return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
            !(n->made & kf_bit(t->group)) && !n->catch_up.asked &&
-           !n->votes.outvoted && kf_piece_wanted(n, t->group);
+           !n->votes.outvoted && kf_peer_wants(n, t->group);
 }
 
 /* The host has done a task: in vain, if the iterate or the epoch has changed. */
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;
-    bool final = ev->final;
-    bool now = kf_same_mark(t->at, n->at);
+    bool now = kf_same_mark(t->at, n->at), open = now && !n->final;
 
     switch (t->type) {
     case KF_NODE_TASK_ENCODE:
@@ -363,37 +352,33 @@ static kofn_status finished(kf_node *n, const kf_node_event *ev)
             return kf_peer_made(n, t->group);
         break;
     case KF_NODE_TASK_CHECK:
-        if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
-            t->group < n->on->groups)
-            return kf_peer_judged(n, ev);
-        break;
     case KF_NODE_TASK_DECODE:
-        if (now && kf_same_epoch(t->epoch, n->epoch) && !n->final &&
+        if (open && kf_same_epoch(t->epoch, n->epoch) &&
             t->group < n->on->groups)
-            return kf_peer_decoded(n, t->group);
+            return t->type == KF_NODE_TASK_CHECK ? kf_peer_judged(n, ev)
+                                                 : kf_peer_decoded(n, t->group);
         break;
     case KF_NODE_TASK_UPDATE:
-        if (now && n->done == n->on->all && !n->final) {
+        if (open && n->done == n->on->all) {
             n->single = 0;
             return kf_peer_advance(n, kf_peer_child(n->epoch, n->at),
-                                   ev->digest, final);
+                                   ev->digest, ev->final);
         }
         break;
     case KF_NODE_TASK_SOLO:
-        if (!now || n->final)
+        if (!open)
             break;
-        n->alone++;
+        n->ever.alone++;
         n->single++;
         return kf_peer_advance(
             n,
             kf_peer_child((kofn_epoch){~n->epoch.number, n->opt.incarnation},
                           n->at),
-            ev->digest, final);
+            ev->digest, ev->final);
     case KF_NODE_TASK_NONE:
         break;
     }
-    n->dropped++;
-    return KOFN_OK;
+    return kf_drop(n);
 }
 
 /* ---- what time brings ---------------------------------------------------- */
@@ -408,9 +393,7 @@ static void refresh_liveness(kf_node *n, kofn_time away)
                           &n->starved,         &n->idled,
                           &n->unsettled.still, &n->unsettled.quiet};
 
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
-
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (o->heard == KF_LONG_AGO)
             continue;
         o->ended |= kf_live(n, o) && !n->opt.changes && !o->liar;
@@ -425,14 +408,10 @@ static void refresh_liveness(kf_node *n, kofn_time away)
 
 static kofn_status check_quorum(kf_node *n)
 {
-    if (kf_peer_have_quorum(n) || n->final) {
-        if (n->starved == KF_LONG_AGO)
-            return KOFN_OK;
-        n->starved = KF_LONG_AGO;
-        return kf_peer_decide_all(n);
-    }
-    if (n->starved == KF_LONG_AGO)
-        n->starved = n->now;
+    bool was = n->starved != KF_LONG_AGO;
+
+    if (!kf_holds(n, &n->starved, !kf_peer_have_quorum(n) && !n->final))
+        return was ? kf_peer_decide_all(n) : KOFN_OK;
     if (n->disagreed && !n->failed_check &&
         kf_due(n, n->starved, KF_UNSETTLED * n->opt.silence))
         return kf_peer_fail(n, KOFN_CORRUPT);
@@ -442,7 +421,7 @@ static kofn_status check_quorum(kf_node *n)
     return kf_fail(KOFN_TOOFEW,
                    "%zu of the %zu nodes that are needed could be "
                    "reached in %.3g s; start more nodes, or wait longer",
-                   kf_peer_count_live(n), n->opt.quorum,
+                   kf_peer_count(n, false), n->opt.quorum,
                    (double)n->opt.give_up * 1e-9);
 }
 
@@ -469,14 +448,13 @@ static kofn_time solo_after(const kf_node *n, bool deserted)
  * two iterates.  Then each goes on alone, until they are at one again. */
 static void consider_solo(kf_node *n)
 {
-    bool deserted = kf_peer_count_live(n) < n->opt.quorum;
+    bool deserted = kf_peer_count(n, false) < n->opt.quorum;
 
     if (n->opt.changes || n->failed_check || n->votes.outvoted ||
         (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
         !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
-    if (n->idled == KF_LONG_AGO)
-        n->idled = n->now;
+    kf_holds(n, &n->idled, true);
     n->solo_pending = kf_due(n, n->idled, solo_after(n, deserted));
 }
 
@@ -504,28 +482,15 @@ static kofn_status on_tick(kf_node *n)
     return KOFN_OK;
 }
 
-static kofn_status leave(kf_node *n)
-{
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_peer_send(n, n->other[i].incarnation,
-                             (kf_note){.type = KF_NOTE_BYE}));
-    return KOFN_OK;
-}
-
-/* Was another incarnation of who answers for it found to lie? */
-static bool is_known(const kf_node *n, uint64_t principal)
-{
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].liar && n->other[i].principal == principal)
-            return true;
-    return false;
-}
-
-/* What it sent was wrong; `who` is NULL where it is not remembered. */
+/* What it sent was wrong; `who` is NULL where it is not remembered.  Who answers for it is
+ * counted once, however many incarnations of his lie. */
 static void condemn(kf_node *n, kf_other *who, uint64_t principal)
 {
-    n->liars += !is_known(n, principal);
+    bool counted = false;
+
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        counted |= o->liar && o->principal == principal;
+    n->ever.liars += !counted;
     if (!who)
         return;
     lose(who);
@@ -570,7 +535,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         TRY(finished(n, ev));
         break;
     case KF_NODE_LEAVE:
-        return leave(n);
+        return send_all(n, (kf_note){.type = KF_NOTE_BYE});
     case KF_NODE_RESTORED:
         return kf_peer_restore(n, ev->note);
     case KF_NODE_LOST:

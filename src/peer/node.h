@@ -7,8 +7,6 @@
 
 #include "peer.h"
 
-#include "code/promise.h"
-
 #define KF_UNSETTLED                                                           \
     8 /* silences after which those who could settle it are gone */
 #define KF_NONE SIZE_MAX
@@ -120,19 +118,17 @@ typedef struct kf_votes {
     size_t ballots;               /* ever                  */
     uint64_t doubted_from;        /* ... from this one on, the last time, ... */
     kofn_time doubted;
-    bool outvoted;     /* our iterate is not what most have      */
-    bool doubts;       /* ... or what it is made of              */
-    bool split;        /* all have told, and no most have the same */
-    bool recount;      /* somebody told, or went                 */
-    uint64_t outvotes; /* times that we were outvoted, ever      */
+    bool outvoted; /* our iterate is not what most have      */
+    bool doubts;   /* ... or what it is made of              */
+    bool split;    /* all have told, and no most have the same */
+    bool recount;  /* somebody told, or went                 */
 } kf_votes;
 
 /* An iterate from which nothing goes on (again.c). */
 typedef struct kf_unsettled {
     kofn_status stuck; /* it cannot be told whose pieces are wrong, ... */
     kofn_time stuck_at;
-    unsigned agains;        /* ... so often, of this iterate, ... */
-    uint64_t again;         /* ... and we made one again, ever    */
+    unsigned agains;        /* ... so often, of this iterate */
     kofn_time still, quiet; /* since when */
     uint64_t places;        /* where all stood, `still`: or 0 */
 } kf_unsettled;
@@ -173,7 +169,6 @@ struct kf_node {
     bool solo_pending;            /* the next is to be made alone */
     uint64_t made, decided, done; /* of `at` */
     uint64_t made_before, done_before;
-    uint64_t told_so_far;
     kf_cluster cluster[KF_MAX_GROUPS];
     kf_decisions told[2];          /* of `at`, and of `before` */
     size_t decider[KF_MAX_GROUPS]; /* rank that decides, or KF_NONE */
@@ -195,7 +190,7 @@ struct kf_node {
     kofn_time returned; /* from a time in which it did not run   */
 
     kf_node_todo todo;
-    uint64_t epochs, adopted, dropped, liars, alone, left_out;
+    kofn_node_view ever; /* only what is counted */
 };
 
 static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
@@ -229,6 +224,12 @@ static inline bool kf_wary(const kf_node *n)
     return n->opt.confirm > 1 && !n->opt.changes;
 }
 
+/* Behind the last of the others. */
+static inline kf_other *kf_end(const kf_node *n)
+{
+    return n->others ? n->other + n->others : n->other;
+}
+
 static inline bool kf_live(const kf_node *n, const kf_other *o)
 {
     return o->heard != KF_LONG_AGO && n->now - o->heard < n->opt.silence;
@@ -238,6 +239,42 @@ static inline bool kf_live(const kf_node *n, const kf_other *o)
 static inline kofn_time kf_longer(kofn_time t, unsigned times)
 {
     return t << (times < 8 ? times : 8);
+}
+
+/* Does it hold, since `*since`?  That is KF_LONG_AGO as long as it does not. */
+static inline bool kf_holds(const kf_node *n, kofn_time *since, bool holds)
+{
+    if (!holds)
+        *since = KF_LONG_AGO;
+    else if (*since == KF_LONG_AGO)
+        *since = n->now;
+    return holds;
+}
+
+/* What came is of no use, which is no failure. */
+static inline kofn_status kf_drop(kf_node *n)
+{
+    n->ever.dropped++;
+    return KOFN_OK;
+}
+
+static inline bool kf_among(uint32_t seat, const uint32_t *seats, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (seats[i] == seat)
+            return true;
+    return false;
+}
+
+/* Is the piece of this seat here; is it one of those that are compared? */
+static inline bool kf_has(const kf_cluster *c, uint32_t seat)
+{
+    return kf_among(seat, c->have, c->count);
+}
+
+static inline bool kf_compares(const kf_cluster *c, uint32_t seat)
+{
+    return kf_among(seat, c->evidence, c->shown);
 }
 
 /* Has the time come; else the alarm is set to it. */
@@ -257,7 +294,6 @@ kofn_status kf_peer_send(kf_node *n, kofn_incarnation to, kf_note note);
 kofn_status kf_peer_take(kf_node *n, const kf_note *note);
 /* It had another iterate than most. */
 kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
-kf_note kf_peer_beat(const kf_node *n);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */
 kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
@@ -288,9 +324,6 @@ void kf_peer_doubt(kf_node *n);
 /* It cannot be told which pieces are wrong, or there are too few: the iterate is made
  * again, or has failed. */
 kofn_status kf_peer_give_up(kf_node *n, kofn_status st);
-bool kf_peer_is_stuck(const kf_node *n);
-/* Our iterate is another one. */
-void kf_peer_unstick(kf_node *n);
 kofn_status kf_peer_tick_again(kf_node *n);
 /* Nothing goes on any more, and nothing will. */
 kofn_status kf_peer_tick_still(kf_node *n);
@@ -303,6 +336,10 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
 /* Nobody has a decoder in hand. */
 void kf_peer_stages_trim(kf_node *n);
 void kf_peer_stages_free(kf_node *n);
+/* Do the pieces of these seats, which ascend, decode our iterate?  `whole`: a decoder
+ * that leaves wants out does not count. */
+kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
+                                 size_t count, bool whole, kf_answers *a);
 
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kf_node *n);
@@ -315,9 +352,10 @@ kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
 /* NULL when there is no room for more. */
 kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
                          uint64_t principal, kf_other **out);
-/* Is it live, and no duplicate of one that comes before it? */
-bool kf_peer_is_new(const kf_node *n, size_t i);
-size_t kf_peer_count_live(const kf_node *n);
+/* Is it live, or else has ended where that counts, and no duplicate of one that comes
+ * before it?  How many are, with this node? */
+bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended);
+size_t kf_peer_count(const kf_node *n, bool or_ended);
 /* Is the quorum there, or was it until some had the result and went? */
 bool kf_peer_have_quorum(const kf_node *n);
 /* All that could be done of our iterate is done. */
@@ -356,28 +394,24 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note);
 kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
-kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
-                             kofn_incarnation to);
 /* Tell the other node again what this node has decided of that iterate, if it
  * leads. */
 kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at);
-/* Make what was decided ready to be told. */
-kofn_status kf_peer_build_decision(kf_node *n);
 /* The group to compute next, or KF_NONE. */
 size_t kf_peer_next_group(const kf_node *n);
-bool kf_piece_wanted(const kf_node *n, size_t group);
+bool kf_peer_wants(const kf_node *n, size_t group);
 /* All seats whose pieces decode a group are here. */
 bool kf_peer_complete(const kf_cluster *c);
 /* Among the members, or KF_NONE. */
 size_t kf_peer_rank_of(const kf_node *n, kofn_incarnation incarnation);
-/* Share the deciding out among the members of a new epoch. */
+/* Share the deciding out among the members of a new epoch; groups of one of them. */
 void kf_peer_set_deciders(kf_node *n);
+uint64_t kf_peer_decides(const kf_node *n, size_t rank);
 /* Blocks of one seat that were made of others' differ by rounding, and so do the
  * pieces: within an epoch those count that are of who has the seat. */
 void kf_peer_drop_former(kf_node *n);
 /* Decide what can be decided from what is here. */
 kofn_status kf_peer_decide_all(kf_node *n);
-bool kf_peer_has(const kf_cluster *c, uint32_t seat);
 /* Tell the members what was decided, a quarter of the groups at a time; or
  * now. */
 kofn_status kf_peer_tell_members(kf_node *n);
@@ -390,15 +424,11 @@ bool kf_peer_checks(const kf_node *n);
 kf_voices kf_peer_voices(const kf_node *n);
 /* Pieces of a group that its members make unasked. */
 size_t kf_peer_awaited(const kf_node *n);
-bool kf_peer_in_evidence(const kf_cluster *c, uint32_t seat);
-/* Does this node say itself which pieces of the group are compared? */
-bool kf_peer_by_itself(const kf_node *n, size_t group);
 /* Compare those that are here, if they are enough. */
 kofn_status kf_peer_gather(kf_node *n, size_t group);
 /* The decider compared these. */
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound);
-void kf_peer_hide(kf_cluster *c);
 bool kf_peer_to_check(const kf_node *n, kf_node_task *out);
 kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev);
 kofn_status kf_peer_tick_checks(kf_node *n);

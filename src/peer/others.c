@@ -15,9 +15,7 @@ kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 {
     kf_other *any = NULL;
 
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
-
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (o->incarnation != incarnation)
             continue;
         if (!o->duplicate || kf_live(n, o))
@@ -30,10 +28,9 @@ kf_other *kf_peer_find(kf_node *n, kofn_incarnation incarnation)
 kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
                            uint64_t principal)
 {
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].incarnation == incarnation &&
-            n->other[i].principal == principal)
-            return &n->other[i];
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        if (o->incarnation == incarnation && o->principal == principal)
+            return o;
     return NULL;
 }
 
@@ -41,16 +38,13 @@ kf_other *kf_peer_find_one(kf_node *n, kofn_incarnation incarnation,
  * other. */
 static kf_other *reuse(kf_node *n, bool liars)
 {
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
-
+    for (kf_other *o = n->other; o != kf_end(n); o++)
         if (o->liar <= liars &&
             (o->heard == KF_LONG_AGO
                  ? o->rank == KF_NONE || o->duplicate
                  : o->rank == KF_NONE && !kf_live(n, o) &&
                        (n->now - o->heard) / 16 > n->opt.silence))
             return o;
-    }
     return NULL;
 }
 
@@ -59,9 +53,9 @@ static kf_other *reuse(kf_node *n, bool liars)
 static void place_among(kf_node *n, kf_other *new)
 {
     new->rank = kf_peer_rank_of(n, new->incarnation);
-    for (size_t i = 0; i < n->others; i++)
-        if (&n->other[i] != new && n->other[i].incarnation == new->incarnation)
-            n->other[i].duplicate = new->duplicate = true;
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        if (o != new && o->incarnation == new->incarnation)
+            o->duplicate = new->duplicate = true;
     n->voices = kf_peer_voices(n);
 }
 
@@ -97,40 +91,27 @@ static bool is_there(const kf_node *n, const kf_other *o, bool or_ended)
     return kf_live(n, o) || (or_ended && (o->final || o->ended));
 }
 
-/* Is it there, and no duplicate of one before it? */
-static bool is_another(const kf_node *n, size_t i, bool or_ended)
+bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended)
 {
-    const kf_other *o = &n->other[i];
-
-    for (size_t j = 0; o->duplicate && j < i; j++)
-        if (n->other[j].incarnation == o->incarnation &&
-            is_there(n, &n->other[j], or_ended))
+    for (const kf_other *x = n->other; o->duplicate && x != o; x++)
+        if (x->incarnation == o->incarnation && is_there(n, x, or_ended))
             return false;
     return is_there(n, o, or_ended);
 }
 
-bool kf_peer_is_new(const kf_node *n, size_t i)
+size_t kf_peer_count(const kf_node *n, bool or_ended)
 {
-    return is_another(n, i, false);
-}
+    size_t count = 1;
 
-size_t kf_peer_count_live(const kf_node *n)
-{
-    size_t live = 1;
-
-    for (size_t i = 0; i < n->others; i++)
-        live += kf_peer_is_new(n, i);
-    return live;
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        count += kf_peer_is_another(n, o, or_ended);
+    return count;
 }
 
 /* Those who have ended count where the rest can be made without them. */
 bool kf_peer_have_quorum(const kf_node *n)
 {
-    size_t there = 1;
-
-    for (size_t i = 0; i < n->others; i++)
-        there += is_another(n, i, !n->opt.changes);
-    return there >= n->opt.quorum;
+    return kf_peer_count(n, !n->opt.changes) >= n->opt.quorum;
 }
 
 /* ---- what enough of them say --------------------------------------------- */
@@ -157,8 +138,7 @@ uint64_t kf_peer_common(const kf_node *n,
     uint64_t common = UINT64_MAX;
     size_t heard = 0;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         uint64_t v = kf_live(n, o) ? value(o, of) : 0;
         kf_voice *voice = voice_of(n, heard, o->principal);
         bool another = voice == &n->voice[heard] && heard < n->opt.confirm;
@@ -219,20 +199,18 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
         return true;
     if (o->at.t > n->catch_up.agreed || o->at.t < n->at.t)
         return false;
-    if (kf_same_mark(o->at, n->at))
-        return o->final && agreed_on(n, o->at, true);
     if (o->final && agreed_on(n, o->at, true))
         return true;
+    if (kf_same_mark(o->at, n->at))
+        return false;
     if (o->at.t == n->at.t)
         return o->incarnation == n->epoch.proposer &&
                agreed_on(n, o->at, false);
-    if (!kf_same_mark(o->at, child) && makes_next(n))
-        return false;
     if (!kf_same_mark(o->at, child))
-        return o->at.t > n->at.t + 1 || agreed_on(n, o->at, false);
+        return !makes_next(n) &&
+               (o->at.t > n->at.t + 1 || agreed_on(n, o->at, false));
     /* we are about to make it too, and ask only when the pieces are late */
-    if (n->catch_up.ahead == KF_LONG_AGO)
-        n->catch_up.ahead = n->now;
+    kf_holds(n, &n->catch_up.ahead, true);
     return kf_due(n, n->catch_up.ahead, n->opt.hedge);
 }
 
@@ -241,42 +219,19 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 static kf_other *pick_among(kf_node *n, bool slow)
 {
     bool idle = kf_peer_idle(n);
-    size_t ahead = 0, skip;
-    uint64_t t = 0;
+    kf_other *ahead[KF_MOST_LIVES];
+    size_t count = 0;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->slow > slow || !out_of_reach(n, o, idle) ||
-            o->at.t < t)
+            (count > 0 && o->at.t < ahead[0]->at.t))
             continue;
-        if (o->at.t > t)
-            ahead = 0;
-        t = o->at.t;
-        ahead++;
+        if (count > 0 && o->at.t > ahead[0]->at.t)
+            count = 0;
+        ahead[count++] = o;
     }
-    if (ahead == 0)
-        return NULL;
-    skip = (n->opt.incarnation + n->catch_up.tries) % ahead;
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
-
-        if (!kf_live(n, o) || o->slow > slow || o->at.t != t ||
-            !out_of_reach(n, o, idle))
-            continue;
-        if (skip == 0)
-            return o;
-        skip--;
-    }
-    return NULL;
-}
-
-/* Who did not answer in time is asked where there is nobody else. */
-static kf_other *pick_one(kf_node *n)
-{
-    kf_other *o = pick_among(n, false);
-
-    return o ? o : pick_among(n, true);
+    return count ? ahead[(n->opt.incarnation + n->catch_up.tries) % count]
+                 : NULL;
 }
 
 /* Sets `behind`.  Where nobody is ahead, as most of the time, the costlier
@@ -287,9 +242,7 @@ static bool somebody_ahead(kf_node *n)
     bool ahead = false;
 
     n->catch_up.behind = false;
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         n->catch_up.behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
         ahead |=
             o->at.t > n->at.t ||
@@ -313,12 +266,15 @@ static kf_other *pick_right(kf_node *n)
 
 static kf_other *whom_to_ask(kf_node *n)
 {
+    kf_other *o;
+
     if (n->votes.outvoted)
         return pick_right(n);
     if (n->final || !somebody_ahead(n))
         return NULL;
     n->catch_up.agreed = kf_peer_common(n, number_of_iterate, NULL);
-    return pick_one(n);
+    o = pick_among(n, false);
+    return o ? o : pick_among(n, true); /* also who did not answer in time */
 }
 
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
@@ -330,7 +286,7 @@ bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
 
 kofn_status kf_peer_catch_up(kf_node *n)
 {
-    kf_other *o = whom_to_ask(n), *was;
+    kf_other *o = whom_to_ask(n), *was = kf_peer_find(n, n->catch_up.asked);
 
     if (!o) {
         n->catch_up.asked = 0;
@@ -341,10 +297,8 @@ kofn_status kf_peer_catch_up(kf_node *n)
     if (n->catch_up.asked &&
         (!kf_due(n, n->catch_up.asked_at,
                  kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
-         kf_peer_is_coming(n, kf_peer_find(n, n->catch_up.asked),
-                           n->catch_up.asked_at)))
+         kf_peer_is_coming(n, was, n->catch_up.asked_at)))
         return KOFN_OK;
-    was = n->catch_up.asked ? kf_peer_find(n, n->catch_up.asked) : NULL;
     if (was)
         was->slow = true;
     n->catch_up.asked = o->incarnation;
@@ -358,7 +312,7 @@ kofn_status kf_peer_catch_up(kf_node *n)
 
 static kofn_status adopt(kf_node *n, const kf_note *note)
 {
-    n->adopted++;
+    n->ever.adopted++;
     TRY(kf_peer_take(n, note));
     kf_peer_forget_ballots(n);
     return kf_peer_advance(n, note->at, note->digest, note->final);
@@ -368,8 +322,7 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
 {
     if (!n->final && note->at.t > n->at.t)
         return adopt(n, note);
-    n->dropped++;
-    return KOFN_OK;
+    return kf_drop(n);
 }
 
 /* A later iterate is taken even if the question is none any more, since this node has
@@ -388,6 +341,5 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
     if ((!n->final || n->votes.outvoted) &&
         (later || (other && (n->catch_up.asked || whom_to_ask(n)))))
         return adopt(n, note);
-    n->dropped++;
-    return KOFN_OK;
+    return kf_drop(n);
 }

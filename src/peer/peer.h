@@ -28,6 +28,7 @@
 #include <kofn/peer.h>
 
 #include "code/code.h"
+#include "code/promise.h"
 
 typedef struct kf_member {
     kofn_incarnation incarnation;
@@ -153,9 +154,8 @@ typedef struct kf_node_task {
     kofn_epoch epoch;
     uint32_t seat, group;
     const kofn_decoder *decoder; /* until the next step */
-    /* CHECK: as of KOFN_DO_CHECK in <kofn/core.h>. */
-    size_t most, liars, promised;
-    bool last; /* there are no more pieces */
+    kf_verdicts verdicts; /* CHECK: as of KOFN_DO_CHECK in <kofn/core.h> */
+    bool last;            /* ... there are no more pieces */
 } kf_node_task;
 
 /* Silences in which a body has to come, or it is not waited for. */
@@ -232,8 +232,8 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *task);
 kofn_time kf_node_alarm(const kf_node *n);
 /* The cache that the decoder of a CHECK is from. */
 kf_cache *kf_node_cache(const kf_node *n);
-/* A BEAT for somebody who has just come and whose incarnation is not known. */
-void kf_node_greet(const kf_node *n, kf_note *out);
+/* Where it stands, for the others, also for one whose incarnation is not known yet. */
+kf_note kf_node_beat(const kf_node *n);
 void kf_node_free(kf_node *n);
 /* What it was told, and the defaults of what it was not. */
 const kf_node_options *kf_node_told(const kf_node *n);

@@ -22,15 +22,16 @@
 
 void kf_peer_clear_decisions(kf_node *n)
 {
-    n->decided = n->done = n->told_so_far = 0;
-    n->told[0].groups = 0;
-    n->own = 0;
+    n->decided = n->done = n->own = n->told[0].groups = 0;
     for (size_t g = 0; g < KF_MAX_GROUPS; g++) {
-        n->cluster[g].decoder = NULL;
-        kf_peer_hide(&n->cluster[g]);
+        kf_cluster *c = &n->cluster[g];
+
+        c->decoder = c->all = NULL;
+        c->shown = c->need = 0;
+        c->judged = false;
     }
-    for (size_t i = 0; i < n->others; i++)
-        n->other[i].asked_coded = n->other[i].asked_decoded = 0;
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        o->asked_coded = o->asked_decoded = 0;
 }
 
 void kf_peer_clear_iterate(kf_node *n)
@@ -59,25 +60,26 @@ void kf_peer_set_deciders(kf_node *n)
     bool replicated = n->opt.decoding == KOFN_DECODE_REPLICATED;
 
     assert(n->on->groups > 0 && n->on->groups <= KF_MAX_GROUPS);
-    for (size_t r = 0; r < n->members; r++)
+    for (size_t r = 0; r < n->members && !replicated; r++)
         prompt += n->member[r].prompt;
-    n->mine = 0;
     for (size_t g = 0; g < n->on->groups; g++) {
-        size_t nth = g * prompt / n->on->groups, who = leader;
+        size_t nth = g * prompt / n->on->groups, r = 0;
 
-        for (size_t r = 0; r < n->members && !replicated && prompt; r++) {
-            if (!n->member[r].prompt)
-                continue;
-            if (nth == 0) {
-                who = r;
-                break;
-            }
-            nth--;
-        }
-        n->decider[g] = who;
-        if (who == n->rank && who != KF_NONE)
-            n->mine |= kf_bit(g);
+        while (prompt && !(n->member[r].prompt && nth == 0))
+            nth -= n->member[r++].prompt;
+        n->decider[g] = prompt ? r : leader;
     }
+    n->mine = n->rank == KF_NONE ? 0 : kf_peer_decides(n, n->rank);
+}
+
+uint64_t kf_peer_decides(const kf_node *n, size_t rank)
+{
+    uint64_t set = 0;
+
+    for (size_t g = 0; g < n->on->groups; g++)
+        if (n->decider[g] == rank)
+            set |= kf_bit(g);
+    return set;
 }
 
 /* Groups that a member makes without being asked. */
@@ -93,33 +95,27 @@ static uint64_t share(const kf_node *n, size_t rank)
     return set;
 }
 
-bool kf_peer_has(const kf_cluster *c, uint32_t seat)
+/* Is it known which pieces of a group are taken ... */
+static bool is_known(const kf_node *n, const kf_cluster *c)
 {
-    for (size_t i = 0; i < c->count; i++)
-        if (c->have[i] == seat)
-            return true;
-    return false;
+    return kf_peer_checks(n) ? c->shown > 0 : c->decoder != NULL;
 }
 
 static bool decodes(const kofn_decoder *d, uint32_t seat)
 {
-    for (size_t i = 0; i < d->seats; i++)
-        if (d->seat[i] == seat)
-            return true;
-    return false;
+    return kf_among(seat, d->seat, d->seats);
 }
 
-/* Is its piece one of those that were decided on? */
+/* ... and is that of this seat one of them? */
 static bool takes(const kf_node *n, const kf_cluster *c, uint32_t seat)
 {
-    return kf_peer_checks(n) ? kf_peer_in_evidence(c, seat)
-                             : decodes(c->decoder, seat);
+    return kf_peer_checks(n) ? kf_compares(c, seat) : decodes(c->decoder, seat);
 }
 
 bool kf_peer_complete(const kf_cluster *c)
 {
     for (size_t i = 0; c->decoder && i < c->decoder->seats; i++)
-        if (!kf_peer_has(c, c->decoder->seat[i]))
+        if (!kf_has(c, c->decoder->seat[i]))
             return false;
     return c->decoder != NULL;
 }
@@ -132,16 +128,13 @@ static uint64_t wanted(const kf_node *n)
     uint64_t set = n->final ? 0 : n->mine | n->own | share(n, n->rank);
     uint64_t asked = n->own;
 
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_same_mark(o->want, n->at) && kf_live(n, o))
             asked |= o->coded;
-    }
     set |= asked;
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
-        bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
+        bool known = is_known(n, c);
 
         if (known && takes(n, c, n->made_of))
             set |= kf_bit(g);
@@ -151,7 +144,7 @@ static uint64_t wanted(const kf_node *n)
     return set & ~n->made;
 }
 
-bool kf_piece_wanted(const kf_node *n, size_t group)
+bool kf_peer_wants(const kf_node *n, size_t group)
 {
     return n->rank != KF_NONE && n->members > 0 && wanted(n) & kf_bit(group);
 }
@@ -187,43 +180,33 @@ static uint64_t lacking(const kf_node *n, const kf_other *o)
     assert(o->rank < n->members);
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
-        bool known = kf_peer_checks(n) ? c->shown : c->decoder != NULL;
-        bool want = known ? takes(n, c, seat) : (expect & kf_bit(g)) != 0;
+        bool want =
+            is_known(n, c) ? takes(n, c, seat) : (expect & kf_bit(g)) != 0;
 
         if ((want || n->own & kf_bit(g)) && !(n->done & kf_bit(g)) &&
-            !kf_peer_has(c, seat))
+            !kf_has(c, seat))
             set |= kf_bit(g);
     }
     return set;
 }
 
-static uint64_t results(const kf_node *n, const kf_other *o)
-{
-    uint64_t set = 0;
-
-    if (n->opt.decoding == KOFN_DECODE_REPLICATED)
-        return 0;
-    for (size_t g = 0; g < n->on->groups; g++)
-        if (n->decider[g] == o->rank)
-            set |= kf_bit(g);
-    return set & ~n->done;
-}
-
 kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
 {
+    bool distributed = n->opt.decoding == KOFN_DECODE_DISTRIBUTED;
+
     if (again)
         n->wanted_at = n->now;
     if (n->rank == KF_NONE || n->final)
         return KOFN_OK;
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
         uint64_t coded, decoded;
 
         if (o->rank == KF_NONE || o->heard == KF_LONG_AGO ||
             (again && kf_peer_is_coming(n, o, n->began)))
             continue;
         coded = lacking(n, o) & ~(again ? 0 : o->asked_coded);
-        decoded = results(n, o) & ~(again ? 0 : o->asked_decoded);
+        decoded = distributed ? kf_peer_decides(n, o->rank) & ~n->done : 0;
+        decoded &= ~(again ? 0 : o->asked_decoded);
         if (!(coded | decoded))
             continue;
         o->asked_coded |= coded;
@@ -242,11 +225,9 @@ kofn_status kf_peer_ask_pieces(kf_node *n, bool again)
 /* A group is decided: those who were asked for it and did not come may stop. */
 static kofn_status say_enough(kf_node *n, size_t group)
 {
-    for (size_t i = 0; i < n->others; i++) {
-        kf_other *o = &n->other[i];
-
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (o->rank == KF_NONE || !(o->asked_coded & kf_bit(group)) ||
-            kf_peer_has(&n->cluster[group], n->member[o->rank].seat))
+            kf_has(&n->cluster[group], n->member[o->rank].seat))
             continue;
         o->asked_coded &= ~kf_bit(group);
         TRY(kf_peer_send(n, o->incarnation,
@@ -259,17 +240,12 @@ static kofn_status say_enough(kf_node *n, size_t group)
 
 /* ---- serving ------------------------------------------------------------- */
 
-static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kofn_mark at,
-                               kofn_epoch epoch, uint64_t groups, uint32_t seat)
+static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kf_note piece,
+                               uint64_t groups)
 {
-    for (size_t g = 0; groups; g++, groups >>= 1)
+    for (; groups; piece.group++, groups >>= 1)
         if (groups & 1)
-            TRY(kf_peer_send(n, to,
-                             (kf_note){.type = KF_NOTE_PIECE,
-                                       .at = at,
-                                       .epoch = epoch,
-                                       .group = (uint32_t)g,
-                                       .seat = seat}));
+            TRY(kf_peer_send(n, to, piece));
     return KOFN_OK;
 }
 
@@ -277,10 +253,14 @@ static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kofn_mark at,
 static kofn_status serve(kf_node *n, kf_other *o, kofn_mark at,
                          kofn_epoch epoch, uint64_t coded, uint64_t decoded)
 {
+    kf_note piece = {
+        .type = KF_NOTE_PIECE, .at = at, .epoch = epoch, .seat = n->made_of};
+
     o->coded &= ~coded;
     o->decoded &= ~decoded;
-    TRY(send_pieces(n, o->incarnation, at, epoch, coded, n->made_of));
-    return send_pieces(n, o->incarnation, at, epoch, decoded, KOFN_NO_SEAT);
+    TRY(send_pieces(n, o->incarnation, piece, coded));
+    piece.seat = KOFN_NO_SEAT;
+    return send_pieces(n, o->incarnation, piece, decoded);
 }
 
 kofn_status kf_peer_serve(kf_node *n, kf_other *o)
@@ -297,8 +277,8 @@ kofn_status kf_peer_serve(kf_node *n, kf_other *o)
 
 static kofn_status serve_all(kf_node *n)
 {
-    for (size_t i = 0; i < n->others; i++)
-        TRY(kf_peer_serve(n, &n->other[i]));
+    for (kf_other *o = n->other; o != kf_end(n); o++)
+        TRY(kf_peer_serve(n, o));
     return KOFN_OK;
 }
 
@@ -362,14 +342,6 @@ static kofn_status keep_seat(kf_cluster *c, uint32_t seat, kofn_incarnation by)
     return KOFN_OK;
 }
 
-static bool has_seat(const kf_node *n, uint32_t seat, kofn_incarnation who)
-{
-    for (size_t r = 0; r < n->members; r++)
-        if (n->member[r].seat == seat)
-            return n->member[r].incarnation == who;
-    return false;
-}
-
 void kf_peer_drop_former(kf_node *n)
 {
     for (size_t g = 0; g < n->on->groups; g++) {
@@ -377,7 +349,7 @@ void kf_peer_drop_former(kf_node *n)
         size_t kept = 0;
 
         for (size_t i = 0; i < c->count; i++) {
-            if (!has_seat(n, c->have[i], c->by[i])) {
+            if (kf_node_seat_of(n, c->by[i]) != c->have[i]) {
                 if (c->by[i] == n->opt.incarnation)
                     n->made &= ~kf_bit(g);
                 continue;
@@ -389,44 +361,24 @@ void kf_peer_drop_former(kf_node *n)
     }
 }
 
-/* Do pieces of these seats decode?  A decoder that leaves wants out does not
- * count. */
-static kofn_status judge(const kf_node *n, const uint32_t *seats, size_t count,
-                         kf_answers *a)
-{
-    TRY(kf_answers_judge(n->on->cache, n->on->plan, seats, count,
-                         n->opt.tolerance, a));
-    if (a->decoder && !a->decoder->whole)
-        a->decoder = NULL;
-    return KOFN_OK;
-}
-
-/* All seats have answered and still do not decode accurately. */
-static kofn_status hopeless(const kf_node *n, const kf_cluster *c)
-{
-    return kf_fail(KOFN_UNSTABLE,
-                   "the pieces of all %zu seats do not decode "
-                   "within %g; choose another basis or a larger tolerance",
-                   c->count, n->opt.tolerance);
-}
-
-kofn_status kf_peer_build_decision(kf_node *n)
+/* Lists what is decided: the groups, and the seats of each. */
+static kofn_status list_decisions(kf_node *n)
 {
     kf_decisions *t = &n->told[0];
 
     t->at = n->at;
     t->epoch = n->epoch;
-    t->groups = 0;
+    t->groups = n->decided;
     t->listed = 0;
     for (size_t g = 0; g < n->on->groups; g++) {
         const kf_cluster *c = &n->cluster[g];
         const kofn_decoder *d = kf_peer_checks(n) ? c->all : c->decoder;
 
-        if (!(n->decided & kf_bit(g)) || !d)
+        if (!(n->decided & kf_bit(g)))
             continue;
-        t->groups |= kf_bit(g);
-        while (t->cap < t->listed + d->seats + 1)
-            TRY(kf_grow(&t->list, &t->cap, t->cap, sizeof *t->list));
+        assert(d);
+        TRY(kf_reach(&t->list, &t->cap, t->listed + d->seats + 1,
+                     sizeof *t->list));
         t->list[t->listed++] = (uint32_t)d->seats;
         memcpy(t->list + t->listed, d->seat, d->seats * sizeof *t->list);
         t->listed += d->seats;
@@ -434,8 +386,8 @@ kofn_status kf_peer_build_decision(kf_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
-                             kofn_incarnation to)
+static kofn_status tell(kf_node *n, const kf_decisions *told,
+                        kofn_incarnation to)
 {
     return kf_peer_send(n, to,
                         (kf_note){.type = KF_NOTE_DECIDE, .at = told->at});
@@ -443,11 +395,10 @@ kofn_status kf_peer_tell_one(kf_node *n, const kf_decisions *told,
 
 kofn_status kf_peer_tell_now(kf_node *n)
 {
-    n->told_so_far = n->decided;
-    TRY(kf_peer_build_decision(n));
-    for (size_t i = 0; i < n->others; i++)
-        if (n->other[i].rank != KF_NONE && n->other[i].heard != KF_LONG_AGO)
-            TRY(kf_peer_tell_one(n, &n->told[0], n->other[i].incarnation));
+    TRY(list_decisions(n));
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (o->rank != KF_NONE && o->heard != KF_LONG_AGO)
+            TRY(tell(n, &n->told[0], o->incarnation));
     return KOFN_OK;
 }
 
@@ -455,7 +406,7 @@ kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at)
 {
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
         if (n->told[i].groups && kf_same_mark(at, n->told[i].at))
-            TRY(kf_peer_tell_one(n, &n->told[i], o->incarnation));
+            TRY(tell(n, &n->told[i], o->incarnation));
     return KOFN_OK;
 }
 
@@ -465,7 +416,7 @@ kofn_status kf_peer_tell_members(kf_node *n)
     size_t fresh = 0;
 
     for (size_t g = 0; g < n->on->groups; g++)
-        fresh += (n->decided & ~n->told_so_far & kf_bit(g)) != 0;
+        fresh += (n->decided & ~n->told[0].groups & kf_bit(g)) != 0;
     if (n->decided != n->on->all && fresh < kf_ceil_div(n->on->groups, 4))
         return KOFN_OK;
     return kf_peer_tell_now(n);
@@ -474,19 +425,25 @@ kofn_status kf_peer_tell_members(kf_node *n)
 static kofn_status try_decide(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
+    bool checks = kf_peer_checks(n);
     kf_answers a;
 
-    if (kf_peer_checks(n))
-        return kf_peer_count_live(n) < n->opt.quorum ? KOFN_OK
-                                                     : kf_peer_gather(n, group);
-    if (c->decoder || c->count < n->on->plan->layout.enough ||
-        !(n->mine & kf_bit(group)) || n->final ||
-        kf_peer_count_live(n) < n->opt.quorum)
+    if (!checks && (c->decoder || c->count < n->on->plan->layout.enough ||
+                    !(n->mine & kf_bit(group)) || n->final))
         return KOFN_OK;
-    TRY(judge(n, c->have, c->count, &a));
+    if (kf_peer_count(n, false) < n->opt.quorum)
+        return KOFN_OK;
+    if (checks)
+        return kf_peer_gather(n, group);
+    TRY(kf_peer_find_decoder(n, c->have, c->count, true, &a));
     c->decoder = a.decoder;
+    if (a.hopeless && !c->decoder)
+        return kf_fail(KOFN_UNSTABLE,
+                       "the pieces of all %zu seats do not decode within %g; "
+                       "choose another basis or a larger tolerance",
+                       c->count, n->opt.tolerance);
     if (!c->decoder)
-        return a.hopeless ? hopeless(n, c) : KOFN_OK;
+        return KOFN_OK;
     n->decided |= kf_bit(group);
     if (n->opt.decoding == KOFN_DECODE_REPLICATED)
         return kf_peer_tell_members(n);
@@ -505,7 +462,7 @@ kofn_status kf_peer_decide_all(kf_node *n)
 kofn_status kf_peer_made(kf_node *n, size_t group)
 {
     n->made |= kf_bit(group);
-    if (!kf_peer_has(&n->cluster[group], n->holds))
+    if (!kf_has(&n->cluster[group], n->holds))
         TRY(keep_seat(&n->cluster[group], n->holds, n->opt.incarnation));
     TRY(serve_all(n));
     return try_decide(n, group);
@@ -526,7 +483,7 @@ static bool is_theirs(const kf_node *n, const kf_note *note)
         return n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
                kf_same_epoch(note->epoch, n->epoch) && r < n->members &&
                n->member[r].incarnation == note->from;
-    return has_seat(n, note->seat, note->from);
+    return kf_node_seat_of(n, note->from) == note->seat;
 }
 
 kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
@@ -535,21 +492,16 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
 
     if (!kf_same_mark(note->at, n->at) || n->final ||
         note->group >= n->on->groups || n->done & kf_bit(note->group) ||
-        !is_theirs(n, note)) {
-        n->dropped++;
-        return KOFN_OK;
-    }
+        !is_theirs(n, note))
+        return kf_drop(n);
     c = &n->cluster[note->group];
     if (note->seat == KOFN_NO_SEAT) {
         n->done |= kf_bit(note->group);
         return kf_peer_take(n, note);
     }
-    if (kf_peer_has(c, note->seat) ||
-        (c->decoder &&
-         (kf_peer_checks(n) || !decodes(c->decoder, note->seat)))) {
-        n->dropped++;
-        return KOFN_OK;
-    }
+    if (kf_has(c, note->seat) ||
+        (c->decoder && (kf_peer_checks(n) || !decodes(c->decoder, note->seat))))
+        return kf_drop(n);
     TRY(keep_seat(c, note->seat, note->from));
     TRY(kf_peer_take(n, note));
     return try_decide(n, note->group);
@@ -570,7 +522,7 @@ static kofn_status follow(kf_node *n, size_t group, const uint32_t *seats,
         return KOFN_OK;
     if (kf_peer_checks(n))
         return kf_peer_shown(n, group, seats, count, sound);
-    TRY(judge(n, seats, count, &a));
+    TRY(kf_peer_find_decoder(n, seats, count, true, &a));
     c->decoder = a.decoder;
     *sound = c->decoder != NULL;
     if (c->decoder)
@@ -586,10 +538,8 @@ kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
 
     if (!kf_same_epoch(note->epoch, n->epoch) ||
         note->from != n->epoch.proposer || !kf_same_mark(note->at, n->at) ||
-        n->final || n->opt.decoding != KOFN_DECODE_REPLICATED) {
-        n->dropped++;
-        return KOFN_OK;
-    }
+        n->final || n->opt.decoding != KOFN_DECODE_REPLICATED)
+        return kf_drop(n);
     for (size_t g = 0; g < n->on->groups && sound; g++) {
         size_t count;
 
@@ -602,6 +552,6 @@ kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
             TRY(follow(n, g, note->list + at, count, &sound));
         at += count;
     }
-    n->dropped += !sound;
+    n->ever.dropped += !sound;
     return kf_peer_ask_pieces(n, false);
 }

@@ -131,6 +131,16 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
     return KOFN_OK;
 }
 
+kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
+                                 size_t count, bool whole, kf_answers *a)
+{
+    TRY(kf_answers_judge(n->on->cache, n->on->plan, seats, count,
+                         n->opt.tolerance, a));
+    if (whole && a->decoder && !a->decoder->whole)
+        a->decoder = NULL;
+    return KOFN_OK;
+}
+
 void kf_peer_stages_trim(kf_node *n)
 {
     for (size_t i = 0; i < n->course.stages; i++)

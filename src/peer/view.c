@@ -17,12 +17,9 @@ bool kf_node_is_over(const kf_node *n)
         return false;
     if (n->now - n->finished >= n->opt.linger)
         return true;
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
-
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (o->heard != KF_LONG_AGO && !(o->final && kf_peer_has_ours(n, o)))
             return false;
-    }
     return true;
 }
 
@@ -40,24 +37,17 @@ uint32_t kf_node_seat_of(const kf_node *n, kofn_incarnation incarnation)
 
 void kf_node_look(const kf_node *n, kofn_node_view *v)
 {
-    *v = (kofn_node_view){.size = sizeof *v,
-                          .epoch = n->epoch,
-                          .members = n->members,
-                          .live = kf_peer_count_live(n),
-                          .seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT,
-                          .at = n->at,
-                          .leader = kf_leads(n),
-                          .final = n->final,
-                          .over = kf_node_is_over(n),
-                          .epochs = n->epochs,
-                          .adopted = n->adopted,
-                          .dropped = n->dropped,
-                          .liars = n->liars,
-                          .alone = n->alone,
-                          .left_out = n->left_out,
-                          .outvoted = n->votes.outvotes,
-                          .again = n->unsettled.again,
-                          .failed = n->failed_check};
+    *v = n->ever;
+    v->size = sizeof *v;
+    v->epoch = n->epoch;
+    v->members = n->members;
+    v->live = kf_peer_count(n, false);
+    v->seat = n->rank != KF_NONE ? n->seat : KOFN_NO_SEAT;
+    v->at = n->at;
+    v->leader = kf_leads(n);
+    v->final = n->final;
+    v->over = kf_node_is_over(n);
+    v->failed = n->failed_check;
 }
 
 /* f + 1, where fewer than half of the others, f, may be hostile. */

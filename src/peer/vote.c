@@ -141,8 +141,7 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
     uint64_t voter[KF_MOST_LIVES];
 
     begin(t, own);
-    for (size_t i = 0; i < n->others; i++) {
-        const kf_other *o = &n->other[i];
+    for (const kf_other *o = n->other; o != kf_end(n); o++) {
         const kf_node_digest *d = told_of(n, o, own, &t->rounded);
         bool again = false;
 
@@ -187,15 +186,15 @@ static bool others_agree(const tally *t)
 static kofn_status tell_erred(kf_node *n, tally *t)
 {
     t->rounded = true;
-    for (size_t i = 0; i < n->others; i++) {
-        size_t k = find(n->other[i].ballot, t->own->at);
-        kf_ballot *b = &n->other[i].ballot[k];
+    for (kf_other *o = n->other; o != kf_end(n); o++) {
+        size_t k = find(o->ballot, t->own->at);
+        kf_ballot *b = &o->ballot[k];
 
-        if (k == KF_BALLOTS || b->erred || n->other[i].liar ||
+        if (k == KF_BALLOTS || b->erred || o->liar ||
             alike(t, &t->own->digest, &b->digest))
             continue;
         b->erred = true;
-        TRY(kf_peer_erred(n, &n->other[i]));
+        TRY(kf_peer_erred(n, o));
     }
     return KOFN_OK;
 }
@@ -203,7 +202,7 @@ static kofn_status tell_erred(kf_node *n, tally *t)
 /* From the first iterate on that is not known to be as most have it. */
 static void outvote(kf_node *n)
 {
-    n->votes.outvotes++;
+    n->ever.outvoted++;
     n->votes.outvoted = true;
     n->votes.doubted_from = n->at.t;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
@@ -253,9 +252,7 @@ static kofn_status count(kf_node *n, kf_ballot *own)
     gather(n, own, &t);
     if (!own->agreed)
         settle(n, own, &t);
-    if (!own->agreed)
-        return KOFN_OK;
-    return tell_erred(n, &t);
+    return own->agreed ? tell_erred(n, &t) : KOFN_OK;
 }
 
 /* Those who have what most have went: what differs from it by rounding is as good. */
@@ -263,8 +260,8 @@ static void settle_alone(kf_node *n)
 {
     bool all = true;
 
-    for (size_t i = 0; i < n->others; i++)
-        if (kf_live(n, &n->other[i]) && kf_peer_has_right(n, &n->other[i]))
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (kf_live(n, o) && kf_peer_has_right(n, o))
             return;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         kf_ballot *own = &n->votes.ballot[i];

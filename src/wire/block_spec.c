@@ -15,26 +15,9 @@ enum { DENSE, SPARSE, SUM, EMPTY, KINDS };
 
 /* ---- writing ------------------------------------------------------------- */
 
-void kf_bytes_free(kf_bytes *b)
-{
-    kf_free(b->p);
-    *b = (kf_bytes){0};
-}
-
 static kofn_status put(kf_bytes *b, const void *p, size_t n)
 {
-    if (b->cap - b->n < n) {
-        size_t cap = 2 * b->n + n + 256;
-        unsigned char *now = kf_new(cap, 1);
-
-        if (!now)
-            return KOFN_NOMEM;
-        if (b->n)
-            memcpy(now, b->p, b->n);
-        kf_free(b->p);
-        b->p = now;
-        b->cap = cap;
-    }
+    TRY(kf_reach(&b->p, &b->cap, b->n + n, 1));
     if (n)
         memcpy(b->p + b->n, p, n);
     b->n += n;
@@ -50,16 +33,24 @@ static kofn_status put_number(kf_bytes *b, size_t x)
     return put(b, little, sizeof little);
 }
 
+static kofn_status put_all(kf_bytes *b, const size_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        TRY(put_number(b, x[i]));
+    return KOFN_OK;
+}
+
+#define PUT_NUMBERS(b, ...)                                                    \
+    put_all(b, (const size_t[]){__VA_ARGS__},                                  \
+            sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t))
+
 static kofn_status write_dense(const kf_block *b, kf_bytes *out)
 {
     const kf_resident *r = b->from;
     const kofn_layout *L = &r->plan->layout;
 
-    TRY(put_number(out, L->problem.m));
-    TRY(put_number(out, L->problem.n));
-    TRY(put_number(out, L->groups * L->cut[0].rows));
-    TRY(put_number(out, L->cut[0].cols));
-    TRY(put_number(out, L->inner));
+    TRY(PUT_NUMBERS(out, L->problem.m, L->problem.n, L->groups * L->cut[0].rows,
+                    L->cut[0].cols, L->inner));
     for (size_t i = 0; i < b->lanes * L->inner; i++) {
         const kf_row *row = &b->coded[i];
 
@@ -89,11 +80,8 @@ static kofn_status write_sparse(const kf_block *b, kf_bytes *out)
     size_t units, bytes;
 
     kf_wire_section(b, 1, &units, &bytes);
-    TRY(put_number(out, b->A->rows));
-    TRY(put_number(out, units));
-    TRY(put_number(out, b->used));
-    for (size_t j = 0; j < b->used; j++)
-        TRY(put_number(out, b->first[j]));
+    TRY(PUT_NUMBERS(out, b->A->rows, units, b->used));
+    TRY(put_all(out, b->first, b->used));
     return put(out, b->weight, b->lanes * b->used * sizeof *b->weight);
 }
 
@@ -106,36 +94,14 @@ static kofn_status write_sum(const kf_block *b, kf_bytes *out)
     if (name) {
         TRY(put(out, s->formula->name, name));
         TRY(put(out, s->arg, sizeof s->arg));
-        TRY(put_number(out, s->points));
-        TRY(put_number(out, s->X.cols));
+        TRY(PUT_NUMBERS(out, s->points, s->X.cols));
     }
-    TRY(put_number(out, s->of));
-    TRY(put_number(out, s->length));
-    TRY(put_number(out, s->segments));
-    TRY(put_number(out, s->span));
-    TRY(put_number(out, s->submessages));
-    TRY(put_number(out, s->parts));
-    for (size_t k = 0; k < s->parts; k++)
-        TRY(put_number(out, s->part[k]));
+    TRY(PUT_NUMBERS(out, s->of, s->length, s->segments, s->span, s->submessages,
+                    s->parts));
+    TRY(put_all(out, s->part, s->parts));
     return put(out, s->mix,
                s->submessages * s->lanes * s->parts * s->segments *
                    sizeof *s->mix);
-}
-
-/* Parts of the operand that the block is made of, as far as there are such. */
-static void mark_used(const kf_block *b, const kf_operand *o, bool *used)
-{
-    const kf_resident *r = b->from;
-
-    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
-        used[b->subset->part[k]] = true;
-    for (size_t j = 0; b->A && j < b->used; j++)
-        if (b->first[j] / b->rows < o->parts)
-            used[b->first[j] / b->rows] = true;
-    for (size_t i = 0; o->part && i < b->lanes * r->plan->layout.inner; i++)
-        for (size_t e = 0; e < b->coded[i].n; e++)
-            used[kf_data_part_index(r->plan, b->group, b->coded[i].col[e])] =
-                true;
 }
 
 static kofn_status put_digest(const kf_block *b, kf_bytes *out)
@@ -143,22 +109,22 @@ static kofn_status put_digest(const kf_block *b, kf_bytes *out)
     const kf_resident *r = b->from;
     kf_operand o = {.digest = r->digest};
     uint64_t digest;
-    bool *used;
 
-    if (b->subset)
+    if (b->subset) {
         o.X = &r->X;
-    else if (b->A)
+        o.parts = b->subset->of;
+    } else if (b->A) {
         o.sparse = b->A;
-    else
+        o.span = b->rows;
+        o.parts = kf_ceil_div(b->A->rows, b->rows);
+        o.first = b->first;
+    } else {
         o.part = r->parts.part;
-    o.span = b->rows;
-    o.parts = b->subset ? b->subset->of
-              : b->A    ? kf_ceil_div(b->A->rows, b->rows)
-                        : r->parts.count;
-    TRY_ZERO(used, o.parts);
-    mark_used(b, &o, used);
-    digest = kf_digest_parts(&o, used);
-    kf_free(used);
+        o.parts = r->parts.count;
+        o.row = b->coded;
+        o.rows = b->lanes * r->plan->layout.inner;
+    }
+    TRY(kf_digest_block(b, &o, &digest));
     return put_number(out, digest);
 }
 
@@ -167,27 +133,21 @@ static kofn_status write_block(const kf_block *b, const char *source,
 {
     bool operand = !b->empty && (!b->subset || b->subset->formula);
     size_t length = source && operand ? strlen(source) : 0;
+    size_t lanes = b->subset ? b->subset->lanes : b->lanes;
+    size_t kind = b->empty ? EMPTY : b->subset ? SUM : b->A ? SPARSE : DENSE;
 
     if (length > SOURCE_MOST)
         length = 0; /* the workers have no such name */
-    TRY(put_number(out, b->empty    ? EMPTY
-                        : b->subset ? SUM
-                        : b->A      ? SPARSE
-                                    : DENSE));
-    TRY(put_number(out, b->dtype));
-    TRY(put_number(out, b->subset ? b->subset->lanes : b->lanes));
-    TRY(put_number(out, b->rows));
-    TRY(put_number(out, b->cols));
-    TRY(put_number(out, length));
+    TRY(PUT_NUMBERS(out, kind, b->dtype, lanes, b->rows, b->cols, length));
     TRY(put(out, source, length));
     if (length) {
         TRY(put_digest(b, out));
         TRY(put_number(out, b->from->raised));
     }
-    return b->empty    ? write_empty(b, out)
-           : b->subset ? write_sum(b, out)
-           : b->A      ? write_sparse(b, out)
-                       : write_dense(b, out);
+    return kind == SUM      ? write_sum(b, out)
+           : kind == SPARSE ? write_sparse(b, out)
+           : kind == EMPTY  ? write_empty(b, out)
+                            : write_dense(b, out);
 }
 
 kofn_status kf_block_spec_write(const kf_block *b, const char *source,
@@ -208,7 +168,8 @@ typedef struct reader {
     size_t left;
     size_t cap;      /* memory that may be spent    */
     size_t short_of; /* that, by so much; 0: it is not */
-    bool broken;
+    bool broken;     /* what was read makes no sense, or takes too much */
+    bool no_memory;
 } reader;
 
 static void get(reader *r, void *into, size_t n)
@@ -261,18 +222,26 @@ static bool spend(reader *r, size_t bytes)
  * the block specification stand for one; each == 0: nothing stands for them. */
 static void *make(reader *r, size_t n, size_t size, size_t each)
 {
+    void *p = NULL;
     size_t bytes;
 
     if (r->broken || !kf_mul(n, size, &bytes) || (each && n > r->left / each) ||
         !spend(r, bytes)) {
         r->broken = true;
-        return NULL;
+    } else {
+        p = kf_zero(n, size);
+        r->no_memory |= !p;
     }
-    return kf_zero(n, size);
+    return p;
 }
 
-static kofn_status malformed(const reader *r)
+/* May reading go on?  Else why not. */
+static kofn_status state(const reader *r)
 {
+    if (r->no_memory)
+        return KOFN_NOMEM;
+    if (!r->broken)
+        return KOFN_OK;
     if (r->short_of)
         return kf_fail(KOFN_UNSUITED,
                        "a block takes %zu bytes more than this worker may "
@@ -280,6 +249,13 @@ static kofn_status malformed(const reader *r)
                        r->short_of);
     return kf_fail(KOFN_FORMAT,
                    "the block specification of a block makes no sense");
+}
+
+/* The block specification is broken unless this holds. */
+static kofn_status demand(reader *r, bool holds)
+{
+    r->broken |= !holds;
+    return state(r);
 }
 
 /* Rows of coefficients over the grid. */
@@ -292,8 +268,7 @@ static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
     /* what is left of the block specification bounds the number of coefficients */
     out->row = make(r, n, sizeof *out->row, sizeof(uint64_t));
     out->numbers = make(r, r->left / 16 + 1, 12, 0);
-    if (!out->row || !out->numbers)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(state(r));
     out->rows = n;
     val = out->numbers;
     col = (uint32_t *)(val + r->left / 16 + 1);
@@ -306,11 +281,10 @@ static kofn_status read_rows(reader *r, kf_block_spec *out, size_t n)
         for (size_t e = 0; e < row->n; e++)
             row->col[e] = (uint32_t)number(r, grid - 1);
         get(r, row->val, row->n * sizeof *row->val);
-        if (!finite(row->val, row->n))
-            r->broken = true;
+        r->broken |= !finite(row->val, row->n);
         held += row->n;
     }
-    return r->broken ? malformed(r) : KOFN_OK;
+    return state(r);
 }
 
 /* Parts beyond the operand's edge are zero, and so are lanes made of them. */
@@ -326,11 +300,12 @@ static bool zero_lane(const kf_block_spec *r, const kf_row *row)
 /* Memory for lanes of which `full` are not zero, one below the other. */
 static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
 {
-    size_t units, bytes;
+    size_t units = 0, bytes = 0;
 
-    if (!kf_mul(full, b->rows, &units) || !kf_mul(units, b->cols, &units) ||
-        !kf_mul(units, kf_dtype_size(b->dtype), &bytes) || !spend(r, bytes))
-        return malformed(r);
+    TRY(demand(r, !r->broken && kf_mul(full, b->rows, &units) &&
+                      kf_mul(units, b->cols, &units) &&
+                      kf_mul(units, kf_dtype_size(b->dtype), &bytes) &&
+                      spend(r, bytes)));
     b->owned = b->empty ? kf_zero(bytes, 1) : kf_new(bytes, 1);
     if (!b->owned)
         return KOFN_NOMEM;
@@ -346,12 +321,9 @@ static kofn_status read_empty(reader *r, kf_block_spec *out)
     kf_block *b = out->block;
     size_t full = 0;
 
-    if (!b->rows || !b->cols)
-        return malformed(r);
     b->empty = true;
     b->lane = make(r, b->lanes, sizeof *b->lane, sizeof(uint64_t));
-    if (!b->lane)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(demand(r, b->rows && b->cols));
     for (size_t l = 0; l < b->lanes; l++) {
         size_t some = number(r, 1);
 
@@ -359,7 +331,7 @@ static kofn_status read_empty(reader *r, kf_block_spec *out)
             (kofn_matrix){NULL, some * b->rows, b->cols, b->cols, b->dtype};
         full += some;
     }
-    return r->broken ? malformed(r) : make_lanes(r, b, full);
+    return make_lanes(r, b, full);
 }
 
 /* Reads the specification of a dense block.  Nothing is believed: each size is
@@ -375,22 +347,20 @@ static kofn_status read_dense(reader *r, kf_block_spec *out)
     out->grid_rows = number(r, UINT16_MAX);
     out->grid_cols = number(r, UINT16_MAX);
     inner = number(r, UINT16_MAX);
-    if (r->broken || !out->A_rows || !out->A_cols || !out->grid_rows ||
-        !out->grid_cols || !inner || /* with room to make the block here: */
-        !spend(r, out->grid_rows * out->grid_cols * sizeof(kofn_matrix)))
-        return malformed(r);
+    TRY(demand(r, out->A_rows && out->A_cols && out->grid_rows &&
+                      out->grid_cols && inner && /* to make the block here: */
+                      spend(r, out->grid_rows * out->grid_cols *
+                                   sizeof(kofn_matrix))));
     out->part_rows = kf_ceil_div(out->A_rows, out->grid_rows);
     out->part_cols = kf_ceil_div(out->A_cols, out->grid_cols);
     /* the sub-blocks of a lane stand side by side or below each other */
-    if (!(b->rows == out->part_rows && b->cols % inner == 0 &&
-          b->cols / inner == out->part_cols) &&
-        !(b->cols == out->part_cols && b->rows % inner == 0 &&
-          b->rows / inner == out->part_rows))
-        return malformed(r);
+    TRY(demand(r, (b->rows == out->part_rows && b->cols % inner == 0 &&
+                   b->cols / inner == out->part_cols) ||
+                      (b->cols == out->part_cols && b->rows % inner == 0 &&
+                       b->rows / inner == out->part_rows)));
     TRY(read_rows(r, out, b->lanes * inner));
     b->lane = make(r, b->lanes, sizeof *b->lane, 0);
-    if (!b->lane)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(state(r));
     for (size_t l = 0; l < b->lanes; l++) {
         bool zero = inner == 1 && zero_lane(out, &out->row[l]);
 
@@ -404,26 +374,24 @@ static kofn_status read_dense(reader *r, kf_block_spec *out)
 static kofn_status read_sparse(reader *r, kf_block_spec *out)
 {
     kf_block *b = out->block;
-    size_t rows, ends, weights;
+    size_t rows = 0, ends = 0, weights = 0;
 
     out->A_rows = number(r, SIZE_MAX / 2);
     out->A_cols = b->cols;
     b->entries = number(r, SIZE_MAX / 16);
     b->used = number(r, r->left / sizeof(uint64_t));
-    if (r->broken || b->dtype != KOFN_F64 || !b->cols || b->cols > UINT32_MAX ||
-        !b->rows || b->rows > out->A_rows || !kf_mul(b->used, b->rows, &rows) ||
-        !kf_add(rows, 1, &ends) || !kf_mul(b->lanes, b->used, &weights))
-        return malformed(r);
+    TRY(demand(r, b->dtype == KOFN_F64 && b->cols && b->cols <= UINT32_MAX &&
+                      b->rows && b->rows <= out->A_rows &&
+                      kf_mul(b->used, b->rows, &rows) &&
+                      kf_add(rows, 1, &ends) &&
+                      kf_mul(b->lanes, b->used, &weights)));
     b->first = make(r, b->used, sizeof *b->first, sizeof(uint64_t));
     b->weight = make(r, weights, sizeof *b->weight, sizeof(double));
     b->own.ptr = make(r, ends, sizeof *b->own.ptr, 0);
     b->own.col = make(r, b->entries, sizeof *b->own.col, 0);
     b->own.val = make(r, b->entries, sizeof *b->own.val, 0);
-    if (!b->first || !b->weight || !b->own.ptr || !b->own.col || !b->own.val)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
     out->first = make(r, b->used, sizeof *out->first, 0);
-    if (!out->first)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(state(r));
     for (size_t j = 0; j < b->used; j++) {
         out->first[j] = number(r, SIZE_MAX / 2);
         b->first[j] = j * b->rows; /* here they stand one below the other */
@@ -432,7 +400,7 @@ static kofn_status read_sparse(reader *r, kf_block_spec *out)
     b->own.rows = rows;
     b->own.cols = b->cols;
     b->A = &b->own;
-    return r->broken || !finite(b->weight, weights) ? malformed(r) : KOFN_OK;
+    return demand(r, finite(b->weight, weights));
 }
 
 /* The function of that name, or the caller's own. */
@@ -450,8 +418,7 @@ static kofn_status find_function(reader *r, kf_subset *s,
             s->formula = k;
     for (size_t i = 0; i < n; i++) /* it may be said to people */
         r->broken |= name[i] <= ' ' || name[i] > '~';
-    if (r->broken)
-        return malformed(r);
+    TRY(state(r));
     if (n ? !s->formula : !s->f)
         return kf_fail(KOFN_UNSUITED,
                        "the job is a sum of a function%s%s that "
@@ -470,21 +437,19 @@ static kofn_status find_function(reader *r, kf_subset *s,
 static kofn_status make_rows(reader *r, kf_block_spec *out, kf_subset *s)
 {
     const kf_block *b = out->block;
-    size_t most, bytes;
+    size_t most = 0, numbers = 0;
 
     out->A_rows = s->points;
     out->A_cols = s->X.cols;
     if (!s->formula)
         return KOFN_OK;
-    if (b->dtype != KOFN_F64 || !s->points || !s->X.cols ||
-        !kf_mul(s->points, s->of, &most) || !spend(r, s->parts * sizeof *s->at))
-        return malformed(r);
+    TRY(demand(r, b->dtype == KOFN_F64 && s->points && s->X.cols &&
+                      kf_mul(s->points, s->of, &most) &&
+                      spend(r, s->parts * sizeof *s->at)));
     TRY(kf_subset_rows(s, true));
-    if (!kf_mul(s->held, s->X.cols + 1, &bytes))
-        return malformed(r);
-    s->own = make(r, bytes, sizeof(double), 0);
-    if (!s->own)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(demand(r, kf_mul(s->held, s->X.cols + 1, &numbers)));
+    s->own = make(r, numbers, sizeof(double), 0);
+    TRY(state(r));
     s->X.data = s->own;
     s->X.rows = s->held;
     s->y = (double *)s->own + s->held * s->X.cols;
@@ -498,11 +463,10 @@ static kofn_status read_sum(reader *r, kf_block_spec *out,
 {
     kf_block *b = out->block;
     kf_subset *s = make(r, 1, sizeof *s, 0);
-    size_t wide, mixes, values, answer;
+    size_t wide = 0, mixes = 0, values = 0, answer = 0;
 
     b->subset = s;
-    if (!s)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(state(r));
     TRY(find_function(r, s, opt));
     s->lanes = b->lanes;
     s->of = number(r, UINT32_MAX);
@@ -511,25 +475,21 @@ static kofn_status read_sum(reader *r, kf_block_spec *out,
     s->span = number(r, SIZE_MAX / 16);
     s->submessages = number(r, UINT16_MAX);
     s->parts = number(r, s->of);
-    if (r->broken || !spend(r, s->of) || !s->segments || !s->submessages ||
-        !s->span || s->span < kf_ceil_div(s->length, s->segments) ||
-        !kf_mul(s->parts, s->segments, &wide) ||
-        !kf_mul(wide, s->submessages * s->lanes, &mixes) ||
-        !kf_mul(wide, s->span, &values) ||
-        !kf_mul(s->segments, s->span, &answer) ||
-        !kf_mul(s->lanes, s->span, &answer))
-        return malformed(r);
+    TRY(demand(r, spend(r, s->of) && s->segments && s->submessages && s->span &&
+                      s->span >= kf_ceil_div(s->length, s->segments) &&
+                      kf_mul(s->parts, s->segments, &wide) &&
+                      kf_mul(wide, s->submessages * s->lanes, &mixes) &&
+                      kf_mul(wide, s->span, &values) &&
+                      kf_mul(s->segments, s->span, &answer) &&
+                      kf_mul(s->lanes, s->span, &answer)));
     s->part = make(r, s->parts, sizeof *s->part, sizeof(uint64_t));
     s->mix = make(r, mixes, sizeof *s->mix, sizeof(double));
     s->value = make(r, values, sizeof(double), 0);
-    if (!s->part || !s->mix || !s->value)
-        return r->broken ? malformed(r) : KOFN_NOMEM;
+    TRY(state(r));
     for (size_t k = 0; k < s->parts; k++)
         s->part[k] = number(r, s->of - 1);
     get(r, s->mix, mixes * sizeof *s->mix);
-    if (r->broken || !finite(s->mix, mixes) ||
-        !finite(s->arg, KOFN_FORMULA_ARGS))
-        return malformed(r);
+    TRY(demand(r, finite(s->mix, mixes) && finite(s->arg, KOFN_FORMULA_ARGS)));
     return make_rows(r, out, s);
 }
 
@@ -558,14 +518,21 @@ static kofn_status read_block(reader *r, kf_block_spec *out,
     b->rows = number(r, SIZE_MAX / 16);
     b->cols = number(r, SIZE_MAX / 16);
     read_source(r, out);
-    if (r->broken || b->lanes == 0 || !kf_mul(b->lanes, b->rows, &strips) ||
-        !kf_mul(b->lanes, b->cols, &strips))
-        return malformed(r);
+    TRY(demand(r, b->lanes > 0 && kf_mul(b->lanes, b->rows, &strips) &&
+                      kf_mul(b->lanes, b->cols, &strips)));
     TRY(kind == SUM      ? read_sum(r, out, opt)
         : kind == SPARSE ? read_sparse(r, out)
         : kind == EMPTY  ? read_empty(r, out)
                          : read_dense(r, out));
-    return r->broken ? malformed(r) : KOFN_OK;
+    return state(r);
+}
+
+static kofn_status discard(kf_block_spec *r, kofn_status why)
+{
+    kf_block_drop(r->block);
+    kf_block_spec_free(r);
+    *r = (kf_block_spec){0};
+    return why;
 }
 
 static kofn_status read_one(reader *r, kf_block_spec *out,
@@ -578,12 +545,7 @@ static kofn_status read_one(reader *r, kf_block_spec *out,
         return KOFN_NOMEM;
     atomic_init(&out->block->refs, 1);
     st = read_block(r, out, opt);
-    if (st) {
-        kf_block_drop(out->block);
-        kf_block_spec_free(out);
-        *out = (kf_block_spec){0};
-    }
-    return st;
+    return st ? discard(out, st) : KOFN_OK;
 }
 
 /* Blocks of further operands: only their numbers come. */
@@ -593,13 +555,11 @@ static kofn_status read_others(reader *r, kf_block *last,
     kf_block_spec next;
 
     for (size_t n = 1; r->left > 0; n++, last = last->next) {
-        if (n == KOFN_OPERANDS_MOST || !spend(r, sizeof *last))
-            return malformed(r);
+        TRY(demand(r, n < KOFN_OPERANDS_MOST && spend(r, sizeof *last)));
         TRY(read_one(r, &next, opt));
         last->next = next.block;
         kf_block_spec_free(&next);
-        if (last->subset || last->next->subset) /* one that is alone */
-            return malformed(r);
+        TRY(demand(r, !last->subset && !last->next->subset)); /* is alone */
     }
     return KOFN_OK;
 }
@@ -607,17 +567,14 @@ static kofn_status read_others(reader *r, kf_block *last,
 kofn_status kf_block_spec_read(kf_block_spec *out, const void *bytes, size_t n,
                                const kofn_serve_options *opt)
 {
-    reader r = {bytes, n, opt->memory ? opt->memory : SIZE_MAX, 0, false};
+    reader r = {
+        .p = bytes, .left = n, .cap = opt->memory ? opt->memory : SIZE_MAX};
     kofn_status st;
 
     TRY(read_one(&r, out, opt));
     st = read_others(&r, out->block, opt);
-    if (st) {
-        kf_block_drop(out->block);
-        kf_block_spec_free(out);
-        *out = (kf_block_spec){0};
-        return st;
-    }
+    if (st)
+        return discard(out, st);
     out->sections = kf_wire_sections(out->block);
     out->spare = r.cap;
     return KOFN_OK;

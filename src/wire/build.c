@@ -10,25 +10,11 @@ static kofn_status other_numbers(void)
                                "has: other numbers");
 }
 
-/* Parts that the rows name, or those of a sum. */
 static kofn_status check_digest(const kf_block_spec *r, const kf_operand *o)
 {
-    const kf_block *b = r->block;
-    bool *used = kf_zero(o->parts, sizeof *used);
     uint64_t digest;
 
-    if (!used)
-        return KOFN_NOMEM;
-    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
-        used[b->subset->part[k]] = true;
-    for (size_t j = 0; b->A && j < b->used; j++)
-        if (r->first[j] / b->rows < o->parts)
-            used[r->first[j] / b->rows] = true;
-    for (size_t i = 0; o->part && i < r->rows; i++)
-        for (size_t e = 0; e < r->row[i].n; e++)
-            used[r->row[i].col[e]] = true;
-    digest = kf_digest_parts(o, used);
-    kf_free(used);
+    TRY(kf_digest_block(r->block, o, &digest));
     return digest == r->digest ? KOFN_OK : other_numbers();
 }
 
@@ -64,7 +50,10 @@ static kofn_status build_dense(kf_block_spec *r, const kofn_matrix *A)
     if (!st)
         st = kf_parts_new(&grid, A, r->grid_rows, r->grid_cols);
     if (!st)
-        st = check_digest(r, &(kf_operand){.parts = parts, .part = grid.part});
+        st = check_digest(r, &(kf_operand){.parts = parts,
+                                           .part = grid.part,
+                                           .row = r->row,
+                                           .rows = r->rows});
     if (!st)
         st = kf_mix(jobs, list_mixtures(r, jobs), grid.part, parts,
                     r->part_rows, r->part_cols);
@@ -107,7 +96,8 @@ static kofn_status build_sparse(kf_block_spec *r, const kofn_sparse *S)
 
     TRY(check_digest(r, &(kf_operand){.parts = kf_ceil_div(S->rows, whole.rows),
                                       .sparse = S,
-                                      .span = whole.rows}));
+                                      .span = whole.rows,
+                                      .first = r->first}));
     whole.A = S;
     whole.first = r->first;
     whole.own = (kofn_sparse){0};

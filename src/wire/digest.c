@@ -8,7 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t kf_digest_dense(const kofn_matrix *part)
+static uint64_t digest_dense(const kofn_matrix *part)
 {
     size_t row = part->cols * kf_dtype_size(part->dtype);
     XXH3_state_t state;
@@ -21,7 +21,7 @@ uint64_t kf_digest_dense(const kofn_matrix *part)
     return XXH3_64bits_digest(&state);
 }
 
-uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi)
+static uint64_t digest_sparse(const kofn_sparse *A, size_t lo, size_t hi)
 {
     size_t first = kf_min(lo, A->rows), end = kf_min(hi, A->rows);
     size_t from = A->ptr[first], n = A->ptr[end] - from;
@@ -50,31 +50,52 @@ static uint64_t digest_part(const kf_operand *o, size_t part)
     if (known)
         return known;
     if (o->sparse) {
-        made =
-            kf_digest_sparse(o->sparse, part * o->span, (part + 1) * o->span);
+        made = digest_sparse(o->sparse, part * o->span, (part + 1) * o->span);
     } else if (o->part) {
-        made = kf_digest_dense(&o->part[part]);
+        made = digest_dense(&o->part[part]);
     } else {
         rows = *o->X;
         rows.data = kf_at(o->X, kf_part_begin(o->X->rows, part, o->parts), 0);
         rows.rows = kf_part_begin(o->X->rows, part + 1, o->parts) -
                     kf_part_begin(o->X->rows, part, o->parts);
-        made = kf_digest_dense(&rows);
+        made = digest_dense(&rows);
     }
     if (o->digest)
         o->digest[part] = made;
     return made;
 }
 
-uint64_t kf_digest_parts(const kf_operand *o, const bool *used)
+/* Marks the parts that a block is made of, as far as there are such. */
+static void mark_used(const kf_block *b, const kf_operand *o, bool *used)
 {
-    uint64_t sum = 0;
+    for (size_t k = 0; b->subset && k < b->subset->parts; k++)
+        used[b->subset->part[k]] = true;
+    for (size_t j = 0; b->A && j < b->used; j++)
+        if (o->first[j] / b->rows < o->parts)
+            used[o->first[j] / b->rows] = true;
+    for (size_t i = 0; i < o->rows; i++)
+        for (size_t e = 0; e < o->row[i].n; e++) {
+            size_t j = o->row[i].col[e];
 
+            used[b->from ? kf_data_part_index(b->from->plan, b->group, j) : j] =
+                true;
+        }
+}
+
+kofn_status kf_digest_block(const kf_block *b, const kf_operand *o,
+                            uint64_t *digest)
+{
+    bool *used;
+
+    TRY_ZERO(used, o->parts);
+    mark_used(b, o, used);
+    *digest = 0;
     for (size_t j = 0; j < o->parts; j++)
         if (used[j]) {
             uint64_t part = digest_part(o, j);
 
-            sum = kf_hash(sum + j, &part, sizeof part);
+            *digest = kf_hash(*digest + j, &part, sizeof part);
         }
-    return sum;
+    kf_free(used);
+    return KOFN_OK;
 }

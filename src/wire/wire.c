@@ -14,60 +14,67 @@
 
 static const char magic[4] = {'k', 'o', 'f', 'n'};
 
-/* Where the fields of a head begin. */
 enum {
-    AT_VERSION = 4,
-    AT_TYPE = 6,
-    AT_HOW = 7,
-    AT_DTYPE = 8,
     AT_VELOCITY = 9,
-    AT_OPERAND = 10,
-    AT_STATUS = 12,
-    AT_HEAD_SUM = 136
+    AT_SUM = 136, /* the checksum of what is before it */
+    SHORTEST = 15 /* head of any version */
 };
 
-/* The fields that are sent as they are. */
+/* The fields of a head: how each is stored, and where. */
 #define FIELDS(X)                                                              \
-    X(task, 16)                                                                \
-    X(round, 20)                                                               \
-    X(product, 24)                                                             \
-    X(row, 28)                                                                 \
-    X(job, 32)                                                                 \
-    X(block, 40)                                                               \
-    X(input, 48)                                                               \
-    X(updates, 56)                                                             \
-    X(lo, 64)                                                                  \
-    X(hi, 72)                                                                  \
-    X(which, 80)                                                               \
-    X(took, 88)                                                                \
-    X(rows, 96)                                                                \
-    X(cols, 104)                                                               \
-    X(out_rows, 112)                                                           \
-    X(out_cols, 120)                                                           \
-    X(body_sum, 128)
+    X(version, uint16_t, 4)                                                    \
+    X(type, uint8_t, 6)                                                        \
+    X(how, uint8_t, 7)                                                         \
+    X(dtype, uint8_t, 8)                                                       \
+    X(velocity, uint8_t, AT_VELOCITY)                                          \
+    X(operand, uint16_t, 10)                                                   \
+    X(status, int32_t, 12)                                                     \
+    X(task, uint32_t, 16)                                                      \
+    X(round, uint32_t, 20)                                                     \
+    X(product, uint32_t, 24)                                                   \
+    X(row, uint32_t, 28)                                                       \
+    X(job, uint64_t, 32)                                                       \
+    X(block, uint64_t, 40)                                                     \
+    X(input, uint64_t, 48)                                                     \
+    X(updates, uint64_t, 56)                                                   \
+    X(lo, uint64_t, 64)                                                        \
+    X(hi, uint64_t, 72)                                                        \
+    X(which, uint64_t, 80)                                                     \
+    X(took, uint64_t, 88)                                                      \
+    X(rows, uint64_t, 96)                                                      \
+    X(cols, uint64_t, 104)                                                     \
+    X(out_rows, uint64_t, 112)                                                 \
+    X(out_cols, uint64_t, 120)                                                 \
+    X(body_sum, uint64_t, 128)
 
 void kf_head_write(unsigned char bytes[KF_HEAD], const kf_head *h)
 {
-    uint16_t version = KF_WIRE_VERSION, operand = (uint16_t)h->operand;
-    int32_t status = h->status;
+    kf_head whole = *h;
     uint64_t sum;
 
+    whole.version = KF_WIRE_VERSION;
     memset(bytes, 0, KF_HEAD);
     memcpy(bytes, magic, sizeof magic);
-    bytes[AT_TYPE] = (unsigned char)h->type;
-    bytes[AT_HOW] = (unsigned char)h->how;
-    bytes[AT_DTYPE] = (unsigned char)h->dtype;
-    bytes[AT_VELOCITY] = h->velocity;
-#define PUT(at, value) memcpy(bytes + (at), &(value), sizeof(value))
-    PUT(AT_VERSION, version);
-    PUT(AT_OPERAND, operand);
-    PUT(AT_STATUS, status);
-#define X(field, at) PUT(at, h->field);
+#define X(field, type, at)                                                     \
+    memcpy(bytes + (at), &(type){(type)whole.field}, sizeof(type));
     FIELDS(X)
 #undef X
-    sum = kf_hash(0, bytes, AT_HEAD_SUM);
-    PUT(AT_HEAD_SUM, sum);
-#undef PUT
+    sum = kf_hash(0, bytes, AT_SUM);
+    memcpy(bytes + AT_SUM, &sum, sizeof sum);
+}
+
+/* As they are stored, whatever they mean. */
+static void read_fields(kf_head *h, const unsigned char *bytes)
+{
+#define X(field, type, at)                                                     \
+    {                                                                          \
+        type field##_;                                                         \
+                                                                               \
+        memcpy(&field##_, bytes + (at), sizeof field##_);                      \
+        h->field = field##_;                                                   \
+    }
+    FIELDS(X)
+#undef X
 }
 
 static bool known(unsigned type)
@@ -78,48 +85,33 @@ static bool known(unsigned type)
 
 kofn_status kf_head_read(kf_head *h, const void *p, size_t n)
 {
-    const unsigned char *bytes = p;
-    uint16_t version = 0, operand;
-    int32_t status;
+    unsigned char bytes[KF_HEAD] = {0};
     uint64_t sum;
 
     *h = (kf_head){0};
-    if (n < AT_HOW + sizeof sum || memcmp(bytes, magic, sizeof magic) != 0)
+    if (n < SHORTEST || memcmp(p, magic, sizeof magic) != 0)
         return kf_fail(KOFN_FORMAT, "a packet of %zu bytes is not kofn's", n);
     /* the checksum ends the head in every version: a damaged head is never
      * taken for one of another kofn */
-    memcpy(&sum, bytes + n - sizeof sum, sizeof sum);
-    if (sum != kf_hash(0, bytes, n - sizeof sum))
+    memcpy(&sum, (const char *)p + n - sizeof sum, sizeof sum);
+    if (sum != kf_hash(0, p, n - sizeof sum))
         return kf_fail(KOFN_FORMAT, "a packet's head was damaged on its way");
-#define GET(at, value) memcpy(&(value), bytes + (at), sizeof(value))
-    GET(AT_VERSION, version);
-    h->type = bytes[AT_TYPE];
-    if (version != KF_WIRE_VERSION) {
-        h->version = version;
+    memcpy(bytes, p, kf_min(n, KF_HEAD));
+    read_fields(h, bytes);
+    if (h->version != KF_WIRE_VERSION)
         return kf_fail(KOFN_FORMAT,
                        "the peer speaks version %u of the wire format and this "
                        "kofn %u; install the same kofn on both",
-                       version, KF_WIRE_VERSION);
-    }
+                       h->version, KF_WIRE_VERSION);
+    h->version = 0; /* until nothing is wrong with it */
     if (n != KF_HEAD)
         return kf_fail(KOFN_FORMAT, "a packet's head has %zu bytes, not %d", n,
                        KF_HEAD);
-    if (!known(bytes[AT_TYPE]) || !kf_kernel_of(bytes[AT_HOW]) ||
-        bytes[AT_DTYPE] > KOFN_F32 || bytes[AT_VELOCITY] > 1)
+    if (!known(h->type) || !kf_kernel_of(h->how) || h->dtype > KOFN_F32 ||
+        bytes[AT_VELOCITY] > 1)
         return kf_fail(KOFN_FORMAT, "a packet has type %u, how %u, numbers %u",
-                       bytes[AT_TYPE], bytes[AT_HOW], bytes[AT_DTYPE]);
-    h->version = version;
-    h->how = bytes[AT_HOW];
-    h->dtype = bytes[AT_DTYPE];
-    h->velocity = bytes[AT_VELOCITY];
-    GET(AT_OPERAND, operand);
-    h->operand = operand;
-    GET(AT_STATUS, status);
-    h->status = status;
-#define X(field, at) GET(at, h->field);
-    FIELDS(X)
-#undef X
-#undef GET
+                       h->type, h->how, h->dtype);
+    h->version = KF_WIRE_VERSION;
     return KOFN_OK;
 }
 

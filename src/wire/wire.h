@@ -140,14 +140,17 @@ typedef struct kf_operand {
     size_t parts;
     const kofn_sparse *sparse;
     size_t span;
+    const size_t
+        *first; /* sparse: row of A where each part of the block begins */
     const kofn_matrix *part;
+    const kf_row *row; /* dense: what the block mixes of the parts */
+    size_t rows;
     const kofn_matrix *X;
     uint64_t *digest; /* known ones, or 0; NULL: none is kept */
 } kf_operand;
-uint64_t kf_digest_dense(const kofn_matrix *part);
-uint64_t kf_digest_sparse(const kofn_sparse *A, size_t lo, size_t hi);
-/* Of the parts that are used, with their places. */
-uint64_t kf_digest_parts(const kf_operand *o, const bool *used);
+/* Of the parts that the block is made of, with their places. */
+kofn_status kf_digest_block(const kf_block *b, const kf_operand *o,
+                            uint64_t *digest);
 
 /* ---- pieces (piece.c) ---------------------------------------------------- */
 

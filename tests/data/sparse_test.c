@@ -322,6 +322,19 @@ static void what_is_refused(void **state)
     sparse_free(&s);
 }
 
+/* All ends are looked at before an entry is: one of them may lie beyond what there is. */
+static void ends_that_descend(void **state)
+{
+    const size_t ptr[] = {0, SIZE_MAX / 16, 1};
+    const uint32_t col[] = {0};
+    const double val[] = {1};
+    const kofn_sparse s = {2, 1, ptr, col, val};
+
+    (void)state;
+    assert_status(KOFN_INVAL, kf_mat_check_sparse(&s, "it"));
+    assert_string_equal(kofn_errmsg(), "it: row 1 ends before it starts");
+}
+
 TEST_FILE(sparse_test)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +345,7 @@ TEST_FILE(sparse_test)
         cmocka_unit_test(lanes_from_the_left),
         cmocka_unit_test(work_is_counted_and_stopped),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(ends_that_descend),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,10 +100,7 @@ static void lie_of_pieces(sim *s, sim_packet *p, kf_note *note)
                                               : list_lies(s, note, list);
     if (l->what != SILENCE)
         note->list = list;
-    kf_free(p->body);
-    p->p.body_bytes = kf_note_bytes(note);
-    p->body = numbers(p->p.body_bytes + 1, 1);
-    kf_note_pack(note, p->body);
+    sim_repack(p, note);
     kf_free(room);
 }
 

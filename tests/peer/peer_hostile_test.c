@@ -179,11 +179,14 @@ static void channel_forget(kofn_transport *t, kofn_peer peer)
     ((channel *)t)->forgotten[peer]++;
 }
 
-static kf_host *one_node(channel *l, const sim *s)
+/* One of so many, with a vector of so many rows, by itself. */
+static kf_host *one_node(channel *l, sim *s, size_t nodes, size_t rows)
 {
-    kofn_peer_options o = s->opt;
+    kofn_peer_options o;
     kf_host *h;
 
+    sim_up(s, "mds:k=2", nodes, rows, 2, 1);
+    o = s->opt;
     o.incarnation = 1;
     o.confirm = 2;
     *l = (channel){.t = {.size = sizeof l->t,
@@ -195,6 +198,12 @@ static kf_host *one_node(channel *l, const sim *s)
     assert_ok(kf_host_new(&h, &l->t, &s->program, &o, &s->v0,
                           (kf_timer){channel_clock, l}));
     return h;
+}
+
+static void node_down(kf_host *h, sim *s)
+{
+    kf_host_free(h);
+    sim_down(s);
 }
 
 /* `times` notes of a peer are heard. */
@@ -263,8 +272,7 @@ static void one_key_confirms_once(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 8, 19, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 8, 19);
     h->confirm = 4;
     l.t.principal_of = channel_principal;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
@@ -279,8 +287,7 @@ static void one_key_confirms_once(void **state)
     for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
         assert_false(agrees(h, peer));
     assert_true(agrees(h, ANOTHER + 5));
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 static double own_print(const kf_host *h, uint64_t key)
@@ -302,8 +309,7 @@ static void fingerprints_show_every_number(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, ROWS, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, ROWS);
     for (size_t i = 0; i < KOFN_SCALARS + ROWS; i++) {
         double *x = i < KOFN_SCALARS
                         ? &h->scalar[i]
@@ -321,8 +327,7 @@ static void fingerprints_show_every_number(void **state)
                 assert_true(fabs(share[key] - share[other]) > 1e-12);
         }
     }
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 static const char *channel_one(kofn_transport *t, kofn_peer peer)
@@ -340,15 +345,13 @@ static void lives_of_a_key(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, 19);
     l.t.principal_of = channel_one;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 100; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
     assert_int_equal(h->node->others, 8);
     assert_int_equal(h->foreign, 92);
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 /* The vector is another one after each time that it is asked for: those that
@@ -361,8 +364,7 @@ static void vectors_that_wait(void **state)
     size_t before;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 256, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, 256);
     before = held;
     for (uint64_t t = 1; t <= 600; t++) {
         hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 2);
@@ -372,8 +374,7 @@ static void vectors_that_wait(void **state)
     evil_weigh(h, ONE_PEER);
     assert_true(h->waits > 0);
     assert_true(held - before < 256 << 10);
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 /* Nor do notes of which each says something else. */
@@ -385,8 +386,7 @@ static void bytes_that_wait(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, 19);
     for (uint64_t t = 1; t <= 600; t++)
         assert_ok(kf_mail_to(h, ONE_PEER,
                              &(kf_note){.type = KF_NOTE_DECIDE,
@@ -396,8 +396,7 @@ static void bytes_that_wait(void **state)
                                         .listed = 4096}));
     evil_weigh(h, ONE_PEER);
     assert_in_range(h->waits, 1, 16);
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 /* Who asks for the same vector all the time has it sent now and then. */
@@ -408,15 +407,13 @@ static void vectors_that_are_sent(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, 19);
     for (int i = 0; i < 1000; i++) {
         hear_times(&l, h, ANOTHER, KF_NOTE_ASK, 10);
         l.now += MS;
     }
     assert_in_range(l.vectors, 10, 50);
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 /* Who sends notes without end is heard no more, and then forgotten; who sends
@@ -430,8 +427,7 @@ static void floods(void **state)
     kf_host *h;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    h = one_node(&l, &s);
+    h = one_node(&l, &s, 4, 19);
     for (uint64_t t = 1; t <= 2000; t++) {
         hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 300);
         kf_host_advance(h, (kofn_mark){t, 1});
@@ -459,8 +455,7 @@ static void floods(void **state)
     hear_times(&l, h, ANOTHER + 1, KF_NOTE_ENOUGH, 1000000);
     assert_int_equal(h->foreign, foreign);
     assert_int_equal(l.forgotten[ANOTHER + 1], 0);
-    kf_host_free(h);
-    sim_down(&s);
+    node_down(h, &s);
 }
 
 /* ---- and more of them ---------------------------------------------------- */

@@ -98,10 +98,7 @@ static void list_wrongly(sim *s, sim_packet *p, kf_note *note)
     note->listed =
         f->same ? list_few(p->from, note, list) : list_others(s, note, list);
     note->list = list;
-    kf_free(p->body);
-    p->p.body_bytes = kf_note_bytes(note);
-    p->body = numbers(p->p.body_bytes + 1, 1);
-    kf_note_pack(note, p->body);
+    sim_repack(p, note);
     kf_free(room);
 }
 

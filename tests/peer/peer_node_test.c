@@ -4,8 +4,9 @@
 
 #include "peer/node.h"
 
-/* A node that beats every second, and does nothing else by itself for long. */
-static kf_node *patient_node(const sim *s)
+/* A node that beats every second, and does nothing else by itself for long; of a mesh of
+ * so many. */
+static kf_node *patient_node(sim *s, size_t nodes)
 {
     const kf_node_options o = {.incarnation = 1,
                                .nodes = 4,
@@ -18,8 +19,15 @@ static kf_node *patient_node(const sim *s)
                                .patience = 100000 * KOFN_SECOND};
     kf_node *n;
 
+    sim_up(s, "mds:k=2", nodes, 19, 2, 1);
     assert_ok(kf_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
     return n;
+}
+
+static void node_down(kf_node *n, sim *s)
+{
+    kf_node_free(n);
+    sim_down(s);
 }
 
 /* An incarnation whose key no other has tells something. */
@@ -94,16 +102,14 @@ static void epochs_far_ahead(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     meets(n, 103);
     assert_false(follows(n, 102, 101, 5, now));
     assert_true(follows(n, 103, 101, 5, now));
     assert_false(follows(n, 103, 103, 5 + (1 << 20) + 1, now));
     assert_false(follows(n, 103, 103, UINT64_MAX, now));
     assert_true(follows(n, 103, 103, 5 + (1 << 20), now));
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* Each time it is longer until it is followed again, and at last 256 times as
@@ -116,8 +122,7 @@ static void who_leads_in_failed_terms(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     meets(n, 103);
     assert_true(follows(n, 101, 101, 1, now));
     for (uint64_t number = 2; number < 12; number++) {
@@ -135,8 +140,7 @@ static void who_leads_in_failed_terms(void **state)
     }
     /* another one is none the worse for it */
     assert_true(follows(n, 102, 102, 100, now));
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 static void does_all(kf_node *n, kofn_time now)
@@ -196,8 +200,7 @@ static void who_takes_over_in_vain(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     n->opt.patience = KOFN_SECOND;
     n->opt.changes = true; /* it makes no iterate alone */
     for (size_t times = 0; times < 8; times++) {
@@ -206,8 +209,7 @@ static void who_takes_over_in_vain(void **state)
         assert_true(times == 0 || waited == 2 * before);
         now += before = waited;
     }
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* However many come, each with a key of its own. */
@@ -217,12 +219,10 @@ static void incarnations_that_are_remembered(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     meets(n, 2999);
     assert_int_equal(n->others, 1024);
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* Of two groups the first and the third prompt member decide one each: whoever is
@@ -240,8 +240,7 @@ static void prompt_members_decide(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 6, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 6);
     meets(n, 105);
     n->opt.decoding = KOFN_DECODE_DISTRIBUTED;
     tells_node(n, 104, &told, now);
@@ -249,8 +248,7 @@ static void prompt_members_decide(void **state)
     assert_int_equal(n->on->groups, 2);
     assert_int_equal(n->decider[0], 1);
     assert_int_equal(n->decider[1], 4);
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* Where the evidence of who decides does not come, 24 times the patience are waited for
@@ -262,8 +260,7 @@ static void evidence_is_not_waited_for_forever(void **state)
         kf_node *n;
         sim s;
 
-        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-        n = patient_node(&s);
+        n = patient_node(&s, 4);
         n->opt.errors = errors ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_NONE;
         meets(n, 103);
         joins(n, 101, 4);
@@ -288,8 +285,7 @@ static void evidence_is_not_waited_for_forever(void **state)
                                        : KOFN_NEVER);
         assert_int_equal(n->own, errors ? n->on->all : 0);
         assert_int_equal(n->cluster[0].judged, errors);
-        kf_node_free(n);
-        sim_down(&s);
+        node_down(n, &s);
     }
 }
 
@@ -304,8 +300,7 @@ static void a_newer_iterate_comes_first(void **state)
             kf_node *n;
             sim s;
 
-            sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-            n = patient_node(&s);
+            n = patient_node(&s, 4);
             n->opt.nodes = 5; /* that found a mesh: one is missing yet */
             meets(n, 103);
             assert_int_equal(n->epoch.number, 0);
@@ -314,8 +309,7 @@ static void a_newer_iterate_comes_first(void **state)
             n->catch_up.tries = tries;
             assert_ok(kf_peer_tick_epoch(n));
             assert_int_equal(n->epoch.number > 0, !asked || tries == 4);
-            kf_node_free(n);
-            sim_down(&s);
+            node_down(n, &s);
         }
 }
 
@@ -381,13 +375,11 @@ static void an_answer_is_waited_for(void **state)
         kf_node *n;
         sim s;
 
-        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-        n = patient_node(&s);
+        n = patient_node(&s, 4);
         n->opt.silence = 20 * KOFN_SECOND;
         assert_int_equal(n->opt.hedge, 2 * KOFN_SECOND);
         assert_int_equal(waits(n, story[i].arriving), story[i].waits);
-        kf_node_free(n);
-        sim_down(&s);
+        node_down(n, &s);
     }
 }
 
@@ -427,8 +419,7 @@ static void a_late_answer_is_taken(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     n->opt.confirm = 1;
     meets(n, 102);
     epoch = joins(n, 101, 3);
@@ -439,8 +430,7 @@ static void a_late_answer_is_taken(void **state)
     assert_int_equal(n->catch_up.asked, 0);
     tells_node(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
     assert_true(kf_same_mark(n->at, far));
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* Those whose pieces are coming in are not asked for them again, for two silences. */
@@ -453,8 +443,7 @@ static void pieces_are_waited_for(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     n->opt.confirm = 1;
     n->opt.silence = 20 * KOFN_SECOND;
     meets(n, 102);
@@ -473,8 +462,7 @@ static void pieces_are_waited_for(void **state)
         assert_true(now < late + 300);
     }
     assert_true(another);
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 /* ---- standing still ------------------------------------------------------ */
@@ -537,8 +525,7 @@ static void who_can_bring_nothing_is_not_waited_for(void **state)
         kf_node *n;
         sim s;
 
-        sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-        n = patient_node(&s);
+        n = patient_node(&s, 4);
         n->opt.changes = true;
         n->opt.errors = KOFN_ERRORS_PROBABILISTIC;
         n->opt.silence = KOFN_SECOND;
@@ -558,8 +545,7 @@ static void who_can_bring_nothing_is_not_waited_for(void **state)
         }
         after = fails_after(n, beat, others);
         assert_in_range(after, of[k].after, of[k].after + 2 * STEP);
-        kf_node_free(n);
-        sim_down(&s);
+        node_down(n, &s);
     }
 }
 
@@ -577,8 +563,7 @@ static void liars_are_counted_once(void **state)
     sim s;
 
     (void)state;
-    sim_up(&s, "mds:k=2", 4, 19, 2, 1);
-    n = patient_node(&s);
+    n = patient_node(&s, 4);
     for (size_t i = 0; i < sizeof lie / sizeof *lie; i++) {
         kf_note note = beat;
         kf_node_event ev = {.type = KF_NODE_NOTE,
@@ -599,8 +584,7 @@ static void liars_are_counted_once(void **state)
         kf_node_look(n, &v);
         assert_int_equal(v.liars, lie[i].liars);
     }
-    kf_node_free(n);
-    sim_down(&s);
+    node_down(n, &s);
 }
 
 TEST_FILE(peer_node_test)

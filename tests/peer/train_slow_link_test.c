@@ -7,13 +7,6 @@
 
 enum { TYPES = KF_NOTE_SKETCH + 1, ITERATES = 1024 };
 
-static const lesson wide = {.scheme = "matdot:n=2",
-                            .nodes = 6,
-                            .layers = 3,
-                            .widths = {SIDE * SIDE, 44, 60, 3},
-                            .activation = KOFN_SIGMOID,
-                            .momentum = 0.9};
-
 typedef struct story {
     double hedges; /* that a vector takes                                   */
     size_t window; /* bytes that are lent at a time                         */

@@ -7,13 +7,6 @@
 
 enum { WIDE = 1, MOST_WINDOWS = 64 };
 
-static const lesson wide = {.scheme = "matdot:n=2",
-                            .nodes = 6,
-                            .layers = 3,
-                            .widths = {SIDE * SIDE, 44, 60, 3},
-                            .activation = KOFN_SIGMOID,
-                            .momentum = 0.9};
-
 /* What happens to the last node, who makes its blocks, and what is seen of it. */
 typedef struct story {
     /* node 1 spoils a number of each of its windows but the first, ... */

@@ -191,6 +191,15 @@ static inline sim_packet *sim_copy(size_t from, size_t to, unsigned life,
     return p;
 }
 
+/* The packet has the lists of this note now. */
+static inline void sim_repack(sim_packet *p, const kf_note *note)
+{
+    kf_free(p->body);
+    p->p.body_bytes = kf_note_bytes(note);
+    p->body = numbers(p->p.body_bytes + 1, 1);
+    kf_note_pack(note, p->body);
+}
+
 /* A group's result, decoded: see note.h. */
 static inline bool sim_is_result(const unsigned char *head)
 {

@@ -30,6 +30,14 @@ typedef struct lesson {
     kofn_dtype dtype;
 } lesson;
 
+/* Vectors and blocks that take long over slow links or with small windows. */
+static const lesson wide = {.scheme = "matdot:n=2",
+                            .nodes = 6,
+                            .layers = 3,
+                            .widths = {SIDE * SIDE, 44, 60, 3},
+                            .activation = KOFN_SIGMOID,
+                            .momentum = 0.9};
+
 /* Codes whose products from both sides need more answers, fewer, or different ones;
  * the last batch of an epoch is short. */
 static const lesson lessons[] = {
