@@ -352,7 +352,6 @@ kofn_status kf_kept_restore(kf_host *h, const kf_kept *k)
     return with_file(h, k, restore);
 }
 
-/* *ours: it is such a file. */
 kofn_status kf_kept_look_at(const kf_host *h, const char *name, bool *ours,
                             kf_kept *k)
 {
