@@ -115,16 +115,33 @@ typedef struct kofn_sparse {
     const double *val;   /* ptr[rows]                        */
 } kofn_sparse;
 
+/* An operand of either kind; the other pointer is NULL. */
+typedef struct kofn_operand {
+    const kofn_matrix *dense;
+    const kofn_sparse *sparse;
+} kofn_operand;
+#ifdef __cplusplus
+#define KOFN_DENSE(matrix)                                                     \
+    kofn_operand                                                               \
+    {                                                                          \
+        (matrix), nullptr                                                      \
+    }
+#define KOFN_SPARSE(matrix)                                                    \
+    kofn_operand                                                               \
+    {                                                                          \
+        nullptr, (matrix)                                                      \
+    }
+#else
+#define KOFN_DENSE(matrix) ((kofn_operand){(matrix), NULL})
+#define KOFN_SPARSE(matrix) ((kofn_operand){NULL, (matrix)})
+#endif
+
 KOFN_API void kofn_sparse_free(kofn_sparse *s);
 KOFN_API void kofn_free(void *p);
 /* out = A in by one BLAS call (float32 accumulated in double), or row by row
  * for a sparse A.  out is float64. */
-KOFN_API kofn_status kofn_product_plain(const kofn_matrix *A,
-                                        const kofn_matrix *in,
+KOFN_API kofn_status kofn_product_plain(kofn_operand A, const kofn_matrix *in,
                                         kofn_matrix *out);
-KOFN_API kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
-                                               const kofn_matrix *in,
-                                               kofn_matrix *out);
 
 /* ---- plan: which code, with which numbers -------------------------------- */
 
@@ -390,11 +407,10 @@ KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
  * those of some away, only relative to the norms of these rows times that of x
  * (docs/numerics.md). */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
-/* The same for an operand; each is placed before the first round.  Calls that do
- * not name an operand are of operand 0. */
+/* The same for an operand, dense or sparse; each is placed before the first round.
+ * Calls that do not name an operand are of operand 0. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
-                                   const kofn_matrix *A);
-KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
+                                   kofn_operand A);
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers

@@ -177,16 +177,12 @@ typedef struct kofn_regress_result {
 
 typedef struct kofn_regression kofn_regression;
 
-/* X is m x n and y m x 1, float64.  Borrows X and test_X until
- * kofn_regression_free; the labels are copied. */
-KOFN_API kofn_status kofn_regression_new(kofn_regression **out,
-                                         const kofn_matrix *X,
+/* X is m x n and y m x 1, float64.  Of a sparse X schemes pcr and elastic hold no
+ * dense block.  Borrows X and test_X until kofn_regression_free; the labels are
+ * copied. */
+KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
-/* The same of a sparse X, of which schemes pcr and elastic hold no dense block. */
-KOFN_API kofn_status kofn_regression_new_sparse(
-    kofn_regression **out, const kofn_sparse *X, const kofn_matrix *y,
-    const kofn_regress_options *opt);
 /* A scheme for it on so many workers, of which half may vanish or straggle, at
  * most 16, into `out` and returned.  Where X is small messages take longer than
  * work, and there are fewest under pcr (least squares) or gc; else elastic,
@@ -227,13 +223,9 @@ typedef struct kofn_fit {
     double share; /* explained: R^2 of squares, of the deviance of counts (NaN
                      where y is constant); of labels that are told right     */
 } kofn_fit;
-KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, const kofn_matrix *X,
+KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
                                  const kofn_matrix *y, const kofn_matrix *w,
                                  kofn_loss loss);
-/* The same of the points of a regression; w is n x 1. */
-KOFN_API kofn_status kofn_regression_fit(kofn_fit *fit,
-                                         const kofn_regression *r,
-                                         const kofn_matrix *w);
 
 /* K[i][j] = k(x_i, z_j) over the rows of X and Z (float64) for k = "linear":
  * x.z, "rbf:s=S": exp(-|x-z|^2 / (2 S^2)), or "poly:degree=D,c=C": (x.z + C)^D.

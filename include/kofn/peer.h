@@ -108,12 +108,6 @@ typedef struct kofn_stage {
                   blocks.  Of those that change (kofn_program)               */
 } kofn_stage;
 
-/* An operand, dense or sparse; the other pointer is NULL. */
-typedef struct kofn_operand {
-    const kofn_matrix *dense;
-    const kofn_sparse *sparse;
-} kofn_operand;
-
 /* The program that is iterated.  All nodes have the same.  Iterate t, from 1,
  * is made by stage (t - 1) mod stages: `input` makes of the vector what is
  * multiplied, and `output` makes the next vector of the product.  Nothing but

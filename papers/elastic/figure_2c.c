@@ -90,7 +90,7 @@ static kofn_status times(const planted *p, const double *X, const double *w,
     kofn_matrix A = as_matrix(X, p->m, p->d), in = as_matrix(w, p->d, 1);
     kofn_matrix y = as_matrix(out, p->m, 1);
 
-    return kofn_product_plain(&A, &in, &y);
+    return kofn_product_plain(KOFN_DENSE(&A), &in, &y);
 }
 
 /* 16 / (the largest eigenvalue of X'X / m), by power iteration. */

@@ -89,7 +89,7 @@ static kofn_status plain_answers(timings *b)
     kofn_matrix A = as_matrix(b->A, b->rows, b->cols);
     kofn_matrix x = as_matrix(b->x, b->cols, 1);
     kofn_matrix want = as_matrix(b->want, b->rows, 1);
-    kofn_status st = kofn_product_plain(&A, &x, &want);
+    kofn_status st = kofn_product_plain(KOFN_DENSE(&A), &x, &want);
 
     for (size_t i = 0; i < b->rows; i++)
         b->z[i] = b->want[i] - b->y[i];

@@ -143,7 +143,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
             limits, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
-        check(lib.kofn_place_sparse(job.job, M))
+        check(lib.kofn_place_at(job.job, 0, _lib.operand(M)))
         return _run(
             lambda o, m, r: lib.kofn_pagerank(job.job, loose, m, o, r),
             limits, v, job)

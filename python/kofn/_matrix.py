@@ -105,8 +105,7 @@ class Matrix:
                   serve=lambda address, **w: life(address, **self._own, **w),
                   turn=self._turn, **o)
         job.columns = columns
-        place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
-        check(place(job.job, operand))
+        check(lib.kofn_place_at(job.job, 0, _lib.operand(operand)))
         job.borrow(borrowed, operand)
         self._jobs[columns, dtype] = job
         return job

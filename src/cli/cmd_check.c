@@ -33,13 +33,12 @@ static int load(claim *c, const cli_args *a)
 
 static int check(claim *c, const cli_args *a)
 {
-    const kofn_matrix *A = kofn_file_dense(c->file[0]);
+    const kofn_operand A = {kofn_file_dense(c->file[0]),
+                            kofn_file_sparse(c->file[0])};
     const kofn_matrix *B = kofn_file_dense(c->file[1]);
     const kofn_matrix *C = kofn_file_dense(c->file[2]);
 
-    c->status = A ? kofn_check_product(A, B, C, a->tolerance, &c->found)
-                  : kofn_check_product_sparse(kofn_file_sparse(c->file[0]), B,
-                                              C, a->tolerance, &c->found);
+    c->status = kofn_check_product(A, B, C, a->tolerance, &c->found);
     return c->found ? 0 : cli_fail(c->status);
 }
 

@@ -128,8 +128,7 @@ static int run(session *s, cli_iteration *it)
 {
     watched w = {.session = s, .v = &it->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = cli_iterate_options(s->args);
-    kofn_status st =
-        it->A ? kofn_place(s->job, it->A) : kofn_place_sparse(s->job, it->M);
+    kofn_status st = kofn_place_at(s->job, 0, (kofn_operand){it->A, it->M});
 
     o.watch = watch;
     o.watch_ud = &w;

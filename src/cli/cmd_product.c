@@ -111,12 +111,17 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
+/* The first operand, as it is multiplied. */
+static kofn_operand operand(const product *p)
+{
+    const kofn_sparse *S = kofn_file_sparse(p->A);
+
+    return S ? KOFN_SPARSE(S) : KOFN_DENSE(&p->dense);
+}
+
 static int verify(session *s, const product *p)
 {
-    bool sparse = !kofn_file_dense(p->A);
-    const cli_factors f = {.A = sparse ? NULL : &p->dense,
-                           .S = kofn_file_sparse(p->A),
-                           .B = &p->in};
+    const cli_factors f = {.A = operand(p), .B = &p->in};
 
     TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
     return cli_check_error(&s->found);
@@ -132,9 +137,7 @@ static int run(session *s, product *p, const cli_args *a)
     TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
     TRY_CODE(cli_room(&p->out, pb.m, pb.p, "the result"));
     p->out.dtype = pb.dtype;
-    TRY_CODE(cli_fail(pb.sparse
-                          ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                          : kofn_place(s->job, &p->dense)));
+    TRY_CODE(cli_fail(kofn_place_at(s->job, 0, operand(p))));
     cli_guard_promptly();
     code = run_rounds(s, p, a->rounds);
     cli_guard(false);

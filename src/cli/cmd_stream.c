@@ -198,7 +198,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
     cli_exactness v = {.rel_error = -1};
-    const cli_factors factors = {.A = &t->left, .B = &t->right};
+    const cli_factors factors = {.A = KOFN_DENSE(&t->left), .B = &t->right};
     int code = s->args->verify ? cli_verify_product(&factors, &t->C, &v) : 0;
 
     cli_guard(true);

@@ -194,7 +194,7 @@ kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
     kofn_net_free(t->placed);
     TRY(kf_net_copy(&t->placed, t->net));
     for (size_t l = 0; l < t->net->shape.layers; l++)
-        TRY(kofn_place_at(job, l, &t->placed->W[l]));
+        TRY(kofn_place_at(job, l, KOFN_DENSE(&t->placed->W[l])));
     t->job = job;
     return KOFN_OK;
 }

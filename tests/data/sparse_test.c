@@ -316,7 +316,7 @@ static void what_is_refused(void **state)
     assert_ok(kofn_plan_new(&plan, &pb, "pcr:r=3", 6, 1));
     assert_ok(kofn_port_sim(&port, 6, NULL));
     assert_ok(kofn_open(&job, plan, port, NULL));
-    assert_status(KOFN_SHAPE, kofn_place_sparse(job, &s));
+    assert_status(KOFN_SHAPE, kofn_place_at(job, 0, KOFN_SPARSE(&s)));
     kofn_close(job);
     kofn_plan_free(plan);
     sparse_free(&s);

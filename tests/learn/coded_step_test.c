@@ -184,7 +184,7 @@ static void job_up(kit *k)
     assert_ok(kofn_open_all(&k->job, (const kofn_plan *const *)k->plan,
                             OPERANDS, gate_new(&k->gate, k->workers), &opt));
     for (size_t o = 0; o < OPERANDS; o++) {
-        assert_ok(kofn_place_at(k->job, o, &k->A[o]));
+        assert_ok(kofn_place_at(k->job, o, KOFN_DENSE(&k->A[o])));
         copy(&k->is[o], &k->A[o]);
         memset(k->M[o], 0, k->A[o].rows * k->A[o].cols * 8);
         k->size[o] = rig_norm(&k->A[o]);

@@ -97,7 +97,7 @@ static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
     assert_ok(sim ? kofn_port_sim(&port, workers, NULL)
                   : kofn_port_threads(&port, workers, NULL));
     assert_ok(kofn_open(&job, *plan, port, o));
-    assert_ok(kofn_place_sparse(job, w->M));
+    assert_ok(kofn_place_at(job, 0, KOFN_SPARSE(w->M)));
     return job;
 }
 

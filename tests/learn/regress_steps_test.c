@@ -13,7 +13,7 @@ static double objective(const data *d, kofn_regress_options o, double *w)
 
     o.step = 1e-300;
     o.max_iterations = 1;
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o));
     assert_ok(kofn_regress_plain(r, &W, &res));
     kofn_regression_free(r);
     return res.objective;

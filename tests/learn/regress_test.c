@@ -34,7 +34,7 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
     size_t threshold = 0;
     char spec[256];
 
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, o));
     st = kofn_regression_problem(r, k->spec, k->workers, &pb);
     *op = pb.op;
     kofn_regression_free(r);

@@ -53,7 +53,7 @@ static kofn_regress_result descend(const setting *s, double *w, story *tale,
     o.watch = remember;
     o.watch_ud = tale;
     o.resume = resume;
-    assert_ok(kofn_regression_new(&r, &s->X, &s->y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&s->X), &s->y, &o));
     assert_ok(kofn_regression_problem(r, s->spec, 6, &pb));
     assert_ok(kofn_plan_new(&plan, &pb, s->spec, 6, 3));
     if (pb.op == KOFN_MATVEC)

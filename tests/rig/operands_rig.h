@@ -78,7 +78,7 @@ static inline void held_up(held *h, const kofn_options *opt)
 {
     held_open(h, opt);
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h->job, o, &h->A[o]));
+        assert_ok(kofn_place_at(h->job, o, KOFN_DENSE(&h->A[o])));
 }
 
 static inline void held_down(held *h)

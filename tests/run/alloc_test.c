@@ -74,8 +74,9 @@ static kofn_status products(setting *s, kofn_job *job)
 
 static kofn_status rounds(setting *s, kofn_job *job)
 {
-    kofn_status st = s->kind.sparse ? kofn_place_sparse(job, &s->r.sparse)
-                                    : kofn_place(job, &s->r.A);
+    kofn_status st = s->kind.sparse
+                         ? kofn_place_at(job, 0, KOFN_SPARSE(&s->r.sparse))
+                         : kofn_place(job, &s->r.A);
 
     for (int round = 0; round < 3 && !st; round++) {
         double room = s->kind.dtype == KOFN_F64 ? 1e-12 : 1e-5, error = 0;
@@ -287,7 +288,7 @@ static kofn_status rank(const void *ud)
     if (!st)
         st = kofn_open(&job, plan, port, NULL);
     if (!st)
-        st = kofn_place_sparse(job, M);
+        st = kofn_place_at(job, 0, KOFN_SPARSE(M));
     if (!st)
         st = kofn_pagerank(job, dangling, &v, NULL, NULL);
     kofn_close(job);

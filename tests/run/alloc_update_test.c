@@ -80,7 +80,7 @@ static kofn_status steps(const setting *s, kofn_job *job)
 
     c.step = 0.125;
     for (size_t o = 0; o < OPERANDS; o++)
-        TRY(kofn_place_at(job, o, &A));
+        TRY(kofn_place_at(job, o, KOFN_DENSE(&A)));
     for (unsigned round = 1; round <= 3; round++) {
         TRY(kofn_begin_at(job, round % 2, true, &U, &out));
         TRY(kofn_pump(job, KOFN_NEVER, NULL));

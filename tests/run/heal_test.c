@@ -484,7 +484,7 @@ static void refusals(void **state)
     held_open(&h, &opt);
     assert_status(KOFN_STATE, kofn_scrub(h.job, &r));
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_ok(kofn_begin(h.job, &h.in[0], &h.out[0]));
     assert_status(KOFN_STATE, kofn_scrub(h.job, &r));
     assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));

@@ -152,10 +152,11 @@ static void refusals(void **state)
     (void)state;
     held_open(&h, NULL);
     assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
-    assert_ok(kofn_place_at(h.job, 0, &h.A[0]));
-    assert_status(KOFN_STATE, kofn_place_at(h.job, 0, &h.A[0]));
-    assert_status(KOFN_SHAPE, kofn_place_at(h.job, 1, &x));
-    assert_status(KOFN_INVAL, kofn_place_at(h.job, OPERANDS, &h.A[0]));
+    assert_ok(kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
+    assert_status(KOFN_STATE, kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
+    assert_status(KOFN_SHAPE, kofn_place_at(h.job, 1, KOFN_DENSE(&x)));
+    assert_status(KOFN_INVAL,
+                  kofn_place_at(h.job, OPERANDS, KOFN_DENSE(&h.A[0])));
     assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
     assert_non_null(strstr(kofn_errmsg(), "operand 1 of 3"));
     assert_status(KOFN_INVAL,

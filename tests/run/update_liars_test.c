@@ -176,7 +176,7 @@ static void fast_operands(void **state)
     for (size_t o = 0; o < OPERANDS; o++) {
         for (size_t i = 0; i < h.A[o].rows * h.A[o].cols; i++)
             ((double *)h.A[o].data)[i] *= 1e-8;
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     }
     twin_up(&t, &h);
     for (unsigned step = 1; step <= STEPS + 3; step++) {

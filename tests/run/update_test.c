@@ -374,7 +374,7 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
     held_open(&h, &opt);
     lay_along(&h.A[0], &U, &V, unit, times);
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_int_equal(h.job->held[0].resident.by<1, unit> 1);
     twin_up(&t, &h);
     for (unsigned step = 0; step < 6; step++) {
@@ -498,7 +498,7 @@ static void refusals(void **state)
     held_open(&h, NULL);
     assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_status(KOFN_INVAL, kofn_update(h.job, OPERANDS, &c, &U, &V));
     assert_status(KOFN_INVAL, kofn_fetch(h.job, OPERANDS, &h.is[0], NULL));
     assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, &h.is[0], NULL));
