@@ -48,7 +48,7 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 
 static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
 {
-    const kofn_sparse *g = kofn_file_sparse(file);
+    const kofn_sparse *g = file->matrix.sparse;
 
     if (!g)
         return cli_say(EXIT_USAGE,
@@ -63,7 +63,7 @@ static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
 
 static int load_matrix(cli_iteration *it, kofn_file *file, const char *path)
 {
-    const kofn_matrix *A = it->A = kofn_file_dense(file);
+    const kofn_matrix *A = it->A = file->matrix.dense;
 
     if (!A)
         return cli_say(EXIT_USAGE,

@@ -45,14 +45,14 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
         cli_fail_input(kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ)));
     TRY_CODE(
         cli_fail_input(kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ)));
-    A = kofn_file_dense(p->A);
-    S = kofn_file_sparse(p->A);
-    if (!kofn_file_dense(p->B))
+    A = p->A->matrix.dense;
+    S = p->A->matrix.sparse;
+    if (!p->B->matrix.dense)
         return cli_say(EXIT_USAGE,
                        "%s: the second operand must be dense; "
                        "write it as an array",
                        a->operand[1]);
-    p->in = *kofn_file_dense(p->B);
+    p->in = *p->B->matrix.dense;
     if (A)
         p->dense = *A;
     *pb = (kofn_problem)KOFN_PROBLEM_INIT(
@@ -114,7 +114,7 @@ static int run_rounds(session *s, product *p, size_t rounds)
 /* The first operand, as it is multiplied. */
 static kofn_operand operand(const product *p)
 {
-    const kofn_sparse *S = kofn_file_sparse(p->A);
+    const kofn_sparse *S = p->A->matrix.sparse;
 
     return S ? KOFN_SPARSE(S) : KOFN_DENSE(&p->dense);
 }
@@ -145,7 +145,7 @@ static int run(session *s, product *p, const cli_args *a)
         code = verify(s, p);
     if (code && s->status != KOFN_PARTIAL)
         return code;
-    wrote = cli_write(a, &p->out, vector ? kofn_file_dims(p->B) : 2);
+    wrote = cli_write(a, &p->out, vector ? p->B->dims : 2);
     return wrote ? wrote : code;
 }
 

@@ -83,7 +83,7 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
  * points. */
 static int load_labels(fit *f, const cli_args *a)
 {
-    const kofn_matrix *beside = kofn_file_labels(f->file[0].file);
+    const kofn_matrix *beside = f->file[0].file->labels;
 
     if (a->operands > 1)
         return input_labels(&f->file[1], &f->y, a->operand[1], &f->X,

@@ -203,7 +203,7 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
 
     cli_guard(true);
     if (!code)
-        code = cli_wrote(kofn_write(t->out, &t->C, 2));
+        code = cli_wrote(kofn_write(t->out, KOFN_DENSE(&t->C), 2));
     cli_guard_promptly();
     if (!code && s->args->json)
         tell_json(&s->s, t, rep, &v);

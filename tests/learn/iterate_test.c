@@ -229,9 +229,9 @@ static void wiki_vote_under_a_trace(void **state)
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
-    assert_non_null(kofn_file_sparse(f));
-    assert_int_equal(kofn_file_sparse(f)->rows, 7115);
-    under_a_trace(kofn_file_sparse(f), 12, 8);
+    assert_non_null(f->matrix.sparse);
+    assert_int_equal(f->matrix.sparse->rows, 7115);
+    under_a_trace(f->matrix.sparse, 12, 8);
     kofn_file_free(f);
 }
 

@@ -175,7 +175,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
-    *out = *kofn_file_dense(f);
+    *out = *f->matrix.dense;
     return f;
 }
 
