@@ -136,7 +136,7 @@ typedef struct kofn_operand {
 #define KOFN_SPARSE(matrix) ((kofn_operand){NULL, (matrix)})
 #endif
 
-KOFN_API void kofn_sparse_free(kofn_sparse *s);
+/* Frees what a function of the library gave, a kofn_sparse with its arrays. */
 KOFN_API void kofn_free(void *p);
 /* out = A in by one BLAS call (float32 accumulated in double), or row by row
  * for a sparse A.  out is float64. */

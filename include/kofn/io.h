@@ -81,7 +81,7 @@ KOFN_API kofn_status kofn_write_bytes(const char *path, const void *bytes,
 /* A graph with the skewed degrees of real ones: R-MAT (Chakrabarti, Zhan,
  * Faloutsos 2004) with quadrant chances 0.57, 0.19, 0.19, 0.05 and shuffled
  * node numbers.  `arcs` draws; loops and duplicates are dropped, so slightly
- * fewer remain.  All values are 1.  Freed with kofn_sparse_free. */
+ * fewer remain.  All values are 1.  Freed with kofn_free. */
 KOFN_API kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
                                uint64_t seed);
 

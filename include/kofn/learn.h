@@ -47,13 +47,14 @@ typedef struct kofn_iterate_result {
         .size = sizeof(kofn_iterate_result)                                    \
     }
 
-/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64). */
+/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64).  A was placed on
+ * the job; kofn_power_peers of <kofn/peer.h> does without one. */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res);
 /* The column-stochastic matrix of a graph with an entry (i,j) for each arc
  * i -> j: its transpose with rows scaled to sum 1.  *dangling (n flags) marks
- * nodes without an arc out.  Free both with kofn_sparse_free and kofn_free. */
+ * nodes without an arc out.  Free both with kofn_free. */
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
 /* v <- d (M v + (sum of v over dangling)/n) + (1-d)/n from v = 1/n, until the
@@ -62,17 +63,6 @@ KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                                    kofn_matrix *v,
                                    const kofn_iterate_options *opt,
                                    kofn_iterate_result *res);
-/* The same on this thread alone, without workers or codes: what the coded
- * ones are compared with. */
-KOFN_API kofn_status kofn_pagerank_plain(const kofn_sparse *M,
-                                         const uint8_t *dangling,
-                                         kofn_matrix *v,
-                                         const kofn_iterate_options *opt,
-                                         kofn_iterate_result *res);
-KOFN_API kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
-                                      const kofn_iterate_options *opt,
-                                      kofn_iterate_result *res);
-
 /* ---- regression ---------------------------------------------------------- */
 
 /* Linear models of m points, the rows of X, by gradient descent on

@@ -256,7 +256,8 @@ typedef struct kofn_peering {
 
 /* The same for power iteration and PageRank, with what kofn_power and
  * kofn_pagerank say of their arguments; opt's watch is not used.  v holds the
- * start (power) and the result. */
+ * start (power) and the result.  at == NULL: no mesh, but this thread alone, without
+ * workers or codes, which the coded ones are compared with; the watch is used then. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,

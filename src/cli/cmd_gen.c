@@ -59,7 +59,7 @@ static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
     cli_guard(true);
     st = kofn_write(a->output, KOFN_SPARSE(g), 2);
     cli_guard(false);
-    kofn_sparse_free(g);
+    kofn_free(g);
     return cli_wrote(st);
 }
 

@@ -163,7 +163,7 @@ int cmd_iterate(cli_args *a)
     }
     if (code < 128) {
         kofn_file_free(it.file);
-        kofn_sparse_free(it.M);
+        kofn_free(it.M);
         kofn_free(it.dangling);
         free(it.v.data);
     }

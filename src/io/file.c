@@ -84,7 +84,7 @@ void kofn_file_free(kofn_file *file)
     kf_free(f->owned);
     kf_free(f->unpacked);
     kf_free(f->labels.data);
-    kofn_sparse_free(f->sparse);
+    kofn_free(f->sparse);
     kf_free(f);
 }
 

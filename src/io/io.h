@@ -20,7 +20,7 @@
 /* ---- sparse matrices ----------------------------------------------------- */
 
 /* Room for `nnz` entries.  The arrays lie in one block behind the object and
- * go with it in kofn_sparse_free, so nobody may point ptr, col or val
+ * go with it in kofn_free, so nobody may point ptr, col or val
  * elsewhere.  ptr is all zero; col and val are not set.  When fewer entries
  * than nnz come, ptr[rows] says so and the rest is slack.  NULL on failure,
  * after keeping the message.  cols must be below 2^32. */

@@ -243,13 +243,6 @@ kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
     return power((iteration){.job = job, .v = v}, opt, res);
 }
 
-kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
-                             const kofn_iterate_options *opt,
-                             kofn_iterate_result *res)
-{
-    return power((iteration){.A = KOFN_DENSE(A), .v = v}, opt, res);
-}
-
 kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
                              kofn_matrix *v, const kofn_iterate_options *opt,
                              kofn_iterate_result *res)
@@ -257,7 +250,9 @@ kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
     kofn_peering m = KOFN_PEERING_INIT;
 
     TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
-    return power((iteration){.A = KOFN_DENSE(A), .v = v, .mesh = &m}, opt, res);
+    return power(
+        (iteration){.A = KOFN_DENSE(A), .v = v, .mesh = at ? &m : NULL}, opt,
+        res);
 }
 
 /* ---- PageRank ------------------------------------------------------------ */
@@ -302,15 +297,6 @@ kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                     res);
 }
 
-kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v, const kofn_iterate_options *opt,
-                                kofn_iterate_result *res)
-{
-    return pagerank(
-        (iteration){.A = KOFN_SPARSE(M), .v = v, .dangling = dangling}, opt,
-        res);
-}
-
 kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
                                 const uint8_t *dangling, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
@@ -319,10 +305,11 @@ kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
     kofn_peering m = KOFN_PEERING_INIT;
 
     TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
-    return pagerank(
-        (iteration){
-            .A = KOFN_SPARSE(M), .v = v, .dangling = dangling, .mesh = &m},
-        opt, res);
+    return pagerank((iteration){.A = KOFN_SPARSE(M),
+                                .v = v,
+                                .dangling = dangling,
+                                .mesh = at ? &m : NULL},
+                    opt, res);
 }
 
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */

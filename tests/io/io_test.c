@@ -244,7 +244,7 @@ static kofn_status draw_one(const char *name)
 
     (void)name;
     if (st == KOFN_OK)
-        kofn_sparse_free(s);
+        kofn_free(s);
     return st;
 }
 

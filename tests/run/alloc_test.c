@@ -3,7 +3,7 @@
 #include "alloc_rig.h"
 #include "rig.h"
 
-#include <kofn/scheme.h>
+#include <kofn/peer.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -280,7 +280,7 @@ static kofn_status rank(const void *ud)
     kofn_status st = kofn_pagerank_matrix(&M, &dangling, graph);
 
     if (!st)
-        st = kofn_pagerank_plain(M, dangling, &v, NULL, NULL);
+        st = kofn_pagerank_peers(NULL, M, dangling, &v, NULL, NULL);
     if (!st)
         st = kofn_plan_new(&plan, &pb, "elastic:k=2", 3, 1);
     if (!st)
@@ -293,7 +293,7 @@ static kofn_status rank(const void *ud)
         st = kofn_pagerank(job, dangling, &v, NULL, NULL);
     kofn_close(job);
     kofn_plan_free(plan);
-    kofn_sparse_free(M);
+    kofn_free(M);
     kofn_free(dangling);
     return st;
 }
