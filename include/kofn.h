@@ -75,10 +75,15 @@ KOFN_API const char *kofn_strerror(kofn_status st);
 /* The message of the calling thread's last failed call, with the offending
  * value.  Valid until that thread's next failure; "" when no call has failed. */
 KOFN_API const char *kofn_errmsg(void);
-/* Has kofn_errmsg say so in this thread, and returns st: for a function of the
- * user's that workers call and that fails, `return kofn_say(KOFN_INVAL, words)`.
- * Of at most 4095 characters; see kofn_job_failure. */
-KOFN_API kofn_status kofn_say(kofn_status st, const char *words);
+/* Has kofn_errmsg say so in this thread, as printf would, and returns st: for a
+ * function of the user's that fails, of a scheme or one that workers call,
+ * `return kofn_say(KOFN_INVAL, "part %zu is missing", part)`.  Of at most 4095
+ * characters; see kofn_job_failure. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+KOFN_API kofn_status
+kofn_say(kofn_status st, const char *fmt, ...);
 
 typedef int64_t
     kofn_time; /* nanoseconds; absolute ones since the port opened */

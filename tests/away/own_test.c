@@ -106,7 +106,7 @@ static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
     if (o->before)
         o->before(o, f);
     if (o->says)
-        return o->why ? kofn_say(o->says, o->why) : o->says;
+        return o->why ? kofn_say(o->says, "%s", o->why) : o->says;
     whole.data = copy_of(o, f);
     *(f->left ? &b.data : &a.data) = kf_at(&whole, f->row, f->col);
     put_product(&a, &b, o->by, out);
