@@ -83,10 +83,11 @@ static int run_rounds(session *s, product *p, size_t rounds)
         TRY_CODE(checkpoint_state(s->checkpoint, &p->out));
     for (size_t r = done; r < rounds; r++) {
         kofn_report rep = KOFN_REPORT_INIT;
+        uint32_t number;
 
-        s->status = kofn_begin(s->job, &p->in, &p->out);
+        s->status = kofn_put(s->job, &p->in, &p->out, &number);
         while (!s->status) {
-            s->status = kofn_pump(s->job, KOFN_SECOND / 10, &rep);
+            s->status = kofn_take(s->job, number, KOFN_SECOND / 10, &rep);
             if (s->status != KOFN_AGAIN)
                 break;
             if (cli_caught())

@@ -351,6 +351,9 @@ static kofn_status fetch(run *r)
 {
     if (!r->coded || r->fetched)
         return KOFN_OK;
+    if (r->coded->midway) /* a worker may hang, and is not to be waited for */
+        return kf_fail(KOFN_STATE, "a round is under way; the state is asked "
+                                   "for after a step");
     TRY(kf_coded_fetch(r->coded));
     kf_net_read(r->t->net, r->state);
     r->fetched = true;

@@ -158,8 +158,11 @@ kofn_status kf_learn_limit(kf_descent *d, kf_some which)
 
 static kofn_status place_products(kofn_regression *r, kofn_job *job)
 {
+    kofn_progress fresh = KOFN_PROGRESS_INIT;
+
     TRY(kofn_place_at(job, 0, points_of(r)));
-    r->strips = kofn_strips(job);
+    TRY(kofn_job_progress(job, &fresh));
+    r->strips = fresh.strips;
     return KOFN_OK;
 }
 

@@ -216,7 +216,7 @@ static void an_epoch_is_all_points(void **state)
     data_free(&d);
 }
 
-/* Batches of a row code are runs of strips: with S of them and S = kofn_strips,
+/* Batches of a row code are runs of strips: with S of them and S = rig_strips,
  * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1
  * (math/elastic.md 11). */
 static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
@@ -259,7 +259,7 @@ static void batches_are_strips(void **state)
 
             o.seed = seed;
             assert_ok(fit_up(&f, &d, &o, &k));
-            S = kofn_strips(f.job);
+            S = rig_strips(f.job);
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             for (size_t j = 0; j < 5; j++)
                 got[j] = -1e9 * ((double *)f.w.data)[j];

@@ -151,18 +151,18 @@ static void refusals(void **state)
 
     (void)state;
     held_open(&h, NULL);
-    assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
+    assert_status(KOFN_STATE, kofn_put(h.job, &h.in[0], &h.out[0], NULL));
     assert_ok(kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
     assert_status(KOFN_STATE, kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
     assert_status(KOFN_SHAPE, kofn_place_at(h.job, 1, KOFN_DENSE(&x)));
     assert_status(KOFN_INVAL,
                   kofn_place_at(h.job, OPERANDS, KOFN_DENSE(&h.A[0])));
-    assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
+    assert_status(KOFN_STATE, kofn_put(h.job, &h.in[0], &h.out[0], NULL));
     assert_non_null(strstr(kofn_errmsg(), "operand 1 of 3"));
-    assert_status(KOFN_INVAL,
-                  kofn_begin_at(h.job, OPERANDS, false, &h.in[0], &h.out[0]));
+    assert_status(KOFN_INVAL, kofn_put_at(h.job, OPERANDS, false, &h.in[0],
+                                          &h.out[0], NULL));
     assert_status(KOFN_UNSUITED, kofn_limit(h.job, 0, 1));
-    assert_int_equal(kofn_strips(h.job), 0);
+    assert_int_equal(rig_strips(h.job), 0);
     held_down(&h);
 
     assert_ok(kofn_plan_new(&other, &pb, "elastic:k=3", 6, 5));
