@@ -197,7 +197,6 @@ static double mesh_cpu(const school *s, const course *c, uint64_t *adopted)
         n[i] = (node){.s = s, .c = c, .number = i};
         check(kofn_mesh_start(mesh, live, &n[i]), "node");
     }
-    kofn_mesh_wait(mesh);
     kofn_mesh_free(mesh);
     *adopted = 0;
     for (size_t i = 0; i < NODES; i++)

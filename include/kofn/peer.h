@@ -274,13 +274,12 @@ KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
  * it is for one thread, which closes it.  May be called on any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
 /* The same on a thread of its own, which ends with `run`; the end is closed
- * then.  On any thread that is not done itself. */
+ * then.  On any thread that is not done itself, or that frees the mesh. */
 KOFN_API kofn_status kofn_mesh_start(kofn_mesh *m,
                                      void (*run)(void *ud, kofn_transport *t),
                                      void *ud);
-/* Until all that were started have ended. */
-KOFN_API void kofn_mesh_wait(kofn_mesh *m);
-/* All ends were closed, and all threads waited for. */
+/* Waits until all that were started have ended; whoever joined has closed its
+ * end. */
 KOFN_API void kofn_mesh_free(kofn_mesh *m);
 
 #ifdef __cplusplus

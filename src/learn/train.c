@@ -159,7 +159,7 @@ static const kofn_formula *formula(void)
     return f;
 }
 
-kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
+static kofn_status place_points(kofn_training *t, kofn_job *job)
 {
     const double arg[KOFN_FORMULA_ARGS] = {0};
     double points = (double)kf_min(t->opt.batch, t->points.rows);
@@ -185,7 +185,7 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
 
 /* Blocks may point into what is placed, and the net's own weights are written when
  * those of the workers are fetched. */
-kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
+static kofn_status place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;
 
@@ -197,6 +197,14 @@ kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
         TRY(kofn_place_at(job, l, KOFN_DENSE(&t->placed->W[l])));
     t->job = job;
     return KOFN_OK;
+}
+
+kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+
+    TRY(kofn_plan_describe(kofn_job_plan(job), false, &info));
+    return info.parts ? place_points(t, job) : place_weights(t, job);
 }
 
 /* ---- a batch ------------------------------------------------------------- */
@@ -522,7 +530,7 @@ kofn_status kofn_train(kofn_training *t, kofn_train_result *res)
     if (t->opt.scrub && !t->placed)
         return kf_fail(KOFN_UNSUITED,
                        "scrubs are of weights that live with the workers "
-                       "(kofn_training_place_weights)");
+                       "(kofn_training_plans)");
     return train((run){.t = t}, res);
 }
 
