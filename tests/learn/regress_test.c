@@ -522,6 +522,8 @@ static void stopped_within_a_round(void **state)
         assert_int_equal(kofn_regress(f.r, &f.w, &f.res), KOFN_AGAIN);
         assert_true(f.res.iterations <= 2);
         assert_memory_equal(f.w.data, at.w[f.res.iterations], sizeof *at.w);
+        /* No product is left, whose output nobody has any more. */
+        assert_status(KOFN_STATE, kofn_take(f.job, 0, 0, NULL));
         fit_down(&f);
     }
     data_free(&d);
