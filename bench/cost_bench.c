@@ -122,7 +122,7 @@ static kofn_status one_round(const entry *e, kofn_job *job,
 
     if (e->op != KOFN_LEFT)
         return kofn_round(job, in, out, NULL);
-    if (kofn_put_left(job, in, out, &number))
+    if (kofn_put_at(job, 0, true, in, out, &number))
         return KOFN_STATE;
     return kofn_take(job, number, KOFN_NEVER, NULL);
 }

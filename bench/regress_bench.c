@@ -39,7 +39,8 @@ static void rig_up(rig *r, const char *spec, size_t workers, size_t m, size_t n)
     r->X = (kofn_matrix){numbers(m * n), m, n, n, KOFN_F64};
     r->y = (kofn_matrix){numbers(m), m, 1, 1, KOFN_F64};
     r->w = (kofn_matrix){numbers(n), n, 1, 1, KOFN_F64};
-    check(kofn_regression_new(&r->r, &r->X, &r->y, &o), "regression");
+    check(kofn_regression_new(&r->r, KOFN_DENSE(&r->X), &r->y, &o),
+          "regression");
     check(kofn_regression_problem(r->r, spec, workers, &pb), "problem");
     check(kofn_plan_new(&r->plan, &pb, spec, workers, 1), "plan");
     if (pb.op == KOFN_MATVEC)

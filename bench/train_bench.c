@@ -118,7 +118,7 @@ static void course_up(course *c, const school *s, const char *spec,
                         port, opt),
           "job");
     for (size_t l = 0; l < LAYERS; l++)
-        check(kofn_place_at(c->job, l, &s->net->W[l]), "weights");
+        check(kofn_place_at(c->job, l, KOFN_DENSE(&s->net->W[l])), "weights");
     check(kf_coded_new(&c->coded, s->net, true, batch, c->job), "memory");
     c->coded.sum = &c->sum;
 }

@@ -101,7 +101,7 @@ static double job_cpu(const school *s, kofn_errors errors)
                         &opt),
           "job");
     for (size_t l = 0; l < LAYERS; l++)
-        check(kofn_place_at(job, l, &net->W[l]), "weights");
+        check(kofn_place_at(job, l, KOFN_DENSE(&net->W[l])), "weights");
     check(kf_coded_new(&c, net, true, batch, job), "memory");
     c.sum = &sum;
     for (unsigned i = 0; i < WARM + STEPS; i++) {
@@ -197,7 +197,6 @@ static double mesh_cpu(const school *s, const course *c, uint64_t *adopted)
         n[i] = (node){.s = s, .c = c, .number = i};
         check(kofn_mesh_start(mesh, live, &n[i]), "node");
     }
-    kofn_mesh_wait(mesh);
     kofn_mesh_free(mesh);
     *adopted = 0;
     for (size_t i = 0; i < NODES; i++)

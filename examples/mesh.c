@@ -91,7 +91,6 @@ int main(void)
         nodes[i] = (node){.plan = plan, .A = &A, .leaves = i == 0};
         st = kofn_mesh_start(mesh, live, &nodes[i]);
     }
-    kofn_mesh_wait(mesh);
     kofn_mesh_free(mesh);
     kofn_plan_free(plan);
     return st || show(nodes);

@@ -16,10 +16,11 @@ static const kofn_param params[] = {{0}}; /* none */
 
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
 
     if (n < 2)
-        return kofn_refuse("parity: %zu worker; at least 2 are needed", n);
+        return kofn_say(KOFN_INVAL, "parity: %zu worker; at least 2 are needed",
+                        n);
     L->seats = L->max_seats = n;
     L->enough = n - 1;      /* any n - 1 answers decode */
     L->cut[0].rows = n - 1; /* A in n - 1 blocks of rows */

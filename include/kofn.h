@@ -75,10 +75,15 @@ KOFN_API const char *kofn_strerror(kofn_status st);
 /* The message of the calling thread's last failed call, with the offending
  * value.  Valid until that thread's next failure; "" when no call has failed. */
 KOFN_API const char *kofn_errmsg(void);
-/* Has kofn_errmsg say so in this thread, and returns st: for a function of the
- * user's that workers call and that fails, `return kofn_say(KOFN_INVAL, words)`.
- * Of at most 4095 characters; see kofn_job_failure. */
-KOFN_API kofn_status kofn_say(kofn_status st, const char *words);
+/* Has kofn_errmsg say so in this thread, as printf would, and returns st: for a
+ * function of the user's that fails, of a scheme or one that workers call,
+ * `return kofn_say(KOFN_INVAL, "part %zu is missing", part)`.  Of at most 4095
+ * characters; see kofn_job_failure. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+KOFN_API kofn_status
+kofn_say(kofn_status st, const char *fmt, ...);
 
 typedef int64_t
     kofn_time; /* nanoseconds; absolute ones since the port opened */
@@ -115,16 +120,33 @@ typedef struct kofn_sparse {
     const double *val;   /* ptr[rows]                        */
 } kofn_sparse;
 
-KOFN_API void kofn_sparse_free(kofn_sparse *s);
+/* An operand of either kind; the other pointer is NULL. */
+typedef struct kofn_operand {
+    const kofn_matrix *dense;
+    const kofn_sparse *sparse;
+} kofn_operand;
+#ifdef __cplusplus
+#define KOFN_DENSE(matrix)                                                     \
+    kofn_operand                                                               \
+    {                                                                          \
+        (matrix), nullptr                                                      \
+    }
+#define KOFN_SPARSE(matrix)                                                    \
+    kofn_operand                                                               \
+    {                                                                          \
+        nullptr, (matrix)                                                      \
+    }
+#else
+#define KOFN_DENSE(matrix) ((kofn_operand){(matrix), NULL})
+#define KOFN_SPARSE(matrix) ((kofn_operand){NULL, (matrix)})
+#endif
+
+/* Frees what a function of the library gave, a kofn_sparse with its arrays. */
 KOFN_API void kofn_free(void *p);
 /* out = A in by one BLAS call (float32 accumulated in double), or row by row
  * for a sparse A.  out is float64. */
-KOFN_API kofn_status kofn_product_plain(const kofn_matrix *A,
-                                        const kofn_matrix *in,
+KOFN_API kofn_status kofn_product_plain(kofn_operand A, const kofn_matrix *in,
                                         kofn_matrix *out);
-KOFN_API kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
-                                               const kofn_matrix *in,
-                                               kofn_matrix *out);
 
 /* ---- plan: which code, with which numbers -------------------------------- */
 
@@ -187,7 +209,8 @@ KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
 /* The blocks of A that a plan hands out serve left products too: let rounds
- * of kofn_left with inputs of p rows be run on it.  Before kofn_open. */
+ * from the left (kofn_put_at) with inputs of p rows be run on it.  Before
+ * kofn_open. */
 KOFN_API kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p);
 /* Measures noise50 and noise99 on sampled losses when `noise` is true. */
 KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
@@ -390,11 +413,10 @@ KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
  * those of some away, only relative to the norms of these rows times that of x
  * (docs/numerics.md). */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
-/* The same for an operand; each is placed before the first round.  Calls that do
- * not name an operand are of operand 0. */
+/* The same for an operand, dense or sparse; each is placed before the first round.
+ * Calls that do not name an operand are of operand 0. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
-                                   const kofn_matrix *A);
-KOFN_API kofn_status kofn_place_sparse(kofn_job *job, const kofn_sparse *A);
+                                   kofn_operand A);
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
@@ -456,15 +478,17 @@ typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);
 /* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
  * out m x p and borrowed until the product is taken or cancelled.  *number: 1, 2, ... in the
- * order they are put.  Up to KOFN_OPEN_MOST may be put and not taken; beyond
+ * order they are put, and may be NULL.  Up to KOFN_OPEN_MOST may be put and not taken; beyond
  * that KOFN_STATE.  Workers do what is of the oldest first, and go on with the
  * next where they have nothing more to do for it. */
 #define KOFN_OPEN_MOST 16
 KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
                               kofn_matrix *out, uint32_t *number);
-/* The other product, out = in A, where the plan serves it. */
-KOFN_API kofn_status kofn_put_left(kofn_job *job, const kofn_matrix *in,
-                                   kofn_matrix *out, uint32_t *number);
+/* The same with that operand; left: out = in A, p x m to p x n, where its plan
+ * serves it, else KOFN_STATE. */
+KOFN_API kofn_status kofn_put_at(kofn_job *job, size_t operand, bool left,
+                                 const kofn_matrix *in, kofn_matrix *out,
+                                 uint32_t *number);
 /* For KOFN_STREAM, whose products come one after another with both operands:
  * queue out = X Y, of the plan's type and of any shape, m x n times n x p.  A
  * round begins with the next that is queued when the last round is over; a
@@ -522,18 +546,6 @@ KOFN_API void kofn_on_round(kofn_job *job,
 /* Runs one round: puts a product and takes it. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
-KOFN_API kofn_status kofn_left(kofn_job *job, const kofn_matrix *in,
-                               kofn_matrix *out, kofn_report *rep);
-/* The same in two halves; `out` is borrowed until the round is over.
- * kofn_pump returns KOFN_AGAIN while it is not, after `atmost` of real time. */
-KOFN_API kofn_status kofn_begin(kofn_job *job, const kofn_matrix *in,
-                                kofn_matrix *out);
-/* out = A in of that operand, n x p to m x p; left: out = in A, p x m to p x n,
- * where its plan serves it, else KOFN_STATE. */
-KOFN_API kofn_status kofn_begin_at(kofn_job *job, size_t operand, bool left,
-                                   const kofn_matrix *in, kofn_matrix *out);
-KOFN_API kofn_status kofn_pump(kofn_job *job, kofn_time atmost,
-                               kofn_report *rep);
 /* How an operand changes: G = U' V + decay A, M = momentum M + G, and A becomes
  * A - step M, with Nesterov's A - step (G + momentum M); M is 0 at first, and what
  * there is of it is forgotten when momentum is 0.  PyTorch's SGD. */
@@ -561,12 +573,10 @@ typedef struct kofn_change {
 KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_change *change,
                                  const kofn_matrix *U, const kofn_matrix *V);
-/* Read an operand, m x n, as it is now, from any blocks that determine it. */
-KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, kofn_matrix *A,
-                                kofn_report *rep);
-/* The same of its velocity, M of kofn_change: 0 where it has none. */
-KOFN_API kofn_status kofn_fetch_velocity(kofn_job *job, size_t operand,
-                                         kofn_matrix *M, kofn_report *rep);
+/* Read an operand, m x n, as it is now, from any blocks that determine it; or its
+ * velocity, M of kofn_change, which is 0 where it has none. */
+KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
+                                kofn_matrix *A, kofn_report *rep);
 /* Compare the blocks of all operands, read from everybody who is not late: also
  * those that no product shows to be wrong are found.  Who has one that is wrong
  * is located (kofn_report) and has it made anew of those of others, or of what was
@@ -577,12 +587,11 @@ KOFN_API kofn_status kofn_fetch_velocity(kofn_job *job, size_t operand,
  * be told, KOFN_TOOFEW where too few are live: nobody is judged then, and the job
  * goes on. */
 KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
-/* The rounds from here on are of strips lo .. hi-1 only, of kofn_strips() many:
+/* The rounds from here on are of strips lo .. hi-1 only, of kofn_progress.strips many:
  * rows k S + lo .. k S + hi-1 of A for k = 0, 1, ... when there are S strips.
  * Other rows of the output are left as they are; of a left product the input
- * must be 0 there.  The work is as much less.  kofn_strips() is 0, and
+ * must be 0 there.  The work is as much less.  There are 0 strips, and
  * kofn_limit answers KOFN_UNSUITED, where the answers of a code are whole. */
-KOFN_API size_t kofn_strips(const kofn_job *job);
 KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
 /* The rounds from here on are of step `step` of the caller's, which events
@@ -607,6 +616,7 @@ typedef struct kofn_progress {
     size_t needed;  /* the round waits until so many are live; 0: it does not */
     size_t healing; /* workers whose blocks are being made of others'       */
     unsigned corrupt; /* results that were found wrong, since the beginning   */
+    size_t strips;    /* that a round has, for kofn_limit; 0: it is whole     */
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \

@@ -92,7 +92,7 @@ static kofn_status read_one(const char *folder, const char *name, size_t cols,
     if (access(path, R_OK)) /* or unpacked */
         snprintf(path, sizeof path, "%s/%s", folder, name);
     st = kofn_file_open(&file, path, KOFN_FILE_READ);
-    a = st ? NULL : kofn_file_dense(file);
+    a = st ? NULL : file->matrix.dense;
     if (!st && (!a || a->cols != cols || a->dtype != KOFN_F64))
         st = papers_fail(KOFN_FORMAT,
                          "%s: has no %zu numbers a line; give images of 784 "

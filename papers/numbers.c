@@ -13,7 +13,7 @@ kofn_status papers_fail(kofn_status st, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(words, sizeof words, fmt, ap);
     va_end(ap);
-    return kofn_say(st, words);
+    return kofn_say(st, "%s", words);
 }
 
 double papers_distance(const double *a, const double *b, size_t n)

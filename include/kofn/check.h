@@ -45,15 +45,9 @@ typedef struct kofn_findings {
  * ones).  A and B must be finite; what is not in C is wrong, unless the product
  * overflows.  *out is set in both
  * cases, else NULL; kofn_findings_free. */
-KOFN_API kofn_status kofn_check_product(const kofn_matrix *A,
-                                        const kofn_matrix *B,
+KOFN_API kofn_status kofn_check_product(kofn_operand A, const kofn_matrix *B,
                                         const kofn_matrix *C, double tolerance,
                                         kofn_findings **out);
-KOFN_API kofn_status kofn_check_product_sparse(const kofn_sparse *A,
-                                               const kofn_matrix *B,
-                                               const kofn_matrix *C,
-                                               double tolerance,
-                                               kofn_findings **out);
 /* Put what entry[] has into C.  KOFN_CORRUPT, and C is as it was, where that is
  * not all that is wrong; KOFN_NONFINITE likewise where some of it is more than C's
  * type holds. */

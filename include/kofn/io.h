@@ -36,7 +36,19 @@
 extern "C" {
 #endif
 
-typedef struct kofn_file kofn_file;
+/* What a file holds, which is read only, and goes with kofn_file_free. */
+typedef struct kofn_file {
+    /* Coordinate files, edges and LIBSVM's are sparse (rows in order, columns
+     * ascending within a row, duplicates summed), all others dense. */
+    kofn_operand matrix;
+    /* Labels, one for each row, n x 1: those that stand beside the images in a
+     * CIFAR-10 file, from 0 to 9, and beside LIBSVM's points, any numbers; NULL
+     * for any other file. */
+    const kofn_matrix *labels;
+    /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as
+     * n x 1; else 2. */
+    unsigned dims;
+} kofn_file;
 
 /* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
  * it is.  KOFN_NONFINITE: it holds NaN or infinity.  A C-ordered .npy of the
@@ -50,18 +62,6 @@ typedef enum kofn_file_use {
 } kofn_file_use;
 KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path,
                                     kofn_file_use use);
-/* Views of the matrix; one of the two is NULL: coordinate files, edges and
- * LIBSVM's are sparse (rows in order, columns ascending within a row,
- * duplicates summed), all others dense. */
-KOFN_API const kofn_matrix *kofn_file_dense(const kofn_file *f);
-KOFN_API const kofn_sparse *kofn_file_sparse(const kofn_file *f);
-/* Labels, one for each row, n x 1: those that stand beside the images in a
- * CIFAR-10 file, from 0 to 9, and beside LIBSVM's points, any numbers; NULL for
- * any other file. */
-KOFN_API const kofn_matrix *kofn_file_labels(const kofn_file *f);
-/* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as n x 1;
- * else 2. */
-KOFN_API unsigned kofn_file_dims(const kofn_file *f);
 KOFN_API void kofn_file_free(kofn_file *f);
 
 /* All of these write to a temporary name beside `path`, force it to disk and
@@ -69,10 +69,9 @@ KOFN_API void kofn_file_free(kofn_file *f);
  * .npy is version 1.0, C order, little endian; dims 1 or 2. */
 KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                                     unsigned dims);
-/* Coordinate, general; pattern when every value is 1. */
-KOFN_API kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a);
-/* By the suffix: .npy, .csv, .mtx (array format). */
-KOFN_API kofn_status kofn_write(const char *path, const kofn_matrix *a,
+/* By the suffix: .npy, .csv, .mtx (array format).  A sparse one goes to .mtx alone
+ * (coordinate, general; pattern when every value is 1), and dims is 2. */
+KOFN_API kofn_status kofn_write(const char *path, kofn_operand a,
                                 unsigned dims);
 
 /* Any bytes. */
@@ -82,7 +81,7 @@ KOFN_API kofn_status kofn_write_bytes(const char *path, const void *bytes,
 /* A graph with the skewed degrees of real ones: R-MAT (Chakrabarti, Zhan,
  * Faloutsos 2004) with quadrant chances 0.57, 0.19, 0.19, 0.05 and shuffled
  * node numbers.  `arcs` draws; loops and duplicates are dropped, so slightly
- * fewer remain.  All values are 1.  Freed with kofn_sparse_free. */
+ * fewer remain.  All values are 1.  Freed with kofn_free. */
 KOFN_API kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
                                uint64_t seed);
 

@@ -47,13 +47,14 @@ typedef struct kofn_iterate_result {
         .size = sizeof(kofn_iterate_result)                                    \
     }
 
-/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64). */
+/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64).  A was placed on
+ * the job; kofn_power_peers of <kofn/peer.h> does without one. */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res);
 /* The column-stochastic matrix of a graph with an entry (i,j) for each arc
  * i -> j: its transpose with rows scaled to sum 1.  *dangling (n flags) marks
- * nodes without an arc out.  Free both with kofn_sparse_free and kofn_free. */
+ * nodes without an arc out.  Free both with kofn_free. */
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
 /* v <- d (M v + (sum of v over dangling)/n) + (1-d)/n from v = 1/n, until the
@@ -62,17 +63,6 @@ KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                                    kofn_matrix *v,
                                    const kofn_iterate_options *opt,
                                    kofn_iterate_result *res);
-/* The same on this thread alone, without workers or codes: what the coded
- * ones are compared with. */
-KOFN_API kofn_status kofn_pagerank_plain(const kofn_sparse *M,
-                                         const uint8_t *dangling,
-                                         kofn_matrix *v,
-                                         const kofn_iterate_options *opt,
-                                         kofn_iterate_result *res);
-KOFN_API kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
-                                      const kofn_iterate_options *opt,
-                                      kofn_iterate_result *res);
-
 /* ---- regression ---------------------------------------------------------- */
 
 /* Linear models of m points, the rows of X, by gradient descent on
@@ -177,16 +167,12 @@ typedef struct kofn_regress_result {
 
 typedef struct kofn_regression kofn_regression;
 
-/* X is m x n and y m x 1, float64.  Borrows X and test_X until
- * kofn_regression_free; the labels are copied. */
-KOFN_API kofn_status kofn_regression_new(kofn_regression **out,
-                                         const kofn_matrix *X,
+/* X is m x n and y m x 1, float64.  Of a sparse X schemes pcr and elastic hold no
+ * dense block.  Borrows X and test_X until kofn_regression_free; the labels are
+ * copied. */
+KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
-/* The same of a sparse X, of which schemes pcr and elastic hold no dense block. */
-KOFN_API kofn_status kofn_regression_new_sparse(
-    kofn_regression **out, const kofn_sparse *X, const kofn_matrix *y,
-    const kofn_regress_options *opt);
 /* A scheme for it on so many workers, of which half may vanish or straggle, at
  * most 16, into `out` and returned.  Where X is small messages take longer than
  * work, and there are fewest under pcr (least squares) or gc; else elastic,
@@ -227,13 +213,9 @@ typedef struct kofn_fit {
     double share; /* explained: R^2 of squares, of the deviance of counts (NaN
                      where y is constant); of labels that are told right     */
 } kofn_fit;
-KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, const kofn_matrix *X,
+KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
                                  const kofn_matrix *y, const kofn_matrix *w,
                                  kofn_loss loss);
-/* The same of the points of a regression; w is n x 1. */
-KOFN_API kofn_status kofn_regression_fit(kofn_fit *fit,
-                                         const kofn_regression *r,
-                                         const kofn_matrix *w);
 
 /* K[i][j] = k(x_i, z_j) over the rows of X and Z (float64) for k = "linear":
  * x.z, "rbf:s=S": exp(-|x-z|^2 / (2 S^2)), or "poly:degree=D,c=C": (x.z + C)^D.

@@ -108,12 +108,6 @@ typedef struct kofn_stage {
                   blocks.  Of those that change (kofn_program)               */
 } kofn_stage;
 
-/* An operand, dense or sparse; the other pointer is NULL. */
-typedef struct kofn_operand {
-    const kofn_matrix *dense;
-    const kofn_sparse *sparse;
-} kofn_operand;
-
 /* The program that is iterated.  All nodes have the same.  Iterate t, from 1,
  * is made by stage (t - 1) mod stages: `input` makes of the vector what is
  * multiplied, and `output` makes the next vector of the product.  Nothing but
@@ -262,7 +256,8 @@ typedef struct kofn_peering {
 
 /* The same for power iteration and PageRank, with what kofn_power and
  * kofn_pagerank say of their arguments; opt's watch is not used.  v holds the
- * start (power) and the result. */
+ * start (power) and the result.  at == NULL: no mesh, but this thread alone, without
+ * workers or codes, which the coded ones are compared with; the watch is used then. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
@@ -279,13 +274,12 @@ KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
  * it is for one thread, which closes it.  May be called on any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
 /* The same on a thread of its own, which ends with `run`; the end is closed
- * then.  On any thread that is not done itself. */
+ * then.  On any thread that is not done itself, or that frees the mesh. */
 KOFN_API kofn_status kofn_mesh_start(kofn_mesh *m,
                                      void (*run)(void *ud, kofn_transport *t),
                                      void *ud);
-/* Until all that were started have ended. */
-KOFN_API void kofn_mesh_wait(kofn_mesh *m);
-/* All ends were closed, and all threads waited for. */
+/* Waits until all that were started have ended; whoever joined has closed its
+ * end. */
 KOFN_API void kofn_mesh_free(kofn_mesh *m);
 
 #ifdef __cplusplus

@@ -45,6 +45,7 @@ typedef struct kofn_layout {
     kofn_problem problem;
     const kofn_args *args;
     uint64_t seed;
+    size_t workers; /* of the plan, at the start */
 
     /* Set by layout().  All sizes are of one group: `groups` independent
      * copies of the code stand side by side on row bands of A, and seat i of
@@ -126,8 +127,6 @@ KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
  * it. */
 KOFN_API void kofn_arg_choose(const kofn_layout *L, const char *name,
                               long value);
-/* The number of workers at the start. */
-KOFN_API size_t kofn_arg_workers(const kofn_layout *L);
 
 /* The workers that were *marked* in rounds of a stream: those that had not done
  * all they were asked for when the round ended.  The last round comes first;
@@ -160,7 +159,7 @@ typedef struct kofn_scheme {
     const kofn_param *params; /* ends with a NULL name       */
 
     /* Check the parameters and set the sizes.  Failures keep their message
-     * with kofn_refuse. */
+     * with kofn_say. */
     kofn_status (*layout)(kofn_layout *L);
 
     /* Fill the rows of one seat: E0 is (lanes inner) x parts of A, row
@@ -211,12 +210,6 @@ KOFN_API const kofn_scheme *kofn_scheme_find(const char *name);
 
 /* A zeroed table of rows x cols for W; NULL when memory runs out. */
 KOFN_API double *kofn_layout_table(size_t rows, size_t cols);
-/* Keep a message and return KOFN_INVAL. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-KOFN_API kofn_status
-kofn_refuse(const char *fmt, ...);
 
 #ifdef __cplusplus
 }

@@ -151,9 +151,6 @@ KOFN_API size_t kofn_training_size(const kofn_training *t);
  * of the gradients of parts of a batch. */
 KOFN_API kofn_status kofn_training_problem(const kofn_training *t,
                                            kofn_problem *pb);
-/* Hand out the points to a job whose plan is for that; it must be closed before
- * the training is freed. */
-KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
 /* Or have the weights live with the workers, coded, and not the points: a plan a
  * layer, for a job of kofn_open_all, each of which serves both products of W_l.
  * `gpd` and `polydot` without sizes take as many blocks as leave two workers who
@@ -161,12 +158,12 @@ KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
 KOFN_API kofn_status kofn_training_plans(const kofn_training *t,
                                          const char *spec, size_t workers,
                                          uint64_t seed, kofn_plan **plan);
-/* Hand them out to that job; it must be closed before the training is freed.  Every
- * product with weights is the workers' then, as are the steps (kofn_update); the
- * net has the weights again when the training ends, if not by a watch that had
- * enough while a round lasted: then those of the last kofn_training_state. */
-KOFN_API kofn_status kofn_training_place_weights(kofn_training *t,
-                                                 kofn_job *job);
+/* Hand out what the job's plans are for, the points or the weights; it must be
+ * closed before the training is freed.  Where it is the weights every product with
+ * them is the workers' then, as are the steps (kofn_update); the net has them again
+ * when the training ends, if not by a watch that had enough while a round lasted:
+ * then those of the last kofn_training_state. */
+KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
 /* From a watch that was called after a step: the state then, which is fetched from
  * the workers where they have it; until the next step. */
 KOFN_API kofn_status kofn_training_state(kofn_training *t,

@@ -225,8 +225,6 @@ static kofn_status run_nodes(run *r)
 
     for (size_t i = 0; i < r->way->nodes && !st; i++)
         st = kofn_mesh_start(mesh, live, &r->node[i]);
-    if (mesh)
-        kofn_mesh_wait(mesh);
     kofn_mesh_free(mesh);
     return st;
 }

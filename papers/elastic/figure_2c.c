@@ -90,7 +90,7 @@ static kofn_status times(const planted *p, const double *X, const double *w,
     kofn_matrix A = as_matrix(X, p->m, p->d), in = as_matrix(w, p->d, 1);
     kofn_matrix y = as_matrix(out, p->m, 1);
 
-    return kofn_product_plain(&A, &in, &y);
+    return kofn_product_plain(KOFN_DENSE(&A), &in, &y);
 }
 
 /* 16 / (the largest eigenvalue of X'X / m), by power iteration. */
@@ -268,7 +268,9 @@ static kofn_status backward(descent *s, const double *z, double *out)
     transposed_product(s->p->X, s->p->m, s->p->d, z, s->job ? s->plain : out);
     if (!s->job)
         return KOFN_OK;
-    st = kofn_left(s->job, &in, &g, NULL);
+    st = kofn_put_at(s->job, 0, true, &in, &g, NULL);
+    if (!st)
+        st = kofn_take(s->job, 0, KOFN_NEVER, NULL);
     s->worst = fmax(s->worst, papers_distance(out, s->plain, s->p->d));
     return st;
 }

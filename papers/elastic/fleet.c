@@ -89,7 +89,7 @@ static kofn_status plain_answers(timings *b)
     kofn_matrix A = as_matrix(b->A, b->rows, b->cols);
     kofn_matrix x = as_matrix(b->x, b->cols, 1);
     kofn_matrix want = as_matrix(b->want, b->rows, 1);
-    kofn_status st = kofn_product_plain(&A, &x, &want);
+    kofn_status st = kofn_product_plain(KOFN_DENSE(&A), &x, &want);
 
     for (size_t i = 0; i < b->rows; i++)
         b->z[i] = b->want[i] - b->y[i];
@@ -178,7 +178,8 @@ kofn_status timings_gradient(timings *b, size_t s, size_t i)
     for (size_t k = 0; k < b->rows; k++)
         b->z[k] = b->out[k] - b->y[k];
     empty_caches(b->sweep);
-    PAPERS_TRY(kofn_left(b->setting[s].fleet.job, &z, &g, &rep));
+    PAPERS_TRY(kofn_put_at(b->setting[s].fleet.job, 0, true, &z, &g, NULL));
+    PAPERS_TRY(kofn_take(b->setting[s].fleet.job, 0, KOFN_NEVER, &rep));
     note(b, s, i, &rep);
     b->worst = fmax(b->worst, papers_distance(b->got, b->grad, b->cols));
     return KOFN_OK;

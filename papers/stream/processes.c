@@ -118,7 +118,7 @@ kofn_status processes_open(const kofn_problem *pb, const kofn_faults *faults,
     away.ended = count_ended;
     away.ud = &ours;
     if (!st)
-        st = kofn_write(ours.pattern, faults->pattern, 2);
+        st = kofn_write(ours.pattern, KOFN_DENSE(faults->pattern), 2);
     if (!st)
         st = kofn_net_listen(&t, ours.address, &net);
     if (!st)

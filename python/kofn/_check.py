@@ -81,13 +81,13 @@ def check_product(A, B, C, tolerance=0.0):
     """
     B, C = _lib.array(B, name="B"), _lib.array(C, name="C")
     if _lib.is_sparse(A):
-        operand, borrowed = _lib.sparse(A)
-        run = lib.kofn_check_product_sparse
+        matrix, borrowed = _lib.sparse(A)
     else:
         borrowed = _lib.array(A, name="A")
-        operand, run = _lib.view(borrowed), lib.kofn_check_product
+        matrix = _lib.view(borrowed)
     out = ffi.new("kofn_findings **")
-    st = run(operand, _lib.view(B), _lib.view(C), tolerance, out)
+    st = lib.kofn_check_product(_lib.operand(matrix), _lib.view(B),
+                                _lib.view(C), tolerance, out)
     if out[0] == ffi.NULL:
         check(st)
     try:

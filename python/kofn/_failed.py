@@ -49,7 +49,7 @@ def tell():
     if len(text) > WORDS:  # what was raised is at its end
         head = f"{_HEAD}:\n  ...\n".encode()
         text = head + text[len(head) - WORDS:]
-    return lib.kofn_say(lib.KOFN_INVAL, text)
+    return lib.kofn_say(lib.KOFN_INVAL, b"%s", ffi.new("char[]", text))
 
 
 def _leave():

@@ -130,7 +130,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
     graph, keep = _lib.sparse(G)
     out, dangling = ffi.new("kofn_sparse **"), ffi.new("uint8_t **")
     check(lib.kofn_pagerank_matrix(out, dangling, graph))
-    M = ffi.gc(out[0], lib.kofn_sparse_free)
+    M = ffi.gc(out[0], lib.kofn_free)
     loose = ffi.gc(dangling[0], lib.kofn_free)
     n = M.rows
     v = np.full(n, 1 / n)
@@ -143,7 +143,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
             limits, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
-        check(lib.kofn_place_sparse(job.job, M))
+        check(lib.kofn_place_at(job.job, 0, _lib.operand(M)))
         return _run(
             lambda o, m, r: lib.kofn_pagerank(job.job, loose, m, o, r),
             limits, v, job)

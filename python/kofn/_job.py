@@ -214,8 +214,8 @@ class Job:
             self._last = self._totals()
         self._final()
 
-    def round(self, begin, in_, out, keep):
-        """One round: begin(job, in, out), and then its end.
+    def round(self, put, in_, out, keep):
+        """One round: put(job, in, out, number), and then its end.
 
         Ctrl-C leaves within a tenth of a second; the round goes on, and its
         end is waited for before the next one begins."""
@@ -223,8 +223,9 @@ class Job:
         self._finish()
         self.told.forget()
         self._began = time.monotonic()
-        check(begin(self.job, in_, out))
-        self._running = (in_, out, keep)
+        number = ffi.new("uint32_t *")
+        check(put(self.job, in_, out, number))
+        self._running = (number[0], in_, out, keep)
         return self._finish()
 
     def call(self, f, *args):
@@ -245,7 +246,8 @@ class Job:
         if self._running is None:
             return None
         rep = begun("kofn_report")
-        st = self.wait(lib.kofn_pump, self.job, SECOND // 10, rep)
+        st = self.wait(lib.kofn_take, self.job, self._running[0],
+                       SECOND // 10, rep)
         self._running = None
         self.report = Report.of(rep, st)
         _lib.raise_stopped()

@@ -235,6 +235,16 @@ def sparse(A):
     return s, (ptr, col, val)
 
 
+def operand(matrix):
+    """A kofn_operand of a kofn_matrix or a kofn_sparse, which it borrows."""
+    o = ffi.new("kofn_operand *")
+    if ffi.typeof(matrix) is ffi.typeof("kofn_sparse *"):
+        o.sparse = matrix
+    else:
+        o.dense = matrix
+    return o[0]
+
+
 def is_sparse(A):
     """Whether it is one of SciPy's sparse matrices."""
     return hasattr(A, "tocsr")

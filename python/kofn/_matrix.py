@@ -8,8 +8,8 @@ from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
 
-def _begin_left(job, x, out):
-    return lib.kofn_begin_at(job, 0, True, x, out)
+def _put_left(job, x, out, number):
+    return lib.kofn_put_at(job, 0, True, x, out, number)
 
 
 class Matrix:
@@ -105,8 +105,7 @@ class Matrix:
                   serve=lambda address, **w: life(address, **self._own, **w),
                   turn=self._turn, **o)
         job.columns = columns
-        place = lib.kofn_place_sparse if self._sparse else lib.kofn_place
-        check(place(job.job, operand))
+        check(lib.kofn_place_at(job.job, 0, _lib.operand(operand)))
         job.borrow(borrowed, operand)
         self._jobs[columns, dtype] = job
         return job
@@ -117,8 +116,8 @@ class Matrix:
             self._copy = self._borrowed.astype(np.float64)
         return self._copy
 
-    def _product(self, x, rows, row, begin):
-        """begin's product of x, which has this many rows (`row`: columns)."""
+    def _product(self, x, rows, row, put):
+        """put's product of x, which has this many rows (`row`: columns)."""
         x = _lib.factor(x, self.dtype, "the other factor")
         if row and x.ndim == 1:
             x = np.ascontiguousarray(x)
@@ -134,9 +133,9 @@ class Matrix:
             if row:
                 self._check_left(job)
             if job.columns == other:
-                out = self._round(job, x, length, row, begin)
+                out = self._round(job, x, length, row, put)
             else:
-                out = self._in_pieces(job, x, length, row, begin)
+                out = self._in_pieces(job, x, length, row, put)
             self.report = job.report
             return out
 
@@ -149,16 +148,16 @@ class Matrix:
             raise Unsuited(f"scheme {self._options['scheme']} does not serve "
                            "products from the left; elastic and polynomial do")
 
-    def _round(self, job, x, length, row, begin):
+    def _round(self, job, x, length, row, put):
         if x.ndim == 1:
             out = np.empty(length, x.dtype)
         else:
             out = np.empty((x.shape[0], length) if row else (length, x.shape[1]),
                            x.dtype)
-        job.round(begin, _lib.view(x, row), _lib.view(out, row), (x, out))
+        job.round(put, _lib.view(x, row), _lib.view(out, row), (x, out))
         return out
 
-    def _in_pieces(self, job, x, length, row, begin):
+    def _in_pieces(self, job, x, length, row, put):
         """As many columns (rows) at a time as the job is for."""
         x = x if x.ndim == 2 else x.reshape((1, -1) if row else (-1, 1))
         parts = []
@@ -166,17 +165,17 @@ class Matrix:
         for at in range(0, count, job.columns):
             piece = x[at:at + job.columns] if row else x[:, at:at + job.columns]
             part = self._round(job, np.ascontiguousarray(piece), length, row,
-                               begin)
+                               put)
             parts.append(part)
         return np.concatenate(parts, axis=0 if row else 1)
 
     def __matmul__(self, x):
         """A @ x: a vector of n or a matrix of n rows."""
-        return self._product(x, self.shape[1], False, lib.kofn_begin)
+        return self._product(x, self.shape[1], False, lib.kofn_put)
 
     def __rmatmul__(self, x):
         """x @ A: a vector of m or a matrix of m columns, on the same blocks."""
-        return self._product(x, self.shape[0], True, _begin_left)
+        return self._product(x, self.shape[0], True, _put_left)
 
     @property
     def T(self):

@@ -138,16 +138,14 @@ class Network(Estimator):
         options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
             job = Job(pb, self.scheme, self.workers, self.where, **options)
-            place = lib.kofn_training_place
         else:
             plans = ffi.new("kofn_plan *[]", layers)
             check(lib.kofn_training_plans(training, scheme, self.workers,
                                           self.seed, plans))
             job = Job(pb, self.scheme, self.workers, self.where,
                       plans=list(plans), **options)
-            place = lib.kofn_training_place_weights
         try:
-            check(place(training, job.job))
+            check(lib.kofn_training_place(training, job.job))
         except BaseException:
             job.close()
             raise

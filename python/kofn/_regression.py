@@ -115,7 +115,7 @@ class Regression(Estimator):
         o.seed, o.intercept = self.seed, bool(self.intercept)
         o.watch, o.watch_ud = lib.kofn_py_regress, handle
         xv, yv = _lib.view(X), _lib.view(y)
-        r = ffi.gc(new(lib.kofn_regression_new, xv, yv, o),
+        r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), yv, o),
                    lib.kofn_regression_free)
         pb = _lib.begun("kofn_problem")
         check(lib.kofn_regression_problem(r, self.scheme.encode(),

@@ -95,7 +95,7 @@ class Sum:
                           f"({self.inputs},)")
         out = np.empty(self.length, self.dtype)
         with self._job.turn():
-            self._job.round(lib.kofn_begin, _lib.view(x), _lib.view(out),
+            self._job.round(lib.kofn_put, _lib.view(x), _lib.view(out),
                             (x, out))
         return out
 

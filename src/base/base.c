@@ -56,9 +56,14 @@ kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     return st;
 }
 
-kofn_status kofn_say(kofn_status st, const char *words)
+kofn_status kofn_say(kofn_status st, const char *fmt, ...)
 {
-    return kf_fail(st, "%s", words);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    return st;
 }
 
 kofn_status kf_nomem(size_t bytes)

@@ -249,7 +249,7 @@ static const char *read_state(checkpoint *c, const json_t *entry)
         return "it is not what was written";
     if (kofn_file_open(&c->state, path, KOFN_FILE_READ))
         return kofn_errmsg();
-    if (!kofn_file_dense(c->state))
+    if (!c->state->matrix.dense)
         return "it is sparse";
     c->parity = strcmp(name, "state-0.npy") == 0;
     c->resumed = c->done = (unsigned)done;
@@ -457,7 +457,7 @@ unsigned checkpoint_done(const checkpoint *c)
 
 int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 {
-    const kofn_matrix *s = kofn_file_dense(c->state);
+    const kofn_matrix *s = c->state->matrix.dense;
     size_t size = s->dtype == KOFN_F64 ? 8 : 4;
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)

@@ -650,8 +650,7 @@ int cli_verify(cli_exactness *to, const kofn_matrix *a, const kofn_matrix *b);
 int cli_check_error(const cli_exactness *found);
 /* The factors of a product. */
 typedef struct cli_factors {
-    const kofn_matrix *A;
-    const kofn_sparse *S; /* where A is NULL */
+    kofn_operand A;
     const kofn_matrix *B;
 } cli_factors;
 /* Compares with the product made here.  0, or the exit code after a message. */

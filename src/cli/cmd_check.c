@@ -26,32 +26,31 @@ static int load(claim *c, const cli_args *a)
             return cli_fail_input(st);
     }
     for (int k = 1; k < 3; k++)
-        if (!kofn_file_dense(c->file[k]))
+        if (!c->file[k]->matrix.dense)
             return input_refuse_sparse(a->operand[k]);
     return 0;
 }
 
 static int check(claim *c, const cli_args *a)
 {
-    const kofn_matrix *A = kofn_file_dense(c->file[0]);
-    const kofn_matrix *B = kofn_file_dense(c->file[1]);
-    const kofn_matrix *C = kofn_file_dense(c->file[2]);
+    const kofn_operand A = {c->file[0]->matrix.dense,
+                            c->file[0]->matrix.sparse};
+    const kofn_matrix *B = c->file[1]->matrix.dense;
+    const kofn_matrix *C = c->file[2]->matrix.dense;
 
-    c->status = A ? kofn_check_product(A, B, C, a->tolerance, &c->found)
-                  : kofn_check_product_sparse(kofn_file_sparse(c->file[0]), B,
-                                              C, a->tolerance, &c->found);
+    c->status = kofn_check_product(A, B, C, a->tolerance, &c->found);
     return c->found ? 0 : cli_fail(c->status);
 }
 
 static int write(claim *c, const cli_args *a)
 {
-    kofn_matrix C = *kofn_file_dense(c->file[2]);
+    kofn_matrix C = *c->file[2]->matrix.dense;
 
     if (!a->output)
         return 0;
     if (kofn_correct(c->found, &C))
         return cli_say(EXIT_CORRUPT, "%s: %s", a->operand[2], kofn_errmsg());
-    return cli_write(a, &C, kofn_file_dims(c->file[2]));
+    return cli_write(a, &C, c->file[2]->dims);
 }
 
 /* ---- what was found ------------------------------------------------------ */

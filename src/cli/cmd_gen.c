@@ -57,9 +57,9 @@ static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
 
     TRY_CODE(cli_fail(kofn_rmat(&g, nodes, arcs, a->seed)));
     cli_guard(true);
-    st = kofn_write_mtx(a->output, g);
+    st = kofn_write(a->output, KOFN_SPARSE(g), 2);
     cli_guard(false);
-    kofn_sparse_free(g);
+    kofn_free(g);
     return cli_wrote(st);
 }
 

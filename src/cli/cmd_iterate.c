@@ -48,7 +48,7 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 
 static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
 {
-    const kofn_sparse *g = kofn_file_sparse(file);
+    const kofn_sparse *g = file->matrix.sparse;
 
     if (!g)
         return cli_say(EXIT_USAGE,
@@ -63,7 +63,7 @@ static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
 
 static int load_matrix(cli_iteration *it, kofn_file *file, const char *path)
 {
-    const kofn_matrix *A = it->A = kofn_file_dense(file);
+    const kofn_matrix *A = it->A = file->matrix.dense;
 
     if (!A)
         return cli_say(EXIT_USAGE,
@@ -128,8 +128,7 @@ static int run(session *s, cli_iteration *it)
 {
     watched w = {.session = s, .v = &it->v, .res = KOFN_ITERATE_RESULT_INIT};
     kofn_iterate_options o = cli_iterate_options(s->args);
-    kofn_status st =
-        it->A ? kofn_place(s->job, it->A) : kofn_place_sparse(s->job, it->M);
+    kofn_status st = kofn_place_at(s->job, 0, (kofn_operand){it->A, it->M});
 
     o.watch = watch;
     o.watch_ud = &w;
@@ -164,7 +163,7 @@ int cmd_iterate(cli_args *a)
     }
     if (code < 128) {
         kofn_file_free(it.file);
-        kofn_sparse_free(it.M);
+        kofn_free(it.M);
         kofn_free(it.dangling);
         free(it.v.data);
     }

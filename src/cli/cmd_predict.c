@@ -52,7 +52,8 @@ static int predict(prediction *p, const cli_args *a)
     TRY_CODE(cli_room(&p->out, p->X.rows, 1, "the predictions"));
     TRY_CODE(cli_fail(kofn_predict(&p->out, &p->X, &p->w, loss)));
     if (a->labels) {
-        TRY_CODE(cli_fail(kofn_fit_of(&fit, &p->X, &p->labels, &p->w, loss)));
+        TRY_CODE(cli_fail(
+            kofn_fit_of(&fit, KOFN_DENSE(&p->X), &p->labels, &p->w, loss)));
         p->loss = fit.loss;
         p->name = cli_share_name(loss);
         p->share = fit.share;

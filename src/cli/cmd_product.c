@@ -45,14 +45,14 @@ static int load(product *p, const cli_args *a, bool vector, kofn_problem *pb)
         cli_fail_input(kofn_file_open(&p->A, a->operand[0], KOFN_FILE_READ)));
     TRY_CODE(
         cli_fail_input(kofn_file_open(&p->B, a->operand[1], KOFN_FILE_READ)));
-    A = kofn_file_dense(p->A);
-    S = kofn_file_sparse(p->A);
-    if (!kofn_file_dense(p->B))
+    A = p->A->matrix.dense;
+    S = p->A->matrix.sparse;
+    if (!p->B->matrix.dense)
         return cli_say(EXIT_USAGE,
                        "%s: the second operand must be dense; "
                        "write it as an array",
                        a->operand[1]);
-    p->in = *kofn_file_dense(p->B);
+    p->in = *p->B->matrix.dense;
     if (A)
         p->dense = *A;
     *pb = (kofn_problem)KOFN_PROBLEM_INIT(
@@ -83,10 +83,11 @@ static int run_rounds(session *s, product *p, size_t rounds)
         TRY_CODE(checkpoint_state(s->checkpoint, &p->out));
     for (size_t r = done; r < rounds; r++) {
         kofn_report rep = KOFN_REPORT_INIT;
+        uint32_t number;
 
-        s->status = kofn_begin(s->job, &p->in, &p->out);
+        s->status = kofn_put(s->job, &p->in, &p->out, &number);
         while (!s->status) {
-            s->status = kofn_pump(s->job, KOFN_SECOND / 10, &rep);
+            s->status = kofn_take(s->job, number, KOFN_SECOND / 10, &rep);
             if (s->status != KOFN_AGAIN)
                 break;
             if (cli_caught())
@@ -111,12 +112,17 @@ static int run_rounds(session *s, product *p, size_t rounds)
                : 0;
 }
 
+/* The first operand, as it is multiplied. */
+static kofn_operand operand(const product *p)
+{
+    const kofn_sparse *S = p->A->matrix.sparse;
+
+    return S ? KOFN_SPARSE(S) : KOFN_DENSE(&p->dense);
+}
+
 static int verify(session *s, const product *p)
 {
-    bool sparse = !kofn_file_dense(p->A);
-    const cli_factors f = {.A = sparse ? NULL : &p->dense,
-                           .S = kofn_file_sparse(p->A),
-                           .B = &p->in};
+    const cli_factors f = {.A = operand(p), .B = &p->in};
 
     TRY_CODE(cli_verify_product(&f, &p->out, &s->found));
     return cli_check_error(&s->found);
@@ -132,9 +138,7 @@ static int run(session *s, product *p, const cli_args *a)
     TRY_CODE(session_open(s, a, &pb, a->rounds, NULL));
     TRY_CODE(cli_room(&p->out, pb.m, pb.p, "the result"));
     p->out.dtype = pb.dtype;
-    TRY_CODE(cli_fail(pb.sparse
-                          ? kofn_place_sparse(s->job, kofn_file_sparse(p->A))
-                          : kofn_place(s->job, &p->dense)));
+    TRY_CODE(cli_fail(kofn_place_at(s->job, 0, operand(p))));
     cli_guard_promptly();
     code = run_rounds(s, p, a->rounds);
     cli_guard(false);
@@ -142,7 +146,7 @@ static int run(session *s, product *p, const cli_args *a)
         code = verify(s, p);
     if (code && s->status != KOFN_PARTIAL)
         return code;
-    wrote = cli_write(a, &p->out, vector ? kofn_file_dims(p->B) : 2);
+    wrote = cli_write(a, &p->out, vector ? p->B->dims : 2);
     return wrote ? wrote : code;
 }
 

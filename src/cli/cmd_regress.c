@@ -83,7 +83,7 @@ static int prepare_sparse(fit *f, const cli_args *a, const kofn_sparse *X)
  * points. */
 static int load_labels(fit *f, const cli_args *a)
 {
-    const kofn_matrix *beside = kofn_file_labels(f->file[0].file);
+    const kofn_matrix *beside = f->file[0].file->labels;
 
     if (a->operands > 1)
         return input_labels(&f->file[1], &f->y, a->operand[1], &f->X,
@@ -279,18 +279,25 @@ static int verify(fit *f)
     return code;
 }
 
+/* X, of whichever kind it is. */
+static kofn_operand all_points(const fit *f)
+{
+    return f->S.rows ? KOFN_SPARSE(&f->S) : KOFN_DENSE(&f->X);
+}
+
 /* F of all points at the end, and how well the model fits. */
 static kofn_status judge(fit *f, const kofn_regress_options *o)
 {
     const double *w = f->w.data;
-    kofn_status st = kofn_regression_fit(&f->reached, f->regression, &f->w);
+    kofn_status st =
+        kofn_fit_of(&f->reached, all_points(f), &f->y, &f->w, o->loss);
 
     f->objective = f->reached.loss;
     for (size_t j = 0; j < f->w.rows - o->intercept; j++)
         f->objective += o->ridge / 2 * w[j] * w[j];
-    return st || !f->test_X.data
-               ? st
-               : kofn_fit_of(&f->test, &f->test_X, &f->test_y, &f->w, o->loss);
+    return st || !f->test_X.data ? st
+                                 : kofn_fit_of(&f->test, KOFN_DENSE(&f->test_X),
+                                               &f->test_y, &f->w, o->loss);
 }
 
 static void tell(const fit *f, const kofn_regress_result *res)
@@ -493,8 +500,7 @@ static int make_regression(fit *f, cli_args *a, kofn_problem *pb)
     const kofn_regress_options o = options(f, a);
 
     TRY_CODE(cli_fail(
-        f->S.rows ? kofn_regression_new_sparse(&f->regression, &f->S, &f->y, &o)
-                  : kofn_regression_new(&f->regression, &f->X, &f->y, &o)));
+        kofn_regression_new(&f->regression, all_points(f), &f->y, &o)));
     if (!a->scheme_given)
         a->scheme = kofn_regression_scheme(f->regression, a->workers, a->suited,
                                            sizeof a->suited);

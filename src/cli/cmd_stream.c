@@ -198,12 +198,12 @@ static int finish(stream *s, size_t i, const kofn_report *rep)
 {
     task *t = s->flight[i];
     cli_exactness v = {.rel_error = -1};
-    const cli_factors factors = {.A = &t->left, .B = &t->right};
+    const cli_factors factors = {.A = KOFN_DENSE(&t->left), .B = &t->right};
     int code = s->args->verify ? cli_verify_product(&factors, &t->C, &v) : 0;
 
     cli_guard(true);
     if (!code)
-        code = cli_wrote(kofn_write(t->out, &t->C, 2));
+        code = cli_wrote(kofn_write(t->out, KOFN_DENSE(&t->C), 2));
     cli_guard_promptly();
     if (!code && s->args->json)
         tell_json(&s->s, t, rep, &v);

@@ -314,9 +314,7 @@ static int conclude(cli_training *t, const cli_args *a, kofn_status st)
 static int train(cli_training *t, const cli_args *a)
 {
     kofn_train_result res = KOFN_TRAIN_RESULT_INIT;
-    kofn_status st =
-        t->coded ? kofn_training_place_weights(t->training, t->session->job)
-                 : kofn_training_place(t->training, t->session->job);
+    kofn_status st = kofn_training_place(t->training, t->session->job);
     int code, wrote;
 
     if (st)

@@ -10,12 +10,12 @@ int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path)
 {
     kofn_status st = kofn_file_open(&in->file, path, KOFN_FILE_READ);
-    const kofn_matrix *a = st ? NULL : kofn_file_dense(in->file);
+    const kofn_matrix *a = st ? NULL : in->file->matrix.dense;
 
     if (st)
         return cli_fail_input(st);
     if (!a) {
-        *sparse = kofn_file_sparse(in->file);
+        *sparse = in->file->matrix.sparse;
         *out = (kofn_matrix){NULL, (*sparse)->rows, (*sparse)->cols,
                              (*sparse)->cols, KOFN_F64};
         return 0;
@@ -55,9 +55,9 @@ int input_targets(input *in, kofn_matrix *out, const char *path)
     const kofn_sparse *sparse = NULL;
 
     TRY_CODE(input_points(in, out, &sparse, path));
-    if (!kofn_file_labels(in->file))
+    if (!in->file->labels)
         return sparse ? input_refuse_sparse(path) : 0;
-    *out = *kofn_file_labels(in->file);
+    *out = *in->file->labels;
     return 0;
 }
 

@@ -39,8 +39,9 @@ int cli_verify_iteration(const cli_args *a, const cli_iteration *it,
     int code;
 
     TRY_CODE(cli_start(it, a->seed, "--verify", &want));
-    st = it->A ? kofn_power_plain(it->A, &want, &o, &res)
-               : kofn_pagerank_plain(it->M, it->dangling, &want, &o, &res);
+    st = it->A
+             ? kofn_power_peers(NULL, it->A, &want, &o, &res)
+             : kofn_pagerank_peers(NULL, it->M, it->dangling, &want, &o, &res);
     code = st ? cli_fail(st) : cli_verify(found, v, &want);
     if (!st && res.iterations != iterations)
         cli_say(0, "the plain iteration took %u iterations, this one %u",

@@ -84,7 +84,7 @@ int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
     if (!a->output)
         return 0;
     cli_guard(true);
-    st = kofn_write(a->output, out, dims);
+    st = kofn_write(a->output, KOFN_DENSE(out), dims);
     cli_guard(false);
     return cli_wrote(st);
 }

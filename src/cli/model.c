@@ -407,7 +407,7 @@ static int find_layer(found *f, size_t l)
     size_t rows = f->widths[l], cols = f->widths[l - 1] + 1;
     const char *path = f->path;
     kofn_status st = kofn_file_open(&f->layer[l - 1], path, KOFN_FILE_READ);
-    const kofn_matrix *a = st ? NULL : kofn_file_dense(f->layer[l - 1]);
+    const kofn_matrix *a = st ? NULL : f->layer[l - 1]->matrix.dense;
 
     if (st)
         return cli_fail_input(st);
@@ -421,7 +421,7 @@ static int find_layer(found *f, size_t l)
 
 static void take_layer(const found *f, const model *m, size_t l)
 {
-    const kofn_matrix *a = kofn_file_dense(f->layer[l - 1]);
+    const kofn_matrix *a = f->layer[l - 1]->matrix.dense;
     const kofn_matrix *W = kofn_net_weights(m->net, l);
     size_t size = W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
 

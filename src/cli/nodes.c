@@ -406,8 +406,6 @@ static int run_threads(cli_nodes *m)
     st = kofn_mesh_new(&m->mesh);
     for (size_t i = 0; i < m->count && !st; i++)
         st = start(m, i, (uint32_t)i);
-    if (m->mesh)
-        kofn_mesh_wait(m->mesh);
     kofn_mesh_free(m->mesh);
     return cli_fail(st);
 }

@@ -275,7 +275,7 @@ static int open_processes(const cli_args *a, const kofn_problem *pb,
              kin.folder.path);
     snprintf(pattern, sizeof pattern, "%s/pattern.npy", kin.folder.path);
     if (a->pattern_text) /* for the workers to read */
-        TRY_CODE(cli_wrote(kofn_write(pattern, &a->pattern, 2)));
+        TRY_CODE(cli_wrote(kofn_write(pattern, KOFN_DENSE(&a->pattern), 2)));
     TRY_CODE(listen_at(a, kin.address, pb, &t));
     TRY_CODE(open_away(a, t, job, true, out));
     for (size_t i = 0; i < a->workers && !code; i++)

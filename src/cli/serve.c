@@ -54,8 +54,8 @@ static kofn_status operand(void *ud, const char *name, const kofn_matrix **A,
     st = kofn_file_open(&l->file, path, KOFN_FILE_READ);
     if (st)
         return st;
-    *A = kofn_file_dense(l->file);
-    *S = kofn_file_sparse(l->file);
+    *A = l->file->matrix.dense;
+    *S = l->file->matrix.sparse;
     return KOFN_OK;
 }
 

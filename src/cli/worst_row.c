@@ -34,7 +34,7 @@ static int sizes_dense(const kofn_matrix *A, const kofn_matrix *B,
         into.data = (double *)size->data + lo * size->ld;
         into.rows = rows;
         TRY_CODE(absolute(A, lo, rows, &band));
-        st = kofn_product_plain(&band, B, &into);
+        st = kofn_product_plain(KOFN_DENSE(&band), B, &into);
         free(band.data);
         if (st)
             return cli_fail(st);
@@ -53,7 +53,7 @@ static int sizes_sparse(const kofn_sparse *A, const kofn_matrix *B,
     for (size_t e = 0; e < A->ptr[A->rows]; e++)
         ((double *)val.data)[e] = fabs(A->val[e]);
     positive.val = val.data;
-    st = kofn_product_plain_sparse(&positive, B, size);
+    st = kofn_product_plain(KOFN_SPARSE(&positive), B, size);
     free(val.data);
     return cli_fail(st);
 }
@@ -66,7 +66,8 @@ static int sizes(const cli_factors *f, kofn_matrix *size)
     int code;
 
     TRY_CODE(absolute(f->B, 0, f->B->rows, &B));
-    code = f->A ? sizes_dense(f->A, &B, size) : sizes_sparse(f->S, &B, size);
+    code = f->A.sparse ? sizes_sparse(f->A.sparse, &B, size)
+                       : sizes_dense(f->A.dense, &B, size);
     free(B.data);
     return code;
 }
@@ -117,8 +118,7 @@ int cli_verify_product(const cli_factors *f, const kofn_matrix *out,
     int code;
 
     TRY_CODE(cli_room(&want, out->rows, out->cols, "--verify"));
-    st = f->A ? kofn_product_plain(f->A, f->B, &want)
-              : kofn_product_plain_sparse(f->S, f->B, &want);
+    st = kofn_product_plain(f->A, f->B, &want);
     code = st ? cli_fail(st) : find_worst_row(f, out, &want, to);
     to->rel_error = cli_relative_error(out, &want);
     free(want.data);

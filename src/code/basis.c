@@ -312,19 +312,23 @@ static kofn_status check_code(const char *who, size_t n, size_t k, size_t w,
                               kf_basis b)
 {
     if (k > n)
-        return kofn_refuse("%s: k = %zu exceeds the %zu workers; ask for "
-                           "k <= %zu or for more workers",
-                           who, k, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: k = %zu exceeds the %zu workers; ask for "
+                        "k <= %zu or for more workers",
+                        who, k, n, n);
     if (w > k)
-        return kofn_refuse("%s: weight = %zu exceeds k = %zu", who, w, k);
+        return kofn_say(KOFN_INVAL, "%s: weight = %zu exceeds k = %zu", who, w,
+                        k);
     if (w > 0 && b != KF_BASIS_QUATERNION && b != KF_BASIS_GAUSS)
-        return kofn_refuse("%s: a weight goes with basis=quaternion or "
-                           "basis=gauss",
-                           who);
+        return kofn_say(KOFN_INVAL,
+                        "%s: a weight goes with basis=quaternion or "
+                        "basis=gauss",
+                        who);
     if (w > 0 && w < least_weight(n, k))
-        return kofn_refuse("%s: with weight = %zu some %zu of %zu workers miss "
-                           "a block; ask for weight >= %zu",
-                           who, w, k, n, least_weight(n, k));
+        return kofn_say(KOFN_INVAL,
+                        "%s: with weight = %zu some %zu of %zu workers miss "
+                        "a block; ask for weight >= %zu",
+                        who, w, k, n, least_weight(n, k));
     return KOFN_OK;
 }
 
@@ -336,9 +340,10 @@ kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
     size_t k = given == KOFN_AUTO ? n - all_but : (size_t)given, w = 0;
 
     if (n % groups || k % groups)
-        return kofn_refuse("groups = %zu must divide the %zu workers and "
-                           "k = %zu",
-                           groups, n, k);
+        return kofn_say(KOFN_INVAL,
+                        "groups = %zu must divide the %zu workers and "
+                        "k = %zu",
+                        groups, n, k);
     if (weight != KOFN_AUTO)
         w = (size_t)weight;
     else if (L->problem.sparse && b == KF_BASIS_QUATERNION && k <= n &&

@@ -19,7 +19,6 @@
 
 struct kofn_args {
     const kofn_param *params;
-    size_t workers;
     long value[KF_MAX_PARAMS];
 };
 

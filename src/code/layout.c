@@ -46,17 +46,6 @@ const kofn_scheme *kofn_scheme_find(const char *name)
 
 /* ---- arguments ----------------------------------------------------------- */
 
-kofn_status kofn_refuse(const char *fmt, ...)
-{
-    char text[400];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kf_fail(KOFN_INVAL, "%s", text);
-}
-
 static size_t param_index(const kofn_param *params, const char *name,
                           size_t length)
 {
@@ -84,11 +73,6 @@ void kofn_arg_choose(const kofn_layout *L, const char *name, long value)
 
     if (a->params[i].name)
         a->value[i] = value;
-}
-
-size_t kofn_arg_workers(const kofn_layout *L)
-{
-    return L->args->workers;
 }
 
 /* Index of the word among "a|b|c", or -1. */
@@ -313,6 +297,7 @@ static kofn_status make_layout(kofn_plan *p)
     kofn_layout *L = &p->layout;
 
     L->args = &p->args;
+    L->workers = p->workers;
     L->groups = L->lanes = L->inner = L->seats = L->grid_rows = L->submessages =
         L->slots = 1;
     L->max_seats = SIZE_MAX;
@@ -351,7 +336,7 @@ kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
     TRY_ZERO(p, 1);
     p->own = own;
     p->scheme = &p->own;
-    p->workers = p->args.workers = workers;
+    p->workers = workers;
     p->op = kf_operation_of(problem.op);
     p->layout = (kofn_layout){.problem = problem, .seed = seed};
     st = parse_args(p->scheme, args, &p->args);

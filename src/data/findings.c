@@ -373,38 +373,46 @@ static kofn_status check_dense(const kofn_matrix *B, const kofn_matrix *C,
     return kf_mat_check_finite(B, "B");
 }
 
-kofn_status kofn_check_product(const kofn_matrix *A, const kofn_matrix *B,
+/* Checks the dense A of f, and says how large it is. */
+static kofn_status take_dense(kf_factors *f)
+{
+    TRY(kf_mat_check_matrix(f->A, "A"));
+    TRY(kf_mat_check_finite(f->A, "A"));
+    f->m = f->A->rows;
+    f->n = f->terms = f->A->cols;
+    f->numbers = f->m * f->n;
+    return KOFN_OK;
+}
+
+/* Likewise the sparse one. */
+static kofn_status take_sparse(kf_factors *f)
+{
+    const size_t *ptr;
+
+    TRY(kf_mat_check_sparse(f->S, "A"));
+    ptr = f->S->ptr;
+    f->m = f->S->rows;
+    f->n = f->S->cols;
+    f->numbers = ptr[f->m];
+    for (size_t i = 0; i < f->m; i++)
+        f->terms = kf_max(f->terms, ptr[i + 1] - ptr[i]);
+    return KOFN_OK;
+}
+
+kofn_status kofn_check_product(kofn_operand A, const kofn_matrix *B,
                                const kofn_matrix *C, double tolerance,
                                kofn_findings **out)
 {
-    kf_factors f = {.A = A, .B = B, .C = C, .tolerance = tolerance};
+    kf_factors f = {.A = A.sparse ? NULL : A.dense,
+                    .S = A.sparse,
+                    .B = B,
+                    .C = C,
+                    .tolerance = tolerance};
 
     TRY(check_dense(B, C, out));
-    TRY(kf_mat_check_matrix(A, "A"));
-    TRY(kf_mat_check_finite(A, "A"));
-    f.m = A->rows;
-    f.n = f.terms = A->cols;
+    TRY(A.sparse ? take_sparse(&f) : take_dense(&f));
     f.p = B->cols;
-    f.numbers = f.m * f.n;
-    return run(&f, A->dtype, out);
-}
-
-kofn_status kofn_check_product_sparse(const kofn_sparse *A,
-                                      const kofn_matrix *B,
-                                      const kofn_matrix *C, double tolerance,
-                                      kofn_findings **out)
-{
-    kf_factors f = {.S = A, .B = B, .C = C, .tolerance = tolerance};
-
-    TRY(check_dense(B, C, out));
-    TRY(kf_mat_check_sparse(A, "A"));
-    f.m = A->rows;
-    f.n = A->cols;
-    f.p = B->cols;
-    f.numbers = A->ptr[f.m];
-    for (size_t i = 0; i < f.m; i++)
-        f.terms = kf_max(f.terms, A->ptr[i + 1] - A->ptr[i]);
-    return run(&f, KOFN_F64, out);
+    return run(&f, A.sparse ? KOFN_F64 : A.dense->dtype, out);
 }
 
 /* Can the entry be put into C? */

@@ -395,7 +395,7 @@ static kofn_status read_file(kofn_matrix *out, const char *path, size_t workers)
         return kf_fail_in(st, "no pattern of this name (there are iid, "
                               "fritchman, arbitrary, bursty), and no file");
     TRY(st);
-    st = copy(out, kofn_file_dense(f), path, workers);
+    st = copy(out, f->matrix.dense, path, workers);
     kofn_file_free(f);
     return st;
 }

@@ -59,7 +59,7 @@ double kf_io_number(const kf_kind *kind, const unsigned char *p)
 }
 
 /* A boolean, or an integer of eight bytes: is it one, and that of float64? */
-static kofn_status check(const kofn_file *f, const kf_kind *kind, uint64_t bits,
+static kofn_status check(const kf_file *f, const kf_kind *kind, uint64_t bits,
                          size_t i, size_t j)
 {
     bool minus = kind->kind == 'i' && bits >> 63;
@@ -82,7 +82,7 @@ static kofn_status check(const kofn_file *f, const kf_kind *kind, uint64_t bits,
     return kf_file_odd(f, KOFN_FORMAT, i, j, what);
 }
 
-kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
+kofn_status kf_io_cast(kf_file *f, const size_t shape[2], kf_kind kind,
                        const unsigned char *from, bool transposed)
 {
     size_t rows = shape[0], cols = shape[1];

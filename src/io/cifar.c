@@ -94,7 +94,7 @@ kofn_status kf_cifar_part(const kf_input *part, size_t *room)
     return kf_mul(part->length, 2, room) ? KOFN_OK : kf_nomem(SIZE_MAX);
 }
 
-kofn_status kf_cifar_read(kofn_file *f, const kf_input *in)
+kofn_status kf_cifar_read(kf_file *f, const kf_input *in)
 {
     size_t n = in->length / RECORD;
     double *to, *label;

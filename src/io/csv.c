@@ -38,7 +38,7 @@ kofn_status kf_csv_part(const kf_input *part, size_t *numbers)
     return KOFN_OK;
 }
 
-kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
+kofn_status kf_csv_read(kf_file *f, const kf_input *in)
 {
     kf_table tb = {.infinite = in->infinite};
     kf_text t = kf_io_text(in->data, in->length);
@@ -52,7 +52,7 @@ kofn_status kf_csv_read(kofn_file *f, const kf_input *in)
                            : "");
     TRY(kf_csv_check_commas(&tb));
     TRY(kf_file_dense(f, rows, tb.cols));
-    f->dims = tb.cols == 1 ? 1 : 2;
+    f->shown.dims = tb.cols == 1 ? 1 : 2;
     for (size_t r = 0; r < rows; r++) {
         if (!kf_csv_next(&tb, &t))
             return kf_io_changed();

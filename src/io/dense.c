@@ -26,7 +26,7 @@ kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols, size_t size)
     return KOFN_OK;
 }
 
-kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
+kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols)
 {
     size_t n;
 
@@ -40,15 +40,15 @@ kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols)
     return KOFN_OK;
 }
 
-kofn_status kf_file_odd(const kofn_file *f, kofn_status st, size_t i, size_t j,
+kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what)
 {
-    if (f->dims == 1)
+    if (f->shown.dims == 1)
         return kf_fail(st, "element [%zu] is %s", i, what);
     return kf_fail(st, "element [%zu, %zu] is %s", i, j, what);
 }
 
-kofn_status kf_file_finite(const kofn_file *f)
+kofn_status kf_file_finite(const kf_file *f)
 {
     const kofn_matrix *a = &f->dense;
     size_t at;

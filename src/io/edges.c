@@ -104,7 +104,7 @@ static kofn_status place(const edges *e, kf_text t, kofn_sparse *s)
     return kf_io_sparse_laid(s, room, fits);
 }
 
-kofn_status kf_edges_read(kofn_file *f, const kf_input *in)
+kofn_status kf_edges_read(kf_file *f, const kf_input *in)
 {
     kf_text t = kf_io_text(in->data, in->length);
     edges e = {0};

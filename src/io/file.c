@@ -54,53 +54,37 @@ kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
 
 /* ---- the result ---------------------------------------------------------- */
 
-const kofn_matrix *kofn_file_dense(const kofn_file *f)
-{
-    return f && f->dense.data ? &f->dense : NULL;
-}
-
-const kofn_sparse *kofn_file_sparse(const kofn_file *f)
-{
-    return f ? f->sparse : NULL;
-}
-
-unsigned kofn_file_dims(const kofn_file *f)
-{
-    return f ? f->dims : 0;
-}
-
-const kofn_matrix *kofn_file_labels(const kofn_file *f)
-{
-    return f && f->labels.data ? &f->labels : NULL;
-}
-
 /* Do the numbers lie in the file's bytes? */
-static bool is_view(const kofn_file *f)
+static bool is_view(const kf_file *f)
 {
     return f->dense.data && !f->owned;
 }
 
-bool kf_file_mapped(const kofn_file *f)
+bool kf_file_mapped(const kofn_file *file)
 {
+    const kf_file *f = (const kf_file *)file;
+
     return f && is_view(f) && !f->unpacked;
 }
 
-static void unmap(kofn_file *f)
+static void unmap(kf_file *f)
 {
     if (f->map)
         munmap(f->map, f->mapped);
     f->map = NULL;
 }
 
-void kofn_file_free(kofn_file *f)
+void kofn_file_free(kofn_file *file)
 {
+    kf_file *f = (kf_file *)file;
+
     if (!f)
         return;
     unmap(f);
     kf_free(f->owned);
     kf_free(f->unpacked);
     kf_free(f->labels.data);
-    kofn_sparse_free(f->sparse);
+    kofn_free(f->sparse);
     kf_free(f);
 }
 
@@ -201,12 +185,12 @@ static kofn_status tell(const kf_input *in, const format **found)
                             ".bin of CIFAR-10, .edges, .libsvm and .svm");
 }
 
-static kofn_status parse_plain(kofn_file *f, const kf_input *in)
+static kofn_status parse_plain(kf_file *f, const kf_input *in)
 {
     const format *found;
 
     TRY(tell(in, &found));
-    f->dims = 2;
+    f->shown.dims = 2;
     return found->read(f, in);
 }
 
@@ -220,7 +204,7 @@ static kofn_status part_of_any(const kf_input *part, size_t *room)
 }
 
 /* The name without .gz tells what is inside. */
-static kofn_status parse_packed(kofn_file *f, const kf_input *in)
+static kofn_status parse_packed(kf_file *f, const kf_input *in)
 {
     kf_input inner = *in;
     char *path = kf_strdup(in->path);
@@ -239,7 +223,7 @@ static kofn_status parse_packed(kofn_file *f, const kf_input *in)
     return st;
 }
 
-static kofn_status parse(kofn_file *f, const kf_input *in)
+static kofn_status parse(kf_file *f, const kf_input *in)
 {
     return in->length >= 2 && in->data[0] == 0x1f && in->data[1] == 0x8b
                ? parse_packed(f, in)
@@ -248,7 +232,7 @@ static kofn_status parse(kofn_file *f, const kf_input *in)
 
 /* ---- open ---------------------------------------------------------------- */
 
-static kofn_status map_opened(int fd, kofn_file *f, kf_input *in)
+static kofn_status map_opened(int fd, kf_file *f, kf_input *in)
 {
     struct stat st;
     void *p;
@@ -278,7 +262,7 @@ static kofn_status map_opened(int fd, kofn_file *f, kf_input *in)
     return KOFN_OK;
 }
 
-static kofn_status map_file(kofn_file *f, kf_input *in)
+static kofn_status map_file(kf_file *f, kf_input *in)
 {
     /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
     int fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -292,7 +276,7 @@ static kofn_status map_file(kofn_file *f, kf_input *in)
 }
 
 /* Keeps no more of the bytes than what the numbers are read from. */
-static void let_go(kofn_file *f)
+static void let_go(kf_file *f)
 {
     bool view = is_view(f);
 
@@ -306,11 +290,20 @@ static void let_go(kofn_file *f)
         posix_madvise(f->map, f->mapped, POSIX_MADV_NORMAL);
 }
 
+/* Has the caller see what was read. */
+static void show(kf_file *f)
+{
+    f->shown.matrix.dense = f->dense.data ? &f->dense : NULL;
+    f->shown.matrix.sparse = f->sparse;
+    f->shown.labels = f->labels.data ? &f->labels : NULL;
+    assert(!f->shown.matrix.dense != !f->shown.matrix.sparse);
+}
+
 /* The file of that path, or of the bytes that `in` has. */
 static kofn_status take(kofn_file **out, kf_input in)
 {
     kofn_status st = KOFN_OK;
-    kofn_file *f;
+    kf_file *f;
 
     if (!out)
         return kf_fail(KOFN_INVAL, "out is NULL");
@@ -324,11 +317,12 @@ static kofn_status take(kofn_file **out, kf_input in)
     if (!st && (st = parse(f, &in)))
         kf_fail_in(st, "%s", in.name);
     if (st) {
-        kofn_file_free(f);
+        kofn_file_free(&f->shown);
         return st;
     }
     let_go(f);
-    *out = f;
+    show(f);
+    *out = &f->shown;
     return KOFN_OK;
 }
 

@@ -69,7 +69,7 @@ kofn_status kf_idx_part(const kf_input *part, size_t *room)
                             room);
 }
 
-kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
+kofn_status kf_idx_read(kf_file *f, const kf_input *in)
 {
     const kf_kind *kind;
     size_t shape[2], data;
@@ -77,7 +77,7 @@ kofn_status kf_idx_read(kofn_file *f, const kf_input *in)
     TRY(read_head(in, shape, &data));
     kind = kind_of(in->data[2]);
     TRY(kf_io_check_size(in->length - data, shape[0], shape[1], kind->size));
-    f->dims = in->data[3] == 1 ? 1 : 2;
+    f->shown.dims = in->data[3] == 1 ? 1 : 2;
     TRY(kf_io_cast(f, shape, *kind, in->data + data, false));
     return kf_file_finite(f);
 }

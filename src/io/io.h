@@ -20,7 +20,7 @@
 /* ---- sparse matrices ----------------------------------------------------- */
 
 /* Room for `nnz` entries.  The arrays lie in one block behind the object and
- * go with it in kofn_sparse_free, so nobody may point ptr, col or val
+ * go with it in kofn_free, so nobody may point ptr, col or val
  * elsewhere.  ptr is all zero; col and val are not set.  When fewer entries
  * than nnz come, ptr[rows] says so and the rest is slack.  NULL on failure,
  * after keeping the message.  cols must be below 2^32. */
@@ -76,22 +76,24 @@ typedef struct kf_input {
     bool copy;          /* to be written to; NaN and infinity are let in */
 } kf_input;
 
-struct kofn_file {
+/* A kofn_file with what it owns.  Readers set dims of what is shown, and file.c
+ * the rest of it. */
+typedef struct kf_file {
+    kofn_file shown;   /* the first member, so that either leads to the other */
     kofn_matrix dense; /* data == NULL: the file is sparse */
     kofn_sparse *sparse;
-    unsigned dims;
     kofn_matrix labels;      /* data == NULL: the file has none of its own */
     void *owned;             /* dense's numbers; NULL: those in the bytes */
     unsigned char *unpacked; /* the file's bytes, when gzip had them */
     void *map;     /* the file's bytes, when kofn_file_open mapped them */
     size_t mapped; /* their number */
-};
+} kf_file;
 
 /* Does it show the numbers where they lie in the file? */
 bool kf_file_mapped(const kofn_file *f);
 
 /* Each fills *f or leaves what it had allocated in it for kofn_file_free. */
-typedef kofn_status kf_read_fn(kofn_file *f, const kf_input *in);
+typedef kofn_status kf_read_fn(kf_file *f, const kf_input *in);
 kf_read_fn kf_npy_read, kf_mtx_read, kf_csv_read, kf_edges_read, kf_libsvm_read,
     kf_idx_read, kf_cifar_read;
 
@@ -130,7 +132,7 @@ static inline uint64_t kf_io_bits(const unsigned char *p, size_t size, bool big)
 double kf_io_number(const kf_kind *kind, const unsigned char *p);
 
 /* All numbers, which float64 must have. */
-kofn_status kf_io_cast(kofn_file *f, const size_t shape[2], kf_kind kind,
+kofn_status kf_io_cast(kf_file *f, const size_t shape[2], kf_kind kind,
                        const unsigned char *from, bool transposed);
 
 /* Does it begin as an IDX file? */
@@ -166,13 +168,13 @@ kofn_status kf_io_check_size(size_t have, size_t rows, size_t cols,
                              size_t size);
 
 /* A rows x cols matrix of doubles, not set, in f->owned and f->dense. */
-kofn_status kf_file_dense(kofn_file *f, size_t rows, size_t cols);
+kofn_status kf_file_dense(kf_file *f, size_t rows, size_t cols);
 
 /* "element [I, J] is WHAT", counted from 0 as NumPy does: [I] with dims 1. */
-kofn_status kf_file_odd(const kofn_file *f, kofn_status st, size_t i, size_t j,
+kofn_status kf_file_odd(const kf_file *f, kofn_status st, size_t i, size_t j,
                         const char *what);
 /* KOFN_NONFINITE naming the first element that is NaN or infinite. */
-kofn_status kf_file_finite(const kofn_file *f);
+kofn_status kf_file_finite(const kf_file *f);
 
 /* kofn_file_open, but that infinities are numbers as others are. */
 kofn_status kf_file_open_infinite(kofn_file **out, const char *path);

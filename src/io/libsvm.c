@@ -149,7 +149,7 @@ static kofn_status read_rows(listing *l, kf_text t)
     return KOFN_OK;
 }
 
-static kofn_status begin(kofn_file *f, const listing *found, listing *l)
+static kofn_status begin(kf_file *f, const listing *found, listing *l)
 {
     *l = (listing){.room = found->entries};
     f->sparse = kf_io_sparse_new(found->rows, found->cols, found->entries);
@@ -161,7 +161,7 @@ static kofn_status begin(kofn_file *f, const listing *found, listing *l)
     return KOFN_OK;
 }
 
-kofn_status kf_libsvm_read(kofn_file *f, const kf_input *in)
+kofn_status kf_libsvm_read(kf_file *f, const kf_input *in)
 {
     kf_text t = kf_io_text(in->data, in->length);
     listing found = {0}, l;

@@ -368,7 +368,7 @@ static kofn_status place_entries(const market *m, kf_text t, kofn_sparse *s)
 }
 
 static kofn_status read_coordinate(const market *m, const kf_text *t,
-                                   kofn_file *f)
+                                   kf_file *f)
 {
     size_t room = m->entries;
 
@@ -383,7 +383,7 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
     return kf_io_sparse_tidy(f->sparse);
 }
 
-static kofn_status read_array(const market *m, kf_text *t, kofn_file *f)
+static kofn_status read_array(const market *m, kf_text *t, kf_file *f)
 {
     double *a, v;
     size_t n = m->cols, have = 0;
@@ -434,7 +434,7 @@ kofn_status kf_mtx_part(const kf_input *part, size_t *numbers)
     return *numbers == m.entries ? expect_end(&m, &t) : KOFN_OK;
 }
 
-kofn_status kf_mtx_read(kofn_file *f, const kf_input *in)
+kofn_status kf_mtx_read(kf_file *f, const kf_input *in)
 {
     market m = {0};
     kf_text t;

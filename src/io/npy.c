@@ -302,7 +302,7 @@ static void copy(kofn_matrix *to, const unsigned char *from, size_t down,
 }
 
 /* The numbers where they lie, or a copy. */
-static kofn_status take_numbers(kofn_file *f, const header *h,
+static kofn_status take_numbers(kf_file *f, const header *h,
                                 const unsigned char *from)
 {
     size_t rows = h->shape[0], cols = h->shape[1], size = h->is.size;
@@ -346,14 +346,14 @@ kofn_status kf_npy_part(const kf_input *part, size_t *room)
     return kf_io_part_exact(part, data, h.shape, h.is.size, room);
 }
 
-kofn_status kf_npy_read(kofn_file *f, const kf_input *in)
+kofn_status kf_npy_read(kf_file *f, const kf_input *in)
 {
     header h = {0};
     size_t data;
 
     TRY(read_header(&h, in, &data));
     TRY(kf_io_check_size(in->length - data, h.shape[0], h.shape[1], h.is.size));
-    f->dims = h.dims;
+    f->shown.dims = h.dims;
     TRY(take_numbers(f, &h, in->data + data));
     return in->infinite || in->copy ? KOFN_OK : kf_file_finite(f);
 }

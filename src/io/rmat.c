@@ -121,7 +121,7 @@ kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
         return KOFN_NOMEM;
     name = shuffled(nodes, seed);
     if (!name) {
-        kofn_sparse_free(s);
+        kofn_free(s);
         return KOFN_NOMEM;
     }
     draw_arcs(s, arcs, name, seed);

@@ -1,6 +1,6 @@
 /* sparse.c -- sparse matrices as one block of memory, and their order.
  *
- * A sparse matrix is one allocation of its own, freed by kofn_sparse_free; its
+ * A sparse matrix is one allocation of its own, freed by kofn_free; its
  * arrays may not be freed by themselves. */
 #include "io.h"
 
@@ -42,11 +42,6 @@ kofn_sparse *kf_io_sparse_new(size_t rows, size_t cols, size_t nnz)
     *s = (kofn_sparse){rows, cols, (void *)(block + ptr), (void *)(block + col),
                        (void *)(block + val)};
     return s;
-}
-
-void kofn_sparse_free(kofn_sparse *s)
-{
-    kf_free(s);
 }
 
 /* ---- entries ------------------------------------------------------------- */

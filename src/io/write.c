@@ -140,7 +140,7 @@ static kofn_status put_sparse(kf_out *o, const kofn_sparse *a)
     return KOFN_OK;
 }
 
-kofn_status kofn_write_mtx(const char *path, const kofn_sparse *a)
+static kofn_status write_sparse(const char *path, const kofn_sparse *a)
 {
     kf_out o;
 
@@ -191,19 +191,26 @@ kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
     return write_by(put_npy, path, a, dims);
 }
 
-kofn_status kofn_write(const char *path, const kofn_matrix *a, unsigned dims)
+kofn_status kofn_write(const char *path, kofn_operand a, unsigned dims)
 {
     char name[KF_NAME];
 
     if (!path)
         return kf_fail(KOFN_INVAL, "the file's name is NULL");
-    if (kf_io_has_suffix(path, ".npy"))
-        return write_by(put_npy, path, a, dims);
-    if (kf_io_has_suffix(path, ".csv"))
-        return write_by(put_csv, path, a, dims);
-    if (kf_io_has_suffix(path, ".mtx"))
-        return write_by(put_array, path, a, dims);
     kf_io_show_path(name, path);
+    if (a.sparse && (dims != 2 || !kf_io_has_suffix(path, ".mtx")))
+        return kf_fail(KOFN_INVAL,
+                       "cannot write a sparse matrix of %u dimensions to %s: "
+                       "say 2, and name it .mtx",
+                       dims, name);
+    if (a.sparse)
+        return write_sparse(path, a.sparse);
+    if (kf_io_has_suffix(path, ".npy"))
+        return write_by(put_npy, path, a.dense, dims);
+    if (kf_io_has_suffix(path, ".csv"))
+        return write_by(put_csv, path, a.dense, dims);
+    if (kf_io_has_suffix(path, ".mtx"))
+        return write_by(put_array, path, a.dense, dims);
     return kf_fail(KOFN_INVAL,
                    "cannot tell how to write %s: name it .npy, .csv or .mtx",
                    name);

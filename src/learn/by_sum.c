@@ -60,11 +60,11 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
     kofn_matrix derivatives = kf_learn_row_of(z, rows.rows),
                 to = kf_learn_row_of(g, n);
 
-    TRY(kofn_product_plain(&rows, &in, &margins));
+    TRY(kofn_product_plain(KOFN_DENSE(&rows), &in, &margins));
     for (size_t k = 0; k < rows.rows && !which.gram; k++)
         out[n] +=
             kf_loss(loss, z[k], part->y[which.first + k * which.step], &z[k]);
-    TRY(kofn_product_plain(&derivatives, &rows, &to));
+    TRY(kofn_product_plain(KOFN_DENSE(&derivatives), &rows, &to));
     for (size_t j = 0; j < n; j++)
         out[j] += g[j];
     return KOFN_OK;

@@ -149,9 +149,14 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
                            const kofn_matrix *in, kofn_matrix *out)
 {
     kofn_report rep = KOFN_REPORT_INIT;
+    uint32_t number;
+    kofn_status st;
 
-    TRY(kofn_begin_at(c->job, layer - 1, left, in, out));
-    TRY_UNSTOPPED(kf_learn_wait(c->job, c->look, &rep));
+    TRY(kofn_put_at(c->job, layer - 1, left, in, out, &number));
+    c->midway = true;
+    st = kf_learn_wait(c->job, number, c->look, &rep);
+    c->midway = st == KOFN_AGAIN;
+    TRY_UNSTOPPED(st);
     kf_report_add(c->sum, &rep);
     return KOFN_OK;
 }
@@ -225,15 +230,13 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
     return change_all(c, change);
 }
 
-/* All weights, or velocities, which `fetch` has of the workers, into such a network. */
-static kofn_status fetch_all(kf_coded *c, kofn_net *to,
-                             kofn_status (*fetch)(kofn_job *, size_t,
-                                                  kofn_matrix *, kofn_report *))
+/* All weights, or velocities, of the workers, into such a network. */
+static kofn_status fetch_all(kf_coded *c, kofn_net *to, bool velocity)
 {
     for (size_t l = 0; l < to->shape.layers; l++) {
         kofn_report rep = KOFN_REPORT_INIT;
 
-        TRY(fetch(c->job, l, &to->W[l], &rep));
+        TRY(kofn_fetch(c->job, l, velocity, &to->W[l], &rep));
         kf_report_add(c->sum, &rep);
     }
     return KOFN_OK;
@@ -241,7 +244,7 @@ static kofn_status fetch_all(kf_coded *c, kofn_net *to,
 
 kofn_status kf_coded_fetch(kf_coded *c)
 {
-    return fetch_all(c, c->net, kofn_fetch);
+    return fetch_all(c, c->net, false);
 }
 
 kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
@@ -250,7 +253,7 @@ kofn_status kf_coded_fetch_velocities(kf_coded *c, double *velocity)
     kofn_status st;
 
     TRY(kf_net_of_shape(&M, &c->net->shape));
-    st = fetch_all(c, M, kofn_fetch_velocity);
+    st = fetch_all(c, M, true);
     if (!st)
         kf_net_read(M, velocity);
     kofn_net_free(M);

@@ -15,6 +15,7 @@ typedef struct kf_coded {
     void *in, *out;   /* of a product, turned, or with the biases */
     double *means;    /* of hidden units, for the penalty on them */
     kf_look look;     /* while there is a round */
+    bool midway;      /* there is one, or there was when it was enough */
     kofn_report *sum; /* what its rounds were is added here */
 } kf_coded;
 

@@ -38,8 +38,7 @@ static kofn_status with_defaults(kofn_iterate_options *o,
 
 typedef struct iteration {
     kofn_job *job; /* or, without one, a plain matrix */
-    const kofn_matrix *dense;
-    const kofn_sparse *sparse;
+    kofn_operand A;
     kofn_iterate_options opt;
     kofn_iterate_result res;
     kofn_iterate_result *told; /* the caller's, or NULL */
@@ -75,8 +74,7 @@ static kofn_status product(iteration *it, kofn_matrix *out, kofn_report *rep)
 {
     if (it->job)
         return coded_product(it, out, rep);
-    return it->sparse ? kofn_product_plain_sparse(it->sparse, it->v, out)
-                      : kofn_product_plain(it->dense, it->v, out);
+    return kofn_product_plain(it->A, it->v, out);
 }
 
 /* Multiplies and updates until the change is below the tolerance or the
@@ -143,11 +141,10 @@ static uint64_t option_bits(const iteration *it)
 static kofn_status run_mesh(iteration *it)
 {
     const kofn_stage stage = {.plan = it->mesh->plan};
-    const kofn_operand A = {it->dense, it->sparse};
     const kofn_program program = {.size = sizeof program,
                                   .stage = &stage,
                                   .stages = 1,
-                                  .operand = &A,
+                                  .operand = &it->A,
                                   .operands = 1,
                                   .output = mesh_output,
                                   .ud = it,
@@ -246,13 +243,6 @@ kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
     return power((iteration){.job = job, .v = v}, opt, res);
 }
 
-kofn_status kofn_power_plain(const kofn_matrix *A, kofn_matrix *v,
-                             const kofn_iterate_options *opt,
-                             kofn_iterate_result *res)
-{
-    return power((iteration){.dense = A, .v = v}, opt, res);
-}
-
 kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
                              kofn_matrix *v, const kofn_iterate_options *opt,
                              kofn_iterate_result *res)
@@ -260,7 +250,9 @@ kofn_status kofn_power_peers(const kofn_peering *at, const kofn_matrix *A,
     kofn_peering m = KOFN_PEERING_INIT;
 
     TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
-    return power((iteration){.dense = A, .v = v, .mesh = &m}, opt, res);
+    return power(
+        (iteration){.A = KOFN_DENSE(A), .v = v, .mesh = at ? &m : NULL}, opt,
+        res);
 }
 
 /* ---- PageRank ------------------------------------------------------------ */
@@ -305,14 +297,6 @@ kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                     res);
 }
 
-kofn_status kofn_pagerank_plain(const kofn_sparse *M, const uint8_t *dangling,
-                                kofn_matrix *v, const kofn_iterate_options *opt,
-                                kofn_iterate_result *res)
-{
-    return pagerank((iteration){.sparse = M, .v = v, .dangling = dangling}, opt,
-                    res);
-}
-
 kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
                                 const uint8_t *dangling, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
@@ -321,9 +305,11 @@ kofn_status kofn_pagerank_peers(const kofn_peering *at, const kofn_sparse *M,
     kofn_peering m = KOFN_PEERING_INIT;
 
     TRY(kf_given(&m, sizeof m, at, "KOFN_PEERING_INIT"));
-    return pagerank(
-        (iteration){.sparse = M, .v = v, .dangling = dangling, .mesh = &m}, opt,
-        res);
+    return pagerank((iteration){.A = KOFN_SPARSE(M),
+                                .v = v,
+                                .dangling = dangling,
+                                .mesh = at ? &m : NULL},
+                    opt, res);
 }
 
 /* Row j of M holds, for every arc i -> j, its weight by the sum of i's. */

@@ -15,30 +15,29 @@
 
 /* ---- predictions --------------------------------------------------------- */
 
-static kofn_status check(const kofn_matrix *X, const kofn_matrix *w)
+/* Can w be the weights of rows of so many numbers? */
+static kofn_status check_weights(const kofn_matrix *w, size_t cols)
 {
-    TRY(kf_regress_shape(X, "X"));
     TRY(kf_regress_shape(w, "w"));
-    if (w->cols != 1 || (w->rows != X->cols && w->rows != X->cols + 1))
+    if (w->cols != 1 || (w->rows != cols && w->rows != cols + 1))
         return kf_fail(KOFN_SHAPE,
                        "w is %zu x %zu, and X has %zu columns: w must be %zu x "
                        "1, or %zu x 1 with an intercept at its end",
-                       w->rows, w->cols, X->cols, X->cols, X->cols + 1);
-    TRY(kf_mat_check_finite(X, "X"));
+                       w->rows, w->cols, cols, cols, cols + 1);
     return kf_mat_check_finite(w, "w");
 }
 
 /* x . w, and the intercept where there is one, of every row. */
-static kofn_status margins(const kofn_matrix *X, const kofn_matrix *w,
-                           double *t)
+static kofn_status margins(kofn_operand X, const kofn_matrix *w, double *t)
 {
-    size_t n = X->cols;
-    kofn_matrix in = *w, out = kf_learn_column(t, X->rows);
+    size_t rows = X.sparse ? X.sparse->rows : X.dense->rows;
+    size_t n = X.sparse ? X.sparse->cols : X.dense->cols;
+    kofn_matrix in = *w, out = kf_learn_column(t, rows);
     double last = w->rows > n ? kf_mat_entry(w, n, 0) : 0;
 
     in.rows = n;
     TRY(kofn_product_plain(X, &in, &out));
-    for (size_t i = 0; i < X->rows; i++)
+    for (size_t i = 0; i < rows; i++)
         t[i] += last;
     return KOFN_OK;
 }
@@ -56,10 +55,12 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
 {
     double *t;
 
-    TRY(check(X, w));
+    TRY(kf_regress_shape(X, "X"));
+    TRY(check_weights(w, X->cols));
+    TRY(kf_mat_check_finite(X, "X"));
     TRY(kf_vector_check(out, X->rows, 1, "the predictions"));
     t = out->data;
-    TRY(margins(X, w, t));
+    TRY(margins(KOFN_DENSE(X), w, t));
     for (size_t i = 0; i < X->rows; i++)
         t[i] = mean_of(loss, t[i]);
     return kf_mat_check_finite(out, "the predictions");
@@ -102,44 +103,38 @@ static void fit(kofn_fit *f, const double *t, const double *y, size_t n,
     f->share = share(loss, t, y, n);
 }
 
-kofn_status kofn_fit_of(kofn_fit *f, const kofn_matrix *X, const kofn_matrix *y,
+/* The labels y, one a row of X, as kf_loss takes them, and how many. */
+static kofn_status take_points(kofn_operand X, const kofn_matrix *y,
+                               const kofn_matrix *w, kofn_loss loss,
+                               double **labels, size_t *rows)
+{
+    if (X.sparse) {
+        TRY(kf_mat_check_sparse(X.sparse, "X"));
+        TRY(check_weights(w, X.sparse->cols));
+        *rows = X.sparse->rows;
+        return kf_regress_labels(y, *rows, "X", loss, labels);
+    }
+    TRY(kf_regress_shape(X.dense, "X"));
+    TRY(check_weights(w, X.dense->cols));
+    *rows = X.dense->rows;
+    return kf_regress_points(X.dense, y, "X", loss, labels);
+}
+
+kofn_status kofn_fit_of(kofn_fit *f, kofn_operand X, const kofn_matrix *y,
                         const kofn_matrix *w, kofn_loss loss)
 {
     double *labels, *t;
+    size_t rows;
     kofn_status st = KOFN_NOMEM;
 
     *f = (kofn_fit){0};
-    TRY(check(X, w));
-    TRY(kf_regress_points(X, y, "X", loss, &labels));
-    t = kf_new(X->rows, sizeof *t);
+    TRY(take_points(X, y, w, loss, &labels, &rows));
+    t = kf_new(rows, sizeof *t);
     if (t)
         st = margins(X, w, t);
     if (!st)
-        fit(f, t, labels, X->rows, loss);
+        fit(f, t, labels, rows, loss);
     kf_free(t);
     kf_free(labels);
-    return st;
-}
-
-kofn_status kofn_regression_fit(kofn_fit *f, const kofn_regression *r,
-                                const kofn_matrix *w)
-{
-    double *t;
-    kofn_matrix out = {NULL, r->X.rows, 1, 1, KOFN_F64};
-    kofn_status st = KOFN_NOMEM;
-
-    *f = (kofn_fit){0};
-    TRY(kf_regress_shape(w, "w"));
-    if (w->rows != r->X.cols || w->cols != 1)
-        return kf_fail(KOFN_SHAPE,
-                       "w is %zu x %zu and X, %zu x %zu, takes %zu x 1",
-                       w->rows, w->cols, r->X.rows, r->X.cols, r->X.cols);
-    TRY(kf_mat_check_finite(w, "w"));
-    t = out.data = kf_new(r->X.rows, sizeof *t);
-    if (t)
-        st = kf_learn_points_times(r, w, &out);
-    if (!st)
-        fit(f, t, r->y, r->X.rows, r->opt.loss);
-    kf_free(t);
     return st;
 }

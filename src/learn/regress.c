@@ -78,10 +78,8 @@ kofn_status kf_regress_shape(const kofn_matrix *X, const char *name)
     return KOFN_OK;
 }
 
-/* A label for each of the rows, as kf_loss takes them. */
-static kofn_status take_labels(const kofn_matrix *y, size_t rows,
-                               const char *what, kofn_loss loss,
-                               double **labels)
+kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
+                              const char *what, kofn_loss loss, double **labels)
 {
     kofn_status st;
 
@@ -123,7 +121,7 @@ kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
     *labels = NULL;
     TRY(kf_regress_shape(X, what));
     TRY(kf_mat_check_finite(X, what));
-    return take_labels(y, X->rows, what, loss, labels);
+    return kf_regress_labels(y, X->rows, what, loss, labels);
 }
 
 static kofn_status fill_dense(kofn_regression *r, const kofn_matrix *X,
@@ -143,18 +141,20 @@ static kofn_status fill_sparse(kofn_regression *r, const kofn_sparse *X,
                                const kofn_matrix *y)
 {
     TRY(kf_mat_check_sparse(X, "X"));
-    TRY(take_labels(y, X->rows, "X", r->opt.loss, &r->y));
+    TRY(kf_regress_labels(y, X->rows, "X", r->opt.loss, &r->y));
     r->S = *X;
     r->X = (kofn_matrix){NULL, X->rows, X->cols, X->cols, KOFN_F64};
     return KOFN_OK;
 }
 
-static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
-                        const kofn_sparse *S, const kofn_matrix *y)
+static kofn_status fill(kofn_regression *r, kofn_operand X,
+                        const kofn_matrix *y)
 {
     const kofn_regress_options *o = &r->opt;
 
-    TRY(S ? fill_sparse(r, S, y) : fill_dense(r, X, y));
+    if (!X.dense && !X.sparse)
+        return kf_fail(KOFN_INVAL, "X is missing");
+    TRY(X.sparse ? fill_sparse(r, X.sparse, y) : fill_dense(r, X.dense, y));
     TRY(check_options(o, r->X.rows));
     TRY(check_classes(r));
     if (!o->test_X)
@@ -168,9 +168,9 @@ static kofn_status fill(kofn_regression *r, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-static kofn_status make(kofn_regression **out, const kofn_matrix *X,
-                        const kofn_sparse *S, const kofn_matrix *y,
-                        const kofn_regress_options *opt)
+kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
+                                const kofn_matrix *y,
+                                const kofn_regress_options *opt)
 {
     kofn_regression *r;
     kofn_status st;
@@ -179,30 +179,13 @@ static kofn_status make(kofn_regression **out, const kofn_matrix *X,
     TRY_ZERO(r, 1);
     st = with_defaults(&r->opt, opt);
     if (!st)
-        st = fill(r, X, S, y);
+        st = fill(r, X, y);
     if (st) {
         kofn_regression_free(r);
         return st;
     }
     *out = r;
     return KOFN_OK;
-}
-
-kofn_status kofn_regression_new(kofn_regression **out, const kofn_matrix *X,
-                                const kofn_matrix *y,
-                                const kofn_regress_options *opt)
-{
-    return make(out, X, NULL, y, opt);
-}
-
-kofn_status kofn_regression_new_sparse(kofn_regression **out,
-                                       const kofn_sparse *X,
-                                       const kofn_matrix *y,
-                                       const kofn_regress_options *opt)
-{
-    if (!X)
-        return kf_fail(KOFN_INVAL, "X is missing");
-    return make(out, NULL, X, y, opt);
 }
 
 void kofn_regression_free(kofn_regression *r)
@@ -338,7 +321,7 @@ static kofn_status test_loss(const kofn_regression *r, const double *w,
         return KOFN_OK;
     TRY_NEW(t, r->test.rows);
     out = kf_learn_column(t, r->test.rows);
-    st = kofn_product_plain(&r->test, &in, &out);
+    st = kofn_product_plain(KOFN_DENSE(&r->test), &in, &out);
     for (size_t i = 0; i < r->test.rows && !st; i++)
         sum += kf_loss(r->opt.loss, t[i], r->test_y[i], &z);
     kf_free(t);

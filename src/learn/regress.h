@@ -46,11 +46,12 @@ kofn_status kf_regress_shape(const kofn_matrix *X, const char *name);
 kofn_status kf_regress_points(const kofn_matrix *X, const kofn_matrix *y,
                               const char *what, kofn_loss loss,
                               double **labels);
+/* A label for each of the rows of what is called `what`, likewise. */
+kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
+                              const char *what, kofn_loss loss,
+                              double **labels);
 
-/* out = X in, on this thread (ways.c). */
-kofn_status kf_learn_points_times(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out);
-/* out = X' (X v - y) likewise, and *squares those of X v - y; either may be NULL. */
+/* out = X' (X v - y) on this thread (ways.c), and *squares those of X v - y; either may be NULL. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares);
 

@@ -159,7 +159,7 @@ static const kofn_formula *formula(void)
     return f;
 }
 
-kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
+static kofn_status place_points(kofn_training *t, kofn_job *job)
 {
     const double arg[KOFN_FORMULA_ARGS] = {0};
     double points = (double)kf_min(t->opt.batch, t->points.rows);
@@ -185,7 +185,7 @@ kofn_status kofn_training_plans(const kofn_training *t, const char *spec,
 
 /* Blocks may point into what is placed, and the net's own weights are written when
  * those of the workers are fetched. */
-kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
+static kofn_status place_weights(kofn_training *t, kofn_job *job)
 {
     const kofn_train_step *before = t->opt.resume;
 
@@ -194,9 +194,17 @@ kofn_status kofn_training_place_weights(kofn_training *t, kofn_job *job)
     kofn_net_free(t->placed);
     TRY(kf_net_copy(&t->placed, t->net));
     for (size_t l = 0; l < t->net->shape.layers; l++)
-        TRY(kofn_place_at(job, l, &t->placed->W[l]));
+        TRY(kofn_place_at(job, l, KOFN_DENSE(&t->placed->W[l])));
     t->job = job;
     return KOFN_OK;
+}
+
+kofn_status kofn_training_place(kofn_training *t, kofn_job *job)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+
+    TRY(kofn_plan_describe(kofn_job_plan(job), false, &info));
+    return info.parts ? place_points(t, job) : place_weights(t, job);
 }
 
 /* ---- a batch ------------------------------------------------------------- */
@@ -351,6 +359,9 @@ static kofn_status fetch(run *r)
 {
     if (!r->coded || r->fetched)
         return KOFN_OK;
+    if (r->coded->midway) /* a worker may hang, and is not to be waited for */
+        return kf_fail(KOFN_STATE, "a round is under way; the state is asked "
+                                   "for after a step");
     TRY(kf_coded_fetch(r->coded));
     kf_net_read(r->t->net, r->state);
     r->fetched = true;
@@ -519,7 +530,7 @@ kofn_status kofn_train(kofn_training *t, kofn_train_result *res)
     if (t->opt.scrub && !t->placed)
         return kf_fail(KOFN_UNSUITED,
                        "scrubs are of weights that live with the workers "
-                       "(kofn_training_place_weights)");
+                       "(kofn_training_plans)");
     return train((run){.t = t}, res);
 }
 

@@ -7,21 +7,27 @@
 
 #define LOOK (KOFN_SECOND / 10)
 
-kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep)
+kofn_status kf_learn_wait(kofn_job *job, uint32_t number, kf_look look,
+                          kofn_report *rep)
 {
     kofn_status st;
 
     do
-        st = kofn_pump(job, look.stops ? LOOK : KOFN_NEVER, rep);
+        st = kofn_take(job, number, look.stops ? LOOK : KOFN_NEVER, rep);
     while (st == KOFN_AGAIN && !(look.stops && look.stops(look.ud)));
+    if (st == KOFN_AGAIN) /* its output is the caller's, who may free it */
+        (void)kofn_cancel(job, number);
     return st;
 }
 
 kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
                            kofn_matrix *out, kf_look look, kofn_report *rep)
 {
-    TRY(left ? kofn_begin_at(job, 0, true, in, out) : kofn_begin(job, in, out));
-    return kf_learn_wait(job, look, rep);
+    uint32_t number;
+
+    TRY(left ? kofn_put_at(job, 0, true, in, out, &number)
+             : kofn_put(job, in, out, &number));
+    return kf_learn_wait(job, number, look, rep);
 }
 
 void kf_learn_add_up(kofn_report *all, kofn_report *sum)

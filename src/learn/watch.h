@@ -11,12 +11,13 @@ typedef struct kf_look {
     int (*stops)(void *ud); /* NULL: nobody */
     void *ud;
 } kf_look;
-/* Ten times a second it is asked while the round lasts; not 0 has this return
- * KOFN_AGAIN. */
+/* Ten times a second it is asked while the round lasts; not 0 has this give up the
+ * round and return KOFN_AGAIN. */
 kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
                            kofn_matrix *out, kf_look look, kofn_report *rep);
-/* The same of a round that has begun. */
-kofn_status kf_learn_wait(kofn_job *job, kf_look look, kofn_report *rep);
+/* The same of a product that was put. */
+kofn_status kf_learn_wait(kofn_job *job, uint32_t number, kf_look look,
+                          kofn_report *rep);
 /* Adds *sum to *all, and begins it anew. */
 void kf_learn_add_up(kofn_report *all, kofn_report *sum);
 

@@ -28,11 +28,10 @@
 
 /* ---- products on this thread --------------------------------------------- */
 
-kofn_status kf_learn_points_times(const kofn_regression *r,
-                                  const kofn_matrix *in, kofn_matrix *out)
+/* X, of whichever kind it is. */
+static kofn_operand points_of(const kofn_regression *r)
 {
-    return r->S.rows ? kofn_product_plain_sparse(&r->S, in, out)
-                     : kofn_product_plain(&r->X, in, out);
+    return r->S.rows ? KOFN_SPARSE(&r->S) : KOFN_DENSE(&r->X);
 }
 
 /* out = z X */
@@ -44,7 +43,7 @@ static kofn_status times_points(const kofn_regression *r, const double *z,
     kofn_matrix to = kf_learn_row_of(out, r->X.cols);
 
     if (S->rows == 0)
-        return kofn_product_plain(&in, &r->X, &to);
+        return kofn_product_plain(KOFN_DENSE(&in), &r->X, &to);
     memset(out, 0, S->cols * sizeof *out);
     kf_mat_multiply_by_sparse(&in, S, 0, out);
     return KOFN_OK;
@@ -60,7 +59,7 @@ kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
 
     TRY_NEW(z, m);
     margins = kf_learn_column(z, m);
-    st = kf_learn_points_times(r, &in, &margins);
+    st = kofn_product_plain(points_of(r), &in, &margins);
     for (size_t i = 0; i < m && y && !st; i++)
         z[i] -= y[i];
     if (squares && !st)
@@ -133,7 +132,7 @@ kofn_status kf_learn_margins(kf_descent *d, const double *v, double *out)
                 to = kf_learn_column(out, X->rows);
 
     return d->job ? kf_learn_round_of(d, false, &in, &to)
-                  : kf_learn_points_times(d->r, &in, &to);
+                  : kofn_product_plain(points_of(d->r), &in, &to);
 }
 
 /* out = X' z */
@@ -157,15 +156,13 @@ kofn_status kf_learn_limit(kf_descent *d, kf_some which)
                   : KOFN_OK;
 }
 
-static kofn_status place_points(const kofn_regression *r, kofn_job *job)
-{
-    return r->S.rows ? kofn_place_sparse(job, &r->S) : kofn_place(job, &r->X);
-}
-
 static kofn_status place_products(kofn_regression *r, kofn_job *job)
 {
-    TRY(place_points(r, job));
-    r->strips = kofn_strips(job);
+    kofn_progress fresh = KOFN_PROGRESS_INIT;
+
+    TRY(kofn_place_at(job, 0, points_of(r)));
+    TRY(kofn_job_progress(job, &fresh));
+    r->strips = fresh.strips;
     return KOFN_OK;
 }
 
@@ -232,7 +229,7 @@ static kofn_status know_Xy(kofn_regression *r)
 static kofn_status place_gram(kofn_regression *r, kofn_job *job)
 {
     TRY(know_Xy(r));
-    return place_points(r, job);
+    return kofn_place_at(job, 0, points_of(r));
 }
 
 static kofn_status gram(kf_descent *d, const double *v, double *out)

@@ -471,8 +471,8 @@ static kofn_status multiply_wide(const kofn_matrix *A, const kofn_matrix *in,
     return st;
 }
 
-kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
-                               kofn_matrix *out)
+static kofn_status multiply_dense(const kofn_matrix *A, const kofn_matrix *in,
+                                  kofn_matrix *out)
 {
     TRY(kf_mat_check_matrix(A, "A"));
     TRY(check_plain(A->rows, A->cols, in, out));
@@ -484,9 +484,13 @@ kofn_status kofn_product_plain(const kofn_matrix *A, const kofn_matrix *in,
     return KOFN_OK;
 }
 
-kofn_status kofn_product_plain_sparse(const kofn_sparse *A,
-                                      const kofn_matrix *in, kofn_matrix *out)
+kofn_status kofn_product_plain(kofn_operand a, const kofn_matrix *in,
+                               kofn_matrix *out)
 {
+    const kofn_sparse *A = a.sparse;
+
+    if (!A)
+        return multiply_dense(a.dense, in, out);
     TRY(check_plain(A->rows, A->cols, in, out));
     if (in->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");

@@ -325,7 +325,7 @@ kofn_status kofn_mesh_start(kofn_mesh *m,
                    strerror(error));
 }
 
-void kofn_mesh_wait(kofn_mesh *m)
+static void wait_for_all(kofn_mesh *m)
 {
     for (;;) {
         runner *r;
@@ -346,6 +346,7 @@ void kofn_mesh_free(kofn_mesh *m)
 {
     if (!m)
         return;
+    wait_for_all(m);
     kf_blas_restore(m->blas_threads);
     for (size_t i = 0; i < m->ends; i++)
         end_free(m->end[i]);

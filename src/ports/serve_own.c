@@ -33,7 +33,7 @@ static kofn_status multiply(void *ud, const kofn_factors *f, kofn_matrix *out)
     kofn_time began = kf_clock();
     kofn_status st;
 
-    kofn_say(KOFN_OK, "");
+    kf_fail(KOFN_OK, "%s", ""); /* no words of before */
     st = s->opt.multiply(s->opt.multiply_ctx, f, out);
     if (st < 0 && *kofn_errmsg())
         return st;

@@ -27,8 +27,8 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     p->level = 0;
     if (kf_is_stream(j))
         TRY(kf_pair_begin(j, p, &ev));
-    if (p->number == 0 ||
-        (kofn_strips(j) && (p->as == KOFN_USE_OWN || p->use->layout.adjoint))) {
+    if (p->number == 0 || (kf_job_strips(j) &&
+                           (p->as == KOFN_USE_OWN || p->use->layout.adjoint))) {
         ev.lo = p->lo;
         ev.hi = p->hi;
     }

@@ -219,7 +219,8 @@ static kofn_status placed(kofn_job *j, kf_held *h)
     return KOFN_OK;
 }
 
-kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
+static kofn_status place_dense(kofn_job *j, size_t operand,
+                               const kofn_matrix *A)
 {
     kf_held *h;
 
@@ -233,9 +234,35 @@ kofn_status kofn_place_at(kofn_job *j, size_t operand, const kofn_matrix *A)
     return placed(j, h);
 }
 
+static kofn_status place_sparse(kofn_job *j, size_t operand,
+                                const kofn_sparse *A)
+{
+    kf_held *h;
+    kofn_sparse raised;
+
+    TRY(kf_mat_check_sparse(A, "A"));
+    TRY(check_place(j, operand, A->rows, A->cols, true));
+    h = &j->held[operand];
+    if (h->plan->layout.problem.dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
+    raised = *A;
+    TRY(kf_raise_sparse(
+        h->plan, kf_core_use(j->core, KOFN_USES * (uint32_t)operand)->code,
+        &raised, &h->levels, &h->raised));
+    TRY(kf_resident_sparse(&h->resident, h->plan, &raised));
+    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    return placed(j, h);
+}
+
+kofn_status kofn_place_at(kofn_job *j, size_t operand, kofn_operand A)
+{
+    return A.sparse ? place_sparse(j, operand, A.sparse)
+                    : place_dense(j, operand, A.dense);
+}
+
 kofn_status kofn_place(kofn_job *j, const kofn_matrix *A)
 {
-    return kofn_place_at(j, 0, A);
+    return place_dense(j, 0, A);
 }
 
 static kofn_status check_sum(const kofn_job *j, bool there)
@@ -301,23 +328,6 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
         return kf_fail(KOFN_INVAL, "work = %g is not a number > 0", work);
     j->held->resident.work = work;
     return KOFN_OK;
-}
-
-kofn_status kofn_place_sparse(kofn_job *j, const kofn_sparse *A)
-{
-    kf_held *h = j->held;
-    kofn_sparse raised;
-
-    TRY(kf_mat_check_sparse(A, "A"));
-    TRY(check_place(j, 0, A->rows, A->cols, true));
-    if (j->plan->layout.problem.dtype != KOFN_F64)
-        return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
-    raised = *A;
-    TRY(kf_raise_sparse(h->plan, kf_core_use(j->core, 0)->code, &raised,
-                        &h->levels, &h->raised));
-    TRY(kf_resident_sparse(&h->resident, j->plan, &raised));
-    h->resident.raised = kf_raise_kind(h->plan, h->raised);
-    return placed(j, h);
 }
 
 /* ---- closed -------------------------------------------------------------- */

@@ -246,7 +246,6 @@ struct kofn_job {
     kf_start start;
     kf_heal heal;
     kf_scrub scrub;
-    uint32_t round; /* the product of kofn_begin; 0: there is none (put.c) */
 };
 
 /* The number of the operand's use that a product makes, as kofn_event has it. */
@@ -374,8 +373,8 @@ static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
 kofn_status kf_job_check_placed(const kofn_job *j);
 kofn_status kf_job_check_whole(const kofn_job *j);
-/* No round is under way. */
-kofn_status kf_job_check_between(const kofn_job *j);
+/* That a round has, and may be limited to some of; 0: it is whole. */
+size_t kf_job_strips(const kofn_job *j);
 kofn_status kf_job_check_room(const kofn_job *j);
 /* If this is a failure the job has failed; returns it. */
 kofn_status kf_job_break(kofn_job *j, kofn_status st);

@@ -21,13 +21,6 @@ kofn_status kf_job_break(kofn_job *j, kofn_status st)
     return st;
 }
 
-kofn_status kf_job_check_between(const kofn_job *j)
-{
-    return j->round
-               ? kf_fail(KOFN_STATE, "a round is under way; call kofn_pump")
-               : KOFN_OK;
-}
-
 kofn_status kf_job_check_room(const kofn_job *j)
 {
     TRY(kf_job_check_whole(j));
@@ -116,7 +109,7 @@ static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
 
 /* ---- some strips only ---------------------------------------------------- */
 
-size_t kofn_strips(const kofn_job *j)
+size_t kf_job_strips(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
 
@@ -128,7 +121,7 @@ size_t kofn_strips(const kofn_job *j)
 
 kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
 {
-    size_t strips = kofn_strips(j);
+    size_t strips = kf_job_strips(j);
 
     if (strips == 0)
         return kf_fail(KOFN_UNSUITED,
@@ -140,7 +133,6 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
         return kf_fail(KOFN_INVAL,
                        "strips %zu..%zu of %zu: give at least one of them", lo,
                        hi, strips);
-    TRY(kf_job_check_between(j));
     j->open.lo = lo;
     j->open.hi = lo == 0 && hi == strips ? 0 : hi;
     return KOFN_OK;
@@ -150,7 +142,6 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
 {
     if (step == 0)
         return kf_fail(KOFN_INVAL, "step 0: steps count from 1");
-    TRY(kf_job_check_between(j));
     j->open.step = step;
     return KOFN_OK;
 }

@@ -53,7 +53,8 @@ static kofn_status begin_now(kofn_job *j, uint32_t *number)
 {
     product *p = next_to_begin(j);
 
-    *number = j->open.puts;
+    if (number)
+        *number = j->open.puts;
     if (p != j->open.list[j->open.count - 1] || kf_core_storing(j->core) > 0 ||
         !kf_job_all_came(j) || kf_job_is_due(j, p) || j->trials.on)
         return KOFN_OK;
@@ -81,10 +82,18 @@ static kofn_use left_of(const kofn_job *j, uint32_t operand)
     return j->held[operand].plan->op->left ? KOFN_USE_OWN : KOFN_USE_LEFT;
 }
 
-kofn_status kofn_put_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
-                          uint32_t *number)
+kofn_status kofn_put_at(kofn_job *j, size_t operand, bool left,
+                        const kofn_matrix *in, kofn_matrix *out,
+                        uint32_t *number)
 {
-    TRY(kf_job_open_product(j, 0, left_of(j, 0), in, out));
+    uint32_t at = (uint32_t)operand;
+
+    TRY(kf_job_check_operand(j, operand));
+    if (!left && j->held[at].plan->op->left)
+        return kf_fail(KOFN_STATE,
+                       "the plan of operand %zu is for left products", operand);
+    TRY(kf_job_open_product(j, at, left ? left_of(j, at) : KOFN_USE_OWN, in,
+                            out));
     return begin_now(j, number);
 }
 
@@ -183,13 +192,12 @@ static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
 static kofn_status find_put(const kofn_job *j, uint32_t number, product **p)
 {
     *p = find_number(j, number);
-    if (*p && number != j->round)
+    if (*p)
         return KOFN_OK;
     return kf_fail(KOFN_STATE, "product %u is not open: %s", number,
                    number == 0 || number > j->open.puts
                        ? "no such product was put (kofn_put)"
-                   : *p ? "kofn_begin began it; call kofn_pump"
-                        : "it has been taken or cancelled");
+                       : "it has been taken or cancelled");
 }
 
 kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
@@ -198,7 +206,7 @@ kofn_status kofn_take(kofn_job *j, uint32_t number, kofn_time atmost,
     product *p;
 
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    if (number == 0 && j->open.count > 0 && !j->round)
+    if (number == 0 && j->open.count > 0)
         return take(j, NULL, atmost, rep);
     TRY(find_put(j, number, &p));
     return take(j, p, atmost, rep);
@@ -228,102 +236,39 @@ kofn_status kofn_cancel(kofn_job *j, uint32_t number)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-static kofn_status begin_round(kofn_job *j, uint32_t operand, kofn_use as,
-                               bool velocity, const kofn_matrix *in,
-                               kofn_matrix *out)
-{
-    TRY(kf_job_check_between(j));
-    TRY(kf_job_open_product(j, operand, as, in, out));
-    find_number(j, j->open.puts)->measure.velocity = velocity;
-    return begin_now(j, &j->round);
-}
-
-kofn_status kofn_begin(kofn_job *j, const kofn_matrix *in, kofn_matrix *out)
-{
-    return begin_round(j, 0, KOFN_USE_OWN, false, in, out);
-}
-
-kofn_status kofn_begin_at(kofn_job *j, size_t operand, bool left,
-                          const kofn_matrix *in, kofn_matrix *out)
-{
-    TRY(kf_job_check_operand(j, operand));
-    if (!left && j->held[operand].plan->op->left)
-        return kf_fail(KOFN_STATE,
-                       "the plan of operand %zu is for left products", operand);
-    return begin_round(j, (uint32_t)operand,
-                       left ? left_of(j, (uint32_t)operand) : KOFN_USE_OWN,
-                       false, in, out);
-}
-
-kofn_status kofn_pump(kofn_job *j, kofn_time atmost, kofn_report *rep)
-{
-    product *p = find_number(j, j->round);
-    kofn_status st;
-
-    if (!p)
-        return kf_fail(KOFN_STATE, "no round is under way; call kofn_begin");
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    st = take(j, p, atmost, rep);
-    if (st != KOFN_AGAIN)
-        j->round = 0;
-    return st;
-}
-
 kofn_status kofn_round(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
                        kofn_report *rep)
 {
+    uint32_t number;
+
     TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    TRY(kofn_begin(j, in, out));
-    return kofn_pump(j, KOFN_NEVER, rep);
+    TRY(kofn_put(j, in, out, &number));
+    return kofn_take(j, number, KOFN_NEVER, rep);
 }
 
-kofn_status kofn_left(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
-                      kofn_report *rep)
-{
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    TRY(kofn_begin_at(j, 0, true, in, out));
-    return kofn_pump(j, KOFN_NEVER, rep);
-}
-
-/* Nothing is sent with the work but that. */
-static kofn_status begin_to_read(kofn_job *j, size_t operand, bool velocity,
-                                 kofn_matrix *out)
+/* A round of what the workers store.  Nothing is sent with the work but a zero. */
+static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
+                              kofn_matrix *out, kofn_report *rep)
 {
     double zero = 0;
     kofn_matrix in = {&zero, 1, 1, 1, j->plan->layout.problem.dtype};
+    uint32_t number;
 
-    return begin_round(j, (uint32_t)operand, KOFN_USE_READ, velocity, &in, out);
+    TRY(kf_job_open_product(j, (uint32_t)operand, KOFN_USE_READ, &in, out));
+    find_number(j, j->open.puts)->measure.velocity = velocity;
+    TRY(begin_now(j, &number));
+    return kofn_take(j, number, KOFN_NEVER, rep);
 }
 
-kofn_status kofn_fetch(kofn_job *j, size_t operand, kofn_matrix *A,
-                       kofn_report *rep)
-{
-    kofn_status st;
-
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    TRY(kf_job_check_operand(j, operand));
-    TRY(begin_to_read(j, operand, false, A));
-    st = kofn_pump(j, KOFN_NEVER, rep);
-    if (st == KOFN_OK && j->held[operand].norms)
-        st = kf_guard_renew(&j->held[operand], A);
-    return st;
-}
-
-kofn_status kofn_fetch_velocity(kofn_job *j, size_t operand, kofn_matrix *M,
-                                kofn_report *rep)
+/* Of an operand that has no velocity: zeros. */
+static kofn_status no_velocity(const kofn_job *j, size_t operand,
+                               kofn_matrix *M, kofn_report *rep)
 {
     const kofn_report none = KOFN_REPORT_INIT;
-    const kofn_problem *pb;
+    const kofn_problem *pb = &j->held[operand].plan->layout.problem;
 
-    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
-    TRY(kf_job_check_operand(j, operand));
-    if (j->held[operand].moves) {
-        TRY(begin_to_read(j, operand, true, M));
-        return kofn_pump(j, KOFN_NEVER, rep);
-    }
     TRY(kf_job_check_whole(j));
     TRY(kf_mat_check_matrix(M, "M"));
-    pb = &j->held[operand].plan->layout.problem;
     if (M->rows != pb->m || M->cols != pb->n || M->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE,
                        "M is %zu x %zu, and the operand's velocity %zu x %zu "
@@ -333,4 +278,19 @@ kofn_status kofn_fetch_velocity(kofn_job *j, size_t operand, kofn_matrix *M,
         memset(kf_at(M, i, 0), 0, M->cols * kf_dtype_size(M->dtype));
     kf_give(rep, &none, sizeof none);
     return KOFN_OK;
+}
+
+kofn_status kofn_fetch(kofn_job *j, size_t operand, bool velocity,
+                       kofn_matrix *A, kofn_report *rep)
+{
+    kofn_status st;
+
+    TRY(kf_begun(rep, "KOFN_REPORT_INIT"));
+    TRY(kf_job_check_operand(j, operand));
+    if (velocity && !j->held[operand].moves)
+        return no_velocity(j, operand, A, rep);
+    st = read_round(j, operand, velocity, A, rep);
+    if (st == KOFN_OK && !velocity && j->held[operand].norms)
+        st = kf_guard_renew(&j->held[operand], A);
+    return st;
 }

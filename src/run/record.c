@@ -154,7 +154,7 @@ static kofn_status write_all(const record *x)
         for (size_t w = 0; w < a.cols; w++)
             out[t * a.cols + w] =
                 w < x->line[t].workers ? x->line[t].factor[w] : 1;
-    st = kofn_write(x->path, &a, 2);
+    st = kofn_write(x->path, KOFN_DENSE(&a), 2);
     kf_free(out);
     return st;
 }

@@ -41,7 +41,8 @@ kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
                           .sent = sum.sent,
                           .received = sum.received,
                           .healing = j->lease.healing.count,
-                          .corrupt = sum.corrupt};
+                          .corrupt = sum.corrupt,
+                          .strips = kf_job_strips(j)};
     for (size_t i = 0; i < j->open.count; i++) {
         const kf_slots *t = j->open.list[i]->tasks;
 

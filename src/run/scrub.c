@@ -202,7 +202,6 @@ static kofn_status check_job(const kofn_job *j)
 {
     TRY(kf_job_check_whole(j));
     TRY(kf_job_check_placed(j));
-    TRY(kf_job_check_between(j));
     if (j->opt.errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_UNSUITED,
                        "blocks are compared in jobs that look for wrong "

@@ -35,7 +35,7 @@ static const kofn_param params[] = {
 /* Half the workers may leave, at most 16. */
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L), g = (size_t)kofn_arg(L, "groups");
+    size_t n = L->workers, g = (size_t)kofn_arg(L, "groups");
     size_t spare = kf_min(n / 2, 16);
     bool columns = kofn_arg(L, "cut") == 1;
     kofn_status st =
@@ -47,9 +47,10 @@ static kofn_status layout(kofn_layout *L)
      * cut into rows: the code is transposed (math/elastic.md 10, 11). */
     L->adjoint = columns != (L->problem.op == KOFN_LEFT);
     if (!st && g > 1 && (L->adjoint || columns))
-        return kofn_refuse("elastic: groups = %zu goes with products A B and "
-                           "cut=rows only",
-                           g);
+        return kofn_say(KOFN_INVAL,
+                        "elastic: groups = %zu goes with products A B and "
+                        "cut=rows only",
+                        g);
     return st;
 }
 

@@ -185,16 +185,17 @@ static kofn_status refuse_fractional(size_t n, size_t d)
 
     while (n % less)
         less--;
-    return kofn_refuse("gc: construction=fractional wants d to divide the "
-                       "workers and %zu does not divide %zu; d = %zu does, and "
-                       "the other constructions take any d",
-                       d, n, less);
+    return kofn_say(KOFN_INVAL,
+                    "gc: construction=fractional wants d to divide the "
+                    "workers and %zu does not divide %zu; d = %zu does, and "
+                    "the other constructions take any d",
+                    d, n, less);
 }
 
 static kofn_status gc_layout(kofn_layout *L)
 {
     long kind = kofn_arg(L, "construction");
-    size_t d, n = kofn_arg_workers(L);
+    size_t d, n = L->workers;
     kf_gradient *g;
 
     TRY(kf_gradient_d(L, "gc", &d));
@@ -242,17 +243,19 @@ static kofn_status split(const kofn_layout *L, const char *who, size_t d,
     else
         *m = d < 2 ? 1 : 2;
     if (*m < 1)
-        return kofn_refuse("%s: s = %ld stragglers leave nobody of the %zu "
-                           "who hold a part; ask for s <= %zu",
-                           who, s, d, d - 1);
+        return kofn_say(KOFN_INVAL,
+                        "%s: s = %ld stragglers leave nobody of the %zu "
+                        "who hold a part; ask for s <= %zu",
+                        who, s, d, d - 1);
     if (*m > d)
-        return kofn_refuse("%s: m = %zu exceeds d = %zu; ask for m <= %zu", who,
-                           *m, d, d);
+        return kofn_say(KOFN_INVAL,
+                        "%s: m = %zu exceeds d = %zu; ask for m <= %zu", who,
+                        *m, d, d);
     if (s != KOFN_AUTO && (size_t)s + *m > d)
-        return kofn_refuse("%s: s = %ld and m = %zu need d >= %zu, not %zu; "
-                           "ask for s <= %zu or m <= %zu",
-                           who, s, *m, (size_t)s + *m, d, d - *m,
-                           d - (size_t)s);
+        return kofn_say(KOFN_INVAL,
+                        "%s: s = %ld and m = %zu need d >= %zu, not %zu; "
+                        "ask for s <= %zu or m <= %zu",
+                        who, s, *m, (size_t)s + *m, d, d - *m, d - (size_t)s);
     kofn_arg_choose(L, "m", (long)*m);
     kofn_arg_choose(L, "s", (long)(d - *m)); /* less would be a waste */
     return KOFN_OK;

@@ -342,19 +342,20 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
            : f == DECOUPLED   ? lam_near_best(d)
                               : lcm;
     if (f == SEQUENTIAL && *lam % lcm && *lam < lcm)
-        return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
-                           "is; or ask for form=decoupled",
-                           who, *lam, d, lcm);
+        return kofn_say(KOFN_INVAL,
+                        "%s: lam = %zu must be divisible by 1..%zu, as %zu "
+                        "is; or ask for form=decoupled",
+                        who, *lam, d, lcm);
     if (f == SEQUENTIAL && *lam % lcm)
-        return kofn_refuse("%s: lam = %zu must be divisible by 1..%zu, as %zu "
-                           "and %zu are; or ask for form=decoupled",
-                           who, *lam, d, *lam / lcm * lcm,
-                           (*lam / lcm + 1) * lcm);
+        return kofn_say(KOFN_INVAL,
+                        "%s: lam = %zu must be divisible by 1..%zu, as %zu "
+                        "and %zu are; or ask for form=decoupled",
+                        who, *lam, d, *lam / lcm * lcm, (*lam / lcm + 1) * lcm);
     if (*lam * kf_gradient_best_field(d) > UNKNOWNS)
-        return kofn_refuse(
-            "%s: lam = %zu segments take long to decode; ask for "
-            "form=decoupled with lam <= %zu, or for d <= 6",
-            who, *lam, UNKNOWNS / kf_gradient_best_field(d));
+        return kofn_say(KOFN_INVAL,
+                        "%s: lam = %zu segments take long to decode; ask for "
+                        "form=decoupled with lam <= %zu, or for d <= 6",
+                        who, *lam, UNKNOWNS / kf_gradient_best_field(d));
     kofn_arg_choose(L, "lam", (long)*lam);
     return KOFN_OK;
 }
@@ -363,19 +364,20 @@ static kofn_status choose_lam(const kofn_layout *L, const char *who, size_t d,
 static kofn_status check_staircase(const kofn_layout *L, const char *who,
                                    size_t d, size_t lam, bool groups)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     double size = (double)lam * (double)lam * (double)n * (double)n;
 
     if (lam > LINKED && (groups ? n % d != 0 : n > d))
-        return kofn_refuse(
-            "%s: form=staircase loses all digits with lam = %zu; "
-            "ask for form=decoupled, or for lam <= 12",
-            who, lam);
+        return kofn_say(KOFN_INVAL,
+                        "%s: form=staircase loses all digits with lam = %zu; "
+                        "ask for form=decoupled, or for lam <= 12",
+                        who, lam);
     if (size * (double)(d + 1) <= 4e7)
         return KOFN_OK;
-    return kofn_refuse("%s: form=staircase with lam = %zu on %zu workers is "
-                       "too large; ask for form=decoupled or a smaller lam",
-                       who, lam, n);
+    return kofn_say(KOFN_INVAL,
+                    "%s: form=staircase with lam = %zu on %zu workers is "
+                    "too large; ask for form=decoupled or a smaller lam",
+                    who, lam, n);
 }
 
 static kofn_status make_code(const kofn_layout *L, kf_dual *u, form f,

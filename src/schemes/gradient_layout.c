@@ -27,7 +27,7 @@ static void free_state(void *state)
 
 kf_gradient *kf_gradient_new(kofn_layout *L, size_t d, bool groups)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     kf_gradient *g = kf_zero(1, sizeof *g);
 
     if (!g)
@@ -54,21 +54,23 @@ kofn_status kf_gradient_sizes(kofn_layout *L, const char *who, size_t units,
                               size_t field, size_t submessages)
 {
     const kf_gradient *g = L->state;
-    size_t n = kofn_arg_workers(L), d = g->d, wants = units * field;
+    size_t n = L->workers, d = g->d, wants = units * field;
 
     if (units > L->problem.m && units > PADDED)
-        return kofn_refuse("%s: a vector of %zu numbers is not cut into %zu "
-                           "segments; ask for at most %zu",
-                           who, L->problem.m, units,
-                           kf_max(L->problem.m, PADDED));
+        return kofn_say(KOFN_INVAL,
+                        "%s: a vector of %zu numbers is not cut into %zu "
+                        "segments; ask for at most %zu",
+                        who, L->problem.m, units, kf_max(L->problem.m, PADDED));
     if (wants > TABLE / wants / n)
-        return kofn_refuse("%s: %zu segments of %zu vectors are too many to "
-                           "keep track of; ask for fewer",
-                           who, wants, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: %zu segments of %zu vectors are too many to "
+                        "keep track of; ask for fewer",
+                        who, wants, n);
     if (d * field > CODES / field / n / d)
-        return kofn_refuse("%s: with d = %zu there is too much to solve on %zu "
-                           "workers; ask for a smaller d",
-                           who, d, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: with d = %zu there is too much to solve on %zu "
+                        "workers; ask for a smaller d",
+                        who, d, n);
     L->seats = L->max_seats = n;
     L->cut[0] = (kofn_cut){n, 1};
     L->lanes = field;
@@ -147,14 +149,15 @@ kofn_status kf_gradient_decode(const kofn_layout *L, const uint32_t *answers,
 
 kofn_status kf_gradient_d(const kofn_layout *L, const char *who, size_t *d)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     long given = kofn_arg(L, "d");
 
     *d = given != KOFN_AUTO ? (size_t)given : kf_min(3, n);
     if (*d > n)
-        return kofn_refuse("%s: d = %zu parts for each of %zu workers; there "
-                           "are as many parts as workers: ask for d <= %zu",
-                           who, *d, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: d = %zu parts for each of %zu workers; there "
+                        "are as many parts as workers: ask for d <= %zu",
+                        who, *d, n, n);
     kofn_arg_choose(L, "d", (long)*d);
     return KOFN_OK;
 }

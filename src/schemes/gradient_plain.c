@@ -92,15 +92,16 @@ static kofn_status place(kofn_layout *L, size_t r)
     }
     kofn_free(count);
     return p->fewest ? KOFN_OK
-                     : kofn_refuse("bcc: of %d placements of %zu batches on "
-                                   "%zu workers none gave every batch to "
-                                   "somebody; ask for r > %zu",
-                                   PLACEMENTS, p->batches, L->seats, r);
+                     : kofn_say(KOFN_INVAL,
+                                "bcc: of %d placements of %zu batches on "
+                                "%zu workers none gave every batch to "
+                                "somebody; ask for r > %zu",
+                                PLACEMENTS, p->batches, L->seats, r);
 }
 
 static kofn_status bcc_layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L), r;
+    size_t n = L->workers, r;
     long given = kofn_arg(L, "r");
     placement *p;
     kofn_status st;
@@ -110,9 +111,10 @@ static kofn_status bcc_layout(kofn_layout *L)
     L->free_state = kofn_free;
     r = given == KOFN_AUTO ? kf_ceil_div(n, 4) : (size_t)given;
     if (r > n)
-        return kofn_refuse("bcc: r = %zu parts for each of %zu workers; there "
-                           "are as many parts as workers: ask for r <= %zu",
-                           r, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "bcc: r = %zu parts for each of %zu workers; there "
+                        "are as many parts as workers: ask for r <= %zu",
+                        r, n, n);
     kofn_arg_choose(L, "r", (long)r);
     p->batches = kf_ceil_div(n, r);
     L->seats = L->max_seats = n;
@@ -179,13 +181,14 @@ static const kofn_param distr_bgd_params[] = {
 
 static kofn_status wait_layout(kofn_layout *L, const char *who)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     long wait = kofn_arg(L, "wait");
 
     if (wait != KOFN_AUTO && (size_t)wait > n)
-        return kofn_refuse("%s: wait = %ld answers of %zu workers; ask for "
-                           "wait <= %zu",
-                           who, wait, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: wait = %ld answers of %zu workers; ask for "
+                        "wait <= %zu",
+                        who, wait, n, n);
     L->everybody = wait == KOFN_AUTO;
     L->enough = L->everybody ? 1 : (size_t)wait;
     L->seats = L->max_seats = L->symbols = n;

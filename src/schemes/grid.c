@@ -53,7 +53,7 @@ static size_t blocks_of(const sizes *s)
 
 static void choose_sizes(const kofn_layout *L)
 {
-    size_t each = kofn_arg_workers(L);
+    size_t each = L->workers;
     sizes s;
 
     if (kofn_arg(L, "copies") != KOFN_AUTO)
@@ -71,21 +71,22 @@ static void choose_sizes(const kofn_layout *L)
     kf_code_default(L, "n2", sizes_of(L).n);
     s = sizes_of(L);
     if (s.m2 >= s.m && s.n2 >= s.n)
-        kf_code_default(L, "copies", kofn_arg_workers(L) / blocks_of(&s));
+        kf_code_default(L, "copies", L->workers / blocks_of(&s));
 }
 
 static kofn_status check(const kofn_layout *L, const sizes *s)
 {
-    size_t workers = kofn_arg_workers(L), blocks;
+    size_t workers = L->workers, blocks;
 
     if (s->m > s->m2 || s->n > s->n2)
-        return kofn_refuse(
-            "grid: %zu x %zu blocks among m2 = %zu coded rows and "
-            "n2 = %zu coded columns; ask for m2 >= m and n2 >= n",
-            s->m, s->n, s->m2, s->n2);
+        return kofn_say(KOFN_INVAL,
+                        "grid: %zu x %zu blocks among m2 = %zu coded rows and "
+                        "n2 = %zu coded columns; ask for m2 >= m and n2 >= n",
+                        s->m, s->n, s->m2, s->n2);
     blocks = blocks_of(s);
     if (workers / blocks != s->copies)
-        return kofn_refuse(
+        return kofn_say(
+            KOFN_INVAL,
             "grid: m = %zu, n = %zu, m2 = %zu and n2 = %zu are %zu different "
             "blocks, copies = %zu of each take %zu workers, and there are %zu",
             s->m, s->n, s->m2, s->n2, blocks, s->copies, blocks * s->copies,
@@ -144,7 +145,7 @@ static kofn_status layout(kofn_layout *L)
     choose_sizes(L);
     s = sizes_of(L);
     TRY(check(L, &s));
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->cut[0] = (kofn_cut){s.m, s.n};
     L->cut[1] = left ? (kofn_cut){1, s.m} : (kofn_cut){s.n, 1};
     L->enough = s.m * s.n;

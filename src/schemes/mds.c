@@ -15,7 +15,7 @@ static const kofn_param params[] = {
 
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
 
     return kf_basis_layout(L, n, 1, kf_code_spare(n));
 }

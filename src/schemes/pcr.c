@@ -56,7 +56,7 @@ static const kofn_param params[] = {
 
 static size_t blocks(const kofn_layout *L)
 {
-    return kf_ceil_div(kofn_arg_workers(L), (size_t)kofn_arg(L, "r"));
+    return kf_ceil_div(L->workers, (size_t)kofn_arg(L, "r"));
 }
 
 /* A' as the left factor, cut along the side that is summed. */
@@ -97,18 +97,20 @@ static size_t choose_r(size_t n)
 
 static kofn_status settle_r(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     long given = kofn_arg(L, "r");
     size_t r = given == KOFN_AUTO ? choose_r(n) : (size_t)given;
 
     if (r > n)
-        return kofn_refuse("pcr: r = %zu, but there are only as many batches "
-                           "as workers, %zu; r = %zu would fit",
-                           r, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "pcr: r = %zu, but there are only as many batches "
+                        "as workers, %zu; r = %zu would fit",
+                        r, n, n);
     if (r == 1 && n > 1)
-        return kofn_refuse("pcr: r = 1 needs %zu answers and there are %zu "
-                           "workers; r = 2 needs %zu, or use scheme uncoded",
-                           2 * n - 1, n, 2 * kf_ceil_div(n, 2) - 1);
+        return kofn_say(KOFN_INVAL,
+                        "pcr: r = 1 needs %zu answers and there are %zu "
+                        "workers; r = 2 needs %zu, or use scheme uncoded",
+                        2 * n - 1, n, 2 * kf_ceil_div(n, 2) - 1);
     kofn_arg_choose(L, "r", (long)r);
     return KOFN_OK;
 }
@@ -117,7 +119,7 @@ static kofn_status settle_r(kofn_layout *L)
  * may need a few more points than there are workers. */
 static kofn_status settle_angles(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L), c = blocks(L), K = 2 * c - 1;
+    size_t n = L->workers, c = blocks(L), K = 2 * c - 1;
     size_t most = systematic(L) ? c * kf_ceil_div(n, c) : n;
     long given = kofn_arg(L, "angles");
     size_t angles = given == KOFN_AUTO ? most : (size_t)given;
@@ -125,16 +127,19 @@ static kofn_status settle_angles(kofn_layout *L)
     if (kofn_arg(L, "basis") != CIRCLE)
         return given == KOFN_AUTO
                    ? KOFN_OK
-                   : kofn_refuse("pcr: angles = %ld goes with basis=circle",
-                                 given);
+                   : kofn_say(KOFN_INVAL,
+                              "pcr: angles = %ld goes with basis=circle",
+                              given);
     if (angles < K || angles > most)
-        return kofn_refuse("pcr: angles = %zu must be in %zu..%zu, from the "
-                           "answers needed to the workers",
-                           angles, K, most);
+        return kofn_say(KOFN_INVAL,
+                        "pcr: angles = %zu must be in %zu..%zu, from the "
+                        "answers needed to the workers",
+                        angles, K, most);
     if (systematic(L) && angles % c)
-        return kofn_refuse("pcr: angles = %zu of a systematic circle must be a "
-                           "multiple of its %zu blocks",
-                           angles, c);
+        return kofn_say(KOFN_INVAL,
+                        "pcr: angles = %zu of a systematic circle must be a "
+                        "multiple of its %zu blocks",
+                        angles, c);
     kofn_arg_choose(L, "angles", (long)angles);
     L->threshold = kf_points_threshold(n, angles, K);
     return KOFN_OK;
@@ -323,7 +328,7 @@ static kofn_status layout(kofn_layout *L)
 
     TRY(settle_r(L));
     c = blocks(L);
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->enough = systematic(L) ? c : 2 * c - 1;
     L->threshold = 2 * c - 1;
     TRY(settle_angles(L));

@@ -156,7 +156,7 @@ static kf_cut_shape shape_of(const kofn_layout *L, const kind *k)
         .n = pieces(L, "n"),
         .p = pieces(L, axis_name(L, 1)),
         .left = L->problem.op == KOFN_LEFT,
-        .points = kofn_arg_workers(L),
+        .points = L->workers,
     };
 
     if (basis != KOFN_AUTO)
@@ -191,7 +191,7 @@ static bool step(const kofn_layout *L, const kind *k, kf_cut_shape *s,
  * three quarters of the workers decode. */
 static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L), answers = n - kf_code_spare(n);
+    size_t n = L->workers, answers = n - kf_code_spare(n);
     size_t *axis[] = {&s->m, &s->p, &s->n};
     bool open[3];
 
@@ -220,7 +220,7 @@ static void choose_sizes(const kofn_layout *L, const kind *k, kf_cut_shape *s)
 static kofn_status refuse_size(const kofn_layout *L, const kind *k,
                                const kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L), need = kf_answers(s);
+    size_t n = L->workers, need = kf_answers(s);
     const char *cut = axis_name(L, 1);
     kf_cut_shape t = *s;
 
@@ -232,19 +232,22 @@ static kofn_status refuse_size(const kofn_layout *L, const kind *k,
         complete(&t, vum_of(L, k), k->polydot);
     }
     if (!k->cuts[0])
-        return kofn_refuse("%s: n = %zu needs %zu answers and there are %zu "
-                           "workers; n = %zu would fit, or %zu workers",
-                           k->name, s->n, need, n, t.n, need);
+        return kofn_say(KOFN_INVAL,
+                        "%s: n = %zu needs %zu answers and there are %zu "
+                        "workers; n = %zu would fit, or %zu workers",
+                        k->name, s->n, need, n, t.n, need);
     if (!k->cuts[2])
-        return kofn_refuse(
+        return kofn_say(
+            KOFN_INVAL,
             "%s: m = %zu and %s = %zu need %zu answers and there are %zu "
             "workers; m = %zu and %s = %zu would fit, or %zu workers",
             k->name, s->m, cut, s->p, need, n, t.m, cut, t.p, need);
-    return kofn_refuse("%s: m = %zu, n = %zu and %s = %zu need %zu answers and "
-                       "there are %zu workers; m = %zu, n = %zu and %s = %zu "
-                       "would fit, or %zu workers",
-                       k->name, s->m, s->n, cut, s->p, need, n, t.m, t.n, cut,
-                       t.p, need);
+    return kofn_say(KOFN_INVAL,
+                    "%s: m = %zu, n = %zu and %s = %zu need %zu answers and "
+                    "there are %zu workers; m = %zu, n = %zu and %s = %zu "
+                    "would fit, or %zu workers",
+                    k->name, s->m, s->n, cut, s->p, need, n, t.m, t.n, cut, t.p,
+                    need);
 }
 
 /* ---- how many are enough ------------------------------------------------- */
@@ -263,22 +266,24 @@ static size_t most_answers(const kofn_layout *L, const kind *k, kf_cut_shape s)
 
 static kofn_status settle_angles(kofn_layout *L, const kind *k, kf_cut_shape *s)
 {
-    size_t n = kofn_arg_workers(L), most;
+    size_t n = L->workers, most;
     long given = kofn_arg(L, "angles");
 
     if (s->basis != KF_CIRCLE)
         return given == KOFN_AUTO
                    ? KOFN_OK
-                   : kofn_refuse("%s: angles = %ld goes with basis=circle",
-                                 k->name, given);
+                   : kofn_say(KOFN_INVAL,
+                              "%s: angles = %ld goes with basis=circle",
+                              k->name, given);
     if (given == KOFN_AUTO) {
         most = most_answers(L, k, *s);
         s->points = n <= most + 10 ? n : most + 6;
     }
     if (s->points < s->K || s->points > n)
-        return kofn_refuse("%s: angles = %zu must be in %zu..%zu, from the "
-                           "answers needed to the workers",
-                           k->name, s->points, s->K, n);
+        return kofn_say(KOFN_INVAL,
+                        "%s: angles = %zu must be in %zu..%zu, from the "
+                        "answers needed to the workers",
+                        k->name, s->points, s->K, n);
     kofn_arg_choose(L, "angles", (long)s->points);
     L->threshold = kf_points_threshold(n, s->points, s->K);
     return KOFN_OK;
@@ -317,19 +322,20 @@ kofn_status kf_schemes_khatri_rao(kofn_layout *L, const kf_cut_shape *s)
 static kofn_status layout(kofn_layout *L, const kind *k)
 {
     kf_cut_shape s = shape_of(L, k);
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     const char *why;
 
     if (L->problem.op == KOFN_MATVEC && s.p > 1)
-        return kofn_refuse("%s: p = %zu, but the input of a matvec is one "
-                           "column; ask for p = 1 or use matmul",
-                           k->name, s.p);
+        return kofn_say(KOFN_INVAL,
+                        "%s: p = %zu, but the input of a matvec is one "
+                        "column; ask for p = 1 or use matmul",
+                        k->name, s.p);
     choose_sizes(L, k, &s);
     if (kf_answers(&s) > n)
         return refuse_size(L, k, &s);
     why = kf_points_refuse(&s);
     if (why)
-        return kofn_refuse("%s: %s", k->name, why);
+        return kofn_say(KOFN_INVAL, "%s: %s", k->name, why);
     L->seats = L->max_seats = n;
     L->enough = kf_answers(&s);
     kofn_arg_choose(L, "basis", (long)s.basis);

@@ -45,7 +45,7 @@ static size_t without_spare(size_t n)
 
 static void choose_sizes(const kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     long m2 = kofn_arg(L, "m2");
 
     if (L->problem.p == 1)
@@ -59,27 +59,31 @@ static void choose_sizes(const kofn_layout *L)
 
 static kofn_status check(const kofn_layout *L, const sizes *s)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
 
     if (s->m2 * s->p2 != n)
-        return kofn_refuse("product: m2 = %zu times p2 = %zu is %zu and not "
-                           "the %zu workers; %zu x %zu would fit, or %zu "
-                           "workers",
-                           s->m2, s->p2, s->m2 * s->p2, n,
-                           n / kf_schemes_divisor(n), kf_schemes_divisor(n),
-                           s->m2 * s->p2);
+        return kofn_say(KOFN_INVAL,
+                        "product: m2 = %zu times p2 = %zu is %zu and not "
+                        "the %zu workers; %zu x %zu would fit, or %zu "
+                        "workers",
+                        s->m2, s->p2, s->m2 * s->p2, n,
+                        n / kf_schemes_divisor(n), kf_schemes_divisor(n),
+                        s->m2 * s->p2);
     if (s->m > s->m2)
-        return kofn_refuse("product: m = %zu blocks in m2 = %zu coded ones; "
-                           "ask for m <= %zu",
-                           s->m, s->m2, s->m2);
+        return kofn_say(KOFN_INVAL,
+                        "product: m = %zu blocks in m2 = %zu coded ones; "
+                        "ask for m <= %zu",
+                        s->m, s->m2, s->m2);
     if (s->p > s->p2)
-        return kofn_refuse("product: p = %zu blocks in p2 = %zu coded ones; "
-                           "ask for p <= %zu",
-                           s->p, s->p2, s->p2);
+        return kofn_say(KOFN_INVAL,
+                        "product: p = %zu blocks in p2 = %zu coded ones; "
+                        "ask for p <= %zu",
+                        s->p, s->p2, s->p2);
     if (L->problem.op == KOFN_MATVEC && s->p2 > 1)
-        return kofn_refuse("product: p2 = %zu, but the input of a matvec is "
-                           "one column; ask for p2 = 1 or use matmul",
-                           s->p2);
+        return kofn_say(KOFN_INVAL,
+                        "product: p2 = %zu, but the input of a matvec is "
+                        "one column; ask for p2 = 1 or use matmul",
+                        s->p2);
     return KOFN_OK;
 }
 

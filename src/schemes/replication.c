@@ -14,15 +14,16 @@ static const kofn_param params[] = {
 
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
     long k = kofn_arg(L, "k");
 
     if (k == KOFN_AUTO)
         k = (long)kf_ceil_div(n, 2);
     if ((size_t)k > n)
-        return kofn_refuse("replication: k = %ld bands need as many workers, "
-                           "there are %zu; ask for k <= %zu",
-                           k, n, n);
+        return kofn_say(KOFN_INVAL,
+                        "replication: k = %ld bands need as many workers, "
+                        "there are %zu; ask for k <= %zu",
+                        k, n, n);
     kofn_arg_choose(L, "k", k);
     if (L->problem.op == KOFN_SUM) {
         L->seats = L->max_seats = n;

@@ -155,7 +155,7 @@ static kofn_status finish(kofn_layout *L, bool plain, size_t rows)
     const char *why = kf_points_refuse(&s);
 
     if (why)
-        return kofn_refuse("%s", why);
+        return kofn_say(KOFN_INVAL, "%s", why);
     L->enough = s.K;
     L->plain = plain ? s.K : 0;
     rows = kf_max(rows, s.K) + 1;
@@ -192,7 +192,7 @@ static kofn_status seat(const kofn_layout *L, size_t i, double *E0, double *E1,
  * that is cut least first. */
 static void choose_cut(const kofn_layout *L)
 {
-    size_t P = kofn_arg_workers(L), most = P * (given(L, "T") + 1);
+    size_t P = L->workers, most = P * (given(L, "T") + 1);
     size_t m = is_auto(L, "m") ? 1 : given(L, "m");
     size_t p = is_auto(L, "p") ? 1 : given(L, "p"), n = given(L, "n");
     bool grow[2] = {is_auto(L, "m"), is_auto(L, "p")};
@@ -215,34 +215,38 @@ static void choose_cut(const kofn_layout *L)
  * product is due, so a round has T + ceil(K / lambda) slots. */
 static kofn_status dip_layout(kofn_layout *L)
 {
-    size_t P = kofn_arg_workers(L), lambda, due;
+    size_t P = L->workers, lambda, due;
     kf_cut_shape s;
 
     settle(L, "lambda", P);
     lambda = given(L, "lambda");
     if (lambda > P)
-        return kofn_refuse("dip: lambda = %zu is more than the %zu workers; "
-                           "give at most %zu",
-                           lambda, P, P);
+        return kofn_say(KOFN_INVAL,
+                        "dip: lambda = %zu is more than the %zu workers; "
+                        "give at most %zu",
+                        lambda, P, P);
     settle(L, "basis", given(L, "n") > 1 ? 1 : 0);
     settle(L, "plain",
            given(L, "n") > 1 || basis_of(L) == KF_MONOMIAL ? NO : YES);
     if (given(L, "n") > 1 && given(L, "plain") == YES)
-        return kofn_refuse("dip: plain=yes with n = %zu: a product of parts is "
-                           "no part of the answer where others are added to "
-                           "it; use plain=no or n=1",
-                           given(L, "n"));
+        return kofn_say(KOFN_INVAL,
+                        "dip: plain=yes with n = %zu: a product of parts is "
+                        "no part of the answer where others are added to "
+                        "it; use plain=no or n=1",
+                        given(L, "n"));
     if (given(L, "n") > 1 && basis_of(L) == KF_QUATERNION)
-        return kofn_refuse("dip: basis=quaternion with n = %zu does not sum; "
-                           "use basis=circle or n=1",
-                           given(L, "n"));
+        return kofn_say(KOFN_INVAL,
+                        "dip: basis=quaternion with n = %zu does not sum; "
+                        "use basis=circle or n=1",
+                        given(L, "n"));
     choose_cut(L);
     s = shape_of(L);
     due = kf_ceil_div(s.K, lambda);
     if (s.K > 100000 || due > 100000)
-        return kofn_refuse("dip: m = %zu, n = %zu and p = %zu take %zu answers "
-                           "a product, which is too many; cut less",
-                           s.m, s.n, s.p, s.K);
+        return kofn_say(KOFN_INVAL,
+                        "dip: m = %zu, n = %zu and p = %zu take %zu answers "
+                        "a product, which is too many; cut less",
+                        s.m, s.n, s.p, s.K);
     L->delay = given(L, "T");
     L->slots = L->delay + due;
     L->due_first = given(L, "order") == DUE;
@@ -387,14 +391,15 @@ static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
 {
     bool bursty = given(L, "model") == BURSTY;
     const char *of = bursty ? "eps" : "N";
-    size_t each = 1, P = kofn_arg_workers(L), marks;
+    size_t each = 1, P = L->workers, marks;
 
     if (bursty && (given(L, "B") >= given(L, "W") ||
                    (!is_auto(L, "eps") && given(L, "eps") > P)))
-        return kofn_refuse("idip: B = %zu, W = %zu and eps = %ld: bursts are "
-                           "shorter than a window, B < W, and of at most the "
-                           "%zu workers",
-                           given(L, "B"), given(L, "W"), kofn_arg(L, "eps"), P);
+        return kofn_say(KOFN_INVAL,
+                        "idip: B = %zu, W = %zu and eps = %ld: bursts are "
+                        "shorter than a window, B < W, and of at most the "
+                        "%zu workers",
+                        given(L, "B"), given(L, "W"), kofn_arg(L, "eps"), P);
     if (bursty)
         each = given(L, "B");
     *k = has_cut(L) ? given(L, "m") * given(L, "p") : 0;
@@ -406,13 +411,15 @@ static kofn_status settle_model(const kofn_layout *L, size_t all, size_t *k)
     }
     marks = given(L, of) * each;
     if (marks >= all)
-        return kofn_refuse("idip: %zu rows may fail of the %zu that a product "
-                           "takes, which leaves none; give a smaller %s",
-                           marks, all, of);
+        return kofn_say(KOFN_INVAL,
+                        "idip: %zu rows may fail of the %zu that a product "
+                        "takes, which leaves none; give a smaller %s",
+                        marks, all, of);
     if (*k && *k != all - marks)
-        return kofn_refuse("idip: m p = %zu, and of %zu rows that a product "
-                           "takes the model leaves %zu; make them the same",
-                           *k, all, all - marks);
+        return kofn_say(KOFN_INVAL,
+                        "idip: m p = %zu, and of %zu rows that a product "
+                        "takes the model leaves %zu; make them the same",
+                        *k, all, all - marks);
     *k = all - marks;
     return KOFN_OK;
 }
@@ -423,15 +430,14 @@ static kofn_status other_model(const kofn_layout *L)
 
     if (bursty ? is_auto(L, "N") : is_auto(L, "B") && is_auto(L, "eps"))
         return KOFN_OK;
-    return kofn_refuse("idip: %s model=%s; see kofn schemes idip",
-                       bursty ? "N does not go with"
-                              : "B and eps do not go with",
-                       bursty ? "bursty" : "arbitrary");
+    return kofn_say(KOFN_INVAL, "idip: %s model=%s; see kofn schemes idip",
+                    bursty ? "N does not go with" : "B and eps do not go with",
+                    bursty ? "bursty" : "arbitrary");
 }
 
 static kofn_status idip_layout(kofn_layout *L)
 {
-    size_t P = kofn_arg_workers(L), W = given(L, "W"), k = 0;
+    size_t P = L->workers, W = given(L, "W"), k = 0;
     bool bursty = given(L, "model") == BURSTY;
 
     TRY(other_model(L));
@@ -440,15 +446,17 @@ static kofn_status idip_layout(kofn_layout *L)
     L->slots = bursty ? W - 1 + given(L, "B") : W;
     L->delay = L->slots - 1;
     if (L->delay > MOST_DELAY)
-        return kofn_refuse("idip: with these windows a product may take %zu "
-                           "rounds; %d are the most",
-                           L->delay + 1, MOST_DELAY + 1);
+        return kofn_say(KOFN_INVAL,
+                        "idip: with these windows a product may take %zu "
+                        "rounds; %d are the most",
+                        L->delay + 1, MOST_DELAY + 1);
     TRY(settle_model(L, P * L->slots, &k));
     if (k > 100000 || !factor(L, k))
-        return kofn_refuse("idip: %zu answers a product are no m p with what "
-                           "was given for m and p, or too many; leave m and p "
-                           "out or give another model",
-                           k);
+        return kofn_say(KOFN_INVAL,
+                        "idip: %zu answers a product are no m p with what "
+                        "was given for m and p, or too many; leave m and p "
+                        "out or give another model",
+                        k);
     settle(L, "basis", 0);
     L->memory = W;
     L->repeats = true;

@@ -12,7 +12,7 @@ static const kofn_param params[] = {
  * bands or parts, which are each a seat's. */
 static kofn_status layout(kofn_layout *L)
 {
-    size_t n = kofn_arg_workers(L);
+    size_t n = L->workers;
 
     if (L->problem.op != KOFN_SUM && L->problem.op != KOFN_STREAM) {
         L->groups = n;

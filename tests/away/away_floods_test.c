@@ -179,8 +179,8 @@ static void right_round(case_of *c, uint64_t seed)
 
     rig_next(&c->r, seed);
     rig_spoil(&c->r);
-    assert_ok(kofn_begin(c->r.job, &c->r.x, &c->r.y));
-    st = kofn_pump(c->r.job, 300 * KOFN_SECOND, &rep);
+    assert_ok(kofn_put(c->r.job, &c->r.x, &c->r.y, NULL));
+    st = kofn_take(c->r.job, 0, 300 * KOFN_SECOND, &rep);
     if (st)
         fail_msg("%s: %s", kofn_strerror(st), kofn_errmsg());
     assert_true(rig_error(&c->r) <= 1e-12);

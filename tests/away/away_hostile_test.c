@@ -52,8 +52,8 @@ static void run(uint64_t seed, tally *t)
 
         rig_next(&r, 11 + round);
         rig_spoil(&r);
-        assert_ok(kofn_begin(r.job, &r.x, &r.y));
-        st = kofn_pump(r.job, 100 * KOFN_SECOND * SLOWED, &rep);
+        assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+        st = kofn_take(r.job, 0, 100 * KOFN_SECOND * SLOWED, &rep);
         t->rounds++;
         t->right += st == KOFN_OK;
         t->errors += st != KOFN_OK;

@@ -43,7 +43,7 @@ static kofn_matrix descend(const points *p, const char *spec, kofn_port *port)
     kofn_job *job;
     kofn_status st;
 
-    assert_ok(kofn_regression_new(&r, &p->X, &p->y, &p->opt));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&p->X), &p->y, &p->opt));
     assert_ok(kofn_regression_problem(r, spec, 12, &pb));
     assert_int_equal(pb.op, KOFN_SUM);
     assert_ok(kofn_plan_new(&plan, &pb, spec, 12, 3));
@@ -110,7 +110,7 @@ static void gradients_by_name(void **state)
         kofn_port *port;
         fleet f;
 
-        assert_ok(kofn_regression_new(&r, &p.X, &p.y, &p.opt));
+        assert_ok(kofn_regression_new(&r, KOFN_DENSE(&p.X), &p.y, &p.opt));
         if (kofn_regression_problem(r, spec, 12, &pb) || pb.op != KOFN_SUM)
             fail_msg("%s: %s", spec, kofn_errmsg());
         kofn_regression_free(r);

@@ -100,8 +100,8 @@ static void faults_on_the_way(void **state)
 
             rig_next(&r, 11 + round);
             rig_spoil(&r);
-            assert_ok(kofn_begin(r.job, &r.x, &r.y));
-            st = kofn_pump(r.job, 300 * KOFN_SECOND, &rep);
+            assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+            st = kofn_take(r.job, 0, 300 * KOFN_SECOND, &rep);
             rounds++;
             if (st == KOFN_AGAIN)
                 fail_msg("%s, seed %d: hangs", kind.spec, (int)seed);
@@ -195,8 +195,8 @@ static void a_joiner_that_never_stores(void **state)
     spoke = unresponsive_worker(&f);
     for (int round = 0; round < 4; round++) {
         rig_next(&r, (uint64_t)round);
-        assert_ok(kofn_begin(r.job, &r.x, &r.y));
-        assert_int_equal(kofn_pump(r.job, 300 * KOFN_SECOND, &rep), KOFN_OK);
+        assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+        assert_int_equal(kofn_take(r.job, 0, 300 * KOFN_SECOND, &rep), KOFN_OK);
         assert_true(rig_error(&r) <= 1e-12);
     }
     assert_int_equal(rep.workers, 4);
@@ -295,7 +295,7 @@ static void operands_are_read(void **state)
     assert_ok(kofn_open(&r.job, r.plan, fleet_port(&f, 6, NULL), &opt));
     assert_ok(rig_place(&r));
     do { /* who is late is not looked at */
-        assert_ok(kofn_fetch(r.job, 0, &A, &rep));
+        assert_ok(kofn_fetch(r.job, 0, false, &A, &rep));
         for (size_t w = 0; w < rep.workers; w++)
             assert_true(w == 1 || rep.located[w] == 0);
     } while (rep.located[1] == 0 && rep.number < 10000);

@@ -106,7 +106,7 @@ static kofn_status multiply(void *ctx, const kofn_factors *f, kofn_matrix *out)
     if (o->before)
         o->before(o, f);
     if (o->says)
-        return o->why ? kofn_say(o->says, o->why) : o->says;
+        return o->why ? kofn_say(o->says, "%s", o->why) : o->says;
     whole.data = copy_of(o, f);
     *(f->left ? &b.data : &a.data) = kf_at(&whole, f->row, f->col);
     put_product(&a, &b, o->by, out);
@@ -220,8 +220,8 @@ static void both_sides(void **state)
         kofn_matrix y = random_matrix(3, 40, KOFN_F64, 6);
 
         want = plain_product(&x, &r.A);
-        assert_ok(kofn_begin_at(r.job, 0, true, &x, &y));
-        assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
+        assert_ok(kofn_put_at(r.job, 0, true, &x, &y, NULL));
+        assert_ok(kofn_take(r.job, 0, KOFN_NEVER, NULL));
         for (size_t i = 0; i < 3 * 40; i++)
             assert_at_most(fabs(((double *)y.data)[i] - want[i]), 1e-10);
         kf_free(want);
@@ -257,7 +257,7 @@ static void blocks_that_change(void **state)
             kofn_matrix V = random_matrix(2, n, KOFN_F64, 80 + step);
 
             assert_ok(kofn_update(h.job, at, &c, &U, &V));
-            assert_ok(kofn_fetch(h.job, at, &h.is[at], NULL));
+            assert_ok(kofn_fetch(h.job, at, false, &h.is[at], NULL));
             held_right(&h, at, 1e-12);
             held_left(&h, at, 1e-12);
             held_right(&h, at, 1e-12);

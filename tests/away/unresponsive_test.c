@@ -85,9 +85,9 @@ static void stuck_down(stuck *s)
 
 static kofn_status next_round(stuck *s, kofn_report *rep)
 {
-    kofn_status st = kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y);
+    kofn_status st = kofn_put(s->t.r.job, &s->t.r.x, &s->t.r.y, NULL);
 
-    return st ? st : kofn_pump(s->t.r.job, AT_MOST, rep);
+    return st ? st : kofn_take(s->t.r.job, 0, AT_MOST, rep);
 }
 
 /* Who needs everybody fails and says whom it waited for. */
@@ -227,11 +227,11 @@ static kofn_status silent_round(stuck *s, const silence *c, unresponsive *m,
     kofn_status st = KOFN_AGAIN;
     size_t came = 0;
 
-    assert_ok(kofn_begin(s->t.r.job, &s->t.r.x, &s->t.r.y));
+    assert_ok(kofn_put(s->t.r.job, &s->t.r.x, &s->t.r.y, NULL));
     while (st == KOFN_AGAIN && kf_clock() < end) {
         for (size_t i = 0; i < c->unresponsive; i++)
             unresponsive_turn(&m[i], c->asks);
-        st = kofn_pump(s->t.r.job, KOFN_SECOND / 200, rep);
+        st = kofn_take(s->t.r.job, 0, KOFN_SECOND / 200, rep);
         for (; c->below == KOFN_BELOW_PAUSE && came < s->told; came++)
             fleet_add(&s->f);
     }
@@ -386,8 +386,8 @@ static unsigned given_up(const kofn_time spent[N], unsigned stores)
     rig_inputs(&r, &k);
     assert_ok(kofn_open(&r.job, r.plan, &p->base, &o));
     assert_ok(rig_place(&r));
-    assert_ok(kofn_begin(r.job, &r.x, &r.y));
-    assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 20, NULL), KOFN_AGAIN);
+    assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+    assert_int_equal(kofn_take(r.job, 0, KOFN_SECOND / 20, NULL), KOFN_AGAIN);
     who = p->given_up;
     rig_down(&r);
     return who;
@@ -433,10 +433,10 @@ static void what_does_not_count(void **state)
     assert_ok(kofn_open(&r.job, r.plan, base, NULL));
     assert_ok(rig_place(&r));
     m = (unresponsive){.t = loop_spoke(&f.net)};
-    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
     while (((port *)base)->workers == 0 || !((port *)base)->worker[0]->block) {
         unresponsive_turn(&m, false);
-        assert_int_equal(kofn_pump(r.job, KOFN_SECOND / 1000, NULL),
+        assert_int_equal(kofn_take(r.job, 0, KOFN_SECOND / 1000, NULL),
                          KOFN_AGAIN);
     }
     w = ((port *)base)->worker[0];

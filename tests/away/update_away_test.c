@@ -77,7 +77,7 @@ static void is_fetched(away *a, size_t o, double most)
     double off = 0;
 
     held_spoil(&A);
-    assert_ok(kofn_fetch(a->h.job, o, &A, NULL));
+    assert_ok(kofn_fetch(a->h.job, o, false, &A, NULL));
     for (size_t i = 0; i < A.rows * A.cols; i++)
         off = fmax(off, fabs(get(&A, i) - get(is, i)));
     kf_free(A.data);

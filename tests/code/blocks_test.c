@@ -416,7 +416,7 @@ static void blocks_that_stand_for_two(void **state)
 /* A scheme whose blocks are sums that no two vectors make. */
 static kofn_status layout_of_corners(kofn_layout *L)
 {
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->cut[0] = (kofn_cut){2, 2};
     L->enough = L->seats;
     return KOFN_OK;
@@ -481,7 +481,7 @@ static void sums_of_two_outer_products(void **state)
 /* Two lanes each, of the parts that say `parts` by seat and lane. */
 static kofn_status layout_of_pairs(kofn_layout *L)
 {
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->cut[0] = (kofn_cut){2, 1};
     L->lanes = 2;
     L->enough = L->seats;
@@ -532,7 +532,7 @@ static void every_lane_counts(void **state)
 /* One whose block is of nothing. */
 static kofn_status layout_of_nothing(kofn_layout *L)
 {
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->cut[0] = L->seats == 2 ? (kofn_cut){1, 2} : (kofn_cut){2, 1};
     L->enough = L->seats;
     return KOFN_OK;

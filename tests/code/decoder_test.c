@@ -146,7 +146,7 @@ static const kofn_param none[] = {{0}};
 
 static kofn_status sum_layout(kofn_layout *L)
 {
-    size_t k = kofn_arg_workers(L);
+    size_t k = L->workers;
 
     L->seats = L->max_seats = k;
     L->enough = k / 2;
@@ -272,7 +272,7 @@ static void broken_promises(void **state)
 /* Twins tell the same: their rounding does not average out. */
 static kofn_status copies_layout(kofn_layout *L)
 {
-    L->seats = kofn_arg_workers(L);
+    L->seats = L->workers;
     L->enough = 1;
     L->cut[0].rows = 2;
     L->symbols = 2;

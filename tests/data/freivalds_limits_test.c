@@ -8,7 +8,8 @@
 
 static void check(const trial *t, kofn_status st, kofn_findings **f)
 {
-    assert_status(st, kofn_check_product(&t->A, &t->B, &t->C, 0, f));
+    assert_status(st,
+                  kofn_check_product(KOFN_DENSE(&t->A), &t->B, &t->C, 0, f));
 }
 
 /* Every entry is further off than rounding usually leaves it, all the same way, and

@@ -15,7 +15,7 @@ static const char *const kind_name[KINDS] = {
 static void expect_clean(const trial *t, const char *what)
 {
     kofn_findings *f = NULL;
-    kofn_status st = kofn_check_product(&t->A, &t->B, &t->C, 0, &f);
+    kofn_status st = kofn_check_product(KOFN_DENSE(&t->A), &t->B, &t->C, 0, &f);
 
     if (st)
         fail_msg("%s, %zu x %zu x %zu, float%d: %s", what, t->m, t->n, t->p,
@@ -148,7 +148,7 @@ static size_t flip_at(trial *t, size_t i, size_t j, unsigned bit)
     size_t seen;
 
     put(&t->C, i, j, was);
-    st = kofn_check_product(&t->A, &t->B, &t->C, 0, &f);
+    st = kofn_check_product(KOFN_DENSE(&t->A), &t->B, &t->C, 0, &f);
     assert_true(st == KOFN_OK || st == KOFN_CORRUPT);
     off = fabs((double)((long double)was - t->exact[i * t->p + j]));
     if (st)
@@ -320,7 +320,7 @@ static void many_wrong_entries(void **state)
         know_exactly(&t);
         ways[k % 9].by(&t, &rng);
         assert_status(KOFN_CORRUPT,
-                      kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+                      kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
         assert_true(f->complete);
         expect_all(&t, f, ways[k % 9].what);
         assert_ok(kofn_correct(f, &t.C));
@@ -342,7 +342,8 @@ static void more_than_is_worth_it(void **state)
     make_trial(&t, 700, 600, 800, KOFN_F64, NORMAL, &rng);
     multiply_by(&t, BY_BLAS);
     nothing_right(&t, &rng);
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
     assert_false(f->complete);
     assert_int_equal(f->rows, 700);
     assert_int_equal(f->cols, 800);
@@ -351,7 +352,8 @@ static void more_than_is_worth_it(void **state)
     multiply_by(&t, BY_BLAS);
     for (int k = 0; k < 5; k++)
         a_row(&t, &rng);
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
     assert_true(f->complete);
     assert_int_equal(f->entries, f->rows * 800);
     assert_ok(kofn_correct(f, &t.C));
@@ -372,11 +374,12 @@ static void overflows(void **state)
     kofn_findings *f = NULL;
 
     (void)state;
-    assert_ok(kofn_check_product(&A, &B, &C, 0, &f));
+    assert_ok(kofn_check_product(KOFN_DENSE(&A), &B, &C, 0, &f));
     kofn_findings_free(f);
     c[1] = -INFINITY;
     c[2] = NAN;
-    assert_status(KOFN_CORRUPT, kofn_check_product(&A, &B, &C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, 0, &f));
     assert_int_equal(f->entries, 2);
     assert_true(f->entry[0].is == INFINITY && f->entry[1].is == 2);
     kofn_findings_free(f);
@@ -384,7 +387,8 @@ static void overflows(void **state)
     c[0] = NAN;
     c[1] = INFINITY;
     c[2] = 0;
-    assert_status(KOFN_CORRUPT, kofn_check_product(&A, &B, &C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, 0, &f));
     assert_int_equal(f->entries, 1);
     assert_true(f->entry[0].is == 0 && isnan(f->entry[0].was));
     kofn_findings_free(f);
@@ -407,7 +411,8 @@ static void everything_overflows(void **state)
     assert_true(isinf(get(&t.C, 3, 3)));
     expect_clean(&t, "overflow");
     put(&t.C, 77, 88, 5);
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
     assert_true(f->entries == 1 && f->entry[0].row == 77);
     kofn_findings_free(f);
     drop_trial(&t);
@@ -423,17 +428,25 @@ static void what_cannot_be_is_refused(void **state)
     kofn_findings *f = NULL;
 
     (void)state;
-    assert_status(KOFN_SHAPE, kofn_check_product(&A, &A, &C, 0, &f));
+    assert_status(KOFN_SHAPE,
+                  kofn_check_product(KOFN_DENSE(&A), &A, &C, 0, &f));
     assert_non_null(strstr(kofn_errmsg(), "A is 2 x 3 and B 2 x 3"));
-    assert_status(KOFN_SHAPE, kofn_check_product(&A, &B, &A, 0, &f));
+    assert_status(KOFN_SHAPE,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &A, 0, &f));
     assert_non_null(strstr(kofn_errmsg(), "C is 2 x 3 and A B is 2 x 2"));
-    assert_status(KOFN_SHAPE, kofn_check_product(&A, &B, &none, 0, &f));
-    assert_status(KOFN_INVAL, kofn_check_product(NULL, &B, &C, 0, &f));
-    assert_status(KOFN_INVAL, kofn_check_product(&A, &B, &C, 0, NULL));
-    assert_status(KOFN_INVAL, kofn_check_product(&A, &B, &C, -1, &f));
-    assert_status(KOFN_INVAL, kofn_check_product(&A, &B, &C, NAN, &f));
+    assert_status(KOFN_SHAPE,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &none, 0, &f));
+    assert_status(KOFN_INVAL,
+                  kofn_check_product(KOFN_DENSE(NULL), &B, &C, 0, &f));
+    assert_status(KOFN_INVAL,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, 0, NULL));
+    assert_status(KOFN_INVAL,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, -1, &f));
+    assert_status(KOFN_INVAL,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, NAN, &f));
     x[4] = NAN;
-    assert_status(KOFN_NONFINITE, kofn_check_product(&A, &B, &C, 0, &f));
+    assert_status(KOFN_NONFINITE,
+                  kofn_check_product(KOFN_DENSE(&A), &B, &C, 0, &f));
     assert_null(f);
     assert_status(KOFN_INVAL, kofn_correct(NULL, &C));
     kofn_findings_free(NULL);
@@ -447,10 +460,11 @@ static void operands_may_be_one_matrix(void **state)
     kofn_findings *f = NULL;
 
     (void)state;
-    assert_ok(kofn_check_product(&P, &P, &P, 0, &f));
+    assert_ok(kofn_check_product(KOFN_DENSE(&P), &P, &P, 0, &f));
     kofn_findings_free(f);
     p[3] = 0.25;
-    assert_status(KOFN_CORRUPT, kofn_check_product(&P, &P, &P, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&P), &P, &P, 0, &f));
     assert_true(p[3] == 0.25);
     kofn_findings_free(f);
 }
@@ -468,13 +482,15 @@ static void a_tolerance(void **state)
     for (size_t i = 0; i < 60; i++)
         for (size_t j = 0; j < 70; j++) /* as if it came from float32 */
             put(&t.C, i, j, (double)(float)get(&t.C, i, j));
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
     kofn_findings_free(f);
-    assert_ok(kofn_check_product(&t.A, &t.B, &t.C, 1e-7, &f));
+    assert_ok(kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 1e-7, &f));
     assert_true(f->floor >= 1e-7);
     kofn_findings_free(f);
     put(&t.C, 9, 9, get(&t.C, 9, 9) + 1);
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 1e-7, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 1e-7, &f));
     assert_int_equal(f->entries, 1);
     kofn_findings_free(f);
     drop_trial(&t);
@@ -501,11 +517,11 @@ static void types_may_differ(void **state)
             put(&u.B, i / 40 % 20, i % 40, get(&t.B, i / 40 % 20, i % 40));
             put(&u.C, i / 40, i % 40, get(&t.C, i / 40, i % 40));
         }
-        assert_ok(kofn_check_product(&u.A, &u.B, &u.C, 0, &f));
+        assert_ok(kofn_check_product(KOFN_DENSE(&u.A), &u.B, &u.C, 0, &f));
         kofn_findings_free(f);
         put(&u.C, 17, 3, get(&u.C, 17, 3) + 0.1);
         assert_status(KOFN_CORRUPT,
-                      kofn_check_product(&u.A, &u.B, &u.C, 0, &f));
+                      kofn_check_product(KOFN_DENSE(&u.A), &u.B, &u.C, 0, &f));
         assert_true(f->entries == 1 && f->entry[0].row == 17);
         kofn_findings_free(f);
         drop_trial(&t);
@@ -542,18 +558,18 @@ static void a_sparse_operand(void **state)
         double right = get(&t.C, i, j);
         kofn_findings *f = NULL;
 
-        assert_ok(kofn_check_product_sparse(&S, &t.B, &t.C, 0, &f));
+        assert_ok(kofn_check_product(KOFN_SPARSE(&S), &t.B, &t.C, 0, &f));
         kofn_findings_free(f);
         put(&t.C, i, j, right + (k % 2 ? 1e-6 : 1e6));
         /* a column of B of zeros has no scale but 0 */
         assert_status(KOFN_CORRUPT,
-                      kofn_check_product_sparse(&S, &t.B, &t.C, 0, &f));
+                      kofn_check_product(KOFN_SPARSE(&S), &t.B, &t.C, 0, &f));
         expect_entry(&t, f, i, j, get(&t.C, i, j));
         kofn_findings_free(f);
         put(&t.C, i, j, right);
     }
     S.cols = N - 1;
-    assert_true(kofn_check_product_sparse(&S, &t.B, &t.C, 0, NULL) < 0);
+    assert_true(kofn_check_product(KOFN_SPARSE(&S), &t.B, &t.C, 0, NULL) < 0);
     drop_trial(&t);
 }
 
@@ -575,7 +591,7 @@ static void every_allocation_may_fail(void **state)
     count_allocations();
     for (; st == KOFN_NOMEM; n++) {
         fail_allocation(n);
-        st = kofn_check_product(&t.A, &t.B, &t.C, 0, &f);
+        st = kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f);
         fail_allocation(0);
         assert_true(st == KOFN_CORRUPT || !f);
     }
@@ -621,7 +637,8 @@ static void a_strip_is_in_memory(void **state)
     multiply_by(&t, BY_BLAS);
     put(&t.C, 99999, 19, 3);
     kofn_set_alloc(weigh, NULL);
-    assert_status(KOFN_CORRUPT, kofn_check_product(&t.A, &t.B, &t.C, 0, &f));
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
     assert_int_equal(f->entries, 1);
     kofn_findings_free(f);
     kofn_set_alloc(NULL, NULL);

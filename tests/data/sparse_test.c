@@ -121,7 +121,7 @@ static void both_products(void **state)
             assert_ok(rig_round(&r, NULL));
             assert_at_most(rig_error(&r), 1e-11);
             memset(e.data, 0xff, 2 * 41 * sizeof(double));
-            assert_ok(kofn_left(r.job, &d, &e, NULL));
+            assert_ok(rig_left(r.job, &d, &e));
             assert_at_most(relative_error(e.data, want, 2 * 41), 1e-11);
         }
         kf_free(want);
@@ -316,7 +316,7 @@ static void what_is_refused(void **state)
     assert_ok(kofn_plan_new(&plan, &pb, "pcr:r=3", 6, 1));
     assert_ok(kofn_port_sim(&port, 6, NULL));
     assert_ok(kofn_open(&job, plan, port, NULL));
-    assert_status(KOFN_SHAPE, kofn_place_sparse(job, &s));
+    assert_status(KOFN_SHAPE, kofn_place_at(job, 0, KOFN_SPARSE(&s)));
     kofn_close(job);
     kofn_plan_free(plan);
     sparse_free(&s);

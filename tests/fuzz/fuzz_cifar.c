@@ -10,8 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!f)
         return 0;
-    y = kofn_file_labels(f);
-    X = kofn_file_dense(f);
+    y = f->labels;
+    X = f->matrix.dense;
     if (y) {
         MUST(y->rows == X->rows && y->cols == 1 && X->cols == 3072);
         MUST(X->rows * 3073 == size);

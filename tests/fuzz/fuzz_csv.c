@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data, size);
         text[size] = 0;
         if (strlen(text) == size)
-            compare(kofn_file_dense(f), text + bom, size - bom);
+            compare(f->matrix.dense, text + bom, size - bom);
         free(text);
     }
     if (f)

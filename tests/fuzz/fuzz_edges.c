@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(text);
     memcpy(text, data, size);
     text[size] = 0;
-    if (kofn_file_sparse(f) && *text != '%' && strlen(text) == size)
-        compare(kofn_file_sparse(f),
+    if (f->matrix.sparse && *text != '%' && strlen(text) == size)
+        compare(f->matrix.sparse,
                 text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3));
     free(text);
     done(f, data, size, "fuzz.edges");

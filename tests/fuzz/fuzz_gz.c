@@ -34,9 +34,9 @@ static void pack(const uint8_t *data, size_t size)
     MUST(kf_file_parse(&plain, data, size, "fuzz.csv") ==
          kf_file_parse(&other, packed, n, "fuzz.csv.gz"));
     MUST(!plain == !other);
-    if (plain && kofn_file_dense(plain)) {
-        const kofn_matrix *a = kofn_file_dense(plain);
-        const kofn_matrix *b = kofn_file_dense(other);
+    if (plain && plain->matrix.dense) {
+        const kofn_matrix *a = plain->matrix.dense;
+        const kofn_matrix *b = other->matrix.dense;
 
         MUST(b && a->rows == b->rows && a->cols == b->cols);
         MUST(memcmp(a->data, b->data, a->rows * a->cols * sizeof(float)) == 0);

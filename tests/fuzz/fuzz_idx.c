@@ -13,20 +13,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!f)
         return 0;
     if (data[0] == 0 && data[1] == 0) {
-        const kofn_matrix *a = kofn_file_dense(f);
+        const kofn_matrix *a = f->matrix.dense;
         size_t n = a->rows * a->cols, each = width[data[2]];
         const uint8_t *last = data + size - each;
 
         MUST(4 + 4 * (size_t)data[3] + n * each == size);
         MUST(a->rows == ((size_t)data[4] << 24 | (size_t)data[5] << 16 |
                          (size_t)data[6] << 8 | data[7]));
-        MUST((kofn_file_dims(f) == 1) == (data[3] == 1));
+        MUST((f->dims == 1) == (data[3] == 1));
         if (data[2] == 8)
             MUST(((double *)a->data)[n - 1] == *last);
         if (data[2] == 11)
             MUST(((double *)a->data)[n - 1] ==
                  (int16_t)(uint16_t)(last[0] << 8 | last[1]));
-        MUST(!kofn_file_labels(f));
+        MUST(!f->labels);
     }
     done(f, data, size, "fuzz-ubyte");
     return 0;

@@ -29,8 +29,8 @@ static char *compare_row(const kofn_sparse *s, size_t i, char *p,
 
 static void compare(const kofn_file *f, char *p)
 {
-    const kofn_sparse *s = kofn_file_sparse(f);
-    const kofn_matrix *y = kofn_file_labels(f);
+    const kofn_sparse *s = f->matrix.sparse;
+    const kofn_matrix *y = f->labels;
     size_t rows = 0, largest = 0;
 
     while (*(p += strspn(p, " \t\r\n"))) {
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(text);
     memcpy(text, data, size);
     text[size] = 0;
-    if (kofn_file_sparse(f) && *text != '%' && strlen(text) == size)
+    if (f->matrix.sparse && *text != '%' && strlen(text) == size)
         compare(f, text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3));
     free(text);
     done(f, data, size, "fuzz.libsvm");

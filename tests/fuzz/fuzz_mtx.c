@@ -101,10 +101,10 @@ static void compare(const kofn_file *f, const uint8_t *data, size_t size)
             *p = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
         pattern = strstr(text, "pattern") != NULL;
         mirrored = strstr(text, "symmetric") || strstr(text, "hermitian");
-        if (kofn_file_sparse(f))
-            compare_sparse(kofn_file_sparse(f), end + 1, pattern, mirrored);
+        if (f->matrix.sparse)
+            compare_sparse(f->matrix.sparse, end + 1, pattern, mirrored);
         else
-            compare_dense(kofn_file_dense(f), end + 1, mirrored);
+            compare_dense(f->matrix.dense, end + 1, mirrored);
     }
     free(text);
 }

@@ -17,14 +17,14 @@ static size_t swell = 1;
 
 static void check_dense(const kofn_file *f, const uint8_t *data, size_t size)
 {
-    const kofn_matrix *a = kofn_file_dense(f);
+    const kofn_matrix *a = f->matrix.dense;
     size_t width = a->dtype == KOFN_F32 ? 4 : 8;
 
     MUST(a->rows > 0 && a->cols > 0 && a->ld == a->cols);
     MUST(a->rows <= swell * size && a->cols <= swell * size &&
          a->rows * a->cols <= 2 * swell * size);
     MUST((uintptr_t)a->data % width == 0);
-    MUST(kofn_file_dims(f) == 2 || (kofn_file_dims(f) == 1 && a->cols == 1));
+    MUST(f->dims == 2 || (f->dims == 1 && a->cols == 1));
     if (kf_file_mapped(f)) {
         const uint8_t *p = a->data;
         MUST(p > data && p + a->rows * a->cols * width == data + size);
@@ -84,11 +84,11 @@ static kofn_file *parse(const uint8_t *data, size_t size, const char *name)
         check_message(name);
         return NULL;
     }
-    MUST(f && !kofn_file_dense(f) != !kofn_file_sparse(f));
-    if (kofn_file_dense(f))
+    MUST(f && !f->matrix.dense != !f->matrix.sparse);
+    if (f->matrix.dense)
         check_dense(f, data, size);
     else
-        check_sparse(kofn_file_sparse(f));
+        check_sparse(f->matrix.sparse);
     return f;
 }
 

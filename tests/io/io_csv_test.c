@@ -168,8 +168,8 @@ static void csv_long_tables(void **state)
     for (int k = 0; k < 10000; k++)
         n += (size_t)sprintf(text + n, "%d,%d\n", k, -k);
     assert_ok(kf_file_parse(&f, text, n, "a.csv"));
-    assert_int_equal(kofn_file_dense(f)->rows, 10000);
-    assert_true(at(kofn_file_dense(f), 9999, 1) == -9999);
+    assert_int_equal(f->matrix.dense->rows, 10000);
+    assert_true(at(f->matrix.dense, 9999, 1) == -9999);
     kofn_file_free(f);
     n += (size_t)sprintf(text + n, "1;2\n");
     refused(KOFN_FORMAT, "a.csv", text, n, "line 10002, column 1|'1;2'");

@@ -61,21 +61,21 @@ static void graphs_in_text(void **state)
     for (size_t k = 0; k < COUNT(name); k++) {
         write_file(name[k], text, strlen(text));
         assert_ok(kofn_file_open(&f, path_of(name[k]), KOFN_FILE_GRAPH));
-        assert_non_null(kofn_file_sparse(f));
-        assert_int_equal(kofn_file_sparse(f)->rows, 3);
-        assert_true(sparse_at(kofn_file_sparse(f), 1, 2) == 1);
+        assert_non_null(f->matrix.sparse);
+        assert_int_equal(f->matrix.sparse->rows, 3);
+        assert_true(sparse_at(f->matrix.sparse, 1, 2) == 1);
         kofn_file_free(f);
         assert_ok(kofn_file_open(&f, path_of(name[k]), KOFN_FILE_READ));
-        assert_int_equal(!kofn_file_sparse(f), k < 3);
+        assert_int_equal(!f->matrix.sparse, k < 3);
         kofn_file_free(f);
     }
     write_file("g.txt", market, strlen(market));
     assert_ok(kofn_file_open(&f, path_of("g.txt"), KOFN_FILE_GRAPH));
-    assert_int_equal(kofn_file_sparse(f)->rows, 2);
+    assert_int_equal(f->matrix.sparse->rows, 2);
     kofn_file_free(f);
     write_file("g.csv", "0,1\n1,0\n", 8);
     assert_ok(kofn_file_open(&f, path_of("g.csv"), KOFN_FILE_GRAPH));
-    assert_null(kofn_file_sparse(f));
+    assert_null(f->matrix.sparse);
     kofn_file_free(f);
 }
 

@@ -44,7 +44,7 @@ static void packed_files_are_what_they_hold(void **state)
     write_file("a.npy.gz", file, n);
     assert_ok(kofn_file_open(&f, path_of("a.npy.gz"), KOFN_FILE_READ));
     assert_false(kf_file_mapped(f));
-    assert_true(at(kofn_file_dense(f), 1, 2) == 6);
+    assert_true(at(f->matrix.dense, 1, 2) == 6);
     kofn_file_free(f);
     n = pack(file, sizeof file,
              "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03\1\2\3\4\5\6", 22);
@@ -66,7 +66,7 @@ static void packed_refusals(void **state)
         if (kf_file_parse(&f, file, n, "a.csv.gz") == KOFN_OK) {
             /* bits that fill up the last byte before the checksum */
             assert_int_equal(k / 8, n - 9);
-            assert_true(at(kofn_file_dense(f), 1, 2) == 6);
+            assert_true(at(f->matrix.dense, 1, 2) == 6);
             kofn_file_free(f);
         }
         file[k / 8] ^= (unsigned char)(1 << k % 8);
@@ -105,7 +105,7 @@ static void packed_long_file(void **state)
     room = pack(file, room, plain, n);
     assert_ok(kf_file_parse(&f, file, room, "a.gz"));
     for (size_t i = 12; i < n; i++)
-        assert_true(((double *)kofn_file_dense(f)->data)[i - 12] == plain[i]);
+        assert_true(((double *)f->matrix.dense->data)[i - 12] == plain[i]);
     kofn_file_free(f);
     free(plain);
     free(file);
@@ -238,9 +238,9 @@ static void packed_long_texts(void **state)
         }
         n = pack(file, length / 10, plain, n);
         assert_ok(kf_file_parse(&f, file, n, name[k]));
-        assert_int_equal(kofn_file_dense(f)->rows, rows);
+        assert_int_equal(f->matrix.dense->rows, rows);
         for (size_t i = 0; i < rows; i++)
-            assert_true(at(kofn_file_dense(f), i, 0) == (double)i);
+            assert_true(at(f->matrix.dense, i, 0) == (double)i);
         kofn_file_free(f);
     }
     free(plain);

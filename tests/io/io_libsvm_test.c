@@ -6,7 +6,7 @@
 
 static void labels_are(const kofn_file *f, size_t n, const double *want)
 {
-    const kofn_matrix *y = kofn_file_labels(f);
+    const kofn_matrix *y = f->labels;
 
     assert_non_null(y);
     assert_int_equal(y->rows, n);
@@ -24,7 +24,7 @@ static void check(const char *name, const void *bytes, size_t n, size_t rows,
 
     reads_as(name, bytes, n, 2, rows, cols, x);
     assert_ok(kf_file_parse(&f, bytes, n, name));
-    assert_non_null(kofn_file_sparse(f));
+    assert_non_null(f->matrix.sparse);
     labels_are(f, rows, y);
     kofn_file_free(f);
 }
@@ -63,7 +63,7 @@ static void entries_stay_as_they_are(void **state)
 
     (void)state;
     assert_ok(kf_file_parse(&f, text, sizeof text - 1, "a.svm"));
-    s = kofn_file_sparse(f);
+    s = f->matrix.sparse;
     assert_true(s->rows == 2 && s->cols == 4294967295);
     assert_true(s->ptr[0] == 0 && s->ptr[1] == 2 && s->ptr[2] == 2);
     assert_true(s->col[0] == 1 && s->val[0] == 0);
@@ -162,8 +162,8 @@ static void libsvm_packed(void **state)
     text = repeat("1 3:0.5 7:1\n", MUCH, &length);
     n = pack(file, ROOM, text, length);
     assert_ok(kf_file_parse(&f, file, n, "a.libsvm.gz"));
-    assert_int_equal(kofn_file_sparse(f)->rows, length / 12);
-    assert_int_equal(kofn_file_sparse(f)->cols, 7);
+    assert_int_equal(f->matrix.sparse->rows, length / 12);
+    assert_int_equal(f->matrix.sparse->cols, 7);
     kofn_file_free(f);
     memcpy(text + 12, "x", 1);
     n = pack(file, ROOM, text, length);

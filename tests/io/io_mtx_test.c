@@ -217,9 +217,9 @@ static void sparse_round_trips(void **state)
         kofn_file *f;
         const kofn_sparse *b;
 
-        assert_ok(kofn_write_mtx(path_of("s.mtx"), &s));
+        assert_ok(kofn_write(path_of("s.mtx"), KOFN_SPARSE(&s), 2));
         assert_ok(kofn_file_open(&f, path_of("s.mtx"), KOFN_FILE_READ));
-        b = kofn_file_sparse(f);
+        b = f->matrix.sparse;
         assert_false(kf_file_mapped(f));
         assert_int_equal(b->rows, 3);
         assert_int_equal(b->cols, 4);
@@ -234,12 +234,16 @@ static void sparse_round_trips(void **state)
     assert_string_equal(text, MM "coordinate real general\n3 4 5\n1 2 1\n1 3 1"
                                  "\n3 1 1\n3 2 -0.3333333333333333\n3 4 1\n");
     col[1] = 4;
-    assert_status(KOFN_INVAL, kofn_write_mtx(path_of("s.mtx"), &s));
+    assert_status(KOFN_INVAL, kofn_write(path_of("s.mtx"), KOFN_SPARSE(&s), 2));
     col[1] = 2, ptr[1] = 3;
-    assert_status(KOFN_INVAL, kofn_write_mtx(path_of("s.mtx"), &s));
+    assert_status(KOFN_INVAL, kofn_write(path_of("s.mtx"), KOFN_SPARSE(&s), 2));
     ptr[1] = 2, ptr[0] = 1;
-    assert_status(KOFN_INVAL, kofn_write_mtx(path_of("s.mtx"), &s));
-    assert_status(KOFN_INVAL, kofn_write_mtx(path_of("s.mtx"), NULL));
+    assert_status(KOFN_INVAL, kofn_write(path_of("s.mtx"), KOFN_SPARSE(&s), 2));
+    assert_status(KOFN_INVAL,
+                  kofn_write(path_of("s.mtx"), KOFN_SPARSE(NULL), 2));
+    assert_status(KOFN_INVAL, kofn_write(path_of("s.npy"), KOFN_SPARSE(&s), 2));
+    assert_non_null(strstr(kofn_errmsg(), "s.npy"));
+    assert_status(KOFN_INVAL, kofn_write(path_of("s.mtx"), KOFN_SPARSE(&s), 1));
 }
 
 /* ---- graphs -------------------------------------------------------------- */
@@ -274,15 +278,15 @@ static void rmat(void **state)
     assert_true(same < NODES / 2);
     assert_memory_equal(a->ptr, b->ptr, (NODES + 1) * sizeof *a->ptr);
     assert_memory_equal(a->col, b->col, arcs * sizeof *a->col);
-    kofn_sparse_free(a);
-    kofn_sparse_free(b);
-    kofn_sparse_free(c);
+    kofn_free(a);
+    kofn_free(b);
+    kofn_free(c);
     assert_ok(kofn_rmat(&a, 2, 0, 1));
     assert_int_equal(a->ptr[2], 0);
-    kofn_sparse_free(a);
+    kofn_free(a);
     assert_ok(kofn_rmat(&a, 2, 1000, 1));
     assert_int_equal(a->ptr[2], 2);
-    kofn_sparse_free(a);
+    kofn_free(a);
     assert_status(KOFN_INVAL, kofn_rmat(&a, 1, 10, 1));
     assert_status(KOFN_INVAL, kofn_rmat(&a, (size_t)1 << 32, 10, 1));
     assert_status(KOFN_NOMEM, kofn_rmat(&a, 10, SIZE_MAX / 8, 1));

@@ -300,9 +300,9 @@ static void numpy_writes(void **state)
 
         snprintf(name, sizeof name, "n%d.npy", k);
         assert_ok(kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
-        a = kofn_file_dense(f);
+        a = f->matrix.dense;
         assert_int_equal(a->dtype, k / 48 ? KOFN_F32 : KOFN_F64);
-        assert_int_equal(kofn_file_dims(f), k / 6 % 4 == 3 ? 1 : 2);
+        assert_int_equal(f->dims, k / 6 % 4 == 3 ? 1 : 2);
         assert_int_equal(a->rows * a->cols,
                          ((int[]){3150, 5, 5, 50})[k / 6 % 4]);
         for (size_t i = 0; i < a->rows; i++)
@@ -342,13 +342,13 @@ static void numpy_writes_other_types(void **state)
         assert_ok(kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
         name[0] = 'w';
         assert_ok(kofn_file_open(&w, path_of(name), KOFN_FILE_READ));
-        a = kofn_file_dense(f);
+        a = f->matrix.dense;
         assert_int_equal(a->dtype, KOFN_F64);
         assert_int_equal(a->rows, 40);
         assert_int_equal(a->cols, 24);
         for (size_t i = 0; i < 40; i++)
             for (size_t j = 0; j < 24; j++)
-                assert_true(at(a, i, j) == at(kofn_file_dense(w), i, j));
+                assert_true(at(a, i, j) == at(w->matrix.dense, i, j));
         kofn_file_free(f);
         kofn_file_free(w);
     }
@@ -369,13 +369,13 @@ static void numpy_reads(void **state)
     }
     m = (kofn_matrix){a, 3, 4, 4, KOFN_F64};
     assert_ok(kofn_write_npy(path_of("d2.npy"), &m, 2));
-    assert_ok(kofn_write(path_of("d2.csv"), &m, 2));
+    assert_ok(kofn_write(path_of("d2.csv"), KOFN_DENSE(&m), 2));
     m = (kofn_matrix){a, 3, 2, 4, KOFN_F64};
     assert_ok(kofn_write_npy(path_of("d2ld.npy"), &m, 2));
     m = (kofn_matrix){a, 3, 1, 4, KOFN_F64};
     assert_ok(kofn_write_npy(path_of("d1ld.npy"), &m, 1));
     m = (kofn_matrix){b, 3, 4, 4, KOFN_F32};
-    assert_ok(kofn_write(path_of("f2.NPY"), &m, 2));
+    assert_ok(kofn_write(path_of("f2.NPY"), KOFN_DENSE(&m), 2));
     m = (kofn_matrix){b, 12, 1, 1, KOFN_F32};
     assert_ok(kofn_write_npy(path_of("f1.npy"), &m, 1));
     python("import numpy as np\n"

@@ -33,13 +33,13 @@ static void round_trips(void **state)
         kofn_file *f;
         const kofn_matrix *back;
 
-        assert_ok(kofn_write(path_of(name[k % 3]), &m, dims));
+        assert_ok(kofn_write(path_of(name[k % 3]), KOFN_DENSE(&m), dims));
         assert_ok(kofn_file_open(&f, path_of(name[k % 3]), KOFN_FILE_READ));
-        back = kofn_file_dense(f);
+        back = f->matrix.dense;
         assert_int_equal(back->rows, N);
         assert_int_equal(back->cols, cols);
         assert_int_equal(kf_file_mapped(f), k % 3 == 0);
-        assert_int_equal(kofn_file_dims(f), cols == 1 && k % 3 < 2 ? 1 : 2);
+        assert_int_equal(f->dims, cols == 1 && k % 3 < 2 ? 1 : 2);
         for (size_t i = 0; i < N; i++)
             for (size_t j = 0; j < cols; j++)
                 assert_true(single ? (float)at(back, i, j) == b[i * 40 + j]
@@ -56,7 +56,7 @@ static void partial_answers_can_be_kept(void **state)
     kofn_file *f;
 
     (void)state;
-    assert_ok(kofn_write(path_of("p.csv"), &m, 2));
+    assert_ok(kofn_write(path_of("p.csv"), KOFN_DENSE(&m), 2));
     read_file("p.csv", text, sizeof text);
     assert_string_equal(text, "1\nnan\n-inf\n");
     assert_ok(kofn_write_npy(path_of("p.npy"), &m, 1));
@@ -79,7 +79,7 @@ static void writers_refuse(void **state)
     assert_status(KOFN_SHAPE, kofn_write_npy(path_of("w.npy"), &none, 2));
     assert_status(KOFN_INVAL, kofn_write_npy(path_of("w.npy"), NULL, 2));
     assert_status(KOFN_INVAL, kofn_write_npy(NULL, &m, 2));
-    assert_status(KOFN_INVAL, kofn_write(path_of("w.txt"), &m, 2));
+    assert_status(KOFN_INVAL, kofn_write(path_of("w.txt"), KOFN_DENSE(&m), 2));
     assert_non_null(strstr(kofn_errmsg(), ".npy, .csv or .mtx"));
     assert_status(KOFN_IO, kofn_write_npy(path_of("no/w.npy"), &m, 2));
     assert_non_null(strstr(kofn_errmsg(), "no/w.npy: No such file"));
@@ -145,7 +145,7 @@ static void full_disk(void **state)
         small = before;
         small.rlim_cur = ((rlim_t[]){0, 100, 70000, 159000})[k / 3];
         setrlimit(RLIMIT_FSIZE, &small);
-        st = kofn_write(path_of(name[k % 3]), &m, 2);
+        st = kofn_write(path_of(name[k % 3]), KOFN_DENSE(&m), 2);
         setrlimit(RLIMIT_FSIZE, &before);
         assert_int_equal(st, KOFN_IO);
         assert_non_null(strstr(kofn_errmsg(), name[k % 3]));
@@ -210,10 +210,9 @@ static void opening(void **state)
     /* What the first bytes say counts for more than the suffix. */
     write_file("market.csv", array, strlen(array));
     assert_ok(kofn_file_open(&f, path_of("market.csv"), KOFN_FILE_READ));
-    assert_true(at(kofn_file_dense(f), 0, 0) == 5);
+    assert_true(at(f->matrix.dense, 0, 0) == 5);
     kofn_file_free(f);
     kofn_file_free(NULL);
-    assert_null(kofn_file_dense(NULL));
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -235,7 +234,7 @@ static kofn_status write_one(const char *name)
     double a[] = {1, 2, 3, 4};
     kofn_matrix m = {a, 2, 2, 2, KOFN_F64};
 
-    return kofn_write(path_of(name), &m, 2);
+    return kofn_write(path_of(name), KOFN_DENSE(&m), 2);
 }
 
 static kofn_status draw_one(const char *name)
@@ -245,7 +244,7 @@ static kofn_status draw_one(const char *name)
 
     (void)name;
     if (st == KOFN_OK)
-        kofn_sparse_free(s);
+        kofn_free(s);
     return st;
 }
 

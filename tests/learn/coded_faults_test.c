@@ -272,7 +272,7 @@ static kofn_status train_coded(const lesson *t, const char *spec, bool sim,
                   : kofn_port_threads(&port, 8, &w));
     assert_ok(kofn_open_all(&job, (const kofn_plan *const *)plan,
                             t->shape.layers, port, &opt));
-    assert_ok(kofn_training_place_weights(train, job));
+    assert_ok(kofn_training_place(train, job));
     st = kofn_train(train, res);
     kofn_close(job);
     for (size_t l = 0; l < t->shape.layers; l++)

@@ -238,7 +238,7 @@ static double trained(const lesson *t, const char *spec, kofn_errors errors,
     lies(port, way, size);
     assert_ok(kofn_open_all(&job, (const kofn_plan *const *)plan,
                             t->shape.layers, port, &opt));
-    assert_ok(kofn_training_place_weights(train, job));
+    assert_ok(kofn_training_place(train, job));
     assert_ok(kofn_train(train, &res));
     for (size_t w = 0; w < res.rounds.workers; w++)
         assert_true(res.rounds.located[w] == 0 || w == LIAR);

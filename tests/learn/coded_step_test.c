@@ -184,7 +184,7 @@ static void job_up(kit *k)
     assert_ok(kofn_open_all(&k->job, (const kofn_plan *const *)k->plan,
                             OPERANDS, gate_new(&k->gate, k->workers), &opt));
     for (size_t o = 0; o < OPERANDS; o++) {
-        assert_ok(kofn_place_at(k->job, o, &k->A[o]));
+        assert_ok(kofn_place_at(k->job, o, KOFN_DENSE(&k->A[o])));
         copy(&k->is[o], &k->A[o]);
         memset(k->M[o], 0, k->A[o].rows * k->A[o].cols * 8);
         k->size[o] = rig_norm(&k->A[o]);
@@ -228,8 +228,8 @@ static void product(kit *k, size_t o, size_t use)
     kofn_report rep = KOFN_REPORT_INIT;
 
     memset(y->data, 0xff, y->rows * y->cols * kf_dtype_size(k->dtype));
-    assert_ok(kofn_begin_at(k->job, o, use == LEFT, x, y));
-    assert_ok(kofn_pump(k->job, KOFN_NEVER, &rep));
+    assert_ok(kofn_put_at(k->job, o, use == LEFT, x, y, NULL));
+    assert_ok(kofn_take(k->job, 0, KOFN_NEVER, &rep));
     near_enough(k, use == LEFT ? "in A" : "A in", o, want, y,
                 k->size[o] * rig_norm(x) /
                     sqrt((double)(use == LEFT ? A->rows : A->cols)),
@@ -270,7 +270,7 @@ static void fetch(kit *k, size_t o)
     double *want = as_doubles(&k->is[o]);
     kofn_report rep = KOFN_REPORT_INIT;
 
-    assert_ok(kofn_fetch(k->job, o, &k->out[o][READ], &rep));
+    assert_ok(kofn_fetch(k->job, o, false, &k->out[o][READ], &rep));
     near_enough(k, "A", o, want, &k->out[o][READ], k->size[o], &rep);
     kf_free(want);
 }

@@ -72,7 +72,7 @@ static kofn_status train_coded(const crew *c, kofn_net *net,
     kofn_status st;
 
     course_up(&k, c, net, X, y, o);
-    assert_ok(kofn_training_place_weights(k.t, k.job));
+    assert_ok(kofn_training_place(k.t, k.job));
     st = kofn_train(k.t, res);
     course_down(&k);
     return st;
@@ -366,7 +366,7 @@ static void too_few_is_told(void **state)
     o.watch_ud = &at;
     opt.event_count = 0;
     course_up(&k, &c, two, &d.X, &d.y, &o);
-    assert_ok(kofn_training_place_weights(k.t, k.job));
+    assert_ok(kofn_training_place(k.t, k.job));
     assert_int_equal(kofn_train(k.t, NULL), KOFN_AGAIN);
     course_down(&k);
     assert_at_most(apart(net, two), ROUNDED_F64);
@@ -390,7 +390,7 @@ static void break_off(const crew *c, kofn_net_shape s, kofn_train_options o,
     o.watch = note;
     o.watch_ud = &at;
     course_up(&k, c, net, &d->X, &d->y, &o);
-    assert_ok(kofn_training_place_weights(k.t, k.job));
+    assert_ok(kofn_training_place(k.t, k.job));
     assert_int_equal(kofn_train(k.t, NULL), KOFN_AGAIN);
     {
         const double *none;
@@ -497,7 +497,7 @@ static void blocks_that_are_wrong(void **state)
             opt.event_count = COUNT(all);
             train_plain(plain, &d.X, &d.y, &o, NULL);
             course_up(&t, &c, coded, &d.X, &d.y, &o);
-            assert_ok(kofn_training_place_weights(t.t, t.job));
+            assert_ok(kofn_training_place(t.t, t.job));
             assert_ok(kofn_train(t.t, &res));
             assert_at_most(apart(coded, plain), ROUNDED_F64);
             assert_true(res.rounds.healed >= 2); /* bits may not matter */
@@ -587,7 +587,7 @@ static void failing_allocations(void **state)
             st = kofn_open_all(&job, (const kofn_plan *const *)plan, 3, port,
                                NULL);
         if (!st)
-            st = kofn_training_place_weights(t, job);
+            st = kofn_training_place(t, job);
         if (!st)
             st = kofn_train(t, NULL);
         fail_allocation(0);

@@ -4,6 +4,7 @@
 #include "rig.h"
 
 #include <kofn/io.h>
+#include <kofn/peer.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -73,13 +74,14 @@ static void web_up(web *w, const kofn_sparse *graph)
     w->plain = vector(graph->rows);
     w->v = vector(graph->rows);
     w->res = (kofn_iterate_result)KOFN_ITERATE_RESULT_INIT;
-    assert_ok(kofn_pagerank_plain(w->M, w->dangling, &w->plain, NULL, &w->res));
+    assert_ok(
+        kofn_pagerank_peers(NULL, w->M, w->dangling, &w->plain, NULL, &w->res));
     assert_true(w->res.converged);
 }
 
 static void web_down(web *w)
 {
-    kofn_sparse_free(w->M);
+    kofn_free(w->M);
     kofn_free(w->dangling);
     kf_free(w->plain.data);
     kf_free(w->v.data);
@@ -97,7 +99,7 @@ static kofn_job *web_job(const web *w, kofn_plan **plan, const char *spec,
     assert_ok(sim ? kofn_port_sim(&port, workers, NULL)
                   : kofn_port_threads(&port, workers, NULL));
     assert_ok(kofn_open(&job, *plan, port, o));
-    assert_ok(kofn_place_sparse(job, w->M));
+    assert_ok(kofn_place_at(job, 0, KOFN_SPARSE(w->M)));
     return job;
 }
 
@@ -209,7 +211,7 @@ static void rmat_under_a_trace(void **state)
     assert_ok(kofn_rmat(&graph, 4000 / SLOWED, 30000 / SLOWED, 5));
     under_a_trace(graph, 12, 8);
     under_a_trace(graph, 6, 3);
-    kofn_sparse_free(graph);
+    kofn_free(graph);
 }
 
 /* The votes on Wikipedia's administrators, where they are beside the checkout.
@@ -229,9 +231,9 @@ static void wiki_vote_under_a_trace(void **state)
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
-    assert_non_null(kofn_file_sparse(f));
-    assert_int_equal(kofn_file_sparse(f)->rows, 7115);
-    under_a_trace(kofn_file_sparse(f), 12, 8);
+    assert_non_null(f->matrix.sparse);
+    assert_int_equal(f->matrix.sparse->rows, 7115);
+    under_a_trace(f->matrix.sparse, 12, 8);
     kofn_file_free(f);
 }
 
@@ -285,7 +287,7 @@ static void the_matrix_is_stochastic(void **state)
         assert_int_equal(dangling[i], graph.ptr[i] == graph.ptr[i + 1]);
         assert_at_most(fabs(sum[i] - (dangling[i] ? 0 : 1)), 1e-14);
     }
-    kofn_sparse_free(M);
+    kofn_free(M);
     kofn_free(dangling);
     sparse_free(&graph);
 }
@@ -380,7 +382,7 @@ static void power_of_known_pairs(void **state)
 
         make_matrix(a, pair, tops[t]);
         start_vector(plain);
-        assert_ok(kofn_power_plain(&A, &y, &o, &want));
+        assert_ok(kofn_power_peers(NULL, &A, &y, &o, &want));
         check_pair(plain, pair, tops[t], &want);
         opt.events = events;
         opt.event_count = make_trace(events, 6, 3, want.iterations);
@@ -416,15 +418,15 @@ static void power_limits(void **state)
 
     (void)state;
     /* a rotation has no dominant eigenvalue: it stops, and says so */
-    assert_ok(kofn_power_plain(&A, &x, &o, &res));
+    assert_ok(kofn_power_peers(NULL, &A, &x, &o, &res));
     assert_false(res.converged);
     assert_int_equal(res.iterations, 17);
     assert_at_most(fabs(res.change - sqrt(2)), 1e-14);
-    assert_status(KOFN_INVAL, kofn_power_plain(&A, &z, &o, &res));
+    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &z, &o, &res));
     /* the eigenvalue 2e308 is no number, though all products are */
     a[0] = a[1] = a[2] = a[3] = 1e308;
     v[0] = v[1] = 1;
-    assert_status(KOFN_NONFINITE, kofn_power_plain(&A, &x, &o, &res));
+    assert_status(KOFN_NONFINITE, kofn_power_peers(NULL, &A, &x, &o, &res));
 }
 
 /* A v = 0 has v as an eigenvector of the eigenvalue 0: of the zero matrix the
@@ -436,11 +438,11 @@ static void power_that_comes_to_nothing(void **state)
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
 
     (void)state;
-    assert_ok(kofn_power_plain(&A, &x, NULL, &res));
+    assert_ok(kofn_power_peers(NULL, &A, &x, NULL, &res));
     assert_true(res.converged && res.eigenvalue == 0);
     assert_at_most(fabs(v[0] - 0.6) + fabs(v[1] - 0.8), 1e-15);
     a[1] = 5; /* [0 5; 0 0] */
-    assert_ok(kofn_power_plain(&A, &x, NULL, &res));
+    assert_ok(kofn_power_peers(NULL, &A, &x, NULL, &res));
     assert_true(res.converged && res.eigenvalue == 0);
     assert_at_most(fabs(v[0] - 1) + fabs(v[1]), 1e-15);
 }
@@ -466,16 +468,17 @@ static void vectors_are_checked_first(void **state)
     (void)state;
     web_up(&w, &graph);
     for (size_t i = 0; i < 4; i++) {
-        assert_status(KOFN_SHAPE, kofn_pagerank_plain(w.M, w.dangling,
+        assert_status(KOFN_SHAPE, kofn_pagerank_peers(NULL, w.M, w.dangling,
                                                       &wrong[i], NULL, NULL));
-        assert_status(KOFN_SHAPE, kofn_power_plain(&A, &wrong[i], NULL, NULL));
+        assert_status(KOFN_SHAPE,
+                      kofn_power_peers(NULL, &A, &wrong[i], NULL, NULL));
     }
     assert_status(KOFN_SHAPE,
-                  kofn_pagerank_plain(w.M, w.dangling, NULL, NULL, NULL));
+                  kofn_pagerank_peers(NULL, w.M, w.dangling, NULL, NULL, NULL));
     for (int i = 1; i < 50; i++)
         assert_true(small[i] == 0 && wide[i] == 0);
     assert_status(KOFN_INVAL,
-                  kofn_pagerank_plain(w.M, w.dangling, &w.v, &o, NULL));
+                  kofn_pagerank_peers(NULL, w.M, w.dangling, &w.v, &o, NULL));
     web_down(&w);
     kf_free(a);
     sparse_free(&graph);

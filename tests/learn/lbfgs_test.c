@@ -197,15 +197,17 @@ static void what_it_does_not_go_with(void **state)
     kofn_regression *r;
 
     (void)state;
-    assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     assert_status(KOFN_UNSUITED, regress_failing(r, &how, &w, NULL));
     kofn_regression_free(r);
     o.step = 0.5;
-    assert_status(KOFN_INVAL, kofn_regression_new(&r, &d.X, &d.y, &o));
+    assert_status(KOFN_INVAL,
+                  kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     assert_non_null(strstr(kofn_errmsg(), "step = 0.5"));
     o.step = 0;
     o.rule = KOFN_STEP_GRID;
-    assert_status(KOFN_INVAL, kofn_regression_new(&r, &d.X, &d.y, &o));
+    assert_status(KOFN_INVAL,
+                  kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     kf_free(w.data);
     data_free(&d);
 }

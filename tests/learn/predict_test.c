@@ -84,7 +84,8 @@ static double F_after(const data *d, double step, const double *w)
 
     for (size_t j = 0; j < 6; j++)
         ((double *)at.data)[j] = step * w[j];
-    assert_ok(kofn_fit_of(&found, &d->X, &d->y, &at, KOFN_LOSS_SQUARES));
+    assert_ok(
+        kofn_fit_of(&found, KOFN_DENSE(&d->X), &d->y, &at, KOFN_LOSS_SQUARES));
     F = found.loss + 5 * dot(at.data, at.data, 5); /* ridge 10 */
     kf_free(at.data);
     return F;
@@ -175,20 +176,20 @@ static void by_hand(void **state)
     (void)state; /* margins 0.5, -1, 0.5 with the intercept 2 */
     assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
     assert_true(mean[0] == 0.5 && mean[1] == -1 && mean[2] == 0.5);
-    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_ok(kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w, KOFN_LOSS_SQUARES));
     assert_at_most(fabs(found.loss - (0.25 + 1 + 0.25) / 6), 1e-15);
     assert_at_most(fabs(found.share - (1 - 1.5 / (2.0 / 3))), 1e-14);
     assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_LOGISTIC));
     assert_at_most(fabs(mean[1] - 1 / (1 + exp(1))), 1e-15);
-    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_ok(kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w, KOFN_LOSS_LOGISTIC));
     assert_true(found.share == 1);
     y[1] = 1;
-    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_ok(kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w, KOFN_LOSS_LOGISTIC));
     assert_at_most(fabs(found.share - 2.0 / 3), 1e-15);
     assert_ok(kofn_predict(&out, &X, &w, KOFN_LOSS_POISSON));
     assert_at_most(fabs(mean[0] - exp(0.5)), 1e-15);
     /* y does not vary: nothing can be explained */
-    assert_ok(kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_ok(kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w, KOFN_LOSS_SQUARES));
     assert_true(isnan(found.share) && found.loss > 0);
     /* without the intercept, and with a gap between rows */
     X = (kofn_matrix){x, 2, 2, 4, KOFN_F64};
@@ -225,13 +226,13 @@ static void what_makes_no_sense(void **state)
     assert_status(KOFN_NONFINITE,
                   kofn_predict(&out, &X, &w, KOFN_LOSS_SQUARES));
     x[3] = 4;
-    assert_status(KOFN_INVAL,
-                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_POISSON));
-    assert_status(KOFN_INVAL,
-                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_LOGISTIC));
+    assert_status(KOFN_INVAL, kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w,
+                                          KOFN_LOSS_POISSON));
+    assert_status(KOFN_INVAL, kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w,
+                                          KOFN_LOSS_LOGISTIC));
     Y.rows = 1;
-    assert_status(KOFN_SHAPE,
-                  kofn_fit_of(&found, &X, &Y, &w, KOFN_LOSS_SQUARES));
+    assert_status(KOFN_SHAPE, kofn_fit_of(&found, KOFN_DENSE(&X), &Y, &w,
+                                          KOFN_LOSS_SQUARES));
 }
 
 static void every_allocation(void **state)
@@ -253,7 +254,8 @@ static void every_allocation(void **state)
         fail_allocation(n);
         st = kofn_predict(&out, &d.X, &w, KOFN_LOSS_SQUARES);
         if (!st)
-            st = kofn_fit_of(&found, &d.X, &d.y, &w, KOFN_LOSS_SQUARES);
+            st = kofn_fit_of(&found, KOFN_DENSE(&d.X), &d.y, &w,
+                             KOFN_LOSS_SQUARES);
         made = allocations();
         fail_allocation(0);
         assert_int_equal(allocated(), before);

@@ -135,7 +135,7 @@ static void fact_worked_gradient(void **state)
         ((double *)d.X.data)[i] = normal(&s);
     for (size_t i = 0; i < 12; i++)
         ((double *)d.y.data)[i] = normal(&s);
-    assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     assert_ok(kofn_plan_new_for(&plan, &pb, &fig1_scheme, NULL, 6, 1));
     assert_ok(kofn_plan_serve_left(plan, 1));
     assert_ok(kofn_port_sim(&port, 6, NULL));
@@ -248,7 +248,7 @@ static double failing(const data *d, const data *held, const failures *f,
         assert_ok(kofn_regress(x.r, &x.w, &res));
         fit_down(&x);
     } else {
-        assert_ok(kofn_regression_new(&r, &d->X, &d->y, &o));
+        assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o));
         /* without replacements nobody may be left before the end */
         if (regress_failing(r, f, &w, &res))
             assert_true(f->delay == 0 && res.iterations > 20);
@@ -365,7 +365,7 @@ static void a_kernel_learns_a_sine(void **state)
     d = (data){K, y, NULL};
     assert_ok(fit_up(&f, &d, &o, &k));
     assert_ok(kofn_regress(f.r, &f.w, &f.res));
-    assert_ok(kofn_product_plain(&KT, &f.w, &at));
+    assert_ok(kofn_product_plain(KOFN_DENSE(&KT), &f.w, &at));
     for (size_t i = 0; i < 21; i++)
         assert_at_most(
             fabs(((double *)at.data)[i] - sin(((double *)T.data)[i])), 0.01);

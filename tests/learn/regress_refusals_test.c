@@ -10,7 +10,7 @@ static void refuse_new(const data *d, kofn_regress_options o, kofn_status want,
 {
     kofn_regression *r;
 
-    assert_status(want, kofn_regression_new(&r, &d->X, &d->y, &o));
+    assert_status(want, kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o));
     assert_null(r);
     if (!strstr(kofn_errmsg(), says))
         fail_msg("\"%s\" is not in: %s", says, kofn_errmsg());
@@ -90,7 +90,7 @@ static void ways_are_checked(void **state)
         kofn_regression *r;
         kofn_problem pb = {.size = sizeof pb};
 
-        assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
+        assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
         assert_status(bad[i].status,
                       kofn_regression_problem(r, bad[i].spec, 6, &pb));
         if (!strstr(kofn_errmsg(), bad[i].says))
@@ -126,7 +126,7 @@ static void runs_are_checked(void **state)
     assert_status(KOFN_INVAL, kofn_regression_place(f.r, f.job, KOFN_MATMUL));
     assert_status(KOFN_NONFINITE, kofn_regress(f.r, &W, &f.res));
     assert_true(f.res.iterations >= 1 && isfinite(w[0]));
-    assert_ok(kofn_regression_new(&r, &d.X, &d.y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d.X), &d.y, &o));
     assert_status(KOFN_STATE, kofn_regress(r, &W, NULL));
     kofn_regression_free(r);
     fit_down(&f);
@@ -204,7 +204,7 @@ static kofn_status alone(const data *d, kofn_regress_options o, int what)
         kofn_free(K.data);
         return st;
     }
-    st = kofn_regression_new(&r, &d->X, &d->y, &o);
+    st = kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o);
     if (!st)
         st = what == 1 ? kofn_regress_plain(r, &W, NULL)
                        : regress_failing(r, &f, &W, NULL);
@@ -223,7 +223,7 @@ static kofn_status with_workers(const data *d, kofn_regress_options o,
     kofn_job *job = NULL;
     kofn_problem pb = {.size = sizeof pb};
     kofn_port *port;
-    kofn_status st = kofn_regression_new(&r, &d->X, &d->y, &o);
+    kofn_status st = kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o);
 
     if (!st)
         st = kofn_regression_problem(r, spec, 5, &pb);

@@ -52,8 +52,8 @@ static void same_descent(const char *spec, kofn_loss loss, bool sim)
     points p;
 
     up(&p, loss);
-    assert_ok(kofn_regression_new_sparse(&r, &p.S, &p.y, &o));
-    assert_ok(kofn_regression_new(&plain, &p.X, &p.y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_SPARSE(&p.S), &p.y, &o));
+    assert_ok(kofn_regression_new(&plain, KOFN_DENSE(&p.X), &p.y, &o));
     assert_ok(kofn_regression_problem(r, spec, 9, &pb));
     assert_true(pb.sparse);
     assert_ok(kofn_plan_new(&plan, &pb, spec, 9, 1));
@@ -66,8 +66,8 @@ static void same_descent(const char *spec, kofn_loss loss, bool sim)
     assert_ok(kofn_regress(r, &p.w[0], &with));
     assert_ok(kofn_regress_plain(plain, &p.w[1], &without));
     assert_at_most(relative_error(p.w[0].data, p.w[1].data, N), 1e-9);
-    assert_ok(kofn_regression_fit(&a, r, &p.w[1]));
-    assert_ok(kofn_fit_of(&b, &p.X, &p.y, &p.w[1], loss));
+    assert_ok(kofn_fit_of(&a, KOFN_SPARSE(&p.S), &p.y, &p.w[1], loss));
+    assert_ok(kofn_fit_of(&b, KOFN_DENSE(&p.X), &p.y, &p.w[1], loss));
     assert_at_most(fabs(a.loss - b.loss), 1e-12 * fabs(b.loss));
     assert_at_most(fabs(a.share - b.share), 1e-12);
     memset(p.w[0].data, 0, N * sizeof(double)); /* sparse, on this thread */
@@ -102,18 +102,21 @@ static void what_is_refused(void **state)
 
     (void)state;
     up(&p, KOFN_LOSS_SQUARES);
-    assert_status(KOFN_INVAL, kofn_regression_new_sparse(&r, NULL, &p.y, &o));
-    assert_status(KOFN_SHAPE, kofn_regression_new_sparse(&r, &p.S, &few, &o));
-    assert_ok(kofn_regression_new_sparse(&r, &p.S, &p.y, &o));
+    assert_status(KOFN_INVAL,
+                  kofn_regression_new(&r, KOFN_SPARSE(NULL), &p.y, &o));
+    assert_status(KOFN_SHAPE,
+                  kofn_regression_new(&r, KOFN_SPARSE(&p.S), &few, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_SPARSE(&p.S), &p.y, &o));
     assert_status(KOFN_UNSUITED, kofn_regression_problem(r, "gc:d=3", 9, &pb));
     assert_non_null(strstr(kofn_errmsg(), "sparse"));
     assert_status(KOFN_UNSUITED,
                   regress_failing(r, &(failures){.parts = 3}, &p.w[0], NULL));
-    assert_status(KOFN_SHAPE, kofn_regression_fit(&found, r, &few));
+    assert_status(KOFN_SHAPE, kofn_fit_of(&found, KOFN_SPARSE(&p.S), &p.y, &few,
+                                          KOFN_LOSS_SQUARES));
     kofn_regression_free(r);
     ((double *)(uintptr_t)p.S.val)[5] = NAN;
     assert_status(KOFN_NONFINITE,
-                  kofn_regression_new_sparse(&r, &p.S, &p.y, &o));
+                  kofn_regression_new(&r, KOFN_SPARSE(&p.S), &p.y, &o));
     kf_free(few.data);
     down(&p);
 }

@@ -13,7 +13,7 @@ static double objective(const data *d, kofn_regress_options o, double *w)
 
     o.step = 1e-300;
     o.max_iterations = 1;
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, &o));
     assert_ok(kofn_regress_plain(r, &W, &res));
     kofn_regression_free(r);
     return res.objective;
@@ -216,7 +216,7 @@ static void an_epoch_is_all_points(void **state)
     data_free(&d);
 }
 
-/* Batches of a row code are runs of strips: with S of them and S = kofn_strips,
+/* Batches of a row code are runs of strips: with S of them and S = rig_strips,
  * batch b of B is the points k S + b S/B .. k S + (b+1) S/B - 1
  * (math/elastic.md 11). */
 static void define_batch(const data *d, size_t S, size_t b, size_t B, double *g)
@@ -259,7 +259,7 @@ static void batches_are_strips(void **state)
 
             o.seed = seed;
             assert_ok(fit_up(&f, &d, &o, &k));
-            S = kofn_strips(f.job);
+            S = rig_strips(f.job);
             assert_ok(kofn_regress(f.r, &f.w, &f.res));
             for (size_t j = 0; j < 5; j++)
                 got[j] = -1e9 * ((double *)f.w.data)[j];

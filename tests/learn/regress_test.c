@@ -34,7 +34,7 @@ static size_t threshold_of(const data *d, const kofn_regress_options *o,
     size_t threshold = 0;
     char spec[256];
 
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, o));
     st = kofn_regression_problem(r, k->spec, k->workers, &pb);
     *op = pb.op;
     kofn_regression_free(r);
@@ -175,7 +175,7 @@ static kofn_file *housing(const char *what, kofn_matrix *out)
         skip();
     }
     assert_ok(kofn_file_open(&f, full, KOFN_FILE_READ));
-    *out = *kofn_file_dense(f);
+    *out = *f->matrix.dense;
     return f;
 }
 
@@ -522,6 +522,8 @@ static void stopped_within_a_round(void **state)
         assert_int_equal(kofn_regress(f.r, &f.w, &f.res), KOFN_AGAIN);
         assert_true(f.res.iterations <= 2);
         assert_memory_equal(f.w.data, at.w[f.res.iterations], sizeof *at.w);
+        /* No product is left, whose output nobody has any more. */
+        assert_status(KOFN_STATE, kofn_take(f.job, 0, 0, NULL));
         fit_down(&f);
     }
     data_free(&d);

@@ -2,6 +2,8 @@
  * whichever of its steps, by another job: the numbers of one that was not. */
 #include "rig.h"
 
+#include <kofn/peer.h>
+
 #define SIDE 12
 #define POINTS 40
 #define STEPS 9
@@ -53,7 +55,7 @@ static kofn_regress_result descend(const setting *s, double *w, story *tale,
     o.watch = remember;
     o.watch_ud = tale;
     o.resume = resume;
-    assert_ok(kofn_regression_new(&r, &s->X, &s->y, &o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&s->X), &s->y, &o));
     assert_ok(kofn_regression_problem(r, s->spec, 6, &pb));
     assert_ok(kofn_plan_new(&plan, &pb, s->spec, 6, 3));
     if (pb.op == KOFN_MATVEC)
@@ -155,8 +157,8 @@ static kofn_iterate_result iterate(bool pages, const kofn_matrix *A,
                               .watch_ud = &b,
                               .resume = resume};
     kofn_iterate_result res = KOFN_ITERATE_RESULT_INIT;
-    kofn_status st = pages ? kofn_pagerank_plain(M, NULL, &to, &o, &res)
-                           : kofn_power_plain(A, &to, &o, &res);
+    kofn_status st = pages ? kofn_pagerank_peers(NULL, M, NULL, &to, &o, &res)
+                           : kofn_power_peers(NULL, A, &to, &o, &res);
 
     assert_true(st == KOFN_OK || (at && st == KOFN_AGAIN));
     return res;
@@ -189,7 +191,7 @@ static void iterations(void **state)
                         res.converged == all.converged);
         }
     }
-    kofn_sparse_free(M);
+    kofn_free(M);
     kofn_free(dangling);
     sparse_free(&graph);
     kf_free(A.data);
@@ -206,10 +208,10 @@ static void what_cannot_be_gone_on_with(void **state)
     (void)state;
     bad.iterations = 3;
     bad.change = NAN;
-    assert_status(KOFN_INVAL, kofn_power_plain(&A, &x, &o, &res));
+    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &x, &o, &res));
     bad.change = 1;
     bad.size = 3;
-    assert_status(KOFN_INVAL, kofn_power_plain(&A, &x, &o, &res));
+    assert_status(KOFN_INVAL, kofn_power_peers(NULL, &A, &x, &o, &res));
     assert_non_null(strstr(kofn_errmsg(), "KOFN_ITERATE_RESULT_INIT"));
 }
 

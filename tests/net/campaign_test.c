@@ -252,15 +252,15 @@ static void all_are_silent(run *r)
             stop(r, i);
     rig_next(&r->x, 7);
     rig_spoil(&r->x);
-    assert_ok(kofn_begin(r->x.job, &r->x.x, &r->x.y));
+    assert_ok(kofn_put(r->x.job, &r->x.x, &r->x.y, NULL));
     do {
-        assert_int_equal(kofn_pump(r->x.job, MILLI, NULL), KOFN_AGAIN);
+        assert_int_equal(kofn_take(r->x.job, 0, MILLI, NULL), KOFN_AGAIN);
         kofn_job_progress(r->x.job, &seen);
         if (kf_clock() - began > 100 * KOFN_SECOND)
             fail_msg("%zu workers are stopped and not lost", seen.live);
     } while (seen.live);
     go_on(r, true);
-    while ((st = kofn_pump(r->x.job, MILLI, NULL)) == KOFN_AGAIN)
+    while ((st = kofn_take(r->x.job, 0, MILLI, NULL)) == KOFN_AGAIN)
         ;
     assert_ok(st);
     assert_at_most(rig_error(&r->x), 1e-12);

@@ -111,8 +111,8 @@ static kofn_status play(run *r, tally *t)
     kofn_status st;
 
     rig_spoil(&r->x);
-    assert_ok(kofn_begin(r->x.job, &r->x.x, &r->x.y));
-    while ((st = kofn_pump(r->x.job, MILLI, NULL)) == KOFN_AGAIN) {
+    assert_ok(kofn_put(r->x.job, &r->x.x, &r->x.y, NULL));
+    while ((st = kofn_take(r->x.job, 0, MILLI, NULL)) == KOFN_AGAIN) {
         happen(r, t);
         if (kf_clock() - began > 100 * KOFN_SECOND * SLACK)
             fail_msg("run %d: a round hangs", (int)r->seed);

@@ -379,7 +379,7 @@ static void suffer(harm what, const char *name)
         for (size_t j = 0; j <= NODES; j++)
             v[j][i] = 1;
     }
-    assert_ok(kofn_power_plain(&A, &plain, &it, &res));
+    assert_ok(kofn_power_peers(NULL, &A, &plain, &it, &res));
     assert_ok(kofn_plan_new(&plan, &pb, "mds:k=2", NODES, 3));
     for (int i = 0; i < NODES; i++)
         h[i] = (honest){.t = open_node(names[i]),

@@ -401,11 +401,11 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     assert_ok(kofn_plan_new(&s->plan, &pb, "mds:k=2", 2, 1));
     assert_ok(kofn_open(&s->job, s->plan, port, &jo));
     assert_ok(kofn_place(s->job, &s->mA));
-    assert_ok(kofn_begin(s->job, &s->mx, &s->my));
+    assert_ok(kofn_put(s->job, &s->mx, &s->my, NULL));
     first->stored = second->stored = false;
     first->t = connect_as(&s->keys, name, kofn_net_endpoint(s->hub));
     while (kf_clock() < end && s->job->core->fleet.workers < 2) {
-        kofn_pump(s->job, KOFN_SECOND / 100, NULL);
+        kofn_take(s->job, 0, KOFN_SECOND / 100, NULL);
         if (s->job->core->fleet.workers == 1 && !second->t)
             second->t = connect_as(&s->keys, other, kofn_net_endpoint(s->hub));
         hear(first);
@@ -413,7 +413,7 @@ static void run_by_hand(scene *s, hand *first, const char *name, hand *second,
     }
     while (kf_clock() < end && (!s->job->open.list[0]->tasks ||
                                 !s->job->open.list[0]->tasks->count)) {
-        kofn_pump(s->job, KOFN_SECOND / 100, NULL);
+        kofn_take(s->job, 0, KOFN_SECOND / 100, NULL);
         hear(first);
         hear(second);
     }

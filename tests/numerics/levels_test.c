@@ -334,7 +334,7 @@ static void rows_change_and_are_read(void **state)
     change.step = -1;
     assert_ok(rig_round(&r, &rep));
     assert_ok(kofn_update(r.job, 0, &change, &U, &V));
-    assert_ok(kofn_fetch(r.job, 0, &got, &rep));
+    assert_ok(kofn_fetch(r.job, 0, false, &got, &rep));
     check_read(&r, &got, &U, &V);
     for (size_t i = 0; i < 50; i++)
         for (size_t j = 0; j < 40; j++)

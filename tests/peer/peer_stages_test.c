@@ -514,7 +514,7 @@ static void on_threads(const walk *w, kofn_decoding decoding)
         memcpy(l[i].v.data, f.v0.data, f.entries * 8);
         assert_ok(kofn_mesh_start(mesh, live, &l[i]));
     }
-    kofn_mesh_wait(mesh);
+    kofn_mesh_free(mesh); /* once all have ended */
     for (size_t i = 0; i < w->nodes; i++) {
         if (l[i].status != (l[i].leaves ? KOFN_AGAIN : KOFN_OK))
             fail_msg("%s, node %zu: %s", w->name, i, l[i].why);
@@ -525,7 +525,6 @@ static void on_threads(const walk *w, kofn_decoding decoding)
                            1e-11);
         kf_free(l[i].v.data);
     }
-    kofn_mesh_free(mesh);
     tear_down(&f);
 }
 

@@ -110,7 +110,7 @@ static void threads(void **state)
         plain = start;
         plain.data = numbers(ROWS, 8);
         memcpy(plain.data, start.data, ROWS * 8);
-        assert_ok(kofn_power_plain(&A, &plain, &o, &want));
+        assert_ok(kofn_power_peers(NULL, &A, &plain, &o, &want));
         assert_true(want.converged);
         assert_ok(kofn_plan_new(&plan, &pb, "mds:k=4", THREADS, 3));
         assert_ok(kofn_mesh_new(&mesh));

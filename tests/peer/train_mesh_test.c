@@ -402,7 +402,7 @@ static void on_threads(const lesson *of, kofn_decoding decoding)
                       .res = KOFN_TRAIN_RESULT_INIT};
         assert_ok(kofn_mesh_start(mesh, live, &l[i]));
     }
-    kofn_mesh_wait(mesh);
+    kofn_mesh_free(mesh); /* once all have ended */
     for (size_t i = 0; i < nodes; i++) {
         if (l[i].status != (l[i].leaves ? KOFN_AGAIN : KOFN_OK))
             fail_msg("%s, node %zu: %s", of->scheme, i, l[i].why);
@@ -421,7 +421,6 @@ static void on_threads(const lesson *of, kofn_decoding decoding)
         room_of(&f));
     for (size_t i = 0; i < nodes; i++)
         kofn_net_free(l[i].net);
-    kofn_mesh_free(mesh);
     kf_free(w);
     kf_free(first);
     tear_down(&f);

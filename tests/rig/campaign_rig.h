@@ -337,8 +337,8 @@ static inline kofn_status play(run *r, kofn_report *rep)
 
     r->left = (size_t)kf_rng_below(&r->r, 16);
     rig_spoil(&r->x);
-    assert_ok(kofn_begin(r->x.job, &r->x.x, &r->x.y));
-    while ((st = kofn_pump(r->x.job, MILLI, rep)) == KOFN_AGAIN) {
+    assert_ok(kofn_put(r->x.job, &r->x.x, &r->x.y, NULL));
+    while ((st = kofn_take(r->x.job, 0, MILLI, rep)) == KOFN_AGAIN) {
         kofn_job_progress(r->x.job, &seen);
         go_on(r, false);
         if (r->tend)

@@ -139,7 +139,7 @@ static inline watcher *rig_watch(rig *r, const rig_kind *k)
     rig_inputs(r, k);
     w = watch_port(k->sim, k->workers, k->faults);
     assert_ok(kofn_open(&r->job, r->plan, &w->base, k->opt));
-    assert_ok(k->sparse ? kofn_place_sparse(r->job, &r->sparse)
+    assert_ok(k->sparse ? kofn_place_at(r->job, 0, KOFN_SPARSE(&r->sparse))
                         : kofn_place(r->job, &r->A));
     return w;
 }

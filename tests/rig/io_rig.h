@@ -136,12 +136,12 @@ static inline void reads_as(const char *name, const char *text, size_t n,
     const kofn_matrix *a;
 
     assert_ok(kf_file_parse(&f, text, n, name));
-    a = kofn_file_dense(f);
-    s = kofn_file_sparse(f);
+    a = f->matrix.dense;
+    s = f->matrix.sparse;
     assert_true(!a != !s);
     assert_int_equal(a ? a->rows : s->rows, rows);
     assert_int_equal(a ? a->cols : s->cols, cols);
-    assert_int_equal(kofn_file_dims(f), dims);
+    assert_int_equal(f->dims, dims);
     if (s)
         check_sorted(s);
     for (size_t i = 0; i < rows; i++)

@@ -78,7 +78,7 @@ static inline void held_up(held *h, const kofn_options *opt)
 {
     held_open(h, opt);
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h->job, o, &h->A[o]));
+        assert_ok(kofn_place_at(h->job, o, KOFN_DENSE(&h->A[o])));
 }
 
 static inline void held_down(held *h)
@@ -139,16 +139,16 @@ static inline void held_spoil(kofn_matrix *a)
 static inline void held_right(held *h, size_t o, double most)
 {
     held_spoil(&h->out[o]);
-    assert_ok(kofn_begin_at(h->job, o, false, &h->in[o], &h->out[o]));
-    assert_ok(kofn_pump(h->job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put_at(h->job, o, false, &h->in[o], &h->out[o], NULL));
+    assert_ok(kofn_take(h->job, 0, KOFN_NEVER, NULL));
     assert_at_most(held_error(&h->out[o], &h->is[o], &h->in[o]), most);
 }
 
 static inline void held_left(held *h, size_t o, double most)
 {
     held_spoil(&h->to[o]);
-    assert_ok(kofn_begin_at(h->job, o, true, &h->from[o], &h->to[o]));
-    assert_ok(kofn_pump(h->job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put_at(h->job, o, true, &h->from[o], &h->to[o], NULL));
+    assert_ok(kofn_take(h->job, 0, KOFN_NEVER, NULL));
     assert_at_most(held_error(&h->to[o], &h->from[o], &h->is[o]), most);
 }
 

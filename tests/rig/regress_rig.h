@@ -89,7 +89,7 @@ static inline kofn_status fit_up(fit *f, const data *d,
     *f = (fit){.w = column(d->X.cols),
                .pb = {.size = sizeof f->pb},
                .res = KOFN_REGRESS_RESULT_INIT};
-    assert_ok(kofn_regression_new(&f->r, &d->X, &d->y, o));
+    assert_ok(kofn_regression_new(&f->r, KOFN_DENSE(&d->X), &d->y, o));
     st = kofn_regression_problem(f->r, k->spec, k->workers, &f->pb);
     if (st)
         return st;
@@ -118,7 +118,7 @@ static inline double *plain(const data *d, const kofn_regress_options *o,
     kofn_matrix w = column(d->X.cols);
     kofn_regression *r;
 
-    assert_ok(kofn_regression_new(&r, &d->X, &d->y, o));
+    assert_ok(kofn_regression_new(&r, KOFN_DENSE(&d->X), &d->y, o));
     assert_ok(kofn_regress_plain(r, &w, res));
     kofn_regression_free(r);
     return w.data;

@@ -202,7 +202,7 @@ static inline kofn_status rig_place(rig *r)
         return kofn_place_parts(r->job, rig_part, r);
     if (r->op == KOFN_STREAM) /* A comes with x */
         return KOFN_OK;
-    return r->sparse.ptr ? kofn_place_sparse(r->job, &r->sparse)
+    return r->sparse.ptr ? kofn_place_at(r->job, 0, KOFN_SPARSE(&r->sparse))
                          : kofn_place(r->job, &r->A);
 }
 

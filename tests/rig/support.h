@@ -80,4 +80,22 @@ double test_scale(void);
             assert_true(condition);                                            \
     } while (0)
 
+/* A round of a left product, of operand 0. */
+static inline kofn_status rig_left(kofn_job *job, const kofn_matrix *in,
+                                   kofn_matrix *out)
+{
+    kofn_status st = kofn_put_at(job, 0, true, in, out, NULL);
+
+    return st ? st : kofn_take(job, 0, KOFN_NEVER, NULL);
+}
+
+/* How many strips its rounds have. */
+static inline size_t rig_strips(const kofn_job *job)
+{
+    kofn_progress now = KOFN_PROGRESS_INIT;
+
+    assert_ok(kofn_job_progress(job, &now));
+    return now.strips;
+}
+
 #endif

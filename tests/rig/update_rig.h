@@ -83,7 +83,7 @@ static inline double fetched(held *h, const twin *t, size_t o)
     double *x, top = 0, bottom = 0;
 
     held_spoil(&A);
-    assert_ok(kofn_fetch(h->job, o, &A, NULL));
+    assert_ok(kofn_fetch(h->job, o, false, &A, NULL));
     x = as_doubles(&A);
     for (size_t i = 0; i < n; i++) {
         top += (x[i] - t->A[o][i]) * (x[i] - t->A[o][i]);

@@ -3,7 +3,7 @@
 #include "alloc_rig.h"
 #include "rig.h"
 
-#include <kofn/scheme.h>
+#include <kofn/peer.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -74,8 +74,9 @@ static kofn_status products(setting *s, kofn_job *job)
 
 static kofn_status rounds(setting *s, kofn_job *job)
 {
-    kofn_status st = s->kind.sparse ? kofn_place_sparse(job, &s->r.sparse)
-                                    : kofn_place(job, &s->r.A);
+    kofn_status st = s->kind.sparse
+                         ? kofn_place_at(job, 0, KOFN_SPARSE(&s->r.sparse))
+                         : kofn_place(job, &s->r.A);
 
     for (int round = 0; round < 3 && !st; round++) {
         double room = s->kind.dtype == KOFN_F64 ? 1e-12 : 1e-5, error = 0;
@@ -279,7 +280,7 @@ static kofn_status rank(const void *ud)
     kofn_status st = kofn_pagerank_matrix(&M, &dangling, graph);
 
     if (!st)
-        st = kofn_pagerank_plain(M, dangling, &v, NULL, NULL);
+        st = kofn_pagerank_peers(NULL, M, dangling, &v, NULL, NULL);
     if (!st)
         st = kofn_plan_new(&plan, &pb, "elastic:k=2", 3, 1);
     if (!st)
@@ -287,12 +288,12 @@ static kofn_status rank(const void *ud)
     if (!st)
         st = kofn_open(&job, plan, port, NULL);
     if (!st)
-        st = kofn_place_sparse(job, M);
+        st = kofn_place_at(job, 0, KOFN_SPARSE(M));
     if (!st)
         st = kofn_pagerank(job, dangling, &v, NULL, NULL);
     kofn_close(job);
     kofn_plan_free(plan);
-    kofn_sparse_free(M);
+    kofn_free(M);
     kofn_free(dangling);
     return st;
 }

@@ -61,7 +61,7 @@ static kofn_status change(const setting *s, kofn_job *job, size_t operand,
 
     if (!st || !atomic_load(&fails_at))
         return st;
-    if (kofn_fetch(job, operand, &now, NULL)) {
+    if (kofn_fetch(job, operand, false, &now, NULL)) {
         assert_int_equal(kofn_update(job, operand, c, &U, &V), KOFN_STATE);
         return st;
     }
@@ -80,10 +80,10 @@ static kofn_status steps(const setting *s, kofn_job *job)
 
     c.step = 0.125;
     for (size_t o = 0; o < OPERANDS; o++)
-        TRY(kofn_place_at(job, o, &A));
+        TRY(kofn_place_at(job, o, KOFN_DENSE(&A)));
     for (unsigned round = 1; round <= 3; round++) {
-        TRY(kofn_begin_at(job, round % 2, true, &U, &out));
-        TRY(kofn_pump(job, KOFN_NEVER, NULL));
+        TRY(kofn_put_at(job, round % 2, true, &U, &out, NULL));
+        TRY(kofn_take(job, 0, KOFN_NEVER, NULL));
         TRY(change(s, job, 0, &c, round - 1));
     }
     c.momentum = 0.5;
@@ -91,10 +91,10 @@ static kofn_status steps(const setting *s, kofn_job *job)
     TRY(kofn_update(job, 1, &none, NULL, NULL));
     if (s->flips)
         TRY(kofn_scrub(job, NULL));
-    TRY(kofn_fetch(job, 0, &now, NULL));
+    TRY(kofn_fetch(job, 0, false, &now, NULL));
     if (furthest(s, got, 3, c.step) > 1e-9)
         fail_msg("operand 0 is %g off", furthest(s, got, 3, c.step));
-    TRY(kofn_fetch(job, 1, &now, NULL));
+    TRY(kofn_fetch(job, 1, false, &now, NULL));
     if (furthest(s, got, 1, c.step) > 1e-9)
         fail_msg("operand 1 is %g off", furthest(s, got, 1, c.step));
     return KOFN_OK;

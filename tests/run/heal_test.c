@@ -46,8 +46,8 @@ static void idle_round(held *h, unsigned step)
     memset(h->in[0].data, 0,
            h->in[0].rows * h->in[0].cols * (h->dtype == KOFN_F64 ? 8 : 4));
     assert_ok(kofn_step(h->job, step));
-    assert_ok(kofn_begin_at(h->job, 0, false, &h->in[0], &h->out[0]));
-    assert_ok(kofn_pump(h->job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put_at(h->job, 0, false, &h->in[0], &h->out[0], NULL));
+    assert_ok(kofn_take(h->job, 0, KOFN_NEVER, NULL));
 }
 
 /* Its block is right again, for all compare clean, and it is at work. */
@@ -380,7 +380,7 @@ static void velocities_are_read(void **state)
                 size_t n = M.rows * M.cols;
 
                 held_spoil(&M);
-                assert_ok(kofn_fetch_velocity(h.job, o, &M, NULL));
+                assert_ok(kofn_fetch(h.job, o, true, &M, NULL));
                 for (size_t i = 0; i < n; i++) {
                     double m = step && ways[way].momentum > 0 ? t.M[o][i] : 0;
 
@@ -484,10 +484,10 @@ static void refusals(void **state)
     held_open(&h, &opt);
     assert_status(KOFN_STATE, kofn_scrub(h.job, &r));
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
-    assert_ok(kofn_begin(h.job, &h.in[0], &h.out[0]));
-    assert_status(KOFN_STATE, kofn_scrub(h.job, &r));
-    assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
+    assert_ok(kofn_scrub(h.job, &r)); /* products go on */
+    assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_ok(kofn_scrub(h.job, &r));
     held_down(&h);
 
@@ -502,8 +502,8 @@ static void refusals(void **state)
     h = (held){.spec = "mds:k=3", .workers = 5, .one_sided = true};
     held_up(&h, &opt);
     held_right(&h, 0, 1e-10);
-    assert_ok(kofn_begin(h.job, &h.in[0], &h.out[0]));
-    assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
+    assert_status(KOFN_TOOFEW, kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_status(KOFN_TOOFEW, kofn_scrub(h.job, &r));
     assert_non_null(strstr(kofn_errmsg(), "too few workers"));
     held_down(&h);

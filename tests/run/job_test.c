@@ -348,7 +348,7 @@ static void wrong_matrices(void **state)
     assert_ok(kofn_port_sim(&port, 3, NULL));
     assert_ok(kofn_open(&r.job, r.plan, port, NULL));
     assert_status(KOFN_STATE, kofn_round(r.job, &r.x, &r.y, NULL));
-    assert_status(KOFN_SHAPE, kofn_place_sparse(r.job, &sparse));
+    assert_status(KOFN_SHAPE, kofn_place_at(r.job, 0, KOFN_SPARSE(&sparse)));
     assert_status(KOFN_INVAL, kofn_place(r.job, NULL));
     bad = r.A;
     bad.rows = 11;

@@ -151,17 +151,18 @@ static void refusals(void **state)
 
     (void)state;
     held_open(&h, NULL);
-    assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
-    assert_ok(kofn_place_at(h.job, 0, &h.A[0]));
-    assert_status(KOFN_STATE, kofn_place_at(h.job, 0, &h.A[0]));
-    assert_status(KOFN_SHAPE, kofn_place_at(h.job, 1, &x));
-    assert_status(KOFN_INVAL, kofn_place_at(h.job, OPERANDS, &h.A[0]));
-    assert_status(KOFN_STATE, kofn_begin(h.job, &h.in[0], &h.out[0]));
-    assert_non_null(strstr(kofn_errmsg(), "operand 1 of 3"));
+    assert_status(KOFN_STATE, kofn_put(h.job, &h.in[0], &h.out[0], NULL));
+    assert_ok(kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
+    assert_status(KOFN_STATE, kofn_place_at(h.job, 0, KOFN_DENSE(&h.A[0])));
+    assert_status(KOFN_SHAPE, kofn_place_at(h.job, 1, KOFN_DENSE(&x)));
     assert_status(KOFN_INVAL,
-                  kofn_begin_at(h.job, OPERANDS, false, &h.in[0], &h.out[0]));
+                  kofn_place_at(h.job, OPERANDS, KOFN_DENSE(&h.A[0])));
+    assert_status(KOFN_STATE, kofn_put(h.job, &h.in[0], &h.out[0], NULL));
+    assert_non_null(strstr(kofn_errmsg(), "operand 1 of 3"));
+    assert_status(KOFN_INVAL, kofn_put_at(h.job, OPERANDS, false, &h.in[0],
+                                          &h.out[0], NULL));
     assert_status(KOFN_UNSUITED, kofn_limit(h.job, 0, 1));
-    assert_int_equal(kofn_strips(h.job), 0);
+    assert_int_equal(rig_strips(h.job), 0);
     held_down(&h);
 
     assert_ok(kofn_plan_new(&other, &pb, "elastic:k=3", 6, 5));
@@ -186,6 +187,56 @@ static void refusals(void **state)
     kf_free(x.data);
 }
 
+/* Each of them may be sparse, and of another code. */
+static void sparse_ones(void **state)
+{
+    static const char *const spec[] = {"elastic:k=2", "mds:k=3"};
+    static const size_t rows[] = {60, 42};
+    enum { BOTH = 2, COLS = 30 };
+
+    (void)state;
+    for (int threads = 0; threads < 2; threads++) {
+        kofn_plan *plan[BOTH];
+        kofn_sparse S[BOTH];
+        kofn_port *port;
+        kofn_job *job;
+
+        for (size_t o = 0; o < BOTH; o++) {
+            kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, rows[o], COLS, 2,
+                                                KOFN_F64, true);
+
+            S[o] = random_sparse(rows[o], COLS, 5, o + 1);
+            assert_ok(kofn_plan_new(&plan[o], &pb, spec[o], 5, 1));
+        }
+        assert_ok(threads ? kofn_port_threads(&port, 5, NULL)
+                          : kofn_port_sim(&port, 5, NULL));
+        assert_ok(kofn_open_all(&job, (const kofn_plan *const *)plan, BOTH,
+                                port, NULL));
+        for (size_t o = 0; o < BOTH; o++)
+            assert_ok(kofn_place_at(job, o, KOFN_SPARSE(&S[o])));
+        for (size_t o = 0; o < BOTH; o++) {
+            kofn_matrix x = random_matrix(COLS, 2, KOFN_F64, o + 3);
+            kofn_matrix y = random_matrix(rows[o], 2, KOFN_F64, 5);
+            kofn_matrix want = random_matrix(rows[o], 2, KOFN_F64, 6);
+            uint32_t number;
+
+            assert_ok(kofn_product_plain(KOFN_SPARSE(&S[o]), &x, &want));
+            assert_ok(kofn_put_at(job, o, false, &x, &y, &number));
+            assert_ok(kofn_take(job, number, KOFN_NEVER, NULL));
+            assert_at_most(relative_error(y.data, want.data, rows[o] * 2),
+                           1e-12);
+            kf_free(x.data);
+            kf_free(y.data);
+            kf_free(want.data);
+        }
+        kofn_close(job);
+        for (size_t o = 0; o < BOTH; o++) {
+            kofn_plan_free(plan[o]);
+            sparse_free(&S[o]);
+        }
+    }
+}
+
 TEST_FILE(operands_test)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +246,7 @@ TEST_FILE(operands_test)
         cmocka_unit_test(wrong_answers_are_found),
         cmocka_unit_test(journals_replay),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(sparse_ones),
     };
 
     rig_begin();

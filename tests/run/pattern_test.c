@@ -380,7 +380,7 @@ static void files_of_patterns(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        assert_ok(kofn_write(name[i], &a, 2));
+        assert_ok(kofn_write(name[i], KOFN_DENSE(&a), 2));
         assert_ok(kofn_pattern_new(&b, name[i], 3, 0, 0, 0));
         assert_true(b.rows == 2 && b.cols == 3);
         assert_memory_equal(b.data, x, sizeof x);
@@ -390,12 +390,12 @@ static void files_of_patterns(void **state)
                       kofn_file_open(&f, name[i], KOFN_FILE_READ));
     }
     x[4] = -1;
-    assert_ok(kofn_write(name[0], &a, 2));
+    assert_ok(kofn_write(name[0], KOFN_DENSE(&a), 2));
     assert_status(KOFN_FORMAT, kofn_pattern_new(&b, name[0], 3, 0, 0, 0));
     x[4] = NAN;
-    assert_ok(kofn_write(name[1], &a, 2));
+    assert_ok(kofn_write(name[1], KOFN_DENSE(&a), 2));
     assert_true(kofn_pattern_new(&b, name[1], 3, 0, 0, 0) < 0);
-    assert_ok(kofn_write(name[0], &a, 2));
+    assert_ok(kofn_write(name[0], KOFN_DENSE(&a), 2));
     assert_status(KOFN_FORMAT, kofn_pattern_new(&b, name[0], 3, 0, 0, 0));
     unlink(name[0]);
     unlink(name[1]);

@@ -462,9 +462,8 @@ static void closed_in_the_middle(void **state)
 
         rig_up(&r, &k);
         if (i % 4 != 3) {
-            assert_ok(kofn_begin(r.job, &r.x, &r.y));
-            assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
-            st = kofn_pump(r.job, (kofn_time)(i % 8) * 100000, NULL);
+            assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+            st = kofn_take(r.job, 0, (kofn_time)(i % 8) * 100000, NULL);
             assert_true(st == KOFN_AGAIN || st == KOFN_OK);
             kofn_job_progress(r.job, &progress);
             assert_true(progress.done >= 0 && progress.done <= 1);
@@ -491,11 +490,11 @@ static void pumped_in_helpings(void **state)
         rig r;
 
         rig_up(&r, &k);
-        assert_status(KOFN_STATE, kofn_pump(r.job, 0, NULL));
-        assert_ok(kofn_begin(r.job, &r.x, &r.y));
-        assert_int_equal(kofn_pump(r.job, 0, &rep), KOFN_AGAIN);
+        assert_status(KOFN_STATE, kofn_take(r.job, 0, 0, NULL));
+        assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+        assert_int_equal(kofn_take(r.job, 0, 0, &rep), KOFN_AGAIN);
         for (int i = 0; i < 100000 && st == KOFN_AGAIN; i++)
-            st = kofn_pump(r.job, 50000, &rep);
+            st = kofn_take(r.job, 0, 50000, &rep);
         assert_ok(st);
         assert_at_most(rig_error(&r), 1e-12);
         assert_int_equal(rep.live, 6);

@@ -132,8 +132,8 @@ static void left_and_right_together(void **state)
                 bool l = kf_rng_below(&rng, 2);
 
                 one[open] = rig_beside(l ? &left : &r, 100 + open);
-                assert_ok((l ? kofn_put_left : kofn_put)(
-                    r.job, &one[open].x, &one[open].y, &number[open]));
+                assert_ok(kofn_put_at(r.job, 0, l, &one[open].x, &one[open].y,
+                                      &number[open]));
             }
             while (open > 0) {
                 size_t i = kf_rng_below(&rng, open--);
@@ -205,7 +205,7 @@ static void as_many_as_may_be_open(void **state)
         put(&f, &r, i);
     assert_status(KOFN_STATE, kofn_put(r.job, &r.x, &r.y, &number));
     assert_non_null(strstr(kofn_errmsg(), "kofn_take"));
-    assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
+    assert_status(KOFN_STATE, kofn_round(r.job, &r.x, &r.y, NULL));
     take(&f, &r, 3, 1e-11, &rep); /* one makes room, over or not */
     put(&f, &r, KOFN_OPEN_MOST + 1);
     while (f.open)
@@ -228,7 +228,7 @@ static void what_cannot_be_taken(void **state)
     assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
     /* a product that does not fit is none */
     assert_status(KOFN_SHAPE, kofn_put(r.job, &r.y, &r.y, &b));
-    assert_status(KOFN_STATE, kofn_put_left(r.job, &r.x, &r.y, &b));
+    assert_status(KOFN_STATE, kofn_put_at(r.job, 0, true, &r.x, &r.y, &b));
     assert_ok(kofn_put(r.job, &r.x, &r.y, &b));
     assert_int_equal(b, a + 1);
     assert_ok(kofn_take(r.job, b, KOFN_NEVER, NULL));
@@ -242,6 +242,7 @@ static void rounds_among_products(void **state)
     for (int site = 0; site < SITES; site++) {
         flight f = {.open = 0};
         kofn_report rep = KOFN_REPORT_INIT;
+        uint32_t number;
         rig r;
 
         up(&r, &small, site);
@@ -249,13 +250,13 @@ static void rounds_among_products(void **state)
         put(&f, &r, 2);
         assert_ok(rig_round(&r, &rep));
         assert_true(rig_error(&r) < 1e-11);
-        assert_ok(kofn_begin(r.job, &r.x, &r.y));
-        assert_status(KOFN_STATE, kofn_begin(r.job, &r.x, &r.y));
-        assert_status(KOFN_STATE, kofn_take(r.job, 4, KOFN_NEVER, NULL));
+        assert_ok(kofn_put(r.job, &r.x, &r.y, &number));
+        assert_int_equal(number, 4);
         put(&f, &r, 5);
         take(&f, &r, 2, 1e-11, &rep);
-        assert_ok(kofn_pump(r.job, KOFN_NEVER, &rep));
-        assert_status(KOFN_STATE, kofn_pump(r.job, KOFN_NEVER, &rep));
+        assert_ok(kofn_take(r.job, number, KOFN_NEVER, &rep));
+        assert_true(rig_error(&r) < 1e-11);
+        assert_status(KOFN_STATE, kofn_take(r.job, number, KOFN_NEVER, &rep));
         while (f.open)
             take(&f, &r, 0, 1e-11, &rep);
         down(&r, site);
@@ -340,10 +341,9 @@ static void what_cannot_be_cancelled(void **state)
     assert_status(KOFN_STATE, kofn_cancel(r.job, a));
     assert_status(KOFN_STATE, kofn_take(r.job, a, KOFN_NEVER, NULL));
     assert_non_null(strstr(kofn_errmsg(), "taken or cancelled"));
-    assert_ok(kofn_begin(r.job, &r.x, &r.y));
+    assert_ok(rig_round(&r, NULL));
     assert_status(KOFN_STATE, kofn_cancel(r.job, a + 1));
-    assert_non_null(strstr(kofn_errmsg(), "kofn_pump"));
-    assert_ok(kofn_pump(r.job, KOFN_NEVER, NULL));
+    assert_non_null(strstr(kofn_errmsg(), "taken or cancelled"));
     assert_true(rig_error(&r) < 1e-11);
     rig_down(&r);
 }

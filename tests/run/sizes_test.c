@@ -55,8 +55,8 @@ static void reports_that_were_not_begun(void **state)
     rig_up(&r, &kind);
     assert_status(KOFN_INVAL, rig_round(&r, &none));
     assert_non_null(strstr(kofn_errmsg(), "KOFN_REPORT_INIT"));
-    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, &r.A, &none));
-    assert_status(KOFN_INVAL, kofn_fetch_velocity(r.job, 0, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, false, &r.A, &none));
+    assert_status(KOFN_INVAL, kofn_fetch(r.job, 0, true, &r.A, &none));
     assert_status(KOFN_INVAL, kofn_scrub(r.job, &none));
     assert_status(KOFN_INVAL, kofn_job_totals(r.job, &none));
     assert_ok(rig_put(&r, &number));
@@ -65,9 +65,9 @@ static void reports_that_were_not_begun(void **state)
     assert_ok(rig_round(&r, &rep));
     assert_int_equal(rep.number, 2);
     /* a round is still under way */
-    assert_ok(kofn_begin(r.job, &r.x, &r.y));
-    assert_status(KOFN_INVAL, kofn_pump(r.job, KOFN_NEVER, &none));
-    assert_ok(kofn_pump(r.job, KOFN_NEVER, &rep));
+    assert_ok(kofn_put(r.job, &r.x, &r.y, NULL));
+    assert_status(KOFN_INVAL, kofn_take(r.job, 0, KOFN_NEVER, &none));
+    assert_ok(kofn_take(r.job, 0, KOFN_NEVER, &rep));
     assert_int_equal(rep.number, 3);
     rig_down(&r);
 }

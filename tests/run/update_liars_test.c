@@ -120,8 +120,8 @@ static void too_many_liars(void **state)
     for (unsigned step = 1; step <= 2; step++)
         train(&h, &t, step, 1, 1e-8);
     assert_ok(kofn_step(h.job, 3));
-    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
-    assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put_at(h.job, 0, false, &h.in[0], &h.out[0], NULL));
+    assert_status(KOFN_TOOFEW, kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_non_null(strstr(kofn_errmsg(), "beyond doubt"));
     twin_down(&t);
     held_down(&h);
@@ -150,8 +150,8 @@ static void no_numbers(void **state)
     for (unsigned step = 1; step <= 2; step++)
         train(&h, &t, step, 3, 1e-8);
     assert_ok(kofn_step(h.job, 3));
-    assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
-    assert_status(KOFN_CORRUPT, kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_put_at(h.job, 0, false, &h.in[0], &h.out[0], NULL));
+    assert_status(KOFN_CORRUPT, kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_non_null(strstr(kofn_errmsg(), "answered NaN or infinity"));
     twin_down(&t);
     held_down(&h);
@@ -176,7 +176,7 @@ static void fast_operands(void **state)
     for (size_t o = 0; o < OPERANDS; o++) {
         for (size_t i = 0; i < h.A[o].rows * h.A[o].cols; i++)
             ((double *)h.A[o].data)[i] *= 1e-8;
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     }
     twin_up(&t, &h);
     for (unsigned step = 1; step <= STEPS + 3; step++) {

@@ -269,8 +269,8 @@ static void what_is_lost_is_said(void **state)
         for (unsigned step = 1; step <= 2; step++)
             train(&h, &t, step, 1, 1e-8);
         assert_ok(kofn_step(h.job, 3));
-        assert_ok(kofn_begin_at(h.job, 0, false, &h.in[0], &h.out[0]));
-        assert_status(KOFN_TOOFEW, kofn_pump(h.job, KOFN_NEVER, NULL));
+        assert_ok(kofn_put_at(h.job, 0, false, &h.in[0], &h.out[0], NULL));
+        assert_status(KOFN_TOOFEW, kofn_take(h.job, 0, KOFN_NEVER, NULL));
         assert_non_null(strstr(kofn_errmsg(), "operand 0 has changed"));
         twin_down(&t);
         held_down(&h);
@@ -374,7 +374,7 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
     held_open(&h, &opt);
     lay_along(&h.A[0], &U, &V, unit, times);
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_int_equal(h.job->held[0].resident.by<1, unit> 1);
     twin_up(&t, &h);
     for (unsigned step = 0; step < 6; step++) {
@@ -387,7 +387,7 @@ static void sizes_grow_with(held h, const kofn_change *c, double unit,
         sizes_are(&h, unit > 1 ? 1 : HUGE_VAL, more);
     }
     held_spoil(&h.is[0]);
-    assert_ok(kofn_fetch(h.job, 0, &h.is[0], NULL));
+    assert_ok(kofn_fetch(h.job, 0, false, &h.is[0], NULL));
     for (size_t i = 0; i < h.A[0].rows * h.A[0].cols; i++)
         assert_at_most(fabs(((double *)h.is[0].data)[i] / t.A[0][i] - 1), 1e-8);
     sizes_are(&h, unit > 1 ? 1 + 1e-8 : HUGE_VAL, 1);
@@ -473,9 +473,9 @@ static void others_are_not_in_the_way(void **state)
     (void)state;
     held_up(&h, NULL);
     twin_up(&t, &h);
-    assert_ok(kofn_begin_at(h.job, 1, false, &h.in[1], &h.out[1]));
+    assert_ok(kofn_put_at(h.job, 1, false, &h.in[1], &h.out[1], NULL));
     change(&h, &t, 0, &ways[0], 1);
-    assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &first));
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &second));
     assert_ok(kofn_take(h.job, second, KOFN_NEVER, NULL));
@@ -498,10 +498,11 @@ static void refusals(void **state)
     held_open(&h, NULL);
     assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
     for (size_t o = 0; o < OPERANDS; o++)
-        assert_ok(kofn_place_at(h.job, o, &h.A[o]));
+        assert_ok(kofn_place_at(h.job, o, KOFN_DENSE(&h.A[o])));
     assert_status(KOFN_INVAL, kofn_update(h.job, OPERANDS, &c, &U, &V));
-    assert_status(KOFN_INVAL, kofn_fetch(h.job, OPERANDS, &h.is[0], NULL));
-    assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, &h.is[0], NULL));
+    assert_status(KOFN_INVAL,
+                  kofn_fetch(h.job, OPERANDS, false, &h.is[0], NULL));
+    assert_status(KOFN_SHAPE, kofn_fetch(h.job, 1, false, &h.is[0], NULL));
     refused(&h, KOFN_SHAPE, &c, &V, &U);
     W.rows = 2;
     refused(&h, KOFN_SHAPE, &c, &W, &V);
@@ -560,11 +561,11 @@ static void refusals(void **state)
     W = V;
     W.data = NULL;
     refused(&h, KOFN_INVAL, &c, &U, &W);
-    assert_ok(kofn_begin(h.job, &h.in[0], &h.out[0]));
+    assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], NULL));
     assert_status(KOFN_STATE, kofn_update(h.job, 0, &c, &U, &V));
     A = random_matrix(held_wide[1], held_wide[0], KOFN_F64, 3);
-    assert_status(KOFN_STATE, kofn_fetch(h.job, 0, &A, NULL));
-    assert_ok(kofn_pump(h.job, KOFN_NEVER, NULL));
+    assert_ok(kofn_fetch(h.job, 0, false, &A, NULL)); /* the others go on */
+    assert_ok(kofn_take(h.job, 0, KOFN_NEVER, NULL));
     held_down(&h);
 
     h = (held){.spec = "gpd:m=2,n=2,p=1,basis=complex",
@@ -579,7 +580,7 @@ static void refusals(void **state)
                .one_sided = true};
     held_up(&h, NULL);
     refused(&h, KOFN_UNSUITED, &c, &U, &V);
-    assert_status(KOFN_UNSUITED, kofn_fetch(h.job, 0, &A, NULL));
+    assert_status(KOFN_UNSUITED, kofn_fetch(h.job, 0, false, &A, NULL));
     held_down(&h);
     kf_free(A.data);
     kf_free(U.data);

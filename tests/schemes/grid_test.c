@@ -239,8 +239,7 @@ static void products_of(const char *spec, size_t workers, const uint32_t *gone,
     multiply(a, b, want, ROWS, COLS, INPUT);
     if (right)
         assert_at_most(relative_error(got, want, ROWS * INPUT), 1e-14);
-    assert_int_equal(kofn_left(job, &D, &DA, NULL),
-                     left ? KOFN_OK : KOFN_TOOFEW);
+    assert_int_equal(rig_left(job, &D, &DA), left ? KOFN_OK : KOFN_TOOFEW);
     multiply(d, a, want, INPUT, ROWS, COLS);
     if (left)
         assert_at_most(relative_error(got, want, INPUT * COLS), 1e-14);

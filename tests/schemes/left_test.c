@@ -89,7 +89,7 @@ static void right_round(fixture *f)
 static void left_round(fixture *f)
 {
     memset(f->got, 0xff, f->q * f->n * 8);
-    assert_ok(kofn_left(f->job, &f->D, &f->E, NULL));
+    assert_ok(rig_left(f->job, &f->D, &f->E));
     assert_at_most(relative_error(f->got, f->da, f->q * f->n), 1e-12);
 }
 
@@ -185,7 +185,7 @@ static bool within(size_t row, size_t S, size_t lo, size_t hi)
  * product's input only these count. */
 static void limited_rounds(fixture *f, size_t lo, size_t hi)
 {
-    size_t S = kofn_strips(f->job);
+    size_t S = rig_strips(f->job);
 
     assert_ok(kofn_limit(f->job, lo, hi));
     for (size_t i = 0; i < f->m * f->p; i++)
@@ -228,7 +228,7 @@ static void some_strips_only(void **state)
         up(&f, f.p == 1 ? KOFN_MATVEC : KOFN_MATMUL,
            trial % 4 ? "elastic:k=4" : "elastic:k=3,basis=gauss,deal=speed", 7,
            &opt, trial / 3 % 2);
-        S = kofn_strips(f.job);
+        S = rig_strips(f.job);
         d = f.d;
         f.d = malloc(f.q * f.m * 8);
         f.D.data = f.d;
@@ -256,18 +256,22 @@ static void limits_are_checked(void **state)
 
     (void)state;
     up(&f, KOFN_MATMUL, "elastic:k=3", 5, NULL, false);
-    S = kofn_strips(f.job);
+    S = rig_strips(f.job);
     assert_true(S > 1);
     assert_status(KOFN_INVAL, kofn_limit(f.job, 1, 1));
     assert_status(KOFN_INVAL, kofn_limit(f.job, 0, S + 1));
     right_round(&f);
-    assert_ok(kofn_begin(f.job, &f.B, &f.C));
-    assert_status(KOFN_STATE, kofn_limit(f.job, 0, 1));
-    assert_ok(kofn_pump(f.job, KOFN_NEVER, NULL));
+    /* What is put is not limited any more. */
+    memset(f.got, 0xff, f.m * f.p * 8);
+    assert_ok(kofn_put(f.job, &f.B, &f.C, NULL));
+    assert_ok(kofn_limit(f.job, 0, 1));
+    assert_ok(kofn_take(f.job, 0, KOFN_NEVER, NULL));
+    assert_at_most(relative_error(f.got, f.ab, f.m * f.p), 1e-12);
+    assert_ok(kofn_limit(f.job, 0, S));
     left_round(&f);
     down(&f);
     up(&f, KOFN_MATMUL, "elastic:k=3,cut=columns", 5, NULL, false);
-    assert_int_equal(kofn_strips(f.job), 0);
+    assert_int_equal(rig_strips(f.job), 0);
     assert_status(KOFN_UNSUITED, kofn_limit(f.job, 0, 1));
     right_round(&f);
     down(&f);

@@ -324,7 +324,8 @@ static void workers_fail_as_machines_do(void **state)
 
         for (size_t i = 0; i < POINTS; i++)
             labels[i] = ((double *)y.data)[i] > 0;
-        assert_ok(kofn_regression_new(&r, &X, kind / 2 ? &l : &y, &o));
+        assert_ok(
+            kofn_regression_new(&r, KOFN_DENSE(&X), kind / 2 ? &l : &y, &o));
         assert_ok(regress_failing(r, &f, &wa, &ra));
         jo.events = h; /* of iterations, however many rounds one takes */
         jo.event_count = failures_as_events(&f, h);

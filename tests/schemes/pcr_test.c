@@ -236,7 +236,7 @@ static const kofn_param no_params[] = {{0}};
 
 static kofn_status example_layout(kofn_layout *L)
 {
-    L->seats = L->max_seats = kofn_arg_workers(L);
+    L->seats = L->max_seats = L->workers;
     L->enough = L->symbols = 3;
     L->cut[0].rows = 2;
     L->wants = 1;
