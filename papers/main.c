@@ -48,8 +48,8 @@ static const paper papers[] = {
     {"dnn", "training whose nodes err",
      "Nodes without a master that err, with a Generalized PolyDot code and without "
      "code, on threads; beside them what copies and two MDS codes would come to, and "
-     "how many may be wrong. Scenario 2 takes some ten minutes of two cores, "
-     "with --scale 0.1 one.",
+     "how many may be wrong. Scenario 2 takes a quarter of an hour of two cores, "
+     "with --scale 0.1 a minute.",
      "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
      "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
      "seed and two epochs",
