@@ -251,13 +251,12 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
     kf_parts p = {.count = grid_rows * grid_cols,
                   .rows = kf_ceil_div(a->rows, grid_rows),
                   .cols = kf_ceil_div(a->cols, grid_cols)};
-    size_t whole = (a->rows / p.rows) * (a->cols / p.cols);
-    size_t edge = kf_ceil_div(a->rows, p.rows) * kf_ceil_div(a->cols, p.cols) -
-                  whole; /* parts that reach over it */
+    size_t rows = kf_max(p.rows, 1), cols = kf_max(p.cols, 1); /* 0: empty */
+    size_t edge = kf_ceil_div(a->rows, rows) * kf_ceil_div(a->cols, cols) -
+                  (a->rows / rows) * (a->cols / cols); /* parts over it */
     size_t numbers;
     char *space;
 
-    assert(p.rows > 0 && p.cols > 0);
     *out = p;
     if (!kf_mul(edge, p.rows, &numbers) || !kf_mul(numbers, p.cols, &numbers))
         numbers = SIZE_MAX / 8;
@@ -270,9 +269,9 @@ kofn_status kf_parts_new(kf_parts *out, const kofn_matrix *a, size_t grid_rows,
     space = p.padded;
     for (size_t j = 0; j < p.count; j++) {
         size_t r = j % grid_rows, c = j / grid_rows;
-        size_t rows = inside(a->rows, p.rows, r);
-        size_t cols = inside(a->cols, p.cols, c);
 
+        rows = inside(a->rows, p.rows, r);
+        cols = inside(a->cols, p.cols, c);
         p.part[j] = (kofn_matrix){NULL, 0, p.cols, p.cols, a->dtype};
         if (rows == 0 || cols == 0)
             continue;
