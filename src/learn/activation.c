@@ -41,7 +41,7 @@ static inline double decay(double x)
         e = e * r + over[i];
     e = 1 + (r + r * r * e);
     memcpy(&bits, &t, sizeof bits);
-    bits = (bits + 1023 + UP) << 52;
+    bits = ((bits & 0xfff) + 1023 + UP) << 52; /* k mod 2^12 */
     memcpy(&k, &bits, sizeof k);
     return e * k * 0x1p-64;
 }

@@ -62,7 +62,7 @@ kofn_time kf_away_storing(kofn_port *base, uint32_t id)
 
 uint32_t kf_away_worker(const port *p, kofn_peer peer)
 {
-    return peer < p->peers ? p->of_peer[peer] - 1 : NOBODY;
+    return peer < p->peers && p->of_peer[peer] ? p->of_peer[peer] - 1 : NOBODY;
 }
 
 double kf_away_level(port *p, kf_bucket *b, double rate)

@@ -37,7 +37,7 @@ static size_t size_at(const char **at)
 /* strtod knows no D; a word is short or has none. */
 static double value_at(const char **at)
 {
-    char word[64] = "";
+    char word[4200] = ""; /* longer than what libFuzzer makes */
     const char *p = next_word(at);
     size_t n = (size_t)(*at - p);
 
