@@ -40,7 +40,7 @@ static kofn_status find_input(server *s, const kf_head *h, kofn_packet *k,
 {
     const kf_block *b = kf_block_of(s->block.block_spec.block, h->operand);
     const kf_kernel *how = kf_kernel_of(h->how);
-    size_t strips = (h->hi - h->lo) * b->lanes, bytes;
+    size_t strips = how->inner ? (h->hi - h->lo) * b->lanes : 0, bytes;
     size_t rows = how->inner && !how->left ? strips : h->rows;
     size_t cols = how->inner && how->left ? strips : h->cols;
 
