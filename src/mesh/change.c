@@ -264,7 +264,7 @@ bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
     kf_lent_forget(h);
-    h->changing.unsure = true;
+    h->changing.unsure = h->changing.turn > 0; /* they follow from the vector */
     return bring(h, seat, turn);
 }
 

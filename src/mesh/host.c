@@ -329,8 +329,6 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     kf_node_digest digest;
     kofn_status st;
 
-    if (kf_node_is_agreed(h->node))
-        h->changing.unsure = false;
     st = make_vector(h, t, &final);
     if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
         return st;
@@ -441,6 +439,8 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
     *worked = false;
     TRY(look_up(h, 0));
+    if (kf_node_is_agreed(h->node))
+        h->changing.unsure = false;
     TRY(kf_sketch_settle(h));
     TRY(kf_back_pass(h));
     st = watch(h);

@@ -43,7 +43,7 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 /* Is it taken because most others had another one?  Then what was made of ours since
  * that may have begun is wrong: blocks that are lent, and our own (*blocks).  Where ours
  * is replaced before it was compared, blocks that were encoded of it may be, too. */
-static void doubt(kf_host *h, bool again, bool *blocks)
+static void doubt(kf_host *h, bool *blocks)
 {
     kofn_node_view view;
     bool outvoted;
@@ -54,8 +54,7 @@ static void doubt(kf_host *h, bool again, bool *blocks)
     kf_node_look(h->node, &view);
     outvoted = view.outvoted > h->outvoted;
     h->outvoted = view.outvoted;
-    *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->changing.unsure &&
-              (again || !kf_node_is_agreed(h->node));
+    *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->changing.unsure;
     if (!outvoted)
         return;
     kf_lent_forget(h);
@@ -68,7 +67,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     bool again = h->node && at.t == h->at.t, doubtful;
     kf_buffer *v;
 
-    doubt(h, again, &doubtful);
+    doubt(h, &doubtful);
     part.rows = h->v->m.rows;
     part.data = (char *)body->m.data + sizeof h->scalar;
     TRY(kf_buffer_view(&v, body, &part));
