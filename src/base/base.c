@@ -31,7 +31,7 @@ const char *kofn_errmsg(void)
     return message;
 }
 
-kofn_status kf_fail(kofn_status st, const char *fmt, ...)
+kofn_status kofn_say(kofn_status st, const char *fmt, ...)
 {
     va_list ap;
 
@@ -53,16 +53,6 @@ kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     va_end(ap);
     n = strlen(message);
     snprintf(message + n, sizeof message - n, ": %s", old);
-    return st;
-}
-
-kofn_status kofn_say(kofn_status st, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
-    va_end(ap);
     return st;
 }
 

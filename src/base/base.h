@@ -28,8 +28,7 @@
 /* Bytes of a message, with its end. */
 #define KF_WORDS 4096
 /* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
-KOFN_API kofn_status kf_fail(kofn_status st, const char *fmt, ...)
-    KF_PRINTF(2, 3);
+#define kf_fail kofn_say
 /* Put "prefix: " before the message that is already there. */
 KOFN_API kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     KF_PRINTF(2, 3);

@@ -74,8 +74,7 @@ typedef struct sim {
     sim_packet **packet;
     size_t packets, packet_cap;
 
-    /* A link with a rate, see mesh_link.h; NULL: there is none.  `carry` takes a packet
-     * that it carries. */
+    /* A link with a rate (mesh_link.h), or NULL; `carry` takes what it carries. */
     struct sim_slow *slow;
     bool (*carry)(struct sim *s, sim_packet *p, const kofn_lent *body,
                   bool urgent);
@@ -86,22 +85,19 @@ typedef struct sim {
     double lose, repeat, reorder; /* chances  */
     kofn_time latency;
     bool cut[SIM_NODES][SIM_NODES];
-    bool tell;  /* deaths are noticed by the network */
-    bool exits; /* who is over with the result goes, as a process does */
-    bool
-        retries; /* what a way does not take is tried again soon, as `live` does */
+    bool tell;    /* deaths are noticed by the network */
+    bool exits;   /* who is over with the result goes, as a process does */
+    bool retries; /* what a way does not take is tried again, as by `live` */
     kofn_time compute;
     size_t hasty; /* 1 + a node that finds one iterate less enough, or 0 */
     size_t unresponsive; /* 1 + a node whose results are lost, or 0 */
     size_t delivered;    /* packets so far                    */
-    void (*look)(struct sim *s, size_t id); /* at a node with a new iterate, or
-                                               NULL */
+    void (*look)(struct sim *s, size_t id); /* at a new iterate; or NULL */
     void (*inject)(struct sim *s); /* before each of them, or NULL      */
     void *inject_ud;
     bool lenient; /* wrong iterates are counted, no more */
     size_t wrong;
-    /* Hostile nodes, see mesh_evil.h; NULL: none. */
-    void *evil;
+    void *evil; /* hostile nodes, see mesh_evil.h; NULL: none */
     void (*twist)(struct sim *s, sim_packet *p); /* sent by one of them      */
     void (*listen)(struct sim *s, const sim_packet *p); /* by anybody        */
     void (*act)(struct sim *s, size_t id);
