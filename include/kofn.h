@@ -477,10 +477,10 @@ typedef struct kofn_factors {
 typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);
 /* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
- * out m x p and borrowed until the product is taken or cancelled.  *number: 1, 2, ... in the
- * order they are put, and may be NULL.  Up to KOFN_OPEN_MOST may be put and not taken; beyond
- * that KOFN_STATE.  Workers do what is of the oldest first, and go on with the
- * next where they have nothing more to do for it. */
+ * out m x p and borrowed until the product is taken or cancelled.  *number, which may be
+ * NULL: 1, 2, ... in the order they are put.  Up to KOFN_OPEN_MOST may be put and not
+ * taken; beyond that KOFN_STATE.  Workers do what is of the oldest first, and go on with
+ * the next where they have nothing more to do for it. */
 #define KOFN_OPEN_MOST 16
 KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
                               kofn_matrix *out, uint32_t *number);

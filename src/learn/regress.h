@@ -51,7 +51,8 @@ kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X' (X v - y) on this thread (ways.c), and *squares those of X v - y; either may be NULL. */
+/* out = X' (X v - y) on this thread (ways.c), and *squares those of X v - y; either may
+ * be NULL. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares);
 

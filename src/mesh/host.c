@@ -439,7 +439,7 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
 
     *worked = false;
     TRY(look_up(h, 0));
-    if (kf_node_is_agreed(h->node))
+    if (h->changing.unsure && kf_node_is_agreed(h->node))
         h->changing.unsure = false;
     TRY(kf_sketch_settle(h));
     TRY(kf_back_pass(h));
