@@ -54,6 +54,8 @@ typedef struct kf_found {
 /* As many of n results as may be wrong together, whatever they do, and have to
  * show, when `located` are known. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
+/* Completes a check, of which all else is filled in: H, q and hidden. */
+kofn_status kf_check_know(kf_check *c, kf_cache *cache);
 /* The lowest floor that these results can have if none of them is left out. */
 double kf_check_least_floor(const kf_check *c);
 /* KOFN_OK: all agree but those in bad[].

@@ -123,8 +123,7 @@ static kofn_status compare(kf_reading *r, const kofn_decoder *d,
     kofn_status st;
 
     promise(r, &c);
-    TRY(kf_cache_parity(r->cache, d, &c.H, &c.q));
-    TRY(kf_cache_hidden(r->cache, d, kf_check_few(&c, r->n, 0), &c.hidden));
+    TRY(kf_check_know(&c, r->cache));
     if (c.q == 0)
         return KOFN_TOOFEW;
     st = kf_check_results(&c, found);

@@ -221,14 +221,11 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
                          kf_found *found, kofn_status *verdict)
 {
     kf_check c = {.lo = 0};
-    kf_cache *cache = kf_node_cache(h->node);
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
 
     TRY(find_sources(h, t, lo, strips, source));
     TRY(make_check(h, t, source, &c));
-    TRY(kf_cache_parity(cache, t->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(cache, t->decoder,
-                        kf_check_few(&c, t->decoder->seats, 0), &c.hidden));
+    TRY(kf_check_know(&c, kf_node_cache(h->node)));
     *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
     if (*verdict ==
         KOFN_OK) /* what may be hidden differs like what is rounded */
