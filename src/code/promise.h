@@ -2,7 +2,7 @@
  * them may be wrong.
  *
  * Rounds and streams compare results (src/core/guard.c), nodes of a mesh pieces
- * (src/peer/liars.c) and blocks (src/mesh/reading.c).  Each of them counts who has a
+ * (src/peer/liars.c) and blocks (src/data/reading.c).  Each of them counts who has a
  * say; what is made of the numbers is here, and nowhere else.
  *
  * With s results beyond those that decode, any codeword that agrees with all but e of

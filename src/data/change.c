@@ -34,7 +34,7 @@ static kofn_status make_own(kf_block *b)
     return KOFN_OK;
 }
 
-static kofn_status make_velocity(kf_block *b)
+kofn_status kf_block_set_moving(kf_block *b)
 {
     return b->velocity ? KOFN_OK : kf_block_room(b, &b->velocity);
 }
@@ -232,7 +232,7 @@ static kofn_status update(kf_block *b, const kf_msg *m)
                        m->with->m.cols, m->operand);
     TRY(make_own(b));
     if (m->change.momentum != 0)
-        TRY(make_velocity(b));
+        TRY(kf_block_set_moving(b));
     else {
         kf_free(b->velocity);
         b->velocity = NULL;
@@ -262,7 +262,7 @@ static kofn_status put_piece(kf_block *b, const kf_msg *m)
                        "operand %u",
                        m->lo, m->hi, m->operand);
     if (m->velocity)
-        TRY(make_velocity(b));
+        TRY(kf_block_set_moving(b));
     for (size_t l = 0; l < b->lanes; l++) {
         kofn_matrix lane =
             m->velocity ? kf_block_lane(b, b->velocity, l) : b->lane[l];

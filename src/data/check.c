@@ -303,6 +303,14 @@ size_t kf_check_few(const kf_check *c, size_t n, size_t located)
                             over(c, n / each));
 }
 
+kofn_status kf_check_know(kf_check *c, kf_cache *cache)
+{
+    const kofn_decoder *d = c->decoder;
+
+    TRY(kf_cache_parity(cache, d, &c->H, &c->q));
+    return kf_cache_hidden(cache, d, kf_check_few(c, d->seats, 0), &c->hidden);
+}
+
 /* kf_hidden_of the seats that are left, which are decoded by themselves if they
  * decode. */
 static kofn_status hidden_in_rest(const kf_check *c, const uint8_t *flag,

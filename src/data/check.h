@@ -54,6 +54,8 @@ typedef struct kf_found {
 /* As many of n results as may be wrong together, whatever they do, and have to
  * show, when `located` are known. */
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
+/* Completes a check, of which all else is filled in: H, q and hidden. */
+kofn_status kf_check_know(kf_check *c, kf_cache *cache);
 /* The lowest floor that these results can have if none of them is left out. */
 double kf_check_least_floor(const kf_check *c);
 /* KOFN_OK: all agree but those in bad[].
@@ -65,6 +67,54 @@ kofn_status kf_check_results(const kf_check *c, kf_found *found);
  * more than rounding.  `last`: there are no more, and what is within `most` is accepted. */
 kofn_status kf_check_decide(const kf_check *c, double most, bool last,
                             kf_found *found);
+
+/* ---- blocks (reading.c) -------------------------------------------------- */
+
+/* A block that is compared with others: the numbers that were read of it, and of its
+ * velocity, NULL if it has none. */
+typedef struct kf_read {
+    uint32_t from; /* whoever sent it, as the caller calls him */
+    const void *numbers, *velocity;
+} kf_read;
+
+/* Blocks of a matrix, to be compared: rows of a block of each seat, or what is left
+ * of them when all are multiplied by one vector. */
+typedef struct kf_reading {
+    kofn_plan *plan; /* by which the matrix is read */
+    kf_code *code;
+    kf_cache *cache;
+    uint32_t *seat; /* ascending; and the block of each */
+    kf_read *block;
+    size_t n;
+    bool moves; /* some have a velocity */
+    kofn_matrix *rows;
+    kf_source *source; /* the rows of each block */
+    double *ones;
+    void *zeros;
+    uint32_t *bad; /* of a finding */
+    /* What is read: whole blocks, if the caller does not say something else. */
+    size_t lo, hi;     /* these rows,                                ...  */
+    size_t cols;       /* ... so many numbers of each,               ...  */
+    kofn_dtype dtype;  /* ... of this type,                          ...  */
+    size_t terms;      /* ... which are sums of so many products     ...  */
+    const double *col; /* ... with what has these norms, one a column     */
+    /* The caller says this before each comparison. */
+    const double *row;  /* norms of the rows of the matrix, or its velocity's */
+    kofn_errors errors; /* how blocks may be wrong                        */
+    double hidden;      /* larger lies than this may not stay unseen      */
+    uint64_t changes, secret; /* as of a kf_check ... */
+    uint32_t number;          /* ... likewise         */
+} kf_reading;
+
+/* With room for so many blocks; freed in any case. */
+kofn_status kf_reading_new(kf_reading *r, const kofn_plan *of, size_t room);
+void kf_reading_free(kf_reading *r);
+/* One more block, whose numbers are borrowed; of two of one seat the first counts. */
+void kf_reading_add(kf_reading *r, uint32_t seat, kf_read block);
+/* Compares the blocks, or their velocities.  KOFN_OK: all agree but those that were
+ * found.  KOFN_CORRUPT: they do not, and these are not all who are wrong.
+ * KOFN_TOOFEW: there must be more. */
+kofn_status kf_reading_judge(kf_reading *r, bool velocity, kf_found *found);
 
 /* ---- scales -------------------------------------------------------------- */
 

@@ -166,6 +166,8 @@ kofn_status kf_data_encode(const kf_resident *r, kf_code *code,
                            const size_t *seats, size_t n, kf_block **blocks);
 /* Lane l of its velocity, without rows where there is none (change.c). */
 kofn_matrix kf_block_velocity(const kf_block *b, size_t l);
+/* It has a velocity from now on, of zeros where it had none. */
+kofn_status kf_block_set_moving(kf_block *b);
 /* Memory for all lanes, one below the other, which is zeros; and lane l there. */
 kofn_status kf_block_room(const kf_block *b, void **out);
 kofn_matrix kf_block_lane(const kf_block *b, void *all, size_t l);
@@ -212,6 +214,33 @@ kofn_status kf_data_check_change(const kofn_problem *pb, const kofn_matrix *U,
 kofn_status kf_data_empty_blocks(const kf_resident *r, kf_code *code,
                                  const size_t *seats, size_t n,
                                  kf_block **blocks);
+
+/* ---- blocks without A (repair.c) ----------------------------------------- */
+
+/* Rows [lo, hi) of a dense block, or of its velocity, one lane below the other: as
+ * KF_HOW_READ gives them ... */
+void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
+                   void *to);
+/* ... and from such numbers.  The block must be its caller's own to change. */
+kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
+                           const void *from);
+/* Some rows of blocks of other seats, which ascend. */
+typedef struct kf_others {
+    uint32_t *seat;
+    const kf_block **block;
+    size_t n;
+} kf_others;
+/* Makes the rows from `lo` on of the block of a seat, and of its velocity, of the same
+ * rows of others.  KOFN_TOOFEW: they do not determine them well enough. */
+kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
+                                size_t lo, const kf_others *others);
+/* The weights of a sketch, between 1/2 and 1 of either sign; returns their norm. */
+double kf_data_weigh(kf_rng r, double *w, size_t n);
+/* A sketch of a block, or of its velocity: its rows times these weights, a number
+ * each, in float64 whatever the block is kept in. */
+void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
+                     double *to);
+
 /* The block of an operand, of those that a seat stores; NULL: there is none. */
 kf_block *kf_block_of(const kf_block *b, uint32_t operand);
 

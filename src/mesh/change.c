@@ -160,13 +160,55 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
     return st;
 }
 
-/* `seat`: of our own blocks, which are of the turn `own`. */
+/* ---- ways ---------------------------------------------------------------- */
+
+bool kf_changing_recalls(const kf_host *h)
+{
+    return h->changing.turn < h->program.recalls;
+}
+
+/* The line of the iterate that a turn made; that of the first is the job's. */
+static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
+                      uint64_t turn)
+{
+    return turn == 0 ||
+           a[turn % h->program.recalls] == b[turn % h->program.recalls];
+}
+
+bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
+{
+    const kf_changing *c = &h->changing;
+    uint64_t recalls = h->program.recalls;
+
+    return turn <= c->turn && c->turn - turn < recalls &&
+           (turn == 0 || c->line[turn % recalls] == line);
+}
+
+/* Lent blocks of turns that are over by now turn out to be of our way, or not. */
+static void settle(kf_host *h)
+{
+    kf_changing *c = &h->changing;
+
+    for (size_t i = c->lents; i > 0; i--) {
+        kf_lent *l = &c->lent[i - 1];
+
+        if (l->ours || l->turn > c->turn)
+            continue;
+        l->ours = kf_changing_knows(h, l->turn, l->line);
+        if (!l->ours)
+            kf_lent_drop(c, i - 1);
+    }
+}
+
+/* Blocks that are here go with our iterate then: those that are lent, and ours, which
+ * are of that seat and turn. */
 static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
 {
     kf_changing *c = &h->changing;
     uint64_t recalls = h->program.recalls;
     uint64_t turn = c->turn > recalls ? c->turn - recalls : 0;
 
+    settle(h);
     while (turn++ < c->turn) {
         uint32_t ours = own < turn ? seat : KOFN_NO_SEAT;
 
@@ -183,42 +225,8 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
     return KOFN_OK;
 }
 
-/* ---- ways ---------------------------------------------------------------- */
-
-bool kf_changing_recalls(const kf_host *h)
-{
-    return h->changing.turn < h->program.recalls;
-}
-
-/* The line of the iterate that a turn made; that of the first is the job's. */
-static bool same_line(const kf_host *h, const uint64_t *a, const uint64_t *b,
-                      uint64_t turn)
-{
-    return turn == 0 ||
-           a[turn % h->program.recalls] == b[turn % h->program.recalls];
-}
-
-/* Lent blocks of turns that are over by now turn out to be of our way, or not. */
-static void settle(kf_host *h)
-{
-    kf_changing *c = &h->changing;
-    uint64_t recalls = h->program.recalls;
-
-    for (size_t i = c->lents; i > 0; i--) {
-        kf_lent *l = &c->lent[i - 1];
-
-        if (l->ours || l->turn > c->turn)
-            continue;
-        l->ours = c->turn - l->turn < recalls &&
-                  (l->turn == 0 || c->line[l->turn % recalls] == l->line);
-        if (!l->ours)
-            kf_lent_drop(c, i - 1);
-    }
-}
-
 kofn_status kf_changing_settle(kf_host *h)
 {
-    settle(h);
     return bring(h, KOFN_NO_SEAT, 0);
 }
 
@@ -242,7 +250,6 @@ kofn_status kf_changing_turn(kf_host *h)
     begin_turn(h, turn);
     c->line[turn % h->program.recalls] = h->at.line;
     TRY(kf_mesh_norms_turn(h, turn));
-    settle(h);
     TRY(bring(h, h->seat, was));
     for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
         if (h->operand[i].plan)
@@ -250,15 +257,6 @@ kofn_status kf_changing_turn(kf_host *h)
                           &h->operand[i].block->lane[0]);
     TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);
-}
-
-bool kf_changing_knows(const kf_host *h, uint64_t turn, uint64_t line)
-{
-    const kf_changing *c = &h->changing;
-    uint64_t recalls = h->program.recalls;
-
-    return turn <= c->turn && c->turn - turn < recalls &&
-           c->line[turn % recalls] == line;
 }
 
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
@@ -312,7 +310,6 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
     if (!met)
         return kf_changing_lose(h);
-    settle(h);
     TRY(bring(h, h->seat, was));
     if (c->turn != was)
         TRY(kf_sketch_turn(h));

@@ -12,7 +12,6 @@
 #include "host.h"
 
 #include "code/operation.h"
-#include "data/check.h"
 
 /* ---- how large results may be -------------------------------------------- */
 
@@ -63,8 +62,8 @@ static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
     return KOFN_OK;
 }
 
-kofn_status kf_comparison_weights(kf_host *h, uint64_t *secret,
-                                  uint32_t *number)
+/* Weights for a comparison, its own. */
+static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
 {
     while (h->comparison.secret == 0)
         TRY(kf_host_random(&h->comparison.secret, sizeof h->comparison.secret));
@@ -87,7 +86,7 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
     rows = o->norms ? kf_mesh_norms_rows(o, false) : h->on->norms;
     cols = o->norms ? kf_mesh_norms_cols(o) : h->on->norms;
     TRY(know_input(h));
-    TRY(kf_comparison_weights(h, &c->secret, &c->number));
+    TRY(draw_weights(h, &c->secret, &c->number));
     c->plan = h->on->plan;
     c->code = h->on->code;
     c->decoder = t->decoder;
@@ -113,6 +112,25 @@ void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
         return;
     r->errs = true;
     r->wrong_seat = seat;
+}
+
+void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
+                              const kf_found *found)
+{
+    for (size_t i = 0; i + found->doubted < found->count; i++)
+        kf_comparison_strike(h, r->block[found->bad[i]].from,
+                             r->seat[found->bad[i]]);
+}
+
+kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
+                               kf_reading *r, bool velocity, kf_found *found)
+{
+    r->row = kf_mesh_norms_rows(o, velocity);
+    r->errors = h->opt.errors;
+    r->hidden = kf_mesh_hidden(r->plan);
+    r->changes = h->changing.turn;
+    TRY(draw_weights(h, &r->secret, &r->number));
+    return kf_reading_judge(r, velocity, found);
 }
 
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
@@ -203,14 +221,11 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
                          kf_found *found, kofn_status *verdict)
 {
     kf_check c = {.lo = 0};
-    kf_cache *cache = kf_node_cache(h->node);
     size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
 
     TRY(find_sources(h, t, lo, strips, source));
     TRY(make_check(h, t, source, &c));
-    TRY(kf_cache_parity(cache, t->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(cache, t->decoder,
-                        kf_check_few(&c, t->decoder->seats, 0), &c.hidden));
+    TRY(kf_check_know(&c, kf_node_cache(h->node)));
     *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);
     if (*verdict ==
         KOFN_OK) /* what may be hidden differs like what is rounded */

@@ -92,8 +92,7 @@ kofn_status kf_secret_new(kf_mesh_product *p)
         uint64_t bits;
 
         memcpy(&bits, &s->row[i], sizeof bits);
-        s->row[i] =
-            (0.5 + (double)(bits >> 12) * 0x1p-53) * (bits & 1 ? 1 : -1);
+        s->row[i] = kf_weight64(bits);
     }
     raise_weights(p, rows);
     multiply(p);

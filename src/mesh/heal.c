@@ -18,9 +18,6 @@
 
 #include "data/kernel.h"
 
-/* The noise above which blocks determine a block too badly to make it of them. */
-#define TOLERANCE 1e-9
-#define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
 #define LONGEST 5 /* times that the time to wait is doubled */
 #define IN_VAIN                                                                \
     4 /* silences without a gain, after which there are no more to be had */
@@ -31,11 +28,6 @@ static bool changes(const kf_host *h, uint32_t operand)
            h->operand[operand].plan;
 }
 
-static size_t padded(size_t bytes)
-{
-    return kf_ceil_div(bytes, 8) * 8;
-}
-
 static size_t bytes_of_row(const kf_host *h, uint32_t operand)
 {
     kf_extent e = kf_extent_of(h->operand[operand].plan);
@@ -44,18 +36,12 @@ static size_t bytes_of_row(const kf_host *h, uint32_t operand)
            kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
 }
 
-/* Of a half of it. */
-static size_t bytes_of(const kf_block *b)
-{
-    return padded(b->lanes * b->rows * b->cols * kf_dtype_size(b->dtype));
-}
-
 size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi)
 {
     if (!changes(h, operand) || lo >= hi ||
         hi > kf_extent_of(h->operand[operand].plan).rows)
         return 0;
-    return padded((hi - lo) * bytes_of_row(h, operand));
+    return kf_ceil_div((hi - lo) * bytes_of_row(h, operand), 8) * 8;
 }
 
 size_t kf_lent_whole(const kf_host *h, uint32_t operand)
@@ -69,7 +55,8 @@ size_t kf_lent_whole(const kf_host *h, uint32_t operand)
 void kf_lent_drop(kf_changing *c, size_t i)
 {
     kf_block_drop(c->lent[i].block);
-    c->lent[i] = c->lent[--c->lents];
+    for (c->lents--; i < c->lents; i++)
+        c->lent[i] = c->lent[i + 1];
 }
 
 bool kf_lent_lacks(const kf_host *h)
@@ -112,114 +99,45 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
     return kf_mail_to(h, r->peer, &n);
 }
 
-/* From that byte on. */
-static kofn_status read_half(const kf_block *b, bool velocity, size_t lo,
-                             size_t hi, kf_buffer *body, size_t at)
-{
-    size_t rows = b->lanes * (hi - lo);
-    kofn_matrix part = {(char *)body->m.data + at, rows, b->cols, b->cols,
-                        b->dtype};
-    kf_msg m = {.lo = lo, .hi = hi, .how = KF_HOW_READ, .velocity = velocity};
-    kofn_status st;
-
-    TRY(kf_buffer_view(&m.result, body, &part));
-    m.in = m.result; /* there is none, and it is not looked at */
-    st = kf_work_do(b, &m, NULL, NULL);
-    kf_buffer_drop(m.result);
-    return st;
-}
-
-kofn_status kf_lent_read(const kf_block *b, bool velocity, kf_buffer *body)
-{
-    return read_half(b, velocity, 0, b->rows, body, 0);
-}
-
-/* Zeros. */
-static kofn_status empty_body(size_t bytes, kf_buffer **body)
-{
-    TRY(kf_buffer_new(body, bytes / 8, 1, KOFN_F64));
-    memset((*body)->m.data, 0, bytes);
-    return KOFN_OK;
-}
-
 kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
                          size_t hi, kf_buffer **body, size_t *bytes)
 {
     const kf_block *b = h->operand[operand].block;
     size_t half = kf_lent_bytes(h, operand, lo, hi);
-    kofn_status st;
+    char *at;
 
     *bytes = (b->velocity ? 2 : 1) * half;
-    TRY(empty_body(*bytes, body));
-    st = read_half(b, false, lo, hi, *body, 0);
-    if (!st && b->velocity)
-        st = read_half(b, true, lo, hi, *body, half);
-    if (st)
-        kf_buffer_drop(*body);
-    return st;
+    TRY(kf_buffer_new(body, *bytes / 8, 1, KOFN_F64));
+    at = (*body)->m.data;
+    memset(at, 0, *bytes);
+    kf_block_read(b, false, lo, hi, at);
+    if (b->velocity)
+        kf_block_read(b, true, lo, hi, at + half);
+    return KOFN_OK;
 }
 
-/* ---- a block of numbers -------------------------------------------------- */
-
-/* Rows from `lo` on, which are these from that byte on. */
-static kofn_status put_half(kf_block *b, bool velocity, size_t lo, size_t rows,
-                            kf_buffer *all, size_t at)
+/* A block of the window's rows alone, in the body that they came in, whose only owner
+ * it is from now on. */
+static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
+                                 kf_block **out)
 {
-    kofn_matrix part = {(char *)all->m.data + at, b->lanes * rows * b->cols, 1,
-                        1, b->dtype};
-    kf_msg m = {
-        .type = KF_MSG_PIECE, .lo = lo, .hi = lo + rows, .velocity = velocity};
-    kf_buffer *half;
-    kofn_status st;
-
-    TRY(kf_buffer_view(&half, all, &part));
-    st = kf_block_around(&m.block, half, b->lanes, rows, b->cols);
-    kf_buffer_drop(half);
-    TRY(st);
-    st = kf_block_change(b, &m);
-    kf_block_drop(m.block);
-    return st;
-}
-
-kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kf_buffer *all, bool velocity, kf_block **out)
-{
-    size_t which = seat;
-    kf_block *b;
-    kofn_status st;
-
-    TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, out));
-    b = *out;
-    st = put_half(b, false, 0, b->rows, all, 0);
-    if (!st && velocity)
-        st = put_half(b, true, 0, b->rows, all, bytes_of(b));
-    if (!st) /* that was all */
-        st = kf_block_change(b, &(kf_msg){.type = KF_MSG_PIECE});
-    if (st) {
-        kf_block_drop(b);
-        *out = NULL;
-    }
-    return st;
-}
-
-/* A block of some rows alone, in the body that they came in, whose only owner it
- * is from now on. */
-static kofn_status block_of_rows(const kf_mesh_operand *o, size_t rows,
-                                 kf_buffer *body, bool velocity, kf_block **out)
-{
-    kf_extent e = kf_extent_of(o->plan);
-    kofn_matrix half = {body->m.data, e.lanes * rows * e.cols, 1, 1,
-                        o->plan->layout.problem.dtype};
+    const kf_mesh_window *w = &h->changing.window;
+    const kofn_plan *plan = h->operand[w->operand].plan;
+    kf_extent e = kf_extent_of(plan);
+    size_t rows = w->hi - w->lo;
+    size_t half = kf_lent_bytes(h, w->operand, w->lo, w->hi);
+    kofn_matrix of = {body->m.data, e.lanes * rows * e.cols, 1, 1,
+                      plan->layout.problem.dtype};
     kf_buffer *numbers;
     kofn_status st;
 
-    TRY(kf_buffer_view(&numbers, body, &half));
+    TRY(kf_buffer_view(&numbers, body, &of));
     st = kf_block_around(out, numbers, e.lanes, rows, e.cols);
     kf_buffer_drop(numbers);
     TRY(st);
     (*out)->changes = true;
-    if (velocity)
-        st = put_half(*out, true, 0, rows, body, bytes_of(*out));
+    if (kf_buffer_bytes(body) > half) /* it has a velocity */
+        st = kf_block_write(*out, true, 0, rows, (char *)body->m.data + half);
     if (st)
         kf_block_drop(*out);
     return st;
@@ -253,10 +171,20 @@ static size_t missing(const kf_host *h)
     return enough > have ? enough - have : 0;
 }
 
+/* Takes the block, also where it fails. */
 static kofn_status new_lent(kf_changing *c, const kf_lent *l)
 {
-    TRY(kf_grow(&c->lent, &c->lent_cap, c->lents, sizeof *c->lent));
-    c->lent[c->lents++] = *l;
+    size_t at = c->lents;
+    kofn_status st = kf_grow(&c->lent, &c->lent_cap, at, sizeof *c->lent);
+
+    if (st) {
+        kf_block_drop(l->block);
+        return st;
+    }
+    for (; at > 0 && c->lent[at - 1].seat > l->seat; at--)
+        c->lent[at] = c->lent[at - 1];
+    c->lent[at] = *l;
+    c->lents++;
     return KOFN_OK;
 }
 
@@ -294,9 +222,7 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
                  .turn = kf_course_turn(&h->course, note->at.t),
                  .line = note->at.line,
                  .lo = c->window.lo};
-    size_t rows = c->window.hi - c->window.lo, was;
-    kofn_status st;
-    bool moves; /* has it a velocity? */
+    size_t was;
 
     if (note->seat == KOFN_NO_SEAT) {
         r->lends_none = true;
@@ -307,15 +233,9 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
         return KOFN_OK;
     }
     was = missing(h);
-    moves = kf_buffer_bytes(body) >
-            kf_lent_bytes(h, l.operand, note->coded, note->decoded);
-    TRY(block_of_rows(&h->operand[l.operand], rows, body, moves, &l.block));
+    TRY(block_of_rows(h, body, &l.block));
     drop_former(c, l.seat, l.from);
-    st = new_lent(c, &l);
-    if (st) {
-        kf_block_drop(l.block);
-        return st;
-    }
+    TRY(new_lent(c, &l));
     TRY(kf_changing_settle(h));
     if (missing(h) < was) /* else it is of no use, and so may all of them be */
         c->since = kf_host_now(h);
@@ -398,123 +318,24 @@ static kofn_status ask(kf_host *h, size_t blocks)
 
 /* ---- our own ------------------------------------------------------------- */
 
-/* Rows of blocks of a matrix that ours are made of, by seat. */
-typedef struct making {
-    const kf_mesh_operand *of;
-    const kf_lent **lent;
-    uint32_t *seat;
-    size_t n;
-    double *x;     /* lanes x (n lanes)             */
-    uint32_t *col; /* n lanes: 0, 1, ...           */
-    kofn_matrix *lane;
-} making;
-
-static void collect(const kf_host *h, making *m)
-{
-    for (size_t i = 0; i < h->changing.lents; i++) {
-        const kf_lent *l = &h->changing.lent[i];
-        size_t at = m->n;
-
-        if (!kf_lent_serves(h, l))
-            continue;
-        for (; at > 0 && m->lent[at - 1]->seat > l->seat; at--)
-            m->lent[at] = m->lent[at - 1];
-        m->lent[at] = l;
-        m->n++;
-    }
-    for (size_t i = 0; i < m->n; i++)
-        m->seat[i] = m->lent[i]->seat;
-}
-
-/* Mixes the lent rows, or their velocities, into the lanes of ours with the
- * coefficients that were solved for. */
-static kofn_status mix_half(making *m, bool velocity, void *to)
-{
-    const kf_extent e = kf_extent_of(m->of->plan);
-    size_t rows = m->lent[0]->block->rows;
-    kf_mixed *mixed = kf_new(e.lanes, sizeof *mixed);
-    kf_row *row = kf_new(e.lanes, sizeof *row);
-    kofn_dtype dtype = m->of->plan->layout.problem.dtype;
-    kofn_status st = mixed && row ? KOFN_OK : KOFN_NOMEM;
-
-    for (size_t i = 0; i < m->n * e.lanes; i++) {
-        const kf_block *b = m->lent[i / e.lanes]->block;
-
-        m->col[i] = (uint32_t)i;
-        m->lane[i] =
-            velocity ? kf_block_velocity(b, i % e.lanes) : b->lane[i % e.lanes];
-    }
-    for (size_t l = 0; l < e.lanes && !st; l++) {
-        kofn_matrix into = {(char *)to +
-                                l * rows * e.cols * kf_dtype_size(dtype),
-                            rows, e.cols, e.cols, dtype};
-
-        row[l] = (kf_row){m->n * e.lanes, m->col, m->x + l * m->n * e.lanes};
-        mixed[l] = (kf_mixed){&row[l], into, 1};
-    }
-    if (!st)
-        st = kf_mix(mixed, e.lanes, m->lane, m->n * e.lanes, rows, e.cols);
-    kf_free(mixed);
-    kf_free(row);
-    return st;
-}
-
-/* Have they velocities, or ours one? */
-static bool move(const making *m, const kf_block *own)
-{
-    bool any = own->velocity;
-
-    for (size_t i = 0; i < m->n; i++)
-        any |= m->lent[i]->block->velocity != NULL;
-    return any;
-}
-
-static kofn_status mix_rows(making *m, kf_block *own)
-{
-    const kf_lent *l = m->lent[0];
-    kf_buffer *numbers;
-    kofn_status st = KOFN_OK;
-
-    TRY(empty_body(bytes_of(l->block), &numbers));
-    for (int velocity = 0; velocity <= move(m, own) && !st; velocity++) {
-        st = mix_half(m, velocity, numbers->m.data);
-        if (!st)
-            st = put_half(own, velocity, l->lo, l->block->rows, numbers, 0);
-    }
-    kf_buffer_drop(numbers);
-    return st;
-}
-
 /* Writes the window into our block.  KOFN_TOOFEW: more are needed. */
 static kofn_status make_rows(const kf_host *h, const kf_lent *own)
 {
-    size_t room = h->changing.lents + 1;
-    const kofn_layout *L = &h->operand[own->operand].plan->layout;
-    bool single = L->problem.dtype == KOFN_F32;
-    size_t lanes = L->lanes;
-    making m = {.of = &h->operand[own->operand],
-                .lent = kf_new(room, sizeof *m.lent),
-                .seat = kf_new(room, sizeof *m.seat),
-                .x = kf_new(room * lanes, lanes * sizeof *m.x),
-                .col = kf_new(room, lanes * sizeof *m.col),
-                .lane = kf_new(room, lanes * sizeof *m.lane)};
-    kofn_status st = KOFN_NOMEM;
-    double predicted;
+    const kf_changing *c = &h->changing;
+    kf_others o = {.seat = kf_new(c->lents, sizeof *o.seat),
+                   .block = kf_new(c->lents, sizeof *o.block)};
+    kofn_status st = o.seat && o.block ? KOFN_OK : KOFN_NOMEM;
 
-    if (m.lent && m.seat && m.x && m.col && m.lane) {
-        collect(h, &m);
-        st = kf_code_regenerator(m.of->code, m.seat, m.n, own->seat, m.x,
-                                 &predicted);
-        if (!st && predicted > (single ? TOLERANCE_F32 : TOLERANCE))
-            st = KOFN_TOOFEW;
-    }
+    for (size_t i = 0; i < c->lents && !st; i++)
+        if (kf_lent_serves(h, &c->lent[i])) {
+            o.seat[o.n] = c->lent[i].seat;
+            o.block[o.n++] = c->lent[i].block;
+        }
     if (!st)
-        st = mix_rows(&m, own->block);
-    kf_free((void *)(uintptr_t)m.lent);
-    kf_free(m.seat);
-    kf_free(m.x);
-    kf_free(m.col);
-    kf_free(m.lane);
+        st = kf_block_regenerate(own->block, h->operand[own->operand].code,
+                                 own->seat, c->window.lo, &o);
+    kf_free(o.seat);
+    kf_free((void *)(uintptr_t)o.block);
     return st;
 }
 
@@ -579,9 +400,8 @@ static kofn_status begin(kf_host *h, uint32_t seat)
                        .turn = c->turn,
                        .ours = true};
 
+        TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, &own.block));
         TRY(new_lent(c, &own));
-        TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1,
-                                 &c->lent[c->lents - 1].block));
     }
     c->bytes = c->small;
     open_window(h, next_operand(h, 0), 0);
@@ -622,7 +442,7 @@ static kofn_status finish(kf_host *h, uint32_t seat)
     for (size_t i = 0; i < c->lents; i++) {
         kf_mesh_operand *o = &h->operand[c->lent[i].operand];
 
-        TRY(kf_block_change(c->lent[i].block, &(kf_msg){.type = KF_MSG_PIECE}));
+        c->lent[i].block->empty = false;
         kf_block_drop(o->block);
         o->block = c->lent[i].block;
         c->lent[i].block = NULL;

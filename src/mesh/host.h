@@ -9,6 +9,7 @@
 #include "note.h"
 
 #include "base/blame.h"
+#include "data/check.h"
 
 #define KF_OURS UINT32_MAX
 
@@ -122,7 +123,7 @@ typedef struct kf_comparison {
     double *input;   /* what h->in is measured by, or NULL         */
     uint32_t *bad;
     size_t cap;
-    bool ours;      /* a piece of ours was wrong */
+    bool ours;      /* a piece or a block of ours was wrong */
     kf_blame blame; /* of all who are not excluded */
 } kf_comparison;
 
@@ -163,7 +164,7 @@ typedef struct kf_changing {
     uint64_t turn;  /* turns that are over at our iterate; all blocks that are
                        here had them, but some of those that are lent */
     uint64_t *line; /* of the iterates that the last `recalls` of them made */
-    kf_lent *lent;
+    kf_lent *lent;  /* by seat */
     size_t lents, lent_cap;
     kf_mesh_window window;
     size_t bytes;           /* that it may have of a block; ... */
@@ -181,25 +182,6 @@ typedef struct kf_changing {
     size_t wrong;  /* times that they were found to be wrong     */
     bool suspect;  /* ... and not yet to be right after that     */
 } kf_changing;
-
-/* Blocks of a matrix, a row of numbers each, to be compared (reading.c). */
-typedef struct kf_reading {
-    const kf_mesh_operand *of;
-    kofn_plan *plan; /* by which the matrix is read */
-    kf_code *code;
-    kf_cache *cache;
-    uint32_t *seat;    /* ascending ...                                  */
-    size_t *item;      /* ... and which of the caller's items that is    */
-    kf_source *source; /* its numbers, which the caller fills in     */
-    uint32_t *bad;     /* of a finding                               */
-    const double *col; /* norms of what blocks were multiplied by ...  */
-    size_t terms;      /* ... and how many products a number sums      */
-    const double *row; /* norms of the rows that are read              */
-    uint64_t secret;   /* of the weights that they are compared with:  */
-    uint32_t number;   /* kf_comparison_weights                        */
-    size_t lo, hi;     /* the rows that are read                       */
-    size_t n;
-} kf_reading;
 
 /* A block of a seat times a vector (sketch.c). */
 typedef struct kf_sketch {
@@ -465,17 +447,11 @@ kofn_status kf_changing_settle(kf_host *h);
 /* heal.c */
 /* May it be of use for ours, as it is now? */
 bool kf_lent_serves(const kf_host *h, const kf_lent *l);
-/* A block, or its velocity, as it lies. */
-kofn_status kf_lent_read(const kf_block *b, bool velocity, kf_buffer *body);
 /* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
 kofn_status kf_lent_make(kf_host *h, uint32_t seat);
 /* Has nobody had such blocks to give for some silences? */
 bool kf_lent_lacks(const kf_host *h);
-/* A block of that seat with these numbers, and those of its velocity behind
- * them, if they are there. */
-kofn_status kf_lent_block(const kf_mesh_operand *o, uint32_t seat,
-                          kf_buffer *all, bool velocity, kf_block **out);
-/* This one is not lent any more; the last takes its place. */
+/* This one is not lent any more. */
 void kf_lent_drop(kf_changing *c, size_t i);
 /* Nothing is lent any more, and nobody asked. */
 void kf_lent_forget(kf_host *h);
@@ -521,19 +497,6 @@ size_t kf_mesh_norms_count(const kf_host *h);
 void kf_mesh_norms_pack(const kf_host *h, char *to);
 void kf_mesh_norms_take(kf_host *h, const char *from);
 
-/* reading.c */
-/* With room for so many blocks; freed in any case. */
-kofn_status kf_reading_new(kf_reading *r, const kf_mesh_operand *of,
-                           size_t room);
-void kf_reading_free(kf_reading *r);
-/* One more block; its place among the seats may be another when more are added. */
-void kf_reading_add(kf_reading *r, uint32_t seat, size_t item);
-struct kf_found;
-/* KOFN_OK: all agree but those that were found.  KOFN_CORRUPT: they do not, and these
- * are not all who are wrong.  KOFN_TOOFEW: there must be more. */
-kofn_status kf_reading_judge(const kf_host *h, kf_reading *r,
-                             struct kf_found *found);
-
 /* sketch.c */
 /* Nothing is to be compared any more; what was counted stays. */
 void kf_sketch_forget(kf_host *h);
@@ -578,9 +541,12 @@ void kf_mesh_freivalds_widen(kf_host *h);
 /* Do the pieces of the decoder's seats agree?  Says so in `ev`. */
 kofn_status kf_comparison_check(kf_host *h, const kf_node_task *t,
                                 kf_node_event *ev);
-/* Weights for a comparison, its own. */
-kofn_status kf_comparison_weights(kf_host *h, uint64_t *secret,
-                                  uint32_t *number);
+/* Compares blocks of a matrix, or their velocities; and strikes those who sent what
+ * is wrong for certain. */
+kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
+                               kf_reading *r, bool velocity, kf_found *found);
+void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
+                              const kf_found *found);
 /* The peer sent what is wrong. */
 void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* The incarnation had another iterate than most. */

@@ -22,10 +22,10 @@
 
 #define HEDGES 8 /* twice as many as sketches of all are waited for */
 
-/* Where matrices do not change every iterate is a turn. */
-static uint64_t turn_of(const kf_host *h)
+/* The turn that an iterate is of: where matrices do not change each is one. */
+static uint64_t turn_at(const kf_host *h, uint64_t t)
 {
-    return h->program.change ? h->changing.turn : h->at.t;
+    return h->program.change ? kf_course_turn(&h->course, t) : t;
 }
 
 /* ---- files that there are ------------------------------------------------ */
@@ -47,15 +47,24 @@ static kofn_status remember(kf_keeping *k, kf_kept file)
     return KOFN_OK;
 }
 
-/* The last that was kept before that turn; 0: none. */
-static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
+/* The last that was kept before that turn; NULL: none. */
+static kf_kept *last_kept(const kf_keeping *k, uint64_t turn)
 {
-    uint64_t last = 0;
+    kf_kept *last = NULL;
 
     for (size_t i = 0; i < k->files; i++)
-        if (k->file[i].whole && k->file[i].turn < turn)
-            last = k->file[i].turn > last ? k->file[i].turn : last;
+        if (k->file[i].whole && k->file[i].turn < turn &&
+            (!last || k->file[i].turn > last->turn))
+            last = &k->file[i];
     return last;
+}
+
+/* Its turn; 0: there is none. */
+static uint64_t kept_before(const kf_keeping *k, uint64_t turn)
+{
+    const kf_kept *last = last_kept(k, turn);
+
+    return last ? last->turn : 0;
 }
 
 static kofn_status discard(kf_host *h, size_t i)
@@ -100,16 +109,11 @@ static size_t count_holders(const kf_host *h, kofn_mark at)
     return n;
 }
 
-static uint64_t turn_at(const kf_host *h, kofn_mark at)
-{
-    return h->program.change ? kf_course_turn(&h->course, at.t) : at.t;
-}
-
 /* All members have it, or, where it makes up for one that was missed, all but as many as
  * may be wrong: whoever they are, more than half of the nodes. */
 static bool suffice(const kf_host *h, size_t holders, kofn_mark at)
 {
-    uint64_t turn = turn_at(h, at);
+    uint64_t turn = turn_at(h, at.t);
     kofn_node_view view;
     size_t needed;
 
@@ -164,7 +168,7 @@ static bool is_missed(const kf_host *h, uint64_t turn)
 
 bool kf_keep_is_due(const kf_host *h)
 {
-    uint64_t turn = turn_of(h);
+    uint64_t turn = turn_at(h, h->at.t);
     uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
 
     return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
@@ -176,7 +180,7 @@ bool kf_keep_is_due(const kf_host *h)
 /* Nobody is told of blocks before they were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
-    kf_kept now = {.at = h->at, .turn = turn_of(h), .seat = h->seat};
+    kf_kept now = {.at = h->at, .turn = turn_at(h, h->at.t), .seat = h->seat};
     kf_keeping *k = &h->keeping;
 
     if (!kf_keep_is_due(h))
@@ -226,7 +230,7 @@ kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at)
         return KOFN_OK;
     r->kept[r->tells++ % KF_KEPT] = at;
     if (suffice(h, count_holders(h, at), at))
-        h->keeping.others = kf_max(h->keeping.others, turn_at(h, at));
+        h->keeping.others = kf_max(h->keeping.others, turn_at(h, at.t));
     return keep_those_that_suffice(h);
 }
 
@@ -322,23 +326,17 @@ static kofn_status list_files(kf_host *h)
 static kofn_status begin(kf_host *h, uint64_t before)
 {
     kf_keeping *k = &h->keeping;
-    size_t last;
-    kofn_status st;
+    const kf_kept *last;
 
-    for (;;) {
-        last = k->files;
-        for (size_t i = 0; i < k->files; i++)
-            if (k->file[i].whole && k->file[i].turn < before &&
-                (last == k->files || k->file[i].turn > k->file[last].turn))
-                last = i;
-        if (last == k->files)
-            return KOFN_OK;
-        st = kf_kept_take_vector(h, &k->file[last]);
-        if (st != KOFN_FORMAT || !kept_before(k, k->file[last].turn))
+    while ((last = last_kept(k, before))) {
+        kofn_status st = kf_kept_take_vector(h, last);
+
+        if (st != KOFN_FORMAT || !kept_before(k, last->turn))
             return st;
-        TRY(kf_kept_put_aside(h, &k->file[last]));
-        forget(k, last);
+        TRY(kf_kept_put_aside(h, last));
+        forget(k, (size_t)(last - k->file));
     }
+    return KOFN_OK;
 }
 
 kofn_status kf_keep_rewind(kf_host *h, uint64_t before)

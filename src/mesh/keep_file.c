@@ -296,24 +296,36 @@ kofn_status kf_kept_take_vector(kf_host *h, const kf_kept *k)
     return with_file(h, k, take_vector);
 }
 
+/* The block of a seat that has these numbers, and those of a velocity behind them,
+ * if they are twice as many bytes as those of a half. */
+static kofn_status block_of(const kf_mesh_operand *o, size_t seat,
+                            const char *from, size_t half, size_t bytes,
+                            kf_block **out)
+{
+    kofn_status st;
+
+    TRY(kf_data_empty_blocks(&o->resident, o->code, &seat, 1, out));
+    st = kf_block_write(*out, false, 0, (*out)->rows, from);
+    if (!st && bytes > half)
+        st = kf_block_write(*out, true, 0, (*out)->rows, from + half);
+    if (st)
+        kf_block_drop(*out);
+    else
+        (*out)->empty = false;
+    return st;
+}
+
 static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
                                const places *p)
 {
-    kofn_status st = KOFN_OK;
-
-    for (uint32_t i = 0; i < h->program.operands && !st; i++) {
+    for (uint32_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
-        kf_block *block = NULL;
-        kf_buffer *body;
+        kf_block *block;
 
         if (p->bytes[i] == 0)
             continue;
-        TRY(view_of(all, p->block[i], p->bytes[i], &body));
-        st = kf_lent_block(o, k->seat, body, p->bytes[i] > kf_lent_whole(h, i),
-                           &block);
-        kf_buffer_drop(body);
-        if (st)
-            return st;
+        TRY(block_of(o, k->seat, (char *)all->m.data + p->block[i],
+                     kf_lent_whole(h, i), p->bytes[i], &block));
         kf_block_drop(o->block);
         o->block = block;
     }

@@ -14,16 +14,16 @@
 
 #include <float.h>
 
-/* Of rows of parts, then of columns; then as many of the velocity. */
+/* Of rows of parts, then of columns; then as many of the velocity.  Matrices that are
+ * not measured have none. */
 static size_t half(const kf_mesh_operand *o)
 {
     return o->resident.parts.rows + o->resident.parts.cols;
 }
 
-static bool measured(const kf_host *h, size_t operand)
+static size_t count(const kf_mesh_operand *o)
 {
-    return h->program.change && h->opt.errors != KOFN_ERRORS_NONE &&
-           h->operand[operand].plan;
+    return o->norms ? 2 * half(o) : 0;
 }
 
 kofn_status kf_mesh_norms_new(kf_host *h)
@@ -32,7 +32,7 @@ kofn_status kf_mesh_norms_new(kf_host *h)
         kf_mesh_operand *o = &h->operand[i];
         const kf_parts *p = &o->resident.parts;
 
-        if (!measured(h, i))
+        if (!o->plan || h->opt.errors == KOFN_ERRORS_NONE)
             continue;
         o->norms = kf_zero(half(o), 2 * sizeof *o->norms);
         if (!o->norms)
@@ -73,7 +73,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 kofn_status kf_mesh_norms_turn(kf_host *h, uint64_t turn)
 {
     for (uint32_t i = 0; i < h->program.operands; i++)
-        if (measured(h, i))
+        if (h->operand[i].norms)
             TRY(grow(h, i, turn));
     return KOFN_OK;
 }
@@ -85,8 +85,7 @@ size_t kf_mesh_norms_count(const kf_host *h)
     size_t n = 0;
 
     for (size_t i = 0; i < h->program.operands; i++)
-        if (measured(h, i))
-            n += 2 * half(&h->operand[i]);
+        n += count(&h->operand[i]);
     return n;
 }
 
@@ -94,11 +93,10 @@ void kf_mesh_norms_pack(const kf_host *h, char *to)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
         const kf_mesh_operand *o = &h->operand[i];
-        size_t bytes = 2 * half(o) * sizeof *o->norms;
+        size_t bytes = count(o) * sizeof *o->norms;
 
-        if (!measured(h, i))
-            continue;
-        memcpy(to, o->norms, bytes);
+        if (bytes)
+            memcpy(to, o->norms, bytes);
         to += bytes;
     }
 }
@@ -107,14 +105,13 @@ void kf_mesh_norms_take(kf_host *h, const char *from)
 {
     for (size_t i = 0; i < h->program.operands; i++) {
         kf_mesh_operand *o = &h->operand[i];
-        size_t n = 2 * half(o);
 
-        if (!measured(h, i))
-            continue;
-        memcpy(o->norms, from, n * sizeof *o->norms);
-        from += n * sizeof *o->norms;
-        for (size_t k = 0; k < n; k++) /* of what is no norm nothing is right */
-            if (!(o->norms[k] >= 0 && o->norms[k] <= DBL_MAX))
-                o->norms[k] = 0;
+        for (size_t k = 0; k < count(o); k++, from += sizeof *o->norms) {
+            double *norm = &o->norms[k];
+
+            memcpy(norm, from, sizeof *norm);
+            if (!(*norm >= 0 && *norm <= DBL_MAX))
+                *norm = 0; /* of what is no norm nothing is right */
+        }
     }
 }

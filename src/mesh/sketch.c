@@ -4,7 +4,7 @@
  * always 0, or a velocity.  So every `scrub` turns, before blocks are kept on disk and
  * when an iterate is made again, each member multiplies its blocks by a vector of random
  * weights and sends what comes out, its *sketch*, to all others; each compares the
- * sketches of all by the parities of the code (reading.c).  Who finds its own to be
+ * sketches of all by the parities of the code (data/reading.c).  Who finds its own to be
  * wrong makes its blocks anew of those of others.
  *
  * The weights follow from the job and the iterate, so all have the same without asking.
@@ -22,11 +22,7 @@
 #include "keep.h"
 
 #include "base/rng.h"
-#include "data/check.h"
 #include "data/kernel.h"
-#include "mat/mat.h"
-
-#include <math.h>
 
 #define HEDGES 4 /* to wait for the sketches of all; then fewer will do */
 
@@ -53,53 +49,14 @@ static bool is_of(const kf_sketch *k, const kf_sketched *of)
 
 /* ---- our own ------------------------------------------------------------- */
 
-/* The weights of the columns of a matrix, between 1/2 and 1 of either sign. */
+/* The weights of the columns of a matrix; returns their norm. */
 static double weigh(const kf_host *h, const kf_sketched *of, uint32_t operand,
                     double *w, size_t n)
 {
-    kf_rng r = kf_rng_stream(kf_mix64(kf_state64(h->job ^ of->line, of->turn)),
-                             KF_FOR_SKETCH, operand, 0);
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        w[i] = kf_weight64(kf_rng_u64(&r));
-        sum += w[i] * w[i];
-    }
-    return sqrt(sum);
-}
-
-/* In float64 whatever the numbers are kept in: what is rounded is the blocks' own
- * rounding. */
-static void multiply_narrow(const kofn_matrix *lane, const double *w, double *y)
-{
-    for (size_t i = 0; i < lane->rows; i++) {
-        const float *x = kf_at(lane, i, 0);
-        double sum[4] = {0};
-        size_t j = 0;
-
-        for (; j + 4 <= lane->cols; j += 4)
-            for (size_t k = 0; k < 4; k++)
-                sum[k] += w[j + k] * (double)x[j + k];
-        for (; j < lane->cols; j++)
-            sum[0] += w[j] * (double)x[j];
-        y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
-    }
-}
-
-/* A block, or its velocity, times the weights, into the rows from `at` on. */
-static void multiply(const kf_block *b, bool velocity, const kofn_matrix *w,
-                     double *at)
-{
-    for (size_t l = 0; l < b->lanes; l++, at += b->rows) {
-        kofn_matrix lane = velocity ? kf_block_velocity(b, l) : b->lane[l];
-
-        if (lane.rows == 0)
-            memset(at, 0, b->rows * sizeof *at);
-        else if (lane.dtype == KOFN_F64)
-            kf_mat_multiply(&lane, w, false, at);
-        else
-            multiply_narrow(&lane, w->data, at);
-    }
+    return kf_data_weigh(
+        kf_rng_stream(kf_mix64(kf_state64(h->job ^ of->line, of->turn)),
+                      KF_FOR_SKETCH, operand, 0),
+        w, n);
 }
 
 /* The one that is replaced by it: of the same turn, or the oldest of more than one that
@@ -148,7 +105,7 @@ static kofn_status make(kf_host *h, uint32_t operand)
 {
     const kf_block *b = h->operand[operand].block;
     size_t rows = b->lanes * b->rows, halves = b->velocity ? 2 : 1;
-    kofn_matrix w = {NULL, b->cols, 1, 1, KOFN_F64};
+    double *w = kf_new(b->cols, sizeof *w);
     kf_sketch own = {.operand = operand,
                      .seat = h->seat,
                      .from = KF_OURS,
@@ -156,19 +113,18 @@ static kofn_status make(kf_host *h, uint32_t operand)
                      .line = h->sketches.last.line};
     kofn_status st = KOFN_NOMEM;
 
-    w.data = kf_new(b->cols, sizeof(double));
-    if (w.data)
+    if (w)
         st = kf_buffer_new(&own.data, halves * rows, 1, KOFN_F64);
     if (!st) {
         double *at = own.data->m.data;
 
-        (void)weigh(h, &h->sketches.last, operand, w.data, b->cols);
-        multiply(b, false, &w, at);
+        (void)weigh(h, &h->sketches.last, operand, w, b->cols);
+        kf_block_sketch(b, false, w, at);
         if (halves == 2)
-            multiply(b, true, &w, at + rows);
+            kf_block_sketch(b, true, w, at + rows);
         st = put(h, own);
     }
-    kf_free(w.data);
+    kf_free(w);
     return st;
 }
 
@@ -336,98 +292,52 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
 static void collect(const kf_host *h, uint32_t operand, kf_reading *r)
 {
     const kf_sketches *s = &h->sketches;
+    size_t bytes = kf_sketch_bytes(h, operand);
 
     for (size_t i = s->sketches; i > 0; i--) {
         const kf_sketch *k = &s->sketch[i - 1];
-        bool have = false;
+        char *at = k->data->m.data;
+        bool moves = kf_buffer_bytes(k->data) > bytes;
 
-        if (k->operand != operand || !is_of(k, &s->of))
-            continue;
-        for (size_t j = 0; j < r->n; j++)
-            have |= r->seat[j] == k->seat;
-        if (!have)
-            kf_reading_add(r, k->seat, i - 1);
+        if (k->operand == operand && is_of(k, &s->of))
+            kf_reading_add(r, k->seat,
+                           (kf_read){k->from, at, moves ? at + bytes : NULL});
     }
 }
 
-/* A half of each sketch, as a source; one without a velocity says that it is 0. */
-static void choose_half(const kf_host *h, kf_reading *r, bool velocity,
-                        kofn_matrix *half, double *zeros)
+/* Blocks, and their velocities.  Who is wrong for certain is struck. */
+static kofn_status compare_both(kf_host *h, uint32_t operand, kf_reading *r)
 {
-    size_t rows = kf_sketch_bytes(h, (uint32_t)(r->of - h->operand)) / 8;
-
-    r->row = kf_mesh_norms_rows(r->of, velocity);
-    for (size_t i = 0; i < r->n; i++) {
-        const kf_buffer *data = h->sketches.sketch[r->item[i]].data;
-        double *at = data->m.data;
-
-        if (velocity)
-            at = kf_buffer_bytes(data) / 8 > rows ? at + rows : zeros;
-        half[i] = (kofn_matrix){at, rows, 1, 1, KOFN_F64};
-        r->source[i] =
-            (kf_source){&half[i], 0, rows / r->of->plan->layout.lanes};
-    }
-}
-
-/* Who is wrong for certain is struck; *ours: we are. */
-static void find_bad(kf_host *h, const kf_reading *r, const kf_found *found,
-                     bool *ours)
-{
-    for (size_t i = 0; i + found->doubted < found->count; i++) {
-        const kf_sketch *k = &h->sketches.sketch[r->item[found->bad[i]]];
-
-        if (k->from == KF_OURS)
-            *ours = true;
-        else
-            kf_comparison_strike(h, k->from, k->seat);
-    }
-}
-
-/* Blocks, and their velocities. */
-static kofn_status compare_both(kf_host *h, kf_reading *r, kofn_matrix *half,
-                                double *zeros, bool *ours)
-{
-    bool moves = false;
-
-    for (size_t i = 0; i < r->n; i++)
-        moves |= kf_buffer_bytes(h->sketches.sketch[r->item[i]].data) >
-                 kf_sketch_bytes(h, (uint32_t)(r->of - h->operand));
-    for (int velocity = 0; velocity <= moves; velocity++) {
+    for (int velocity = 0; velocity <= r->moves; velocity++) {
         kf_found found;
 
-        choose_half(h, r, velocity, half, zeros);
-        TRY(kf_comparison_weights(h, &r->secret, &r->number));
-        TRY(kf_reading_judge(h, r, &found));
-        find_bad(h, r, &found, ours);
+        TRY(kf_comparison_read(h, &h->operand[operand], r, velocity, &found));
+        kf_comparison_strike_all(h, r, &found);
         h->sketches.drift = kf_larger(h->sketches.drift, found.drift);
     }
     return KOFN_OK;
 }
 
-static kofn_status compare(kf_host *h, uint32_t operand, bool *ours)
+static kofn_status compare(kf_host *h, uint32_t operand)
 {
-    const kf_mesh_operand *o = &h->operand[operand];
-    size_t cols = kf_extent_of(o->plan).cols, n = h->sketches.sketches;
-    double *w = kf_new(cols, sizeof *w);
-    double *zeros = kf_zero(kf_sketch_bytes(h, operand) / 8, sizeof *zeros);
-    kofn_matrix *half = kf_new(n, sizeof *half);
-    kf_reading r = {.n = 0};
-    kofn_status st = w && zeros && half ? KOFN_OK : KOFN_NOMEM;
-    double norm;
+    kf_reading r;
+    kofn_status st =
+        kf_reading_new(&r, h->operand[operand].plan, h->sketches.sketches);
+    double *w = kf_new(r.cols, sizeof *w), norm;
 
-    if (!st)
-        st = kf_reading_new(&r, o, n);
+    if (!st && !w)
+        st = KOFN_NOMEM;
     if (!st) {
-        norm = weigh(h, &h->sketches.of, operand, w, cols);
+        norm = weigh(h, &h->sketches.of, operand, w, r.cols);
         r.col = &norm;
-        r.terms = cols;
+        r.terms = r.cols;
+        r.cols = 1;
+        r.dtype = KOFN_F64;
         collect(h, operand, &r);
-        st = compare_both(h, &r, half, zeros, ours);
+        st = compare_both(h, operand, &r);
     }
     kf_reading_free(&r);
     kf_free(w);
-    kf_free(zeros);
-    kf_free(half);
     return st;
 }
 
@@ -438,19 +348,18 @@ static bool are_ours(const kf_host *h, const kf_sketched *of)
     return of->seat == h->seat && of->healed == h->changing.healed;
 }
 
-static kofn_status conclude(kf_host *h, bool ours)
+static kofn_status conclude(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
 
     s->done++;
     if (!are_ours(h, &s->of))
         return KOFN_OK;
-    if (!ours) {
-        h->changing.suspect = false;
-        s->right = s->of.turn;
-        return kf_keep_sound(h, s->of.turn);
-    }
-    return kf_changing_wrong(h);
+    if (h->comparison.ours)
+        return kf_changing_wrong(h);
+    h->changing.suspect = false;
+    s->right = s->of.turn;
+    return kf_keep_sound(h, s->of.turn);
 }
 
 /* Those that were made meanwhile are next. */
@@ -468,7 +377,7 @@ kofn_status kf_sketch_settle(kf_host *h)
     kf_sketches *s = &h->sketches;
     kofn_time wait = HEDGES * kf_host_hedge(h);
     kofn_node_view view;
-    bool ours = false, all;
+    bool all, told;
     size_t n;
     kofn_status st = KOFN_OK;
 
@@ -482,14 +391,16 @@ kofn_status kf_sketch_settle(kf_host *h)
     if (n <= s->tried || (!all && kf_host_now(h) - s->began < wait))
         return KOFN_OK;
     s->drift = 0;
+    h->comparison.ours = false;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
         if (kf_lent_whole(h, i))
-            st = compare(h, i, &ours);
+            st = compare(h, i);
     if (st == KOFN_NOMEM)
         return st;
-    if (!st || ours)
-        TRY(conclude(h, ours));
-    if (!st || ours || all) /* else with more of them it may be told */
+    told = !st || h->comparison.ours;
+    if (told)
+        TRY(conclude(h));
+    if (told || all) /* else with more of them it may be told */
         end_comparing(h);
     return KOFN_OK;
 }

@@ -258,9 +258,8 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
-    TRY(kf_cache_parity(by->cache, a->decoder, &c.H, &c.q));
-    TRY(kf_cache_hidden(by->cache, a->decoder, kf_check_few(&c, a->count, 0),
-                        &c.hidden));
+    assert(a->count == a->decoder->seats);
+    TRY(kf_check_know(&c, by->cache));
     TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
     TRY_NEW(found.bad, a->decoder->seats);
     most = most_hidden(g, &c);

@@ -39,13 +39,13 @@ static kofn_status begin_window(kofn_job *j)
 /* Encodes the window that was read for the seats being healed, and sends it. */
 static kofn_status pass_on(kofn_job *j)
 {
-    const kf_heal *h = &j->heal;
-    const kf_window *w = &h->window;
+    kf_heal *h = &j->heal;
+    kf_window *w = &h->window;
     const kf_use *use = kf_core_use(j->core, KOFN_USES * (uint32_t)w->operand);
-    kofn_plan shape = kf_window_plan(w, use->plan);
     kf_block **blocks = kf_new(h->among, sizeof *blocks);
     kf_resident r = {.most = 0};
-    kofn_status st = blocks ? kf_window_resident(j, w, &shape, &r) : KOFN_NOMEM;
+    kofn_status st =
+        blocks ? kf_window_resident(j, w, use->plan, &r) : KOFN_NOMEM;
 
     if (!st)
         st = kf_data_encode(&r, use->code, j->lease.healing.seat, h->among,

@@ -200,6 +200,7 @@ typedef struct kf_window {
     size_t to;          /* it reaches to there                            */
     bool velocity;      /* it is that which is read                        */
     kofn_matrix into;   /* whole parts of as many strips                   */
+    kofn_plan shape;    /* ... which have this plan, as an operand         */
     product *reading;   /* by this one; NULL: it is not                    */
 } kf_window;
 
@@ -503,8 +504,6 @@ kofn_status kf_job_await_start(kofn_job *j);
 bool kf_job_starves(const kofn_job *j, const product *p);
 
 /* window.c */
-/* For whole parts of its strips, as if A had no others. */
-kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p);
 size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
 /* How far it reaches. */
 void kf_window_next(const kofn_job *j, kf_window *w);
@@ -512,9 +511,10 @@ void kf_window_next(const kofn_job *j, kf_window *w);
 kofn_status kf_window_read(kofn_job *j, kf_window *w);
 /* It was read; what that cost is told with the product that is taken next. */
 void kf_window_close(kofn_job *j, kf_window *w);
-/* The strips that were read, as an operand by itself, to be freed in any case. */
-kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
-                               const kofn_plan *shape, kf_resident *out);
+/* The strips that were read, as an operand of that plan by itself, to be freed in any
+ * case before the window is read again. */
+kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
+                               const kofn_plan *plan, kf_resident *out);
 
 /* heal.c */
 /* What was read is passed on, if it has come. */

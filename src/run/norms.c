@@ -62,15 +62,17 @@ kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
     return st;
 }
 
-void kf_guard_renew_cols(kf_held *h, bool velocity, double **cols)
+void kf_guard_renew_cols(kf_held *h, double *cols[2])
 {
-    double **norms = velocity ? h->speed : h->norms;
+    double **norms[] = {h->norms, h->speed};
+    size_t groups = h->plan->layout.groups;
 
-    if (*cols) {
-        kf_free(norms[h->plan->layout.groups]);
-        norms[h->plan->layout.groups] = *cols;
-        *cols = NULL;
-    }
+    for (size_t i = 0; i < 2; i++)
+        if (cols[i]) {
+            kf_free(norms[i][groups]);
+            norms[i][groups] = cols[i];
+            cols[i] = NULL;
+        }
 }
 
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)

@@ -80,7 +80,8 @@ kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
 kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
                                 const kf_resident *strips, size_t at,
                                 double **cols);
-void kf_guard_renew_cols(kf_held *h, bool velocity, double **cols);
+/* They have: of the operand, and of its velocity. */
+void kf_guard_renew_cols(kf_held *h, double *cols[2]);
 
 /* ---- journal (journal.c) ------------------------------------------------- */
 

@@ -65,9 +65,8 @@ static kofn_status renew(kofn_job *j)
 {
     kf_window *w = &j->scrub.window;
     kf_held *h = &j->held[w->operand];
-    kofn_plan shape = kf_window_plan(w, h->plan);
     kf_resident r;
-    kofn_status st = kf_window_resident(j, w, &shape, &r);
+    kofn_status st = kf_window_resident(j, w, h->plan, &r);
 
     if (!st)
         st = kf_guard_renew_rows(h, w->velocity, &r, w->at,
@@ -81,8 +80,7 @@ static kofn_status next_operand(kofn_job *j)
     kf_scrub *s = &j->scrub;
     kf_window *w = &s->window;
 
-    kf_guard_renew_cols(&j->held[w->operand], false, &s->cols[0]);
-    kf_guard_renew_cols(&j->held[w->operand], true, &s->cols[1]);
+    kf_guard_renew_cols(&j->held[w->operand], s->cols);
     w->at = 0;
     if (kf_trial_goes_on(j, w->operand))
         return KOFN_OK;

@@ -6,7 +6,8 @@
  * begins at once.  No more than one window is in memory. */
 #include "job.h"
 
-kofn_plan kf_window_plan(const kf_window *w, const kofn_plan *p)
+/* For whole parts of its strips, as if A had no others. */
+static kofn_plan shape_of(const kf_window *w, const kofn_plan *p)
 {
     const kofn_cut cut = p->layout.cut[0];
     size_t strips = w->to - w->at;
@@ -52,7 +53,7 @@ void kf_window_next(const kofn_job *j, kf_window *w)
 kofn_status kf_window_read(kofn_job *j, kf_window *w)
 {
     const kofn_plan *use = reader(j, w);
-    kofn_plan shape = kf_window_plan(w, use);
+    kofn_plan shape = shape_of(w, use);
     const kofn_problem *pb = &shape.layout.problem;
     double zero = 0;
     kofn_matrix in = {&zero, 1, 1, 1, pb->dtype};
@@ -99,12 +100,14 @@ void kf_window_close(kofn_job *j, kf_window *w)
     kf_job_close_product(j, p);
 }
 
-kofn_status kf_window_resident(const kofn_job *j, const kf_window *w,
-                               const kofn_plan *shape, kf_resident *out)
+kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
+                               const kofn_plan *plan, kf_resident *out)
 {
     const kf_held *held = &j->held[w->operand];
-    kofn_status st = kf_resident_dense(out, shape, &w->into);
+    kofn_status st;
 
+    w->shape = shape_of(w, plan);
+    st = kf_resident_dense(out, &w->shape, &w->into);
     out->most = w->velocity ? held->most : held->resident.most;
     out->by = held->resident.by;
     out->lent = true; /* the next is read into the same memory */

@@ -1,0 +1,194 @@
+/* repair.c -- blocks without A, which nobody has any more once it has changed: what a
+ * block is as rows of numbers, rows of a block that are made of those of others, and
+ * sketches by which blocks are compared.
+ *
+ * The block of a seat is a row of the code times A, so it is a combination of the
+ * blocks of other seats whose rows span its own (math/training.md 8), row by row: a
+ * window of rows is made of the same window of the others, and a velocity of theirs.
+ *
+ * Nothing is owned from one call to the next.  A block is written only by the caller
+ * whose own it is. */
+#include "kernel.h"
+
+#include <math.h>
+
+/* The noise above which blocks determine a block too badly to make it of them. */
+#define TOLERANCE 1e-9
+#define TOLERANCE_F32 (1e-4 * 0x1p-29) /* that is predicted for float64 */
+
+/* ---- rows ---------------------------------------------------------------- */
+
+void kf_block_read(const kf_block *b, bool velocity, size_t lo, size_t hi,
+                   void *to)
+{
+    kofn_matrix rows = {to, b->lanes * (hi - lo), b->cols, b->cols, b->dtype};
+
+    assert(lo <= hi && hi <= b->rows);
+    (void)kf_data_read_dense(
+        b, &(kf_work){.out = &rows, .lo = lo, .hi = hi, .velocity = velocity});
+}
+
+/* From row `lo` on of a lane, or of its velocity; it has no rows if it is zeros. */
+static kofn_matrix lane_from(const kf_block *b, bool velocity, size_t l,
+                             size_t lo)
+{
+    kofn_matrix lane = velocity ? kf_block_velocity(b, l) : b->lane[l];
+
+    if (lane.rows)
+        lane.data = kf_at(&lane, lo, 0);
+    return lane;
+}
+
+kofn_status kf_block_write(kf_block *b, bool velocity, size_t lo, size_t hi,
+                           const void *from)
+{
+    size_t bytes = (hi - lo) * b->cols * kf_dtype_size(b->dtype);
+
+    assert(b->changes && lo <= hi && hi <= b->rows);
+    if (velocity)
+        TRY(kf_block_set_moving(b));
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix lane = lane_from(b, velocity, l, lo);
+
+        if (lane.rows)
+            memcpy(lane.data, (const char *)from + l * bytes, bytes);
+    }
+    return KOFN_OK;
+}
+
+/* ---- rows of others' ----------------------------------------------------- */
+
+/* Lanes of others that are mixed into those of a block. */
+typedef struct mixture {
+    size_t n;          /* lanes of all others                 */
+    double *x;         /* lanes of the block x n              */
+    uint32_t *col;     /* 0, 1, ...                           */
+    kofn_matrix *lane; /* of the others                       */
+    kf_row *row;       /* of x                                */
+    kf_mixed *mixed;   /* lanes of the block that have rows   */
+} mixture;
+
+static kofn_status mixture_new(mixture *m, size_t lanes, size_t n)
+{
+    m->n = n;
+    TRY_NEW(m->x, lanes * n);
+    TRY_NEW(m->col, n);
+    TRY_NEW(m->lane, n);
+    TRY_NEW(m->row, lanes);
+    TRY_NEW(m->mixed, lanes);
+    for (size_t i = 0; i < n; i++)
+        m->col[i] = (uint32_t)i;
+    return KOFN_OK;
+}
+
+static void mixture_free(mixture *m)
+{
+    kf_free(m->x);
+    kf_free(m->col);
+    kf_free(m->lane);
+    kf_free(m->row);
+    kf_free(m->mixed);
+}
+
+static kofn_status mix(mixture *m, const kf_block *b, bool velocity, size_t lo,
+                       const kf_others *others)
+{
+    size_t rows = others->block[0]->rows, count = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        m->lane[i] =
+            lane_from(others->block[i / b->lanes], velocity, i % b->lanes, 0);
+    for (size_t l = 0; l < b->lanes; l++) {
+        kofn_matrix into = lane_from(b, velocity, l, lo);
+
+        m->row[l] = (kf_row){m->n, m->col, m->x + l * m->n};
+        if (into.rows)
+            m->mixed[count++] = (kf_mixed){&m->row[l], into, 1};
+    }
+    return kf_mix(m->mixed, count, m->lane, m->n, rows, b->cols);
+}
+
+/* Has any of them a velocity? */
+static bool any_moves(const kf_block *b, const kf_others *others)
+{
+    bool any = b->velocity;
+
+    for (size_t i = 0; i < others->n; i++)
+        any |= others->block[i]->velocity != NULL;
+    return any;
+}
+
+static kofn_status regenerate(mixture *m, kf_block *b, size_t lo,
+                              const kf_others *others)
+{
+    TRY(mix(m, b, false, lo, others));
+    if (!any_moves(b, others))
+        return KOFN_OK;
+    TRY(kf_block_set_moving(b));
+    return mix(m, b, true, lo, others);
+}
+
+kofn_status kf_block_regenerate(kf_block *b, kf_code *code, uint32_t seat,
+                                size_t lo, const kf_others *others)
+{
+    double most = b->dtype == KOFN_F32 ? TOLERANCE_F32 : TOLERANCE, predicted;
+    mixture m = {.n = 0};
+    kofn_status st = mixture_new(&m, b->lanes, others->n * b->lanes);
+
+    if (!st)
+        st = kf_code_regenerator(code, others->seat, others->n, seat, m.x,
+                                 &predicted);
+    if (!st && predicted > most)
+        st = KOFN_TOOFEW;
+    if (!st)
+        st = regenerate(&m, b, lo, others);
+    mixture_free(&m);
+    return st;
+}
+
+/* ---- sketches ------------------------------------------------------------ */
+
+double kf_data_weigh(kf_rng r, double *w, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        w[i] = kf_weight64(kf_rng_u64(&r));
+        sum += w[i] * w[i];
+    }
+    return sqrt(sum);
+}
+
+/* In float64: what is rounded is then the blocks' own rounding. */
+static void multiply_narrow(const kofn_matrix *lane, const double *w, double *y)
+{
+    for (size_t i = 0; i < lane->rows; i++) {
+        const float *x = kf_at(lane, i, 0);
+        double sum[4] = {0};
+        size_t j = 0;
+
+        for (; j + 4 <= lane->cols; j += 4)
+            for (size_t k = 0; k < 4; k++)
+                sum[k] += w[j + k] * (double)x[j + k];
+        for (; j < lane->cols; j++)
+            sum[0] += w[j] * (double)x[j];
+        y[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
+    }
+}
+
+void kf_block_sketch(const kf_block *b, bool velocity, const double *w,
+                     double *to)
+{
+    const kofn_matrix by = {(double *)(uintptr_t)w, b->cols, 1, 1, KOFN_F64};
+
+    for (size_t l = 0; l < b->lanes; l++, to += b->rows) {
+        kofn_matrix lane = lane_from(b, velocity, l, 0);
+
+        if (lane.rows == 0)
+            memset(to, 0, b->rows * sizeof *to);
+        else if (lane.dtype == KOFN_F64)
+            kf_mat_multiply(&lane, &by, false, to);
+        else
+            multiply_narrow(&lane, w, to);
+    }
+}
