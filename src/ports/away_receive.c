@@ -175,17 +175,17 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kf_buffer *result, kofn_status status, char *why)
 {
-    return kf_away_tell(
-        p, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
-                    .worker = id,
-                    .product = h->product,
-                    .task = h->task,
-                    .row = h->row,
-                    .round = h->round,
-                    .result = result,
-                    .status = status,
-                    .why = why,
-                    .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
+    return kf_inbox_put(
+        &p->ready, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
+                            .worker = id,
+                            .product = h->product,
+                            .task = h->task,
+                            .row = h->row,
+                            .round = h->round,
+                            .result = result,
+                            .status = status,
+                            .why = why,
+                            .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
 }
 
 static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
@@ -319,13 +319,13 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         p->worker[id]->storing = kf_away_storing(&p->base, id);
         p->worker[id]->stored = true;
         m.type = KF_MSG_STORED;
-        return kf_away_tell(p, m);
+        return kf_inbox_put(&p->ready, m);
     case KF_WIRE_NOTICE:
         if (p->worker[id]->noticed)
             break;
         p->worker[id]->noticed = true;
         m.type = KF_MSG_NOTICE;
-        return kf_away_tell(p, m);
+        return kf_inbox_put(&p->ready, m);
     case KF_WIRE_BYE:
         return kf_away_lose(p, id);
     default:

@@ -30,6 +30,39 @@ void kf_post_drop(kf_msg *m)
     m->why = NULL;
 }
 
+/* ---- inboxes ------------------------------------------------------------- */
+
+kofn_status kf_inbox_put(kf_inbox *b, kf_msg m)
+{
+    if (kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg)) {
+        kf_post_drop(&m);
+        return KOFN_NOMEM;
+    }
+    b->msg[b->first + b->count++] = m;
+    return KOFN_OK;
+}
+
+kf_msg kf_inbox_take(kf_inbox *b, size_t i)
+{
+    kf_msg *queue = b->msg + b->first, m;
+
+    assert(i < b->count);
+    m = queue[i];
+    memmove(queue + 1, queue, i * sizeof *queue);
+    b->first++;
+    if (--b->count == 0)
+        b->first = 0;
+    return m;
+}
+
+void kf_inbox_free(kf_inbox *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        kf_post_drop(&b->msg[b->first + i]);
+    kf_free(b->msg);
+    *b = (kf_inbox){0};
+}
+
 /* ---- packing ------------------------------------------------------------- */
 
 static void drop_buffer(void *buffer)
