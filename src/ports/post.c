@@ -186,8 +186,8 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
     return kf_post_flush(b, t, peer);
 }
 
-/* The next letter that counts on the input that this one brings; NULL: none.
- * `swapped`: another input would then come before it, that came after it. */
+/* The next task of the input that this one brings, which counts on it or brings it
+ * again; NULL: none.  `swapped`: other inputs come between the two. */
 static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
 {
     const kf_letter *from = &b->letter[b->first + i];
@@ -196,24 +196,11 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
 
-        if (l->work && !l->body.bytes && l->input == from->input)
+        if (l->work && l->input == from->input)
             return l;
         *swapped |= l->work && l->body.bytes;
     }
     return NULL;
-}
-
-/* Does a later letter bring the same input again? */
-static bool comes_again(const kf_outbox *b, size_t i)
-{
-    const kf_letter *from = &b->letter[b->first + i];
-
-    for (size_t k = i + 1; k < b->count; k++)
-        if (b->letter[b->first + k].body.bytes &&
-            b->letter[b->first + k].work &&
-            b->letter[b->first + k].input == from->input)
-            return true;
-    return false;
 }
 
 static void inherit(kf_letter *l, const kf_letter *from)
@@ -242,13 +229,13 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     l = &b->letter[b->first + i];
     if (l->body.bytes) {
         next = heir(b, i, &swapped);
-        if (next && swapped)
-            return false;
-        if (next) {
-            inherit(next, l);
-        } else {
-            *lost = comes_again(b, i) ? 0 : l->input;
+        if (!next || next->body.bytes) {
+            *lost = next ? 0 : l->input;
             kf_give_back(&l->body);
+        } else if (swapped) {
+            return false;
+        } else {
+            inherit(next, l);
         }
     }
     memmove(l, l + 1, (b->count - i - 1) * sizeof *l);
