@@ -20,12 +20,12 @@
 #include "base/heap.h"
 #include "faults/faults.h"
 
-enum { SAY_HELLO, ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
+enum { ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
 /* A message under way or in a worker's hands. */
 typedef struct buffer_slot {
-    kf_msg m;
-    bool used, cancelled;
+    kf_msg m; /* of no type: nothing is there */
+    bool cancelled;
 } buffer_slot;
 
 /* Slots, in order. */
@@ -91,7 +91,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
                     sizeof *p->unused.slot));
         *id = (uint32_t)p->slots++;
     }
-    p->slot[*id] = (buffer_slot){.m = *m, .used = true};
+    p->slot[*id] = (buffer_slot){.m = *m};
     return KOFN_OK;
 }
 
@@ -99,7 +99,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
  * among the unused, for new_slot made it. */
 static void free_slot(port *p, uint32_t id)
 {
-    p->slot[id].used = false;
+    p->slot[id].m = (kf_msg){0};
     p->unused.slot[p->unused.count++] = id;
 }
 
@@ -368,16 +368,16 @@ static kofn_status start(port *p, uint32_t *id)
 /* A result is here, if whoever sent it still is. */
 static kofn_status come(port *p, uint32_t slot)
 {
-    kf_msg *m = &p->slot[slot].m;
+    kf_msg m = p->slot[slot].m;
 
-    if (p->worker[m->worker].gone) {
+    if (p->worker[m.worker].gone) {
         drop_slot(p, slot);
         return KOFN_OK;
     }
-    kf_buffer_drop(m->in);
-    m->in = NULL;
+    kf_buffer_drop(m.in);
+    m.in = NULL;
     free_slot(p, slot);
-    return kf_inbox_put(&p->mail, *m);
+    return kf_inbox_put(&p->mail, m);
 }
 
 /* Has an entry of the heap happen; what is told of it is mail. */
@@ -387,8 +387,6 @@ static kofn_status happen(port *p, const kf_heap_entry *e)
 
     p->at = e->time;
     switch (e->kind) {
-    case SAY_HELLO:
-        return tell(p, KF_MSG_HELLO, e->worker);
     case ARRIVE:
         return arrive(p, e->worker, e->task);
     case FINISH:
@@ -535,8 +533,8 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
      * not counted on. */
     memset(w->known, 0, sizeof w->known);
     for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].used && p->slot[i].m.worker == id &&
-            p->slot[i].m.task == task && p->slot[i].m.type == KF_MSG_WORK)
+        if (p->slot[i].m.worker == id && p->slot[i].m.task == task &&
+            p->slot[i].m.type == KF_MSG_WORK)
             p->slot[i].cancelled = true;
     return KOFN_OK;
 }
@@ -636,8 +634,7 @@ static void port_close(kofn_port *base)
     port *p = (port *)base;
 
     for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].used)
-            kf_post_drop(&p->slot[i].m);
+        kf_post_drop(&p->slot[i].m);
     kf_inbox_free(&p->mail);
     for (size_t i = 0; i < p->workers; i++) {
         kf_block_drop(p->worker[i].block);
@@ -678,9 +675,9 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
     p->blas_threads = kf_blas_single();
     st = kf_given(&p->faults, sizeof p->faults, faults, "KOFN_FAULTS_INIT");
     for (uint32_t id = 0; id < workers && !st; id++) {
-        st = schedule(p, 0, SAY_HELLO, id, 0);
-        if (!st) /* in this order: nobody goes before it was heard of */
-            st = start(p, &id);
+        st = start(p, &id);
+        if (!st)
+            st = tell(p, KF_MSG_HELLO, id);
     }
     if (!st)
         st = schedule(p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0)),
