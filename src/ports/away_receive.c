@@ -273,22 +273,19 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* Tells the reason that a worker gives for going, as far as that may be shown
- * on a terminal. */
-static void tell_why(port *p, uint32_t id, const kf_head *h,
-                     const kofn_packet *k)
+/* Tells the reason that a worker gives for going: a line of it, and not all of a long
+ * one. */
+static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
 {
-    const char *name = p->base.name_of(&p->base, id), *from = k->body;
-    char words[201];
-    size_t n = kf_min(k->body_bytes, sizeof words - 1);
+    const char *name = p->base.name_of(&p->base, id);
+    char *words;
 
-    if (!k->body || !n || kf_post_check(p->t, h, k->body, k->body_bytes))
+    if (kf_post_take_words(p->t, k, h, &words) || !words)
         return;
-    for (size_t i = 0; i < n; i++)
-        words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    words[n] = 0;
-    kf_away_news(p, "worker %u%s%s%s went: %s", id, *name ? " (" : "", name,
-                 *name ? ")" : "", words);
+    kf_away_news(p, "worker %u%s%s%s went: %.*s", id, *name ? " (" : "", name,
+                 *name ? ")" : "", (int)kf_min(strcspn(words, "\n"), 200),
+                 words);
+    kf_free(words);
 }
 
 /* Handles a packet of a worker that is known.  What makes no sense, or comes
