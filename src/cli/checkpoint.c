@@ -458,15 +458,12 @@ unsigned checkpoint_done(const checkpoint *c)
 int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 {
     const kofn_matrix *s = c->state->matrix.dense;
-    size_t size = s->dtype == KOFN_F64 ? 8 : 4;
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
         return cli_say(EXIT_USAGE,
                        "%s: the state is %zu x %zu and should be %zu x %zu",
                        c->folder, s->rows, s->cols, out->rows, out->cols);
-    for (size_t i = 0; i < s->rows; i++)
-        memcpy((char *)out->data + i * out->ld * size,
-               (const char *)s->data + i * s->ld * size, s->cols * size);
+    cli_copy(s, out);
     return 0;
 }
 

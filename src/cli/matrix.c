@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what)
 {
@@ -17,6 +18,15 @@ int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what)
     return out->data ? 0
                      : cli_say(EXIT_FAILED, "out of memory for %s, %zu x %zu",
                                what, rows, cols);
+}
+
+void cli_copy(const kofn_matrix *from, const kofn_matrix *to)
+{
+    size_t size = to->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
+
+    for (size_t i = 0; i < to->rows; i++)
+        memcpy((char *)to->data + i * to->ld * size,
+               (const char *)from->data + i * from->ld * size, to->cols * size);
 }
 
 double cli_element(const kofn_matrix *a, size_t i, size_t j)
