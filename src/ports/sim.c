@@ -633,15 +633,11 @@ static void port_close(kofn_port *base)
 {
     port *p = (port *)base;
 
+    for (uint32_t i = 0; i < p->workers; i++)
+        stop(p, i);
     for (size_t i = 0; i < p->slots; i++)
         kf_post_drop(&p->slot[i].m);
     kf_inbox_free(&p->mail);
-    for (size_t i = 0; i < p->workers; i++) {
-        kf_block_drop(p->worker[i].block);
-        kf_free(p->worker[i].queue.slot);
-        kf_free(p->worker[i].held.slot);
-        kf_free(p->worker[i].line.slot);
-    }
     kf_free(p->slot);
     kf_free(p->unused.slot);
     kf_free(p->worker);

@@ -191,18 +191,31 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
     return true;
 }
 
-static void dismiss(worker *w);
+/* The thread ends as soon as it looks up; it is joined at close. */
+static void dismiss(worker *w)
+{
+    pthread_mutex_lock(&w->box.lock);
+    w->dead = true;
+    w->until = KOFN_NEVER;
+    atomic_store(&w->stop, true);
+    pthread_cond_signal(&w->box.filled);
+    pthread_mutex_unlock(&w->box.lock);
+}
+
+static void give_up(worker *w)
+{
+    dismiss(w);
+    report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
+}
 
 /* Changes a worker's block.  A worker that cannot has a block that nobody can
  * use, and goes. */
 static void change(worker *w, kf_msg *m)
 {
-    if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m)) {
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    } else if (m->type == KF_MSG_PIECE && !m->block) {
+    if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m))
+        give_up(w);
+    else if (m->type == KF_MSG_PIECE && !m->block)
         report(w, (kf_msg){.type = KF_MSG_STORED});
-    }
     kf_post_drop(m);
 }
 
@@ -212,10 +225,8 @@ static void flip(worker *w, unsigned times)
 
     for (; times > 0 && w->block && !st; times--)
         st = kf_faults_flip(&w->port->faults, w->id, &w->flipped, w->block);
-    if (st) { /* there is no memory to make it its own in */
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    }
+    if (st) /* there is no memory to make it its own in */
+        give_up(w);
 }
 
 static void *live(void *ud)
@@ -273,17 +284,6 @@ static kofn_status start(port *p, uint32_t *id)
                        strerror(error));
     w->started = true;
     return KOFN_OK;
-}
-
-/* The thread ends as soon as it looks up; it is joined at close. */
-static void dismiss(worker *w)
-{
-    pthread_mutex_lock(&w->box.lock);
-    w->dead = true;
-    w->until = KOFN_NEVER;
-    atomic_store(&w->stop, true);
-    pthread_cond_signal(&w->box.filled);
-    pthread_mutex_unlock(&w->box.lock);
 }
 
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
@@ -390,10 +390,8 @@ static kofn_status cancel(worker *w, uint32_t task)
     }
     unresponsive = left_long_ago(w);
     pthread_mutex_unlock(&w->box.lock);
-    if (unresponsive) {
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    }
+    if (unresponsive)
+        give_up(w);
     return KOFN_OK;
 }
 
