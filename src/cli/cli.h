@@ -220,7 +220,7 @@ int cli_check_path(const char *before, const char *path, bool mtx_too);
 int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
-int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);
+int cli_write(const cli_args *a, kofn_operand out, unsigned dims);
 /* The exit code of a file that was to be written, after the library's message. */
 int cli_wrote(kofn_status st);
 

@@ -87,14 +87,14 @@ int cli_wrote(kofn_status st)
     return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
 }
 
-int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
+int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
 {
     kofn_status st;
 
     if (!a->output)
         return 0;
     cli_guard(true);
-    st = kofn_write(a->output, KOFN_DENSE(out), dims);
+    st = kofn_write(a->output, out, dims);
     cli_guard(false);
     return cli_wrote(st);
 }
