@@ -420,7 +420,6 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
 {
     const char *why;
     checkpoint *c;
-    int code;
 
     if (!a->checkpoint)
         return a->resume ? cli_say(EXIT_USAGE, "--resume needs --checkpoint "
@@ -432,15 +431,13 @@ int checkpoint_open(checkpoint **out, const cli_args *a, const char *spec)
     c->folder = a->checkpoint;
     c->lost = cli_json_lost();
     c->lock = -1;
-    code = claim(c);
-    if (!code)
-        code = take_fingerprint(c, a, spec);
-    if (!code)
-        code = find_kept(c, a);
-    c->begun = !code && !c->kept;
-    if (c->begun && (why = write_index(c, NULL, NULL, NULL)))
-        code = cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder, why);
-    return code;
+    TRY_CODE(claim(c));
+    TRY_CODE(take_fingerprint(c, a, spec));
+    TRY_CODE(find_kept(c, a));
+    c->begun = !c->kept;
+    why = c->begun ? write_index(c, NULL, NULL, NULL) : NULL;
+    return why ? cli_say(EXIT_FAILED, "--checkpoint %s: %s", c->folder, why)
+               : 0;
 }
 
 /* ---- looking ------------------------------------------------------------- */
@@ -458,15 +455,12 @@ unsigned checkpoint_done(const checkpoint *c)
 int checkpoint_state(const checkpoint *c, kofn_matrix *out)
 {
     const kofn_matrix *s = c->state->matrix.dense;
-    size_t size = s->dtype == KOFN_F64 ? 8 : 4;
 
     if (s->rows != out->rows || s->cols != out->cols || s->dtype != out->dtype)
         return cli_say(EXIT_USAGE,
                        "%s: the state is %zu x %zu and should be %zu x %zu",
                        c->folder, s->rows, s->cols, out->rows, out->cols);
-    for (size_t i = 0; i < s->rows; i++)
-        memcpy((char *)out->data + i * out->ld * size,
-               (const char *)s->data + i * s->ld * size, s->cols * size);
+    cli_copy(s, out);
     return 0;
 }
 

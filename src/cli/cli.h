@@ -220,7 +220,7 @@ int cli_check_path(const char *before, const char *path, bool mtx_too);
 int cli_no_folder(const char *path, int mode);
 /* Writes the result unless --output was not given.  0, or the exit code after a
  * message. */
-int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims);
+int cli_write(const cli_args *a, kofn_operand out, unsigned dims);
 /* The exit code of a file that was to be written, after the library's message. */
 int cli_wrote(kofn_status st);
 
@@ -434,6 +434,8 @@ int session_close(session *s, int code);
 int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what);
 /* A copy in double precision, each number divided by `unit`. */
 int cli_divided(const kofn_matrix *a, double unit, kofn_matrix *out);
+/* The numbers of one into another of its shape and type. */
+void cli_copy(const kofn_matrix *from, const kofn_matrix *to);
 /* Of either type. */
 double cli_element(const kofn_matrix *a, size_t i, size_t j);
 /* The largest magnitude; NaN if there is one. */

@@ -50,7 +50,7 @@ static int write(claim *c, const cli_args *a)
         return 0;
     if (kofn_correct(c->found, &C))
         return cli_say(EXIT_CORRUPT, "%s: %s", a->operand[2], kofn_errmsg());
-    return cli_write(a, &C, c->file[2]->dims);
+    return cli_write(a, KOFN_DENSE(&C), c->file[2]->dims);
 }
 
 /* ---- what was found ------------------------------------------------------ */

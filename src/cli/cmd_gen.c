@@ -45,7 +45,7 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
         else
             ((float *)m.data)[i] = (float)draw(a->seed, i);
     }
-    code = cli_write(a, &m, dims);
+    code = cli_write(a, KOFN_DENSE(&m), dims);
     free(m.data);
     return code;
 }
@@ -53,14 +53,12 @@ static int write_dense(const cli_args *a, size_t rows, size_t cols,
 static int write_graph(const cli_args *a, size_t nodes, size_t arcs)
 {
     kofn_sparse *g;
-    kofn_status st;
+    int code;
 
     TRY_CODE(cli_fail(kofn_rmat(&g, nodes, arcs, a->seed)));
-    cli_guard(true);
-    st = kofn_write(a->output, KOFN_SPARSE(g), 2);
-    cli_guard(false);
+    code = cli_write(a, KOFN_SPARSE(g), 2);
     kofn_free(g);
-    return cli_wrote(st);
+    return code;
 }
 
 int cmd_gen(cli_args *a)

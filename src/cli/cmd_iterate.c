@@ -141,7 +141,7 @@ static int run(session *s, cli_iteration *it)
     if (s->args->verify)
         TRY_CODE(cli_verify_iteration(s->args, it, &it->v, s->iterations,
                                       &s->found));
-    return cli_write(s->args, &it->v, 1);
+    return cli_write(s->args, KOFN_DENSE(&it->v), 1);
 }
 
 int cmd_iterate(cli_args *a)

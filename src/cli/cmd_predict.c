@@ -58,7 +58,7 @@ static int predict(prediction *p, const cli_args *a)
         p->name = cli_share_name(loss);
         p->share = fit.share;
     }
-    return cli_write(a, &p->out, 1);
+    return cli_write(a, KOFN_DENSE(&p->out), 1);
 }
 
 /* ---- networks ------------------------------------------------------------ */
@@ -135,7 +135,7 @@ static int predict_net(prediction *p, const cli_args *a)
         x[i] *= p->model.unit; /* as points came in */
     if (s.cost == KOFN_COST_SOFTMAX && !a->shares)
         choose(&p->out);
-    return cli_write(a, &p->out, p->out.cols == 1 ? 1 : 2);
+    return cli_write(a, KOFN_DENSE(&p->out), p->out.cols == 1 ? 1 : 2);
 }
 
 /* ---- either -------------------------------------------------------------- */

@@ -146,7 +146,7 @@ static int run(session *s, product *p, const cli_args *a)
         code = verify(s, p);
     if (code && s->status != KOFN_PARTIAL)
         return code;
-    wrote = cli_write(a, &p->out, vector ? p->B->dims : 2);
+    wrote = cli_write(a, KOFN_DENSE(&p->out), vector ? p->B->dims : 2);
     return wrote ? wrote : code;
 }
 

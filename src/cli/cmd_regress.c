@@ -437,10 +437,10 @@ static int write_weights(fit *f, const cli_args *a)
     int code;
 
     if (a->kernel)
-        return cli_write(a, &f->w, 1);
+        return cli_write(a, KOFN_DENSE(&f->w), 1);
     TRY_CODE(cli_room(&w, f->w.rows, 1, "the weights"));
     points_undo(&f->points, f->w.data, w.data);
-    code = cli_write(a, &w, 1);
+    code = cli_write(a, KOFN_DENSE(&w), 1);
     free(w.data);
     return code;
 }

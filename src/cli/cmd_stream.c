@@ -130,18 +130,14 @@ static int split(const reader *r, task *t)
 
 static int load(task *t)
 {
-    int code = input_matrix(&t->x, &t->left, t->X);
-
-    if (!code)
-        code = input_matrix(&t->y, &t->right, t->Y);
-    if (!code && t->left.cols != t->right.rows)
+    TRY_CODE(input_matrix(&t->x, &t->left, t->X));
+    TRY_CODE(input_matrix(&t->y, &t->right, t->Y));
+    if (t->left.cols != t->right.rows)
         return cli_say(EXIT_USAGE,
                        "%s is %zu x %zu and %s %zu x %zu: the "
                        "inner sizes do not agree",
                        t->X, t->left.rows, t->left.cols, t->Y, t->right.rows,
                        t->right.cols);
-    if (code)
-        return code;
     return cli_room(&t->C, t->left.rows, t->right.cols, "the result");
 }
 

@@ -100,7 +100,7 @@ static int conclude(run *r)
     if (a->verify)
         TRY_CODE(cli_verify_iteration(a, r->it, &best->v,
                                       best->iterated.iterations, &r->found));
-    TRY_CODE(cli_write(a, &best->v, 1));
+    TRY_CODE(cli_write(a, KOFN_DENSE(&best->v), 1));
     nodes_report(&r->nodes, r->found.rel_error);
     if (!best->iterated.converged && !a->json && !a->quiet)
         cli_advise_iterate(a, &best->iterated);

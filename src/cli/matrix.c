@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what)
 {
@@ -17,6 +18,15 @@ int cli_room(kofn_matrix *out, size_t rows, size_t cols, const char *what)
     return out->data ? 0
                      : cli_say(EXIT_FAILED, "out of memory for %s, %zu x %zu",
                                what, rows, cols);
+}
+
+void cli_copy(const kofn_matrix *from, const kofn_matrix *to)
+{
+    size_t size = to->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
+
+    for (size_t i = 0; i < to->rows; i++)
+        memcpy((char *)to->data + i * to->ld * size,
+               (const char *)from->data + i * from->ld * size, to->cols * size);
 }
 
 double cli_element(const kofn_matrix *a, size_t i, size_t j)
@@ -77,14 +87,14 @@ int cli_wrote(kofn_status st)
     return st ? cli_say(EXIT_FAILED, "%s", kofn_errmsg()) : 0;
 }
 
-int cli_write(const cli_args *a, const kofn_matrix *out, unsigned dims)
+int cli_write(const cli_args *a, kofn_operand out, unsigned dims)
 {
     kofn_status st;
 
     if (!a->output)
         return 0;
     cli_guard(true);
-    st = kofn_write(a->output, KOFN_DENSE(out), dims);
+    st = kofn_write(a->output, out, dims);
     cli_guard(false);
     return cli_wrote(st);
 }

@@ -419,17 +419,6 @@ static int find_layer(found *f, size_t l)
                          path, rows, cols, dtypes[f->shape.dtype]);
 }
 
-static void take_layer(const found *f, const model *m, size_t l)
-{
-    const kofn_matrix *a = f->layer[l - 1]->matrix.dense;
-    const kofn_matrix *W = kofn_net_weights(m->net, l);
-    size_t size = W->dtype == KOFN_F64 ? sizeof(double) : sizeof(float);
-
-    for (size_t i = 0; i < W->rows; i++)
-        memcpy((char *)W->data + i * W->ld * size,
-               (const char *)a->data + i * a->ld * size, W->cols * size);
-}
-
 int model_read(const char *folder, model *m)
 {
     found f = {0};
@@ -451,7 +440,7 @@ int model_read(const char *folder, model *m)
         code = st ? cli_fail_input(st) : 0;
     }
     for (size_t l = 1; !code && l <= f.shape.layers; l++)
-        take_layer(&f, m, l);
+        cli_copy(f.layer[l - 1]->matrix.dense, kofn_net_weights(m->net, l));
     for (size_t l = 0; l < KOFN_NET_MOST; l++)
         kofn_file_free(f.layer[l]);
     json_decref(f.index);

@@ -92,14 +92,11 @@ static int read_events(cli_nodes *m, size_t rounds)
 
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds)
 {
-    int code = check_options(a);
-
     m->a = a;
     m->count = a->workers;
-    if (!code && a->events)
-        code = read_events(m, rounds);
-    if (code)
-        return code;
+    TRY_CODE(check_options(a));
+    if (a->events)
+        TRY_CODE(read_events(m, rounds));
     m->here = cli_transport_of(a->port)->here ? m->count + m->event_count : 1;
     m->node = calloc(m->here, sizeof *m->node);
     return m->node ? 0 : cli_say(EXIT_FAILED, "out of memory");

@@ -30,7 +30,6 @@ int cli_make_pattern(cli_args *a)
 {
     double factor = a->faults.factor > 0 ? a->faults.factor : 5;
     bool alone = a->command->bit & IN_WORKER;
-    int code;
 
     if (!a->pattern_text)
         return 0;
@@ -42,11 +41,10 @@ int cli_make_pattern(cli_args *a)
     if (a->faults.straggle > 0)
         return cli_say(EXIT_USAGE, "--pattern and --faults straggle both say "
                                    "who is slow; give one of them");
-    code = make(a, a->pattern_text, alone ? 1 : a->workers, rounds_of(a),
-                factor > 1 ? factor : 5, &a->pattern);
-    if (!code)
-        a->faults.pattern = &a->pattern;
-    return code;
+    TRY_CODE(make(a, a->pattern_text, alone ? 1 : a->workers, rounds_of(a),
+                  factor > 1 ? factor : 5, &a->pattern));
+    a->faults.pattern = &a->pattern;
+    return 0;
 }
 
 /* kofn gen pattern WHAT ROUNDS WORKERS */
@@ -56,7 +54,7 @@ int cli_gen_pattern(const cli_args *a, size_t rounds, size_t workers)
     int code;
 
     TRY_CODE(make(a, a->operand[1], workers, rounds, a->factor, &m));
-    code = cli_write(a, &m, 2);
+    code = cli_write(a, KOFN_DENSE(&m), 2);
     kofn_free(m.data);
     return code;
 }

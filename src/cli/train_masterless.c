@@ -128,7 +128,7 @@ static void copy_weights(const kofn_net *from, kofn_net *to)
     const kofn_matrix *x;
 
     for (size_t l = 1; (x = kofn_net_weights(from, l)); l++)
-        memcpy(kofn_net_weights(to, l)->data, x->data, bytes_of(x));
+        cli_copy(x, kofn_net_weights(to, l));
 }
 
 static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)

@@ -114,10 +114,8 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
 
     until = sooner(until, kf_later(now, atmost));
     do {
-        if (p->readies) {
-            *m = p->ready[p->ready_first++];
-            if (--p->readies == 0)
-                p->ready_first = 0;
+        if (p->ready.count) {
+            *m = kf_inbox_take(&p->ready, 0);
             return KOFN_OK;
         }
         TRY(check_coming(p));
@@ -127,7 +125,7 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
         now = kf_away_now(base);
         base->dropped += p->t->dropped - p->transport_dropped;
         p->transport_dropped = p->t->dropped;
-    } while (p->readies || now < until);
+    } while (p->ready.count || now < until);
     return KOFN_AGAIN;
 }
 
@@ -165,10 +163,7 @@ static void port_close(kofn_port *base)
 
     if (p->t)
         dismiss(p);
-    for (size_t i = 0; i < p->readies; i++)
-        kf_post_drop(&p->ready[p->ready_first + i]);
-    for (size_t i = 0; i < p->stores; i++)
-        kf_post_drop(&p->store[i]);
+    kf_inbox_free(&p->ready);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
             kf_away_bury(p, p->worker[i]);
@@ -187,8 +182,6 @@ static void port_close(kofn_port *base)
     kf_free(p->of_peer);
     kf_free(p->stranger);
     kf_free(p->input);
-    kf_free(p->store);
-    kf_free(p->ready);
     kf_free(p->source);
     kf_free(p);
 }
@@ -219,13 +212,11 @@ static kofn_status port_admit(kofn_port *base, uint32_t *id)
         TRY(pass(p, KOFN_SECOND / 100));
     }
     *id = (uint32_t)had;
-    for (size_t i = p->readies; i > 0; i--) { /* the job knows already */
-        kf_msg *m = &p->ready[p->ready_first + i - 1];
+    for (size_t i = p->ready.count; i > 0; i--) { /* the job knows already */
+        const kf_msg *m = &p->ready.msg[p->ready.first + i - 1];
 
-        if (m->type == KF_MSG_HELLO && m->worker == had) {
-            memmove(m, m + 1, (p->readies - i) * sizeof *m);
-            p->readies--;
-        }
+        if (m->type == KF_MSG_HELLO && m->worker == had)
+            kf_inbox_take(&p->ready, i - 1);
     }
     return KOFN_OK;
 }

@@ -70,8 +70,9 @@ typedef struct worker {
     size_t errands, errand_cap;
     size_t cancelled; /* tasks that it was told to leave, and has not said so */
     kofn_time heard;  /* its last answer, or the first of these               */
-    uint64_t known[2]; /* inputs that it has */
-    kf_block *block;
+    uint64_t known[2];  /* inputs that it has */
+    kf_block *to_store; /* a block that waits, see port.stores */
+    kf_block *block;    /* that it was sent                    */
     uint64_t block_id;
     uint64_t holds;        /* the block of this job that it came with, or 0 */
     need need[NEEDS_MOST]; /* a ring */
@@ -127,10 +128,8 @@ typedef struct port {
     uint32_t server;  /* who is served next           */
     kofn_time served; /* when somebody was            */
     kf_bucket fleeting;
-    kf_msg *store; /* blocks that wait until it is known who holds which */
-    size_t stores, store_cap;
-    kf_msg *ready; /* to be told: a queue */
-    size_t ready_first, readies, ready_cap;
+    size_t stores;  /* blocks that wait until it is known who holds which */
+    kf_inbox ready; /* to be told */
     size_t waiting; /* outboxes that were found full */
     uint64_t transport_dropped;
 } port;
@@ -139,8 +138,6 @@ typedef struct port {
 
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
-/* Tells the job a message; takes the payload over. */
-kofn_status kf_away_tell(port *p, kf_msg m);
 /* For people: who was turned away or dropped. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

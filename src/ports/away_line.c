@@ -20,18 +20,7 @@ kofn_time kf_away_now(kofn_port *base)
     return kf_clock() - ((port *)base)->start;
 }
 
-/* ---- what the job is to hear --------------------------------------------- */
-
-kofn_status kf_away_tell(port *p, kf_msg m)
-{
-    if (kf_post_room(&p->ready, &p->ready_first, p->readies, &p->ready_cap,
-                     sizeof *p->ready)) {
-        kf_post_drop(&m);
-        return KOFN_NOMEM;
-    }
-    p->ready[p->ready_first + p->readies++] = m;
-    return KOFN_OK;
-}
+/* ---- what others are to hear --------------------------------------------- */
 
 void kf_away_news(port *p, const char *format, ...)
 {
@@ -94,7 +83,9 @@ void kf_away_bury(port *p, worker *w)
     w->errands = 0;
     kf_post_empty(&w->outbox);
     kf_block_drop(w->block);
-    w->block = NULL;
+    kf_block_drop(w->to_store);
+    p->stores -= w->to_store != NULL;
+    w->block = w->to_store = NULL;
 }
 
 kofn_status kf_away_lose(port *p, uint32_t id)
@@ -107,7 +98,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
     if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
         b->level++;
     kf_away_bury(p, p->worker[id]);
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_BYE, .worker = id});
+    return kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_BYE, .worker = id});
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -231,9 +222,9 @@ kofn_status kf_away_enrol(port *p, const worker *like)
     p->worker[p->workers] = w;
     p->of_peer[w->peer] = (uint32_t)p->workers + 1;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, (uint32_t)p->workers, NULL);
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_HELLO,
-                                    .worker = (uint32_t)p->workers++,
-                                    .principal = who});
+    return kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_HELLO,
+                                            .worker = (uint32_t)p->workers++,
+                                            .principal = who});
 }
 
 kofn_status kf_away_renew(port *p, uint32_t id)

@@ -175,17 +175,17 @@ bool kf_away_coming(kofn_port *base, uint32_t id, kf_coming *c)
 static kofn_status answer(port *p, uint32_t id, const kf_head *h,
                           kf_buffer *result, kofn_status status, char *why)
 {
-    return kf_away_tell(
-        p, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
-                    .worker = id,
-                    .product = h->product,
-                    .task = h->task,
-                    .row = h->row,
-                    .round = h->round,
-                    .result = result,
-                    .status = status,
-                    .why = why,
-                    .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
+    return kf_inbox_put(
+        &p->ready, (kf_msg){.type = status ? KF_MSG_FAILED : KF_MSG_RESULT,
+                            .worker = id,
+                            .product = h->product,
+                            .task = h->task,
+                            .row = h->row,
+                            .round = h->round,
+                            .result = result,
+                            .status = status,
+                            .why = why,
+                            .took = (kofn_time)kf_min(h->took, KOFN_NEVER)});
 }
 
 static kofn_status take_failure(port *p, uint32_t id, const kf_head *h,
@@ -273,22 +273,19 @@ static kofn_status from_stranger(port *p, const kf_head *h, kofn_status st,
     return KOFN_OK;
 }
 
-/* Tells the reason that a worker gives for going, as far as that may be shown
- * on a terminal. */
-static void tell_why(port *p, uint32_t id, const kf_head *h,
-                     const kofn_packet *k)
+/* Tells the reason that a worker gives for going: a line of it, and not all of a long
+ * one. */
+static void tell_why(port *p, uint32_t id, const kf_head *h, kofn_packet *k)
 {
-    const char *name = p->base.name_of(&p->base, id), *from = k->body;
-    char words[201];
-    size_t n = kf_min(k->body_bytes, sizeof words - 1);
+    const char *name = p->base.name_of(&p->base, id);
+    char *words;
 
-    if (!k->body || !n || kf_post_check(p->t, h, k->body, k->body_bytes))
+    if (kf_post_take_words(p->t, k, h, &words) || !words)
         return;
-    for (size_t i = 0; i < n; i++)
-        words[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    words[n] = 0;
-    kf_away_news(p, "worker %u%s%s%s went: %s", id, *name ? " (" : "", name,
-                 *name ? ")" : "", words);
+    kf_away_news(p, "worker %u%s%s%s went: %.*s", id, *name ? " (" : "", name,
+                 *name ? ")" : "", (int)kf_min(strcspn(words, "\n"), 200),
+                 words);
+    kf_free(words);
 }
 
 /* Handles a packet of a worker that is known.  What makes no sense, or comes
@@ -319,13 +316,13 @@ static kofn_status from_worker(port *p, uint32_t id, const kf_head *h,
         p->worker[id]->storing = kf_away_storing(&p->base, id);
         p->worker[id]->stored = true;
         m.type = KF_MSG_STORED;
-        return kf_away_tell(p, m);
+        return kf_inbox_put(&p->ready, m);
     case KF_WIRE_NOTICE:
         if (p->worker[id]->noticed)
             break;
         p->worker[id]->noticed = true;
         m.type = KF_MSG_NOTICE;
-        return kf_away_tell(p, m);
+        return kf_inbox_put(&p->ready, m);
     case KF_WIRE_BYE:
         return kf_away_lose(p, id);
     default:

@@ -192,18 +192,10 @@ static kofn_status be(port *p, uint32_t id, const worker *who)
     w->principal = who->principal;
     p->of_peer[w->peer] = id + 1;
     kf_away_say(p, w->peer, KF_WIRE_WELCOME, id, NULL);
-    return moved ? kf_away_tell(p, (kf_msg){.type = KF_MSG_MOVED,
-                                            .worker = id,
-                                            .principal = w->principal})
+    return moved ? kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_MOVED,
+                                                    .worker = id,
+                                                    .principal = w->principal})
                  : KOFN_OK;
-}
-
-static bool waits_for_its_block(const port *p, uint32_t id)
-{
-    for (size_t i = 0; i < p->stores; i++)
-        if (p->store[i].worker == id)
-            return true;
-    return false;
 }
 
 /* Gives the block to the worker that holds it: two workers that have not been
@@ -217,7 +209,7 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
         const worker v = *p->worker[i];
 
         if (i == id || v.gone || v.block || v.holds != block ||
-            (v.principal != w.principal && !waits_for_its_block(p, i)))
+            (v.principal != w.principal && !v.to_store))
             continue;
         TRY(be(p, i, &w));
         return be(p, id, &v);
@@ -225,19 +217,20 @@ static kofn_status take_seat(port *p, uint32_t id, uint64_t block)
     return KOFN_OK;
 }
 
-/* Sends the specification of a block, whose digest is the block's name.  The
- * time at which the worker is late with it is set from the block's size. */
-static kofn_status send_block(port *p, kf_msg *m)
+/* Sends the specification of the block that waits, whose digest is the block's name.
+ * The time at which the worker is late with it is set from the block's size. */
+static kofn_status send_block(port *p, uint32_t id)
 {
-    worker *w = p->worker[m->worker];
-    kf_head h = {
-        .type = KF_WIRE_STORE, .row = (uint32_t)m->block->row, .job = p->job};
+    worker *w = p->worker[id];
+    kf_head h = {.type = KF_WIRE_STORE,
+                 .row = (uint32_t)w->to_store->row,
+                 .job = p->job};
     kf_bytes block_spec = {0};
-    kofn_status st = kf_block_spec_write(m->block, p->source, &block_spec);
+    kofn_status st = kf_block_spec_write(w->to_store, p->source, &block_spec);
 
     h.block = st ? 0 : kf_hash(~p->job, block_spec.p, block_spec.n);
     if (!st && !w->block)
-        st = take_seat(p, m->worker, h.block);
+        st = take_seat(p, id, h.block);
     else if (!st && h.block == w->block_id) /* which it would keep */
         h.block = kf_hash(p->job, block_spec.p, block_spec.n);
     if (st) {
@@ -245,8 +238,9 @@ static kofn_status send_block(port *p, kf_msg *m)
         return st;
     }
     kf_block_drop(w->block);
-    w->block = m->block;
-    m->block = NULL;
+    w->block = w->to_store;
+    w->to_store = NULL;
+    p->stores--;
     w->stored = false;
     w->healing = !kf_block_whole(w->block);
     w->owes += w->told - w->done;
@@ -257,36 +251,30 @@ static kofn_status send_block(port *p, kf_msg *m)
     w->alone = kf_away_now(&p->base);
     w->block_id = h.block;
     return kf_away_post(
-        p, m->worker, &h,
+        p, id, &h,
         &(kofn_lent){block_spec.p, block_spec.n, kf_free, block_spec.p});
 }
 
 kofn_status kf_away_store(port *p)
 {
-    kofn_status st = KOFN_OK;
-
-    /* a job that is new has nobody who holds anything */
-    if (p->opt.job != 0 && p->workers < p->opt.workers)
+    if (p->workers < p->opt.workers)
         return KOFN_OK;
-    for (size_t i = 0; i < p->stores; i++) {
-        kf_msg *m = &p->store[i];
-
-        if (!st && !p->worker[m->worker]->gone)
-            st = send_block(p, m);
-        kf_post_drop(m);
-    }
-    p->stores = 0;
-    return st;
+    for (uint32_t i = 0; i < p->workers && p->stores; i++)
+        if (p->worker[i]->to_store)
+            TRY(send_block(p, i));
+    return KOFN_OK;
 }
 
+/* Of a job that is new nobody holds anything, and nobody need be waited for. */
 static kofn_status store(port *p, kf_msg *m)
 {
-    if (p->opt.job == 0)
-        return send_block(p, m);
-    TRY(kf_grow(&p->store, &p->store_cap, p->stores, sizeof *p->store));
-    p->store[p->stores++] = *m;
+    worker *w = p->worker[m->worker];
+
+    p->stores += w->to_store == NULL;
+    kf_block_drop(w->to_store);
+    w->to_store = m->block;
     m->block = NULL;
-    return KOFN_OK;
+    return p->opt.job ? KOFN_OK : send_block(p, m->worker);
 }
 
 errand *kf_away_errand(worker *w, uint32_t task)
@@ -326,7 +314,8 @@ static kofn_status leave_unanswered(port *p, uint32_t id)
     if (w->cancelled < CANCELLED_MOST || now - w->heard < 6 * p->opt.silence)
         return KOFN_OK;
     kf_away_evict(p, id);
-    return kf_away_tell(p, (kf_msg){.type = KF_MSG_UNRESPONSIVE, .worker = id});
+    return kf_inbox_put(&p->ready,
+                        (kf_msg){.type = KF_MSG_UNRESPONSIVE, .worker = id});
 }
 
 /* Out of the outbox if it is still there, else after it, past everything. */

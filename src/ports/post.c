@@ -30,6 +30,39 @@ void kf_post_drop(kf_msg *m)
     m->why = NULL;
 }
 
+/* ---- inboxes ------------------------------------------------------------- */
+
+kofn_status kf_inbox_put(kf_inbox *b, kf_msg m)
+{
+    if (kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg)) {
+        kf_post_drop(&m);
+        return KOFN_NOMEM;
+    }
+    b->msg[b->first + b->count++] = m;
+    return KOFN_OK;
+}
+
+kf_msg kf_inbox_take(kf_inbox *b, size_t i)
+{
+    kf_msg *queue = b->msg + b->first, m;
+
+    assert(i < b->count);
+    m = queue[i];
+    memmove(queue + 1, queue, i * sizeof *queue);
+    b->first++;
+    if (--b->count == 0)
+        b->first = 0;
+    return m;
+}
+
+void kf_inbox_free(kf_inbox *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        kf_post_drop(&b->msg[b->first + i]);
+    kf_free(b->msg);
+    *b = (kf_inbox){0};
+}
+
 /* ---- packing ------------------------------------------------------------- */
 
 static void drop_buffer(void *buffer)
@@ -153,8 +186,8 @@ kofn_status kf_post(kf_outbox *b, kofn_transport *t, kofn_peer peer,
     return kf_post_flush(b, t, peer);
 }
 
-/* The next letter that counts on the input that this one brings; NULL: none.
- * `swapped`: another input would then come before it, that came after it. */
+/* The next task of the input that this one brings, which counts on it or brings it
+ * again; NULL: none.  `swapped`: other inputs come between the two. */
 static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
 {
     const kf_letter *from = &b->letter[b->first + i];
@@ -163,24 +196,11 @@ static kf_letter *heir(kf_outbox *b, size_t i, bool *swapped)
     for (size_t k = i + 1; k < b->count; k++) {
         kf_letter *l = &b->letter[b->first + k];
 
-        if (l->work && !l->body.bytes && l->input == from->input)
+        if (l->work && l->input == from->input)
             return l;
         *swapped |= l->work && l->body.bytes;
     }
     return NULL;
-}
-
-/* Does a later letter bring the same input again? */
-static bool comes_again(const kf_outbox *b, size_t i)
-{
-    const kf_letter *from = &b->letter[b->first + i];
-
-    for (size_t k = i + 1; k < b->count; k++)
-        if (b->letter[b->first + k].body.bytes &&
-            b->letter[b->first + k].work &&
-            b->letter[b->first + k].input == from->input)
-            return true;
-    return false;
 }
 
 static void inherit(kf_letter *l, const kf_letter *from)
@@ -209,13 +229,13 @@ bool kf_post_take_back(kf_outbox *b, uint32_t task, uint64_t *lost)
     l = &b->letter[b->first + i];
     if (l->body.bytes) {
         next = heir(b, i, &swapped);
-        if (next && swapped)
-            return false;
-        if (next) {
-            inherit(next, l);
-        } else {
-            *lost = comes_again(b, i) ? 0 : l->input;
+        if (!next || next->body.bytes) {
+            *lost = next ? 0 : l->input;
             kf_give_back(&l->body);
+        } else if (swapped) {
+            return false;
+        } else {
+            inherit(next, l);
         }
     }
     memmove(l, l + 1, (b->count - i - 1) * sizeof *l);

@@ -1,7 +1,8 @@
-/* post.h -- what waits to go to a peer, and what is packed for that.
+/* post.h -- what waits to go to a peer or has come from one, and how it is packed.
  *
  * An outbox is its peer's and owns the letters in it until they were sent or
- * taken back.  Only whoever owns a message may drop what is in it, once. */
+ * taken back; an inbox owns its messages until they are taken.  Only whoever owns
+ * a message may drop what is in it, once. */
 #ifndef KF_PORTS_POST_H
 #define KF_PORTS_POST_H
 
@@ -29,6 +30,12 @@ typedef struct kf_outbox {
     uint64_t sent; /* letters, ever */
 } kf_outbox;
 
+/* Messages that have come and wait to be taken, in order. */
+typedef struct kf_inbox {
+    kf_msg *msg; /* a queue */
+    size_t first, count, cap;
+} kf_inbox;
+
 /* Send what waits, as far as the way takes it: KOFN_AGAIN when it is full.
  * What cannot reach anybody counts as sent. */
 kofn_status kf_post_flush(kf_outbox *b, kofn_transport *t, kofn_peer peer);
@@ -54,6 +61,11 @@ kofn_status kf_post_room(void *p, size_t *first, size_t count, size_t *cap,
                          size_t size);
 /* What a message owns. */
 void kf_post_drop(kf_msg *m);
+/* Behind what waits; takes what the message owns over, even on failure. */
+kofn_status kf_inbox_put(kf_inbox *b, kf_msg m);
+/* The i-th of those that wait, which is there. */
+kf_msg kf_inbox_take(kf_inbox *b, size_t i);
+void kf_inbox_free(kf_inbox *b);
 /* The buffer as a body, dropped when that is given back; NULL: no body. */
 kofn_lent kf_post_lend(kf_buffer *b);
 /* Rows of a matrix, one behind the other, to *packed, which goes on; or back. */

@@ -335,9 +335,7 @@ static void look_up(server *s)
         ;
     if (!b->whole && b->ahead && s->welcome &&
         kf_clock() - b->last > ASK_AGAIN) {
-        b->asked = b->got;
-        b->ahead = 0;
-        kf_serve_ask(s);
+        kf_serve_ask_again(s);
     }
     consider_leaving(s);
     if (!s->connected && s->opt.patience &&

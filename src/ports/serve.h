@@ -122,6 +122,8 @@ bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
 /* Ask for what comes next of it. */
 void kf_serve_ask(server *s);
+/* The same after pieces that were asked for may have been lost. */
+void kf_serve_ask_again(server *s);
 /* Have all pieces come that are asked for? */
 bool kf_serve_has_pieces(const server *s);
 /* The block can be worked with: the coordinator is told. */

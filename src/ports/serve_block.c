@@ -67,6 +67,13 @@ void kf_serve_ask(server *s)
     }
 }
 
+void kf_serve_ask_again(server *s)
+{
+    s->block.asked = s->block.got;
+    s->block.ahead = 0;
+    kf_serve_ask(s);
+}
+
 /* Not a way out of the folder in which files are looked for. */
 static bool is_plain_name(const char *name)
 {
@@ -111,12 +118,10 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
         if (s->block.block_spec.block->row != h->row)
             kf_serve_drop_tasks(s); /* of rows that it answered until now */
         answers_from(s, h->row);
-        s->block.asked = s->block.got;
-        s->block.ahead = 0;
         if (s->block.whole)
             kf_serve_block_is_whole(s);
         else
-            kf_serve_ask(s);
+            kf_serve_ask_again(s);
         return;
     }
     if (kf_post_check(s->t, h, k->body, k->body_bytes)) {
@@ -137,13 +142,18 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     kf_serve_ask(s);
 }
 
+/* Have pieces of this block been asked for that are not here? */
+static bool is_making(const server *s, const kf_head *h)
+{
+    return s->block.ahead && !s->block.whole && h->block == s->block_id;
+}
+
 bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes)
 {
     const making *b = &s->block;
     size_t units, bytes;
 
-    if (!b->block_spec.block || b->whole || h->block != s->block_id ||
-        b->ahead == 0 || h->which != b->section)
+    if (!is_making(s, h) || h->which != b->section)
         return false;
     kf_wire_section(b->block_spec.block, b->section, &units, &bytes);
     return h->lo == b->got && h->lo < h->hi && h->hi <= units &&
@@ -155,8 +165,7 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     making *b = &s->block;
     bool as_asked = kf_serve_waits_for(s, h, k->body_bytes);
 
-    if (!b->block_spec.block || b->whole || h->block != s->block_id ||
-        b->ahead == 0) {
+    if (!is_making(s, h)) {
         s->t->dropped++;
         return;
     }
@@ -169,7 +178,8 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     } else {
         s->t->dropped++;
     }
-    if (b->ahead == 0)
-        b->asked = b->got; /* some were lost or damaged */
-    kf_serve_ask(s);
+    if (b->ahead == 0) /* some may have been lost or damaged */
+        kf_serve_ask_again(s);
+    else
+        kf_serve_ask(s);
 }

@@ -20,12 +20,12 @@
 #include "base/heap.h"
 #include "faults/faults.h"
 
-enum { SAY_HELLO, ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
+enum { ARRIVE, FINISH, REPORT, SENT, LEAVE, JOIN };
 
 /* A message under way or in a worker's hands. */
 typedef struct buffer_slot {
-    kf_msg m;
-    bool used, cancelled;
+    kf_msg m; /* of no type: nothing is there */
+    bool cancelled;
 } buffer_slot;
 
 /* Slots, in order. */
@@ -63,8 +63,7 @@ typedef struct port {
     kofn_time clock; /* of the coordinator                    */
     kofn_time at;    /* of what happens now, or is told it    */
     kf_heap heap;
-    kf_msg *mail; /* has come while the coordinator was busy */
-    size_t mails, read, mail_cap;
+    kf_inbox mail;      /* for the coordinator, who may be busy when it comes */
     kofn_status broken; /* told when it waits next */
     worker *worker;
     size_t workers, worker_cap;
@@ -92,7 +91,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
                     sizeof *p->unused.slot));
         *id = (uint32_t)p->slots++;
     }
-    p->slot[*id] = (buffer_slot){.m = *m, .used = true};
+    p->slot[*id] = (buffer_slot){.m = *m};
     return KOFN_OK;
 }
 
@@ -100,7 +99,7 @@ static kofn_status new_slot(port *p, const kf_msg *m, uint32_t *id)
  * among the unused, for new_slot made it. */
 static void free_slot(port *p, uint32_t id)
 {
-    p->slot[id].used = false;
+    p->slot[id].m = (kf_msg){0};
     p->unused.slot[p->unused.count++] = id;
 }
 
@@ -269,7 +268,13 @@ static kofn_status queue_up(const port *p, list *queue, uint32_t slot)
     return KOFN_OK;
 }
 
-static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out)
+/* A message that says nothing but who sends it. */
+static kofn_status tell(port *p, kf_msg_type type, uint32_t id)
+{
+    return kf_inbox_put(&p->mail, (kf_msg){.type = type, .worker = id});
+}
+
+static kofn_status arrive(port *p, uint32_t id, uint32_t slot)
 {
     worker *w = &p->worker[id];
     buffer_slot *s = &p->slot[slot];
@@ -282,9 +287,7 @@ static kofn_status arrive(port *p, uint32_t id, uint32_t slot, kf_msg *out)
         kf_block_drop(w->block);
         w->block = s->m.block;
         free_slot(p, slot);
-        if (kf_block_whole(w->block))
-            *out = (kf_msg){.type = KF_MSG_STORED, .worker = id};
-        return KOFN_OK;
+        return kf_block_whole(w->block) ? tell(p, KF_MSG_STORED, id) : KOFN_OK;
     }
     TRY(queue_up(p, &w->queue, slot));
     return take_up(p, id);
@@ -306,7 +309,7 @@ static void stop(port *p, uint32_t id)
 
 /* An update is done, or a piece is there.  Who could not has a block that nobody can
  * use, and goes. */
-static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out)
+static kofn_status changed(port *p, uint32_t id, uint32_t slot)
 {
     const kf_msg *m = &p->slot[slot].m;
     bool stored = m->type == KF_MSG_PIECE && !m->block;
@@ -317,13 +320,12 @@ static kofn_status changed(port *p, uint32_t id, uint32_t slot, kf_msg *out)
     if (st)
         stop(p, id);
     if (st || stored)
-        *out = (kf_msg){.type = st ? KF_MSG_UNRESPONSIVE : KF_MSG_STORED,
-                        .worker = id};
+        TRY(tell(p, st ? KF_MSG_UNRESPONSIVE : KF_MSG_STORED, id));
     TRY(take_up(p, id));
     return let_go(p, id);
 }
 
-static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out)
+static kofn_status finish(port *p, uint32_t id, uint32_t slot)
 {
     worker *w = &p->worker[id];
     kf_msg *m = &p->slot[slot].m;
@@ -335,7 +337,7 @@ static kofn_status finish(port *p, uint32_t id, uint32_t slot, kf_msg *out)
     if (p->faults.clock == KOFN_CLOCK_MODELLED)
         m->status = compute(p, id, m);
     if (m->type != KF_MSG_WORK)
-        return changed(p, id, slot, out);
+        return changed(p, id, slot);
     m->type = m->status ? KF_MSG_FAILED : KF_MSG_RESULT;
     if (!m->status && (w->wrong || kf_faults_corrupts(&p->faults, id, m->task)))
         kofn_faults_spoil(p->faults.seed, id, m->task, &m->result->m);
@@ -363,29 +365,34 @@ static kofn_status start(port *p, uint32_t *id)
 
 /* ---- what happens -------------------------------------------------------- */
 
-/* Has an entry of the heap happen, and makes *m, which has no type, what is told of
- * it. */
-static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m)
+/* A result is here, if whoever sent it still is. */
+static kofn_status come(port *p, uint32_t slot)
 {
+    kf_msg m = p->slot[slot].m;
+
+    if (p->worker[m.worker].gone) {
+        drop_slot(p, slot);
+        return KOFN_OK;
+    }
+    kf_buffer_drop(m.in);
+    m.in = NULL;
+    free_slot(p, slot);
+    return kf_inbox_put(&p->mail, m);
+}
+
+/* Has an entry of the heap happen; what is told of it is mail. */
+static kofn_status happen(port *p, const kf_heap_entry *e)
+{
+    uint32_t id;
+
     p->at = e->time;
     switch (e->kind) {
-    case SAY_HELLO:
-        *m = (kf_msg){.type = KF_MSG_HELLO, .worker = e->worker};
-        return KOFN_OK;
     case ARRIVE:
-        return arrive(p, e->worker, e->task, m);
+        return arrive(p, e->worker, e->task);
     case FINISH:
-        return finish(p, e->worker, e->task, m);
+        return finish(p, e->worker, e->task);
     case REPORT:
-        if (p->worker[e->worker].gone) {
-            drop_slot(p, e->task);
-            return KOFN_OK;
-        }
-        *m = p->slot[e->task].m;
-        kf_buffer_drop(m->in);
-        m->in = NULL;
-        free_slot(p, e->task);
-        return KOFN_OK;
+        return come(p, e->task);
     case SENT:
         p->worker[e->worker].sending = false;
         return send_next(p, e->worker);
@@ -393,15 +400,24 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m)
         if (p->worker[e->worker].gone)
             return KOFN_OK;
         stop(p, e->worker);
-        *m = (kf_msg){.type = KF_MSG_BYE, .worker = e->worker};
-        return KOFN_OK;
+        return tell(p, KF_MSG_BYE, e->worker);
     default:
-        *m = (kf_msg){.type = KF_MSG_HELLO};
-        TRY(start(p, &m->worker));
+        TRY(start(p, &id));
+        TRY(tell(p, KF_MSG_HELLO, id));
         return schedule(
             p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, ++p->joins)),
             JOIN, 0, 0);
     }
+}
+
+/* The next entry of the heap, which there is. */
+static void go_on(port *p)
+{
+    kf_heap_entry e = kf_heap_pop(&p->heap);
+
+    if (p->clock < e.time)
+        p->clock = e.time;
+    p->broken = happen(p, &e);
 }
 
 /* Has everything happen that is due before the clock, which the coordinator's
@@ -409,30 +425,20 @@ static kofn_status happen(port *p, const kf_heap_entry *e, kf_msg *m)
  * did not wait for that. */
 static void catch_up(port *p)
 {
-    while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock) {
-        kf_heap_entry e = kf_heap_pop(&p->heap);
-
-        p->broken = kf_grow(&p->mail, &p->mail_cap, p->mails, sizeof *p->mail);
-        if (p->broken)
-            break;
-        p->mail[p->mails] = (kf_msg){0};
-        p->broken = happen(p, &e, &p->mail[p->mails]);
-        p->mails += p->mail[p->mails].type != 0;
-    }
+    while (!p->broken && p->heap.count && p->heap.entry[0].time < p->clock)
+        go_on(p);
     p->at = p->clock;
 }
 
 /* Nothing more comes from this worker. */
 static void burn_mail(port *p, uint32_t id)
 {
-    size_t kept = p->read;
+    for (size_t i = p->mail.count; i > 0; i--)
+        if (p->mail.msg[p->mail.first + i - 1].worker == id) {
+            kf_msg m = kf_inbox_take(&p->mail, i - 1);
 
-    for (size_t i = p->read; i < p->mails; i++)
-        if (p->mail[i].worker == id)
-            kf_post_drop(&p->mail[i]);
-        else
-            p->mail[kept++] = p->mail[i];
-    p->mails = kept;
+            kf_post_drop(&m);
+        }
 }
 
 /* ---- what the coordinator does ------------------------------------------- */
@@ -527,8 +533,8 @@ static kofn_status cancel(port *p, uint32_t id, uint32_t task)
      * not counted on. */
     memset(w->known, 0, sizeof w->known);
     for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].used && p->slot[i].m.worker == id &&
-            p->slot[i].m.task == task && p->slot[i].m.type == KF_MSG_WORK)
+        if (p->slot[i].m.worker == id && p->slot[i].m.task == task &&
+            p->slot[i].m.type == KF_MSG_WORK)
             p->slot[i].cancelled = true;
     return KOFN_OK;
 }
@@ -588,30 +594,19 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
 
     (void)atmost; /* simulated time does not pass while one waits */
     catch_up(p);
+    while (!p->broken && !p->mail.count && p->heap.count &&
+           p->heap.entry[0].time <= until)
+        go_on(p);
     TRY(p->broken);
-    if (p->read < p->mails) {
-        *m = p->mail[p->read++];
-        if (p->read == p->mails)
-            p->read = p->mails = 0;
+    if (p->mail.count) {
+        *m = kf_inbox_take(&p->mail, 0);
         return KOFN_OK;
     }
-    *m = (kf_msg){0};
-    while (!m->type) {
-        kf_heap_entry e;
-
-        if (p->heap.count == 0 || p->heap.entry[0].time > until) {
-            if (until == KOFN_NEVER)
-                return KOFN_LATE;
-            if (p->clock < until)
-                p->clock = until;
-            return KOFN_AGAIN;
-        }
-        e = kf_heap_pop(&p->heap);
-        if (p->clock < e.time)
-            p->clock = e.time;
-        TRY(happen(p, &e, m));
-    }
-    return KOFN_OK;
+    if (until == KOFN_NEVER)
+        return KOFN_LATE;
+    if (p->clock < until)
+        p->clock = until;
+    return KOFN_AGAIN;
 }
 
 static bool port_coming(kofn_port *base, uint32_t id, kf_coming *c)
@@ -638,18 +633,11 @@ static void port_close(kofn_port *base)
 {
     port *p = (port *)base;
 
+    for (uint32_t i = 0; i < p->workers; i++)
+        stop(p, i);
     for (size_t i = 0; i < p->slots; i++)
-        if (p->slot[i].used)
-            kf_post_drop(&p->slot[i].m);
-    for (size_t i = p->read; i < p->mails; i++)
-        kf_post_drop(&p->mail[i]);
-    kf_free(p->mail);
-    for (size_t i = 0; i < p->workers; i++) {
-        kf_block_drop(p->worker[i].block);
-        kf_free(p->worker[i].queue.slot);
-        kf_free(p->worker[i].held.slot);
-        kf_free(p->worker[i].line.slot);
-    }
+        kf_post_drop(&p->slot[i].m);
+    kf_inbox_free(&p->mail);
     kf_free(p->slot);
     kf_free(p->unused.slot);
     kf_free(p->worker);
@@ -683,9 +671,9 @@ kofn_status kofn_port_sim(kofn_port **out, size_t workers,
     p->blas_threads = kf_blas_single();
     st = kf_given(&p->faults, sizeof p->faults, faults, "KOFN_FAULTS_INIT");
     for (uint32_t id = 0; id < workers && !st; id++) {
-        st = schedule(p, 0, SAY_HELLO, id, 0);
-        if (!st) /* in this order: nobody goes before it was heard of */
-            st = start(p, &id);
+        st = start(p, &id);
+        if (!st)
+            st = tell(p, KF_MSG_HELLO, id);
     }
     if (!st)
         st = schedule(p, kf_faults_nanoseconds(kf_faults_gap(&p->faults, 0)),

@@ -29,8 +29,7 @@
 typedef struct mailbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    kf_msg *msg; /* a queue */
-    size_t first, count, cap;
+    kf_inbox in;
 } mailbox;
 
 static void mailbox_init(mailbox *b)
@@ -46,36 +45,14 @@ static void mailbox_init(mailbox *b)
 
 static void mailbox_destroy(mailbox *b)
 {
-    for (size_t i = 0; i < b->count; i++)
-        kf_post_drop(&b->msg[b->first + i]);
-    kf_free(b->msg);
+    kf_inbox_free(&b->in);
     pthread_cond_destroy(&b->filled);
     pthread_mutex_destroy(&b->lock);
 }
 
-/* With the lock held. */
-static kofn_status put(mailbox *b, const kf_msg *m)
-{
-    TRY(kf_post_room(&b->msg, &b->first, b->count, &b->cap, sizeof *b->msg));
-    b->msg[b->first + b->count++] = *m;
-    return KOFN_OK;
-}
-
-/* With the lock held: the i-th of those that wait. */
-static kf_msg take(mailbox *b, size_t i)
-{
-    kf_msg *queue = b->msg + b->first, m = queue[i];
-
-    memmove(queue + 1, queue, i * sizeof *queue);
-    b->first++;
-    if (--b->count == 0)
-        b->first = 0;
-    return m;
-}
-
-/* Likewise: work of the oldest round that waits, in the order that it came;
- * nothing overtakes a block. */
-static kf_msg take_oldest(mailbox *b)
+/* Work of the oldest round that waits, in the order that it came; nothing overtakes
+ * a block.  The lock is held. */
+static kf_msg take_oldest(kf_inbox *b)
 {
     const kf_msg *queue = b->msg + b->first;
     size_t oldest = 0;
@@ -83,7 +60,7 @@ static kf_msg take_oldest(mailbox *b)
     for (size_t i = 0; i < b->count && queue[i].type == KF_MSG_WORK; i++)
         if (queue[i].round < queue[oldest].round)
             oldest = i;
-    return take(b, oldest);
+    return kf_inbox_take(b, oldest);
 }
 
 /* ---- workers ------------------------------------------------------------- */
@@ -152,10 +129,8 @@ static void report(worker *w, kf_msg m)
 
     m.worker = w->id;
     pthread_mutex_lock(&p->box.lock);
-    if (put(&p->box, &m)) {
-        kf_post_drop(&m);
+    if (kf_inbox_put(&p->box.in, m))
         p->lost = true;
-    }
     pthread_mutex_unlock(&p->box.lock);
     pthread_cond_signal(&p->box.filled);
 }
@@ -197,13 +172,13 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
     pthread_mutex_lock(&w->box.lock);
     w->working = false;
     w->missed = 0;
-    while (!w->dead && w->box.count == 0)
+    while (!w->dead && w->box.in.count == 0)
         pthread_cond_wait(&w->box.filled, &w->box.lock);
     if (w->dead) {
         pthread_mutex_unlock(&w->box.lock);
         return false;
     }
-    *m = take_oldest(&w->box);
+    *m = take_oldest(&w->box.in);
     if (m->type == KF_MSG_WORK) {
         w->working = true;
         w->task = m->task;
@@ -216,18 +191,31 @@ static bool receive(worker *w, kf_msg *m, kf_exposed *x)
     return true;
 }
 
-static void dismiss(worker *w);
+/* The thread ends as soon as it looks up; it is joined at close. */
+static void dismiss(worker *w)
+{
+    pthread_mutex_lock(&w->box.lock);
+    w->dead = true;
+    w->until = KOFN_NEVER;
+    atomic_store(&w->stop, true);
+    pthread_cond_signal(&w->box.filled);
+    pthread_mutex_unlock(&w->box.lock);
+}
+
+static void give_up(worker *w)
+{
+    dismiss(w);
+    report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
+}
 
 /* Changes a worker's block.  A worker that cannot has a block that nobody can
  * use, and goes. */
 static void change(worker *w, kf_msg *m)
 {
-    if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m)) {
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    } else if (m->type == KF_MSG_PIECE && !m->block) {
+    if (kf_faults_change(&w->port->faults, w->id, &w->updates, w->block, m))
+        give_up(w);
+    else if (m->type == KF_MSG_PIECE && !m->block)
         report(w, (kf_msg){.type = KF_MSG_STORED});
-    }
     kf_post_drop(m);
 }
 
@@ -237,10 +225,8 @@ static void flip(worker *w, unsigned times)
 
     for (; times > 0 && w->block && !st; times--)
         st = kf_faults_flip(&w->port->faults, w->id, &w->flipped, w->block);
-    if (st) { /* there is no memory to make it its own in */
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    }
+    if (st) /* there is no memory to make it its own in */
+        give_up(w);
 }
 
 static void *live(void *ud)
@@ -298,17 +284,6 @@ static kofn_status start(port *p, uint32_t *id)
                        strerror(error));
     w->started = true;
     return KOFN_OK;
-}
-
-/* The thread ends as soon as it looks up; it is joined at close. */
-static void dismiss(worker *w)
-{
-    pthread_mutex_lock(&w->box.lock);
-    w->dead = true;
-    w->until = KOFN_NEVER;
-    atomic_store(&w->stop, true);
-    pthread_cond_signal(&w->box.filled);
-    pthread_mutex_unlock(&w->box.lock);
 }
 
 static kofn_status port_admit(kofn_port *base, uint32_t *id)
@@ -396,29 +371,27 @@ static bool left_long_ago(worker *w)
 /* Take a task out of the worker's box, or have it give up the one in hand. */
 static kofn_status cancel(worker *w, uint32_t task)
 {
-    mailbox *b = &w->box;
+    kf_inbox *b = &w->box.in;
     bool unresponsive;
     size_t i = 0;
     kf_msg m;
 
-    pthread_mutex_lock(&b->lock);
+    pthread_mutex_lock(&w->box.lock);
     while (i < b->count && !(b->msg[b->first + i].type == KF_MSG_WORK &&
                              b->msg[b->first + i].task == task))
         i++;
     if (i < b->count) {
-        m = take(b, i);
+        m = kf_inbox_take(b, i);
         kf_post_drop(&m);
     }
     if (w->working && w->task == task) {
         atomic_store(&w->stop, true);
-        pthread_cond_signal(&b->filled); /* it may be asleep */
+        pthread_cond_signal(&w->box.filled); /* it may be asleep */
     }
     unresponsive = left_long_ago(w);
-    pthread_mutex_unlock(&b->lock);
-    if (unresponsive) {
-        dismiss(w);
-        report(w, (kf_msg){.type = KF_MSG_UNRESPONSIVE});
-    }
+    pthread_mutex_unlock(&w->box.lock);
+    if (unresponsive)
+        give_up(w);
     return KOFN_OK;
 }
 
@@ -438,8 +411,10 @@ static kofn_status port_send(kofn_port *base, kf_msg *m)
     if (m->type == KF_MSG_CANCEL)
         return cancel(w, m->task);
     pthread_mutex_lock(&w->box.lock);
-    if (w->dead || (st = put(&w->box, m)))
+    if (w->dead)
         kf_post_drop(m);
+    else
+        st = kf_inbox_put(&w->box.in, *m);
     pthread_mutex_unlock(&w->box.lock);
     pthread_cond_signal(&w->box.filled);
     return st;
@@ -453,16 +428,16 @@ static kofn_status receive_until(port *p, kofn_time until, kf_msg *m)
     bool got, lost;
 
     pthread_mutex_lock(&p->box.lock);
-    while (p->box.count == 0 && !p->lost && error != ETIMEDOUT) {
+    while (p->box.in.count == 0 && !p->lost && error != ETIMEDOUT) {
         if (until == KOFN_NEVER)
             pthread_cond_wait(&p->box.filled, &p->box.lock);
         else
             error = pthread_cond_timedwait(&p->box.filled, &p->box.lock, &at);
     }
-    got = p->box.count > 0;
+    got = p->box.in.count > 0;
     lost = p->lost;
     if (got)
-        *m = take(&p->box, 0);
+        *m = kf_inbox_take(&p->box.in, 0);
     pthread_mutex_unlock(&p->box.lock);
     if (lost) {
         if (got)

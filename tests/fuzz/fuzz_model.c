@@ -3,6 +3,8 @@
  *
  * What is read is a network of these weights, and nothing else is.
  */
+#include "cli/matrix.c" /* before says.h, whose `most` it would hide */
+
 #include "says.h"
 
 #include "cli/digest.c" /* parts of the command, not of the library */
