@@ -179,8 +179,10 @@ void cli_version(FILE *f);
 /* "kofn: text" on stderr, one line; returns `code`, 0 for a mere remark. */
 int cli_say(int code, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The library's message; the exit code that goes with the status.  0 and no message
- * for KOFN_OK; so do the next. */
+/* The exit code that goes with a status that is not KOFN_OK. */
+int cli_exit_code(kofn_status st);
+/* The library's message; returns that exit code.  0 and no message for KOFN_OK; so do
+ * the next. */
 int cli_fail(kofn_status st);
 /* The same for a file that was to be read: it is bad input. */
 int cli_fail_input(kofn_status st);

@@ -575,12 +575,8 @@ static int complain(const cli_nodes *m)
 
     if (!n)
         return cli_say(EXIT_TOOFEW, "no node is left that has the result");
-    return cli_say(n->status == KOFN_TOOFEW    ? EXIT_TOOFEW
-                   : n->status == KOFN_CORRUPT ? EXIT_CORRUPT
-                   : n->status == KOFN_UNSUITED || n->status == KOFN_INVAL
-                       ? EXIT_USAGE
-                       : EXIT_FAILED,
-                   "%s", n->reason ? n->reason : "out of memory");
+    return cli_say(cli_exit_code(n->status), "%s",
+                   n->reason ? n->reason : "out of memory");
 }
 
 int nodes_run(cli_nodes *m)

@@ -41,7 +41,7 @@ int cli_say(int code, const char *fmt, ...)
     return code;
 }
 
-static int exit_code(kofn_status st)
+int cli_exit_code(kofn_status st)
 {
     switch (st) {
     case KOFN_PARTIAL:
@@ -64,7 +64,7 @@ static int exit_code(kofn_status st)
 
 int cli_fail(kofn_status st)
 {
-    return st ? cli_say(exit_code(st), "%s", kofn_errmsg()) : 0;
+    return st ? cli_say(cli_exit_code(st), "%s", kofn_errmsg()) : 0;
 }
 
 int cli_fail_input(kofn_status st)

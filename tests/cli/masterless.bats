@@ -36,6 +36,12 @@ np.save('q.npy', Q[:, 0])"
     kofn power X.npy --masterless -n 5 -s mds:k=3 -o v.npy --tol 1e-12 --verify --json >out.json
     json "abs(o['eigenvalue'] + 5) < 1e-10 and o['rel_error'] <= 1e-11" <out.json
     py "assert abs(abs(np.load('v.npy') @ np.load('q.npy')) - 1) < 1e-10"
+    # what float64 cannot hold is bad input, with a coordinator and without
+    for i in 1 2 3 4 5 6; do echo 1e308,1e308,1e308,1e308,1e308,1e308; done >large.csv
+    for how in --masterless --verify; do
+        run kofn power large.csv $how -n 5 -s mds:k=3 -o v.npy
+        [ "$status" -eq 2 ]
+    done
 }
 
 # node I OPTION...: one process of the mesh below, in the background.
