@@ -47,21 +47,6 @@ void kf_comparison_free(kf_host *h)
 
 /* ---- a verdict ----------------------------------------------------------- */
 
-static kofn_status find_sources(kf_host *h, const kf_node_task *t, size_t lo,
-                                size_t strips, kf_source *source)
-{
-    for (size_t i = 0; i < t->decoder->seats; i++) {
-        kf_buffer *p = kf_host_piece(&h->now[t->group], t->decoder->seat[i]);
-
-        if (!p)
-            return kf_fail(KOFN_STATE,
-                           "the piece of seat %u, group %u, is not here",
-                           t->decoder->seat[i], t->group);
-        source[i] = (kf_source){&p->m, lo, lo + strips};
-    }
-    return KOFN_OK;
-}
-
 /* Weights for a comparison, its own. */
 static kofn_status draw_weights(kf_host *h, uint64_t *secret, uint32_t *number)
 {
@@ -221,9 +206,8 @@ static kofn_status judge(kf_host *h, const kf_node_task *t, kf_source *source,
                          kf_found *found, kofn_status *verdict)
 {
     kf_check c = {.lo = 0};
-    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
 
-    TRY(find_sources(h, t, lo, strips, source));
+    TRY(kf_host_sources(h, t, source));
     TRY(make_check(h, t, source, &c));
     TRY(kf_check_know(&c, kf_node_cache(h->node)));
     *verdict = kf_check_decide(&c, kf_mesh_hidden(c.plan), t->last, found);

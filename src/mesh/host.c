@@ -73,6 +73,24 @@ kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat)
     return NULL;
 }
 
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source)
+{
+    const kofn_decoder *d = t->decoder;
+    size_t lo, strips = kf_host_strips(h->on, t->group, &lo);
+
+    for (size_t i = 0; i < d->seats; i++) {
+        kf_buffer *p = kf_host_piece(&h->now[t->group], d->seat[i]);
+
+        if (!p)
+            return kf_fail(KOFN_STATE,
+                           "the piece of seat %u, group %u, is not here",
+                           d->seat[i], t->group);
+        source[i] = (kf_source){&p->m, lo, lo + strips};
+    }
+    return KOFN_OK;
+}
+
 /* Takes the buffer. */
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data)
@@ -271,15 +289,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     kf_back back = {.by = 1 / h->on->of->resident.by};
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
-    for (size_t i = 0; i < d->seats && !st; i++) {
-        kf_buffer *p = kf_host_piece(&h->now[t->group], d->seat[i]);
-
-        source[i] = (kf_source){p ? &p->m : NULL, lo, lo + strips};
-        if (!p)
-            st = kf_fail(KOFN_STATE,
-                         "the piece of seat %u, group %u, is not here",
-                         d->seat[i], t->group);
-    }
+    if (!st)
+        st = kf_host_sources(h, t, source);
     if (!st)
         st = kf_data_decode(plan, d, source, (kf_band){0, lo, lo + strips},
                             &(kf_output){out, &back}, &h->scratch);

@@ -382,6 +382,9 @@ kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 kofn_status kf_host_act(kf_host *h, bool *take);
 /* NULL when it is not here. */
 kf_buffer *kf_host_piece(const kf_pieces *p, uint32_t seat);
+/* The pieces that the decoder of a task takes, all of which must be here. */
+kofn_status kf_host_sources(const kf_host *h, const kf_node_task *t,
+                            kf_source *source);
 kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data);
 kofn_status kf_host_random(void *into, size_t bytes);
