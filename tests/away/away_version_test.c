@@ -1,5 +1,5 @@
 /* away_version_test.c -- a worker and a coordinator of different versions say
- * so, both, and part. */
+ * so, both, and part; and what a worker says as it goes is shown as one line. */
 #include "fleet.h"
 
 #include "wire/wire.h"
@@ -95,11 +95,78 @@ static void a_coordinator_of_another_version(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
+static void say(kofn_transport *t, kofn_peer to, kf_head h, const char *words)
+{
+    unsigned char head[KF_HEAD];
+    size_t n = strlen(words);
+
+    h.body_sum = n ? kf_hash(h.job, words, n) : 0;
+    kf_head_write(head, &h);
+    assert_ok(t->send(t, to, head, sizeof head,
+                      &(kofn_lent){words, n, NULL, NULL}, false));
+}
+
+/* Nobody can make up lines of others, or move what is on the terminal. */
+static void a_reason_for_going_is_one_line(void **state)
+{
+    static char long_one[1001];
+    const struct {
+        const char *said, *shown;
+    } reason[] = {
+        {"the disk is full", "went: the disk is full"},
+        {"gone\x1b[2J\xc3\xa9\tso", "went: gone?[2J???so"},
+        {"gone\nkofn: all is well", "went: gone"},
+        {long_one, NULL},
+    };
+
+    (void)state;
+    memset(long_one, 'x', sizeof long_one - 1);
+    for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
+        char told[300] = "";
+        kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+        kofn_transport *hub, *spoke;
+        kofn_packet k;
+        kofn_port *port;
+        const char *words;
+        kf_msg m;
+        loop_net net;
+        kf_head h;
+
+        o.news = keep_words;
+        o.ud = told;
+        loop_net_init(&net, NULL);
+        hub = loop_hub(&net);
+        spoke = loop_spoke(&net);
+        assert_ok(kofn_port_away(&port, hub, &o));
+        assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
+        say(spoke, k.peer, (kf_head){.type = KF_WIRE_HELLO}, "");
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KF_MSG_HELLO);
+        assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
+        assert_ok(kf_head_read(&h, k.head, k.head_bytes));
+        assert_int_equal(h.type, KF_WIRE_WELCOME);
+        say(spoke, k.peer, (kf_head){.type = KF_WIRE_BYE, .job = h.job},
+            reason[i].said);
+        assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
+        assert_int_equal(m.type, KF_MSG_BYE);
+        words = strstr(told, "went: ");
+        assert_non_null(words);
+        if (reason[i].shown)
+            assert_string_equal(words, reason[i].shown);
+        else
+            assert_int_equal(strlen(words), strlen("went: ") + 200);
+        port->close(port);
+        spoke->close(spoke, 0);
+        pthread_mutex_destroy(&net.lock);
+    }
+}
+
 TEST_FILE(away_version_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_of_another_version),
         cmocka_unit_test(a_coordinator_of_another_version),
+        cmocka_unit_test(a_reason_for_going_is_one_line),
     };
 
     rig_begin();
