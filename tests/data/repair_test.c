@@ -6,10 +6,12 @@
 #include "code/code.h"
 #include "data/check.h"
 #include "data/data.h"
+#include "mat/mat.h"
 
 #include <math.h>
 
 #define SEATS 5
+#define MOST 256 /* numbers of a block */
 
 /* The blocks of all seats, and one of the last with nothing in it. */
 typedef struct blocks {
@@ -19,11 +21,12 @@ typedef struct blocks {
     kf_block *of[SEATS], *empty;
 } blocks;
 
-static void up(blocks *b)
+static void up(blocks *b, const char *spec, kofn_dtype dtype)
 {
-    rig_kind k = {.spec = "mds:k=2,basis=gauss",
+    rig_kind k = {.spec = spec,
+                  .dtype = dtype,
                   .workers = SEATS,
-                  .m = 14,
+                  .m = 32,
                   .n = 6,
                   .p = 1};
     const size_t seat[SEATS] = {0, 1, 2, 3, 4};
@@ -46,32 +49,54 @@ static void down(blocks *b)
     rig_down(&b->r);
 }
 
-/* Rows [lo, hi) of the block of a seat, alone. */
-static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi)
+/* Rows [lo, hi) of the block of a seat, alone; its velocity are the same numbers. */
+static kf_block *rows_of(const blocks *b, size_t seat, size_t lo, size_t hi,
+                         bool moves)
 {
     const kf_block *whole = b->of[seat];
     kf_buffer *body;
     kf_block *some;
 
-    assert_ok(kf_buffer_new(&body, (hi - lo) * whole->cols, 1, whole->dtype));
+    assert_ok(kf_buffer_new(&body, whole->lanes * (hi - lo) * whole->cols, 1,
+                            whole->dtype));
     kf_block_read(whole, false, lo, hi, body->m.data);
-    assert_ok(kf_block_around(&some, body, 1, hi - lo, whole->cols));
+    assert_ok(kf_block_around(&some, body, whole->lanes, hi - lo, whole->cols));
+    if (moves) {
+        assert_ok(kf_block_room(some, &some->velocity));
+        memcpy(some->velocity, body->m.data, kf_buffer_bytes(body));
+    }
     kf_buffer_drop(body);
     return some;
 }
 
-static void a_block_is_made_window_by_window(void **state)
+/* All of it, or its velocity, is what A was encoded to. */
+static void is_right(const blocks *b, bool velocity)
+{
+    const kf_block *right = b->of[4];
+    size_t n = right->lanes * right->rows * right->cols;
+    double made[MOST], was[MOST];
+
+    assert_true(n <= MOST);
+    kf_block_read(b->empty, velocity, 0, right->rows, made);
+    kf_block_read(right, false, 0, right->rows, was);
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabs(kf_mat_number(made, i, right->dtype) -
+                         kf_mat_number(was, i, right->dtype)) <=
+                    (right->dtype == KOFN_F32 ? 1e-5 : 1e-13));
+}
+
+static void make_by_windows(const char *spec, kofn_dtype dtype, bool moves)
 {
     blocks b;
-    const size_t window[] = {0, 3, 7};
-    double made[7 * 6], was[7 * 6];
+    size_t window[3] = {0};
 
-    (void)state;
-    up(&b);
-    assert_int_equal(b.of[4]->rows, 7);
+    up(&b, spec, dtype);
+    window[2] = b.of[4]->rows;
+    window[1] = window[2] / 2;
     for (size_t w = 0; w < 2; w++) {
         size_t lo = window[w], hi = window[w + 1];
-        kf_block *lent[] = {rows_of(&b, 1, lo, hi), rows_of(&b, 3, lo, hi)};
+        kf_block *lent[] = {rows_of(&b, 1, lo, hi, moves),
+                            rows_of(&b, 3, lo, hi, moves)};
         uint32_t seat[] = {1, 3};
         const kf_block *block[] = {lent[0], lent[1]};
         kf_others o = {seat, block, 1};
@@ -83,31 +108,61 @@ static void a_block_is_made_window_by_window(void **state)
         kf_block_drop(lent[0]);
         kf_block_drop(lent[1]);
     }
-    assert_null(b.empty->velocity);
-    kf_block_read(b.empty, false, 0, 7, made);
-    kf_block_read(b.of[4], false, 0, 7, was);
-    for (size_t i = 0; i < 7 * 6; i++)
-        assert_true(fabs(made[i] - was[i]) <= 1e-13);
+    is_right(&b, false);
+    if (moves)
+        is_right(&b, true);
+    else
+        assert_null(b.empty->velocity);
+    down(&b);
+}
+
+static void a_block_is_made_window_by_window(void **state)
+{
+    static const char *spec[] = {"mds:k=2,basis=gauss",
+                                 "mds:k=2,basis=quaternion"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int moves = 0; moves < 2; moves++) {
+            make_by_windows(spec[i], KOFN_F64, moves);
+            make_by_windows(spec[i], KOFN_F32, moves);
+        }
+}
+
+/* Two rows of each lane are written, and read with one before and one behind. */
+static void write_and_read(const char *spec)
+{
+    blocks b;
+    double to[MOST], from[MOST];
+    size_t cols, lanes;
+
+    up(&b, spec, KOFN_F64);
+    cols = b.empty->cols;
+    lanes = b.empty->lanes;
+    assert_true(b.empty->rows >= 4 && 4 * lanes * cols <= MOST);
+    for (size_t i = 0; i < MOST; i++)
+        from[i] = (double)i + 1;
+    kf_block_read(b.of[0], true, 0, 2, to); /* it has no velocity */
+    for (size_t i = 0; i < 2 * lanes * cols; i++)
+        assert_true(to[i] == 0);
+    for (int velocity = 0; velocity < 2; velocity++) {
+        assert_ok(kf_block_write(b.empty, velocity, 1, 3, from));
+        kf_block_read(b.empty, velocity, 0, 4, to);
+        for (size_t i = 0; i < 4 * lanes; i++)
+            for (size_t j = 0; j < cols; j++)
+                assert_true(to[i * cols + j] ==
+                            (i % 4 == 0 || i % 4 == 3
+                                 ? 0
+                                 : from[(i / 4 * 2 + i % 4 - 1) * cols + j]));
+    }
     down(&b);
 }
 
 static void rows_are_read_as_they_were_written(void **state)
 {
-    blocks b;
-    double to[4 * 6], from[2 * 6];
-
     (void)state;
-    up(&b);
-    for (size_t i = 0; i < 2 * 6; i++)
-        from[i] = (double)i + 1;
-    kf_block_read(b.of[0], true, 0, 2, to); /* it has no velocity */
-    for (size_t i = 0; i < 2 * 6; i++)
-        assert_true(to[i] == 0);
-    assert_ok(kf_block_write(b.empty, true, 3, 5, from));
-    kf_block_read(b.empty, true, 2, 6, to);
-    for (size_t i = 0; i < 4 * 6; i++)
-        assert_true(to[i] == (i < 6 || i >= 18 ? 0 : from[i - 6]));
-    down(&b);
+    write_and_read("mds:k=2,basis=gauss");
+    write_and_read("mds:k=2,basis=quaternion");
 }
 
 /* Sketches of blocks are rows of the code times the same numbers, so that they are
@@ -117,10 +172,10 @@ static void a_wrong_sketch_is_found(void **state)
     blocks b;
     kf_reading r;
     kf_found found;
-    double w[6], row[7], sketch[SEATS][7], norm;
+    double w[6], row[16], sketch[SEATS][16], norm;
 
     (void)state;
-    up(&b);
+    up(&b, "mds:k=2,basis=gauss", KOFN_F64);
     norm = kf_data_weigh(kf_rng_stream(1, KF_FOR_SKETCH, 0, 0), w, 6);
     assert_ok(kf_data_scales_of_rows(&b.resident, 0, row));
     assert_ok(kf_reading_new(&r, b.r.plan, SEATS));
