@@ -553,20 +553,28 @@ void nodes_report(const cli_nodes *m, double rel_error)
     }
 }
 
-/* The node whose failure says most: one that found that pieces disagree says
- * more than one that then had too few others. */
+/* How much a failure says: that pieces disagree says most, and that there were too few
+ * others then nothing, as they may have ended by what a third one tells. */
+static int weight_of(kofn_status st)
+{
+    return st == KOFN_CORRUPT                          ? 2
+           : st == KOFN_TOOFEW || st == KOFN_TRANSPORT ? 0
+                                                       : 1;
+}
+
+/* The first of the nodes whose failure says most; NULL: none has failed. */
 static const cli_node *find_reason(const cli_nodes *m)
 {
-    const cli_node *first = NULL;
+    const cli_node *best = NULL;
 
     for (size_t i = 0; i < m->here; i++) {
         const cli_node *n = &m->node[i];
 
-        if (has_failed(n) && (!first || (n->status == KOFN_CORRUPT &&
-                                         first->status != KOFN_CORRUPT)))
-            first = n;
+        if (has_failed(n) &&
+            (!best || weight_of(n->status) > weight_of(best->status)))
+            best = n;
     }
-    return first;
+    return best;
 }
 
 static int complain(const cli_nodes *m)

@@ -145,6 +145,7 @@ static void a_reason_for_going_is_one_line(void **state)
         assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
         assert_ok(kf_head_read(&h, k.head, k.head_bytes));
         assert_int_equal(h.type, KF_WIRE_WELCOME);
+        spoke->release(spoke, k.own);
         say(spoke, k.peer, (kf_head){.type = KF_WIRE_BYE, .job = h.job},
             reason[i].said);
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
