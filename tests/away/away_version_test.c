@@ -35,12 +35,34 @@ static void keep_words(void *ud, const char *words)
     snprintf(ud, 300, "%s", words);
 }
 
+/* A coordinator whose news are kept in `told`, and a worker that is connected to it and
+ * has said nothing yet. */
+static void meet(loop_net *net, char *told, kofn_port **port,
+                 kofn_transport **spoke, kofn_packet *came)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+
+    o.news = keep_words;
+    o.ud = told;
+    loop_net_init(net, NULL);
+    assert_ok(kofn_port_away(port, loop_hub(net), &o));
+    *spoke = loop_spoke(net);
+    assert_ok((*spoke)->wait(*spoke, 300 * KOFN_SECOND, came));
+    assert_int_equal(came->what, KOFN_CAME);
+}
+
+static void part(loop_net *net, kofn_port *port, kofn_transport *spoke)
+{
+    port->close(port);
+    spoke->close(spoke, 0);
+    pthread_mutex_destroy(&net->lock);
+}
+
 static void a_worker_of_another_version(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
     char told[300] = "", refused[300];
-    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-    kofn_transport *hub, *spoke;
+    kofn_transport *spoke;
     kofn_packet k;
     kofn_port *port;
     kf_msg m;
@@ -48,14 +70,7 @@ static void a_worker_of_another_version(void **state)
     kf_head h;
 
     (void)state;
-    o.news = keep_words;
-    o.ud = told;
-    loop_net_init(&net, NULL);
-    hub = loop_hub(&net);
-    spoke = loop_spoke(&net);
-    assert_ok(kofn_port_away(&port, hub, &o));
-    assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
-    assert_int_equal(k.what, KOFN_CAME);
+    meet(&net, told, &port, &spoke, &k);
     assert_ok(spoke->send(spoke, k.peer, head,
                           foreign_head(head, 1, KF_WIRE_HELLO), NULL, false));
     assert_int_equal(
@@ -70,9 +85,7 @@ static void a_worker_of_another_version(void **state)
              (const char *)k.body);
     names_both(refused, 1);
     spoke->release(spoke, k.own);
-    port->close(port);
-    spoke->close(spoke, 0);
-    pthread_mutex_destroy(&net.lock);
+    part(&net, port, spoke);
 }
 
 static void a_coordinator_of_another_version(void **state)
@@ -123,8 +136,7 @@ static void a_reason_for_going_is_one_line(void **state)
     memset(long_one, 'x', sizeof long_one - 1);
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         char told[300] = "";
-        kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
-        kofn_transport *hub, *spoke;
+        kofn_transport *spoke;
         kofn_packet k;
         kofn_port *port;
         const char *words;
@@ -132,13 +144,7 @@ static void a_reason_for_going_is_one_line(void **state)
         loop_net net;
         kf_head h;
 
-        o.news = keep_words;
-        o.ud = told;
-        loop_net_init(&net, NULL);
-        hub = loop_hub(&net);
-        spoke = loop_spoke(&net);
-        assert_ok(kofn_port_away(&port, hub, &o));
-        assert_ok(spoke->wait(spoke, 300 * KOFN_SECOND, &k));
+        meet(&net, told, &port, &spoke, &k);
         say(spoke, k.peer, (kf_head){.type = KF_WIRE_HELLO}, "");
         assert_ok(port->wait(port, KOFN_NEVER, KOFN_NEVER, &m));
         assert_int_equal(m.type, KF_MSG_HELLO);
@@ -156,9 +162,7 @@ static void a_reason_for_going_is_one_line(void **state)
             assert_string_equal(words, reason[i].shown);
         else
             assert_int_equal(strlen(words), strlen("went: ") + 200);
-        port->close(port);
-        spoke->close(spoke, 0);
-        pthread_mutex_destroy(&net.lock);
+        part(&net, port, spoke);
     }
 }
 

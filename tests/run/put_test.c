@@ -187,6 +187,50 @@ static void an_input_on_its_way_again(void **state)
     kf_post_free(&b);
 }
 
+/* What counts on an input that is taken back gets it from the next that brings it, or
+ * brings it itself, unless other inputs would then come in another order. */
+static void an_input_that_others_count_on(void **state)
+{
+    static const struct {
+        uint64_t input[4]; /* + 10: without its numbers */
+        bool may;
+        size_t brings; /* the letter that brings it afterwards */
+    } line[] = {
+        {{1, 11, 2, 12}, true, 0},
+        {{1, 2, 1, 11}, true, 1},
+        {{1, 2, 11, 12}, false, 0},
+    };
+    kofn_transport t = {.send = full};
+    double body = 1;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof line / sizeof *line; k++) {
+        kf_outbox b = {0};
+        uint64_t lost = 0;
+
+        for (uint32_t i = 0; i < 4; i++) {
+            uint64_t input = line[k].input[i];
+            kf_head h = {.type = KF_WIRE_WORK, .task = i, .input = input % 10};
+
+            assert_int_equal(
+                kf_post(&b, &t, 0, &h,
+                        &(kofn_lent){.data = &body,
+                                     .bytes = input > 10 ? 0 : sizeof body}),
+                KOFN_AGAIN);
+        }
+        assert_int_equal(kf_post_take_back(&b, 0, &lost), line[k].may);
+        assert_int_equal(lost, 0);
+        assert_int_equal(b.count, line[k].may ? 3 : 4);
+        if (line[k].may) {
+            const kf_letter *l = &b.letter[b.first + line[k].brings];
+
+            assert_int_equal(l->input, 1);
+            assert_int_equal(l->body.bytes, sizeof body);
+        }
+        kf_post_free(&b);
+    }
+}
+
 /* ---- the order of things ------------------------------------------------- */
 
 static const rig_kind small = {
@@ -502,6 +546,7 @@ TEST_FILE(put_test)
         cmocka_unit_test(a_straggler_a_leaver_and_a_liar),
         cmocka_unit_test(left_and_right_together),
         cmocka_unit_test(an_input_on_its_way_again),
+        cmocka_unit_test(an_input_that_others_count_on),
         cmocka_unit_test(as_many_as_may_be_open),
         cmocka_unit_test(what_cannot_be_taken),
         cmocka_unit_test(rounds_among_products),
