@@ -85,6 +85,13 @@ static double weighted_sum(uint64_t key, const double *x, size_t n,
     return all;
 }
 
+double kf_host_room(const kf_host *h, size_t numbers, double most)
+{
+    double noise = fmax(h->noise, h->single ? NOISE_F32 : NOISE);
+
+    return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
+}
+
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v)
 {
@@ -101,7 +108,6 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
     d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
             weighted_sum(kf_mix64(key), v + first, rows, &most);
-    d.room = DEVIATIONS * sqrt((double)(rows + KOFN_SCALARS)) * 2 *
-             fmax(h->noise, h->single ? NOISE_F32 : NOISE) * most;
+    d.room = kf_host_room(h, rows + KOFN_SCALARS, most);
     return d;
 }

@@ -81,6 +81,7 @@ typedef struct kf_vector_quorum {
     kf_route sender;        /* who sent it, as it was then              */
     kf_note note;
     kf_buffer *body; /* NULL: none came */
+    double room;     /* by which fingerprints of it may differ, for the votes */
     uint64_t merged; /* the last that was like ours, and taken for that */
 } kf_vector_quorum;
 
@@ -477,6 +478,9 @@ void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
 /* ballot.c */
 /* The same on machines that compute the same bits. */
 uint64_t kf_host_machine(void);
+/* By how much sums of so many numbers of an iterate, the largest of which is `most`, with
+ * weights of up to 1 may differ where honest nodes have it (math/training.md 12). */
+double kf_host_room(const kf_host *h, size_t numbers, double most);
 /* Of iterate t, which is that vector with these scalars. */
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v);

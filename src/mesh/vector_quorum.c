@@ -4,11 +4,11 @@
  * One is asked for the vector, all others for a fingerprint of theirs: its
  * product with a row that follows from a key, another one for each of them,
  * which nobody else knows.  So who makes up a vector cannot make it fit the
- * fingerprints of honest nodes: a wrong entry, of an error e, comes within t
- * of nothing with a chance of (4 t / e) (1 + ln(e / 4 t)) at most, for the row's
- * entries are products of two weights, of a span and of a place in it.  The vectors
- * of honest nodes need not be the same bit
- * for bit, for honest nodes may have come to one iterate on different ways.
+ * fingerprints of honest nodes: the row's entries are products of two weights from 1/2
+ * to 1, of a span and of a place in it, so that an error e of one number is seen where
+ * e > 4 t, and errors of several come within t of nothing with a chance of 4 t / e at
+ * most, e the largest.  The vectors of honest nodes need not be the same bit for bit,
+ * for honest nodes may have come to one iterate on different ways.
  * And with f hostile nodes, f + 1 that agree are not all hostile.
  *
  * Nodes go on in the meantime, so fingerprints may be of earlier iterates than
@@ -25,13 +25,34 @@
 #include <math.h>
 
 /* Of the magnitude of all entries.  Honest nodes may differ by more where the
- * code is noisy: then nobody confirms, and nothing is taken. */
+ * code is noisy: then nobody confirms, and nothing is taken.  Where nodes vote
+ * (ballot.c) fingerprints may differ by no more than votes: else a node takes a vector
+ * whose error is too small to be seen here, and is named for it by those who vote. */
 #define MAY_DIFFER 1e-11
 #define MAY_DIFFER_F32 1e-4
 
 static double may_differ(const kf_host *h)
 {
     return h->single ? MAY_DIFFER_F32 : MAY_DIFFER;
+}
+
+static double greatest(const double *x, size_t n, double most)
+{
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(x[i]));
+    return most;
+}
+
+/* By how much fingerprints of a vector may differ as votes about it do: without limit
+ * where there are none, and for who has decoded nothing and so does not know how noisy
+ * the code is. */
+static double room_of(const kf_host *h, const double *body)
+{
+    size_t numbers = KOFN_SCALARS + h->v->m.rows;
+
+    return h->opt.errors == KOFN_ERRORS_NONE || h->noise <= 0
+               ? HUGE_VAL
+               : kf_host_room(h, numbers, greatest(body, numbers, 0));
 }
 
 /* With fewer gcc 12 shuffles the lanes across its vectors, which takes three times as
@@ -173,6 +194,7 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
     h->vector_quorum.sender = *r;
     h->vector_quorum.note = *note;
     h->vector_quorum.body = kf_buffer_keep(body);
+    h->vector_quorum.room = room_of(h, body->m.data);
 }
 
 /* The fingerprint of the vector that came, which this one is to send of its own: it is
@@ -198,18 +220,11 @@ static bool confirms(const kf_host *h, kf_route *r)
             continue;
         expect(h, r);
         if (fabs(r->expected.print.sum - r->print[i].value) <=
-                may_differ(h) * r->expected.print.most &&
+                fmin(may_differ(h) * r->expected.print.most, c->room) &&
             isfinite(r->expected.print.most))
             return true;
     }
     return false;
-}
-
-static double greatest(const double *x, size_t n, double most)
-{
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs(x[i]));
-    return most;
 }
 
 static bool alike(const double *x, const double *y, size_t n, double room)

@@ -258,15 +258,28 @@ static bool agrees(kf_host *h, kofn_peer peer)
     return true;
 }
 
-/* Fingerprints of the key that sent the iterate confirm nothing, and two of one
- * key no more than one; who has no key answers for himself. */
-static void one_key_confirms_once(void **state)
+/* Another, who is asked, sends our own vector, of which one number is wrong. */
+static void another_sends(kf_host *h, const sim *s, double wrong_by)
 {
     const kf_note ask = {.type = KF_NOTE_ASK, .from = 1};
     const kf_note vector = {
         .type = KF_NOTE_VECTOR, .from = 1000 + ANOTHER, .at = {1, 1}};
-
     kf_buffer *body;
+
+    assert_ok(kf_vector_quorum_ask(h, vector.from, &ask));
+    assert_ok(kf_buffer_new(&body, KOFN_SCALARS + s->v0.rows, 1, KOFN_F64));
+    memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
+    memcpy((double *)body->m.data + KOFN_SCALARS, s->v0.data,
+           s->v0.rows * sizeof(double));
+    ((double *)body->m.data)[KOFN_SCALARS + 7] += wrong_by;
+    kf_vector_quorum_vector(h, channel_route(h, ANOTHER), &vector, body);
+    kf_buffer_drop(body);
+}
+
+/* Fingerprints of the key that sent the iterate confirm nothing, and two of one
+ * key no more than one; who has no key answers for himself. */
+static void one_key_confirms_once(void **state)
+{
     channel l;
     sim s;
     kf_host *h;
@@ -277,16 +290,41 @@ static void one_key_confirms_once(void **state)
     l.t.principal_of = channel_principal;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
-    assert_ok(kf_vector_quorum_ask(h, vector.from, &ask));
-    assert_ok(kf_buffer_new(&body, KOFN_SCALARS + s.v0.rows, 1, KOFN_F64));
-    memset(body->m.data, 0, KOFN_SCALARS * sizeof(double));
-    memcpy((double *)body->m.data + KOFN_SCALARS, s.v0.data,
-           s.v0.rows * sizeof(double));
-    kf_vector_quorum_vector(h, channel_route(h, ANOTHER), &vector, body);
-    kf_buffer_drop(body);
+    another_sends(h, &s, 0);
     for (kofn_peer peer = ANOTHER + 1; peer < ANOTHER + 5; peer++)
         assert_false(agrees(h, peer));
     assert_true(agrees(h, ANOTHER + 5));
+    node_down(h, &s);
+}
+
+/* Who takes a vector is told wrong for it where votes about it differ: so fingerprints
+ * may differ by no more than those. */
+static void confirmed_as_voted(void **state)
+{
+    enum { ROWS = 1300 };
+    double top = 0, room;
+    channel l;
+    sim s;
+    kf_host *h;
+
+    (void)state;
+    h = one_node(&l, &s, 4, ROWS);
+    for (kofn_peer peer = ANOTHER; peer < ANOTHER + 2; peer++)
+        hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
+    for (size_t i = 0; i < ROWS; i++)
+        top = fmax(top, fabs(((const double *)s.v0.data)[i]));
+    h->noise = 3e-13;
+    room = 20 * sqrt(ROWS + KOFN_SCALARS) * 2 * h->noise * top;
+    another_sends(h, &s, 5 * room);
+    assert_true(agrees(h, ANOTHER + 1)); /* there are no votes */
+    h->opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    another_sends(h, &s, 5 * room);
+    assert_false(agrees(h, ANOTHER + 1));
+    another_sends(h, &s, room / 2);
+    assert_true(agrees(h, ANOTHER + 1));
+    h->noise = 0; /* it has decoded nothing, and does not know the code */
+    another_sends(h, &s, 5 * room);
+    assert_true(agrees(h, ANOTHER + 1));
     node_down(h, &s);
 }
 
@@ -602,6 +640,7 @@ TEST_FILE(peer_hostile_test)
         cmocka_unit_test(forged_notes),
         cmocka_unit_test(one_is_not_believed),
         cmocka_unit_test(one_key_confirms_once),
+        cmocka_unit_test(confirmed_as_voted),
         cmocka_unit_test(fingerprints_show_every_number),
         cmocka_unit_test(lives_of_a_key),
         cmocka_unit_test(who_comes_again),
