@@ -400,9 +400,9 @@ static void model(const school *s, double part[PARTS])
         part[UPDATES] += product(rows, batch, cols, true);
         part[ENCODING] += (double)cut.rows * mixing(rows * batch) +
                           (double)cut.cols * mixing(cols * batch);
-        /* half of a square matrix for each bound of norms */
-        part[COMPARING] += (product(batch, s->widths[l + 1], batch, false) +
-                            product(batch, s->widths[l] + 1, batch, false)) /
+        /* half of squares of 32 rows for each bound of norms */
+        part[COMPARING] += (product(batch, s->widths[l + 1], 32, false) +
+                            product(batch, s->widths[l] + 1, 32, false)) /
                            2;
     }
     part[PASSES] = passing(s);

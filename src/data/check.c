@@ -16,7 +16,7 @@
  */
 #include "check.h"
 
-#include "base/rng.h"
+#include "base/mix.h"
 #include "base/vectors.h"
 #include "code/operation.h"
 #include "code/suspect.h"
@@ -55,9 +55,6 @@
  * than rounding. */
 #define SUSPICIOUS 4
 
-/* No purpose of the library's own streams. */
-#define FOR_WEIGHTS ((kf_purpose)64)
-
 #define VECTORS KF_VECTORS(optimize("O3"))
 
 typedef struct sketch {
@@ -68,26 +65,38 @@ typedef struct sketch {
     double *weight; /* TILE                                             */
     double *factor; /* TILE: weight / scale                             */
     double *Y;      /* rows x buckets                                   */
-    kf_rng rng;
+    uint64_t key;   /* that weights are drawn by */
 } sketch;
 
 /* ---- weights ------------------------------------------------------------- */
 
-static double draw_weight(kf_rng *r)
-{
-    double x = kf_rng_uniform(r) - 0.5;
-
-    return x < 0 ? x - 0.5 : x + 0.5;
-}
-
 /* The weight of an entry is that of its place in the tile times that of the
  * tile, so that not many numbers have to be drawn.  A cell no longer than the
  * buckets is not mixed at all. */
+VECTORS static void draw_places(double *weight, size_t n, uint64_t key)
+{
+    for (size_t e = 0; e < n; e++)
+        weight[e] = kf_weight64(kf_mix64(kf_state64(key, e)));
+}
+
+static double weight_of_tile(const sketch *s, size_t at)
+{
+    return s->length <= BUCKETS
+               ? 1
+               : kf_weight64(kf_mix64(kf_state64(s->key, TILE + at / TILE)));
+}
+
 static void draw_tile(sketch *s)
 {
-    s->rng = kf_rng_stream(s->c->secret, FOR_WEIGHTS, s->c->number, 0);
-    for (size_t e = 0; e < kf_min(TILE, s->length); e++)
-        s->weight[e] = s->length <= BUCKETS ? 1 : draw_weight(&s->rng);
+    size_t n = kf_min(TILE, s->length);
+
+    s->key = kf_mix64(kf_state64(s->c->secret, s->c->number));
+    if (s->length > BUCKETS) {
+        draw_places(s->weight, n, s->key);
+        return;
+    }
+    for (size_t e = 0; e < n; e++)
+        s->weight[e] = 1;
 }
 
 /* Entries of the same strip: f = weight / max(row col, least). */
@@ -106,7 +115,7 @@ VECTORS static void fill_run(sketch *s, size_t from, size_t col, size_t n,
 
 static void fill_factors(sketch *s, size_t at, size_t n)
 {
-    double whole = s->length <= BUCKETS ? 1 : draw_weight(&s->rng);
+    double whole = weight_of_tile(s, at);
 
     for (size_t k = 0; k < n;) {
         size_t strip = (at + k) / s->width, col = (at + k) % s->width;

@@ -311,7 +311,8 @@ static double along(size_t i, double unit)
     return unit * (double)(1 + i * 7 % 5);
 }
 
-/* U' V is -u v' of two rows, of which the second is so many times the first. */
+/* U' V is -u v' of an even number of rows, of which every second is so many times the
+ * first. */
 static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
                       const kofn_matrix *V, double unit, double times)
 {
@@ -319,9 +320,9 @@ static void lay_along(const kofn_matrix *A, const kofn_matrix *U,
         for (size_t j = 0; j < A->cols; j++)
             ((double *)A->data)[i * A->ld + j] =
                 along(i, unit) * along(j, unit);
-    for (size_t r = 0; r < 2; r++) {
-        double of_U = (r ? times : 1) / (1 + times * times);
-        double of_V = r ? times : 1;
+    for (size_t r = 0; r < U->rows; r++) {
+        double of_V = r % 2 ? times : 1;
+        double of_U = of_V / (1 + times * times) * 2 / (double)U->rows;
 
         for (size_t i = 0; i < A->rows; i++)
             ((double *)U->data)[r * U->ld + i] = -along(i, unit) * of_U;
@@ -359,14 +360,14 @@ static void sizes_are(const held *h, double elements, double norms)
     kf_resident_free(&is.resident);
 }
 
-/* Far from 1, too, where blocks are of A divided by a power of two. */
+/* Far from 1, too, where blocks are of A divided by a power of two; of so many rows. */
 static void sizes_grow_with(held h, const kofn_change *c, double unit,
-                            double times)
+                            size_t rows, double times)
 {
     double more = times > 1 ? 1.11 : 1.01; /* by sums of rows: sqrt(12 / 10) */
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_matrix U = random_matrix(2, held_wide[1], KOFN_F64, 1);
-    kofn_matrix V = random_matrix(2, held_wide[0], KOFN_F64, 2);
+    kofn_matrix U = random_matrix(rows, held_wide[1], KOFN_F64, 1);
+    kofn_matrix V = random_matrix(rows, held_wide[0], KOFN_F64, 2);
     twin t;
 
     opt.errors = KOFN_ERRORS_ADVERSARIAL;
@@ -408,19 +409,19 @@ static void sizes_are_kept(void **state)
 
     (void)state;
     for (size_t i = 0; i < WAYS; i++)
-        for (size_t huge = 0; huge < 2; huge++) {
-            double unit = huge ? 1e150 : 1;
+        for (size_t kind = 0; kind < 4; kind++) {
+            bool huge = kind == 0;
+            double unit = huge ? 1e150 : 1, times = kind == 2 ? 3 : 1;
+            size_t rows = kind < 3 ? 2 : 70;
             kofn_change way = c[i];
 
             if (huge) /* they would not be held to the same power of two */
                 way.step = 0.02;
-            for (size_t times = 1; times <= (huge ? 1 : 3); times += 2) {
-                sizes_grow_with((held){.spec = "gpd:m=2,n=2,p=1"}, &way, unit,
-                                (double)times);
-                sizes_grow_with(
-                    (held){.spec = "elastic:k=2,groups=2", .one_sided = true},
-                    &way, unit, (double)times);
-            }
+            sizes_grow_with((held){.spec = "gpd:m=2,n=2,p=1"}, &way, unit, rows,
+                            times);
+            sizes_grow_with(
+                (held){.spec = "elastic:k=2,groups=2", .one_sided = true}, &way,
+                unit, rows, times);
         }
 }
 
