@@ -218,14 +218,6 @@ kofn_status kf_mesh_freivalds_tell(kf_host *h)
     return KOFN_OK;
 }
 
-static bool differ(const double *x, const double *y, size_t n, double room)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs(x[i] - y[i]) <= room))
-            return true;
-    return false;
-}
-
 static double sum_of(const kf_row *row, size_t rows)
 {
     double sum = 0;
@@ -273,8 +265,8 @@ static kofn_status wrong_piece(kf_host *h, const kf_block *block, size_t group,
     kf_buffer *again;
 
     TRY(kf_host_compute(h, block, piece->seat, group, NULL, &again));
-    *wrong = differ(piece->data->m.data, again->m.data,
-                    again->m.rows * again->m.cols, room);
+    *wrong = !kf_mesh_alike(piece->data->m.data, again->m.data,
+                            again->m.rows * again->m.cols, room);
     kf_buffer_drop(again);
     return KOFN_OK;
 }

@@ -82,7 +82,6 @@ void kf_lent_forget(kf_host *h)
 kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
 {
     const kf_changing *c = &h->changing;
-    uint64_t each = h->course.stages - h->course.after;
     kf_note n = {.type = KF_NOTE_BLOCK,
                  .from = h->opt.incarnation,
                  .at = h->at,
@@ -92,7 +91,8 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
         return KOFN_OK;
     if (h->seat == KOFN_NO_SEAT) /* who asked need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
-    n.at = (kofn_mark){c->turn * each, c->line[c->turn % h->program.recalls]};
+    n.at = (kofn_mark){kf_course_end(&h->course, c->turn),
+                       c->line[c->turn % h->program.recalls]};
     n.group = asked->group;
     n.coded = asked->coded;
     n.decoded = asked->decoded;
@@ -205,10 +205,10 @@ static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
 {
     const kf_changing *c = &h->changing;
     const kf_mesh_window *w = &c->window;
-    uint64_t each = h->course.stages - h->course.after;
 
     return c->asked && note->group == w->operand && note->coded == w->lo &&
-           note->decoded == w->hi && turn * each == note->at.t &&
+           note->decoded == w->hi &&
+           kf_course_end(&h->course, turn) == note->at.t &&
            note->seat < h->operand[w->operand].plan->layout.max_seats;
 }
 

@@ -590,6 +590,8 @@ void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);
+/* Do n numbers differ by no more than `room` each?  What is no number differs. */
+bool kf_mesh_alike(const double *x, const double *y, size_t n, double room);
 
 /* route.c */
 /* NULL: there is no such connection. */

@@ -169,10 +169,9 @@ static bool is_missed(const kf_host *h, uint64_t turn)
 bool kf_keep_is_due(const kf_host *h)
 {
     uint64_t turn = turn_at(h, h->at.t);
-    uint64_t each = h->program.change ? h->course.stages - h->course.after : 1;
+    uint64_t t = h->program.change ? kf_course_end(&h->course, turn) : turn;
 
-    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
-           h->at.t == turn * each &&
+    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 && h->at.t == t &&
            (turn % h->opt.every == 0 || turn == h->program.turns ||
             is_missed(h, turn));
 }

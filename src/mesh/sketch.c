@@ -130,11 +130,10 @@ static kofn_status make(kf_host *h, uint32_t operand)
 
 static kofn_status tell(kf_host *h, uint32_t operand)
 {
-    uint64_t each = h->course.stages - h->course.after;
     const kf_sketched *of = &h->sketches.last;
     const kf_note note = {.type = KF_NOTE_SKETCH,
                           .from = h->opt.incarnation,
-                          .at = {of->turn * each, of->line},
+                          .at = {kf_course_end(&h->course, of->turn), of->line},
                           .group = operand,
                           .seat = h->seat};
 
@@ -246,11 +245,11 @@ kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body)
 {
-    uint64_t each = h->course.stages - h->course.after;
     uint64_t turn = kf_course_turn(&h->course, note->at.t);
 
     /* a node sends what its own seat has, or it could stand in for others */
-    if (!body || turn * each != note->at.t || note->seat == KOFN_NO_SEAT ||
+    if (!body || kf_course_end(&h->course, turn) != note->at.t ||
+        note->seat == KOFN_NO_SEAT ||
         note->seat != kf_node_seat_of(h->node, r->incarnation)) {
         h->foreign++;
         return KOFN_OK;

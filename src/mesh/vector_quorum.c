@@ -240,7 +240,7 @@ static bool confirms(const kf_host *h, kf_route *r)
     return false;
 }
 
-static bool alike(const double *x, const double *y, size_t n, double room)
+bool kf_mesh_alike(const double *x, const double *y, size_t n, double room)
 {
     for (size_t i = 0; i < n; i++)
         if (!(fabs(x[i] - y[i]) <= room))
@@ -270,9 +270,10 @@ static bool like_ours(const kf_host *h)
     double most = greatest(v, rows, 0);
 
     return c->note.at.t == h->at.t && c->merged != h->at.t && !c->note.final &&
-           alike(body + KOFN_SCALARS, v, rows, may_differ(h) * most) &&
-           alike(body, h->scalar, KOFN_SCALARS,
-                 may_differ(h) * greatest(h->scalar, KOFN_SCALARS, most));
+           kf_mesh_alike(body + KOFN_SCALARS, v, rows, may_differ(h) * most) &&
+           kf_mesh_alike(body, h->scalar, KOFN_SCALARS,
+                         may_differ(h) *
+                             greatest(h->scalar, KOFN_SCALARS, most));
 }
 
 /* Principals that agree, that of the one who sent it first. */

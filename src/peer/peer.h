@@ -51,6 +51,8 @@ typedef struct kf_course {
 /* The stage that is made of iterate t, and how many turns are over at it. */
 size_t kf_course_stage(const kf_course *c, uint64_t t);
 uint64_t kf_course_turn(const kf_course *c, uint64_t t);
+/* The iterate at which that turn is over. */
+uint64_t kf_course_end(const kf_course *c, uint64_t turn);
 
 /* ---- what nodes tell each other ------------------------------------------ */
 

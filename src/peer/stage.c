@@ -15,21 +15,31 @@ const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
     return &n->stage[kf_course_stage(&n->course, t)];
 }
 
+static uint64_t each_turn(const kf_course *c)
+{
+    assert(c->after < c->stages);
+    return c->stages - c->after;
+}
+
 uint64_t kf_course_turn(const kf_course *c, uint64_t t)
 {
-    uint64_t turn = t / (c->stages - c->after);
+    uint64_t turn = t / each_turn(c);
 
     return c->turns && turn > c->turns ? c->turns : turn;
 }
 
+uint64_t kf_course_end(const kf_course *c, uint64_t turn)
+{
+    return turn * each_turn(c);
+}
+
 size_t kf_course_stage(const kf_course *c, uint64_t t)
 {
-    uint64_t each = c->stages - c->after;
+    uint64_t each = each_turn(c);
 
-    assert(c->after < c->stages);
     if (!c->turns || t / each < c->turns)
         return t % each;
-    return each + (t - each * c->turns) % c->after;
+    return each + (t - kf_course_end(c, c->turns)) % c->after;
 }
 
 /* ---- what a mesh can compute --------------------------------------------- */
