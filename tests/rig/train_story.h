@@ -471,7 +471,8 @@ static void look_at_node(sim *s, size_t id)
         return; /* it may make them anew of what is wrong still */
     measure_blocks(s, id);
     now.flipped[id] = !(f->drift <= 1e-11);
-    now.filed[id] = false;
+    if (s->node[id].host->changing.turn > 0) /* a draft is read with a vector */
+        now.filed[id] = false;
     if (now.flipped[id])
         f->drift = before.drift;
 }
