@@ -254,6 +254,33 @@ static void nothing_cancels(void **state)
     fleet_down(&f);
 }
 
+/* Of the rounding of these honest results, by the weights of a cell. */
+static double drift_by(fleet *f, uint64_t secret, uint32_t number)
+{
+    verdict v;
+
+    f->checks = number;
+    v = ask_all(f, 4, secret);
+    assert_int_equal(v.st, KOFN_OK);
+    assert_true(v.drift > 0);
+    return v.drift;
+}
+
+/* Who knows the weights of one cell, or another's secret, does not know those of others. */
+static void weights_are_the_cells_own(void **state)
+{
+    const kind k = {"mds:k=4", 9, KOFN_MATMUL, 1600, 20, 64, KOFN_F64, false};
+    fleet f;
+
+    (void)state;
+    fleet_up(&f, &k);
+    send_honest(&f);
+    assert_true(drift_by(&f, 1, 0) == drift_by(&f, 1, 0));
+    assert_true(drift_by(&f, 1, 0) != drift_by(&f, 2, 0));
+    assert_true(drift_by(&f, 1, 0) != drift_by(&f, 1, 1));
+    fleet_down(&f);
+}
+
 /* Fewer results than can say anything. */
 static void nothing_to_compare(void **state)
 {
@@ -342,6 +369,7 @@ TEST_FILE(check_test)
         cmocka_unit_test(single_precision),
         cmocka_unit_test(any_strips),
         cmocka_unit_test(nothing_cancels),
+        cmocka_unit_test(weights_are_the_cells_own),
         cmocka_unit_test(nothing_to_compare),
         cmocka_unit_test(memory_runs_out),
     };

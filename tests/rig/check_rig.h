@@ -170,6 +170,7 @@ typedef struct verdict {
     uint32_t bad[MOST_SEATS];
     size_t count, doubted, eased; /* times_eased */
     double floor, least;          /* what is known of it beforehand */
+    double drift;
 } verdict;
 
 static inline void send_honest(fleet *f)
@@ -192,6 +193,7 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
                   .most = most,
                   .row = f->row,
                   .col = f->col,
+                  .drifts = true,
                   .secret = secret,
                   .number = f->checks++};
     kf_found found;
@@ -222,6 +224,7 @@ static inline verdict ask(fleet *f, const uint32_t *seat, size_t n, size_t lo,
     v.count = found.count;
     v.doubted = found.doubted;
     v.floor = found.floor;
+    v.drift = v.st || v.count ? 0 : found.drift;
     assert_int_not_equal(v.st, KOFN_NOMEM);
     kf_free(H);
     kf_decoder_free(d);
