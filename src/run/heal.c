@@ -7,8 +7,9 @@
  * the block does not have yet, and is changed with it from then on; strips that
  * have not come are written over when they do.
  *
- * Before every product that the caller begins one window is read; as many as there
- * are where nobody can begin without.
+ * Before every product that the caller begins one window is read, and more where
+ * more workers wait for blocks than may still be lost; as many as there are where
+ * nobody can begin without.
  *
  * Owns the window that is being read, and knows for whom.  It begins one window at
  * a time and never waits in between. */
@@ -145,15 +146,27 @@ static bool is_awaited(const kofn_job *j)
     return false;
 }
 
-/* True if it is time to read a window: one before each product, or all of them
+/* Windows before each product while the live workers are enough.  Blocks have to
+ * be made at least as fast as holders of them are lost: the fewer may still be lost
+ * and the more have none, the more windows. */
+static size_t windows(const kofn_job *j)
+{
+    size_t spare = kf_core_live(j->core) - kf_job_enough(j);
+
+    return kf_ceil_div(j->lease.healing.count, spare + 1);
+}
+
+/* True if it is time to read a window: some before each product, or all of them
  * where products wait for it, except for workers on the way with a block that
  * was made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
+    const kf_heal *h = &j->heal;
+
     if (j->lease.healing.count == 0)
         return false;
     if (kf_job_has_enough(j) && !is_awaited(j))
-        return next && next->number != j->heal.last;
+        return next && (next->number != h->last || h->windows < windows(j));
     return kf_core_storing(j->core) <= j->lease.healing.count;
 }
 
@@ -177,6 +190,10 @@ kofn_status kf_heal_begin(kofn_job *j, const product *next)
     h->among = kf_lease_forget_gone(j, h->among);
     if (!is_time(j, next))
         return KOFN_OK;
-    h->last = next ? next->number : h->last;
+    if (next && next->number != h->last) {
+        h->last = next->number;
+        h->windows = 0;
+    }
+    h->windows++;
     return begin_window(j);
 }

@@ -209,7 +209,8 @@ typedef struct kf_heal {
     size_t among; /* who it is read for: the first in line; others came later
                      and are next                                         */
     kf_window window;
-    uint32_t last; /* product before which there was a window             */
+    uint32_t last;  /* product before which windows were read last ...     */
+    size_t windows; /* ... and how many                                    */
 } kf_heal;
 
 /* Blocks that are compared with each other (scrub.c). */
@@ -329,8 +330,9 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
 size_t kf_lease_forget_gone(kofn_job *j, size_t among);
 /* The first n of them have their blocks. */
 void kf_lease_healed(kofn_job *j, size_t n);
-/* True if so many workers are live that any such set answers every operand's
- * products. */
+/* The number of live workers of which any such set answers every operand's
+ * products, and whether so many are live. */
+size_t kf_job_enough(const kofn_job *j);
 bool kf_job_has_enough(const kofn_job *j);
 /* True while a worker that is given a block made here is waited for.  But where
  * the others are enough, nobody is waited for longer than the lease after any

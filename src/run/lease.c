@@ -134,18 +134,24 @@ static size_t enough(const kofn_plan *p, bool compared)
     return p->workers - (each - kf_min(seats, each));
 }
 
-bool kf_job_has_enough(const kofn_job *j)
+size_t kf_job_enough(const kofn_job *j)
 {
-    bool all = true, compared = j->opt.errors != KOFN_ERRORS_NONE;
-    size_t live = kf_core_live(j->core);
+    bool compared = j->opt.errors != KOFN_ERRORS_NONE;
+    size_t most = 0;
 
     for (size_t o = 0; o < j->operands; o++) {
         const kofn_plan *p = j->held[o].plan;
 
-        all &= live >= enough(p, compared);
-        all &= !p->left || live >= enough(p->left, compared);
+        most = kf_max(most, enough(p, compared));
+        if (p->left)
+            most = kf_max(most, enough(p->left, compared));
     }
-    return all;
+    return most;
+}
+
+bool kf_job_has_enough(const kofn_job *j)
+{
+    return kf_core_live(j->core) >= kf_job_enough(j);
 }
 
 bool kf_lease_await(kofn_job *j, kofn_time *atmost)

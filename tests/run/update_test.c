@@ -251,6 +251,41 @@ static void blocks_stand_still_while_they_are_read(void **state)
     assert_true(moments > 3);
 }
 
+/* Before each product those six of twelve are replaced who have been there for
+ * longer, and nobody more may be lost: the others have their blocks by then. */
+static void blocks_are_made_as_fast_as_they_are_lost(void **state)
+{
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 12};
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    kofn_fault_event come[4 * 12];
+    size_t n = 0;
+    twin t;
+
+    (void)state;
+    for (unsigned step = 3; step <= 6; step++) {
+        n += replace_some(come + n, step, 0, 6);
+        for (size_t i = 0; i < 6; i++)
+            come[n - 12 + i].worker += 6 * (step - 3);
+    }
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = n;
+    held_up(&h, &opt);
+    twin_up(&t, &h);
+    for (unsigned step = 1; step <= 2; step++)
+        train(&h, &t, step, 3, 1e-8);
+    now(&h, &t);
+    for (unsigned step = 3; step <= 6; step++) {
+        assert_ok(kofn_step(h.job, step));
+        held_right(&h, step % OPERANDS, 1e-8);
+    }
+    for (size_t o = 0; o < OPERANDS; o++)
+        assert_at_most(fetched(&h, &t, o), 1e-8);
+    twin_down(&t);
+    held_down(&h);
+}
+
 /* With fewer than determine them nobody has what the operands are. */
 static void what_is_lost_is_said(void **state)
 {
@@ -601,6 +636,7 @@ TEST_FILE(update_test)
         cmocka_unit_test(changes_are_not_overtaken),
         cmocka_unit_test(starved_products_go_on),
         cmocka_unit_test(blocks_stand_still_while_they_are_read),
+        cmocka_unit_test(blocks_are_made_as_fast_as_they_are_lost),
         cmocka_unit_test(what_is_lost_is_said),
         cmocka_unit_test(journals_of_it_replay),
         cmocka_unit_test(sizes_are_kept),
