@@ -268,51 +268,81 @@ static kofn_matrix room(size_t rows, size_t cols)
     return (kofn_matrix){numbers(rows * cols), rows, cols, cols, KOFN_F64};
 }
 
+/* Nodes have memory of their own, so that what one uses is seldom in the caches
+ * when its turn comes: so is that of the model.  Of one node, on the average. */
+static double at_each_node(void (*do_it)(kofn_matrix m[3], bool turned),
+                           const kofn_matrix shape[3], bool turned)
+{
+    kofn_matrix m[NODES][3];
+    double t;
+
+    for (int i = 0; i < NODES; i++)
+        for (int k = 0; k < 3; k++)
+            m[i][k] = room(shape[k].rows, shape[k].cols);
+    t = cpu_now();
+    for (int i = 0; i < NODES; i++)
+        do_it(m[i], turned);
+    t = cpu_now() - t;
+    for (int i = 0; i < NODES; i++)
+        for (int k = 0; k < 3; k++)
+            free(m[i][k].data);
+    return t / NODES;
+}
+
+static void multiply(kofn_matrix m[3], bool turned)
+{
+    kf_mat_multiply_turned(&m[0], turned, &m[1], false, &m[2]);
+}
+
 /* a b, or a' b. */
 static double product(size_t m, size_t k, size_t n, bool turned)
 {
-    kofn_matrix a = turned ? room(k, m) : room(m, k), b = room(k, n);
-    kofn_matrix c = room(m, n);
-    double t = cpu_now();
+    const kofn_matrix shape[3] = {
+        {.rows = turned ? k : m, .cols = turned ? m : k},
+        {.rows = k, .cols = n},
+        {.rows = m, .cols = n}};
 
-    kf_mat_multiply_turned(&a, turned, &b, false, &c);
-    t = cpu_now() - t;
-    free(a.data);
-    free(b.data);
-    free(c.data);
-    return t;
+    return at_each_node(multiply, shape, turned);
+}
+
+static void add(kofn_matrix m[3], bool turned)
+{
+    double *x = m[0].data, *y = m[1].data;
+
+    (void)turned;
+    for (size_t i = 0; i < m[0].cols; i++)
+        y[i] += 0.5 * x[i];
 }
 
 /* y += x, so many numbers: what mixing one part costs. */
 static double mixing(size_t n)
 {
-    double *x = numbers(n), *y = numbers(n), t = cpu_now();
+    return at_each_node(add,
+                        (kofn_matrix[3]){{.rows = 1, .cols = n},
+                                         {.rows = 1, .cols = n},
+                                         {.rows = 1, .cols = 1}},
+                        false);
+}
 
-    for (size_t i = 0; i < n; i++)
-        y[i] += 0.5 * x[i];
-    t = cpu_now() - t;
-    free(x);
-    free(y);
-    return t;
+static void weigh(kofn_matrix m[3], bool turned)
+{
+    const double *x = m[0].data, *w = m[1].data;
+    double *sum = m[2].data;
+
+    (void)turned;
+    for (size_t i = 0; i + 8 <= m[0].cols; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            sum[k] += w[i + k] * x[i + k];
 }
 
 /* The sum of so many numbers with weights. */
 static double weighing(size_t n)
 {
-    static volatile double seen;
-    double *x = numbers(n), *w = numbers(n), t, sum[8] = {0};
-
-    t = cpu_now();
-    for (size_t i = 0; i + 8 <= n; i += 8)
-        for (size_t k = 0; k < 8; k++)
-            sum[k] += w[i + k] * x[i + k];
-    t = cpu_now() - t;
-    for (size_t k = 0; k < 8; k++)
-        seen = sum[k];
-    (void)seen;
-    free(x);
-    free(w);
-    return t;
+    return at_each_node(weigh,
+                        (kofn_matrix[3]){{.rows = 1, .cols = n},
+                                         {.rows = 1, .cols = n},
+                                         {.rows = 1, .cols = 8}},
+                        false);
 }
 
 static kofn_status no_product(void *ud, kf_pass pass, size_t layer,
