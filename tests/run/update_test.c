@@ -251,21 +251,22 @@ static void blocks_stand_still_while_they_are_read(void **state)
     assert_true(moments > 3);
 }
 
-/* Before each product those six of twelve are replaced who have been there for
- * longer, and nobody more may be lost: the others have their blocks by then. */
+/* Before each product those four of ten are replaced who have been there for longest,
+ * and nobody more may be lost, for products from the left need six: the others have
+ * their blocks by then. */
 static void blocks_are_made_as_fast_as_they_are_lost(void **state)
 {
-    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 12};
+    held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 10};
     kofn_options opt = KOFN_OPTIONS_INIT;
-    kofn_fault_event come[4 * 12];
+    kofn_fault_event come[4 * 8];
     size_t n = 0;
     twin t;
 
     (void)state;
     for (unsigned step = 3; step <= 6; step++) {
-        n += replace_some(come + n, step, 0, 6);
-        for (size_t i = 0; i < 6; i++)
-            come[n - 12 + i].worker += 6 * (step - 3);
+        n += replace_some(come + n, step, 0, 4);
+        for (size_t i = 0; i < 4; i++)
+            come[n - 8 + i].worker += 4 * (step - 3);
     }
     opt.below = KOFN_BELOW_PAUSE;
     opt.late = -1;
