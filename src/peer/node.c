@@ -196,7 +196,10 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
 /* Until it is heard again, if it is. */
 static void lose(kf_other *o)
 {
-    o->ended |= o->final;
+    if (o->final) {
+        o->ended = true;
+        o->result = o->at;
+    }
     o->at = (kofn_mark){0, 0};
     o->epoch = (kofn_epoch){0, 0};
     o->roster = 0;

@@ -40,9 +40,10 @@ typedef struct kf_other {
     kofn_time led;         /* when the last of them was entered     */
     kofn_mark at;
     bool final, idle, stranded;
-    bool slow;  /* it did not answer in time when it was asked last */
-    bool ended; /* it went, and had the result */
-    bool liar;  /* what it sent was wrong, and it was not heard since */
+    bool slow;        /* it did not answer in time when it was asked last */
+    bool ended;       /* it went, and had the result ...                  */
+    kofn_mark result; /* ... which is this iterate, if it said so         */
+    bool liar;        /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
     kf_ballot ballot[KF_BALLOTS];

@@ -44,16 +44,18 @@ static const kf_node_digest *told(const kf_other *o, kofn_mark at)
 
 /* Nodes that came to the last iterate on different ways have it under different marks,
  * and the same but for rounding: nothing follows by which they could still come to
- * stand at one. */
+ * stand at one.  What those had who have gone since counts as well, or who has another
+ * would be most when it is left alone. */
 static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
                                      const kf_ballot *own, bool *rounded)
 {
     const kf_node_digest *d = told(o, own->at);
+    kofn_mark result = o->final ? o->at : o->result;
 
-    if (d || !n->final || !o->final || !kf_same_mark(own->at, n->at) ||
-        o->at.t != n->at.t)
+    if (d || !n->final || !(o->final || o->ended) ||
+        !kf_same_mark(own->at, n->at) || result.t != n->at.t)
         return d;
-    d = told(o, o->at);
+    d = told(o, result);
     *rounded |= d != NULL;
     return d;
 }
