@@ -270,8 +270,8 @@ static kofn_matrix room(size_t rows, size_t cols)
 
 /* Nodes have memory of their own, so that what one uses is seldom in the caches
  * when its turn comes: so is that of the model.  Of one node, on the average. */
-static double at_each_node(void (*do_it)(kofn_matrix m[3], bool turned),
-                           const kofn_matrix shape[3], bool turned)
+static double at_each_node(void (*do_it)(kofn_matrix m[3]),
+                           const kofn_matrix shape[3])
 {
     kofn_matrix m[NODES][3];
     double t;
@@ -281,7 +281,7 @@ static double at_each_node(void (*do_it)(kofn_matrix m[3], bool turned),
             m[i][k] = room(shape[k].rows, shape[k].cols);
     t = cpu_now();
     for (int i = 0; i < NODES; i++)
-        do_it(m[i], turned);
+        do_it(m[i]);
     t = cpu_now() - t;
     for (int i = 0; i < NODES; i++)
         for (int k = 0; k < 3; k++)
@@ -289,9 +289,14 @@ static double at_each_node(void (*do_it)(kofn_matrix m[3], bool turned),
     return t / NODES;
 }
 
-static void multiply(kofn_matrix m[3], bool turned)
+static void multiply(kofn_matrix m[3])
 {
-    kf_mat_multiply_turned(&m[0], turned, &m[1], false, &m[2]);
+    kf_mat_multiply_turned(&m[0], false, &m[1], false, &m[2]);
+}
+
+static void multiply_turned(kofn_matrix m[3])
+{
+    kf_mat_multiply_turned(&m[0], true, &m[1], false, &m[2]);
 }
 
 /* a b, or a' b. */
@@ -302,47 +307,36 @@ static double product(size_t m, size_t k, size_t n, bool turned)
         {.rows = k, .cols = n},
         {.rows = m, .cols = n}};
 
-    return at_each_node(multiply, shape, turned);
+    return at_each_node(turned ? multiply_turned : multiply, shape);
 }
 
-static void add(kofn_matrix m[3], bool turned)
+/* What is done with one number after the other of two vectors. */
+static double sweep(void (*do_it)(kofn_matrix m[3]), size_t n)
+{
+    const kofn_matrix shape[3] = {
+        {.rows = 1, .cols = n}, {.rows = 1, .cols = n}, {.rows = 1, .cols = 8}};
+
+    return at_each_node(do_it, shape);
+}
+
+/* y += x: what mixing one part costs. */
+static void mix(kofn_matrix m[3])
 {
     double *x = m[0].data, *y = m[1].data;
 
-    (void)turned;
     for (size_t i = 0; i < m[0].cols; i++)
         y[i] += 0.5 * x[i];
 }
 
-/* y += x, so many numbers: what mixing one part costs. */
-static double mixing(size_t n)
-{
-    return at_each_node(add,
-                        (kofn_matrix[3]){{.rows = 1, .cols = n},
-                                         {.rows = 1, .cols = n},
-                                         {.rows = 1, .cols = 1}},
-                        false);
-}
-
-static void weigh(kofn_matrix m[3], bool turned)
+/* The sum of numbers with weights. */
+static void weigh(kofn_matrix m[3])
 {
     const double *x = m[0].data, *w = m[1].data;
     double *sum = m[2].data;
 
-    (void)turned;
     for (size_t i = 0; i + 8 <= m[0].cols; i += 8)
         for (size_t k = 0; k < 8; k++)
             sum[k] += w[i + k] * x[i + k];
-}
-
-/* The sum of so many numbers with weights. */
-static double weighing(size_t n)
-{
-    return at_each_node(weigh,
-                        (kofn_matrix[3]){{.rows = 1, .cols = n},
-                                         {.rows = 1, .cols = n},
-                                         {.rows = 1, .cols = 8}},
-                        false);
 }
 
 static kofn_status no_product(void *ud, kf_pass pass, size_t layer,
@@ -409,11 +403,11 @@ static void model_product(const kofn_plan *p, size_t l, const school *s,
     part[PRODUCTS] += share * (left ? product(batch, rows, cols, false)
                                     : product(rows, cols, batch, false));
     part[ENCODING] +=
-        (double)(L->cut[1].rows * L->cut[1].cols) * mixing(deep * batch);
+        (double)(L->cut[1].rows * L->cut[1].cols) * sweep(mix, deep * batch);
     part[DECODING] +=
         product(L->wants, L->enough * L->lanes, numbers_of, false);
-    part[COMPARING] += weighing(NODES * L->lanes * numbers_of) +
-                       2 * weighing(s->widths[l + !left] * batch);
+    part[COMPARING] += sweep(weigh, NODES * L->lanes * numbers_of) +
+                       2 * sweep(weigh, s->widths[l + !left] * batch);
 }
 
 static void model(const school *s, double part[PARTS])
@@ -428,8 +422,8 @@ static void model(const school *s, double part[PARTS])
         if (l > 0)
             model_product(kf_plan_use(p, true), l, s, part);
         part[UPDATES] += product(rows, batch, cols, true);
-        part[ENCODING] += (double)cut.rows * mixing(rows * batch) +
-                          (double)cut.cols * mixing(cols * batch);
+        part[ENCODING] += (double)cut.rows * sweep(mix, rows * batch) +
+                          (double)cut.cols * sweep(mix, cols * batch);
         /* half of squares of 32 rows for each bound of norms */
         part[COMPARING] += (product(batch, s->widths[l + 1], 32, false) +
                             product(batch, s->widths[l] + 1, 32, false)) /

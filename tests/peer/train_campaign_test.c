@@ -243,16 +243,22 @@ static void histories(void **state)
     assert_happened(sum.outvoted > 0 && sum.left_out > 0 && sum.scrubs > 0);
 }
 
+/* All end, or are left alone by who ended. */
+static void comes_to_an_end(uint64_t seed)
+{
+    told sum = {0};
+
+    memset(ended, 0, sizeof ended);
+    live_through(seed, &sum);
+    assert_int_equal(ended[2], 0);
+}
+
 /* One is left behind by others who have the result, and is not to count them for a
  * quorum: it says that they are too few. */
 static void left_behind(void **state)
 {
-    told sum = {0};
-
     (void)state;
-    memset(ended, 0, sizeof ended);
-    live_through(9990040, &sum);
-    assert_int_equal(ended[2], 0);
+    comes_to_an_end(9990040);
 }
 
 /* One makes blocks of a vector that is wrong, and takes that of others before they have
@@ -279,12 +285,8 @@ static void replaced_by_a_later_one(void **state)
  * does not end with the result while it waits for others to go back. */
 static void failed_and_waiting(void **state)
 {
-    told sum = {0};
-
     (void)state;
-    memset(ended, 0, sizeof ended);
-    live_through(11930057, &sum);
-    assert_int_equal(ended[2], 0);
+    comes_to_an_end(11930057);
 }
 
 /* One errs in the last iterate, which two others have otherwise, under another mark;
@@ -292,12 +294,8 @@ static void failed_and_waiting(void **state)
  * for that. */
 static void wrong_and_left_alone(void **state)
 {
-    told sum = {0};
-
     (void)state;
-    memset(ended, 0, sizeof ended);
-    live_through(341270071, &sum);
-    assert_int_equal(ended[2], 0);
+    comes_to_an_end(341270071);
 }
 
 /* All but the first `whole` lose their blocks, and the rest cannot make them anew. */

@@ -125,6 +125,23 @@ static inline void train(held *h, twin *t, unsigned step, size_t way,
         change(h, t, o, &ways[way], 10 * step + o);
 }
 
+/* Is up, waits for joiners, and has gone through so many steps; the events have
+ * happened as far as they are of these. */
+static inline void trained(held *h, twin *t, const kofn_fault_event *come,
+                           size_t count, unsigned steps)
+{
+    kofn_options opt = KOFN_OPTIONS_INIT;
+
+    opt.below = KOFN_BELOW_PAUSE;
+    opt.late = -1;
+    opt.events = come;
+    opt.event_count = count;
+    held_up(h, &opt);
+    twin_up(t, h);
+    for (unsigned step = 1; step <= steps; step++)
+        train(h, t, step, 3, 1e-8);
+}
+
 /* ---- who leaves and joins as operands change ----------------------------- */
 
 #define STEPS 12

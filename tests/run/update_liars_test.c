@@ -132,7 +132,6 @@ static void too_many_liars(void **state)
 static void no_numbers(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
-    kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_fault_event come[12];
     size_t n = 0;
     twin t;
@@ -141,14 +140,7 @@ static void no_numbers(void **state)
     for (uint32_t w = 4; w < 8; w++)
         come[n++] = at_step(3, KOFN_FAULT_EVENT_CORRUPT, w);
     n += replace_some(come + n, 3, 0, 4);
-    opt.below = KOFN_BELOW_PAUSE;
-    opt.late = -1;
-    opt.events = come;
-    opt.event_count = n;
-    held_up(&h, &opt);
-    twin_up(&t, &h);
-    for (unsigned step = 1; step <= 2; step++)
-        train(&h, &t, step, 3, 1e-8);
+    trained(&h, &t, come, n, 2);
     assert_ok(kofn_step(h.job, 3));
     assert_ok(kofn_put_at(h.job, 0, false, &h.in[0], &h.out[0], NULL));
     assert_status(KOFN_CORRUPT, kofn_take(h.job, 0, KOFN_NEVER, NULL));

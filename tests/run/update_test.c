@@ -183,18 +183,10 @@ static void starved_products_go_on(void **state)
         for (size_t half = 0; half < 2; half++) {
             held h = {
                 .spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = threads};
-            kofn_options opt = KOFN_OPTIONS_INIT;
             kofn_fault_event come[8];
             twin t;
 
-            opt.below = KOFN_BELOW_PAUSE;
-            opt.late = -1;
-            opt.events = come;
-            opt.event_count = replace_some(come, 3, half ? 0.5 : 0, 4);
-            held_up(&h, &opt);
-            twin_up(&t, &h);
-            for (unsigned step = 1; step <= 4; step++)
-                train(&h, &t, step, 3, 1e-8);
+            trained(&h, &t, come, replace_some(come, 3, half ? 0.5 : 0, 4), 4);
             twin_down(&t);
             held_down(&h);
         }
@@ -206,7 +198,6 @@ static void starved_products_go_on(void **state)
 static bool cancelled_after(size_t moments)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8};
-    kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_fault_event come[8];
     kofn_status st = KOFN_AGAIN;
     uint32_t number;
@@ -216,14 +207,7 @@ static bool cancelled_after(size_t moments)
     for (uint32_t i = 0; i < 2; i++)
         come[6 + i] =
             (kofn_fault_event){8, 0, KOFN_FAULT_EVENT_LEAVE, 3 + i, 0};
-    opt.below = KOFN_BELOW_PAUSE;
-    opt.late = -1;
-    opt.events = come;
-    opt.event_count = 8;
-    held_up(&h, &opt);
-    twin_up(&t, &h);
-    for (unsigned step = 1; step <= 2; step++)
-        train(&h, &t, step, 3, 1e-8);
+    trained(&h, &t, come, 8, 2);
     assert_ok(kofn_step(h.job, 3));
     assert_ok(kofn_put(h.job, &h.in[0], &h.out[0], &number));
     for (size_t i = 0; st == KOFN_AGAIN && i < moments; i++)
@@ -257,7 +241,6 @@ static void blocks_stand_still_while_they_are_read(void **state)
 static void blocks_are_made_as_fast_as_they_are_lost(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 10};
-    kofn_options opt = KOFN_OPTIONS_INIT;
     kofn_fault_event come[4 * 8];
     size_t n = 0;
     twin t;
@@ -268,14 +251,7 @@ static void blocks_are_made_as_fast_as_they_are_lost(void **state)
         for (size_t i = 0; i < 4; i++)
             come[n - 8 + i].worker += 4 * (step - 3);
     }
-    opt.below = KOFN_BELOW_PAUSE;
-    opt.late = -1;
-    opt.events = come;
-    opt.event_count = n;
-    held_up(&h, &opt);
-    twin_up(&t, &h);
-    for (unsigned step = 1; step <= 2; step++)
-        train(&h, &t, step, 3, 1e-8);
+    trained(&h, &t, come, n, 2);
     now(&h, &t);
     for (unsigned step = 3; step <= 6; step++) {
         assert_ok(kofn_step(h.job, step));
