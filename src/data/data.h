@@ -328,11 +328,11 @@ kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
 /* ---- operands that are raised (raise.c) ---------------------------------- */
 
 /* An operand is to be held: where that is better *A becomes a raised copy of it, of
- * numbers *own, which are to be freed.  Without a code any block may mix lines. */
-kofn_status kf_raise_dense(const kofn_plan *p, kf_code *code, kofn_matrix *A,
-                           kf_levels *l, void **own);
-kofn_status kf_raise_sparse(const kofn_plan *p, kf_code *code, kofn_sparse *A,
-                            kf_levels *l, void **own);
+ * numbers *own, which are to be freed. */
+kofn_status kf_raise_dense(const kofn_plan *p, kofn_matrix *A, kf_levels *l,
+                           void **own);
+kofn_status kf_raise_sparse(const kofn_plan *p, kofn_sparse *A, kf_levels *l,
+                            void **own);
 /* KF_RAISED_*, for those who make that copy themselves. */
 unsigned kf_raise_kind(const kofn_plan *p, const void *own);
 /* Prepares for changes of the operand: what is added to lines of zeros is not

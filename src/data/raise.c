@@ -12,22 +12,14 @@
 
 #include "code/operation.h"
 
-/* Does a block that is there from the start hold anything but plain parts of A? */
-static kofn_status mixes(const kofn_plan *p, kf_code *code, bool *yes)
+/* May a worker's block be a mixture of parts of A, or are answers of several parts
+ * compared?  Who joins later may be sent a mixture where the first workers have plain
+ * parts, so only a code of a single part leaves all lines to themselves. */
+static bool mixes(const kofn_plan *p)
 {
-    size_t rows = p->layout.lanes * p->layout.inner;
-    size_t seats = kf_min(p->workers / p->layout.groups, p->layout.max_seats);
+    kofn_cut cut = p->layout.cut[0];
 
-    *yes = !code;
-    for (size_t i = 0; i < seats && !*yes; i++) {
-        const kf_seat *seat;
-
-        TRY(kf_code_seat(code, i, &seat));
-        for (size_t l = 0; l < rows; l++)
-            *yes |= seat->E0[l].n > 1 ||
-                    (seat->E0[l].n == 1 && seat->E0[l].val[0] != 1);
-    }
-    return KOFN_OK;
+    return cut.rows > 1 || cut.cols > 1;
 }
 
 /* Rows of A are of one size in A' A x only if they were before. */
@@ -41,14 +33,12 @@ static bool columns_are_raised(const kofn_plan *p)
     return p->layout.cut[0].cols > 1;
 }
 
-kofn_status kf_raise_dense(const kofn_plan *p, kf_code *code, kofn_matrix *A,
-                           kf_levels *l, void **own)
+kofn_status kf_raise_dense(const kofn_plan *p, kofn_matrix *A, kf_levels *l,
+                           void **own)
 {
     kofn_matrix raised;
-    bool yes;
 
-    TRY(mixes(p, code, &yes));
-    if (!yes)
+    if (!mixes(p))
         return KOFN_OK;
     TRY(kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), l));
     if (!kf_levels_change(l, A->rows, A->cols))
@@ -59,14 +49,12 @@ kofn_status kf_raise_dense(const kofn_plan *p, kf_code *code, kofn_matrix *A,
     return KOFN_OK;
 }
 
-kofn_status kf_raise_sparse(const kofn_plan *p, kf_code *code, kofn_sparse *A,
-                            kf_levels *l, void **own)
+kofn_status kf_raise_sparse(const kofn_plan *p, kofn_sparse *A, kf_levels *l,
+                            void **own)
 {
     double *val;
-    bool yes;
 
-    TRY(mixes(p, code, &yes));
-    if (!yes || !rows_are_raised(p))
+    if (!mixes(p) || !rows_are_raised(p))
         return KOFN_OK;
     TRY(kf_levels_of_sparse(A, l));
     if (!kf_levels_change(l, A->rows, 0))

@@ -229,8 +229,7 @@ static kofn_status place_dense(kofn_job *j, size_t operand,
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_job_hold(
-        h, kf_core_use(j->core, KOFN_USES * (uint32_t)operand)->code, A, "A"));
+    TRY(kf_job_hold(h, A, "A"));
     return placed(j, h);
 }
 
@@ -246,9 +245,7 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
     if (h->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(
-        h->plan, kf_core_use(j->core, KOFN_USES * (uint32_t)operand)->code,
-        &raised, &h->levels, &h->raised));
+    TRY(kf_raise_sparse(h->plan, &raised, &h->levels, &h->raised));
     TRY(kf_resident_sparse(&h->resident, h->plan, &raised));
     h->resident.raised = kf_raise_kind(h->plan, h->raised);
     return placed(j, h);

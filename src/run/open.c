@@ -227,14 +227,13 @@ product *kf_job_find(const kofn_job *j, uint32_t number)
     return NULL;
 }
 
-kofn_status kf_job_hold(kf_held *h, kf_code *code, const kofn_matrix *A,
-                        const char *name)
+kofn_status kf_job_hold(kf_held *h, const kofn_matrix *A, const char *name)
 {
     kofn_matrix raised = *A;
     double most;
 
     TRY(kf_mat_check_range(A, name, &most));
-    TRY(kf_raise_dense(h->plan, code, &raised, &h->levels, &h->raised));
+    TRY(kf_raise_dense(h->plan, &raised, &h->levels, &h->raised));
     if (h->raised)
         TRY(kf_mat_check_range(&raised, name, &most));
     TRY(kf_resident_dense(&h->resident, h->plan, &raised));

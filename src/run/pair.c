@@ -53,7 +53,7 @@ static kofn_status lend(product *p, const kofn_matrix *X, kofn_matrix Y)
     double most;
 
     first->plan = &p->shape;
-    TRY(kf_job_hold(first, NULL, X, "X"));
+    TRY(kf_job_hold(first, X, "X"));
     first->resident.lent = true;
     TRY(kf_mat_check_range(&Y, "Y", &most));
     TRY(kf_raise_input(&first->levels, &p->shape, &p->raised, &Y, &p->second));

@@ -134,7 +134,7 @@ static void make_wide(bench *b, bool left)
                     left ? ROWS : 1);
         b->exact[i] *= size;
     }
-    assert_ok(kf_raise_dense(b->plan, NULL, &raised, &b->operand.levels,
+    assert_ok(kf_raise_dense(b->plan, &raised, &b->operand.levels,
                              &b->operand.raised));
 }
 
