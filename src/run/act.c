@@ -119,19 +119,23 @@ static void tell_failure(product *p, kofn_status st)
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
+    kofn_status st = a->status;
+
     TRY(kf_job_report(j, p, a));
-    if (a->status >= 0)
+    if (st >= 0)
         refuse_inexact(j, p);
-    if (a->status < 0) {
+    if (st < 0) {
         snprintf(p->why, sizeof p->why, "%s", a->why);
-        tell_failure(p, a->status);
+        tell_failure(p, st);
     }
+    if (st == KOFN_CORRUPT && kf_job_overflows(p))
+        st = KOFN_NONFINITE;
     if (kf_is_stream(j))
-        kf_pair_over(j, p, a->status);
-    else if (p->as == KOFN_USE_PARTS && (a->status < 0 || p->odd))
+        kf_pair_over(j, p, st);
+    else if (p->as == KOFN_USE_PARTS && (st < 0 || p->odd))
         kf_job_begin_again(j, p);
     else
-        kf_job_finish_product(j, p, a->status);
+        kf_job_finish_product(j, p, st);
     return KOFN_OK;
 }
 

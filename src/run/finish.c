@@ -26,6 +26,21 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                           &(kf_output){&p->out, &p->back}, &j->scratch);
 }
 
+/* Is an answer infinite that an honest worker may have given? */
+static bool may_overflow(const product *p)
+{
+    return !p->room && p->use->op->factors > 0;
+}
+
+static void tell_infinite(product *p, uint32_t worker)
+{
+    snprintf(
+        p->why, sizeof p->why, "worker %u answered NaN or infinity; %s", worker,
+        may_overflow(p) ? "the product may have elements that its type cannot "
+                          "hold: divide an operand by a power of two"
+                        : "have wrong answers found (option errors)");
+}
+
 /* Notes that a result is no number, and whose answers it is from: this spoils
  * the product itself, not the next, and is said when the product is over. */
 static void note_odd(product *p, const kofn_action *a, const kf_source *source)
@@ -39,14 +54,21 @@ static void note_odd(product *p, const kofn_action *a, const kf_source *source)
             continue;
         if (p->room)
             p->odd = KOFN_CORRUPT;
-        snprintf(p->why, sizeof p->why,
-                 "worker %u answered NaN or infinity; %s",
-                 kf_job_task(p, a->tasks[i])->worker,
-                 p->room || p->use->op->factors == 0
-                     ? "have wrong answers found (option errors)"
-                     : "the product may have elements that its type cannot "
-                       "hold: divide an operand by a power of two");
+        tell_infinite(p, kf_job_task(p, a->tasks[i])->worker);
     }
+}
+
+bool kf_job_overflows(product *p)
+{
+    for (size_t i = 0; i < p->tasks->count && may_overflow(p); i++) {
+        const kf_slot *t = &p->tasks->task[i];
+
+        if (!t->result || !kf_mat_check_finite(&t->result->m, "an answer"))
+            continue;
+        tell_infinite(p, t->worker);
+        return true;
+    }
+    return false;
 }
 
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,

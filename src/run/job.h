@@ -428,6 +428,9 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);
 /* End the product, with what is known of it. */
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
+/* Did an answer come that is not finite, as those of honest workers may be, so that
+ * answers cannot be told apart?  Says so in p->why. */
+bool kf_job_overflows(product *p);
 /* Begin an uncoded product again, coded: a worker was missing, or answered what is
  * no number. */
 void kf_job_begin_again(kofn_job *j, product *p);

@@ -60,16 +60,19 @@ np.save('A.npy', np.full((64, 40), 1e200))
 np.save('B.npy', np.full((40, 3), 1e200))"
     echo "A.npy B.npy C.npy" >list.txt
     for port in threads processes sim; do
-        for s in uncoded mds:k=3 elastic; do
+        for s in uncoded mds:k=3 elastic "mds:k=3 --errors detect" \
+            "elastic:k=3 --errors adversarial"; do
             run kofn matmul A.npy B.npy -s $s -p $port -o none.npy -q
             [ "$status" -eq 2 ]
             [[ "$output" == *"divide an operand by a power of two"* ]]
             [ ! -e none.npy ]
         done
     done
-    run kofn stream list.txt -n 2
-    [ "$status" -eq 2 ]
-    [[ "$output" == *"divide an operand by a power of two"* ]]
+    for s in dip "dip --errors probabilistic"; do
+        run kofn stream list.txt -n 4 -s $s
+        [ "$status" -eq 2 ]
+        [[ "$output" == *"divide an operand by a power of two"* ]]
+    done
 }
 
 @test "honest workers agree at the end of the range, liars are found" {
