@@ -36,7 +36,7 @@ class Sum:
     f        returns a vector of `length` numbers; the same part and x must
              give the same numbers on every worker. It is called on threads
              ("threads"), in processes ("processes"), or by workers that know it
-             themselves (kofn.life(address, f)).
+             themselves (kofn.serve(address, f)).
              Where it raises and no other worker makes up for that, the exception
              is raised here; its __cause__ is a kofn.TaskFailed with the traceback.
     length   numbers in the answer; x has `inputs` (the same, if not given).

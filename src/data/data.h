@@ -307,7 +307,8 @@ typedef struct kf_levels {
  * are not and this is asked for; columns as well where rows are not. */
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out);
-/* Likewise of a sparse one, and only of its rows. */
+/* Of the rows only: of an input whose columns are summed over, and of a sparse one. */
+kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out);
 kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out);
 static inline bool kf_levels_any(const kf_levels *l)
 {

@@ -105,6 +105,12 @@ kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
     return st;
 }
 
+kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out)
+{
+    *out = (kf_levels){NULL, NULL};
+    return rows_of(a, NULL, &out->row);
+}
+
 kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out)
 {
     *out = (kf_levels){NULL, NULL};

@@ -151,7 +151,9 @@ static kofn_status own_lines(const kofn_plan *use, const kofn_matrix *in,
     *out = (kf_levels){NULL, NULL};
     if (use->of || use->op->factors == 0 || use->op->vector)
         return KOFN_OK;
-    return kf_levels_of(in, left && cut.rows > 1, !left && cut.cols > 1, out);
+    if (left)
+        return cut.rows > 1 ? kf_levels_of_rows(in, out) : KOFN_OK;
+    return kf_levels_of(in, false, cut.cols > 1, out);
 }
 
 kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,
