@@ -119,10 +119,11 @@ typedef struct kf_votes {
     size_t ballots;               /* ever                  */
     uint64_t doubted_from;        /* ... from this one on, the last time, ... */
     kofn_time doubted;
-    bool outvoted; /* our iterate is not what most have      */
-    bool doubts;   /* ... or what it is made of              */
-    bool split;    /* all have told, and no most have the same */
-    bool recount;  /* somebody told, or went                 */
+    bool outvoted;      /* our iterate is not what most have      */
+    bool doubts;        /* ... or what it is made of              */
+    kofn_status unsure; /* all have told, and no most have the same result:
+                           KOFN_CORRUPT; or nobody else has told: TOOFEW */
+    bool recount;       /* somebody told, or went                 */
 } kf_votes;
 
 /* An iterate from which nothing goes on (again.c). */

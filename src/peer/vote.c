@@ -84,7 +84,8 @@ void kf_peer_cast(kf_node *n, kf_node_digest digest)
 void kf_peer_forget_ballots(kf_node *n)
 {
     memset(n->votes.ballot, 0, sizeof n->votes.ballot);
-    n->votes.outvoted = n->votes.doubts = n->votes.split = false;
+    n->votes.outvoted = n->votes.doubts = false;
+    n->votes.unsure = KOFN_OK;
     n->votes.doubted = KF_LONG_AGO;
 }
 
@@ -229,10 +230,22 @@ bool kf_peer_has_right(const kf_node *n, const kf_other *o)
            (o->at.t == n->at.t && (n->votes.doubts || kf_peer_is_right(n, o)));
 }
 
+/* A result that was decoded of pieces of others, of whom none is left and none told
+ * what it made of them: this node's own word for it is not enough. */
+static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
+{
+    return t->voters == 1 && n->opt.nodes > 1 && n->final && n->single == 0 &&
+           kf_same_mark(own->at, n->at);
+}
+
 /* Pieces that one node leaves out and another does not make like machines differ by
  * rounding: where no most agree to the bit, rounding is allowed for. */
 static void settle(kf_node *n, kf_ballot *own, tally *t)
 {
+    if (is_alone(n, own, t)) {
+        n->votes.unsure = KOFN_TOOFEW;
+        return;
+    }
     own->agreed = is_most(t, &own->digest);
     if (own->agreed)
         return;
@@ -244,7 +257,8 @@ static void settle(kf_node *n, kf_ballot *own, tally *t)
         return;
     t->rounded = own->rounded = true;
     own->agreed = is_most(t, &own->digest);
-    n->votes.split |= !own->agreed && kf_same_mark(own->at, n->at);
+    if (!own->agreed && kf_same_mark(own->at, n->at))
+        n->votes.unsure = KOFN_CORRUPT;
 }
 
 static kofn_status count(kf_node *n, kf_ballot *own)
@@ -279,12 +293,13 @@ static void settle_alone(kf_node *n)
     n->votes.outvoted = !all;
 }
 
-/* There is nobody left who has what most have, or no most have the same result. */
+/* There is nobody left who has what most have, or no most have the same result, or
+ * nobody else tells any. */
 static kofn_status consider_failing(kf_node *n)
 {
     kofn_time wait = KF_UNSETTLED * n->opt.silence;
 
-    if (!n->votes.outvoted && !(n->final && n->votes.split)) {
+    if (!n->votes.outvoted && !(n->final && n->votes.unsure)) {
         n->votes.doubted = KF_LONG_AGO;
         return KOFN_OK;
     }
@@ -293,7 +308,7 @@ static kofn_status consider_failing(kf_node *n)
     if (!kf_due(n, n->votes.doubted,
                 n->opt.give_up > wait ? n->opt.give_up : wait))
         return KOFN_OK;
-    return kf_peer_fail(n, KOFN_CORRUPT);
+    return kf_peer_fail(n, n->votes.outvoted ? KOFN_CORRUPT : n->votes.unsure);
 }
 
 kofn_status kf_peer_count_votes(kf_node *n)
@@ -303,7 +318,8 @@ kofn_status kf_peer_count_votes(kf_node *n)
     if (!kf_peer_checks(n) || n->failed_check)
         return KOFN_OK;
     if (n->votes.recount || late) {
-        n->votes.recount = n->votes.split = false;
+        n->votes.recount = false;
+        n->votes.unsure = KOFN_OK;
         for (size_t i = 0; i < KF_BALLOTS && !n->votes.outvoted; i++)
             if (n->votes.ballot[i].digest.exact)
                 TRY(count(n, &n->votes.ballot[i]));

@@ -23,6 +23,8 @@ typedef struct fault {
     bool liar;              /* they say that they are far ahead      */
     bool digests;           /* ... or tell false digests             */
     bool loses;             /* ... in all numbers, and lose their blocks */
+    bool parted;            /* ... they are cut off there, ...      */
+    bool right;             /* ... and do not err                   */
     uint64_t turn;          /* their vectors change as this turn ends, or 0 */
 } fault;
 
@@ -33,11 +35,17 @@ static bool
     once; /* each node errs in the first pieces that it makes of the iterate */
 static uint64_t line_of[SIM_NODES];
 
+static void cut_off(sim *s, size_t id)
+{
+    for (size_t i = 0; i < s->nodes; i++)
+        s->cut[i][id] = s->cut[id][i] = true;
+}
+
 static void err(void *ud, kofn_fault_place where, uint64_t t,
                 kofn_matrix *numbers)
 {
     const sim_node *n = ud;
-    double by = now.alike ? 1 : 1 + (double)n->id;
+    double by = now.right ? 0 : now.alike ? 1 : 1 + (double)n->id;
 
     if (t + 1 != now.t || where != now.where || !(now.nodes & kf_bit(n->id)))
         return;
@@ -45,6 +53,8 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
         return;
     line_of[n->id] = n->host->at.line;
     erred++;
+    if (now.parted)
+        cut_off(n->sim, n->id);
     if (now.infinite)
         *(double *)numbers->data = -INFINITY;
     for (size_t i = 0; i < numbers->rows; i++)
@@ -374,6 +384,38 @@ static void beyond(void **state)
     }
 }
 
+/* One is cut off as it decodes the last iterate, of pieces that are here: right or wrong,
+ * it believes itself only where it has heard what others made of it. */
+static void alone(void **state)
+{
+    const lesson *l = &lessons[2];
+    size_t n = iterates_of(l), unsure = 0;
+
+    (void)state;
+    for (size_t id = 0; id < l->nodes; id++) {
+        fixture f;
+        sim s;
+
+        now = (fault){.nodes = kf_bit(id),
+                      .t = n,
+                      .where = KOFN_FAULT_IN_DECODING,
+                      .parted = true,
+                      .right = id % 2};
+        begin(&s, &f, l, KOFN_ERRORS_PROBABILISTIC, id);
+        start_all(&s, l);
+        run_to_the_end(&s, l);
+        assert_int_equal(erred, 1);
+        for (size_t i = 0; i < l->nodes; i++) {
+            assert_true(i == id || s.node[i].status == KOFN_OK);
+            if (s.node[i].status == KOFN_OK)
+                compare_weights(&f, &s, i);
+        }
+        unsure += s.node[id].status == KOFN_TOOFEW;
+        mesh_down(&s, &f);
+    }
+    assert_true(unsure > 0);
+}
+
 /* One says from the beginning that it has the result, and hands one out. */
 static void claims(void **state)
 {
@@ -494,6 +536,7 @@ TEST_FILE(train_votes_test)
         cmocka_unit_test(what_is_outvoted),
         cmocka_unit_test(accidents),
         cmocka_unit_test(beyond),
+        cmocka_unit_test(alone),
         cmocka_unit_test(claims),
         cmocka_unit_test(false_digests),
         cmocka_unit_test(believed),
