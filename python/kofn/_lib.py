@@ -154,6 +154,9 @@ def numbers(x, name):
             raise Invalid(f"{name} does not lie in this machine's memory; "
                           "bring it here first, in PyTorch with .cpu()")
         x = np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+    if is_sparse(x):
+        raise Invalid(f"{name} is sparse, which it cannot be here; "
+                      "its toarray() makes it dense")
     if np.ma.is_masked(x):
         raise Invalid(f"{name} has {np.ma.count_masked(x)} masked numbers, and what "
                       "is masked cannot be left out; x.filled(value) says what "

@@ -226,6 +226,8 @@ def test_what_is_refused():
         kofn.Matrix(X, "carrier pigeon")
     with pytest.raises(kofn.Invalid, match="complex128"):
         kofn.Matrix(X + 1j)
+    with pytest.raises(kofn.Invalid, match=r"B is sparse.*toarray"):
+        kofn.matmul(X, sp.eye(12))
     with pytest.raises(ValueError, match=r"\[3, 4\]|NaN"):
         Y = X.copy()
         Y[3, 4] = np.nan
