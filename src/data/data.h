@@ -307,9 +307,11 @@ typedef struct kf_levels {
  * are not and this is asked for; columns as well where rows are not. */
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out);
-/* Of the rows only: of an input whose columns are summed over, and of a sparse one. */
+/* Of the rows only: of an input whose columns are summed over. */
 kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out);
-kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out);
+/* Of the rows of a sparse one, and if asked for of its columns. */
+kofn_status kf_levels_of_sparse(const kofn_sparse *a, bool cols,
+                                kf_levels *out);
 static inline bool kf_levels_any(const kf_levels *l)
 {
     return l->row || l->col;
@@ -320,28 +322,33 @@ void kf_levels_free(kf_levels *l);
 /* Raises rows and columns by sign times their digits.  Either may be NULL. */
 void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
                        int sign);
-/* The values of a sparse one with its rows raised; NULL: as they are. */
-kofn_status kf_level_values(const kofn_sparse *a, const int *row, double **out);
+/* Lowers them, and multiplies all by a power of two: at once, for in between a number
+ * may be out of range that is not in the end. */
+void kf_level_lower(const kofn_matrix *a, const int *row, const int *col,
+                    double by);
+/* The values of a sparse one whose rows and columns are raised. */
+kofn_status kf_level_values(const kofn_sparse *a, const kf_levels *l,
+                            double **out);
 /* A copy, which is to be freed, raised likewise. */
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out);
 
 /* ---- operands that are raised (raise.c) ---------------------------------- */
 
+/* KF_RAISED_*: which lines of an operand are raised where they are not of one size;
+ * `compared`: errors are looked for in results. */
+unsigned kf_raise_kind(const kofn_plan *p, bool compared);
 /* An operand is to be held: where that is better *A becomes a raised copy of it, of
  * numbers *own, which are to be freed. */
-kofn_status kf_raise_dense(const kofn_plan *p, kofn_matrix *A, kf_levels *l,
+kofn_status kf_raise_dense(unsigned kind, kofn_matrix *A, kf_levels *l,
                            void **own);
-kofn_status kf_raise_sparse(const kofn_plan *p, kofn_sparse *A, kf_levels *l,
+kofn_status kf_raise_sparse(unsigned kind, kofn_sparse *A, kf_levels *l,
                             void **own);
-/* KF_RAISED_*, for those who make that copy themselves. */
-unsigned kf_raise_kind(const kofn_plan *p, const void *own);
 /* Prepares for changes of the operand: what is added to lines of zeros is not
  * to vanish. */
 void kf_raise_await(const kf_levels *l, size_t rows, size_t cols);
 /* Takes that back: the operand is A again, as it was raised. */
-kofn_status kf_raise_restart(const kofn_plan *p, const kofn_matrix *A,
-                             kf_levels *l);
+kofn_status kf_raise_restart(unsigned kind, const kofn_matrix *A, kf_levels *l);
 /* U and V of a change of it become raised copies, of numbers own[0] and own[1],
  * which are to be freed in any case; NULL: they are as they were. */
 kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,

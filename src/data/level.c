@@ -90,6 +90,136 @@ static kofn_status columns_of(const kofn_matrix *a, const int *row, int **out)
     return st;
 }
 
+/* ---- of a sparse matrix -------------------------------------------------- */
+
+/* The binary exponent of an entry that is not 0. */
+static int digits_of(double x)
+{
+    int e;
+
+    frexp(x, &e);
+    return e;
+}
+
+/* Logarithms by which rows and columns are to be raised, and sums for the mean. */
+typedef struct even {
+    double *row, *col, *sum, *count;
+} even;
+
+/* Each row is raised so that its exponents are 0 in the mean, and then each column.
+ * Gives by how much a column changed, at most. */
+static double even_once(const kofn_sparse *S, even *by)
+{
+    double most = 0;
+
+    memset(by->sum, 0, S->cols * sizeof *by->sum);
+    memset(by->count, 0, S->cols * sizeof *by->count);
+    for (size_t i = 0; i < S->rows; i++) {
+        double sum = 0, count = 0;
+
+        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
+            if (S->val[e] != 0) {
+                sum += digits_of(S->val[e]) + by->col[S->col[e]];
+                count++;
+            }
+        by->row[i] = count > 0 ? -sum / count : 0;
+        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
+            if (S->val[e] != 0) {
+                by->sum[S->col[e]] += digits_of(S->val[e]) + by->row[i];
+                by->count[S->col[e]]++;
+            }
+    }
+    for (size_t j = 0; j < S->cols; j++) {
+        double is = by->count[j] > 0 ? -by->sum[j] / by->count[j] : 0;
+
+        most = fmax(most, fabs(is - by->col[j]));
+        by->col[j] = is;
+    }
+    return most;
+}
+
+/* A row whose numbers are large is one in large columns, or is large itself: columns are
+ * large where the logarithms of all entries say so, by least squares (Curtis and Reid,
+ * "On the automatic scaling of matrices for Gaussian elimination", 1972). */
+static void even_columns(const kofn_sparse *S, even *by, int *col)
+{
+    for (int turn = 0; turn < 40 && even_once(S, by) > 0.5; turn++)
+        ;
+    for (size_t j = 0; j < S->cols; j++)
+        col[j] = (int)fmax(-PLAIN, fmin(PLAIN, rint(by->col[j])));
+}
+
+/* Of rows, when columns are even. */
+static kofn_status sparse_rows_of(const kofn_sparse *S, int **out)
+{
+    kf_levels own = {NULL, kf_zero(S->cols, sizeof *own.col)};
+    even by = {
+        kf_zero(S->rows, sizeof *by.row), kf_zero(S->cols, sizeof *by.col),
+        kf_new(S->cols, sizeof *by.sum), kf_new(S->cols, sizeof *by.count)};
+    kofn_sparse raised = *S;
+    double *val = NULL;
+    kofn_status st = KOFN_NOMEM;
+
+    if (own.col && by.row && by.col && by.sum && by.count) {
+        even_columns(S, &by, own.col);
+        st = kf_level_values(S, &own, &val);
+    }
+    raised.val = val;
+    if (!st)
+        st = rows_of(NULL, &raised, out);
+    kf_free(val);
+    kf_free(own.col);
+    kf_free(by.row);
+    kf_free(by.col);
+    kf_free(by.sum);
+    kf_free(by.count);
+    return st;
+}
+
+/* By the largest numbers, which is near enough to norms. */
+static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
+                                     int **out)
+{
+    kf_scale *s;
+    kofn_status st;
+
+    TRY_NEW(s, S->cols);
+    for (size_t j = 0; j < S->cols; j++)
+        s[j] = (kf_scale){1, INT_MIN, true};
+    for (size_t i = 0; i < S->rows; i++)
+        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++) {
+            kf_scale *of = &s[S->col[e]];
+            int is = digits_of(S->val[e]) + (row ? row[i] : 0);
+
+            if (S->val[e] == 0)
+                continue;
+            of->zero = false;
+            of->exponent = is > of->exponent ? is : of->exponent;
+        }
+    st = even_out(s, S->cols, out);
+    kf_free(s);
+    return st;
+}
+
+kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
+{
+    kofn_status st;
+
+    *out = (kf_levels){NULL, NULL};
+    st = rows_of(NULL, S, &out->row);
+    if (!st && kf_levels_change(out, S->rows, 0)) {
+        kf_levels_free(out);
+        st = sparse_rows_of(S, &out->row);
+    }
+    if (!st && (cols || kf_levels_change(out, S->rows, 0)))
+        st = sparse_columns_of(S, out->row, &out->col);
+    if (st)
+        kf_levels_free(out);
+    return st;
+}
+
+/* ---- of a dense one ------------------------------------------------------ */
+
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out)
 {
@@ -109,12 +239,6 @@ kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out)
 {
     *out = (kf_levels){NULL, NULL};
     return rows_of(a, NULL, &out->row);
-}
-
-kofn_status kf_levels_of_sparse(const kofn_sparse *a, kf_levels *out)
-{
-    *out = (kf_levels){NULL, NULL};
-    return rows_of(NULL, a, &out->row);
 }
 
 bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols)
@@ -145,6 +269,7 @@ typedef struct raising {
     size_t first, n; /* columns */
     const int *col;
     int sign;
+    int all;             /* digits of every row, besides its own */
     double by[TOGETHER]; /* of columns: powers of two */
     int most;            /* no exponent of theirs is larger */
 } raising;
@@ -201,7 +326,7 @@ static void raise_all(const kofn_matrix *from, raising *r, const int *row,
         choose_columns(r, j, from->cols);
         for (size_t i = 0; i < from->rows; i++) {
             void *x = kf_at(to, i, j);
-            int e = row ? row[i] : 0;
+            int e = r->all + (row ? row[i] : 0);
 
             if (to->data != from->data)
                 memcpy(x, kf_at(from, i, j), r->n * size);
@@ -224,6 +349,14 @@ void kf_level_multiply(const kofn_matrix *a, const int *row, const int *col,
         raise_all(a, &r, row, a);
 }
 
+void kf_level_lower(const kofn_matrix *a, const int *row, const int *col,
+                    double by)
+{
+    raising r = {.col = col, .sign = -1, .all = -ilogb(by)};
+
+    raise_all(a, &r, row, a);
+}
+
 kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
                           int sign, kofn_matrix *out)
 {
@@ -234,13 +367,15 @@ kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
     return KOFN_OK;
 }
 
-kofn_status kf_level_values(const kofn_sparse *a, const int *row, double **out)
+kofn_status kf_level_values(const kofn_sparse *a, const kf_levels *l,
+                            double **out)
 {
     double *val = kf_new(a->ptr[a->rows], sizeof *val);
 
     *out = val;
     for (size_t i = 0; val && i < a->rows; i++)
         for (size_t e = a->ptr[i]; e < a->ptr[i + 1]; e++)
-            val[e] = row ? ldexp(a->val[e], row[i]) : a->val[e];
+            val[e] = ldexp(a->val[e], (l->row ? l->row[i] : 0) +
+                                          (l->col ? l->col[a->col[e]] : 0));
     return val ? KOFN_OK : KOFN_NOMEM;
 }

@@ -1,10 +1,11 @@
 /* raise.c -- operands with rows or columns of different size are raised to one size
  * before they are coded (level.c), and what is decoded is lowered again.
  *
- * Raised are the rows of A and, where they are mixed or the rows are raised, its
- * columns, for as long as it is held; and of an input those lines of its own that
- * are mixed.  What is summed over is lowered in the input by what it is raised by
- * in A.
+ * Raised are the rows of A and, where they are mixed, the rows are raised or results are
+ * compared, its columns, for as long as it is held; and of an input those lines of its
+ * own that are mixed.  What is summed over is lowered in the input by what it is raised
+ * by in A.  Then the norms of a row of A and of the input are as large as what plain
+ * sums have to round, which is what results are compared by (docs/errors.md).
  *
  * A copy that it makes is the caller's, in *own.  The caller's matrices
  * themselves are never changed. */
@@ -12,9 +13,8 @@
 
 #include "code/operation.h"
 
-/* May a worker's block be a mixture of parts of A, or are answers of several parts
- * compared?  Who joins later may be sent a mixture where the first workers have plain
- * parts, so only a code of a single part leaves all lines to themselves. */
+/* May lines of A be mixed?  Who joins later may be sent a mixture where the first workers
+ * have plain parts, so only a code of a single part leaves all lines to themselves. */
 static bool mixes(const kofn_plan *p)
 {
     kofn_cut cut = p->layout.cut[0];
@@ -23,24 +23,28 @@ static bool mixes(const kofn_plan *p)
 }
 
 /* Rows of A are of one size in A' A x only if they were before. */
-static bool rows_are_raised(const kofn_plan *p)
+unsigned kf_raise_kind(const kofn_plan *p, bool compared)
 {
-    return p->op->factors == 1;
+    unsigned cols = p->layout.cut[0].cols > 1 ? KF_RAISED_COLS : 0;
+
+    if (p->op->factors != 1)
+        return cols;
+    if (compared)
+        return KF_RAISED_ROWS | KF_RAISED_COLS;
+    return mixes(p) ? KF_RAISED_ROWS | cols : 0;
 }
 
-static bool columns_are_raised(const kofn_plan *p)
+static kofn_status levels_of(unsigned kind, const kofn_matrix *A, kf_levels *l)
 {
-    return p->layout.cut[0].cols > 1;
+    return kf_levels_of(A, kind & KF_RAISED_ROWS, kind & KF_RAISED_COLS, l);
 }
 
-kofn_status kf_raise_dense(const kofn_plan *p, kofn_matrix *A, kf_levels *l,
+kofn_status kf_raise_dense(unsigned kind, kofn_matrix *A, kf_levels *l,
                            void **own)
 {
     kofn_matrix raised;
 
-    if (!mixes(p))
-        return KOFN_OK;
-    TRY(kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), l));
+    TRY(levels_of(kind, A, l));
     if (!kf_levels_change(l, A->rows, A->cols))
         return KOFN_OK;
     TRY(kf_level_copy(A, l->row, l->col, 1, &raised));
@@ -49,28 +53,20 @@ kofn_status kf_raise_dense(const kofn_plan *p, kofn_matrix *A, kf_levels *l,
     return KOFN_OK;
 }
 
-kofn_status kf_raise_sparse(const kofn_plan *p, kofn_sparse *A, kf_levels *l,
+kofn_status kf_raise_sparse(unsigned kind, kofn_sparse *A, kf_levels *l,
                             void **own)
 {
     double *val;
 
-    if (!mixes(p) || !rows_are_raised(p))
+    if (!(kind & KF_RAISED_ROWS))
         return KOFN_OK;
-    TRY(kf_levels_of_sparse(A, l));
-    if (!kf_levels_change(l, A->rows, 0))
+    TRY(kf_levels_of_sparse(A, kind & KF_RAISED_COLS, l));
+    if (!kf_levels_change(l, A->rows, A->cols))
         return KOFN_OK;
-    TRY(kf_level_values(A, l->row, &val));
+    TRY(kf_level_values(A, l, &val));
     *own = val;
     A->val = val;
     return KOFN_OK;
-}
-
-unsigned kf_raise_kind(const kofn_plan *p, const void *own)
-{
-    if (!own)
-        return 0;
-    return (rows_are_raised(p) ? KF_RAISED_ROWS : 0u) |
-           (columns_are_raised(p) ? KF_RAISED_COLS : 0u);
 }
 
 /* ---- changes ------------------------------------------------------------- */
@@ -88,13 +84,12 @@ void kf_raise_await(const kf_levels *l, size_t rows, size_t cols)
     await_lines(l->col, cols);
 }
 
-kofn_status kf_raise_restart(const kofn_plan *p, const kofn_matrix *A,
-                             kf_levels *l)
+kofn_status kf_raise_restart(unsigned kind, const kofn_matrix *A, kf_levels *l)
 {
     if (!l->row && !l->col)
         return KOFN_OK;
     kf_levels_free(l);
-    return kf_levels_of(A, rows_are_raised(p), columns_are_raised(p), l);
+    return levels_of(kind, A, l);
 }
 
 kofn_status kf_raise_change(const kf_levels *l, kofn_matrix *U, kofn_matrix *V,

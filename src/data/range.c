@@ -150,11 +150,12 @@ kofn_status kf_range_restore(const kofn_matrix *out, const kf_back *back)
 {
     if (kf_mat_check_finite(out, "") != KOFN_OK)
         return kf_fail(KOFN_NONFINITE, "the result holds NaN or infinity");
-    if (back->by == 1 && !any_digits(back->row, out->rows) &&
-        !any_digits(back->col, out->cols))
+    if (any_digits(back->row, out->rows) || any_digits(back->col, out->cols))
+        kf_level_lower(out, back->row, back->col, back->by);
+    else if (back->by != 1)
+        kf_range_multiply(out, back->by);
+    else
         return KOFN_OK;
-    kf_range_multiply(out, back->by);
-    kf_level_multiply(out, back->row, back->col, -1);
     return kf_mat_check_finite(out, "") != KOFN_OK
                ? kf_fail(KOFN_NONFINITE,
                          "the result has elements that float%d "

@@ -184,7 +184,7 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan)
 {
     o->coded = *o->sparse;
-    TRY(kf_raise_sparse(plan, &o->coded, &o->levels, &o->raised));
+    TRY(kf_raise_sparse(o->raises, &o->coded, &o->levels, &o->raised));
     return kf_resident_sparse(&o->resident, plan, &o->coded);
 }
 
@@ -192,7 +192,7 @@ static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan)
 {
     kofn_matrix coded = o->dense;
 
-    TRY(kf_raise_dense(plan, &coded, &o->levels, &o->raised));
+    TRY(kf_raise_dense(o->raises, &coded, &o->levels, &o->raised));
     TRY(kf_resident_dense(&o->resident, plan, &coded));
     o->resident.most = kf_mat_most(&coded);
     return kf_mat_check_finite(&coded, "the matrix");
@@ -255,6 +255,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         TRY(kf_code_reader(&p->reader, s->plan));
     p->plan = s->read ? p->reader : kf_plan_use(s->plan, s->left);
     p->of = &h->operand[s->operand];
+    p->of->raises = kf_raise_kind(s->plan, h->opt.errors != KOFN_ERRORS_NONE);
     TRY(operand_new(p->of, &h->program, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);

@@ -229,7 +229,7 @@ static kofn_status place_dense(kofn_job *j, size_t operand,
     h = &j->held[operand];
     if (A->dtype != h->plan->layout.problem.dtype)
         return kf_fail(KOFN_SHAPE, "A is not of the type of the plan");
-    TRY(kf_job_hold(h, A, "A"));
+    TRY(kf_job_hold(j, h, A, "A"));
     return placed(j, h);
 }
 
@@ -238,6 +238,7 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
 {
     kf_held *h;
     kofn_sparse raised;
+    unsigned kind;
 
     TRY(kf_mat_check_sparse(A, "A"));
     TRY(check_place(j, operand, A->rows, A->cols, true));
@@ -245,9 +246,10 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
     if (h->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    TRY(kf_raise_sparse(h->plan, &raised, &h->levels, &h->raised));
+    kind = kf_raise_kind(h->plan, j->opt.errors != KOFN_ERRORS_NONE);
+    TRY(kf_raise_sparse(kind, &raised, &h->levels, &h->raised));
     TRY(kf_resident_sparse(&h->resident, h->plan, &raised));
-    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    h->resident.raised = h->raised ? kind : 0;
     return placed(j, h);
 }
 

@@ -384,7 +384,8 @@ kofn_status kf_job_break(kofn_job *j, kofn_status st);
 /* The plan for that; NULL: it is not served. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
 /* A dense matrix is held, cut and raised as its plan has it. */
-kofn_status kf_job_hold(kf_held *h, const kofn_matrix *A, const char *name);
+kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
+                        const char *name);
 /* What it takes is given back. */
 void kf_job_let_go(kf_held *h);
 /* By what the input is to be multiplied, of which no element is larger than `most`;

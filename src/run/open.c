@@ -227,17 +227,19 @@ product *kf_job_find(const kofn_job *j, uint32_t number)
     return NULL;
 }
 
-kofn_status kf_job_hold(kf_held *h, const kofn_matrix *A, const char *name)
+kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
+                        const char *name)
 {
+    unsigned kind = kf_raise_kind(h->plan, j->opt.errors != KOFN_ERRORS_NONE);
     kofn_matrix raised = *A;
     double most;
 
     TRY(kf_mat_check_range(A, name, &most));
-    TRY(kf_raise_dense(h->plan, &raised, &h->levels, &h->raised));
+    TRY(kf_raise_dense(kind, &raised, &h->levels, &h->raised));
     if (h->raised)
         TRY(kf_mat_check_range(&raised, name, &most));
     TRY(kf_resident_dense(&h->resident, h->plan, &raised));
-    h->resident.raised = kf_raise_kind(h->plan, h->raised);
+    h->resident.raised = h->raised ? kind : 0;
     h->resident.most = most;
     h->resident.by = kf_range_resident(most, 1, A->dtype);
     return KOFN_OK;

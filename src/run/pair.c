@@ -47,13 +47,14 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
 
 /* The operands as they are cut, and by what they are multiplied; Y is a copy that the
  * product keeps where it is raised. */
-static kofn_status lend(product *p, const kofn_matrix *X, kofn_matrix Y)
+static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
+                        kofn_matrix Y)
 {
     kf_held *first = &p->first;
     double most;
 
     first->plan = &p->shape;
-    TRY(kf_job_hold(first, X, "X"));
+    TRY(kf_job_hold(j, first, X, "X"));
     first->resident.lent = true;
     TRY(kf_mat_check_range(&Y, "Y", &most));
     TRY(kf_raise_input(&first->levels, &p->shape, &p->raised, &Y, &p->second));
@@ -96,7 +97,7 @@ kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
         return KOFN_NOMEM;
     TRY(kf_code_shape(&p->shape, j->plan, X->rows, X->cols, Y->cols));
     TRY(check_longest(j, &p->shape));
-    st = lend(p, X, *Y);
+    st = lend(j, p, X, *Y);
     if (st) {
         kf_pair_release(p);
         return st;

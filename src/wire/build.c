@@ -145,8 +145,8 @@ static kofn_status build_raised_sparse(kf_block_spec *r, const kofn_sparse *S)
     double *val;
     kofn_status st;
 
-    TRY(kf_levels_of_sparse(S, &levels));
-    st = kf_level_values(S, levels.row, &val);
+    TRY(kf_levels_of_sparse(S, r->raised & KF_RAISED_COLS, &levels));
+    st = kf_level_values(S, &levels, &val);
     raised.val = val;
     if (!st)
         st = build_sparse(r, &raised);

@@ -134,8 +134,8 @@ static void make_wide(bench *b, bool left)
                     left ? ROWS : 1);
         b->exact[i] *= size;
     }
-    assert_ok(kf_raise_dense(b->plan, &raised, &b->operand.levels,
-                             &b->operand.raised));
+    assert_ok(kf_raise_dense(kf_raise_kind(b->plan, false), &raised,
+                             &b->operand.levels, &b->operand.raised));
 }
 
 /* Of rows of different size each is looked at as of one that is raised to size 1: what
