@@ -21,7 +21,8 @@
 /* Powers of two between these are numbers, and so are their inverses. */
 #define PLAIN 1000
 
-/* Are scales so much alike that lines stay as they are? */
+/* Are scales so much alike, and so far from the lower end of the range, that lines stay
+ * as they are? */
 static bool alike(const kf_scale *s, size_t n)
 {
     int least = INT_MAX, most = INT_MIN;
@@ -31,7 +32,7 @@ static bool alike(const kf_scale *s, size_t n)
             least = s[i].exponent < least ? s[i].exponent : least;
             most = s[i].exponent > most ? s[i].exponent : most;
         }
-    return least > most || most - least <= ALIKE;
+    return least > most || (most - least <= ALIKE && most > KF_MAT_TINY_F64);
 }
 
 /* The digits that even lines out, or NULL where there is nothing to do.  Lines of

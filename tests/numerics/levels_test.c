@@ -448,12 +448,15 @@ static void small_times_large(void **state)
 
             if (kinds[k].op == KOFN_GRAM)
                 continue;
+            kind.sparse = kinds[k].sparse && at[i].dtype == KOFN_F64;
             o.errors = kinds[k].checked ? KOFN_ERRORS_DETECT : KOFN_ERRORS_NONE;
             rig_inputs(&r, &kind);
             make_wide(&r, (widths){.own = at[i].dtype == KOFN_F64 ? 40 : 4},
                       &g);
             for (size_t e = 0; e < 50 * 40; e++)
                 set(&r.A, 0, e, ldexp(1, at[i].a), as_double(&r.A, e));
+            for (size_t e = 0; kind.sparse && e < r.sparse.ptr[50]; e++)
+                ((double *)(uintptr_t)r.sparse.val)[e] *= ldexp(1, at[i].a);
             for (size_t e = 0; e < r.x.rows * r.x.cols; e++)
                 set(&r.x, 0, e, ldexp(1, at[i].b), as_double(&r.x, e));
             rig_open(&r, &kind);
