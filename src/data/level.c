@@ -72,6 +72,152 @@ static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
     return st;
 }
 
+/* ---- large rows, or in large columns ------------------------------------- */
+
+/* The binary exponent of an entry that is not 0. */
+static int digits_of(double x)
+{
+    int e;
+
+    frexp(x, &e);
+    return e;
+}
+
+/* Logarithms by which rows and columns are to be raised, and sums for the mean. */
+typedef struct even {
+    const kofn_matrix *a; /* or */
+    const kofn_sparse *S;
+    size_t rows, cols;
+    double *col, *sum, *count;
+} even;
+
+static size_t entries_of(const even *by, size_t row)
+{
+    return by->S ? by->S->ptr[row + 1] - by->S->ptr[row] : by->cols;
+}
+
+static double entry_of(const even *by, size_t row, size_t e, size_t *col)
+{
+    size_t at = by->S ? by->S->ptr[row] + e : e;
+
+    *col = by->S ? by->S->col[at] : e;
+    return by->S ? by->S->val[at] : kf_mat_entry(by->a, row, e);
+}
+
+/* By how much a row is to be raised so that its exponents are 0 in the mean. */
+static double even_row(const even *by, size_t row)
+{
+    double sum = 0, count = 0;
+
+    for (size_t e = 0; e < entries_of(by, row); e++) {
+        size_t col;
+        double x = entry_of(by, row, e, &col);
+
+        if (x != 0) {
+            sum += digits_of(x) + by->col[col];
+            count++;
+        }
+    }
+    return count > 0 ? -sum / count : 0;
+}
+
+/* Rows are raised so, and then columns.  Gives by how much a column changed, at most. */
+static double even_once(even *by)
+{
+    double most = 0;
+
+    memset(by->sum, 0, by->cols * sizeof *by->sum);
+    memset(by->count, 0, by->cols * sizeof *by->count);
+    for (size_t i = 0; i < by->rows; i++) {
+        double row = even_row(by, i);
+
+        for (size_t e = 0; e < entries_of(by, i); e++) {
+            size_t col;
+            double x = entry_of(by, i, e, &col);
+
+            if (x != 0) {
+                by->sum[col] += digits_of(x) + row;
+                by->count[col]++;
+            }
+        }
+    }
+    for (size_t j = 0; j < by->cols; j++) {
+        double is = by->count[j] > 0 ? -by->sum[j] / by->count[j] : 0;
+
+        most = fmax(most, fabs(is - by->col[j]));
+        by->col[j] = is;
+    }
+    return most;
+}
+
+/* A row whose numbers are large is one in large columns, or is large itself: columns are
+ * large where the logarithms of all entries say so, by least squares (Curtis and Reid,
+ * "On the automatic scaling of matrices for Gaussian elimination", 1972).  The largest
+ * stays as it is: rows take up how large all is. */
+static kofn_status even_columns(const kofn_matrix *a, const kofn_sparse *S,
+                                int **out)
+{
+    size_t rows = S ? S->rows : a->rows, cols = S ? S->cols : a->cols;
+    even by = {a,
+               S,
+               rows,
+               cols,
+               kf_zero(cols, sizeof *by.col),
+               kf_new(cols, sizeof *by.sum),
+               kf_new(cols, sizeof *by.count)};
+    int *col = kf_new(cols, sizeof *col);
+    bool room = by.col && by.sum && by.count && col;
+    double least = HUGE_VAL;
+
+    for (int turn = 0; room && turn < 40 && even_once(&by) > 0.5; turn++)
+        ;
+    for (size_t j = 0; room && j < cols; j++)
+        least = by.count[j] > 0 ? fmin(least, by.col[j]) : least;
+    for (size_t j = 0; room && j < cols; j++)
+        col[j] =
+            by.count[j] > 0 ? (int)fmin(PLAIN, rint(by.col[j] - least)) : 0;
+    kf_free(by.col);
+    kf_free(by.sum);
+    kf_free(by.count);
+    *out = col;
+    return room ? KOFN_OK : KOFN_NOMEM;
+}
+
+/* Of rows that are not of one size, when columns are even. */
+static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
+                             int **out)
+{
+    kf_levels own = {NULL, NULL};
+    kofn_matrix dense = {NULL, 0, 0, 0, KOFN_F64};
+    kofn_sparse sparse = S ? *S : (kofn_sparse){.rows = 0};
+    double *val = NULL;
+    kofn_status st = even_columns(a, S, &own.col);
+
+    if (!st)
+        st = S ? kf_level_values(S, &own, &val)
+               : kf_level_copy(a, NULL, own.col, 1, &dense);
+    sparse.val = val;
+    if (!st)
+        st = rows_of(&dense, S ? &sparse : NULL, out);
+    kf_free(val);
+    kf_free(dense.data);
+    kf_levels_free(&own);
+    return st;
+}
+
+/* The rows, where those that are large only by their columns are not. */
+static kofn_status raise_rows(const kofn_matrix *a, const kofn_sparse *S,
+                              kf_levels *out)
+{
+    TRY(rows_of(a, S, &out->row));
+    if (!kf_levels_change(out, S ? S->rows : a->rows, 0))
+        return KOFN_OK;
+    kf_levels_free(out);
+    return even_rows(a, S, &out->row);
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
 /* Of the columns once the rows are raised. */
 static kofn_status columns_of(const kofn_matrix *a, const int *row, int **out)
 {
@@ -88,92 +234,6 @@ static kofn_status columns_of(const kofn_matrix *a, const int *row, int **out)
     kf_scales_free(&s);
     if (row)
         kf_free(raised.data);
-    return st;
-}
-
-/* ---- of a sparse matrix -------------------------------------------------- */
-
-/* The binary exponent of an entry that is not 0. */
-static int digits_of(double x)
-{
-    int e;
-
-    frexp(x, &e);
-    return e;
-}
-
-/* Logarithms by which rows and columns are to be raised, and sums for the mean. */
-typedef struct even {
-    double *row, *col, *sum, *count;
-} even;
-
-/* Each row is raised so that its exponents are 0 in the mean, and then each column.
- * Gives by how much a column changed, at most. */
-static double even_once(const kofn_sparse *S, even *by)
-{
-    double most = 0;
-
-    memset(by->sum, 0, S->cols * sizeof *by->sum);
-    memset(by->count, 0, S->cols * sizeof *by->count);
-    for (size_t i = 0; i < S->rows; i++) {
-        double sum = 0, count = 0;
-
-        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
-            if (S->val[e] != 0) {
-                sum += digits_of(S->val[e]) + by->col[S->col[e]];
-                count++;
-            }
-        by->row[i] = count > 0 ? -sum / count : 0;
-        for (size_t e = S->ptr[i]; e < S->ptr[i + 1]; e++)
-            if (S->val[e] != 0) {
-                by->sum[S->col[e]] += digits_of(S->val[e]) + by->row[i];
-                by->count[S->col[e]]++;
-            }
-    }
-    for (size_t j = 0; j < S->cols; j++) {
-        double is = by->count[j] > 0 ? -by->sum[j] / by->count[j] : 0;
-
-        most = fmax(most, fabs(is - by->col[j]));
-        by->col[j] = is;
-    }
-    return most;
-}
-
-/* A row whose numbers are large is one in large columns, or is large itself: columns are
- * large where the logarithms of all entries say so, by least squares (Curtis and Reid,
- * "On the automatic scaling of matrices for Gaussian elimination", 1972). */
-static void even_columns(const kofn_sparse *S, even *by, int *col)
-{
-    for (int turn = 0; turn < 40 && even_once(S, by) > 0.5; turn++)
-        ;
-    for (size_t j = 0; j < S->cols; j++)
-        col[j] = (int)fmax(-PLAIN, fmin(PLAIN, rint(by->col[j])));
-}
-
-/* Of rows, when columns are even. */
-static kofn_status sparse_rows_of(const kofn_sparse *S, int **out)
-{
-    kf_levels own = {NULL, kf_zero(S->cols, sizeof *own.col)};
-    even by = {
-        kf_zero(S->rows, sizeof *by.row), kf_zero(S->cols, sizeof *by.col),
-        kf_new(S->cols, sizeof *by.sum), kf_new(S->cols, sizeof *by.count)};
-    kofn_sparse raised = *S;
-    double *val = NULL;
-    kofn_status st = KOFN_NOMEM;
-
-    if (own.col && by.row && by.col && by.sum && by.count) {
-        even_columns(S, &by, own.col);
-        st = kf_level_values(S, &own, &val);
-    }
-    raised.val = val;
-    if (!st)
-        st = rows_of(NULL, &raised, out);
-    kf_free(val);
-    kf_free(own.col);
-    kf_free(by.row);
-    kf_free(by.col);
-    kf_free(by.sum);
-    kf_free(by.count);
     return st;
 }
 
@@ -207,19 +267,13 @@ kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
     kofn_status st;
 
     *out = (kf_levels){NULL, NULL};
-    st = rows_of(NULL, S, &out->row);
-    if (!st && kf_levels_change(out, S->rows, 0)) {
-        kf_levels_free(out);
-        st = sparse_rows_of(S, &out->row);
-    }
+    st = raise_rows(NULL, S, out);
     if (!st && (cols || kf_levels_change(out, S->rows, 0)))
         st = sparse_columns_of(S, out->row, &out->col);
     if (st)
         kf_levels_free(out);
     return st;
 }
-
-/* ---- of a dense one ------------------------------------------------------ */
 
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out)
@@ -228,7 +282,7 @@ kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
 
     *out = (kf_levels){NULL, NULL};
     if (rows)
-        st = rows_of(a, NULL, &out->row);
+        st = raise_rows(a, NULL, out);
     if (!st && (cols || kf_levels_change(out, a->rows, 0)))
         st = columns_of(a, out->row, &out->col);
     if (st)

@@ -100,10 +100,11 @@ static void a_coordinator_of_another_version(void **state)
     loop_net_init(&net, NULL);
     hub = loop_hub(&net);
     spoke = loop_spoke(&net);
-    assert_ok(hub->send(hub, 0, head, foreign_head(head, 7, KF_WIRE_WELCOME),
-                        NULL, false));
+    assert_ok(hub->send(
+        hub, 0, head, foreign_head(head, KF_WIRE_VERSION + 1, KF_WIRE_WELCOME),
+        NULL, false));
     assert_int_equal(kofn_serve(spoke, &o), KOFN_UNSUITED);
-    names_both(kofn_errmsg(), 7);
+    names_both(kofn_errmsg(), KF_WIRE_VERSION + 1);
     hub->close(hub, 0);
     pthread_mutex_destroy(&net.lock);
 }
