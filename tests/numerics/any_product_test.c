@@ -280,9 +280,10 @@ static promise promised(const draw *d, const kofn_report *rep, const rig *r)
     return (promise){.by = 64 * ((long double)rep->predicted + size * u) +
                            256 * (long double)rep->floor,
                      .unseen = !d->lies ? 0
-                               : wide   ? 0x1p-900L
-                                        : 0x1p-80L,
-                     .least = size * (wide ? DBL_MIN : FLT_MIN),
+                               : wide   ? 0x1p-800L
+                                        : 0x1p-60L,
+                     .least = size * (wide ? DBL_MIN : FLT_MIN) *
+                              (d->lies ? 1e4 : 1),
                      .most = (wide ? DBL_MAX : FLT_MAX) / (long double)size};
 }
 
