@@ -336,8 +336,8 @@ kofn_status kf_level_copy(const kofn_matrix *a, const int *row, const int *col,
 /* ---- operands that are raised (raise.c) ---------------------------------- */
 
 /* KF_RAISED_*: which lines of an operand are raised where they are not of one size;
- * `compared`: errors are looked for in results. */
-unsigned kf_raise_kind(const kofn_plan *p, bool compared);
+ * where errors are looked for they are more. */
+unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors);
 /* An operand is to be held: where that is better *A becomes a raised copy of it, of
  * numbers *own, which are to be freed. */
 kofn_status kf_raise_dense(unsigned kind, kofn_matrix *A, kf_levels *l,

@@ -74,12 +74,18 @@ static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
 
 /* ---- large rows, or in large columns ------------------------------------- */
 
-/* The binary exponent of an entry that is not 0. */
-static int digits_of(double x)
+/* The binary exponent of an entry that is not 0, as frexp has it: most of the time here
+ * is spent on this. */
+static inline int digits_of(double x)
 {
+    uint64_t bits;
     int e;
 
-    frexp(x, &e);
+    memcpy(&bits, &x, sizeof bits);
+    e = (int)(bits >> 52 & 0x7ff);
+    if (e > 0)
+        return e - 1022;
+    frexp(x, &e); /* it has lost digits */
     return e;
 }
 
@@ -205,21 +211,10 @@ static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
     return st;
 }
 
-/* The rows, where those that are large only by their columns are not. */
-static kofn_status raise_rows(const kofn_matrix *a, const kofn_sparse *S,
-                              kf_levels *out)
-{
-    TRY(rows_of(a, S, &out->row));
-    if (!kf_levels_change(out, S ? S->rows : a->rows, 0))
-        return KOFN_OK;
-    kf_levels_free(out);
-    return even_rows(a, S, &out->row);
-}
-
 /* ---- columns ------------------------------------------------------------- */
 
-/* Of the columns once the rows are raised. */
-static kofn_status columns_of(const kofn_matrix *a, const int *row, int **out)
+static kofn_status dense_columns_of(const kofn_matrix *a, const int *row,
+                                    int **out)
 {
     kofn_matrix raised = *a;
     kf_scales s = {.count = 0};
@@ -262,29 +257,63 @@ static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
     return st;
 }
 
-kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
+/* Of the columns once the rows are raised. */
+static kofn_status columns_of(const kofn_matrix *a, const kofn_sparse *S,
+                              const int *row, int **out)
 {
-    kofn_status st;
+    return S ? sparse_columns_of(S, row, out) : dense_columns_of(a, row, out);
+}
 
-    *out = (kf_levels){NULL, NULL};
-    st = raise_rows(NULL, S, out);
-    if (!st && (cols || kf_levels_change(out, S->rows, 0)))
-        st = sparse_columns_of(S, out->row, &out->col);
-    if (st)
-        kf_levels_free(out);
-    return st;
+static bool has_zeros(const kofn_matrix *a)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++)
+            if (kf_mat_entry(a, i, j) == 0)
+                return true;
+    return false;
+}
+
+/* Columns are measured when the rows are raised.  Where they are not of one size, either,
+ * rows may have been taken for large ones that are not; but where all have entries in all
+ * columns their norms tell. */
+static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
+                             bool rows, bool cols, kf_levels *out)
+{
+    size_t m = S ? S->rows : a->rows, n = S ? S->cols : a->cols;
+
+    if (rows)
+        TRY(rows_of(a, S, &out->row));
+    if (cols || kf_levels_change(out, m, 0))
+        TRY(columns_of(a, S, out->row, &out->col));
+    if (!kf_levels_change(out, m, 0) ||
+        !kf_levels_change(&(kf_levels){NULL, out->col}, 0, n) ||
+        !(S || has_zeros(a)))
+        return KOFN_OK;
+    kf_levels_free(out);
+    TRY(even_rows(a, S, &out->row));
+    return cols || kf_levels_change(out, m, 0)
+               ? columns_of(a, S, out->row, &out->col)
+               : KOFN_OK;
 }
 
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out)
 {
-    kofn_status st = KOFN_OK;
+    kofn_status st;
 
     *out = (kf_levels){NULL, NULL};
-    if (rows)
-        st = raise_rows(a, NULL, out);
-    if (!st && (cols || kf_levels_change(out, a->rows, 0)))
-        st = columns_of(a, out->row, &out->col);
+    st = levels_of(a, NULL, rows, cols, out);
+    if (st)
+        kf_levels_free(out);
+    return st;
+}
+
+kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
+{
+    kofn_status st;
+
+    *out = (kf_levels){NULL, NULL};
+    st = levels_of(NULL, S, true, cols, out);
     if (st)
         kf_levels_free(out);
     return st;

@@ -23,13 +23,13 @@ static bool mixes(const kofn_plan *p)
 }
 
 /* Rows of A are of one size in A' A x only if they were before. */
-unsigned kf_raise_kind(const kofn_plan *p, bool compared)
+unsigned kf_raise_kind(const kofn_plan *p, kofn_errors errors)
 {
     unsigned cols = p->layout.cut[0].cols > 1 ? KF_RAISED_COLS : 0;
 
     if (p->op->factors != 1)
         return cols;
-    if (compared)
+    if (errors != KOFN_ERRORS_NONE)
         return KF_RAISED_ROWS | KF_RAISED_COLS;
     return mixes(p) ? KF_RAISED_ROWS | cols : 0;
 }

@@ -137,7 +137,8 @@ static kofn_status begin_at_start(kf_host *h)
         kf_mesh_operand *o = &h->operand[i];
 
         if (o->plan) /* as whoever comes new has them */
-            TRY(kf_raise_restart(o->raises, &o->dense, &o->levels));
+            TRY(kf_raise_restart(kf_raise_kind(o->plan, h->opt.errors),
+                                 &o->dense, &o->levels));
     }
     TRY(kf_buffer_new(&body, start->m.rows, start->m.cols, KOFN_F64));
     memcpy(body->m.data, start->m.data, kf_buffer_bytes(start));

@@ -134,7 +134,6 @@ typedef struct kf_mesh_operand {
     const kofn_sparse *sparse; /* or NULL */
     const kofn_plan *plan;
     kf_resident resident;
-    unsigned raises;   /* KF_RAISED_*: what is raised where lines differ      */
     kf_levels levels;  /* by which its lines are raised before they are coded */
     void *raised;      /* numbers of those, or NULL: they are not            */
     kofn_sparse coded; /* where it is sparse: with these numbers             */

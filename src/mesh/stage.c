@@ -181,28 +181,32 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan)
+static kofn_status sparse_new(kf_mesh_operand *o, const kofn_plan *plan,
+                              unsigned raises)
 {
     o->coded = *o->sparse;
-    TRY(kf_raise_sparse(o->raises, &o->coded, &o->levels, &o->raised));
+    TRY(kf_raise_sparse(raises, &o->coded, &o->levels, &o->raised));
     return kf_resident_sparse(&o->resident, plan, &o->coded);
 }
 
-static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan)
+static kofn_status dense_new(kf_mesh_operand *o, const kofn_plan *plan,
+                             unsigned raises)
 {
     kofn_matrix coded = o->dense;
 
-    TRY(kf_raise_dense(o->raises, &coded, &o->levels, &o->raised));
+    TRY(kf_raise_dense(raises, &coded, &o->levels, &o->raised));
     TRY(kf_resident_dense(&o->resident, plan, &coded));
     o->resident.most = kf_mat_most(&coded);
     return kf_mat_check_finite(&coded, "the matrix");
 }
 
-static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
-                               uint32_t which, const kofn_plan *plan)
+static kofn_status operand_new(kf_host *h, uint32_t which,
+                               const kofn_plan *plan)
 {
     const kofn_problem *pb = &plan->layout.problem;
-    const kofn_operand *from = &program->operand[which];
+    const kofn_operand *from = &h->program.operand[which];
+    unsigned raises = kf_raise_kind(plan, h->opt.errors);
+    kf_mesh_operand *o = &h->operand[which];
 
     if (o->plan) /* of an earlier stage */
         return KOFN_OK;
@@ -210,9 +214,9 @@ static kofn_status operand_new(kf_mesh_operand *o, const kofn_program *program,
     o->sparse = from->sparse;
     TRY(kf_code_new(&o->code, plan));
     if (o->sparse)
-        return sparse_new(o, plan);
+        return sparse_new(o, plan, raises);
     o->dense = *from->dense;
-    TRY(dense_new(o, plan));
+    TRY(dense_new(o, plan, raises));
     /* with room for sums of a row or column: the input is as it is */
     o->resident.by = kf_range_resident(o->resident.most,
                                        (double)kf_max(pb->m, pb->n), pb->dtype);
@@ -255,8 +259,7 @@ static kofn_status product_new(kf_host *h, size_t i)
         TRY(kf_code_reader(&p->reader, s->plan));
     p->plan = s->read ? p->reader : kf_plan_use(s->plan, s->left);
     p->of = &h->operand[s->operand];
-    p->of->raises = kf_raise_kind(s->plan, h->opt.errors != KOFN_ERRORS_NONE);
-    TRY(operand_new(p->of, &h->program, s->operand, s->plan));
+    TRY(operand_new(h, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);
     p->groups = kf_node_groups(s, h->opt.nodes);

@@ -246,7 +246,7 @@ static kofn_status place_sparse(kofn_job *j, size_t operand,
     if (h->plan->layout.problem.dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "sparse matrices are float64");
     raised = *A;
-    kind = kf_raise_kind(h->plan, j->opt.errors != KOFN_ERRORS_NONE);
+    kind = kf_raise_kind(h->plan, j->opt.errors);
     TRY(kf_raise_sparse(kind, &raised, &h->levels, &h->raised));
     TRY(kf_resident_sparse(&h->resident, h->plan, &raised));
     h->resident.raised = h->raised ? kind : 0;

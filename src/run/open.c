@@ -230,7 +230,7 @@ product *kf_job_find(const kofn_job *j, uint32_t number)
 kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
                         const char *name)
 {
-    unsigned kind = kf_raise_kind(h->plan, j->opt.errors != KOFN_ERRORS_NONE);
+    unsigned kind = kf_raise_kind(h->plan, j->opt.errors);
     kofn_matrix raised = *A;
     double most;
 

@@ -134,7 +134,7 @@ static void make_wide(bench *b, bool left)
                     left ? ROWS : 1);
         b->exact[i] *= size;
     }
-    assert_ok(kf_raise_dense(kf_raise_kind(b->plan, false), &raised,
+    assert_ok(kf_raise_dense(kf_raise_kind(b->plan, KOFN_ERRORS_NONE), &raised,
                              &b->operand.levels, &b->operand.raised));
 }
 
