@@ -568,7 +568,8 @@ typedef struct kofn_change {
  * blocks of before (kofn_away_options.job).  Workers
  * that come afterwards have their blocks of others', while products go on; where
  * too few are left for that KOFN_TOOFEW.  With errors the floor (kofn_report)
- * grows with every change, until the operand is fetched.  KOFN_STATE while a
+ * grows with every change, until the operand is fetched; then it is that of what A is,
+ * or of what it was before or in the largest step since, if that is more.  KOFN_STATE while a
  * product of the operand is not over. */
 KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_change *change,

@@ -228,8 +228,8 @@ bool kf_answers_all(const kofn_plan *p, size_t n);
 
 /* The factors of a seat's lanes where each is an outer product: part (i, j) of
  * A is in lane l f[l, i] g[l, j] times. f is lanes x cut[0].rows, g lanes x
- * cut[0].cols, and all lanes have one of them in common, ones, where only
- * columns or only rows of A are cut.  A += U' V therefore adds to lane l the
+ * cut[0].cols, and all lanes have one of them in common, ones: f where rows of A are
+ * not cut, and else g where columns are not.  A += U' V therefore adds to lane l the
  * product of two coded matrices, (sum_i f[l, i] U_i)' (sum_j g[l, j] V_j), with
  * U and V cut into columns as the rows and columns of A are.  KOFN_UNSUITED
  * where a lane is no such product. */

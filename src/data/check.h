@@ -146,10 +146,16 @@ kofn_status kf_data_norms(const kf_resident *r, bool columns, size_t group,
 kofn_status kf_data_norms_of_input(const kofn_plan *use, const kf_parts *cut,
                                    const kofn_matrix *whole, double by,
                                    double **out);
-/* Bounds of the norms of the rows of A, norm[g] those of group g, and of its columns,
- * behind them, and of those of the velocity, after a change. */
+/* Of a matrix that changes: of the rows of each group, and of its columns behind them. */
+typedef struct kf_norms {
+    double *const *norm;  /* bounds of their norms                           */
+    double *const *speed; /* the same of the velocity                        */
+    double *const *least; /* or NULL: at least what they were in the largest
+                             step since they were known, less what decays    */
+} kf_norms;
+/* After a change. */
 kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
                                const kofn_matrix *U, const kofn_matrix *V,
-                               double *const *norm, double *const *speed);
+                               const kf_norms *n);
 
 #endif

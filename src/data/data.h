@@ -187,6 +187,7 @@ typedef struct kf_side {
     kf_parts parts;
     const kofn_matrix *part; /* the first of the group in hand           */
     size_t cut;              /* parts of it in a group                   */
+    bool alike;              /* it is the same for all seats             */
     size_t lanes;            /* that a mixture is made for: 1 if for all */
     kofn_dtype dtype;
     double by;

@@ -120,35 +120,39 @@ static void add_squares(const growth *g, double *sum)
 
 /* A row, or a column, of what is added is no larger than `gain` times the root of
  * its square here. */
-static void grow(const growth *g, const double *square, double *norm,
-                 double *speed)
+static void grow(const growth *g, const double *square, const kf_norms *n,
+                 size_t line)
 {
     const kofn_change *c = g->change;
-    double momentum = fabs(c->momentum);
+    double momentum = fabs(c->momentum), kept = fabs(1 - c->step * c->decay);
+    double *norm = n->norm[line], *speed = n->speed[line];
 
     for (size_t i = 0; i < g->width; i++) {
         double G = g->gain * sqrt(square[i]) + fabs(c->decay) * norm[i];
         double M = momentum * speed[i] + G;
+        double step = fabs(c->step) * (c->nesterov ? G + momentum * M : M);
 
-        norm[i] += fabs(c->step) * (c->nesterov ? G + momentum * M : M);
+        norm[i] += step;
         speed[i] = momentum > 0 ? M : 0;
+        if (n->least)
+            n->least[line][i] = kf_larger(kept * n->least[line][i], step);
     }
 }
 
-static kofn_status grow_lines(const growth *g, double *norm, double *speed)
+static kofn_status grow_lines(const growth *g, const kf_norms *n, size_t line)
 {
     double *square;
 
     TRY_ZERO(square, g->width);
     add_squares(g, square);
-    grow(g, square, norm, speed);
+    grow(g, square, n, line);
     kf_free(square);
     return KOFN_OK;
 }
 
 kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
                                const kofn_matrix *U, const kofn_matrix *V,
-                               double *const *norm, double *const *speed)
+                               const kf_norms *n)
 {
     const kofn_layout *L = &r->plan->layout;
     const kf_parts *p = &r->parts;
@@ -159,7 +163,7 @@ kofn_status kf_data_grow_norms(const kf_resident *r, const kofn_change *change,
     TRY(stretch(U, r->by, &cols.gain));
     for (size_t g = 0; g < L->groups; g++) {
         rows.first = g * rows.parts * p->rows;
-        TRY(grow_lines(&rows, norm[g], speed[g]));
+        TRY(grow_lines(&rows, n, g));
     }
-    return grow_lines(&cols, norm[L->groups], speed[L->groups]);
+    return grow_lines(&cols, n, L->groups);
 }

@@ -3,23 +3,20 @@
  * What is added to a block is the product of two mixtures, of the columns of U as
  * A's rows are mixed in the block, and of those of V as A's columns are
  * (math/training.md 8).  Where all lanes, or all seats, have one of them in common
- * it is made once.
+ * it is made once.  Of a matrix that is not cut seats hold multiples, by which V is
+ * multiplied.
  *
  * Owns the mixtures of one change, shared by the seats that have them in
  * common, until kf_side_free. */
 #include "data.h"
 
 /* A part of A in this direction: a part of U or V has as many columns. */
-static kofn_status side_new(kf_side *s, const kofn_matrix *a,
-                            const kofn_layout *L, size_t groups, double by)
+static kofn_status side_new(kf_side *s, const kofn_matrix *a, size_t groups,
+                            double by)
 {
-    size_t cut = s->cut;
-
-    *s = (kf_side){.cut = cut,
-                   .lanes = cut > 1 ? L->lanes : 1,
-                   .dtype = a->dtype,
-                   .by = by};
-    return kf_parts_new(&s->parts, a, 1, groups * cut);
+    s->dtype = a->dtype;
+    s->by = by;
+    return kf_parts_new(&s->parts, a, 1, groups * s->cut);
 }
 
 static void side_free(kf_side *s)
@@ -70,7 +67,7 @@ static kofn_status mix(const kf_side *s, const double *factor, uint32_t *col,
 static kofn_status take(kf_side *s, const double *factor, uint32_t *col,
                         kf_buffer **out)
 {
-    if (s->cut > 1)
+    if (!s->alike)
         return mix(s, factor, col, out);
     if (!s->common)
         TRY(mix(s, (const double[]){1}, col, &s->common));
@@ -86,7 +83,11 @@ kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
     const kofn_layout *L = &r->plan->layout;
     kofn_cut cut = L->cut[0];
 
-    *s = (kf_sides){.u.cut = cut.rows, .v.cut = cut.cols};
+    *s = (kf_sides){
+        .u = {.cut = cut.rows, .alike = cut.rows == 1},
+        .v = {.cut = cut.cols, .alike = cut.cols == 1 && cut.rows > 1}};
+    s->u.lanes = s->u.alike ? 1 : L->lanes;
+    s->v.lanes = s->v.alike ? 1 : L->lanes;
     s->f = kofn_layout_table(L->lanes, cut.rows);
     s->g = kofn_layout_table(L->lanes, cut.cols);
     s->col = kf_new(kf_max(cut.rows, cut.cols), sizeof *s->col);
@@ -94,8 +95,8 @@ kofn_status kf_sides_new(kf_sides *s, const kf_resident *r,
         return KOFN_NOMEM;
     for (size_t i = 0; i < kf_max(cut.rows, cut.cols); i++)
         s->col[i] = (uint32_t)i;
-    TRY(side_new(&s->u, U, L, L->groups, r->by));
-    TRY(side_new(&s->v, V, L, 1, 1));
+    TRY(side_new(&s->u, U, L->groups, r->by));
+    TRY(side_new(&s->v, V, 1, 1));
     choose(&s->u, 0);
     choose(&s->v, 0);
     return KOFN_OK;

@@ -65,7 +65,7 @@ static kofn_status grow(kf_host *h, uint32_t operand, uint64_t turn)
 
     if (!st)
         st = kf_data_grow_norms(&o->resident, &a.to.change, &a.to.U, &a.to.V,
-                                norm, speed);
+                                &(kf_norms){norm, speed, NULL});
     kf_changing_done(&a);
     return st;
 }

@@ -44,7 +44,7 @@ void kf_guard_free(kf_guard *g)
     kf_free(g->verdict);
 }
 
-static void forget(const kf_held *h, double ***norms)
+void kf_guard_forget_lines(const kf_held *h, double ***norms)
 {
     for (size_t i = 0; *norms && i < 2 * h->plan->layout.groups; i++)
         kf_free((*norms)[i]);
@@ -54,8 +54,9 @@ static void forget(const kf_held *h, double ***norms)
 
 void kf_guard_forget(kf_held *h)
 {
-    forget(h, &h->norms);
-    forget(h, &h->speed);
+    kf_guard_forget_lines(h, &h->norms);
+    kf_guard_forget_lines(h, &h->speed);
+    kf_guard_forget_lines(h, &h->least);
 }
 
 /* ---- scales -------------------------------------------------------------- */

@@ -195,5 +195,6 @@ kofn_status kf_heal_begin(kofn_job *j, const product *next)
         h->windows = 0;
     }
     h->windows++;
-    return begin_window(j);
+    TRY(begin_window(j));
+    return kf_heal_take(j); /* nobody may be left who could answer */
 }

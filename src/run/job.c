@@ -365,8 +365,7 @@ static void free_workers(kofn_job *j)
     kf_free(j->heal.window.into.data);
     kf_free(j->trials.worker);
     kf_free(j->scrub.window.into.data);
-    kf_free(j->scrub.cols[0]);
-    kf_free(j->scrub.cols[1]);
+    kf_free(j->scrub.cols);
     for (size_t i = 0; i < j->paced.workers; i++)
         kf_free(j->paced.gait[i].turn);
     kf_free(j->paced.gait);

@@ -219,7 +219,7 @@ typedef struct kf_scrub {
     kofn_status status;
     char why[512];
     kf_window window;
-    double *cols[2]; /* scales of columns so far, of A and of its velocity */
+    double *cols; /* scales of the operand's columns so far             */
 } kf_scrub;
 
 struct kofn_job {

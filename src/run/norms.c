@@ -14,37 +14,62 @@
 #include <float.h>
 #include <math.h>
 
-kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
-                            const kofn_matrix *U, const kofn_matrix *V)
+static double **new_lines(const kf_held *h)
+{
+    size_t groups = h->plan->layout.groups;
+    const kf_parts *p = &h->resident.parts;
+    double **line = kf_zero(2 * groups, sizeof *line);
+
+    for (size_t g = 0; line && g <= groups; g++) {
+        line[g] = kf_zero(g < groups ? p->rows : p->cols, sizeof **line);
+        if (!line[g]) {
+            kf_guard_forget_lines(h, &line);
+            return NULL;
+        }
+    }
+    return line;
+}
+
+/* Norms that are known now.  What blocks were rounded to before is still in them: where
+ * lines have become small, by as much as they were. */
+static void know(double *norm, double *least, size_t n)
+{
+    for (size_t i = 0; least && i < n; i++)
+        least[i] = norm[i] = kf_larger(norm[i], least[i]);
+}
+
+static void know_lines(kf_held *h)
 {
     size_t groups = h->plan->layout.groups;
     const kf_parts *p = &h->resident.parts;
 
-    TRY(kf_guard_know(h));
-    if (!h->speed)
-        h->speed = kf_zero(2 * groups, sizeof *h->speed);
-    for (size_t g = 0; h->speed && g <= groups; g++) {
-        if (!h->speed[g])
-            h->speed[g] =
-                kf_zero(g < groups ? p->rows : p->cols, sizeof **h->speed);
-        if (!h->speed[g])
-            return KOFN_NOMEM;
-    }
-    return h->speed ? kf_data_grow_norms(&h->resident, change, U, V, h->norms,
-                                         h->speed)
-                    : KOFN_NOMEM;
+    for (size_t g = 0; h->least && g <= groups; g++)
+        know(h->norms[g], h->least[g], g < groups ? p->rows : p->cols);
 }
 
-kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
-                                const kf_resident *strips, size_t at,
-                                double **cols)
+kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
+                            const kofn_matrix *U, const kofn_matrix *V)
 {
-    double **norms = velocity ? h->speed : h->norms;
+    TRY(kf_guard_know(h));
+    if (!h->least) { /* the first */
+        h->speed = h->speed ? h->speed : new_lines(h);
+        h->least = new_lines(h);
+        if (!h->speed || !h->least)
+            return KOFN_NOMEM;
+        know_lines(h);
+    }
+    return kf_data_grow_norms(&h->resident, change, U, V,
+                              &(kf_norms){h->norms, h->speed, h->least});
+}
+
+kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
+                                size_t at, double **cols)
+{
     size_t n = strips->parts.cols, groups = h->plan->layout.groups;
     double *more;
     kofn_status st = KOFN_OK;
 
-    if (!norms || !norms[groups]) /* nothing was measured yet */
+    if (!h->norms || !h->norms[groups]) /* nothing was measured yet */
         return KOFN_OK;
     more = kf_new(n, sizeof *more);
     if (more && !*cols)
@@ -52,8 +77,11 @@ kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
     if (!more || !*cols)
         st = KOFN_NOMEM;
     for (size_t g = 0; g < groups && !st; g++)
-        if (norms[g])
-            st = kf_data_scales_of_rows(strips, g, norms[g] + at);
+        if (h->norms[g]) {
+            st = kf_data_scales_of_rows(strips, g, h->norms[g] + at);
+            know(h->norms[g] + at, h->least ? h->least[g] + at : NULL,
+                 strips->plan->span);
+        }
     if (!st)
         st = kf_data_scales_of_resident_columns(strips, more, n);
     for (size_t i = 0; i < n && !st; i++)
@@ -62,17 +90,17 @@ kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
     return st;
 }
 
-void kf_guard_renew_cols(kf_held *h, double *cols[2])
+void kf_guard_renew_cols(kf_held *h, double **cols)
 {
-    double **norms[] = {h->norms, h->speed};
     size_t groups = h->plan->layout.groups;
 
-    for (size_t i = 0; i < 2; i++)
-        if (cols[i]) {
-            kf_free(norms[i][groups]);
-            norms[i][groups] = cols[i];
-            cols[i] = NULL;
-        }
+    if (!*cols)
+        return;
+    kf_free(h->norms[groups]);
+    h->norms[groups] = *cols;
+    *cols = NULL;
+    know(h->norms[groups], h->least ? h->least[groups] : NULL,
+         h->resident.parts.cols);
 }
 
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
@@ -93,6 +121,7 @@ kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A)
 
         h->norms = now.norms;
         now.norms = was;
+        know_lines(h);
     }
     kf_guard_forget(&now);
     kf_resident_free(&now.resident);

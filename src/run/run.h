@@ -27,9 +27,11 @@ typedef struct kf_held {
     double most;      /* ... no element of which is larger (change.c)        */
     double **norms; /* once results are checked: scales (check.h) of the rows of
                        each group, then of the columns (guard.c, norms.c)    */
-    double **speed; /* once it has changed: likewise, of its velocity */
-    bool due;       /* trial.c: its blocks are to be read and compared ... */
-    bool odd;       /* ... and somebody's came wrong                       */
+    double **speed; /* once it has changed: likewise, of its velocity ...    */
+    double *
+        *least; /* ... and what rounding in its blocks is at least that of */
+    bool due;   /* trial.c: its blocks are to be read and compared ... */
+    bool odd;   /* ... and somebody's came wrong                       */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
@@ -66,6 +68,7 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 void kf_guard_forget(kf_held *h); /* its norms */
+void kf_guard_forget_lines(const kf_held *h, double ***norms);
 /* All of them are known. */
 kofn_status kf_guard_know(kf_held *h);
 /* The operand changes (norms.c): norms are no larger afterwards than what is
@@ -74,14 +77,13 @@ kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V);
 /* The operand is this matrix now. */
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
-/* The strips given are those from `at` on of the operand, or of its velocity; *cols has
- * what columns have come to in those before, and the norms of columns are known
- * when all strips have been seen. */
-kofn_status kf_guard_renew_rows(kf_held *h, bool velocity,
-                                const kf_resident *strips, size_t at,
-                                double **cols);
-/* They have: of the operand, and of its velocity. */
-void kf_guard_renew_cols(kf_held *h, double *cols[2]);
+/* The strips given are those from `at` on of the operand; *cols has what columns have
+ * come to in those before, and the norms of columns are known when all strips have been
+ * seen. */
+kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
+                                size_t at, double **cols);
+/* They have. */
+void kf_guard_renew_cols(kf_held *h, double **cols);
 
 /* ---- journal (journal.c) ------------------------------------------------- */
 

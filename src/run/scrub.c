@@ -50,10 +50,8 @@ static void end(kofn_job *j, kofn_status st, const char *why)
     for (uint32_t i = 0; st && i < j->trials.workers; i++)
         kf_trial_forget(j, i);
     kf_trial_end(j);
-    for (size_t i = 0; i < 2; i++) {
-        kf_free(s->cols[i]);
-        s->cols[i] = NULL;
-    }
+    kf_free(s->cols);
+    s->cols = NULL;
     s->asked = false;
     s->window.operand = s->window.at = 0;
     s->status = st;
@@ -69,8 +67,7 @@ static kofn_status renew(kofn_job *j)
     kofn_status st = kf_window_resident(j, w, h->plan, &r);
 
     if (!st)
-        st = kf_guard_renew_rows(h, w->velocity, &r, w->at,
-                                 &j->scrub.cols[w->velocity]);
+        st = kf_guard_renew_rows(h, &r, w->at, &j->scrub.cols);
     kf_resident_free(&r);
     return st;
 }
@@ -80,7 +77,7 @@ static kofn_status next_operand(kofn_job *j)
     kf_scrub *s = &j->scrub;
     kf_window *w = &s->window;
 
-    kf_guard_renew_cols(&j->held[w->operand], s->cols);
+    kf_guard_renew_cols(&j->held[w->operand], &s->cols);
     w->at = 0;
     if (kf_trial_goes_on(j, w->operand))
         return KOFN_OK;
@@ -102,7 +99,8 @@ static kofn_status take_window(kofn_job *j)
         end(j, st, why);
         return KOFN_OK;
     }
-    TRY(renew(j));
+    if (!w->velocity)
+        TRY(renew(j));
     if (!w->velocity && j->held[w->operand].moves) {
         w->velocity = true;
         return kf_window_read(j, w);

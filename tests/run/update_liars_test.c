@@ -7,10 +7,9 @@
 #include <stdio.h>
 
 static const char *const checked[] = {
-    "gpd:m=2,n=1,p=1",
-    "polydot:m=1,n=2,p=1",
-    "matdot:n=2",
-    "polynomial:m=2,p=1,basis=circle",
+    "gpd:m=2,n=1,p=1", "polydot:m=1,n=2,p=1",
+    "matdot:n=2",      "polynomial:m=2,p=1,basis=circle",
+    "gpd:m=1,n=1,p=2", /* seats hold multiples of A */
 };
 
 /* Who lies from some step on is named in products, and so when it is read; that is
@@ -185,6 +184,54 @@ static void fast_operands(void **state)
     held_down(&h);
 }
 
+/* A third of A, and then nearly all that is left. */
+static void nearly_take_away(held *h, twin *t, size_t o)
+{
+    size_t m = h->A[o].rows;
+    kofn_matrix U = {numbers(m * m, 8), m, m, m, KOFN_F64};
+
+    for (size_t i = 0; i < m; i++)
+        ((double *)U.data)[i * m + i] = 1;
+    for (size_t i = 0; i < 2; i++) {
+        kofn_change c = KOFN_CHANGE_INIT;
+
+        c.step = i == 0 ? 1.0 / 3 : 2.0 / 3 - 1e-5;
+        assert_ok(kofn_update(h->job, o, &c, &U, &h->A[o]));
+        twin_step(t, o, &c, &U, &h->A[o]);
+    }
+    kf_free(U.data);
+}
+
+/* Of what has become small the rounding of before is left in blocks, also when it was
+ * read, as a whole or to compare blocks, since. */
+static void what_was_large(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < 2 * sizeof checked / sizeof *checked; s++) {
+        held h = {.spec = checked[s / 2], .workers = 8};
+        kofn_options opt = KOFN_OPTIONS_INIT;
+        twin t;
+
+        opt.errors = KOFN_ERRORS_DETECT;
+        opt.late = -1;
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        for (size_t o = 0; o < OPERANDS; o++) {
+            nearly_take_away(&h, &t, o);
+            if (s % 2)
+                assert_at_most(fetched(&h, &t, o), 1e-8);
+        }
+        for (size_t i = 0; i < 3; i++)
+            assert_ok(kofn_scrub(h.job, NULL));
+        now(&h, &t);
+        for (size_t o = 0; o < OPERANDS; o++)
+            held_right(&h, o, 1e-8);
+        assert_int_equal(all_of(&h).corrupt, 0);
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
 /* However often operands change, nobody is named who is honest. */
 static void the_honest_are_not_named(void **state)
 {
@@ -220,6 +267,7 @@ TEST_FILE(update_liars_test)
         cmocka_unit_test(too_many_liars),
         cmocka_unit_test(no_numbers),
         cmocka_unit_test(fast_operands),
+        cmocka_unit_test(what_was_large),
         cmocka_unit_test(the_honest_are_not_named),
     };
 

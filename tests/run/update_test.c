@@ -289,6 +289,31 @@ static void what_is_lost_is_said(void **state)
     }
 }
 
+/* Also where the last one who holds an operand goes before another has its block, which
+ * is asked for then: nothing comes any more that would show it. */
+static void nobody_waits_for_what_is_lost(void **state)
+{
+    const kofn_fault_event come[] = {{2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0},
+                                     {2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0}};
+
+    (void)state;
+    for (size_t threads = 0; threads < 2; threads++) {
+        held h = {.spec = "elastic:k=1", .workers = 1, .threads = threads};
+        kofn_options opt = with_events(come, 2);
+        twin t;
+
+        held_up(&h, &opt);
+        twin_up(&t, &h);
+        train(&h, &t, 1, 0, 1e-8);
+        assert_ok(kofn_step(h.job, 2));
+        assert_ok(kofn_put_at(h.job, 0, false, &h.in[0], &h.out[0], NULL));
+        assert_status(KOFN_TOOFEW, kofn_take(h.job, 0, KOFN_NEVER, NULL));
+        assert_non_null(strstr(kofn_errmsg(), "operand 0 has changed"));
+        twin_down(&t);
+        held_down(&h);
+    }
+}
+
 static void journals_of_it_replay(void **state)
 {
     held h = {.spec = "gpd:m=2,n=2,p=1", .workers = 8, .threads = true};
@@ -615,6 +640,7 @@ TEST_FILE(update_test)
         cmocka_unit_test(blocks_stand_still_while_they_are_read),
         cmocka_unit_test(blocks_are_made_as_fast_as_they_are_lost),
         cmocka_unit_test(what_is_lost_is_said),
+        cmocka_unit_test(nobody_waits_for_what_is_lost),
         cmocka_unit_test(journals_of_it_replay),
         cmocka_unit_test(sizes_are_kept),
         cmocka_unit_test(others_are_not_in_the_way),

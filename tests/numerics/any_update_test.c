@@ -1,0 +1,528 @@
+/* any_update_test.c -- operands that change, drawn at random: any code, sizes, numbers
+ * and changes, by workers who come, go, are late and lie.  Products from both sides and
+ * what is fetched are right row by row, as docs/numerics.md ("Rows of different size")
+ * promises of lines that change in proportion, or are refused for a reason that there
+ * is.  The reference is computed in long double. */
+#include "levels_rig.h"
+
+enum { OPERANDS_MOST = 3, STEPS = 6, EVENTS = 5 };
+
+typedef struct operand {
+    size_t m, n, p; /* p: columns of its inputs */
+    kofn_plan *plan;
+    kofn_matrix A;
+    double *row, *col;         /* the sizes of its lines                     */
+    long double *is, *speed;   /* what it has become, and its velocity       */
+    long double *size, *force; /* the same of absolute values, never falling */
+    size_t changes;
+} operand;
+
+typedef struct draw {
+    uint64_t seed;
+    char spec[96];
+    size_t workers, count;
+    operand of[OPERANDS_MOST];
+    kofn_dtype dtype;
+    bool sim, left, lies, leaves;
+    kofn_fault_event event[EVENTS];
+    size_t events;
+    kofn_options opt;
+    kofn_job *job;
+    unsigned step;
+    const char *does;
+} draw;
+
+static struct {
+    size_t delivered, refused, happened, changes;
+} sum;
+
+static size_t below(kf_rng *g, size_t n)
+{
+    return (size_t)kf_rng_below(g, n);
+}
+
+static bool one_in(kf_rng *g, size_t n)
+{
+    return below(g, n) == 0;
+}
+
+static const char *told(const draw *d)
+{
+    static const char *const kinds[] = {"",       "leave",   "join", "slow",
+                                        "normal", "corrupt", "flip"};
+    static char text[600];
+    int n = snprintf(text, sizeof text,
+                     "KOFN_TEST_SEED=%llu, %s, %zu workers (%s), %zu operands, "
+                     "float%d, errors %d, step %u, %s:",
+                     (unsigned long long)d->seed, d->spec, d->workers,
+                     d->sim ? "sim" : "threads", d->count,
+                     d->dtype == KOFN_F64 ? 64 : 32, (int)d->opt.errors,
+                     d->step, d->does);
+
+    for (size_t o = 0; o < d->count; o++)
+        n += snprintf(text + n, sizeof text - (size_t)n, " %zux%zux%zu",
+                      d->of[o].m, d->of[o].n, d->of[o].p);
+    for (size_t i = 0; i < d->events; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, " %g %s %u",
+                      d->event[i].round + d->event[i].fraction,
+                      kinds[d->event[i].kind], d->event[i].worker);
+    return text;
+}
+
+/* ---- what is drawn ------------------------------------------------------- */
+
+static size_t a_size(kf_rng *g)
+{
+    static const size_t of[] = {1, 2, 3, 7, 16, 33, 64};
+
+    return of[below(g, sizeof of / sizeof *of)];
+}
+
+static void draw_code(draw *d, kf_rng *g)
+{
+    unsigned k = 1 + (unsigned)below(g, 6), m = 1 + (unsigned)below(g, 3);
+    unsigned n = 1 + (unsigned)below(g, 3), p = 1 + (unsigned)below(g, 2);
+    size_t more = below(g, 5);
+    char *to = d->spec;
+
+    switch (below(g, 9)) {
+    case 0:
+        snprintf(to, sizeof d->spec, "mds:k=%u", k);
+        break;
+    case 1:
+        snprintf(to, sizeof d->spec, "elastic:k=%u,cut=columns", k);
+        break;
+    case 2:
+        snprintf(to, sizeof d->spec, "product:m=%u,m2=%u,p=%u,p2=%u", m, m + p,
+                 p, p + n - 1);
+        k = (m + p) * (p + n - 1);
+        more = 0;
+        break;
+    case 3:
+        snprintf(to, sizeof d->spec, "polynomial:m=%u,p=%u", m, p);
+        k = m * p;
+        break;
+    case 4:
+        snprintf(to, sizeof d->spec, "gpd:m=%u,n=%u,p=%u", m, n, p);
+        k = m * n * p + n - 1;
+        break;
+    case 5:
+        snprintf(to, sizeof d->spec, "polydot:m=%u,n=%u,p=%u", m, n, p);
+        k = m * p * (2 * n - 1);
+        break;
+    case 6:
+        snprintf(to, sizeof d->spec, "matdot:n=%u", n);
+        k = 2 * n - 1;
+        break;
+    default:
+        snprintf(to, sizeof d->spec, "elastic:k=%u", k);
+    }
+    d->workers = k + more;
+}
+
+static void draw_events(draw *d, kf_rng *g)
+{
+    static const kofn_fault_event_kind of[] = {
+        KOFN_FAULT_EVENT_JOIN, KOFN_FAULT_EVENT_LEAVE, KOFN_FAULT_EVENT_SLOW,
+        KOFN_FAULT_EVENT_CORRUPT, KOFN_FAULT_EVENT_FLIP};
+    size_t kinds = d->opt.errors == KOFN_ERRORS_NONE ? 3 : 5;
+    uint32_t liar = (uint32_t)below(g, d->workers);
+
+    d->events = below(g, EVENTS + 1);
+    for (size_t i = 0; i < d->events; i++) {
+        kofn_fault_event *e = &d->event[i];
+
+        *e = (kofn_fault_event){.round = 1 + (unsigned)below(g, STEPS),
+                                .fraction = one_in(g, 2) ? 0 : 0.5,
+                                .kind = of[below(g, kinds)],
+                                .worker = (uint32_t)below(g, d->workers + 2),
+                                .factor = 10};
+        if (e->kind == KOFN_FAULT_EVENT_CORRUPT ||
+            e->kind == KOFN_FAULT_EVENT_FLIP) {
+            e->worker = liar;
+            d->lies = true;
+        } else if (e->kind != KOFN_FAULT_EVENT_LEAVE) {
+            e->worker %= (uint32_t)d->workers;
+        }
+        d->leaves |= e->kind == KOFN_FAULT_EVENT_LEAVE;
+    }
+    d->opt.events = d->event;
+    d->opt.event_count = d->events;
+}
+
+static double *draw_lines(kf_rng *g, size_t n, double digits)
+{
+    double *x = numbers(n, sizeof *x);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = line(g, digits);
+    return x;
+}
+
+static void draw_matrix(kofn_matrix *a, const double *row, const double *col,
+                        kf_rng *g)
+{
+    for (size_t i = 0; i < a->rows; i++)
+        for (size_t j = 0; j < a->cols; j++) {
+            double x = 1 + kf_rng_uniform(g);
+
+            set(a, i, j, (row ? row[i] : 1) * (col ? col[j] : 1),
+                one_in(g, 2) ? x : -x);
+        }
+}
+
+static double draw_digits(const draw *d, kf_rng *g)
+{
+    static const double of[] = {0, 0, 6, 20, 60};
+
+    return of[below(g, sizeof of / sizeof *of)] *
+           (d->dtype == KOFN_F64 ? 1 : 0.2);
+}
+
+static void draw_operand(draw *d, operand *o, kf_rng *g)
+{
+    size_t all;
+
+    *o = (operand){.m = a_size(g), .n = a_size(g), .p = 1 + below(g, 5)};
+    all = o->m * o->n;
+    o->row = draw_lines(g, o->m, draw_digits(d, g));
+    o->col = draw_lines(g, o->n, draw_digits(d, g));
+    o->A = random_matrix(o->m, o->n, d->dtype, 1);
+    draw_matrix(&o->A, o->row, o->col, g);
+    o->is = numbers(all, sizeof *o->is);
+    o->speed = numbers(all, sizeof *o->is);
+    o->size = numbers(all, sizeof *o->is);
+    o->force = numbers(all, sizeof *o->is);
+    for (size_t i = 0; i < all; i++) {
+        o->is[i] = as_double(&o->A, i);
+        o->size[i] = fabsl(o->is[i]);
+    }
+}
+
+static void draw_all(draw *d, uint64_t seed, kf_rng *g)
+{
+    *d = (draw){.seed = seed, .opt = KOFN_OPTIONS_INIT, .does = "open"};
+    draw_code(d, g);
+    d->dtype = one_in(g, 3) ? KOFN_F32 : KOFN_F64;
+    d->sim = !one_in(g, 4);
+    d->left = one_in(g, 2);
+    d->count = 1 + below(g, OPERANDS_MOST);
+    if (one_in(g, 2))
+        d->opt.errors = (kofn_errors)(1 + below(g, 3));
+    for (size_t o = 0; o < d->count; o++)
+        draw_operand(d, &d->of[o], g);
+    draw_events(d, g);
+}
+
+/* ---- the same on one machine --------------------------------------------- */
+
+static void change_twin(operand *o, const kofn_change *c, const kofn_matrix *U,
+                        const kofn_matrix *V)
+{
+    for (size_t i = 0; i < o->m; i++)
+        for (size_t j = 0; j < o->n; j++) {
+            size_t e = i * o->n + j;
+            long double g = c->decay * o->is[e],
+                        s = fabsl(c->decay) * o->size[e];
+            long double *M = &o->speed[e], *F = &o->force[e];
+
+            for (size_t k = 0; U && k < U->rows; k++) {
+                long double x = (long double)as_double(U, k * o->m + i) *
+                                as_double(V, k * o->n + j);
+
+                g += x;
+                s += fabsl(x);
+            }
+            *M = c->momentum * *M + g;
+            *F = c->momentum * *F + s;
+            o->is[e] -= c->step * (c->nesterov ? g + c->momentum * *M : *M);
+            o->size[e] += c->step * (c->nesterov ? s + c->momentum * *F : *F);
+            if (c->momentum == 0)
+                *M = *F = 0;
+        }
+    o->changes++;
+}
+
+/* ---- what is promised ---------------------------------------------------- */
+
+static void fail_at(const draw *d, const char *what, size_t at, double is,
+                    long double exact, long double off, long double by)
+{
+    fail_msg("%s [%zu] is %g for %Lg, off by %Lg and not by %Lg; %s", what, at,
+             is, exact, off, by, told(d));
+}
+
+/* Norms of rows and of columns in units of rows, of what they have been at most. */
+static void norms_of(const operand *o, long double *row, long double *col)
+{
+    for (size_t i = 0; i < o->m; i++)
+        for (size_t j = 0; j < o->n; j++)
+            row[i] = hypotl(row[i], o->size[i * o->n + j] / o->col[j]);
+    for (size_t i = 0; i < o->m; i++)
+        for (size_t j = 0; j < o->n; j++)
+            col[j] = hypotl(col[j], o->size[i * o->n + j] / row[i]);
+}
+
+static long double promised(const draw *d, const operand *o,
+                            const kofn_report *rep)
+{
+    bool wide = d->dtype == KOFN_F64;
+    double u = wide ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
+    double size = (double)(o->m + o->n) + 16;
+
+    return 64 * (rep->predicted + size * u) * (1 + (double)o->changes) +
+           256 * (long double)rep->floor;
+}
+
+static long double least(const draw *d)
+{
+    return d->dtype == KOFN_F64 ? 1e-280L : 1e-30L;
+}
+
+static void compare(const draw *d, const operand *o, bool left,
+                    const kofn_matrix *in, const kofn_matrix *out,
+                    long double by)
+{
+    long double *row = numbers(o->m, sizeof *row);
+    long double *col = numbers(o->n, sizeof *col);
+    size_t inner = left ? o->m : o->n, outer = left ? o->n : o->m;
+
+    norms_of(o, row, col);
+    for (size_t i = 0; i < outer; i++)
+        for (size_t j = 0; j < o->p; j++) {
+            size_t at = left ? j * outer + i : i * o->p + j;
+            long double exact = 0, size = 0, norm = 0;
+
+            for (size_t k = 0; k < inner; k++) {
+                long double x =
+                    as_double(in, left ? j * inner + k : k * o->p + j);
+                size_t e = left ? k * o->n + i : i * o->n + k;
+                long double unit = left ? row[k] : col[k];
+
+                exact += x * o->is[e];
+                size += fabsl(x) * o->size[e];
+                norm = hypotl(norm, x * unit);
+            }
+            norm *= left ? col[i] : row[i];
+            if (!(fabsl(as_double(out, at) - exact) <= by * norm + least(d)))
+                fail_at(d, left ? "left" : "right", at, as_double(out, at),
+                        exact, fabsl(as_double(out, at) - exact) / norm, by);
+        }
+    kf_free(row);
+    kf_free(col);
+    sum.delivered++;
+}
+
+static void compare_fetched(const draw *d, const operand *o, bool velocity,
+                            const kofn_matrix *is, long double by)
+{
+    long double *row = numbers(o->m, sizeof *row);
+    long double *col = numbers(o->n, sizeof *col);
+
+    norms_of(o, row, col);
+    for (size_t e = 0; e < o->m * o->n; e++) {
+        long double exact = velocity ? o->speed[e] : o->is[e];
+        long double norm = row[e / o->n] * col[e % o->n];
+
+        if (!(fabsl(as_double(is, e) - exact) <= by * norm + least(d)))
+            fail_at(d, velocity ? "velocity" : "fetched", e, as_double(is, e),
+                    exact, fabsl(as_double(is, e) - exact) / norm, by);
+    }
+    kf_free(row);
+    kf_free(col);
+    sum.delivered++;
+}
+
+static bool look_at_refusal(const draw *d, kofn_status st)
+{
+    bool right = st == KOFN_CORRUPT ? d->lies
+                 : st == KOFN_TOOFEW
+                     ? d->leaves || d->opt.errors
+                     : st == KOFN_NONFINITE || st == KOFN_UNSTABLE;
+
+    if (!right)
+        fail_msg("status %d: %s; %s", (int)st, kofn_errmsg(), told(d));
+    sum.refused++;
+    return false;
+}
+
+/* ---- what is done -------------------------------------------------------- */
+
+static bool multiply(draw *d, operand *o, kf_rng *g)
+{
+    bool left = d->left && one_in(g, 2);
+    size_t inner = left ? o->m : o->n, outer = left ? o->n : o->m;
+    kofn_matrix in =
+        random_matrix(left ? o->p : inner, left ? inner : o->p, d->dtype, 1);
+    kofn_matrix out =
+        random_matrix(left ? o->p : outer, left ? outer : o->p, d->dtype, 1);
+    double *unit = draw_lines(g, inner, one_in(g, 2) ? 0 : draw_digits(d, g));
+    kofn_report rep = KOFN_REPORT_INIT;
+    kofn_status st;
+
+    d->does = left ? "left product" : "product";
+    if (one_in(g, 2)) /* as large as the lines it meets are small */
+        for (size_t i = 0; i < inner; i++)
+            unit[i] /= left ? o->row[i] : o->col[i];
+    draw_matrix(&in, left ? NULL : unit, left ? unit : NULL, g);
+    memset(out.data, 0xff, o->p * outer * (d->dtype == KOFN_F64 ? 8 : 4));
+    st = kofn_put_at(d->job, (size_t)(o - d->of), left, &in, &out, NULL);
+    if (!st)
+        st = kofn_take(d->job, 0, KOFN_NEVER, &rep);
+    if (!st)
+        compare(d, o, left, &in, &out, promised(d, o, &rep));
+    kf_free(in.data);
+    kf_free(out.data);
+    kf_free(unit);
+    return !st || look_at_refusal(d, st);
+}
+
+static bool change(draw *d, operand *o, kf_rng *g)
+{
+    static const double momenta[] = {0, 0, 0.9, 0.5};
+    kofn_change c = KOFN_CHANGE_INIT;
+    size_t r = below(g, 8);
+    kofn_matrix U = random_matrix(r, o->m, d->dtype, 1);
+    kofn_matrix V = random_matrix(r, o->n, d->dtype, 1);
+    kofn_status st;
+
+    d->does = "change";
+    c.step = one_in(g, 2) ? 0.05 : 1;
+    c.decay = one_in(g, 2) ? 0 : 0.1;
+    c.momentum = momenta[below(g, 4)];
+    c.nesterov = c.momentum > 0 && one_in(g, 2);
+    draw_matrix(&U, NULL, o->row, g);
+    draw_matrix(&V, NULL, o->col, g);
+    st = kofn_update(d->job, (size_t)(o - d->of), &c, r ? &U : NULL,
+                     r ? &V : NULL);
+    if (!st)
+        change_twin(o, &c, r ? &U : NULL, r ? &V : NULL);
+    kf_free(U.data);
+    kf_free(V.data);
+    sum.changes++;
+    return !st || look_at_refusal(d, st);
+}
+
+static bool fetch(draw *d, operand *o, kf_rng *g)
+{
+    kofn_matrix is = random_matrix(o->m, o->n, d->dtype, 1);
+    kofn_report rep = KOFN_REPORT_INIT;
+    bool velocity = one_in(g, 3);
+    kofn_status st;
+
+    d->does = velocity ? "fetch velocity" : "fetch";
+    st = kofn_fetch(d->job, (size_t)(o - d->of), velocity, &is, &rep);
+    if (!st)
+        compare_fetched(d, o, velocity, &is, promised(d, o, &rep));
+    kf_free(is.data);
+    return !st || look_at_refusal(d, st);
+}
+
+static bool scrub(draw *d)
+{
+    kofn_report rep = KOFN_REPORT_INIT;
+    kofn_status st;
+
+    d->does = "scrub";
+    st = kofn_scrub(d->job, &rep);
+    return !st || look_at_refusal(d, st);
+}
+
+static bool one_step(draw *d, kf_rng *g)
+{
+    size_t acts = 1 + below(g, 4);
+
+    assert_ok(kofn_step(d->job, ++d->step));
+    for (size_t i = 0; i < acts; i++) {
+        operand *o = &d->of[below(g, d->count)];
+        size_t what = below(g, 8);
+
+        if (!(what < 4                     ? multiply(d, o, g)
+              : what < 6                   ? change(d, o, g)
+              : what < 7 || !d->opt.errors ? fetch(d, o, g)
+                                           : scrub(d)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static kofn_status open(draw *d)
+{
+    const kofn_plan *plans[OPERANDS_MOST];
+    kofn_port *port;
+    kofn_status st;
+
+    for (size_t i = 0; i < d->count; i++) {
+        operand *o = &d->of[i];
+        kofn_problem pb =
+            KOFN_PROBLEM_INIT(KOFN_MATMUL, o->m, o->n, o->p, d->dtype, false);
+
+        st = kofn_plan_new(&o->plan, &pb, d->spec, d->workers, d->seed);
+        if (!st && d->left)
+            st = kofn_plan_serve_left(o->plan, o->p);
+        if (st)
+            return st;
+        plans[i] = o->plan;
+    }
+    assert_ok(d->sim ? kofn_port_sim(&port, d->workers, NULL)
+                     : kofn_port_threads(&port, d->workers, NULL));
+    st = kofn_open_all(&d->job, plans, d->count, port, &d->opt);
+    for (size_t i = 0; i < d->count && !st; i++)
+        st = kofn_place_at(d->job, i, KOFN_DENSE(&d->of[i].A));
+    return st;
+}
+
+static void down(draw *d)
+{
+    kofn_close(d->job);
+    for (size_t i = 0; i < d->count; i++) {
+        operand *o = &d->of[i];
+
+        kofn_plan_free(o->plan);
+        kf_free(o->A.data);
+        kf_free(o->row);
+        kf_free(o->col);
+        kf_free(o->is);
+        kf_free(o->speed);
+        kf_free(o->size);
+        kf_free(o->force);
+    }
+}
+
+static void one_job(uint64_t seed)
+{
+    kf_rng g = kf_rng_stream(seed, KF_FOR_SAMPLE, 18, 0);
+    draw d;
+
+    draw_all(&d, seed, &g);
+    if (!open(&d))
+        for (size_t i = 0; i < STEPS && one_step(&d, &g); i++)
+            ;
+    sum.happened += d.events;
+    down(&d);
+}
+
+static void any_update(void **state)
+{
+    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
+    uint64_t first = one ? strtoull(one, NULL, 10) : 0, n = often(2000);
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++)
+        one_job(seed);
+    print_message("EVENTS %zu in %zu jobs from seed %zu: %zu results "
+                  "delivered, %zu refused, %zu changes\n",
+                  sum.happened, (size_t)n, (size_t)first, sum.delivered,
+                  sum.refused, sum.changes);
+    assert_true(sum.delivered > n);
+}
+
+TEST_FILE(any_update_test)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_update)};
+
+    rig_begin();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
