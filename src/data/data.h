@@ -308,8 +308,8 @@ typedef struct kf_levels {
  * are not and this is asked for; columns as well where rows are not. */
 kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
                          kf_levels *out);
-/* Of the rows only: of an input whose columns are summed over. */
-kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out);
+/* Of an input: of its rows only, or of its columns. */
+kofn_status kf_levels_of_input(const kofn_matrix *a, bool rows, kf_levels *out);
 /* Of the rows of a sparse one, and if asked for of its columns. */
 kofn_status kf_levels_of_sparse(const kofn_sparse *a, bool cols,
                                 kf_levels *out);

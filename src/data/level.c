@@ -16,14 +16,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Binary digits that rows may lose to each other before it is worth a copy. */
-#define ALIKE 6
+/* Binary digits that lines of A may lose to each other before it is worth a copy, and
+ * those of an input, which is copied more cheaply: 2^6 in all. */
+#define ALIKE 5
+#define ALIKE_INPUT 1
 /* Powers of two between these are numbers, and so are their inverses. */
 #define PLAIN 1000
 
-/* Are scales so much alike, and so far from the lower end of the range, that lines stay
- * as they are? */
-static bool alike(const kf_scale *s, size_t n)
+/* Do scales differ by no more than so many digits, so far from the lower end of the
+ * range, that lines stay as they are? */
+static bool alike(const kf_scale *s, size_t n, int digits)
 {
     int least = INT_MAX, most = INT_MIN;
 
@@ -32,14 +34,14 @@ static bool alike(const kf_scale *s, size_t n)
             least = s[i].exponent < least ? s[i].exponent : least;
             most = s[i].exponent > most ? s[i].exponent : most;
         }
-    return least > most || (most - least <= ALIKE && most > KF_MAT_TINY_F64);
+    return least > most || (most - least <= digits && most > KF_MAT_TINY_F64);
 }
 
 /* The digits that even lines out, or NULL where there is nothing to do.  Lines of
  * zeros are raised: what is mixed into their products is to vanish. */
-static kofn_status even_out(const kf_scale *s, size_t n, int **out)
+static kofn_status even_out(const kf_scale *s, size_t n, int digits, int **out)
 {
-    bool as_they_are = alike(s, n), zeros = false;
+    bool as_they_are = alike(s, n, digits), zeros = false;
 
     *out = NULL;
     for (size_t i = 0; i < n; i++)
@@ -56,7 +58,7 @@ static kofn_status even_out(const kf_scale *s, size_t n, int **out)
 
 /* Of the rows of `a`, or of a sparse S. */
 static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
-                           int **out)
+                           int digits, int **out)
 {
     size_t rows = S ? S->rows : a->rows;
     kf_scale *s;
@@ -67,7 +69,7 @@ static kofn_status rows_of(const kofn_matrix *a, const kofn_sparse *S,
         s[i] = S ? kf_scale_of(S->val + S->ptr[i], S->ptr[i + 1] - S->ptr[i], 1,
                                KOFN_F64)
                  : kf_scale_of(kf_at(a, i, 0), a->cols, 1, a->dtype);
-    st = even_out(s, rows, out);
+    st = even_out(s, rows, digits, out);
     kf_free(s);
     return st;
 }
@@ -204,7 +206,7 @@ static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
                : kf_level_copy(a, NULL, own.col, 1, &dense);
     sparse.val = val;
     if (!st)
-        st = rows_of(&dense, S ? &sparse : NULL, out);
+        st = rows_of(&dense, S ? &sparse : NULL, ALIKE, out);
     kf_free(val);
     kf_free(dense.data);
     kf_levels_free(&own);
@@ -214,7 +216,7 @@ static kofn_status even_rows(const kofn_matrix *a, const kofn_sparse *S,
 /* ---- columns ------------------------------------------------------------- */
 
 static kofn_status dense_columns_of(const kofn_matrix *a, const int *row,
-                                    int **out)
+                                    int digits, int **out)
 {
     kofn_matrix raised = *a;
     kf_scales s = {.count = 0};
@@ -225,7 +227,7 @@ static kofn_status dense_columns_of(const kofn_matrix *a, const int *row,
     if (!st)
         st = kf_scales_of_columns(&raised, &s);
     if (!st)
-        st = even_out(s.of, s.count, out);
+        st = even_out(s.of, s.count, digits, out);
     kf_scales_free(&s);
     if (row)
         kf_free(raised.data);
@@ -252,7 +254,7 @@ static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
             of->zero = false;
             of->exponent = is > of->exponent ? is : of->exponent;
         }
-    st = even_out(s, S->cols, out);
+    st = even_out(s, S->cols, ALIKE, out);
     kf_free(s);
     return st;
 }
@@ -261,7 +263,8 @@ static kofn_status sparse_columns_of(const kofn_sparse *S, const int *row,
 static kofn_status columns_of(const kofn_matrix *a, const kofn_sparse *S,
                               const int *row, int **out)
 {
-    return S ? sparse_columns_of(S, row, out) : dense_columns_of(a, row, out);
+    return S ? sparse_columns_of(S, row, out)
+             : dense_columns_of(a, row, ALIKE, out);
 }
 
 static bool has_zeros(const kofn_matrix *a)
@@ -282,7 +285,7 @@ static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
     size_t m = S ? S->rows : a->rows, n = S ? S->cols : a->cols;
 
     if (rows)
-        TRY(rows_of(a, S, &out->row));
+        TRY(rows_of(a, S, ALIKE, &out->row));
     if (cols || kf_levels_change(out, m, 0))
         TRY(columns_of(a, S, out->row, &out->col));
     if (!kf_levels_change(out, m, 0) ||
@@ -319,10 +322,11 @@ kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
     return st;
 }
 
-kofn_status kf_levels_of_rows(const kofn_matrix *a, kf_levels *out)
+kofn_status kf_levels_of_input(const kofn_matrix *a, bool rows, kf_levels *out)
 {
     *out = (kf_levels){NULL, NULL};
-    return rows_of(a, NULL, &out->row);
+    return rows ? rows_of(a, NULL, ALIKE_INPUT, &out->row)
+                : dense_columns_of(a, NULL, ALIKE_INPUT, &out->col);
 }
 
 bool kf_levels_change(const kf_levels *l, size_t rows, size_t cols)

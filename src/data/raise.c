@@ -144,11 +144,10 @@ static kofn_status own_lines(const kofn_plan *use, const kofn_matrix *in,
     bool left = use->op->left;
 
     *out = (kf_levels){NULL, NULL};
-    if (use->of || use->op->factors == 0 || use->op->vector)
+    if (use->of || use->op->factors == 0 || use->op->vector ||
+        (left ? cut.rows : cut.cols) == 1)
         return KOFN_OK;
-    if (left)
-        return cut.rows > 1 ? kf_levels_of_rows(in, out) : KOFN_OK;
-    return kf_levels_of(in, false, cut.cols > 1, out);
+    return kf_levels_of_input(in, left, out);
 }
 
 kofn_status kf_raise_input(const kf_levels *held, const kofn_plan *use,

@@ -33,7 +33,7 @@
 #include "base/hash.h"
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 10
+#define KF_NOTE_VERSION 11
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "data/data.h"
 
-#define KF_WIRE_VERSION 7
+#define KF_WIRE_VERSION 8
 #define KF_HEAD 144
 
 typedef enum kf_wire {

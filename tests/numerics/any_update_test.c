@@ -85,7 +85,7 @@ static void draw_code(draw *d, kf_rng *g)
     size_t more = below(g, 5);
     char *to = d->spec;
 
-    switch (below(g, 9)) {
+    switch (below(g, 11)) {
     case 0:
         snprintf(to, sizeof d->spec, "mds:k=%u", k);
         break;
@@ -113,6 +113,14 @@ static void draw_code(draw *d, kf_rng *g)
     case 6:
         snprintf(to, sizeof d->spec, "matdot:n=%u", n);
         k = 2 * n - 1;
+        break;
+    case 7:
+        snprintf(to, sizeof d->spec, "elastic:k=%u,groups=2", k);
+        k *= 2;
+        break;
+    case 8:
+        snprintf(to, sizeof d->spec, "replication:k=%u", k);
+        more = below(g, 3) * k;
         break;
     default:
         snprintf(to, sizeof d->spec, "elastic:k=%u", k);
@@ -348,32 +356,75 @@ static bool look_at_refusal(const draw *d, kofn_status st)
 
 /* ---- what is done -------------------------------------------------------- */
 
-static bool multiply(draw *d, operand *o, kf_rng *g)
+typedef struct product {
+    operand *of;
+    bool left;
+    kofn_matrix in, out;
+    uint32_t number;
+} product;
+
+static kofn_status put(draw *d, product *p, kf_rng *g)
 {
-    bool left = d->left && one_in(g, 2);
+    operand *o = p->of = &d->of[below(g, d->count)];
+    bool left = p->left = d->left && one_in(g, 2);
     size_t inner = left ? o->m : o->n, outer = left ? o->n : o->m;
-    kofn_matrix in =
-        random_matrix(left ? o->p : inner, left ? inner : o->p, d->dtype, 1);
-    kofn_matrix out =
-        random_matrix(left ? o->p : outer, left ? outer : o->p, d->dtype, 1);
     double *unit = draw_lines(g, inner, one_in(g, 2) ? 0 : draw_digits(d, g));
-    kofn_report rep = KOFN_REPORT_INIT;
     kofn_status st;
 
-    d->does = left ? "left product" : "product";
+    p->in =
+        random_matrix(left ? o->p : inner, left ? inner : o->p, d->dtype, 1);
+    p->out =
+        random_matrix(left ? o->p : outer, left ? outer : o->p, d->dtype, 1);
     if (one_in(g, 2)) /* as large as the lines it meets are small */
         for (size_t i = 0; i < inner; i++)
             unit[i] /= left ? o->row[i] : o->col[i];
-    draw_matrix(&in, left ? NULL : unit, left ? unit : NULL, g);
-    memset(out.data, 0xff, o->p * outer * (d->dtype == KOFN_F64 ? 8 : 4));
-    st = kofn_put_at(d->job, (size_t)(o - d->of), left, &in, &out, NULL);
-    if (!st)
-        st = kofn_take(d->job, 0, KOFN_NEVER, &rep);
-    if (!st)
-        compare(d, o, left, &in, &out, promised(d, o, &rep));
-    kf_free(in.data);
-    kf_free(out.data);
+    draw_matrix(&p->in, left ? NULL : unit, left ? unit : NULL, g);
+    memset(p->out.data, 0xff, o->p * outer * (d->dtype == KOFN_F64 ? 8 : 4));
+    st = kofn_put_at(d->job, (size_t)(o - d->of), left, &p->in, &p->out,
+                     &p->number);
     kf_free(unit);
+    return st;
+}
+
+static kofn_status take(draw *d, product *p, kf_rng *g)
+{
+    kofn_report rep = KOFN_REPORT_INIT;
+    kofn_status st;
+
+    if (one_in(g, 8))
+        return kofn_cancel(d->job, p->number);
+    st = kofn_take(d->job, p->number, KOFN_NEVER, &rep);
+    if (!st)
+        compare(d, p->of, p->left, &p->in, &p->out, promised(d, p->of, &rep));
+    return st;
+}
+
+/* Puts some and takes them in any order. */
+static bool multiply(draw *d, kf_rng *g)
+{
+    product p[4] = {{.number = 0}};
+    size_t n = one_in(g, 2) ? 1 : 1 + below(g, 4), left = n;
+    kofn_status st = KOFN_OK;
+
+    d->does = "products";
+    for (size_t i = 0; i < n && !st; i++)
+        st = put(d, &p[i], g);
+    while (left > 0 && !st) {
+        product *one = &p[below(g, n)];
+
+        if (one->number == 0)
+            continue;
+        st = take(d, one, g);
+        one->number = 0;
+        left--;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (p[i].number)
+            kofn_cancel(d->job, p[i].number);
+    for (size_t i = 0; i < n; i++) {
+        kf_free(p[i].in.data);
+        kf_free(p[i].out.data);
+    }
     return !st || look_at_refusal(d, st);
 }
 
@@ -437,7 +488,7 @@ static bool one_step(draw *d, kf_rng *g)
         operand *o = &d->of[below(g, d->count)];
         size_t what = below(g, 8);
 
-        if (!(what < 4                     ? multiply(d, o, g)
+        if (!(what < 4                     ? multiply(d, g)
               : what < 6                   ? change(d, o, g)
               : what < 7 || !d->opt.errors ? fetch(d, o, g)
                                            : scrub(d)))

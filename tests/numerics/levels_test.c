@@ -123,7 +123,7 @@ static double worst_of(const rig *r)
 }
 
 /* What the code does to rounding is predicted of lines that are alike.  These are
- * not apart by more than 2^6 (src/data/level.c), and sums of their absolute values,
+ * not apart by more than 2^6 in all (src/data/level.c), and sums of their absolute values,
  * of numbers from 1 to 2, by no more than the root of their length besides. */
 static double allowed(const kofn_report *rep, const rig *r)
 {
@@ -482,6 +482,37 @@ static void small_times_large(void **state)
         }
 }
 
+/* What rows of A lose to each other and what columns of B do comes to 2^6 together:
+ * lines that are nearly so far apart on both sides are raised. */
+static void both_sides_together(void **state)
+{
+    static const rig_kind kind[] = {
+        {"polynomial:m=2,p=2", 6, 30, 40, 20, KOFN_MATMUL, .sim = true},
+        {"polydot:m=2,n=2,p=2", 14, 30, 40, 20, KOFN_MATMUL, .sim = true},
+        {"gpd:m=2,n=1,p=2", 6, 40, 30, 20, KOFN_LEFT, .sim = true}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kind / sizeof *kind; k++) {
+        kofn_report rep = KOFN_REPORT_INIT;
+        double apart[40], even[40];
+        kf_rng g = kf_rng_stream(k, KF_FOR_SAMPLE, 1, 0);
+        bool left = kind[k].op == KOFN_LEFT;
+        rig r;
+
+        for (size_t i = 0; i < 40; i++) {
+            apart[i] = i % 4 ? 1.0 / 60 : 1;
+            even[i] = 1;
+        }
+        rig_inputs(&r, &kind[k]);
+        fill(&r.A, left ? even : apart, left ? apart : even, &g);
+        fill(&r.x, left ? apart : even, left ? even : apart, &g);
+        rig_open(&r, &kind[k]);
+        assert_ok(rig_round(&r, &rep));
+        assert_at_most(worst_of(&r), 16 * rep.predicted);
+        rig_down(&r);
+    }
+}
+
 TEST_FILE(levels_test)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +522,7 @@ TEST_FILE(levels_test)
         cmocka_unit_test(small_lies_beside_wide_rows),
         cmocka_unit_test(rows_change_and_are_read),
         cmocka_unit_test(small_times_large),
+        cmocka_unit_test(both_sides_together),
     };
 
     rig_begin();
