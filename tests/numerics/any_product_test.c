@@ -18,6 +18,7 @@ typedef struct draw {
     kofn_fault_event event[EVENTS];
     size_t events;
     kofn_options opt;
+    size_t strips, lo, hi; /* of this round; 0 strips: all rows */
 } draw;
 
 static struct {
@@ -41,13 +42,16 @@ static const char *told(const draw *d)
     static const char *const kinds[] = {"",       "leave",   "join", "slow",
                                         "normal", "corrupt", "flip"};
     static char text[400];
-    int n = snprintf(text, sizeof text,
-                     "KOFN_TEST_SEED=%llu, %s, %zu workers (%s), operation %d, "
-                     "%zu x %zu x %zu, float%d%s, errors %d:",
-                     (unsigned long long)d->seed, d->spec, d->workers,
-                     d->sim ? "sim" : "threads", (int)d->op, d->m, d->n, d->p,
-                     d->dtype == KOFN_F64 ? 64 : 32,
-                     d->sparse ? ", sparse" : "", (int)d->opt.errors);
+    int n =
+        snprintf(text, sizeof text,
+                 "KOFN_TEST_SEED=%llu, %s, %zu workers (%s), operation %d, "
+                 "%zu x %zu x %zu, float%d%s, errors %d, below %d, in "
+                 "flight %d, late %g, pieces %u, strips [%zu, %zu) of %zu:",
+                 (unsigned long long)d->seed, d->spec, d->workers,
+                 d->sim ? "sim" : "threads", (int)d->op, d->m, d->n, d->p,
+                 d->dtype == KOFN_F64 ? 64 : 32, d->sparse ? ", sparse" : "",
+                 (int)d->opt.errors, (int)d->opt.below, (int)d->opt.in_flight,
+                 d->opt.late, d->opt.pieces, d->lo, d->hi, d->strips);
 
     for (size_t i = 0; i < d->events; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, " %g %s %u",
@@ -146,6 +150,20 @@ static void draw_events(draw *d, kf_rng *g)
     d->opt.event_count = d->events;
 }
 
+/* Who waits for joiners on threads waits for real time. */
+static void draw_options(draw *d, kf_rng *g)
+{
+    static const double late[] = {0, 0, -1, 3};
+
+    d->opt.in_flight = (kofn_in_flight)below(g, 3);
+    d->opt.below = (kofn_below)below(g, 3);
+    if (d->opt.below == KOFN_BELOW_PAUSE && !d->sim)
+        d->opt.below = KOFN_BELOW_REFUSE;
+    d->opt.late = late[below(g, 4)];
+    d->opt.pieces = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 6);
+    d->opt.quarantine = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 10);
+}
+
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
     *d = (draw){.seed = seed, .opt = KOFN_OPTIONS_INIT};
@@ -159,6 +177,7 @@ static void draw_all(draw *d, uint64_t seed, kf_rng *g)
     d->sim = !one_in(g, 4);
     if (d->op != KOFN_LEFT && one_in(g, 2))
         d->opt.errors = (kofn_errors)(1 + below(g, 3));
+    draw_options(d, g);
     draw_events(d, g);
 }
 
@@ -287,7 +306,15 @@ static promise promised(const draw *d, const kofn_report *rep, const rig *r)
                      .most = (wide ? DBL_MAX : FLT_MAX) / (long double)size};
 }
 
-static void compare(const draw *d, const rig *r, const promise *to)
+static bool is_of(const draw *d, size_t row)
+{
+    size_t strip = d->strips ? row % d->strips : 0;
+
+    return d->strips == 0 || (strip >= d->lo && strip < d->hi);
+}
+
+static void compare(const draw *d, const rig *r, const promise *to,
+                    kofn_status st)
 {
     double *a = as_doubles(&r->A), *x = as_doubles(&r->x);
     double *y = as_doubles(&r->y);
@@ -302,12 +329,16 @@ static void compare(const draw *d, const rig *r, const promise *to)
             const double *by = left ? to->row : d->sparse ? NULL : to->col;
             long double exact, size, own = left ? to->col[j] : to->row[i];
 
+            if (isnan(is) && (st == KOFN_PARTIAL || (!left && !is_of(d, i))))
+                continue;
             if (left)
                 element(in, a + j, inner, n, &exact, &size);
             else
                 element(a + i * n, in, inner, step, &exact, &size);
             own = (left && d->sparse ? 1 : own) *
                   fmaxl(norm_of(in, inner, step, by), to->unseen);
+            if (!left && !is_of(d, i))
+                fail_msg("row %zu is touched; %s", i, told(d));
             if (size <= to->most &&
                 !(fabsl(is - exact) <= to->by * own + to->least))
                 fail_msg("[%zu, %zu] is %g for %Lg, off by %Lg times the "
@@ -320,7 +351,8 @@ static void compare(const draw *d, const rig *r, const promise *to)
     kf_free(y);
 }
 
-static void look_at(const draw *d, const kofn_report *rep, const rig *r)
+static void look_at(const draw *d, const kofn_report *rep, const rig *r,
+                    kofn_status st)
 {
     double *a = as_doubles(&r->A);
     double *row = numbers(r->A.rows, sizeof *row);
@@ -330,7 +362,7 @@ static void look_at(const draw *d, const kofn_report *rep, const rig *r)
     norms_of(a, r->A.rows, r->A.cols, row, col);
     to.row = row;
     to.col = col;
-    compare(d, r, &to);
+    compare(d, r, &to, st);
     kf_free(a);
     kf_free(row);
     kf_free(col);
@@ -341,9 +373,11 @@ static void look_at(const draw *d, const kofn_report *rep, const rig *r)
 /* Has it a reason?  What cannot be made at all is refused before. */
 static void look_at_refusal(const draw *d, kofn_status st)
 {
-    bool right = st == KOFN_CORRUPT ? d->lies
-                 : st == KOFN_TOOFEW
-                     ? d->leaves || d->opt.errors
+    bool few = d->leaves || d->opt.errors;
+    bool right = st == KOFN_CORRUPT  ? d->lies
+                 : st == KOFN_TOOFEW ? few
+                 : st == KOFN_LATE
+                     ? few && d->opt.below == KOFN_BELOW_PAUSE
                      : st == KOFN_NONFINITE || st == KOFN_UNSTABLE;
 
     if (!right)
@@ -367,6 +401,24 @@ static kofn_status open(const draw *d, rig *r)
     return st ? st : rig_place(r);
 }
 
+/* Of some rows only: of left products the input is 0 elsewhere. */
+static kofn_status limit(draw *d, rig *r, kf_rng *g)
+{
+    kofn_progress p = KOFN_PROGRESS_INIT;
+
+    assert_ok(kofn_job_progress(r->job, &p));
+    d->strips = 0;
+    if (p.strips == 0)
+        return KOFN_OK;
+    d->strips = p.strips;
+    d->lo = one_in(g, 2) ? 0 : below(g, p.strips);
+    d->hi = one_in(g, 2) ? p.strips : d->lo + 1 + below(g, p.strips - d->lo);
+    for (size_t i = 0; r->op == KOFN_LEFT && i < r->x.cols; i++)
+        for (size_t j = 0; j < r->x.rows && !is_of(d, i); j++)
+            set(&r->x, j, i, 0, 0);
+    return kofn_limit(r->job, d->lo, d->hi);
+}
+
 static void one_product(uint64_t seed)
 {
     kf_rng g = kf_rng_stream(seed, KF_FOR_SAMPLE, 17, 0);
@@ -387,13 +439,14 @@ static void one_product(uint64_t seed)
         kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
-        rig_spoil(&r);
+        if (one_in(&g, 3))
+            assert_ok(limit(&d, &r, &g));
         st = rig_round(&r, &rep);
-        if (st) {
+        if (st < 0) {
             look_at_refusal(&d, st);
             break;
         }
-        look_at(&d, &rep, &r);
+        look_at(&d, &rep, &r, st);
         sum.delivered++;
     }
     sum.happened += d.events;
