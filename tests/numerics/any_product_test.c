@@ -3,21 +3,15 @@
  * right row by row, as docs/numerics.md ("Rows of different size") and docs/errors.md
  * ("The floor") promise, or it is refused for a reason that there is.  The reference is
  * computed in long double. */
-#include "levels_rig.h"
+#include "any_rig.h"
 
-enum { ROUNDS = 3, EVENTS = 4 };
+enum { ROUNDS = 3 };
 
-/* Some of what is drawn cannot be; then nothing is lost but the try. */
 typedef struct draw {
-    uint64_t seed;
-    char spec[96];
-    size_t workers, m, n, p;
+    any_job any;
+    size_t m, n, p;
     kofn_op op;
-    kofn_dtype dtype;
-    bool sparse, sim, lies, leaves;
-    kofn_fault_event event[EVENTS];
-    size_t events;
-    kofn_options opt;
+    bool sparse;
     size_t strips, lo, hi; /* of this round; 0 strips: all rows */
 } draw;
 
@@ -25,39 +19,15 @@ static struct {
     size_t delivered, refused, happened;
 } sum;
 
-static size_t below(kf_rng *g, size_t n)
-{
-    return (size_t)kf_rng_below(g, n);
-}
-
-static bool one_in(kf_rng *g, size_t n)
-{
-    return below(g, n) == 0;
-}
-
-/* ---- how it is told ------------------------------------------------------ */
-
 static const char *told(const draw *d)
 {
-    static const char *const kinds[] = {"",       "leave",   "join", "slow",
-                                        "normal", "corrupt", "flip"};
-    static char text[400];
-    int n =
-        snprintf(text, sizeof text,
-                 "KOFN_TEST_SEED=%llu, %s, %zu workers (%s), operation %d, "
-                 "%zu x %zu x %zu, float%d%s, errors %d, below %d, in "
-                 "flight %d, late %g, pieces %u, strips [%zu, %zu) of %zu:",
-                 (unsigned long long)d->seed, d->spec, d->workers,
-                 d->sim ? "sim" : "threads", (int)d->op, d->m, d->n, d->p,
-                 d->dtype == KOFN_F64 ? 64 : 32, d->sparse ? ", sparse" : "",
-                 (int)d->opt.errors, (int)d->opt.below, (int)d->opt.in_flight,
-                 d->opt.late, d->opt.pieces, d->lo, d->hi, d->strips);
+    char text[200];
 
-    for (size_t i = 0; i < d->events; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " %g %s %u",
-                      d->event[i].round + d->event[i].fraction,
-                      kinds[d->event[i].kind], d->event[i].worker);
-    return text;
+    snprintf(text, sizeof text,
+             "operation %d, %zu x %zu x %zu%s, strips [%zu, %zu) of %zu",
+             (int)d->op, d->m, d->n, d->p, d->sparse ? ", sparse" : "", d->lo,
+             d->hi, d->strips);
+    return any_told(&d->any, text);
 }
 
 /* ---- what is drawn ------------------------------------------------------- */
@@ -69,116 +39,18 @@ static size_t a_size(kf_rng *g)
     return of[below(g, sizeof of / sizeof *of)];
 }
 
-/* A code, and workers who may be enough for it. */
-static void draw_code(draw *d, kf_rng *g)
-{
-    static const char *const basis[] = {"quaternion", "harmonic", "haar",
-                                        "gauss_sys", "gauss"};
-    unsigned k = 1 + (unsigned)below(g, 8), m = 1 + (unsigned)below(g, 3);
-    unsigned n = 1 + (unsigned)below(g, 3), p = 1 + (unsigned)below(g, 2);
-    size_t more = below(g, 5);
-    char *to = d->spec;
-
-    switch (below(g, 10)) {
-    case 0:
-        snprintf(to, sizeof d->spec, "mds:k=%u", k);
-        break;
-    case 1:
-        snprintf(to, sizeof d->spec, "elastic:k=%u,cut=columns", k);
-        break;
-    case 2:
-        snprintf(to, sizeof d->spec, "elastic:k=%u,basis=%s", k,
-                 basis[below(g, sizeof basis / sizeof *basis)]);
-        break;
-    case 3:
-        snprintf(to, sizeof d->spec, "product:m=%u,m2=%u,p=%u,p2=%u", m, m + p,
-                 p, p + n - 1);
-        k = (m + p) * (p + n - 1);
-        more = 0;
-        break;
-    case 4:
-        snprintf(to, sizeof d->spec, "polynomial:m=%u,p=%u", m, p);
-        k = m * p;
-        break;
-    case 5:
-        snprintf(to, sizeof d->spec, "gpd:m=%u,n=%u,p=%u", m, n, p);
-        k = m * n * p + n - 1;
-        break;
-    case 6:
-        snprintf(to, sizeof d->spec, "polydot:m=%u,n=%u,p=%u", m, n, p);
-        k = m * p * (2 * n - 1);
-        break;
-    case 7:
-        snprintf(to, sizeof d->spec, "matdot:n=%u", n);
-        k = 2 * n - 1;
-        break;
-    case 8:
-        snprintf(to, sizeof d->spec, "grid:m=%u,n=%u", m, n);
-        k = m * n * (1 + p);
-        break;
-    default:
-        snprintf(to, sizeof d->spec, "elastic:k=%u", k);
-    }
-    d->workers = k + more;
-}
-
-static void draw_events(draw *d, kf_rng *g)
-{
-    static const kofn_fault_event_kind of[] = {
-        KOFN_FAULT_EVENT_JOIN, KOFN_FAULT_EVENT_LEAVE, KOFN_FAULT_EVENT_SLOW,
-        KOFN_FAULT_EVENT_CORRUPT, KOFN_FAULT_EVENT_FLIP};
-    size_t kinds = d->opt.errors == KOFN_ERRORS_NONE ? 3 : 5;
-    uint32_t liar = (uint32_t)below(g, d->workers); /* only one may lie */
-
-    d->events = below(g, EVENTS + 1);
-    for (size_t i = 0; i < d->events; i++) {
-        kofn_fault_event *e = &d->event[i];
-
-        *e = (kofn_fault_event){.round = 1 + (unsigned)below(g, ROUNDS),
-                                .fraction = one_in(g, 2) ? 0 : 0.5,
-                                .kind = of[below(g, kinds)],
-                                .worker = (uint32_t)below(g, d->workers),
-                                .factor = 10};
-        if (e->kind == KOFN_FAULT_EVENT_CORRUPT ||
-            e->kind == KOFN_FAULT_EVENT_FLIP) {
-            e->worker = liar;
-            d->lies = true;
-        }
-        d->leaves |= e->kind == KOFN_FAULT_EVENT_LEAVE;
-    }
-    d->opt.events = d->event;
-    d->opt.event_count = d->events;
-}
-
-/* Who waits for joiners on threads waits for real time. */
-static void draw_options(draw *d, kf_rng *g)
-{
-    static const double late[] = {0, 0, -1, 3};
-
-    d->opt.in_flight = (kofn_in_flight)below(g, 3);
-    d->opt.below = (kofn_below)below(g, 3);
-    if (d->opt.below == KOFN_BELOW_PAUSE && !d->sim)
-        d->opt.below = KOFN_BELOW_REFUSE;
-    d->opt.late = late[below(g, 4)];
-    d->opt.pieces = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 6);
-    d->opt.quarantine = one_in(g, 2) ? 0 : 1 + (unsigned)below(g, 10);
-}
-
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
-    *d = (draw){.seed = seed, .opt = KOFN_OPTIONS_INIT};
-    draw_code(d, g);
-    d->m = a_size(g);
-    d->n = a_size(g);
+    *d = (draw){.m = a_size(g), .n = a_size(g)};
+    any_draw(&d->any, seed, false, g);
     d->p = one_in(g, 2) ? 1 : a_size(g);
     d->op = one_in(g, 4) ? KOFN_LEFT : d->p == 1 ? KOFN_MATVEC : KOFN_MATMUL;
     d->sparse = one_in(g, 6);
-    d->dtype = !d->sparse && one_in(g, 3) ? KOFN_F32 : KOFN_F64;
-    d->sim = !one_in(g, 4);
-    if (d->op != KOFN_LEFT && one_in(g, 2))
-        d->opt.errors = (kofn_errors)(1 + below(g, 3));
-    draw_options(d, g);
-    draw_events(d, g);
+    if (d->sparse)
+        d->any.dtype = KOFN_F64;
+    if (d->op == KOFN_LEFT)
+        d->any.opt.errors = KOFN_ERRORS_NONE;
+    any_events(&d->any, ROUNDS, g);
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -228,13 +100,13 @@ static double draw_digits(const draw *d, kf_rng *g)
     static const double of[] = {0, 0, 6, 20, 80};
 
     return of[below(g, sizeof of / sizeof *of)] *
-           (d->dtype == KOFN_F64 ? 1 : 0.2);
+           (d->any.dtype == KOFN_F64 ? 1 : 0.2);
 }
 
 /* The rows of a sparse A are not alike, so what is summed over has one size. */
 static void draw_numbers(draw *d, rig *r, kf_rng *g)
 {
-    bool wide = d->dtype == KOFN_F64, left = d->op == KOFN_LEFT;
+    bool wide = d->any.dtype == KOFN_F64, left = d->op == KOFN_LEFT;
     double least = wide ? 1e-290 : 1e-30, most = wide ? 1e200 : 1e25;
     double a = one_in(g, 6) ? least : one_in(g, 6) ? most : 1;
     double inner = d->sparse ? 0 : draw_digits(d, g), own = draw_digits(d, g);
@@ -292,17 +164,17 @@ typedef struct promise {
 
 static promise promised(const draw *d, const kofn_report *rep, const rig *r)
 {
-    bool wide = d->dtype == KOFN_F64;
+    bool wide = d->any.dtype == KOFN_F64;
     double u = wide ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
     double size = (double)(r->A.rows + r->A.cols);
 
     return (promise){.by = 64 * ((long double)rep->predicted + size * u) +
                            256 * (long double)rep->floor,
-                     .unseen = !d->lies ? 0
-                               : wide   ? 0x1p-800L
-                                        : 0x1p-60L,
+                     .unseen = !d->any.lies ? 0
+                               : wide       ? 0x1p-800L
+                                            : 0x1p-60L,
                      .least = size * (wide ? DBL_MIN : FLT_MIN) *
-                              (d->lies ? 1e4 : 1),
+                              (d->any.lies ? 1e4 : 1),
                      .most = (wide ? DBL_MAX : FLT_MAX) / (long double)size};
 }
 
@@ -370,34 +242,18 @@ static void look_at(const draw *d, const kofn_report *rep, const rig *r,
 
 /* ---- the whole ----------------------------------------------------------- */
 
-/* Has it a reason?  What cannot be made at all is refused before. */
-static void look_at_refusal(const draw *d, kofn_status st)
-{
-    bool few = d->leaves || d->opt.errors;
-    bool right = st == KOFN_CORRUPT  ? d->lies
-                 : st == KOFN_TOOFEW ? few
-                 : st == KOFN_LATE
-                     ? few && d->opt.below == KOFN_BELOW_PAUSE
-                     : st == KOFN_NONFINITE || st == KOFN_UNSTABLE;
-
-    if (!right)
-        fail_msg("status %d: %s; %s", (int)st, kofn_errmsg(), told(d));
-    sum.refused++;
-}
-
-static kofn_status open(const draw *d, rig *r)
+static kofn_status open(draw *d, rig *r, kf_rng *g)
 {
     kofn_problem pb =
-        KOFN_PROBLEM_INIT(d->op, d->m, d->n, d->p, d->dtype, d->sparse);
+        KOFN_PROBLEM_INIT(d->op, d->m, d->n, d->p, d->any.dtype, d->sparse);
     kofn_port *port;
     kofn_status st;
 
-    st = kofn_plan_new(&r->plan, &pb, d->spec, d->workers, d->seed);
+    st = kofn_plan_new(&r->plan, &pb, d->any.spec, d->any.workers, d->any.seed);
     if (st)
         return st;
-    assert_ok(d->sim ? kofn_port_sim(&port, d->workers, NULL)
-                     : kofn_port_threads(&port, d->workers, NULL));
-    st = kofn_open(&r->job, r->plan, port, &d->opt);
+    port = any_port(&d->any, g);
+    st = kofn_open(&r->job, r->plan, port, &d->any.opt);
     return st ? st : rig_place(r);
 }
 
@@ -431,11 +287,11 @@ static void one_product(uint64_t seed)
     kind.n = d.n;
     kind.p = d.p;
     kind.op = d.op;
-    kind.dtype = d.dtype;
+    kind.dtype = d.any.dtype;
     kind.sparse = d.sparse;
     rig_inputs(&r, &kind);
     draw_numbers(&d, &r, &g);
-    for (int i = 0; i < ROUNDS && (i > 0 || !open(&d, &r)); i++) {
+    for (int i = 0; i < ROUNDS && (i > 0 || !open(&d, &r, &g)); i++) {
         kofn_report rep = KOFN_REPORT_INIT;
         kofn_status st;
 
@@ -443,14 +299,16 @@ static void one_product(uint64_t seed)
             assert_ok(limit(&d, &r, &g));
         st = rig_round(&r, &rep);
         if (st < 0) {
-            look_at_refusal(&d, st);
+            any_refusal(&d.any, st, told(&d));
+            sum.refused++;
             break;
         }
         look_at(&d, &rep, &r, st);
         sum.delivered++;
     }
-    sum.happened += d.events;
+    sum.happened += d.any.events;
     rig_down(&r);
+    any_down();
 }
 
 static void any_product(void **state)

@@ -3,9 +3,9 @@
  * what is fetched are right row by row, as docs/numerics.md ("Rows of different size")
  * promises of lines that change in proportion, or are refused for a reason that there
  * is.  The reference is computed in long double. */
-#include "levels_rig.h"
+#include "any_rig.h"
 
-enum { OPERANDS_MOST = 3, STEPS = 6, EVENTS = 5 };
+enum { OPERANDS_MOST = 3, STEPS = 6 };
 
 typedef struct operand {
     size_t m, n, p; /* p: columns of its inputs */
@@ -18,15 +18,10 @@ typedef struct operand {
 } operand;
 
 typedef struct draw {
-    uint64_t seed;
-    char spec[96];
-    size_t workers, count;
+    any_job any;
+    size_t count;
     operand of[OPERANDS_MOST];
-    kofn_dtype dtype;
-    bool sim, left, lies, leaves;
-    kofn_fault_event event[EVENTS];
-    size_t events;
-    kofn_options opt;
+    bool left;
     kofn_job *job;
     unsigned step;
     const char *does;
@@ -36,37 +31,15 @@ static struct {
     size_t delivered, refused, happened, changes;
 } sum;
 
-static size_t below(kf_rng *g, size_t n)
-{
-    return (size_t)kf_rng_below(g, n);
-}
-
-static bool one_in(kf_rng *g, size_t n)
-{
-    return below(g, n) == 0;
-}
-
 static const char *told(const draw *d)
 {
-    static const char *const kinds[] = {"",       "leave",   "join", "slow",
-                                        "normal", "corrupt", "flip"};
-    static char text[600];
-    int n = snprintf(text, sizeof text,
-                     "KOFN_TEST_SEED=%llu, %s, %zu workers (%s), %zu operands, "
-                     "float%d, errors %d, step %u, %s:",
-                     (unsigned long long)d->seed, d->spec, d->workers,
-                     d->sim ? "sim" : "threads", d->count,
-                     d->dtype == KOFN_F64 ? 64 : 32, (int)d->opt.errors,
-                     d->step, d->does);
+    char text[200];
+    int n = snprintf(text, sizeof text, "step %u, %s,", d->step, d->does);
 
     for (size_t o = 0; o < d->count; o++)
         n += snprintf(text + n, sizeof text - (size_t)n, " %zux%zux%zu",
                       d->of[o].m, d->of[o].n, d->of[o].p);
-    for (size_t i = 0; i < d->events; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " %g %s %u",
-                      d->event[i].round + d->event[i].fraction,
-                      kinds[d->event[i].kind], d->event[i].worker);
-    return text;
+    return any_told(&d->any, text);
 }
 
 /* ---- what is drawn ------------------------------------------------------- */
@@ -76,86 +49,6 @@ static size_t a_size(kf_rng *g)
     static const size_t of[] = {1, 2, 3, 7, 16, 33, 64};
 
     return of[below(g, sizeof of / sizeof *of)];
-}
-
-static void draw_code(draw *d, kf_rng *g)
-{
-    unsigned k = 1 + (unsigned)below(g, 6), m = 1 + (unsigned)below(g, 3);
-    unsigned n = 1 + (unsigned)below(g, 3), p = 1 + (unsigned)below(g, 2);
-    size_t more = below(g, 5);
-    char *to = d->spec;
-
-    switch (below(g, 11)) {
-    case 0:
-        snprintf(to, sizeof d->spec, "mds:k=%u", k);
-        break;
-    case 1:
-        snprintf(to, sizeof d->spec, "elastic:k=%u,cut=columns", k);
-        break;
-    case 2:
-        snprintf(to, sizeof d->spec, "product:m=%u,m2=%u,p=%u,p2=%u", m, m + p,
-                 p, p + n - 1);
-        k = (m + p) * (p + n - 1);
-        more = 0;
-        break;
-    case 3:
-        snprintf(to, sizeof d->spec, "polynomial:m=%u,p=%u", m, p);
-        k = m * p;
-        break;
-    case 4:
-        snprintf(to, sizeof d->spec, "gpd:m=%u,n=%u,p=%u", m, n, p);
-        k = m * n * p + n - 1;
-        break;
-    case 5:
-        snprintf(to, sizeof d->spec, "polydot:m=%u,n=%u,p=%u", m, n, p);
-        k = m * p * (2 * n - 1);
-        break;
-    case 6:
-        snprintf(to, sizeof d->spec, "matdot:n=%u", n);
-        k = 2 * n - 1;
-        break;
-    case 7:
-        snprintf(to, sizeof d->spec, "elastic:k=%u,groups=2", k);
-        k *= 2;
-        break;
-    case 8:
-        snprintf(to, sizeof d->spec, "replication:k=%u", k);
-        more = below(g, 3) * k;
-        break;
-    default:
-        snprintf(to, sizeof d->spec, "elastic:k=%u", k);
-    }
-    d->workers = k + more;
-}
-
-static void draw_events(draw *d, kf_rng *g)
-{
-    static const kofn_fault_event_kind of[] = {
-        KOFN_FAULT_EVENT_JOIN, KOFN_FAULT_EVENT_LEAVE, KOFN_FAULT_EVENT_SLOW,
-        KOFN_FAULT_EVENT_CORRUPT, KOFN_FAULT_EVENT_FLIP};
-    size_t kinds = d->opt.errors == KOFN_ERRORS_NONE ? 3 : 5;
-    uint32_t liar = (uint32_t)below(g, d->workers);
-
-    d->events = below(g, EVENTS + 1);
-    for (size_t i = 0; i < d->events; i++) {
-        kofn_fault_event *e = &d->event[i];
-
-        *e = (kofn_fault_event){.round = 1 + (unsigned)below(g, STEPS),
-                                .fraction = one_in(g, 2) ? 0 : 0.5,
-                                .kind = of[below(g, kinds)],
-                                .worker = (uint32_t)below(g, d->workers + 2),
-                                .factor = 10};
-        if (e->kind == KOFN_FAULT_EVENT_CORRUPT ||
-            e->kind == KOFN_FAULT_EVENT_FLIP) {
-            e->worker = liar;
-            d->lies = true;
-        } else if (e->kind != KOFN_FAULT_EVENT_LEAVE) {
-            e->worker %= (uint32_t)d->workers;
-        }
-        d->leaves |= e->kind == KOFN_FAULT_EVENT_LEAVE;
-    }
-    d->opt.events = d->event;
-    d->opt.event_count = d->events;
 }
 
 static double *draw_lines(kf_rng *g, size_t n, double digits)
@@ -184,7 +77,7 @@ static double draw_digits(const draw *d, kf_rng *g)
     static const double of[] = {0, 0, 6, 20, 60};
 
     return of[below(g, sizeof of / sizeof *of)] *
-           (d->dtype == KOFN_F64 ? 1 : 0.2);
+           (d->any.dtype == KOFN_F64 ? 1 : 0.2);
 }
 
 static void draw_operand(draw *d, operand *o, kf_rng *g)
@@ -195,7 +88,7 @@ static void draw_operand(draw *d, operand *o, kf_rng *g)
     all = o->m * o->n;
     o->row = draw_lines(g, o->m, draw_digits(d, g));
     o->col = draw_lines(g, o->n, draw_digits(d, g));
-    o->A = random_matrix(o->m, o->n, d->dtype, 1);
+    o->A = random_matrix(o->m, o->n, d->any.dtype, 1);
     draw_matrix(&o->A, o->row, o->col, g);
     o->is = numbers(all, sizeof *o->is);
     o->speed = numbers(all, sizeof *o->is);
@@ -209,17 +102,14 @@ static void draw_operand(draw *d, operand *o, kf_rng *g)
 
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
-    *d = (draw){.seed = seed, .opt = KOFN_OPTIONS_INIT, .does = "open"};
-    draw_code(d, g);
-    d->dtype = one_in(g, 3) ? KOFN_F32 : KOFN_F64;
-    d->sim = !one_in(g, 4);
+    *d = (draw){.does = "open"};
+    any_draw(&d->any, seed, true, g);
+    d->any.opt.below = KOFN_BELOW_REFUSE; /* A is read whole or not at all */
     d->left = one_in(g, 2);
     d->count = 1 + below(g, OPERANDS_MOST);
-    if (one_in(g, 2))
-        d->opt.errors = (kofn_errors)(1 + below(g, 3));
     for (size_t o = 0; o < d->count; o++)
         draw_operand(d, &d->of[o], g);
-    draw_events(d, g);
+    any_events(&d->any, STEPS, g);
 }
 
 /* ---- the same on one machine --------------------------------------------- */
@@ -274,7 +164,7 @@ static void norms_of(const operand *o, long double *row, long double *col)
 static long double promised(const draw *d, const operand *o,
                             const kofn_report *rep)
 {
-    bool wide = d->dtype == KOFN_F64;
+    bool wide = d->any.dtype == KOFN_F64;
     double u = wide ? DBL_EPSILON / 2 : FLT_EPSILON / 2;
     double size = (double)(o->m + o->n) + 16;
 
@@ -284,7 +174,7 @@ static long double promised(const draw *d, const operand *o,
 
 static long double least(const draw *d)
 {
-    return d->dtype == KOFN_F64 ? 1e-280L : 1e-30L;
+    return d->any.dtype == KOFN_F64 ? 1e-280L : 1e-30L;
 }
 
 static void compare(const draw *d, const operand *o, bool left,
@@ -343,13 +233,7 @@ static void compare_fetched(const draw *d, const operand *o, bool velocity,
 
 static bool look_at_refusal(const draw *d, kofn_status st)
 {
-    bool right = st == KOFN_CORRUPT ? d->lies
-                 : st == KOFN_TOOFEW
-                     ? d->leaves || d->opt.errors
-                     : st == KOFN_NONFINITE || st == KOFN_UNSTABLE;
-
-    if (!right)
-        fail_msg("status %d: %s; %s", (int)st, kofn_errmsg(), told(d));
+    any_refusal(&d->any, st, told(d));
     sum.refused++;
     return false;
 }
@@ -371,15 +255,16 @@ static kofn_status put(draw *d, product *p, kf_rng *g)
     double *unit = draw_lines(g, inner, one_in(g, 2) ? 0 : draw_digits(d, g));
     kofn_status st;
 
-    p->in =
-        random_matrix(left ? o->p : inner, left ? inner : o->p, d->dtype, 1);
-    p->out =
-        random_matrix(left ? o->p : outer, left ? outer : o->p, d->dtype, 1);
+    p->in = random_matrix(left ? o->p : inner, left ? inner : o->p,
+                          d->any.dtype, 1);
+    p->out = random_matrix(left ? o->p : outer, left ? outer : o->p,
+                           d->any.dtype, 1);
     if (one_in(g, 2)) /* as large as the lines it meets are small */
         for (size_t i = 0; i < inner; i++)
             unit[i] /= left ? o->row[i] : o->col[i];
     draw_matrix(&p->in, left ? NULL : unit, left ? unit : NULL, g);
-    memset(p->out.data, 0xff, o->p * outer * (d->dtype == KOFN_F64 ? 8 : 4));
+    memset(p->out.data, 0xff,
+           o->p * outer * (d->any.dtype == KOFN_F64 ? 8 : 4));
     st = kofn_put_at(d->job, (size_t)(o - d->of), left, &p->in, &p->out,
                      &p->number);
     kf_free(unit);
@@ -433,8 +318,8 @@ static bool change(draw *d, operand *o, kf_rng *g)
     static const double momenta[] = {0, 0, 0.9, 0.5};
     kofn_change c = KOFN_CHANGE_INIT;
     size_t r = below(g, 8);
-    kofn_matrix U = random_matrix(r, o->m, d->dtype, 1);
-    kofn_matrix V = random_matrix(r, o->n, d->dtype, 1);
+    kofn_matrix U = random_matrix(r, o->m, d->any.dtype, 1);
+    kofn_matrix V = random_matrix(r, o->n, d->any.dtype, 1);
     kofn_status st;
 
     d->does = "change";
@@ -456,7 +341,7 @@ static bool change(draw *d, operand *o, kf_rng *g)
 
 static bool fetch(draw *d, operand *o, kf_rng *g)
 {
-    kofn_matrix is = random_matrix(o->m, o->n, d->dtype, 1);
+    kofn_matrix is = random_matrix(o->m, o->n, d->any.dtype, 1);
     kofn_report rep = KOFN_REPORT_INIT;
     bool velocity = one_in(g, 3);
     kofn_status st;
@@ -488,10 +373,10 @@ static bool one_step(draw *d, kf_rng *g)
         operand *o = &d->of[below(g, d->count)];
         size_t what = below(g, 8);
 
-        if (!(what < 4                     ? multiply(d, g)
-              : what < 6                   ? change(d, o, g)
-              : what < 7 || !d->opt.errors ? fetch(d, o, g)
-                                           : scrub(d)))
+        if (!(what < 4                         ? multiply(d, g)
+              : what < 6                       ? change(d, o, g)
+              : what < 7 || !d->any.opt.errors ? fetch(d, o, g)
+                                               : scrub(d)))
             return false;
     }
     return true;
@@ -499,7 +384,7 @@ static bool one_step(draw *d, kf_rng *g)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static kofn_status open(draw *d)
+static kofn_status open(draw *d, kf_rng *g)
 {
     const kofn_plan *plans[OPERANDS_MOST];
     kofn_port *port;
@@ -507,19 +392,19 @@ static kofn_status open(draw *d)
 
     for (size_t i = 0; i < d->count; i++) {
         operand *o = &d->of[i];
-        kofn_problem pb =
-            KOFN_PROBLEM_INIT(KOFN_MATMUL, o->m, o->n, o->p, d->dtype, false);
+        kofn_problem pb = KOFN_PROBLEM_INIT(KOFN_MATMUL, o->m, o->n, o->p,
+                                            d->any.dtype, false);
 
-        st = kofn_plan_new(&o->plan, &pb, d->spec, d->workers, d->seed);
+        st = kofn_plan_new(&o->plan, &pb, d->any.spec, d->any.workers,
+                           d->any.seed);
         if (!st && d->left)
             st = kofn_plan_serve_left(o->plan, o->p);
         if (st)
             return st;
         plans[i] = o->plan;
     }
-    assert_ok(d->sim ? kofn_port_sim(&port, d->workers, NULL)
-                     : kofn_port_threads(&port, d->workers, NULL));
-    st = kofn_open_all(&d->job, plans, d->count, port, &d->opt);
+    port = any_port(&d->any, g);
+    st = kofn_open_all(&d->job, plans, d->count, port, &d->any.opt);
     for (size_t i = 0; i < d->count && !st; i++)
         st = kofn_place_at(d->job, i, KOFN_DENSE(&d->of[i].A));
     return st;
@@ -528,6 +413,7 @@ static kofn_status open(draw *d)
 static void down(draw *d)
 {
     kofn_close(d->job);
+    any_down();
     for (size_t i = 0; i < d->count; i++) {
         operand *o = &d->of[i];
 
@@ -548,10 +434,10 @@ static void one_job(uint64_t seed)
     draw d;
 
     draw_all(&d, seed, &g);
-    if (!open(&d))
+    if (!open(&d, &g))
         for (size_t i = 0; i < STEPS && one_step(&d, &g); i++)
             ;
-    sum.happened += d.events;
+    sum.happened += d.any.events;
     down(&d);
 }
 
