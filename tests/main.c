@@ -25,12 +25,20 @@ static const struct {
 #include "files.h"
 };
 
+/* What is set to nothing is not set. */
+static const char *given(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
+
 int main(int argc, char **argv)
 {
     const size_t count = sizeof files / sizeof *files;
 
-    cmocka_set_test_filter(getenv("KOFN_TEST_FILTER"));
-    cmocka_set_skip_filter(getenv("KOFN_TEST_SKIP"));
+    cmocka_set_test_filter(given("KOFN_TEST_FILTER"));
+    cmocka_set_skip_filter(given("KOFN_TEST_SKIP"));
     for (size_t i = 0; argc > 1 && i < count; i++)
         if (strcmp(argv[1], files[i].name) == 0)
             return files[i].run(argc - 1, argv + 1);
