@@ -90,6 +90,35 @@ kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
     return KOFN_OK;
 }
 
+/* Nothing has come of it, and nothing is on its way. */
+static bool is_blank(const kf_cell *cell)
+{
+    return !cell->settled && !cell->checking && cell->count == 0 &&
+           cell->pending == 0 && cell->slow == 0;
+}
+
+void kf_cells_forget(kf_ledger *l)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < l->count; i++) {
+        kf_cell *cell = &l->cell[i];
+
+        if (!cell->settled) {
+            cell->count = cell->corrupt = cell->extra = 0;
+            cell->disagreed = cell->last = cell->spent = false;
+            cell->tried = false;
+        }
+        if (kept > 0 && is_blank(cell) && is_blank(&l->cell[kept - 1])) {
+            l->cell[kept - 1].hi = cell->hi;
+            kf_free(cell->have);
+        } else {
+            l->cell[kept++] = *cell;
+        }
+    }
+    l->count = kept;
+}
+
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
 {
     size_t n = cell->count + cell->corrupt;

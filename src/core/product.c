@@ -56,14 +56,7 @@ kofn_status kf_product_reset(kf_product *p)
 void kf_product_forget_open(kf_product *p)
 {
     for (size_t g = 0; g < p->groups; g++)
-        for (size_t i = 0; i < p->ledger[g].count; i++)
-            if (!p->ledger[g].cell[i].settled) {
-                kf_cell *cell = &p->ledger[g].cell[i];
-
-                cell->count = cell->corrupt = cell->extra = 0;
-                cell->disagreed = cell->last = cell->spent = false;
-                cell->tried = false;
-            }
+        kf_cells_forget(&p->ledger[g]);
 }
 
 /* ---- tasks --------------------------------------------------------------- */

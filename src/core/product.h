@@ -236,6 +236,8 @@ size_t kf_cells_find(const kf_ledger *l, size_t strip);
 size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi);
 kofn_status kf_cell_add(kf_cell *cell, uint32_t task);
 void kf_cell_corrupt(kf_cell *cell, uint32_t task);
+/* Of open cells what has come; neighbours have one history again. */
+void kf_cells_forget(kf_ledger *l);
 void kf_cells_free(kf_ledger *l);
 
 #endif

@@ -45,6 +45,36 @@ static void in_flight_modes(void **state)
             lose_one((kofn_in_flight)mode, 6, gone);
 }
 
+/* What begins anew is dealt in as many tasks as at first, however what was lost had been
+ * cut. */
+static void what_begins_anew_is_whole(void **state)
+{
+    kofn_core_options opt = {
+        .size = sizeof opt, .in_flight = KOFN_IN_FLIGHT_KEEP, .pieces = 4};
+    size_t first;
+    body b;
+
+    (void)state;
+    fleet_open(&b, "elastic:k=3,basis=gauss", 9, 240, &opt);
+    say(&b, KOFN_EV_BEGIN, 0);
+    first = b.errands;
+    for (uint32_t gone = 0; gone < 5; gone++) {
+        size_t before = b.errands;
+
+        for (size_t i = 0, told = 0; i < b.errands && told < 3; i++)
+            if (b.errand[i].state == OUT && b.errand[i].worker % 2) {
+                answer(&b, i, KOFN_EV_RESULT);
+                told++;
+            }
+        say(&b, KOFN_EV_LEFT, gone);
+        assert_true(b.errands > before);
+        assert_true(b.errands - before <= first);
+    }
+    answer_all(&b);
+    assert_int_equal(b.ended, KOFN_OK);
+    body_close(&b);
+}
+
 /* Results of a worker that has left since stay valid, in the ledger. */
 static void the_dead_are_believed(void **state)
 {
@@ -351,6 +381,7 @@ TEST_FILE(core_faults_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_flight_modes),
+        cmocka_unit_test(what_begins_anew_is_whole),
         cmocka_unit_test(the_dead_are_believed),
         cmocka_unit_test(a_notice_lets_work_finish),
         cmocka_unit_test(whoever_fails_is_not_asked_again),
