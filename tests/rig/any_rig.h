@@ -201,7 +201,7 @@ static fleet any_fleet; /* behind packets; one job at a time */
 static inline kofn_port *any_packets(any_job *a, kf_rng *g)
 {
     kofn_away_options how = KOFN_AWAY_OPTIONS_INIT;
-    double bad = one_in(g, 2) ? 0 : 0.002;
+    double bad = one_in(g, 2) ? 0 : 0.005 / (double)a->workers;
     loop_faults faults = {.twice = one_in(g, 2) ? 5 * bad : 0,
                           .damage = one_in(g, 2) ? bad : 0,
                           .truncate = one_in(g, 2) ? bad : 0,
