@@ -30,6 +30,9 @@ size_t kf_window_strips(const kofn_job *j, const kf_window *w)
     return reader(j, w)->span;
 }
 
+/* Bytes of a window that cost no more than the messages that they come in. */
+#define LEAST 4096.0
+
 /* As many as move what the last product did. */
 static size_t width(const kofn_job *j, const kf_window *w)
 {
@@ -37,7 +40,7 @@ static size_t width(const kofn_job *j, const kf_window *w)
     size_t strips = kf_window_strips(j, w);
     double bytes = (double)pb->m * (double)pb->n / (double)strips *
                    (double)kf_dtype_size(pb->dtype);
-    double n = (double)j->told.moved / bytes;
+    double n = kf_larger((double)j->told.moved, LEAST) / bytes;
 
     if (n > (double)strips)
         return strips;
