@@ -565,12 +565,12 @@ typedef struct kofn_change {
  * is 0, and decay and momentum alone are what changes A.  The code's
  * rows of a seat must be outer products, as they are but with basis=complex:
  * else KOFN_UNSUITED, and so for sparse operands and for workers that may hold
- * blocks of before (kofn_away_options.job).  Workers
- * that come afterwards have their blocks of others', while products go on; where
- * too few are left for that KOFN_TOOFEW.  With errors the floor (kofn_report)
- * grows with every change, until the operand is fetched; then it is that of what A is,
- * or of what it was before or in the largest step since, if that is more.  KOFN_STATE while a
- * product of the operand is not over. */
+ * blocks of before (kofn_away_options.job).  Workers that come afterwards have their
+ * blocks of others', while products go on; where too few are left for that KOFN_TOOFEW.
+ * With errors the floor (kofn_report) grows with every change, until the operand is
+ * fetched; then it is that of what the operand is, or of what it was at the last fetch or
+ * has changed by at once since, if that is more.  KOFN_STATE while a product of the
+ * operand is not over. */
 KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_change *change,
                                  const kofn_matrix *U, const kofn_matrix *V);

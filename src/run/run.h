@@ -27,11 +27,10 @@ typedef struct kf_held {
     double most;      /* ... no element of which is larger (change.c)        */
     double **norms; /* once results are checked: scales (check.h) of the rows of
                        each group, then of the columns (guard.c, norms.c)    */
-    double **speed; /* once it has changed: likewise, of its velocity ...    */
-    double *
-        *least; /* ... and what rounding in its blocks is at least that of */
-    bool due;   /* trial.c: its blocks are to be read and compared ... */
-    bool odd;   /* ... and somebody's came wrong                       */
+    double **speed; /* once it has changed: likewise, of its velocity, ...   */
+    double **least; /* ... and of what was rounded before (kf_norms)         */
+    bool due;       /* trial.c: its blocks are to be read and compared ... */
+    bool odd;       /* ... and somebody's came wrong                       */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
