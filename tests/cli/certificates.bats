@@ -37,6 +37,7 @@ papers() {
 # The coordinator in the background; $at is where it listens.
 coordinate() {
     papers head
+    rm -f err # that of another
     timeout 600 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "${papers[@]}" "$@" \
         >out.json 2>err &
     coordinator=$!

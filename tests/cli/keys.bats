@@ -19,6 +19,7 @@ teardown() {
 
 # The coordinator in the background; $at is where it listens.
 coordinate() {
+    rm -f err # that of another
     timeout 600 "$KOFN" matvec X.npy w.npy -p 'tcp://127.0.0.1:*' "$@" >out.json 2>err &
     coordinator=$!
     wait_for grep -q 'listening on tcp:' err

@@ -27,7 +27,7 @@ assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max()'
 # Port 0 is any that is free; the coordinator says which.
 listening() {
     for _ in $(seq 6000); do
-        at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err)
+        at=$(sed -n 's/^listening on \([^ ]*\) .*/\1/p' err 2>/dev/null) || true
         [ -z "$at" ] || return 0
         sleep 0.1
     done
@@ -47,6 +47,7 @@ refusals() {
 
 # tcp FLAGS...: a product with its workers over TCP, in the background.
 tcp() {
+    rm -f err # that of another coordinator
     timeout 600 "$KOFN" matvec X.npy w.npy -o got.npy -p 'tcp://127.0.0.1:*' \
         "$@" 2>err &
     coordinator=$!

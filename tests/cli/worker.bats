@@ -95,6 +95,7 @@ more_than() {
 @test "bursts of connections where there are few descriptors end nothing" {
     [ -z "$KOFN_SANITIZE" ] || skip "what stands in for accept4 there is its own"
     for at in "ipc://$PWD/socket" 'tcp://127.0.0.1:*'; do
+        rm -f err
         (ulimit -n 64
          exec timeout 600 "$KOFN" matvec X.npy w.npy -o y.npy -p "$at" -n 2 2>err) &
         coordinator=$!
