@@ -284,6 +284,7 @@ static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
 {
     size_t m = S ? S->rows : a->rows, n = S ? S->cols : a->cols;
 
+    *out = (kf_levels){NULL, NULL};
     if (rows)
         TRY(rows_of(a, S, ALIKE, &out->row));
     if (cols || kf_levels_change(out, m, 0))
@@ -299,27 +300,22 @@ static kofn_status levels_of(const kofn_matrix *a, const kofn_sparse *S,
                : KOFN_OK;
 }
 
-kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
-                         kf_levels *out)
+static kofn_status all_or_none(kofn_status st, kf_levels *out)
 {
-    kofn_status st;
-
-    *out = (kf_levels){NULL, NULL};
-    st = levels_of(a, NULL, rows, cols, out);
     if (st)
         kf_levels_free(out);
     return st;
 }
 
+kofn_status kf_levels_of(const kofn_matrix *a, bool rows, bool cols,
+                         kf_levels *out)
+{
+    return all_or_none(levels_of(a, NULL, rows, cols, out), out);
+}
+
 kofn_status kf_levels_of_sparse(const kofn_sparse *S, bool cols, kf_levels *out)
 {
-    kofn_status st;
-
-    *out = (kf_levels){NULL, NULL};
-    st = levels_of(NULL, S, true, cols, out);
-    if (st)
-        kf_levels_free(out);
-    return st;
+    return all_or_none(levels_of(NULL, S, true, cols, out), out);
 }
 
 kofn_status kf_levels_of_input(const kofn_matrix *a, bool rows, kf_levels *out)

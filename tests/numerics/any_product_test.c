@@ -15,9 +15,7 @@ typedef struct draw {
     size_t strips, lo, hi; /* of this round; 0 strips: all rows */
 } draw;
 
-static struct {
-    size_t delivered, refused, happened;
-} sum;
+static any_sum sum;
 
 static const char *told(const draw *d)
 {
@@ -32,18 +30,11 @@ static const char *told(const draw *d)
 
 /* ---- what is drawn ------------------------------------------------------- */
 
-static size_t a_size(kf_rng *g)
-{
-    static const size_t of[] = {1, 2, 3, 7, 16, 33, 64, 100};
-
-    return of[below(g, sizeof of / sizeof *of)];
-}
-
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
-    *d = (draw){.m = a_size(g), .n = a_size(g)};
+    *d = (draw){.m = any_size(g), .n = any_size(g)};
     any_draw(&d->any, seed, false, g);
-    d->p = one_in(g, 2) ? 1 : a_size(g);
+    d->p = one_in(g, 2) ? 1 : any_size(g);
     d->op = one_in(g, 4) ? KOFN_LEFT : d->p == 1 ? KOFN_MATVEC : KOFN_MATMUL;
     d->sparse = one_in(g, 6);
     if (d->sparse)
@@ -95,26 +86,20 @@ static void draw_sparse(rig *r, kf_rng *g)
     kf_free(row);
 }
 
-static double draw_digits(const draw *d, kf_rng *g)
-{
-    static const double of[] = {0, 0, 6, 20, 80};
-
-    return of[below(g, sizeof of / sizeof *of)] *
-           (d->any.dtype == KOFN_F64 ? 1 : 0.2);
-}
-
 /* The rows of a sparse A are not alike, so what is summed over has one size. */
 static void draw_numbers(draw *d, rig *r, kf_rng *g)
 {
     bool wide = d->any.dtype == KOFN_F64, left = d->op == KOFN_LEFT;
     double least = wide ? 1e-290 : 1e-30, most = wide ? 1e200 : 1e25;
     double a = one_in(g, 6) ? least : one_in(g, 6) ? most : 1;
-    double inner = d->sparse ? 0 : draw_digits(d, g), own = draw_digits(d, g);
+    double inner = d->sparse ? 0 : any_digits(&d->any, g),
+           own = any_digits(&d->any, g);
 
     if (d->sparse)
         draw_sparse(r, g);
     else
-        draw_matrix(&r->A, a, draw_digits(d, g), draw_digits(d, g), g);
+        draw_matrix(&r->A, a, any_digits(&d->any, g), any_digits(&d->any, g),
+                    g);
     draw_matrix(&r->x, one_in(g, 8) ? most : 1, left ? own : inner,
                 left ? inner : own, g);
 }
@@ -313,17 +298,8 @@ static void one_product(uint64_t seed)
 
 static void any_product(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
-    uint64_t first = one ? strtoull(one, NULL, 10) : 0, n = often(4000);
-
     (void)state;
-    for (uint64_t seed = first; seed < first + n; seed++)
-        one_product(seed);
-    print_message("EVENTS %zu in %zu products from seed %zu: %zu rounds "
-                  "delivered, %zu refused\n",
-                  sum.happened, (size_t)n, (size_t)first, sum.delivered,
-                  sum.refused);
-    assert_true(sum.delivered > n);
+    any_run(one_product, often(4000), &sum, "products");
 }
 
 TEST_FILE(any_product_test)

@@ -21,9 +21,7 @@ typedef struct draw {
     product product[PRODUCTS];
 } draw;
 
-static struct {
-    size_t delivered, refused, happened;
-} sum;
+static any_sum sum;
 
 static const char *told(const draw *d)
 {
@@ -34,13 +32,6 @@ static const char *told(const draw *d)
 }
 
 /* ---- what is drawn ------------------------------------------------------- */
-
-static size_t a_size(kf_rng *g)
-{
-    static const size_t of[] = {1, 2, 3, 7, 16, 33, 64};
-
-    return of[below(g, sizeof of / sizeof *of)];
-}
 
 static void draw_code(any_job *a, kf_rng *g)
 {
@@ -73,32 +64,16 @@ static void draw_code(any_job *a, kf_rng *g)
     }
 }
 
-static double draw_digits(const draw *d, kf_rng *g)
-{
-    static const double of[] = {0, 0, 6, 20, 60};
-
-    return of[below(g, sizeof of / sizeof *of)] *
-           (d->any.dtype == KOFN_F64 ? 1 : 0.2);
-}
-
-static double *draw_lines(const draw *d, kf_rng *g, size_t n)
-{
-    double *x = numbers(n, sizeof *x), digits = draw_digits(d, g);
-
-    for (size_t i = 0; i < n; i++)
-        x[i] = line(g, digits);
-    return x;
-}
-
 /* Of a size near the plan's.  What is summed over has the opposite sizes in Y. */
 static void draw_product(draw *d, product *p, kf_rng *g)
 {
     size_t m = d->m + below(g, 2), n = d->n + below(g, 2);
     size_t cols = d->p + below(g, 2);
-    double *row = draw_lines(d, g, m), *col = draw_lines(d, g, cols);
+    double *row = any_lines(g, m, any_digits(&d->any, g)),
+           *col = any_lines(g, cols, any_digits(&d->any, g));
     double *back = numbers(n, sizeof *back);
 
-    p->inner = draw_lines(d, g, n);
+    p->inner = any_lines(g, n, any_digits(&d->any, g));
     for (size_t k = 0; k < n; k++)
         back[k] = 1 / p->inner[k];
     p->X = random_matrix(m, n, d->any.dtype, 1);
@@ -115,7 +90,7 @@ static void draw_product(draw *d, product *p, kf_rng *g)
 
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
-    *d = (draw){.m = a_size(g), .n = a_size(g), .p = a_size(g)};
+    *d = (draw){.m = any_size(g), .n = any_size(g), .p = any_size(g)};
     any_draw(&d->any, seed, true, g);
     draw_code(&d->any, g);
     if (d->any.opt.below == KOFN_BELOW_DEGRADE)
@@ -227,17 +202,8 @@ static void one_stream(uint64_t seed)
 
 static void any_stream(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
-    uint64_t first = one ? strtoull(one, NULL, 10) : 0, n = often(1000);
-
     (void)state;
-    for (uint64_t seed = first; seed < first + n; seed++)
-        one_stream(seed);
-    print_message("EVENTS %zu in %zu streams from seed %zu: %zu products "
-                  "delivered, %zu refused\n",
-                  sum.happened, (size_t)n, (size_t)first, sum.delivered,
-                  sum.refused);
-    assert_true(sum.delivered > n);
+    any_run(one_stream, often(1000), &sum, "streams");
 }
 
 TEST_FILE(any_stream_test)

@@ -27,9 +27,7 @@ typedef struct draw {
     const char *does;
 } draw;
 
-static struct {
-    size_t delivered, refused, happened, changes;
-} sum;
+static any_sum sum;
 
 static const char *told(const draw *d)
 {
@@ -44,52 +42,16 @@ static const char *told(const draw *d)
 
 /* ---- what is drawn ------------------------------------------------------- */
 
-static size_t a_size(kf_rng *g)
-{
-    static const size_t of[] = {1, 2, 3, 7, 16, 33, 64};
-
-    return of[below(g, sizeof of / sizeof *of)];
-}
-
-static double *draw_lines(kf_rng *g, size_t n, double digits)
-{
-    double *x = numbers(n, sizeof *x);
-
-    for (size_t i = 0; i < n; i++)
-        x[i] = line(g, digits);
-    return x;
-}
-
-static void draw_matrix(kofn_matrix *a, const double *row, const double *col,
-                        kf_rng *g)
-{
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) {
-            double x = 1 + kf_rng_uniform(g);
-
-            set(a, i, j, (row ? row[i] : 1) * (col ? col[j] : 1),
-                one_in(g, 2) ? x : -x);
-        }
-}
-
-static double draw_digits(const draw *d, kf_rng *g)
-{
-    static const double of[] = {0, 0, 6, 20, 60};
-
-    return of[below(g, sizeof of / sizeof *of)] *
-           (d->any.dtype == KOFN_F64 ? 1 : 0.2);
-}
-
 static void draw_operand(draw *d, operand *o, kf_rng *g)
 {
     size_t all;
 
-    *o = (operand){.m = a_size(g), .n = a_size(g), .p = 1 + below(g, 5)};
+    *o = (operand){.m = any_size(g), .n = any_size(g), .p = 1 + below(g, 5)};
     all = o->m * o->n;
-    o->row = draw_lines(g, o->m, draw_digits(d, g));
-    o->col = draw_lines(g, o->n, draw_digits(d, g));
+    o->row = any_lines(g, o->m, any_digits(&d->any, g));
+    o->col = any_lines(g, o->n, any_digits(&d->any, g));
     o->A = random_matrix(o->m, o->n, d->any.dtype, 1);
-    draw_matrix(&o->A, o->row, o->col, g);
+    fill(&o->A, o->row, o->col, g);
     o->is = numbers(all, sizeof *o->is);
     o->speed = numbers(all, sizeof *o->is);
     o->size = numbers(all, sizeof *o->is);
@@ -252,7 +214,8 @@ static kofn_status put(draw *d, product *p, kf_rng *g)
     operand *o = p->of = &d->of[below(g, d->count)];
     bool left = p->left = d->left && one_in(g, 2);
     size_t inner = left ? o->m : o->n, outer = left ? o->n : o->m;
-    double *unit = draw_lines(g, inner, one_in(g, 2) ? 0 : draw_digits(d, g));
+    double *unit =
+        any_lines(g, inner, one_in(g, 2) ? 0 : any_digits(&d->any, g));
     kofn_status st;
 
     p->in = random_matrix(left ? o->p : inner, left ? inner : o->p,
@@ -262,7 +225,7 @@ static kofn_status put(draw *d, product *p, kf_rng *g)
     if (one_in(g, 2)) /* as large as the lines it meets are small */
         for (size_t i = 0; i < inner; i++)
             unit[i] /= left ? o->row[i] : o->col[i];
-    draw_matrix(&p->in, left ? NULL : unit, left ? unit : NULL, g);
+    fill(&p->in, left ? NULL : unit, left ? unit : NULL, g);
     memset(p->out.data, 0xff,
            o->p * outer * (d->any.dtype == KOFN_F64 ? 8 : 4));
     st = kofn_put_at(d->job, (size_t)(o - d->of), left, &p->in, &p->out,
@@ -327,15 +290,14 @@ static bool change(draw *d, operand *o, kf_rng *g)
     c.decay = one_in(g, 2) ? 0 : 0.1;
     c.momentum = momenta[below(g, 4)];
     c.nesterov = c.momentum > 0 && one_in(g, 2);
-    draw_matrix(&U, NULL, o->row, g);
-    draw_matrix(&V, NULL, o->col, g);
+    fill(&U, NULL, o->row, g);
+    fill(&V, NULL, o->col, g);
     st = kofn_update(d->job, (size_t)(o - d->of), &c, r ? &U : NULL,
                      r ? &V : NULL);
     if (!st)
         change_twin(o, &c, r ? &U : NULL, r ? &V : NULL);
     kf_free(U.data);
     kf_free(V.data);
-    sum.changes++;
     return !st || look_at_refusal(d, st);
 }
 
@@ -443,17 +405,8 @@ static void one_job(uint64_t seed)
 
 static void any_update(void **state)
 {
-    const char *one = getenv("KOFN_TEST_SEED"); /* the first of them */
-    uint64_t first = one ? strtoull(one, NULL, 10) : 0, n = often(2000);
-
     (void)state;
-    for (uint64_t seed = first; seed < first + n; seed++)
-        one_job(seed);
-    print_message("EVENTS %zu in %zu jobs from seed %zu: %zu results "
-                  "delivered, %zu refused, %zu changes\n",
-                  sum.happened, (size_t)n, (size_t)first, sum.delivered,
-                  sum.refused, sum.changes);
-    assert_true(sum.delivered > n);
+    any_run(one_job, often(2000), &sum, "jobs");
 }
 
 TEST_FILE(any_update_test)

@@ -23,6 +23,11 @@ typedef struct any_job {
     kofn_options opt;
 } any_job;
 
+/* Of all jobs. */
+typedef struct any_sum {
+    size_t delivered, refused, happened;
+} any_sum;
+
 static inline size_t below(kf_rng *g, size_t n)
 {
     return (size_t)kf_rng_below(g, n);
@@ -34,6 +39,31 @@ static inline bool one_in(kf_rng *g, size_t n)
 }
 
 /* ---- what is drawn ------------------------------------------------------- */
+
+static inline size_t any_size(kf_rng *g)
+{
+    static const size_t of[] = {1, 2, 3, 7, 16, 33, 64, 100};
+
+    return of[below(g, sizeof of / sizeof *of)];
+}
+
+/* Decimal digits that lines are apart. */
+static inline double any_digits(const any_job *a, kf_rng *g)
+{
+    static const double of[] = {0, 0, 6, 20, 80};
+
+    return of[below(g, sizeof of / sizeof *of)] *
+           (a->dtype == KOFN_F64 ? 1 : 0.2);
+}
+
+static inline double *any_lines(kf_rng *g, size_t n, double digits)
+{
+    double *x = numbers(n, sizeof *x);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = line(g, digits);
+    return x;
+}
 
 /* Those that matrices may change under, or others as well. */
 static inline size_t any_code_named(char *spec, size_t room, bool changes,
@@ -237,6 +267,24 @@ static inline void any_down(void)
     if (any_fleet.members)
         fleet_down(&any_fleet);
     any_fleet.members = 0;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+/* So many, from KOFN_TEST_SEED on. */
+static inline void any_run(void (*one)(uint64_t seed), size_t n,
+                           const any_sum *sum, const char *what)
+{
+    const char *given = getenv("KOFN_TEST_SEED");
+    uint64_t first = given ? strtoull(given, NULL, 10) : 0;
+
+    for (uint64_t seed = first; seed < first + n; seed++)
+        one(seed);
+    print_message("EVENTS %zu in %zu %s from seed %zu: %zu results delivered, "
+                  "%zu refused\n",
+                  sum->happened, n, what, (size_t)first, sum->delivered,
+                  sum->refused);
+    assert_true(sum->delivered > n);
 }
 
 #endif

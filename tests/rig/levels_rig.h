@@ -27,7 +27,8 @@ static inline double as_double(const kofn_matrix *a, size_t e)
                                 : (double)((float *)a->data)[e];
 }
 
-/* Numbers from 1 to 2 of either sign, times one of its row and one of its column. */
+/* Numbers from 1 to 2 of either sign, times one of its row and one of its column; NULL:
+ * ones. */
 static inline void fill(kofn_matrix *a, const double *row, const double *col,
                         kf_rng *r)
 {
@@ -35,7 +36,8 @@ static inline void fill(kofn_matrix *a, const double *row, const double *col,
         for (size_t j = 0; j < a->cols; j++) {
             double x = 1 + kf_rng_uniform(r);
 
-            set(a, i, j, row[i] * col[j], kf_rng_below(r, 2) ? x : -x);
+            set(a, i, j, (row ? row[i] : 1) * (col ? col[j] : 1),
+                kf_rng_below(r, 2) ? x : -x);
         }
 }
 

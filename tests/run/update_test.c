@@ -176,6 +176,31 @@ static void changes_are_not_overtaken(void **state)
                                 s % WAYS, 0.5, 1e-8);
 }
 
+/* What is read back for a joiner comes in windows that are worth their messages: 64 x 7
+ * numbers in one, though products move less. */
+static void small_operands_are_read_at_once(void **state)
+{
+    enum { ROUNDS = 6 };
+    const kofn_fault_event come[] = {{2, 0, KOFN_FAULT_EVENT_LEAVE, 0, 0},
+                                     {2, 0, KOFN_FAULT_EVENT_JOIN, 0, 0}};
+    const kofn_options opt = with_events(come, 2);
+    const rig_kind kind = {"elastic:k=3", 4,          64, 7, 1,
+                           .sim = true,   .opt = &opt};
+    kofn_change nothing = KOFN_CHANGE_INIT;
+    kf_core_view v;
+    rig r;
+
+    (void)state;
+    rig_up(&r, &kind);
+    assert_ok(kofn_update(r.job, 0, &nothing, NULL, NULL));
+    for (size_t i = 0; i < ROUNDS; i++)
+        assert_ok(rig_round(&r, NULL));
+    kf_core_look(r.job->core, 0, &v);
+    assert_int_equal(v.live, 4);
+    assert_int_equal(v.round, ROUNDS + 1);
+    rig_down(&r);
+}
+
 static void starved_products_go_on(void **state)
 {
     (void)state;
@@ -636,6 +661,7 @@ TEST_FILE(update_test)
         cmocka_unit_test(joiners_have_what_is_now),
         cmocka_unit_test(on_threads_too),
         cmocka_unit_test(changes_are_not_overtaken),
+        cmocka_unit_test(small_operands_are_read_at_once),
         cmocka_unit_test(starved_products_go_on),
         cmocka_unit_test(blocks_stand_still_while_they_are_read),
         cmocka_unit_test(blocks_are_made_as_fast_as_they_are_lost),
