@@ -115,12 +115,15 @@ static void fail_at(const draw *d, const char *what, size_t at, double is,
 /* Norms of rows and of columns in units of rows, of what they have been at most. */
 static void norms_of(const operand *o, long double *row, long double *col)
 {
-    for (size_t i = 0; i < o->m; i++)
+    for (size_t i = 0; i < o->m; i++) {
         for (size_t j = 0; j < o->n; j++)
-            row[i] = hypotl(row[i], o->size[i * o->n + j] / o->col[j]);
-    for (size_t i = 0; i < o->m; i++)
+            row[i] += square(o->size[i * o->n + j] / o->col[j]);
+        row[i] = sqrtl(row[i]);
         for (size_t j = 0; j < o->n; j++)
-            col[j] = hypotl(col[j], o->size[i * o->n + j] / row[i]);
+            col[j] += square(o->size[i * o->n + j] / row[i]);
+    }
+    for (size_t j = 0; j < o->n; j++)
+        col[j] = sqrtl(col[j]);
 }
 
 static long double promised(const draw *d, const operand *o,
@@ -151,7 +154,7 @@ static void compare(const draw *d, const operand *o, bool left,
     for (size_t i = 0; i < outer; i++)
         for (size_t j = 0; j < o->p; j++) {
             size_t at = left ? j * outer + i : i * o->p + j;
-            long double exact = 0, size = 0, norm = 0;
+            long double exact = 0, norm = 0;
 
             for (size_t k = 0; k < inner; k++) {
                 long double x =
@@ -160,10 +163,9 @@ static void compare(const draw *d, const operand *o, bool left,
                 long double unit = left ? row[k] : col[k];
 
                 exact += x * o->is[e];
-                size += fabsl(x) * o->size[e];
-                norm = hypotl(norm, x * unit);
+                norm += square(x * unit);
             }
-            norm *= left ? col[i] : row[i];
+            norm = sqrtl(norm) * (left ? col[i] : row[i]);
             if (!(fabsl(as_double(out, at) - exact) <= by * norm + least(d)))
                 fail_at(d, left ? "left" : "right", at, as_double(out, at),
                         exact, fabsl(as_double(out, at) - exact) / norm, by);

@@ -38,6 +38,11 @@ static inline bool one_in(kf_rng *g, size_t n)
     return below(g, n) == 0;
 }
 
+static inline long double square(long double x)
+{
+    return x * x;
+}
+
 /* ---- what is drawn ------------------------------------------------------- */
 
 static inline size_t any_size(kf_rng *g)
