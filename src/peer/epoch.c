@@ -33,6 +33,8 @@ static int by_seat(const void *a, const void *b)
 /* The members are in place. */
 static kofn_status enter(kf_node *n, kofn_epoch e)
 {
+    bool decode;
+
     n->epoch = e;
     n->ever.epochs++;
     for (kf_other *o = n->other; o != kf_end(n); o++)
@@ -44,6 +46,8 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
         n->seat = n->member[n->rank].seat;
     n->lead.proposed = n->now;
     n->lead.stalled = n->lead.leaderless = KF_LONG_AGO;
+    TRY(kf_peer_members_decode(n, &decode));
+    n->falls_short = n->rank != KF_NONE && !decode;
     kf_peer_set_deciders(n);
     kf_peer_clear_decisions(n);
     if (n->opt.changes)

@@ -412,6 +412,7 @@ static void refresh_liveness(kf_node *n, kofn_time away)
 static kofn_status check_quorum(kf_node *n)
 {
     bool was = n->starved != KF_LONG_AGO;
+    size_t live;
 
     if (!kf_holds(n, &n->starved, !kf_peer_have_quorum(n) && !n->final))
         return was ? kf_peer_decide_all(n) : KOFN_OK;
@@ -421,11 +422,17 @@ static kofn_status check_quorum(kf_node *n)
     if (n->failed_check || n->opt.give_up == 0 ||
         !kf_due(n, n->starved, n->opt.give_up))
         return KOFN_OK;
+    live = kf_peer_count(n, false);
+    if (live >= n->opt.quorum)
+        return kf_fail(
+            KOFN_TOOFEW,
+            "the seats of the %zu nodes that could be reached in %.3g s "
+            "do not decode; start more nodes, or wait longer",
+            live, (double)n->opt.give_up * 1e-9);
     return kf_fail(KOFN_TOOFEW,
                    "%zu of the %zu nodes that are needed could be "
                    "reached in %.3g s; start more nodes, or wait longer",
-                   kf_peer_count(n, false), n->opt.quorum,
-                   (double)n->opt.give_up * 1e-9);
+                   live, n->opt.quorum, (double)n->opt.give_up * 1e-9);
 }
 
 /* At once where too few are left because the others have the result.  A node
@@ -451,7 +458,7 @@ static kofn_time solo_after(const kf_node *n, bool deserted)
  * two iterates.  Then each goes on alone, until they are at one again. */
 static void consider_solo(kf_node *n)
 {
-    bool deserted = kf_peer_count(n, false) < n->opt.quorum;
+    bool deserted = kf_peer_are_too_few(n);
 
     if (n->opt.changes || n->failed_check || n->votes.outvoted ||
         (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||

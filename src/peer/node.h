@@ -157,6 +157,7 @@ struct kf_node {
     kf_member *member;
     size_t members, member_cap;
     kf_voices voices; /* of the members */
+    bool falls_short; /* all pieces of the members do not decode */
     size_t rank;      /* among the members, or KF_NONE   */
     uint32_t seat;    /* ... and our seat there          */
     uint32_t holds;   /* seat whose blocks are here     */
@@ -343,6 +344,9 @@ void kf_peer_stages_free(kf_node *n);
 kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
                                  size_t count, bool whole, kf_answers *a);
 
+/* Do the pieces of all members decode, those of every stage? */
+kofn_status kf_peer_members_decode(const kf_node *n, bool *decode);
+
 /* check.c: what must hold between steps: NULL, or what does not. */
 const char *kf_node_check(const kf_node *n);
 
@@ -360,6 +364,8 @@ bool kf_peer_is_another(const kf_node *n, const kf_other *o, bool or_ended);
 size_t kf_peer_count(const kf_node *n, bool or_ended);
 /* Is the quorum there, or was it until some had the result and went? */
 bool kf_peer_have_quorum(const kf_node *n);
+/* Can the next iterate not be made of the pieces of those who are there? */
+bool kf_peer_are_too_few(const kf_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_peer_idle(const kf_node *n);
 /* The largest `value` that `confirm` principals of those who are live reach, and

@@ -108,10 +108,19 @@ size_t kf_peer_count(const kf_node *n, bool or_ended)
     return count;
 }
 
+/* Not all codes decode from any quorum of seats. */
+bool kf_peer_are_too_few(const kf_node *n)
+{
+    return kf_peer_count(n, false) < n->opt.quorum || n->falls_short;
+}
+
 /* Those who have ended count where the rest can be made without them. */
 bool kf_peer_have_quorum(const kf_node *n)
 {
-    return kf_peer_count(n, !n->opt.changes) >= n->opt.quorum;
+    size_t live = kf_peer_count(n, false);
+    size_t all = n->opt.changes ? live : kf_peer_count(n, true);
+
+    return all >= n->opt.quorum && (!n->falls_short || all > live);
 }
 
 /* ---- what enough of them say --------------------------------------------- */

@@ -119,6 +119,14 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     return kf_cache_new(&s->cache, s->code, CACHE_BYTES);
 }
 
+/* Pieces are compared where there are more than surely decode: of fewer some may have
+ * no other beside them that would show them wrong. */
+static size_t enough_for(const kf_peer_stage *s)
+{
+    return s->promise.errors == KOFN_ERRORS_NONE ? s->plan->layout.enough
+                                                 : s->promise.surely;
+}
+
 kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
                                size_t stages, const kf_node_options *opt)
 {
@@ -136,7 +144,7 @@ kofn_status kf_peer_stages_new(kf_node *n, const kofn_stage *stage,
     for (size_t i = 0; i < stages; i++) {
         TRY(stage_new(&n->stage[i], &stage[i], opt));
         n->max_seats = kf_min(n->max_seats, n->stage[i].plan->layout.max_seats);
-        n->enough = kf_max(n->enough, n->stage[i].plan->layout.enough);
+        n->enough = kf_max(n->enough, enough_for(&n->stage[i]));
     }
     return KOFN_OK;
 }
@@ -149,6 +157,27 @@ kofn_status kf_peer_find_decoder(const kf_node *n, const uint32_t *seats,
     if (whole && a->decoder && !a->decoder->whole)
         a->decoder = NULL;
     return KOFN_OK;
+}
+
+kofn_status kf_peer_members_decode(const kf_node *n, bool *decode)
+{
+    uint32_t *seat;
+    kofn_status st = KOFN_OK;
+
+    *decode = true;
+    TRY_NEW(seat, n->members);
+    for (size_t r = 0; r < n->members; r++)
+        seat[r] = n->member[r].seat;
+    for (size_t i = 0; i < n->course.stages && *decode && !st; i++) {
+        const kf_peer_stage *s = &n->stage[i];
+        kf_answers a;
+
+        st = kf_answers_judge(s->cache, s->plan, seat, n->members,
+                              n->opt.tolerance, &a);
+        *decode = !st && a.decoder && a.decoder->whole;
+    }
+    kf_free(seat);
+    return st;
 }
 
 void kf_peer_stages_trim(kf_node *n)

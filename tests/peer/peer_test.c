@@ -168,7 +168,60 @@ static void too_few(void **state)
     sim_down(&s);
 }
 
-/* What cannot be is refused, with the value. */
+/* A grid stores each part of A twice: of four seats any three decode, and two do if
+ * they have different parts.  Two nodes that have the same part are too few, until
+ * somebody brings the other one. */
+static void seats_of_one_part(void **state)
+{
+    (void)state;
+    for (size_t other = 1; other < 4; other++)
+        for (int joined = 0; joined < 2; joined++) {
+            sim s;
+
+            sim_up(&s, "grid:m=2,n=1", 4, 19, 50, other);
+            s.opt.give_up = 2 * KOFN_SECOND;
+            if (joined)
+                s.opt.decoding = KOFN_DECODE_DISTRIBUTED;
+            for (size_t i = 0; i < 4; i++)
+                sim_start(&s, i, true);
+            sim_run(&s, 50 * MS, NULL);
+            sim_stop(&s, 0);
+            sim_stop(&s, other);
+            sim_run(&s, KOFN_SECOND, NULL);
+            assert_true(other != 2 || t_of(&s, 1) < 50);
+            if (joined)
+                sim_start(&s, 0, false);
+            if (other != 2 || joined) {
+                sim_finish(&s, 9 * KOFN_SECOND, NULL, "parts", other);
+            } else {
+                sim_run(&s, 9 * KOFN_SECOND, NULL);
+                assert_int_equal(s.node[1].status, KOFN_TOOFEW);
+                assert_int_equal(s.node[3].status, KOFN_TOOFEW);
+                assert_non_null(strstr(kofn_errmsg(), "do not decode"));
+            }
+            sim_down(&s);
+        }
+}
+
+/* Where pieces are compared each is to have another beside it that shows it wrong: of
+ * five seats that hold three parts one has none. */
+static void a_part_that_one_seat_has(void **state)
+{
+    sim s;
+
+    (void)state;
+    sim_up(&s, "grid:m=3,n=1", 5, 19, 50, 1);
+    s.opt.errors = KOFN_ERRORS_DETECT;
+    s.opt.give_up = KOFN_SECOND;
+    for (size_t i = 0; i < 5; i++)
+        sim_start(&s, i, true);
+    sim_run(&s, 3 * KOFN_SECOND, NULL);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(s.node[i].status, KOFN_TOOFEW);
+    assert_non_null(strstr(kofn_errmsg(), "5 of the 6 nodes"));
+    sim_down(&s);
+}
+
 /* A node that is stopped in the middle until all others have the result and are gone,
  * the last that they said being lost, makes the rest alone.  It may be told first of
  * what they said long before. */
@@ -231,6 +284,7 @@ static void stopped_again_and_again(void **state)
     sim_down(&s);
 }
 
+/* What cannot be is refused, with the value. */
 static void refusals(void **state)
 {
     kofn_problem pb =
@@ -425,6 +479,8 @@ TEST_FILE(peer_test)
         cmocka_unit_test(halves),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(too_few),
+        cmocka_unit_test(seats_of_one_part),
+        cmocka_unit_test(a_part_that_one_seat_has),
         cmocka_unit_test(refusals),
         cmocka_unit_test(costs),
         cmocka_unit_test(stopped_until_all_have_gone),
