@@ -140,7 +140,8 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
     options = {
         "errors": searched,
         # nodes of one process are not hostile to each other
-        "confirm": confirm if confirm is not None else 1 if here else 0,
+        "confirm": confirm if confirm is not None
+        else 1 if here and not searched else 0,
         "give_up": int((patience or (5 if here else 60)) * SECOND),
         "decoding": lib.KOFN_DECODE_REPLICATED if searched
         else lib.kofn_decoding_for(plan, nodes, 0, 0, 0), **(more or {})}

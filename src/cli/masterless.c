@@ -109,6 +109,14 @@ static int conclude(run *r)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* Nodes that were started together are not hostile to each other, and none of them is
+ * wrong unless errors are looked for. */
+static bool trusted(const cli_args *a)
+{
+    return !cli_transport_of(a->port)->address &&
+           a->job.errors == KOFN_ERRORS_NONE;
+}
+
 static int prepare(run *r, const kofn_problem *pb)
 {
     const cli_args *a = r->a;
@@ -119,8 +127,7 @@ static int prepare(run *r, const kofn_problem *pb)
     TRY_CODE(
         cli_fail(kofn_plan_new(&r->plan, pb, a->scheme, a->workers, a->seed)));
     nodes_choose_decoding(m, r->plan);
-    /* nodes that were started together are not hostile to each other */
-    m->confirm = a->confirm ? a->confirm : !cli_transport_of(a->port)->address;
+    m->confirm = a->confirm ? a->confirm : trusted(a);
     m->each = 1;
     m->every = 1;
     m->bytes = r->it->n * sizeof(double);

@@ -198,7 +198,7 @@ static cli_option options[] = {
     {0, "confirm", "N",
      "masterless: other nodes that must have the same before an iterate is "
      "taken from them, one more than may be hostile, all of one key being one "
-     "(more than half of the others; threads and mpi: 1)",
+     "(more than half of the others; threads and mpi without --errors: 1)",
      IN_ITERATE, NUMBER(CLI_SIZE, 1, 4096, confirm)},
     {'e', "events", "FILE", "who leaves, joins, slows down or lies, and when",
      IN_JOB, OF(CLI_TEXT, events)},

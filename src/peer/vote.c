@@ -138,6 +138,13 @@ static void begin(tally *t, const kf_ballot *own)
     t->rounded = own->rounded;
 }
 
+/* All who are heard vote where this node is no member, or there are none yet: it would
+ * be most all by itself. */
+static bool has_a_vote(const kf_node *n, const kf_other *o)
+{
+    return kf_live(n, o) && (o->rank != KF_NONE || n->rank == KF_NONE);
+}
+
 /* Of those of one principal the first that votes does. */
 static void gather(const kf_node *n, const kf_ballot *own, tally *t)
 {
@@ -148,7 +155,7 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
         const kf_node_digest *d = told_of(n, o, own, &t->rounded);
         bool again = false;
 
-        if (o->liar || !(d || (o->rank != KF_NONE && kf_live(n, o))))
+        if (o->liar || !(d || has_a_vote(n, o)))
             continue;
         for (size_t j = 1; j < t->voters; j++)
             again |= voter[j - 1] == o->principal;

@@ -359,6 +359,49 @@ static void too_many(void **state)
                             seed);
 }
 
+/* ---- what a node makes of an iterate ------------------------------------- */
+
+static void spoil_vector(void *ud, kofn_fault_place where, uint64_t t,
+                         kofn_matrix *v)
+{
+    sim_node *n = ud;
+
+    if (where == KOFN_FAULT_IN_VECTOR && lies(n->sim, n->id, t))
+        spoil_numbers(n->sim, v->data, v->rows * v->cols);
+}
+
+/* Three of five nodes have come, and each makes the only iterate alone, before any of
+ * them leads.  One errs in that: it is no member and neither are the others, but most
+ * have what it has not. */
+static void before_anybody_leads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) { /* of some it is the first */
+        size_t id = seed % 3;
+        fault f = {.liars = kf_bit(id), .last = UINT64_MAX};
+        sim s;
+
+        sim_up(&s, "mds:k=1", 5, 19, 1, seed);
+        s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
+        s.opt.silence = 10 * KOFN_SECOND;
+        s.opt.confirm = 3;
+        s.opt.fault = spoil_vector;
+        s.own = &f;
+        s.evil = &f; /* vectors under one mark may differ */
+        s.lenient = s.exits = true;
+        for (size_t i = 0; i < 3; i++)
+            sim_start(&s, i, true);
+        sim_run(&s, 200 * KOFN_SECOND, NULL);
+        assert_true(f.told > 0 && s.wrong > 0);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(s.node[i].host->node->epoch.number, 0);
+            assert_int_equal(s.node[i].gone, i != id);
+            assert_int_equal(s.node[i].status, i == id ? KOFN_CORRUPT : 0);
+        }
+        sim_down(&s);
+    }
+}
+
 TEST_FILE(peer_liars_test)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +413,7 @@ TEST_FILE(peer_liars_test)
         cmocka_unit_test(deciders_that_lie_twice),
         cmocka_unit_test(detected),
         cmocka_unit_test(too_many),
+        cmocka_unit_test(before_anybody_leads),
     };
 
     rig_begin();
