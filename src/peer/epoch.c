@@ -47,7 +47,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
     n->lead.proposed = n->now;
     n->lead.stalled = n->lead.leaderless = KF_LONG_AGO;
     TRY(kf_peer_members_decode(n, &decode));
-    n->falls_short = n->rank != KF_NONE && !decode;
+    n->falls_short = !decode || n->members < n->enough + kf_peer_checks(n);
     kf_peer_set_deciders(n);
     kf_peer_clear_decisions(n);
     if (n->opt.changes)

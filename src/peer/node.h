@@ -157,7 +157,8 @@ struct kf_node {
     kf_member *member;
     size_t members, member_cap;
     kf_voices voices; /* of the members */
-    bool falls_short; /* all pieces of the members do not decode */
+    bool falls_short; /* the members are too few, whoever else is heard, or
+                         their pieces do not decode                     */
     size_t rank;      /* among the members, or KF_NONE   */
     uint32_t seat;    /* ... and our seat there          */
     uint32_t holds;   /* seat whose blocks are here     */

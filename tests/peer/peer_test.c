@@ -203,23 +203,38 @@ static void seats_of_one_part(void **state)
         }
 }
 
+/* All are there, and errors are looked for. */
+static void never_enough(const char *spec, size_t seats, size_t nodes,
+                         const char *told)
+{
+    sim s;
+
+    sim_up(&s, spec, seats, 19, 50, 1);
+    s.nodes = nodes;
+    s.opt.errors = KOFN_ERRORS_DETECT;
+    s.opt.give_up = KOFN_SECOND;
+    for (size_t i = 0; i < nodes; i++)
+        sim_start(&s, i, i < seats);
+    sim_run(&s, 5 * KOFN_SECOND, NULL);
+    for (size_t i = 0; i < nodes; i++)
+        assert_int_equal(s.node[i].status, KOFN_TOOFEW);
+    assert_non_null(strstr(kofn_errmsg(), told));
+    sim_down(&s);
+}
+
 /* Where pieces are compared each is to have another beside it that shows it wrong: of
  * five seats that hold three parts one has none. */
 static void a_part_that_one_seat_has(void **state)
 {
-    sim s;
-
     (void)state;
-    sim_up(&s, "grid:m=3,n=1", 5, 19, 50, 1);
-    s.opt.errors = KOFN_ERRORS_DETECT;
-    s.opt.give_up = KOFN_SECOND;
-    for (size_t i = 0; i < 5; i++)
-        sim_start(&s, i, true);
-    sim_run(&s, 3 * KOFN_SECOND, NULL);
-    for (size_t i = 0; i < 5; i++)
-        assert_int_equal(s.node[i].status, KOFN_TOOFEW);
-    assert_non_null(strstr(kofn_errmsg(), "5 of the 6 nodes"));
-    sim_down(&s);
+    never_enough("grid:m=3,n=1", 5, 5, "5 of the 6 nodes");
+}
+
+/* Nor does the third node help that has no seat. */
+static void a_node_without_a_seat(void **state)
+{
+    (void)state;
+    never_enough("gpd:m=2,n=1,p=1", 2, 3, "could be reached");
 }
 
 /* A node that is stopped in the middle until all others have the result and are gone,
@@ -481,6 +496,7 @@ TEST_FILE(peer_test)
         cmocka_unit_test(too_few),
         cmocka_unit_test(seats_of_one_part),
         cmocka_unit_test(a_part_that_one_seat_has),
+        cmocka_unit_test(a_node_without_a_seat),
         cmocka_unit_test(refusals),
         cmocka_unit_test(costs),
         cmocka_unit_test(stopped_until_all_have_gone),
