@@ -90,9 +90,12 @@ static void draw_product(draw *d, product *p, kf_rng *g)
 
 static void draw_all(draw *d, uint64_t seed, kf_rng *g)
 {
+    static const double mu[] = {0, 0, 1e-3, 4};
+
     *d = (draw){.m = any_size(g), .n = any_size(g), .p = any_size(g)};
     any_draw(&d->any, seed, true, g);
     draw_code(&d->any, g);
+    d->any.opt.mu = mu[below(g, 4)];
     if (d->any.opt.below == KOFN_BELOW_DEGRADE)
         d->any.opt.below = KOFN_BELOW_REFUSE;
     for (size_t i = 0; i < PRODUCTS; i++)
