@@ -297,7 +297,7 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->vector_quorum.body)
         return false;
-    if (count_agreeing(h) < h->confirm && !is_ours(h)) {
+    if (count_agreeing(h) < kf_node_confirmed_by(h->node) && !is_ours(h)) {
         if (!like_ours(h))
             return false;
         h->vector_quorum.merged = h->at.t;

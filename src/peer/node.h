@@ -369,8 +369,8 @@ bool kf_peer_have_quorum(const kf_node *n);
 bool kf_peer_are_too_few(const kf_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_peer_idle(const kf_node *n);
-/* The largest `value` that `confirm` principals of those who are live reach, and
- * so at least one who is honest; 0: none. */
+/* The largest `value` that as many principals of those who are live reach as must
+ * confirm an iterate, and so at least one who is honest; 0: none. */
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);

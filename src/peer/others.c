@@ -127,7 +127,8 @@ bool kf_peer_have_quorum(const kf_node *n)
 
 /* The place for what this principal says: its own if it has one, else a free one,
  * else that of the least value, which is replaced. */
-static kf_voice *voice_of(const kf_node *n, size_t heard, uint64_t principal)
+static kf_voice *voice_of(const kf_node *n, size_t heard, size_t most,
+                          uint64_t principal)
 {
     kf_voice *least = n->voice;
 
@@ -137,7 +138,7 @@ static kf_voice *voice_of(const kf_node *n, size_t heard, uint64_t principal)
         if (n->voice[i].value < least->value)
             least = &n->voice[i];
     }
-    return heard < n->opt.confirm ? &n->voice[heard] : least;
+    return heard < most ? &n->voice[heard] : least;
 }
 
 uint64_t kf_peer_common(const kf_node *n,
@@ -145,12 +146,12 @@ uint64_t kf_peer_common(const kf_node *n,
                         const void *of)
 {
     uint64_t common = UINT64_MAX;
-    size_t heard = 0;
+    size_t heard = 0, enough = kf_node_confirmed_by(n);
 
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
         uint64_t v = kf_live(n, o) ? value(o, of) : 0;
-        kf_voice *voice = voice_of(n, heard, o->principal);
-        bool another = voice == &n->voice[heard] && heard < n->opt.confirm;
+        kf_voice *voice = voice_of(n, heard, enough, o->principal);
+        bool another = voice == &n->voice[heard] && heard < enough;
 
         if (v > 0 && (another || v > voice->value))
             *voice = (kf_voice){o->principal, v};
@@ -158,7 +159,7 @@ uint64_t kf_peer_common(const kf_node *n,
     }
     for (size_t i = 0; i < heard; i++)
         common = n->voice[i].value < common ? n->voice[i].value : common;
-    return heard < n->opt.confirm ? 0 : common;
+    return heard < enough ? 0 : common;
 }
 
 static uint64_t number_of_iterate(const kf_other *o, const void *of)

@@ -188,7 +188,7 @@ static kf_host *one_node(channel *l, sim *s, size_t nodes, size_t rows)
     sim_up(s, "mds:k=2", nodes, rows, 2, 1);
     o = s->opt;
     o.incarnation = 1;
-    o.confirm = 2;
+    o.confirm = nodes / 2;
     *l = (channel){.t = {.size = sizeof l->t,
                          .name = "channel",
                          .send = channel_send,
@@ -286,7 +286,6 @@ static void one_key_confirms_once(void **state)
 
     (void)state;
     h = one_node(&l, &s, 8, 19);
-    h->confirm = 4;
     l.t.principal_of = channel_principal;
     for (kofn_peer peer = ANOTHER; peer < ANOTHER + 6; peer++)
         hear_times(&l, h, peer, KF_NOTE_BEAT, 1);
