@@ -176,7 +176,9 @@ typedef struct kofn_peer_options {
                        0: more than half of the other nodes, where
                        matrices change one more than may lie together
                        (`errors`; KOFN_ERRORS_NONE: 1).  Those of one
-                       principal are one of them                         */
+                       principal are one of them.  Where matrices change
+                       and errors are looked for fewer will do when nodes
+                       are known to lie, or are not there               */
     kofn_decoding decoding;
     kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
     kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */

@@ -169,6 +169,19 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
     refused two.txt "only with --errors"
 }
 
+# One node errs in the only iterate, and two go: nobody takes it from one alone.
+@test "with errors one node's vector is nobody else's" {
+    export OPENBLAS_NUM_THREADS=1
+    kofn gen matrix 8 8 -o A.npy
+    printf '1 leave 1\n1 leave 3\n1 err 4 vector\n' >one.txt
+    for i in 1 2 3 4 5; do
+        run kofn power A.npy --masterless -n 5 -s gpd:m=1,n=1,p=1 --max-iter 1 \
+            --tol 1e-300 --errors adversarial -e one.txt --verify --json -o v.npy
+        [ "$status" -eq 0 ]
+        json "o['rel_error'] <= 1e-12" <<<"$(grep '^{' <<<"$output")"
+    done
+}
+
 # The newest of a seat's files is cut, where there is one before it.
 cut_newest() {
     local files=(kept/seat-$1-*.kept)
