@@ -534,7 +534,8 @@ typedef struct cli_node {
     uint32_t seat;
     size_t number;
     kofn_status status;
-    char *reason; /* why it failed */
+    char *reason;  /* why it failed */
+    size_t failed; /* as the how many-th; 0: it did not */
     kofn_node_view end;
     bool resumes; /* goes on with what was kept */
     /* What it has made: by iterating, or in training. */
@@ -558,6 +559,7 @@ typedef struct cli_nodes {
     kofn_fault_event *events;
     size_t event_count;
     atomic_size_t due; /* joins before this one have been made */
+    atomic_size_t failures;
     /* For whoever opened it to say: */
     kofn_decoding decoding;
     size_t confirm, each; /* each: iterates of what events count */

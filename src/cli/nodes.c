@@ -389,8 +389,10 @@ static void live(void *ud, kofn_transport *t)
 
     n->end = (kofn_node_view)KOFN_NODE_VIEW_INIT;
     n->status = m->live(n, t, &p);
-    if (n->status < 0)
+    if (n->status < 0) {
         n->reason = strdup(kofn_errmsg());
+        n->failed = 1 + atomic_fetch_add(&m->failures, 1);
+    }
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -450,17 +452,12 @@ bool nodes_have(const cli_node *n)
     return n->all && !n->status && n->end.final;
 }
 
-static bool has_failed(const cli_node *n)
-{
-    return n->all && n->status < 0;
-}
-
 static json_t *list_failed(const cli_nodes *m)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < m->here; i++)
-        if (has_failed(&m->node[i]))
+        if (m->node[i].failed)
             json_array_append_new(list, json_pack("{s:i, s:s?}", "node", (int)i,
                                                   "error", m->node[i].reason));
     return list;
@@ -524,7 +521,7 @@ static void say(const cli_nodes *m)
                 (unsigned long long)n->end.liars);
     say_wrong(n);
     for (size_t i = 0; i < m->here; i++)
-        if (has_failed(&m->node[i]))
+        if (m->node[i].failed)
             fprintf(stderr, "\nnode %zu has ended without it: %s", i,
                     m->node[i].reason ? m->node[i].reason : "out of memory");
 }
@@ -562,7 +559,15 @@ static int weight_of(kofn_status st)
                                                        : 1;
 }
 
-/* The first of the nodes whose failure says most; NULL: none has failed. */
+static bool says_more(const cli_node *a, const cli_node *b)
+{
+    int more = weight_of(a->status) - weight_of(b->status);
+
+    return more > 0 || (more == 0 && a->failed < b->failed);
+}
+
+/* The first to fail of the nodes whose failure says most, since later ones find fewer
+ * others; NULL: none has failed. */
 static const cli_node *find_reason(const cli_nodes *m)
 {
     const cli_node *best = NULL;
@@ -570,8 +575,7 @@ static const cli_node *find_reason(const cli_nodes *m)
     for (size_t i = 0; i < m->here; i++) {
         const cli_node *n = &m->node[i];
 
-        if (has_failed(n) &&
-            (!best || weight_of(n->status) > weight_of(best->status)))
+        if (n->failed && (!best || says_more(n, best)))
             best = n;
     }
     return best;

@@ -157,29 +157,18 @@ all(w['iterates'] > 0 for w in o['wrong']) and len(o['wrong']) > 0"
     local words="pagerank G.mtx --masterless -n 8 -s mds:k=4 --errors adversarial -e four.txt"
     run kofn $words --confirm 1
     [ "$status" -eq 5 ]
-    # who takes nobody's word makes iterates from the matrix
-    if kofn $words --max-iter 4 --verify --json >out.json; then
-        json "o['rel_error'] <= 1e-12 and o['alone'] > 0" <out.json
-    else
-        [ "$?" -eq 5 ]
-    fi
+    # who does not take one other's word makes such iterates from the matrix, unless
+    # nodes part before they can
+    for try in 1 2 3 4; do
+        run kofn $words --max-iter 2 --verify --json -q
+        [ "$status" -eq 5 ] || break
+    done
+    [ "$status" -eq 0 ]
+    json "o['rel_error'] <= 1e-12" <<<"$output"
     run kofn pagerank G.mtx --masterless --errors detect --decode distributed
     refused distributed
     run kofn pagerank G.mtx --masterless -e two.txt
     refused two.txt "only with --errors"
-}
-
-# One node errs in the only iterate, and two go: nobody takes it from one alone.
-@test "with errors one node's vector is nobody else's" {
-    export OPENBLAS_NUM_THREADS=1
-    kofn gen matrix 8 8 -o A.npy
-    printf '1 leave 1\n1 leave 3\n1 err 4 vector\n' >one.txt
-    for i in 1 2 3 4 5; do
-        run kofn power A.npy --masterless -n 5 -s gpd:m=1,n=1,p=1 --max-iter 1 \
-            --tol 1e-300 --errors adversarial -e one.txt --verify --json -o v.npy
-        [ "$status" -eq 0 ]
-        json "o['rel_error'] <= 1e-12" <<<"$(grep '^{' <<<"$output")"
-    done
 }
 
 # The newest of a seat's files is cut, where there is one before it.
