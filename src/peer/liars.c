@@ -17,7 +17,10 @@
  */
 #include "node.h"
 
-#define OWN_AFTER 24  /* times its patience a node waits for a decision, ...  */
+#define PAST_AFTER                                                             \
+    4 /* times its patience a node waits for a decision of who has
+                         gone on already, ...                                 */
+#define OWN_AFTER 24  /* ... for one of anybody else, ...                     */
 #define LAST_AFTER 32 /* ... and for pieces that it has to do without         */
 
 bool kf_peer_checks(const kf_node *n)
@@ -133,10 +136,19 @@ static bool is_last(const kf_node *n, const kf_cluster *c)
     return true;
 }
 
+static bool have_listed(const kf_cluster *c)
+{
+    for (size_t i = 0; i < c->list_length; i++)
+        if (!kf_has(c, c->listed[i]))
+            return false;
+    return true;
+}
+
 kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
-    bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
+    bool enough =
+        c->count >= kf_max(c->need, kf_peer_awaited(n)) && have_listed(c);
     bool by_itself = (n->mine | n->own) & kf_bit(group);
     kf_answers a; /* of all pieces, by which they are compared */
 
@@ -162,19 +174,35 @@ static void take_back(kf_node *n, size_t group)
             o->coded &= ~kf_bit(group);
 }
 
+/* Whoever decides knows of liars that this node does not, and so compares fewer.  To
+ * decode from other pieces than all others do would make a vector of its own. */
+static kofn_status compare_more(kf_node *n, size_t group, const uint32_t *seats,
+                                size_t count)
+{
+    kf_cluster *c = &n->cluster[group];
+
+    TRY(kf_reach(&c->listed, &c->list_cap, count, sizeof *c->listed));
+    memcpy(c->listed, seats, count * sizeof *seats);
+    c->list_length = count;
+    n->own |= kf_bit(group);
+    TRY(kf_peer_ask_pieces(n, false));
+    return kf_peer_gather(n, group);
+}
+
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
-    *sound &= count >= kf_peer_awaited(n);
-    if (!*sound || c->shown || n->own & kf_bit(group))
+    if (c->shown || n->own & kf_bit(group))
         return KOFN_OK;
     TRY(kf_peer_find_decoder(n, seats, count, false, &a));
     *sound = a.decoder != NULL;
     if (!a.decoder)
         return KOFN_OK;
+    if (count < kf_peer_awaited(n))
+        return compare_more(n, group, seats, count);
     TRY(show(c, seats, count, a.decoder));
     if (!kf_compares(c, n->made_of))
         take_back(n, group);
@@ -230,27 +258,43 @@ static kofn_status widen(kf_node *n, size_t group, size_t wanted)
     return kf_peer_gather(n, group);
 }
 
-/* The evidence without those of whom it is said that they are wrong. */
-static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
+/* Seats of the evidence of which it is not said that they are wrong; `listed`: of those
+ * that the decider lists, if its list was short. */
+static size_t sound_seats(const kf_cluster *c, const kf_node_event *ev,
+                          bool listed, uint32_t *out)
 {
-    kf_cluster *c = &n->cluster[group];
-    uint32_t *good = kf_new(c->shown, sizeof *good);
-    kf_answers a = {.decoder = NULL};
     size_t count = 0;
-    kofn_status st;
 
-    if (!good)
-        return KOFN_NOMEM;
     for (size_t i = 0; i < c->shown; i++) {
-        bool bad = false;
+        uint32_t seat = c->evidence[i];
+        bool bad = listed && c->list_length &&
+                   !kf_among(seat, c->listed, c->list_length);
 
         for (size_t k = 0; k < ev->bad_count; k++)
             bad |= ev->bad[k] == i;
         if (!bad)
-            good[count++] = c->evidence[i];
+            out[count++] = seat;
     }
-    st = kf_peer_find_decoder(n, good, count, true, &a);
-    kf_free(good);
+    return count;
+}
+
+/* The evidence without those of whom it is said that they are wrong. */
+static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
+{
+    kf_cluster *c = &n->cluster[group];
+    uint32_t *seat = kf_new(c->shown, sizeof *seat);
+    kf_answers a = {.decoder = NULL};
+    size_t count;
+    kofn_status st;
+
+    if (!seat)
+        return KOFN_NOMEM;
+    count = sound_seats(c, ev, true, seat);
+    st = kf_peer_find_decoder(n, seat, count, true, &a);
+    count = sound_seats(c, ev, false, seat);
+    if (st == KOFN_OK && !a.decoder && c->list_length)
+        st = kf_peer_find_decoder(n, seat, count, true, &a);
+    kf_free(seat);
     TRY(st);
     if (!a.decoder)
         return ev->task->last ? give_up(n, group, KOFN_TOOFEW)
@@ -284,24 +328,50 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
 
 /* ---- what time brings ---------------------------------------------------- */
 
+/* Whoever decides this group has made the iterate, and told others of it before this
+ * epoch or before this node was there: it tells no more. */
+static bool is_past(kf_node *n, size_t group)
+{
+    size_t rank = n->decider[group];
+    const kf_other *o =
+        rank < n->members ? kf_peer_find(n, n->member[rank].incarnation) : NULL;
+
+    return o && o->at.t > n->at.t && kf_same_epoch(o->epoch, n->epoch);
+}
+
+/* Is a decision about this group, or what it lists, waited for no longer? */
+static bool is_late(kf_node *n, size_t group)
+{
+    kofn_time each = kf_peer_patience(n);
+
+    if (kf_due(n, n->began, OWN_AFTER * each))
+        return true;
+    return !n->cluster[group].shown && is_past(n, group) &&
+           kf_due(n, n->began, PAST_AFTER * each);
+}
+
 kofn_status kf_peer_tick_checks(kf_node *n)
 {
-    kofn_time each;
-    bool late;
+    uint64_t late = 0;
 
     if (!kf_peer_checks(n) || n->final || n->failed_check || n->rank == KF_NONE)
         return KOFN_OK;
-    each = kf_peer_patience(n);
-    late = kf_due(n, n->began, OWN_AFTER * each);
-    if (late && (n->own | n->done) != n->on->all) {
-        n->own |= n->on->all & ~n->done;
+    for (size_t g = 0; g < n->on->groups; g++)
+        if (!(n->done & kf_bit(g)) && is_late(n, g))
+            late |= kf_bit(g);
+    if (late & ~n->own) {
+        n->own |= late;
         TRY(kf_peer_ask_pieces(n, true));
     }
     if (late)
-        kf_due(n, n->began, LAST_AFTER * each + 1);
+        kf_due(n, n->began, LAST_AFTER * kf_peer_patience(n) + 1);
     for (size_t g = 0; g < n->on->groups; g++) {
-        if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
-            n->cluster[g].judged = true; /* it does not come */
+        kf_cluster *c = &n->cluster[g];
+
+        if (late & kf_bit(g) && !have_evidence(c) && !c->decoder) {
+            c->judged = true; /* it does not come */
+            c->list_length = 0;
+        }
         TRY(kf_peer_gather(n, g));
     }
     return KOFN_OK;

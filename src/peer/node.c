@@ -558,6 +558,9 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         if (who)
             who->arriving = n->now;
         break;
+    case KF_NODE_ANSWERED:
+        kf_peer_answered(n, ev->incarnation);
+        break;
     case KF_NODE_LIAR:
         condemn(n, who, principal);
         break;
@@ -661,6 +664,7 @@ void kf_node_free(kf_node *n)
         kf_free(n->cluster[g].have);
         kf_free(n->cluster[g].by);
         kf_free(n->cluster[g].evidence);
+        kf_free(n->cluster[g].listed);
     }
     kf_free(n->told[0].list);
     kf_free(n->told[1].list);

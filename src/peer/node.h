@@ -85,6 +85,10 @@ typedef struct kf_cluster {
     const kofn_decoder *all; /* ... theirs; 0 shown: none yet                */
     bool judged;             /* there is a verdict on them                   */
     size_t need;             /* pieces that another takes                    */
+    /* Where it lists fewer seats than this node would compare, those that the decider
+     * lists: more are compared, and of these it is decoded. */
+    uint32_t *listed;
+    size_t list_length, list_cap;
 } kf_cluster;
 
 /* The decisions of a leader about an iterate, as they are told. */
@@ -102,8 +106,9 @@ typedef struct kf_catch_up {
     bool behind;            /* somebody says that he is ahead, on another way */
     kofn_time ahead;        /* since when somebody is                         */
     kofn_incarnation asked; /* for its iterate; 0: nobody ... */
-    kofn_time asked_at;
-    unsigned tries; /* ... in vain so far */
+    kofn_time asked_at;     /* ..., or when that came, */
+    bool answered;          /* if it has               */
+    unsigned tries;         /* ... in vain so far      */
 } kf_catch_up;
 
 /* Taking over (epoch.c). */
@@ -378,6 +383,8 @@ uint64_t kf_peer_common(const kf_node *n,
  * only make it take longer.  Whoever sends a little now and then is waited for no longer
  * than KF_SLOWEST. */
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
+/* The iterate that this one was asked for has come, if it was asked last. */
+void kf_peer_answered(kf_node *n, kofn_incarnation incarnation);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note);

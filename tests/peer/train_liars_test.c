@@ -220,8 +220,9 @@ static void one_lies(void **state)
 
 /* Nodes that do not run now and then, as threads of a busy machine, are apart by some
  * iterates.  Once a liar is known as few as five of the eleven go on; what they have the
- * others must be able to take from so few.  These ten histories: some others take longer,
- * for who does not know the liar yet cannot follow the list of who does. */
+ * others must be able to take from so few, and who does not know the liar yet compares
+ * more pieces than the list of who does names.  Of seeds up to 400 the first ten, and
+ * those in which that took long or failed once. */
 static void few_are_ahead(void **state)
 {
     static const lesson uncut = {.scheme = "gpd:m=1,n=1,p=1",
@@ -230,8 +231,13 @@ static void few_are_ahead(void **state)
                                  .widths = {SIDE * SIDE, 4, 3},
                                  .activation = KOFN_SIGMOID};
 
+    static const unsigned seeds[] = {0,   1,   2,   3,   4,   5,   6,
+                                     7,   8,   9,   73,  82,  101, 117,
+                                     167, 361, 362, 381, 382, 396};
+
     (void)state;
-    for (uint64_t seed = 0; seed < 10; seed++) {
+    for (size_t k = 0; k < sizeof seeds / sizeof *seeds; k++) {
+        uint64_t seed = seeds[k];
         size_t liar = seed % 11, behind = 1;
         fixture f;
         sim s;
