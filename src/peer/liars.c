@@ -83,15 +83,17 @@ size_t kf_peer_awaited(const kf_node *n)
 
 /* Where matrices change nobody makes an iterate alone.  So it has to be believed of as
  * few as can make it, or those who do not have it stay behind for good: as with pieces,
- * f are at most those who may lie of all who are there, without those who are known. */
-size_t kf_node_confirmed_by(const kf_node *n)
+ * f are at most those who may lie of the members, or of all who are there, without those
+ * who are known. */
+size_t kf_node_confirmed_by(const kf_node *n, bool members)
 {
     kf_voices v = n->voices;
     size_t lie = 0;
 
     if (!n->opt.changes || !kf_peer_checks(n))
         return n->opt.confirm;
-    v.all = kf_max(kf_max(v.all, kf_peer_count(n, false)), n->opt.quorum);
+    if (!members || n->members == 0)
+        v.all = kf_max(kf_max(v.all, kf_peer_count(n, false)), n->opt.quorum);
     for (size_t i = 0; i < n->course.stages; i++)
         lie = kf_max(lie, kf_promise_vouch(&n->stage[i].promise, &v));
     return kf_min(n->opt.confirm, 1 + lie);

@@ -160,17 +160,19 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
     kf_peer_clear_iterate(n);
     if (!final)
         return kf_peer_ask_pieces(n, false);
-    n->finished = n->now;
+    n->finished = n->served = n->now;
     return kf_peer_beat_all(n);
 }
 
 /* ---- notes --------------------------------------------------------------- */
 
 /* Where it stands, unless the note was overtaken by a newer one. */
-static void place(kf_other *o, const kf_note *note)
+static void place(kf_node *n, kf_other *o, const kf_note *note)
 {
     if (note->at.t < o->at.t)
         return;
+    if (note->at.t > o->at.t)
+        n->served = n->now;
     if (!kf_same_mark(note->at, o->at))
         o->final = o->idle = false;
     o->at = note->at;
@@ -178,7 +180,7 @@ static void place(kf_other *o, const kf_note *note)
 
 static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
 {
-    place(o, note);
+    place(n, o, note);
     if (kf_same_mark(o->at, note->at)) {
         o->final |= note->final;
         o->idle = note->idle;
@@ -218,10 +220,10 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_receive_epoch(n, o, note);
     case KF_NOTE_DECIDE:
         if (note->at.t > n->at.t)
-            place(o, note);
+            place(n, o, note);
         return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
-        place(o, note);
+        place(n, o, note);
         kf_peer_receive_digest(n, o, note);
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
@@ -231,7 +233,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_PIECE:
         return kf_peer_receive_piece(n, note);
     case KF_NOTE_ASK:
-        place(o, note);
+        place(n, o, note);
         return kf_peer_send(
             n, o->incarnation,
             (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
@@ -239,13 +241,13 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
                       .coded = note->coded,
                       .final = n->final});
     case KF_NOTE_VECTOR:
-        place(o, note);
+        place(n, o, note);
         return kf_peer_receive_vector(n, o, note);
     case KF_NOTE_BYE:
         lose(o);
         return KOFN_OK;
     case KF_NOTE_PRINT: /* is for the host */
-        place(o, note);
+        place(n, o, note);
         return KOFN_OK;
     case KF_NOTE_READ: /* so are these, which never come here */
     case KF_NOTE_BLOCK:

@@ -193,6 +193,7 @@ struct kf_node {
 
     /* Since when. */
     kofn_time began, starved, finished;
+    kofn_time served; /* another came to a later iterate */
     kofn_time wanted_at, beat_at;
     unsigned single;    /* iterates that we made alone, in succession */
     kofn_time idled;    /* when there first was nothing to do       */
@@ -374,8 +375,8 @@ bool kf_peer_have_quorum(const kf_node *n);
 bool kf_peer_are_too_few(const kf_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_peer_idle(const kf_node *n);
-/* The largest `value` that as many principals of those who are live reach as must
- * confirm an iterate, and so at least one who is honest; 0: none. */
+/* The largest `value` that as many principals of those who are live, or members, reach
+ * as must confirm an iterate, and so at least one who is honest; 0: none. */
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
