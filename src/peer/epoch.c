@@ -352,14 +352,16 @@ static bool overdue(kf_node *n)
 
 /* A new epoch voids what was decided for members that have yet to make the iterate
  * before ours of it.  Where that is believed of several only they could not take it of
- * us, and nobody would go on; so they have a hedge to come here. */
+ * us, and nobody would go on; so they have the time to come here, also such as stop now
+ * and then. */
 static bool others_are_about_to_come(kf_node *n)
 {
     bool about = false;
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         about |= o->rank != KF_NONE && kf_live(n, o) && o->at.t < n->at.t;
-    return about && n->opt.confirm > 1 && !kf_due(n, n->began, n->opt.hedge);
+    return about && n->opt.confirm > 1 &&
+           !kf_due(n, n->began, kf_peer_patience(n));
 }
 
 /* Has the leader gone on without telling in this epoch how this iterate is decoded?  It

@@ -73,12 +73,34 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
     return v;
 }
 
+/* This node, and the members who can be reached and are not known to lie. */
+static size_t count_sound(const kf_node *n)
+{
+    size_t sound = 1;
+
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        sound += o->rank != KF_NONE && !o->liar && kf_live(n, o);
+    return sound;
+}
+
+/* Without the liars that are known fewer would do.  But others may not know them yet,
+ * and whoever goes on with fewer than these await leaves them behind for good: they are
+ * too few to be believed.  So as many are awaited as if none was known, where so many
+ * are there. */
 size_t kf_peer_awaited(const kf_node *n)
 {
     const kf_promise *p = &n->on->promise;
+    kf_voices v = n->voices;
+    size_t few, all;
 
-    return kf_peer_checks(n) ? p->surely + kf_promise_vouch(p, &n->voices)
-                             : p->enough;
+    if (!kf_peer_checks(n))
+        return p->enough;
+    few = p->surely + kf_promise_vouch(p, &v);
+    if (v.known == 0)
+        return few;
+    v.known = 0;
+    all = p->surely + kf_promise_vouch(p, &v);
+    return kf_min(all, kf_max(few, count_sound(n)));
 }
 
 /* Where matrices change nobody makes an iterate alone.  So it has to be believed of as
