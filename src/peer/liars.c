@@ -17,11 +17,11 @@
  */
 #include "node.h"
 
-#define PAST_AFTER                                                             \
-    4 /* times its patience a node waits for a decision of who has
-                         gone on already, ...                                 */
-#define OWN_AFTER 24  /* ... for one of anybody else, ...                     */
-#define LAST_AFTER 32 /* ... and for pieces that it has to do without         */
+/* Times its patience a node waits for a decision of who has gone on already, for one of
+ * anybody else, and for pieces that it then has to do without. */
+#define PAST_AFTER 4
+#define OWN_AFTER 24
+#define LAST_AFTER 32
 
 bool kf_peer_checks(const kf_node *n)
 {
@@ -83,24 +83,27 @@ static size_t count_sound(const kf_node *n)
     return sound;
 }
 
-/* Without the liars that are known fewer would do.  But others may not know them yet,
- * and whoever goes on with fewer than these await leaves them behind for good: they are
- * too few to be believed.  So as many are awaited as if none was known, where so many
- * are there. */
-size_t kf_peer_awaited(const kf_node *n)
+/* Pieces by which those who may lie are told, besides liars that are known. */
+static size_t least(const kf_node *n, size_t known)
 {
     const kf_promise *p = &n->on->promise;
     kf_voices v = n->voices;
-    size_t few, all;
+
+    v.known = known;
+    return p->surely + kf_promise_vouch(p, &v);
+}
+
+/* Others may not know a liar yet, and whoever goes on with fewer than these await leaves
+ * them behind for good: they are too few to be believed.  So as many are awaited as if
+ * none was known, where so many are there. */
+size_t kf_peer_awaited(const kf_node *n)
+{
+    size_t known = n->voices.known;
 
     if (!kf_peer_checks(n))
-        return p->enough;
-    few = p->surely + kf_promise_vouch(p, &v);
-    if (v.known == 0)
-        return few;
-    v.known = 0;
-    all = p->surely + kf_promise_vouch(p, &v);
-    return kf_min(all, kf_max(few, count_sound(n)));
+        return n->on->promise.enough;
+    return known ? kf_min(least(n, 0), kf_max(least(n, known), count_sound(n)))
+                 : least(n, 0);
 }
 
 /* Where matrices change nobody makes an iterate alone.  So it has to be believed of as
@@ -160,19 +163,10 @@ static bool is_last(const kf_node *n, const kf_cluster *c)
     return true;
 }
 
-static bool have_listed(const kf_cluster *c)
-{
-    for (size_t i = 0; i < c->list_length; i++)
-        if (!kf_has(c, c->listed[i]))
-            return false;
-    return true;
-}
-
 kofn_status kf_peer_gather(kf_node *n, size_t group)
 {
     kf_cluster *c = &n->cluster[group];
-    bool enough =
-        c->count >= kf_max(c->need, kf_peer_awaited(n)) && have_listed(c);
+    bool enough = c->count >= kf_max(c->need, kf_peer_awaited(n));
     bool by_itself = (n->mine | n->own) & kf_bit(group);
     kf_answers a; /* of all pieces, by which they are compared */
 
@@ -198,35 +192,19 @@ static void take_back(kf_node *n, size_t group)
             o->coded &= ~kf_bit(group);
 }
 
-/* Whoever decides knows of liars that this node does not, and so compares fewer.  To
- * decode from other pieces than all others do would make a vector of its own. */
-static kofn_status compare_more(kf_node *n, size_t group, const uint32_t *seats,
-                                size_t count)
-{
-    kf_cluster *c = &n->cluster[group];
-
-    TRY(kf_reach(&c->listed, &c->list_cap, count, sizeof *c->listed));
-    memcpy(c->listed, seats, count * sizeof *seats);
-    c->list_length = count;
-    n->own |= kf_bit(group);
-    TRY(kf_peer_ask_pieces(n, false));
-    return kf_peer_gather(n, group);
-}
-
 kofn_status kf_peer_shown(kf_node *n, size_t group, const uint32_t *seats,
                           size_t count, bool *sound)
 {
     kf_cluster *c = &n->cluster[group];
     kf_answers a;
 
-    if (c->shown || n->own & kf_bit(group))
+    *sound &= count >= least(n, n->voices.known);
+    if (!*sound || c->shown || n->own & kf_bit(group))
         return KOFN_OK;
     TRY(kf_peer_find_decoder(n, seats, count, false, &a));
     *sound = a.decoder != NULL;
     if (!a.decoder)
         return KOFN_OK;
-    if (count < kf_peer_awaited(n))
-        return compare_more(n, group, seats, count);
     TRY(show(c, seats, count, a.decoder));
     if (!kf_compares(c, n->made_of))
         take_back(n, group);
@@ -282,43 +260,27 @@ static kofn_status widen(kf_node *n, size_t group, size_t wanted)
     return kf_peer_gather(n, group);
 }
 
-/* Seats of the evidence of which it is not said that they are wrong; `listed`: of those
- * that the decider lists, if its list was short. */
-static size_t sound_seats(const kf_cluster *c, const kf_node_event *ev,
-                          bool listed, uint32_t *out)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < c->shown; i++) {
-        uint32_t seat = c->evidence[i];
-        bool bad = listed && c->list_length &&
-                   !kf_among(seat, c->listed, c->list_length);
-
-        for (size_t k = 0; k < ev->bad_count; k++)
-            bad |= ev->bad[k] == i;
-        if (!bad)
-            out[count++] = seat;
-    }
-    return count;
-}
-
 /* The evidence without those of whom it is said that they are wrong. */
 static kofn_status settle(kf_node *n, size_t group, const kf_node_event *ev)
 {
     kf_cluster *c = &n->cluster[group];
-    uint32_t *seat = kf_new(c->shown, sizeof *seat);
+    uint32_t *good = kf_new(c->shown, sizeof *good);
     kf_answers a = {.decoder = NULL};
-    size_t count;
+    size_t count = 0;
     kofn_status st;
 
-    if (!seat)
+    if (!good)
         return KOFN_NOMEM;
-    count = sound_seats(c, ev, true, seat);
-    st = kf_peer_find_decoder(n, seat, count, true, &a);
-    count = sound_seats(c, ev, false, seat);
-    if (st == KOFN_OK && !a.decoder && c->list_length)
-        st = kf_peer_find_decoder(n, seat, count, true, &a);
-    kf_free(seat);
+    for (size_t i = 0; i < c->shown; i++) {
+        bool bad = false;
+
+        for (size_t k = 0; k < ev->bad_count; k++)
+            bad |= ev->bad[k] == i;
+        if (!bad)
+            good[count++] = c->evidence[i];
+    }
+    st = kf_peer_find_decoder(n, good, count, true, &a);
+    kf_free(good);
     TRY(st);
     if (!a.decoder)
         return ev->task->last ? give_up(n, group, KOFN_TOOFEW)
@@ -392,10 +354,8 @@ kofn_status kf_peer_tick_checks(kf_node *n)
     for (size_t g = 0; g < n->on->groups; g++) {
         kf_cluster *c = &n->cluster[g];
 
-        if (late & kf_bit(g) && !have_evidence(c) && !c->decoder) {
+        if (late & kf_bit(g) && !have_evidence(c) && !c->decoder)
             c->judged = true; /* it does not come */
-            c->list_length = 0;
-        }
         TRY(kf_peer_gather(n, g));
     }
     return KOFN_OK;

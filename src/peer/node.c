@@ -666,7 +666,6 @@ void kf_node_free(kf_node *n)
         kf_free(n->cluster[g].have);
         kf_free(n->cluster[g].by);
         kf_free(n->cluster[g].evidence);
-        kf_free(n->cluster[g].listed);
     }
     kf_free(n->told[0].list);
     kf_free(n->told[1].list);

@@ -85,10 +85,6 @@ typedef struct kf_cluster {
     const kofn_decoder *all; /* ... theirs; 0 shown: none yet                */
     bool judged;             /* there is a verdict on them                   */
     size_t need;             /* pieces that another takes                    */
-    /* Where it lists fewer seats than this node would compare, those that the decider
-     * lists: more are compared, and of these it is decoded. */
-    uint32_t *listed;
-    size_t list_length, list_cap;
 } kf_cluster;
 
 /* The decisions of a leader about an iterate, as they are told. */

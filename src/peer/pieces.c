@@ -27,7 +27,7 @@ void kf_peer_clear_decisions(kf_node *n)
         kf_cluster *c = &n->cluster[g];
 
         c->decoder = c->all = NULL;
-        c->shown = c->need = c->list_length = 0;
+        c->shown = c->need = 0;
         c->judged = false;
     }
     for (kf_other *o = n->other; o != kf_end(n); o++)

@@ -6,10 +6,9 @@
 
 /* A node that beats every second, and does nothing else by itself for long; of a mesh of
  * so many. */
-static kf_node *patient(sim *s, size_t nodes, kofn_errors errors)
+static kf_node *patient_node(sim *s, size_t nodes)
 {
     const kf_node_options o = {.incarnation = 1,
-                               .errors = errors,
                                .nodes = 4,
                                .confirm = 2,
                                .groups = 2,
@@ -23,11 +22,6 @@ static kf_node *patient(sim *s, size_t nodes, kofn_errors errors)
     sim_up(s, "mds:k=2", nodes, 19, 2, 1);
     assert_ok(kf_node_new(&n, &s->stage, 1, &o, KOFN_SECOND));
     return n;
-}
-
-static kf_node *patient_node(sim *s, size_t nodes)
-{
-    return patient(s, nodes, KOFN_ERRORS_NONE);
 }
 
 static void node_down(kf_node *n, sim *s)
@@ -293,58 +287,6 @@ static void evidence_is_not_waited_for_forever(void **state)
         assert_int_equal(n->cluster[0].judged, errors);
         node_down(n, &s);
     }
-}
-
-/* Who decides knows a liar, whom this node does not, and so lists 3 pieces where this one
- * compares 4.  It asks everybody, and decodes from those that are listed. */
-static void a_list_that_is_short(void **state)
-{
-    static const uint32_t list[] = {3, 1, 2, 3, 3, 1, 2, 3};
-    const kofn_time now = 2 * KOFN_SECOND;
-    kofn_epoch epoch;
-    kf_node *n;
-    sim s;
-
-    (void)state;
-    n = patient(&s, 8, KOFN_ERRORS_ADVERSARIAL);
-    meets(n, 106);
-    epoch = joins(n, 101, 7);
-    assert_int_equal(kf_peer_awaited(n), 4);
-    does_all(n, now);
-    tells_node(n, 101,
-               &(kf_note){.type = KF_NOTE_DECIDE,
-                          .epoch = epoch,
-                          .at = n->at,
-                          .coded = 3,
-                          .list = list,
-                          .listed = sizeof list / sizeof *list},
-               now);
-    does_all(n, now);
-    for (uint32_t seat = 1; seat <= 3; seat++)
-        for (uint32_t g = 0; g < 2; g++) {
-            assert_false(n->decided & kf_bit(g));
-            tells_node(n, 100 + seat,
-                       &(kf_note){.type = KF_NOTE_PIECE,
-                                  .epoch = epoch,
-                                  .at = n->at,
-                                  .group = g,
-                                  .seat = seat},
-                       now);
-        }
-    for (uint32_t g = 0; g < 2; g++) {
-        kf_node_task todo;
-
-        assert_int_equal(n->cluster[g].shown, 4); /* with its own, seat 0 */
-        kf_node_work(n, &todo);
-        assert_int_equal(todo.type, KF_NODE_TASK_CHECK);
-        assert_ok(kf_node_step(
-            n,
-            &(kf_node_event){.type = KF_NODE_DONE, .now = now, .task = &todo}));
-        assert_true(n->decided & kf_bit(g));
-        assert_false(kf_among(0, n->cluster[g].decoder->seat,
-                              n->cluster[g].decoder->seats));
-    }
-    node_down(n, &s);
 }
 
 /* Who has asked for a newer iterate proposes no epoch before it has asked four
@@ -654,7 +596,6 @@ TEST_FILE(peer_node_test)
         cmocka_unit_test(incarnations_that_are_remembered),
         cmocka_unit_test(prompt_members_decide),
         cmocka_unit_test(evidence_is_not_waited_for_forever),
-        cmocka_unit_test(a_list_that_is_short),
         cmocka_unit_test(a_newer_iterate_comes_first),
         cmocka_unit_test(an_answer_is_waited_for),
         cmocka_unit_test(a_late_answer_is_taken),
