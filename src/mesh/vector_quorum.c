@@ -278,36 +278,28 @@ static bool like_ours(const kf_host *h)
                              greatest(h->scalar, KOFN_SCALARS, most));
 }
 
-static bool is_member(const kf_host *h, const kf_route *r)
+/* Principals that agree, that of the one who sent it first. */
+static size_t count_agreeing(kf_host *h)
 {
-    return kf_node_seat_of(h->node, r->incarnation) != KOFN_NO_SEAT;
-}
-
-/* Do as many principals agree as must, of all or of the members?  With that of the one
- * who sent it. */
-static bool enough_agree(kf_host *h, bool members)
-{
-    const kf_route *sender = &h->vector_quorum.sender;
-    bool counts = !members || is_member(h, sender);
-    size_t say = counts;
+    size_t say = 1;
 
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];
-        bool again = counts && r->principal == sender->principal;
+        bool again = r->principal == h->vector_quorum.sender.principal;
 
         for (size_t j = 0; j < i && !again; j++)
             again = h->route[j].agrees && h->route[j].principal == r->principal;
-        r->agrees = !again && (!members || is_member(h, r)) && confirms(h, r);
+        r->agrees = !again && confirms(h, r);
         say += r->agrees;
     }
-    return say >= kf_node_confirmed_by(h->node, members);
+    return say;
 }
 
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->vector_quorum.body)
         return false;
-    if (!enough_agree(h, false) && !enough_agree(h, true) && !is_ours(h)) {
+    if (count_agreeing(h) < kf_node_confirmed_by(h->node) && !is_ours(h)) {
         if (!like_ours(h))
             return false;
         h->vector_quorum.merged = h->at.t;

@@ -41,6 +41,7 @@ static kofn_status enter(kf_node *n, kofn_epoch e)
         o->rank = kf_peer_rank_of(n, o->incarnation);
     n->rank = kf_peer_rank_of(n, n->opt.incarnation);
     n->voices = kf_peer_voices(n);
+    n->heads = kf_peer_heads(n);
     assert(n->rank == KF_NONE || n->rank < n->members);
     if (n->rank != KF_NONE)
         n->seat = n->member[n->rank].seat;

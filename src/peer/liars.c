@@ -65,6 +65,7 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
 {
     kf_voices v = n->voices;
 
+    v.all = n->heads;
     v.here = c->shown;
     v.silent = n->on->silent ? kf_max(v.all, v.here) : 0;
     for (const kf_other *o = n->other; v.known && o != kf_end(n); o++)
@@ -73,22 +74,36 @@ static kf_voices voices(const kf_node *n, const kf_cluster *c)
     return v;
 }
 
-/* This node, and the members who can be reached and are not known to lie. */
-static size_t count_sound(const kf_node *n)
+/* Is it one who is no member, by itself or as the first of those of one principal, and
+ * may others still hear it? */
+static bool is_left_out(const kf_node *n, const kf_other *o)
 {
-    size_t sound = 1;
-
-    for (const kf_other *o = n->other; o != kf_end(n); o++)
-        sound += o->rank != KF_NONE && !o->liar && kf_live(n, o);
-    return sound;
+    if (o->rank != KF_NONE || !(o->liar || kf_peer_is_another(n, o, false)))
+        return false;
+    for (const kf_other *x = n->other; x != kf_end(n); x++)
+        if (x->principal == o->principal && (x->rank != KF_NONE || x < o))
+            return false;
+    return true;
 }
 
-/* Pieces by which those who may lie are told, besides liars that are known. */
+size_t kf_peer_heads(const kf_node *n)
+{
+    size_t heads = kf_max(n->members, 1);
+
+    if (n->opt.errors != KOFN_ERRORS_ADVERSARIAL)
+        return n->members;
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        heads += is_left_out(n, o);
+    return kf_max(n->members, kf_min(n->max_seats, heads));
+}
+
+/* Pieces by which those who may lie are told, besides so many who are known to. */
 static size_t least(const kf_node *n, size_t known)
 {
     const kf_promise *p = &n->on->promise;
     kf_voices v = n->voices;
 
+    v.all = n->heads;
     v.known = known;
     return p->surely + kf_promise_vouch(p, &v);
 }
@@ -98,27 +113,28 @@ static size_t least(const kf_node *n, size_t known)
  * none was known, where so many are there. */
 size_t kf_peer_awaited(const kf_node *n)
 {
-    size_t known = n->voices.known;
+    size_t known = n->voices.known, sound = 1;
 
     if (!kf_peer_checks(n))
         return n->on->promise.enough;
-    return known ? kf_min(least(n, 0), kf_max(least(n, known), count_sound(n)))
-                 : least(n, 0);
+    if (known == 0)
+        return least(n, 0);
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        sound += o->rank != KF_NONE && !o->liar && kf_live(n, o);
+    return kf_min(least(n, 0), kf_max(least(n, known), sound));
 }
 
 /* Where matrices change nobody makes an iterate alone.  So it has to be believed of as
  * few as can make it, or those who do not have it stay behind for good: as with pieces,
- * f are at most those who may lie of the members, or of all who are there, without those
- * who are known. */
-size_t kf_node_confirmed_by(const kf_node *n, bool members)
+ * f are at most those who may lie of all who are there, without those who are known. */
+size_t kf_node_confirmed_by(const kf_node *n)
 {
     kf_voices v = n->voices;
     size_t lie = 0;
 
     if (!n->opt.changes || !kf_peer_checks(n))
         return n->opt.confirm;
-    if (!members || n->members == 0)
-        v.all = kf_max(kf_max(v.all, kf_peer_count(n, false)), n->opt.quorum);
+    v.all = kf_max(kf_max(n->heads, kf_peer_count(n, false)), n->opt.quorum);
     for (size_t i = 0; i < n->course.stages; i++)
         lie = kf_max(lie, kf_promise_vouch(&n->stage[i].promise, &v));
     return kf_min(n->opt.confirm, 1 + lie);

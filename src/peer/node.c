@@ -473,6 +473,7 @@ static void consider_solo(kf_node *n)
 static kofn_status on_tick(kf_node *n)
 {
     n->alarm = KOFN_NEVER;
+    n->heads = kf_peer_heads(n);
     TRY(check_quorum(n));
     TRY(kf_peer_catch_up(n));
     TRY(kf_peer_tick_epoch(n));
@@ -629,6 +630,7 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->alarm = now;
     n->rank = KF_NONE;
     n->voices = kf_peer_voices(n);
+    n->heads = 1;
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
     n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
     n->on = kf_peer_stage_of(n, n->at.t);

@@ -158,6 +158,7 @@ struct kf_node {
     kf_member *member;
     size_t members, member_cap;
     kf_voices voices; /* of the members */
+    size_t heads;     /* these, or all who are there: see kf_peer_heads */
     bool falls_short; /* the members are too few, whoever else is heard, or
                          their pieces do not decode                     */
     size_t rank;      /* among the members, or KF_NONE   */
@@ -371,8 +372,8 @@ bool kf_peer_have_quorum(const kf_node *n);
 bool kf_peer_are_too_few(const kf_node *n);
 /* All that could be done of our iterate is done. */
 bool kf_peer_idle(const kf_node *n);
-/* The largest `value` that as many principals of those who are live, or members, reach
- * as must confirm an iterate, and so at least one who is honest; 0: none. */
+/* The largest `value` that as many principals of those who are live reach as must
+ * confirm an iterate, and so at least one who is honest; 0: none. */
 uint64_t kf_peer_common(const kf_node *n,
                         uint64_t (*value)(const kf_other *o, const void *of),
                         const void *of);
@@ -435,6 +436,10 @@ kofn_status kf_peer_tell_now(kf_node *n);
 bool kf_peer_checks(const kf_node *n);
 /* What n->voices are: they change as members come, are heard first, or lie. */
 kf_voices kf_peer_voices(const kf_node *n);
+/* Of whom some may lie: the members; and, where liars conspire, who can be reached or is
+ * known to lie besides, for whoever proposes an epoch may leave others out, and what one
+ * node knows another does not.  As many as there are seats. */
+size_t kf_peer_heads(const kf_node *n);
 /* Pieces of a group that its members make unasked. */
 size_t kf_peer_awaited(const kf_node *n);
 /* Compare those that are here, if they are enough. */

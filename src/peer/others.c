@@ -141,17 +141,15 @@ static kf_voice *voice_of(const kf_node *n, size_t heard, size_t most,
     return heard < most ? &n->voice[heard] : least;
 }
 
-/* The largest value that enough of all reach, or of the members. */
-static uint64_t common_of(const kf_node *n, bool members,
-                          uint64_t (*value)(const kf_other *o, const void *of),
-                          const void *of)
+uint64_t kf_peer_common(const kf_node *n,
+                        uint64_t (*value)(const kf_other *o, const void *of),
+                        const void *of)
 {
     uint64_t common = UINT64_MAX;
-    size_t heard = 0, enough = kf_node_confirmed_by(n, members);
+    size_t heard = 0, enough = kf_node_confirmed_by(n);
 
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
-        bool counts = kf_live(n, o) && (!members || o->rank != KF_NONE);
-        uint64_t v = counts ? value(o, of) : 0;
+        uint64_t v = kf_live(n, o) ? value(o, of) : 0;
         kf_voice *voice = voice_of(n, heard, enough, o->principal);
         bool another = voice == &n->voice[heard] && heard < enough;
 
@@ -162,16 +160,6 @@ static uint64_t common_of(const kf_node *n, bool members,
     for (size_t i = 0; i < heard; i++)
         common = n->voice[i].value < common ? n->voice[i].value : common;
     return heard < enough ? 0 : common;
-}
-
-uint64_t kf_peer_common(const kf_node *n,
-                        uint64_t (*value)(const kf_other *o, const void *of),
-                        const void *of)
-{
-    uint64_t all = common_of(n, false, value, of);
-    uint64_t members = common_of(n, true, value, of);
-
-    return all > members ? all : members;
 }
 
 static uint64_t number_of_iterate(const kf_other *o, const void *of)

@@ -259,9 +259,8 @@ bool kf_node_is_over(const kf_node *n);
 kofn_status kf_node_failed(const kf_node *n);
 
 /* Others that must confirm an iterate now: `confirm`, or fewer where matrices change and
- * some are known to lie or are not there.  So many of all who are heard do, and so many
- * members. */
-size_t kf_node_confirmed_by(const kf_node *n, bool members);
+ * some are known to lie or are not there. */
+size_t kf_node_confirmed_by(const kf_node *n);
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 size_t kf_node_confirm(size_t nodes);
 /* Groups that `nodes` nodes cut the strips of a stage into. */

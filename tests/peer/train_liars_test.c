@@ -16,6 +16,7 @@ typedef struct fault {
     bool all;       /* entries, not one                             */
     bool some;      /* only to some                                 */
     bool deciders;  /* who leads lists other seats than it compared */
+    bool epochs;    /* ... only theirs, and says that they are all members */
     bool lenders;   /* blocks that they lend are wrong              */
     bool velocity;  /* ... or only their velocities                 */
     size_t told;
@@ -39,7 +40,9 @@ static void spoil_numbers(sim *s, double *x, size_t n)
     size_t one = kf_rng_below(&s->rng, n);
 
     for (size_t i = 0; i < n; i++)
-        if (now.all || i == one)
+        if (now.epochs)
+            x[i] += 0.5; /* as all who lie */
+        else if (now.all || i == one)
             x[i] += (0.5 + sim_draw(s)) * (sim_draw(s) < 0.5 ? -1 : 1) *
                     pow(10, -4 * sim_draw(s));
     now.told++;
@@ -72,6 +75,73 @@ static void list_others(sim *s, sim_packet *p, kf_note *note)
     kf_free(room);
 }
 
+static size_t node_of(const sim *s, kofn_incarnation incarnation)
+{
+    size_t i = 0;
+
+    while (i < s->nodes && s->node[i].host->opt.incarnation != incarnation)
+        i++;
+    return i;
+}
+
+/* Members are those who lie, and the one who is told so. */
+static size_t leave_out(const sim *s, const kf_note *note, size_t to,
+                        kf_member *m)
+{
+    size_t count = 0;
+
+    for (size_t r = 0; r < note->members; r++) {
+        size_t i = node_of(s, note->member[r].incarnation);
+
+        if (i == to || now.liars & kf_bit(i))
+            m[count++] = note->member[r];
+    }
+    return count;
+}
+
+/* Of each group the seats of those who lie. */
+static size_t list_liars(const sim *s, const kf_note *note, uint32_t *list)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < note->listed; at += 1 + note->list[at]) {
+        size_t first = n++;
+
+        for (uint32_t seat = 0; seat < SIM_NODES; seat++)
+            for (size_t i = 0; i < s->nodes; i++)
+                if (now.liars & kf_bit(i) && s->node[i].host->seat == seat)
+                    list[n++] = seat;
+        list[first] = (uint32_t)(n - first - 1);
+    }
+    return n;
+}
+
+static void leave_all_out(sim *s, sim_packet *p, kf_note *note)
+{
+    uint32_t list[KF_MAX_GROUPS * (SIM_NODES + 1)];
+    kf_member m[SIM_NODES];
+    void *room;
+
+    assert_ok(kf_note_unpack(note, p->body, p->p.body_bytes, &room));
+    if (note->type == KF_NOTE_EPOCH) {
+        note->members = leave_out(s, note, p->to, m);
+        note->member = m;
+    } else {
+        note->listed = list_liars(s, note, list);
+        note->list = list;
+    }
+    sim_repack(p, note);
+    kf_free(room);
+}
+
+/* A note of its own epoch. */
+static bool leads(const sim *s, const sim_packet *p, const kf_note *note)
+{
+    return (note->type == KF_NOTE_EPOCH || note->type == KF_NOTE_DECIDE) &&
+           now.liars & kf_bit(p->from) &&
+           node_of(s, note->epoch.proposer) == p->from;
+}
+
 static void twist(sim *s, sim_packet *p)
 {
     uint64_t job = s->node[p->from].host->job;
@@ -82,6 +152,9 @@ static void twist(sim *s, sim_packet *p)
     assert_ok(kf_note_read(&note, p->p.head, p->p.head_bytes, job));
     if (now.deciders && note.type == KF_NOTE_DECIDE) {
         list_others(s, p, &note);
+        now.told++;
+    } else if (now.epochs && leads(s, p, &note)) {
+        leave_all_out(s, p, &note);
         now.told++;
     } else if (now.lenders && note.type == KF_NOTE_BLOCK) {
         size_t skip = now.velocity ? n / 2 : 0;
@@ -112,12 +185,12 @@ static void begin(sim *s, fixture *f, const lesson *l, unsigned epochs,
     s->opt.errors = errors;
     s->opt.confirm = 1;
     s->blamed = blamed;
-    if (now.some || now.deciders || now.lenders) {
+    if (now.some || now.deciders || now.lenders || now.epochs) {
         s->evil = &now; /* nodes may have vectors that differ by rounding */
         s->twist = twist;
-    } else {
-        s->opt.fault = spoil;
     }
+    if (!s->evil || now.epochs)
+        s->opt.fault = spoil;
     for (size_t i = 0; i < l->nodes; i++) {
         sim_start(s, i, true);
         s->node[i].turncoat = (now.liars & kf_bit(i)) != 0;
@@ -309,6 +382,21 @@ static void few_are_ahead(void **state)
         go_apart(&lessons[1], five[i], 50 * MS, 15);
 }
 
+/* Who leads leaves all out but those who lie, and one who is to believe them. */
+static void small_epochs(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 21; seed++) {
+        size_t liar = seed % 7;
+        fault what = {.liars = kf_bit(liar) | kf_bit((liar + seed / 7) % 7),
+                      .stage = ALWAYS,
+                      .first = seed % 4,
+                      .epochs = true};
+
+        try_to_the_end(&uncut[1], KOFN_ERRORS_ADVERSARIAL, what, seed);
+    }
+}
+
 /* Some nodes' pieces of a stage of few groups nobody waits for. */
 static void in_each_stage(void **state)
 {
@@ -487,12 +575,12 @@ static void lenders(void **state)
 TEST_FILE(train_liars_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_lies),       cmocka_unit_test(few_are_ahead),
-        cmocka_unit_test(in_each_stage),  cmocka_unit_test(two_lie),
-        cmocka_unit_test(once),           cmocka_unit_test(two_tongues),
-        cmocka_unit_test(lying_deciders), cmocka_unit_test(detected),
-        cmocka_unit_test(too_many),       cmocka_unit_test(memory),
-        cmocka_unit_test(lenders),
+        cmocka_unit_test(one_lies),     cmocka_unit_test(few_are_ahead),
+        cmocka_unit_test(small_epochs), cmocka_unit_test(in_each_stage),
+        cmocka_unit_test(two_lie),      cmocka_unit_test(once),
+        cmocka_unit_test(two_tongues),  cmocka_unit_test(lying_deciders),
+        cmocka_unit_test(detected),     cmocka_unit_test(too_many),
+        cmocka_unit_test(memory),       cmocka_unit_test(lenders),
     };
 
     rig_begin();
