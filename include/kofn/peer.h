@@ -187,8 +187,7 @@ typedef struct kofn_peer_options {
                            next one leads; 0: 5 beats.  Also 4 times as long
                            as iterations took so far, where that is longer  */
     kofn_time linger;   /* the longest that one who has the result serves
-                           those who do not and come no further; 8 times as
-                           long if they do; 0: 2 s                          */
+                           those who do not; 0: 2 s                         */
     kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
                            never                                            */
     kofn_incarnation incarnation; /* 0: a random one */

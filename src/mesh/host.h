@@ -585,8 +585,8 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note);
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note);
 /* Our iterate is another one: whoever asked gets its fingerprint. */
 kofn_status kf_vector_quorum_tell(kf_host *h);
-kofn_status kf_vector_quorum_vector(kf_host *h, const kf_route *r,
-                                    const kf_note *note, kf_buffer *body);
+void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                             kf_buffer *body);
 /* Have enough others confirmed it?  Then it is handed over. */
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body);
 void kf_vector_quorum_drop(kf_host *h);

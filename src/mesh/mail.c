@@ -447,7 +447,7 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
     kofn_status st;
 
     if (note->type == KF_NOTE_VECTOR)
-        TRY(kf_vector_quorum_vector(h, r, note, body));
+        kf_vector_quorum_vector(h, r, note, body);
     else
         kf_vector_quorum_print(r, note);
     if (!kf_vector_quorum_ready(h, &ready, &its))

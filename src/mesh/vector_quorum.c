@@ -196,11 +196,11 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
-kofn_status kf_vector_quorum_vector(kf_host *h, const kf_route *r,
-                                    const kf_note *note, kf_buffer *body)
+void kf_vector_quorum_vector(kf_host *h, const kf_route *r, const kf_note *note,
+                             kf_buffer *body)
 {
     if (note->from != h->vector_quorum.asked || !body)
-        return KOFN_OK;
+        return;
     kf_buffer_drop(h->vector_quorum.body);
     for (size_t i = 0; i < h->routes; i++)
         h->route[i].expected.made = false;
@@ -208,8 +208,6 @@ kofn_status kf_vector_quorum_vector(kf_host *h, const kf_route *r,
     h->vector_quorum.note = *note;
     h->vector_quorum.body = kf_buffer_keep(body);
     h->vector_quorum.room = room_of(h, body->m.data);
-    return kf_host_step(h, &(kf_node_event){.type = KF_NODE_ANSWERED,
-                                            .incarnation = note->from});
 }
 
 /* The fingerprint of the vector that came, which this one is to send of its own: it is

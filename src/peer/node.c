@@ -160,19 +160,17 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
     kf_peer_clear_iterate(n);
     if (!final)
         return kf_peer_ask_pieces(n, false);
-    n->finished = n->served = n->now;
+    n->finished = n->now;
     return kf_peer_beat_all(n);
 }
 
 /* ---- notes --------------------------------------------------------------- */
 
 /* Where it stands, unless the note was overtaken by a newer one. */
-static void place(kf_node *n, kf_other *o, const kf_note *note)
+static void place(kf_other *o, const kf_note *note)
 {
     if (note->at.t < o->at.t)
         return;
-    if (note->at.t > o->at.t)
-        n->served = n->now;
     if (!kf_same_mark(note->at, o->at))
         o->final = o->idle = false;
     o->at = note->at;
@@ -180,7 +178,7 @@ static void place(kf_node *n, kf_other *o, const kf_note *note)
 
 static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
 {
-    place(n, o, note);
+    place(o, note);
     if (kf_same_mark(o->at, note->at)) {
         o->final |= note->final;
         o->idle = note->idle;
@@ -220,10 +218,10 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         return kf_peer_receive_epoch(n, o, note);
     case KF_NOTE_DECIDE:
         if (note->at.t > n->at.t)
-            place(n, o, note);
+            place(o, note);
         return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
-        place(n, o, note);
+        place(o, note);
         kf_peer_receive_digest(n, o, note);
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
@@ -233,7 +231,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_PIECE:
         return kf_peer_receive_piece(n, note);
     case KF_NOTE_ASK:
-        place(n, o, note);
+        place(o, note);
         return kf_peer_send(
             n, o->incarnation,
             (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
@@ -241,13 +239,13 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
                       .coded = note->coded,
                       .final = n->final});
     case KF_NOTE_VECTOR:
-        place(n, o, note);
+        place(o, note);
         return kf_peer_receive_vector(n, o, note);
     case KF_NOTE_BYE:
         lose(o);
         return KOFN_OK;
     case KF_NOTE_PRINT: /* is for the host */
-        place(n, o, note);
+        place(o, note);
         return KOFN_OK;
     case KF_NOTE_READ: /* so are these, which never come here */
     case KF_NOTE_BLOCK:
@@ -560,9 +558,6 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_ARRIVING:
         if (who)
             who->arriving = n->now;
-        break;
-    case KF_NODE_ANSWERED:
-        kf_peer_answered(n, ev->incarnation);
         break;
     case KF_NODE_LIAR:
         condemn(n, who, principal);

@@ -102,9 +102,8 @@ typedef struct kf_catch_up {
     bool behind;            /* somebody says that he is ahead, on another way */
     kofn_time ahead;        /* since when somebody is                         */
     kofn_incarnation asked; /* for its iterate; 0: nobody ... */
-    kofn_time asked_at;     /* ..., or when that came, */
-    bool answered;          /* if it has               */
-    unsigned tries;         /* ... in vain so far      */
+    kofn_time asked_at;
+    unsigned tries; /* ... in vain so far */
 } kf_catch_up;
 
 /* Taking over (epoch.c). */
@@ -190,7 +189,6 @@ struct kf_node {
 
     /* Since when. */
     kofn_time began, starved, finished;
-    kofn_time served; /* another came to a later iterate */
     kofn_time wanted_at, beat_at;
     unsigned single;    /* iterates that we made alone, in succession */
     kofn_time idled;    /* when there first was nothing to do       */
@@ -381,8 +379,6 @@ uint64_t kf_peer_common(const kf_node *n,
  * only make it take longer.  Whoever sends a little now and then is waited for no longer
  * than KF_SLOWEST. */
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since);
-/* The iterate that this one was asked for has come, if it was asked last. */
-void kf_peer_answered(kf_node *n, kofn_incarnation incarnation);
 /* Takes the iterate of those who are ahead. */
 kofn_status kf_peer_catch_up(kf_node *n);
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note);

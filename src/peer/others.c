@@ -294,25 +294,6 @@ bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
            !kf_due(n, since, KF_SLOWEST * n->opt.silence);
 }
 
-void kf_peer_answered(kf_node *n, kofn_incarnation incarnation)
-{
-    if (incarnation != n->catch_up.asked)
-        return;
-    n->catch_up.answered = true;
-    n->catch_up.asked_at = n->now;
-}
-
-/* Where the link is slow it is asked again less and less often.  What came, and is not
- * confirmed in good time, never will be: those who could confirm it have gone on. */
-static bool is_answer_due(kf_node *n)
-{
-    const kf_catch_up *c = &n->catch_up;
-
-    return kf_due(n, c->asked_at,
-                  c->answered ? n->opt.hedge
-                              : kf_longer(n->opt.hedge, c->tries - 1));
-}
-
 kofn_status kf_peer_catch_up(kf_node *n)
 {
     kf_other *o = whom_to_ask(n), *was = kf_peer_find(n, n->catch_up.asked);
@@ -324,15 +305,17 @@ kofn_status kf_peer_catch_up(kf_node *n)
     if (!n->votes.outvoted && o->final && kf_same_mark(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->catch_up.asked &&
-        (!is_answer_due(n) || kf_peer_is_coming(n, was, n->catch_up.asked_at)))
+        (!kf_due(n, n->catch_up.asked_at,
+                 kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
+         kf_peer_is_coming(n, was, n->catch_up.asked_at)))
         return KOFN_OK;
     if (was)
-        was->slow = !n->catch_up.answered;
+        was->slow = true;
     n->catch_up.asked = o->incarnation;
     n->catch_up.asked_at = n->now;
-    n->catch_up.answered = false;
     n->catch_up.tries++;
-    is_answer_due(n); /* sets the alarm */
+    kf_due(n, n->catch_up.asked_at,
+           kf_longer(n->opt.hedge, n->catch_up.tries - 1));
     return kf_peer_send(n, o->incarnation,
                         (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }

@@ -174,9 +174,7 @@ typedef enum kf_node_event_type {
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
     KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it is
                          whole within KF_SLOWEST                       */
-    KF_NODE_ANSWERED, /* incarnation has sent the iterate that it was asked for, and
-                         others have yet to confirm it */
-    KF_NODE_RESTORED /* note is of a VECTOR that this node has on disk */
+    KF_NODE_RESTORED  /* note is of a VECTOR that this node has on disk */
 } kf_node_event_type;
 
 typedef struct kf_node_event {

@@ -5,16 +5,6 @@
 
 #include "code/operation.h"
 
-#define MOST_LINGERS 8 /* however fast the others come after */
-
-/* Those who come after are served as long as they do: with who leaves too many may be
- * gone to confirm what the others lack. */
-static bool has_lingered(const kf_node *n)
-{
-    return n->now - n->served >= n->opt.linger ||
-           n->now - n->finished >= MOST_LINGERS * n->opt.linger;
-}
-
 /* Nobody who can be reached is without the result, or has another one.  Those who
  * have fallen silent, but were not seen to go, may be stopped: they get the time
  * there is to come back.  Where errors are looked for nobody ends with a result that
@@ -25,7 +15,7 @@ bool kf_node_is_over(const kf_node *n)
         return n->now - n->finished >= n->opt.linger;
     if (!n->final || n->votes.outvoted || !kf_node_is_agreed(n))
         return false;
-    if (has_lingered(n))
+    if (n->now - n->finished >= n->opt.linger)
         return true;
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (o->heard != KF_LONG_AGO && !(o->final && kf_peer_has_ours(n, o)))
