@@ -368,13 +368,14 @@ static bool others_are_about_to_come(kf_node *n)
 /* Has the leader gone on without telling in this epoch how this iterate is decoded?  It
  * will not any more, and where an iterate has to be believed it cannot be had of the
  * leader alone. */
-static bool leader_went_on(const kf_node *n, const kf_other *leader)
+bool kf_peer_leader_went_on(kf_node *n)
 {
+    const kf_other *leader = kf_peer_find(n, n->epoch.proposer);
     bool told = false;
 
     for (size_t g = 0; g < n->on->groups; g++)
         told |= n->cluster[g].shown > 0;
-    return !told && n->opt.confirm > 1 && leader->at.t > n->at.t;
+    return !told && n->opt.confirm > 1 && leader && leader->at.t > n->at.t;
 }
 
 /* Proposes itself where the leader is gone, or is there and decides nothing
@@ -389,7 +390,7 @@ static kofn_status take_over(kf_node *n)
 
     if (!kf_holds(n, &n->lead.leaderless, !leader || !kf_live(n, leader))) {
         first = kf_peer_patience(n);
-        first = leader_went_on(n, leader) ? first / 2 : 2 * first;
+        first = kf_peer_leader_went_on(n) ? first / 2 : 2 * first;
         due = kf_holds(n, &n->lead.stalled, all_ready(n))
                   ? kf_due(n, n->lead.stalled,
                            wait_in_line(n, kf_longer(first, n->lead.failed)))

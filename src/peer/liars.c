@@ -330,48 +330,26 @@ kofn_status kf_peer_judged(kf_node *n, const kf_node_event *ev)
 
 /* ---- what time brings ---------------------------------------------------- */
 
-/* Whoever decides this group has made the iterate, and told others of it before this
- * epoch or before this node was there: it tells no more. */
-static bool is_past(kf_node *n, size_t group)
-{
-    size_t rank = n->decider[group];
-    const kf_other *o =
-        rank < n->members ? kf_peer_find(n, n->member[rank].incarnation) : NULL;
-
-    return o && o->at.t > n->at.t && kf_same_epoch(o->epoch, n->epoch);
-}
-
-/* Is a decision about this group, or what it lists, waited for no longer? */
-static bool is_late(kf_node *n, size_t group)
-{
-    kofn_time each = kf_peer_patience(n);
-
-    if (kf_due(n, n->began, OWN_AFTER * each))
-        return true;
-    return !n->cluster[group].shown && is_past(n, group) &&
-           kf_due(n, n->began, PAST_AFTER * each);
-}
-
 kofn_status kf_peer_tick_checks(kf_node *n)
 {
-    uint64_t late = 0;
+    kofn_time each;
+    bool late;
 
     if (!kf_peer_checks(n) || n->final || n->failed_check || n->rank == KF_NONE)
         return KOFN_OK;
-    for (size_t g = 0; g < n->on->groups; g++)
-        if (!(n->done & kf_bit(g)) && is_late(n, g))
-            late |= kf_bit(g);
-    if (late & ~n->own) {
-        n->own |= late;
+    each = kf_peer_patience(n);
+    late =
+        kf_due(n, n->began, OWN_AFTER * each) ||
+        (kf_peer_leader_went_on(n) && kf_due(n, n->began, PAST_AFTER * each));
+    if (late && (n->own | n->done) != n->on->all) {
+        n->own |= n->on->all & ~n->done;
         TRY(kf_peer_ask_pieces(n, true));
     }
     if (late)
-        kf_due(n, n->began, LAST_AFTER * kf_peer_patience(n) + 1);
+        kf_due(n, n->began, LAST_AFTER * each + 1);
     for (size_t g = 0; g < n->on->groups; g++) {
-        kf_cluster *c = &n->cluster[g];
-
-        if (late & kf_bit(g) && !have_evidence(c) && !c->decoder)
-            c->judged = true; /* it does not come */
+        if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
+            n->cluster[g].judged = true; /* it does not come */
         TRY(kf_peer_gather(n, g));
     }
     return KOFN_OK;

@@ -471,7 +471,6 @@ static void consider_solo(kf_node *n)
 static kofn_status on_tick(kf_node *n)
 {
     n->alarm = KOFN_NEVER;
-    n->heads = kf_peer_heads(n);
     TRY(check_quorum(n));
     TRY(kf_peer_catch_up(n));
     TRY(kf_peer_tick_epoch(n));
@@ -487,6 +486,7 @@ static kofn_status on_tick(kf_node *n)
     TRY(kf_peer_tick_still(n));
     consider_solo(n);
     if (kf_due(n, n->beat_at, n->opt.beat)) {
+        n->heads = kf_peer_heads(n);
         TRY(kf_peer_beat_all(n));
         kf_due(n, n->beat_at, n->opt.beat);
     }

@@ -563,7 +563,8 @@ static void liars_are_counted_once(void **state)
     sim s;
 
     (void)state;
-    n = patient_node(&s, 4);
+    n = patient_node(&s, 8);
+    n->opt.errors = KOFN_ERRORS_ADVERSARIAL;
     for (size_t i = 0; i < sizeof lie / sizeof *lie; i++) {
         kf_note note = beat;
         kf_node_event ev = {.type = KF_NODE_NOTE,
@@ -583,6 +584,7 @@ static void liars_are_counted_once(void **state)
         }
         kf_node_look(n, &v);
         assert_int_equal(v.liars, lie[i].liars);
+        assert_int_equal(kf_peer_heads(n), 1 + lie[i].liars);
     }
     node_down(n, &s);
 }

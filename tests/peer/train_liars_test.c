@@ -350,16 +350,14 @@ static void go_apart(const lesson *l, uint64_t seed, kofn_time longest,
     mesh_down(&s, &f);
 }
 
-static const lesson uncut[] = {{.scheme = "gpd:m=1,n=1,p=1",
-                                .nodes = 11,
-                                .layers = 2,
-                                .widths = {SIDE * SIDE, 4, 3},
-                                .activation = KOFN_SIGMOID},
-                               {.scheme = "gpd:m=1,n=1,p=1",
-                                .nodes = 7,
-                                .layers = 2,
-                                .widths = {SIDE * SIDE, 4, 3},
-                                .activation = KOFN_SIGMOID}};
+static lesson uncut(size_t nodes)
+{
+    return (lesson){.scheme = "gpd:m=1,n=1,p=1",
+                    .nodes = nodes,
+                    .layers = 2,
+                    .widths = {SIDE * SIDE, 4, 3},
+                    .activation = KOFN_SIGMOID};
+}
 
 /* Such nodes are apart by some iterates.  What those have who are ahead the others must
  * be able to take from so few, whether they know the liar or not.  The first ten seeds,
@@ -369,15 +367,16 @@ static void few_are_ahead(void **state)
     static const uint64_t eleven[] = {82, 311, 621, 972, 1015, 1451, 1797};
     static const uint64_t seven[] = {406, 614, 783};
     static const uint64_t five[] = {65, 172, 792};
+    const lesson of_eleven = uncut(11), of_seven = uncut(7);
 
     (void)state;
     for (uint64_t seed = 0; seed < 10; seed++)
-        go_apart(&uncut[0], seed, 6 * MS, 5);
+        go_apart(&of_eleven, seed, 6 * MS, 5);
     for (size_t i = 0; i < sizeof eleven / sizeof *eleven; i++)
-        go_apart(&uncut[0], eleven[i], 6 * MS, 5);
-    go_apart(&uncut[0], 44, 30 * MS, 20);
+        go_apart(&of_eleven, eleven[i], 6 * MS, 5);
+    go_apart(&of_eleven, 44, 30 * MS, 20);
     for (size_t i = 0; i < sizeof seven / sizeof *seven; i++)
-        go_apart(&uncut[1], seven[i], 4 * MS, 10);
+        go_apart(&of_seven, seven[i], 4 * MS, 10);
     for (size_t i = 0; i < sizeof five / sizeof *five; i++)
         go_apart(&lessons[1], five[i], 50 * MS, 15);
 }
@@ -385,6 +384,8 @@ static void few_are_ahead(void **state)
 /* Who leads leaves all out but those who lie, and one who is to believe them. */
 static void small_epochs(void **state)
 {
+    const lesson of_seven = uncut(7);
+
     (void)state;
     for (uint64_t seed = 0; seed < 21; seed++) {
         size_t liar = seed % 7;
@@ -393,7 +394,7 @@ static void small_epochs(void **state)
                       .first = seed % 4,
                       .epochs = true};
 
-        try_to_the_end(&uncut[1], KOFN_ERRORS_ADVERSARIAL, what, seed);
+        try_to_the_end(&of_seven, KOFN_ERRORS_ADVERSARIAL, what, seed);
     }
 }
 
