@@ -121,6 +121,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
         kf_comparison_advance(h);
     else
         kf_comparison_void(h);
+    kf_mesh_part_remember(h);
     h->before = h->now;
     h->before_at = h->at;
     h->now = p;

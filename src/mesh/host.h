@@ -62,6 +62,7 @@ typedef struct kf_route {
         kofn_time when;
     } told[2]; /* our iterate, its fingerprint: the last that were sent */
     kf_buffer *telling; /* our iterate as it was sent last, or NULL    */
+    kofn_mark base;  /* it needs no more of ours than was written since; or 0 */
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
@@ -74,6 +75,8 @@ typedef struct kf_route {
     bool met;         /* it has spoken in this one    */
     bool lends_none;  /* it has no blocks, or did not answer in time */
 } kf_route;
+
+#define KF_PAST 16 /* iterates whose marks a node remembers */
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_vector_quorum {
@@ -300,10 +303,11 @@ typedef struct kf_host {
     kf_backing back;
     uint32_t seat; /* whose the blocks are  */
 
-    kofn_mark at;       /* of v            */
-    kf_buffer *v;       /* rows x 1        */
-    kf_buffer *packed;  /* v as it is sent, or NULL */
-    kf_pool vectors;    /* memory of vectors that were sent or came */
+    kofn_mark at;            /* of v            */
+    kofn_mark past[KF_PAST]; /* of iterates that v was made of, by number */
+    kf_buffer *v;            /* rows x 1        */
+    kf_buffer *packed;       /* v as it is sent, or NULL */
+    kf_pool vectors;         /* memory of vectors that were sent or came */
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
@@ -489,8 +493,30 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
 size_t kf_mesh_vector_bytes(const kf_host *h);
 /* Memory for a body of so many bytes, used again when nobody has it any more. */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
+/* Puts what travels with that many rows before and behind them. */
+void kf_mesh_vector_pack(const kf_host *h, double *body, size_t rows);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
+
+/* Our iterate is over, and another will be made of it; it is not known what ours was
+ * made of. */
+void kf_mesh_part_remember(kf_host *h);
+void kf_mesh_part_forget(kf_host *h);
+/* Are no more of an iterate asked for than what was written since ours? */
+bool kf_mesh_part_suffices(const kf_host *h);
+/* Our iterate is for that route: says in the note of what base it is a part, if it is
+ * to be one. */
+void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note);
+static inline bool kf_mesh_part_is(const kf_note *note)
+{
+    return note->type == KF_NOTE_VECTOR && note->coded > 0;
+}
+/* Of a part that came; 0: it is none of what is here. */
+size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note);
+kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
+                              size_t *bytes);
+kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
+                              const kf_buffer *body);
 
 /* norms.c */
 kofn_status kf_mesh_norms_new(kf_host *h);

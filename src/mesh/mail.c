@@ -171,6 +171,8 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
 {
     *body = NULL;
     *bytes = 0;
+    if (kf_mesh_part_is(note))
+        return kf_mesh_part_body(h, note, body, bytes);
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
@@ -215,7 +217,9 @@ kofn_status kf_mail_to(kf_host *h, kofn_peer peer, const kf_note *note)
 
     if (r && too_soon(h, r, note))
         return KOFN_OK;
-    st = body_of(h, note, &w.body, &w.bytes);
+    if (r && note->type == KF_NOTE_VECTOR)
+        kf_mesh_part_choose(h, r, &out);
+    st = body_of(h, &out, &w.body, &w.bytes);
     if (!st && r && note->type == KF_NOTE_VECTOR)
         st = kf_route_tell(r, &w.body);
     if (st)
@@ -239,11 +243,15 @@ kofn_status kf_mail_to_all(kf_host *h, const kf_note *note)
 
 kofn_status kf_mail_send(kf_host *h, kofn_incarnation to, const kf_note *note)
 {
-    if (note->type == KF_NOTE_ASK)
+    kf_note out = *note;
+
+    if (note->type == KF_NOTE_ASK) {
         TRY(kf_vector_quorum_ask(h, to, note));
+        out.decoded = kf_mesh_part_suffices(h);
+    }
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation == to && !h->route[i].over)
-            TRY(kf_mail_to(h, h->route[i].peer, note));
+            TRY(kf_mail_to(h, h->route[i].peer, &out));
     return KOFN_OK;
 }
 
@@ -364,7 +372,8 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 
     switch (note->type) {
     case KF_NOTE_VECTOR:
-        return kf_mesh_vector_bytes(h);
+        return kf_mesh_part_is(note) ? kf_mesh_part_bytes(h, note)
+                                     : kf_mesh_vector_bytes(h);
     case KF_NOTE_PIECE:
         if (note->group >= p->groups)
             return 0;
@@ -392,6 +401,8 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
     const kf_mesh_product *on = h->on;
     size_t lo, strips;
 
+    if (kf_mesh_part_is(note))
+        return kf_mesh_part_take(h, note, body);
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_take(h, note->at, body);
     strips = kf_host_strips(on, note->group, &lo);

@@ -1,8 +1,18 @@
 /* vector.c -- the vector of a node as bytes: what travels with it.
  *
  * The body is made once and shared by counted references; a vector that is
- * taken over must have been checked. */
+ * taken over must have been checked.
+ *
+ * A node that is some iterates behind has most of the vector already: an iterate writes
+ * a few rows of it (kofn_program.wrote).  Who asks says which iterate it has; whoever is
+ * asked remembers of which ones its own was made, and where that is one of them sends a
+ * *part*: the rows that were written since, one iterate after the other.  They fit
+ * whatever the receiver has made of that base meanwhile, for they replace it.  So it is
+ * only where no errors are looked for and nobody has to confirm an iterate: else what is
+ * taken must not rest on what the receiver holds, which may be what is wrong. */
 #include "host.h"
+
+/* ---- all of it ----------------------------------------------------------- */
 
 size_t kf_mesh_vector_bytes(const kf_host *h)
 {
@@ -18,23 +28,28 @@ kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
     return KOFN_OK;
 }
 
+void kf_mesh_vector_pack(const kf_host *h, double *body, size_t rows)
+{
+    size_t bytes = h->program.recalls * sizeof *h->changing.line;
+    char *to = (char *)(body + KOFN_SCALARS + rows);
+
+    memcpy(body, h->scalar, sizeof h->scalar);
+    if (bytes)
+        memcpy(to, h->changing.line, bytes);
+    kf_mesh_norms_pack(h, to + bytes);
+}
+
 /* Makes the body of the vector, one for all who ask. */
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
 {
-    size_t rows = h->v->m.rows, recalls = h->program.recalls;
-    char *to;
+    size_t rows = h->v->m.rows;
 
     *bytes = kf_mesh_vector_bytes(h);
     if (!h->packed) {
         TRY(kf_mesh_vector_room(h, *bytes, &h->packed));
-        to = h->packed->m.data;
-        memcpy(to, h->scalar, sizeof h->scalar);
-        to += sizeof h->scalar;
-        memcpy(to, h->v->m.data, rows * sizeof(double));
-        to += rows * sizeof(double);
-        if (recalls)
-            memcpy(to, h->changing.line, recalls * sizeof *h->changing.line);
-        kf_mesh_norms_pack(h, to + recalls * sizeof *h->changing.line);
+        kf_mesh_vector_pack(h, h->packed->m.data, rows);
+        memcpy(kf_at(&h->packed->m, KOFN_SCALARS, 0), h->v->m.data,
+               rows * sizeof(double));
     }
     *body = kf_buffer_keep(h->packed);
     return KOFN_OK;
@@ -76,10 +91,128 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     h->v = v;
     h->odd = false;
     kf_host_advance(h, at);
+    kf_mesh_part_forget(h);
     if (!h->program.change)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
     if (doubtful)
         return kf_changing_lose(h);
     return again ? kf_sketch_begin(h) : KOFN_OK;
+}
+
+/* ---- parts --------------------------------------------------------------- */
+
+bool kf_mesh_part_suffices(const kf_host *h)
+{
+    return h->program.wrote && h->confirm < 2 &&
+           h->opt.errors == KOFN_ERRORS_NONE;
+}
+
+void kf_mesh_part_remember(kf_host *h)
+{
+    h->past[h->at.t % KF_PAST] = h->at;
+}
+
+void kf_mesh_part_forget(kf_host *h)
+{
+    memset(h->past, 0, sizeof h->past);
+}
+
+/* Was our iterate made of that one, or is it that? */
+static bool is_past(const kf_host *h, kofn_mark base)
+{
+    const kofn_mark *was =
+        base.t == h->at.t ? &h->at : &h->past[base.t % KF_PAST];
+
+    return base.t <= h->at.t && h->at.t - base.t <= KF_PAST && base.line != 0 &&
+           was->t == base.t && was->line == base.line;
+}
+
+/* A part's base, as its note says it. */
+static kofn_mark base_of(const kf_note *note)
+{
+    return (kofn_mark){note->coded - 1, note->decoded};
+}
+
+/* The rows that the iterates after the base wrote, one after the other; into or out of
+ * the vector.  Returns how many there are: `at` NULL only counts. */
+static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
+                         double *at, bool in)
+{
+    size_t all = 0;
+
+    for (uint64_t i = base + 1; i <= t; i++) {
+        size_t first, rows;
+        double *v;
+
+        h->program.wrote(h->program.ud, i, &first, &rows);
+        assert(first <= h->v->m.rows && rows <= h->v->m.rows - first);
+        v = (double *)h->v->m.data + first;
+        if (at)
+            memcpy(in ? v : at + all, in ? at + all : v, rows * sizeof *v);
+        all += rows;
+    }
+    return all;
+}
+
+/* What goes with all iterates. */
+static size_t others(const kf_host *h)
+{
+    return kf_mesh_vector_bytes(h) - h->v->m.rows * sizeof(double);
+}
+
+static size_t bytes_since(const kf_host *h, uint64_t base, uint64_t t)
+{
+    return others(h) + rows_since(h, base, t, NULL, false) * sizeof(double);
+}
+
+void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
+{
+    note->coded = note->decoded = 0;
+    if (!h->program.wrote || !is_past(h, r->base) || r->base.t == h->at.t ||
+        bytes_since(h, r->base.t, h->at.t) > kf_mesh_vector_bytes(h) / 2)
+        return;
+    note->coded = r->base.t + 1;
+    note->decoded = r->base.line;
+}
+
+size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)
+{
+    kofn_mark base = base_of(note);
+
+    return kf_mesh_part_suffices(h) && is_past(h, base) &&
+                   note->at.t > h->at.t && note->at.t - base.t <= KF_PAST
+               ? bytes_since(h, base.t, note->at.t)
+               : 0;
+}
+
+kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
+                              size_t *bytes)
+{
+    uint64_t base = base_of(note).t;
+    double *to;
+
+    *bytes = bytes_since(h, base, h->at.t);
+    TRY(kf_mesh_vector_room(h, *bytes, body));
+    to = (*body)->m.data;
+    kf_mesh_vector_pack(h, to,
+                        rows_since(h, base, h->at.t, to + KOFN_SCALARS, false));
+    return KOFN_OK;
+}
+
+kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
+                              const kf_buffer *body)
+{
+    uint64_t base = base_of(note).t;
+    double *from = body->m.data;
+    size_t rows;
+
+    assert(kf_mesh_part_bytes(h, note) > 0);
+    memcpy(h->scalar, from, sizeof h->scalar);
+    from += KOFN_SCALARS;
+    rows = rows_since(h, base, note->at.t, from, true);
+    kf_host_advance(h, note->at);
+    for (uint64_t t = base + 1; t < note->at.t; t++) /* these are not ours */
+        h->past[t % KF_PAST] = (kofn_mark){0, 0};
+    return h->program.change ? kf_changing_adopt(h, from + rows) : KOFN_OK;
 }

@@ -155,6 +155,8 @@ void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
     uint64_t t = note->at.t;
     uint64_t since = t > r->asked_from ? t - r->asked_from : 0;
 
+    if (note->type == KF_NOTE_ASK && !note->coded)
+        r->base = note->decoded ? note->at : (kofn_mark){0, 0};
     if (note->type == KF_NOTE_ASK && note->coded) {
         r->theirs = note->coded;
         r->asked_from = t;

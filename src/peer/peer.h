@@ -82,8 +82,10 @@ typedef enum kf_note_type {
     KF_NOTE_PIECE,    /* body: seat's piece of a group of `at`; without a
                            seat the group's result, decoded in `epoch`     */
     KF_NOTE_ASK,      /* send me the iterate you have; with a key in
-                           `coded`, only its fingerprint under that key    */
-    KF_NOTE_VECTOR,   /* body: the iterate `at`                          */
+                           `coded`, only its fingerprint under that key;
+                           with `decoded`, what was written since `at` will
+                           do                                              */
+    KF_NOTE_VECTOR,   /* body: the iterate `at`, or a part of it          */
     KF_NOTE_BYE,      /* I am leaving                                    */
     KF_NOTE_PRINT,    /* coded: fingerprint of the iterate `at`, float64  */
     KF_NOTE_READ,     /* send me rows `coded` to `decoded` of your block of

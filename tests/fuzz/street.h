@@ -104,7 +104,9 @@ static size_t length_of(street *s, const kf_note *n)
 {
     size_t lo, strips, bytes = 0;
 
-    if (n->type == KF_NOTE_VECTOR)
+    if (kf_mesh_part_is(n))
+        bytes = kf_mesh_part_bytes(s->host, n);
+    else if (n->type == KF_NOTE_VECTOR)
         bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
                 sizeof(double);
     if (n->type == KF_NOTE_BLOCK)

@@ -189,6 +189,8 @@ static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
     x->n.final = kf_rng_below(&s->rng, 2);
     x->n.idle = x->n.stranded = kf_rng_below(&s->rng, 2);
     x->n.coded = kf_rng_below(&s->rng, 2) ? UINT64_MAX : evil_number(s);
+    if (x->n.type == KF_NOTE_VECTOR && kf_rng_below(&s->rng, 4))
+        x->n.coded = 0; /* else it is a part, which nobody here asks for */
     x->n.decoded = evil_number(s);
     x->n.group = (uint32_t)kf_rng_below(&s->rng, 8);
     x->n.seat = kf_rng_below(&s->rng, 4) ? (uint32_t)kf_rng_below(&s->rng, 8)
