@@ -6,9 +6,10 @@
  *    nodes that are threads, against one of the same training by a coordinator and
  *    eight workers: processor time of the whole process.  With errors looked for; with
  *    blocks compared in every step as well; and where a node errs in every product.
- * 2. What a node has to do in a step, each part of it as a bare loop or call of BLAS of
- *    the same size, multiplied by how often that happens; and the step against their
- *    sum.
+ * 2. What a node has to do in a step, each part of it as a bare loop, call of BLAS or
+ *    packet of the same size, multiplied by how often that happens; and the step against
+ *    their sum.  As many threads as there are processors do it at a time, as nodes do:
+ *    they share memory and caches.
  *
  * What is compared is measured by turns; medians, ratios taken turn by turn.
  */
@@ -19,8 +20,12 @@
 #include "learn/coded.h"
 #include "learn/training.h"
 #include "mat/mat.h"
+#include "mesh/note.h"
 
 #include <kofn/peer.h>
+
+#include <pthread.h>
+#include <unistd.h>
 
 #define LAYERS 3
 #define NODES 8
@@ -268,25 +273,101 @@ static kofn_matrix room(size_t rows, size_t cols)
     return (kofn_matrix){numbers(rows * cols), rows, cols, cols, KOFN_F64};
 }
 
+/* What some of the nodes do, on a thread. */
+typedef struct hand {
+    pthread_t thread;
+    pthread_barrier_t *all;
+    void (*do_it)(kofn_matrix m[3]);
+    kofn_matrix (*m)[3];
+    int first, step;
+    double took;
+} hand;
+
+static void *work(void *ud)
+{
+    hand *h = ud;
+
+    pthread_barrier_wait(h->all);
+    h->took = -cpu_now();
+    for (int i = h->first; i < NODES; i += h->step)
+        h->do_it(h->m[i]);
+    h->took += cpu_now();
+    return NULL;
+}
+
 /* Nodes have memory of their own, so that what one uses is seldom in the caches
  * when its turn comes: so is that of the model.  Of one node, on the average. */
 static double at_each_node(void (*do_it)(kofn_matrix m[3]),
                            const kofn_matrix shape[3])
 {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int hands = cores > 1 && cores < NODES ? (int)cores : NODES;
     kofn_matrix m[NODES][3];
-    double t;
+    pthread_barrier_t all;
+    hand h[NODES];
+    double took = 0;
 
     for (int i = 0; i < NODES; i++)
         for (int k = 0; k < 3; k++)
             m[i][k] = room(shape[k].rows, shape[k].cols);
-    t = cpu_now();
-    for (int i = 0; i < NODES; i++)
-        do_it(m[i]);
-    t = cpu_now() - t;
+    must(!pthread_barrier_init(&all, NULL, (unsigned)hands), "barrier");
+    for (int i = 0; i < hands; i++) {
+        h[i] = (hand){
+            .all = &all, .do_it = do_it, .m = m, .first = i, .step = hands};
+        must(!pthread_create(&h[i].thread, NULL, work, &h[i]), "thread");
+    }
+    for (int i = 0; i < hands; i++) {
+        pthread_join(h[i].thread, NULL);
+        took += h[i].took;
+    }
+    pthread_barrier_destroy(&all);
     for (int i = 0; i < NODES; i++)
         for (int k = 0; k < 3; k++)
             free(m[i][k].data);
-    return t / NODES;
+    return took / NODES;
+}
+
+/* Packets without bodies, which stay where they are on a mesh of threads: a node sends
+ * each other one as many, and waits for theirs, before the next iterate. */
+static size_t pieces_of; /* that it sends each of them, besides its question */
+
+static void exchange(void *ud, kofn_transport *t)
+{
+    unsigned char head[KF_NOTE_HEAD] = {0};
+    kofn_peer others[NODES];
+    size_t known = 0, wanted = (NODES - 1) * (1 + pieces_of);
+
+    (void)ud;
+    while (known < NODES - 1) {
+        kofn_packet p;
+
+        if (!t->wait(t, KOFN_SECOND, &p) && p.what == KOFN_CAME)
+            others[known++] = p.peer;
+    }
+    for (int k = 0; k < TURN * STEPS; k++) {
+        for (size_t i = 0; i < wanted; i++)
+            check(t->send(t, others[i % known], head, sizeof head, NULL, false),
+                  "packet");
+        for (size_t came = 0; came < wanted;) {
+            kofn_packet p;
+
+            came += !t->wait(t, KOFN_SECOND, &p) && p.what == KOFN_PACKET;
+        }
+    }
+}
+
+/* Of a step. */
+static double packets(size_t pieces)
+{
+    kofn_mesh *mesh;
+    double from = all_cpu();
+
+    pieces_of = pieces;
+    check(kofn_mesh_new(&mesh), "mesh");
+    for (int i = 0; i < NODES; i++)
+        check(kofn_mesh_start(mesh, exchange, NULL), "node");
+    kofn_mesh_free(mesh);
+    return (all_cpu() - from) / STEPS / NODES;
 }
 
 static void multiply(kofn_matrix m[3])
@@ -339,6 +420,17 @@ static void weigh(kofn_matrix m[3])
             sum[k] += w[i + k] * x[i + k];
 }
 
+static void hash(kofn_matrix m[3])
+{
+    *(double *)m[2].data = (double)kf_hash(0, m[0].data, m[0].cols * 8);
+}
+
+/* What an iterate is compared by: so many numbers of it. */
+static double digest(size_t n)
+{
+    return sweep(weigh, n) + sweep(hash, n);
+}
+
 static kofn_status no_product(void *ud, kf_pass pass, size_t layer,
                               const kofn_matrix *a, const kofn_matrix *b,
                               kofn_matrix *out)
@@ -383,11 +475,20 @@ static double passing(const school *s)
     return t;
 }
 
-enum { PRODUCTS, UPDATES, ENCODING, DECODING, PASSES, COMPARING, PARTS };
+enum {
+    PRODUCTS,
+    UPDATES,
+    ENCODING,
+    DECODING,
+    PASSES,
+    PACKETS,
+    COMPARING,
+    PARTS
+};
 
 static const char *const part_name[PARTS] = {
-    "products", "updates",          "mixing inputs and changes",
-    "decoding", "activations, ...", "comparing (where checked)"};
+    "products",         "updates", "mixing inputs and changes", "decoding",
+    "activations, ...", "packets", "comparing (where checked)"};
 
 /* One product of a layer: what a node makes of it, encodes for it and decodes. */
 static void model_product(const kofn_plan *p, size_t l, const school *s,
@@ -399,15 +500,20 @@ static void model_product(const kofn_plan *p, size_t l, const school *s,
     bool left = p->op->left;
     size_t deep = left ? rows : cols, numbers_of = (left ? cols : rows) * batch;
     double share = (double)L->enough / NODES; /* of the groups */
+    double all = left ? product(batch, rows, cols, false)
+                      : product(rows, cols, batch, false);
 
-    part[PRODUCTS] += share * (left ? product(batch, rows, cols, false)
-                                    : product(rows, cols, batch, false));
+    part[PRODUCTS] += share * all;
     part[ENCODING] +=
         (double)(L->cut[1].rows * L->cut[1].cols) * sweep(mix, deep * batch);
     part[DECODING] +=
         product(L->wants, L->enough * L->lanes, numbers_of, false);
-    part[COMPARING] += sweep(weigh, NODES * L->lanes * numbers_of) +
-                       2 * sweep(weigh, s->widths[l + !left] * batch);
+    /* the pieces of all, which are made for that; the input; and what is written, once
+     * as it is and once with the step */
+    part[COMPARING] += (1 - share) * all +
+                       sweep(weigh, NODES * L->lanes * numbers_of) +
+                       2 * sweep(weigh, s->widths[l + !left] * batch) +
+                       2 * digest(s->widths[l + !left] * batch);
 }
 
 static void model(const school *s, double part[PARTS])
@@ -430,6 +536,7 @@ static void model(const school *s, double part[PARTS])
                            2;
     }
     part[PASSES] = passing(s);
+    part[PACKETS] = packets(s->plan[0]->layout.enough);
 }
 
 static void parts(const school *s, double took[COURSES][MOST])

@@ -135,9 +135,10 @@ typedef struct kofn_program {
     kofn_status (*output)(void *ud, uint64_t t, kofn_matrix *product,
                           kofn_matrix *v, double scalar[KOFN_SCALARS],
                           bool *final);
-    /* NULL, or which entries of the vector iterate t wrote: `rows` from `first` on.
-     * Where errors are looked for nodes compare these of all iterates (NULL: all
-     * entries). */
+    /* NULL, or which entries of the vector iterate t wrote: `rows` from `first` on,
+     * and no others.  Where errors are looked for nodes compare these of all iterates
+     * (NULL: all entries); else a node that is some iterates behind is sent these of
+     * the iterates that it lacks. */
     void (*wrote)(void *ud, uint64_t t, size_t *first, size_t *rows);
     void *ud;
     uint64_t digest; /* of what these depend on besides: options */

@@ -97,13 +97,12 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
 {
     uint64_t key = kf_mix64(kf_state64(h->job, t));
     kf_node_digest d = {.machine = h->machine};
-    size_t first = 0, rows = h->v->m.rows;
+    size_t first, rows;
     double most = 0;
 
     if (h->opt.errors == KOFN_ERRORS_NONE)
         return d;
-    if (h->program.wrote)
-        h->program.wrote(h->program.ud, t, &first, &rows);
+    kf_host_wrote(h, t, &first, &rows);
     d.exact = kf_hash(t, scalar, KOFN_SCALARS * sizeof *scalar);
     d.exact = kf_hash(d.exact, v + first, rows * sizeof *v) | 1;
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +

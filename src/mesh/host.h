@@ -479,6 +479,20 @@ kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
 void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
                    kofn_matrix *numbers);
 
+/* What iterate t wrote of the vector. */
+static inline void kf_host_wrote(const kf_host *h, uint64_t t, size_t *first,
+                                 size_t *rows)
+{
+    size_t all = h->v->m.rows;
+
+    *first = 0;
+    *rows = all;
+    if (h->program.wrote)
+        h->program.wrote(h->program.ud, t, first, rows);
+    *first = kf_min(*first, all);
+    *rows = kf_min(*rows, all - *first);
+}
+
 /* ballot.c */
 /* The same on machines that compute the same bits. */
 uint64_t kf_host_machine(void);

@@ -145,8 +145,7 @@ static size_t rows_since(const kf_host *h, uint64_t base, uint64_t t,
         size_t first, rows;
         double *v;
 
-        h->program.wrote(h->program.ud, i, &first, &rows);
-        assert(first <= h->v->m.rows && rows <= h->v->m.rows - first);
+        kf_host_wrote(h, i, &first, &rows);
         v = (double *)h->v->m.data + first;
         if (at)
             memcpy(in ? v : at + all, in ? at + all : v, rows * sizeof *v);

@@ -175,6 +175,77 @@ static void parts_of_vectors(void **state)
     assert_true(2 * seen.with > seen.turns);
 }
 
+/* Would the node take what was written since that iterate, up to number t? */
+static bool fits(const kf_host *h, kofn_mark base, uint64_t t)
+{
+    return kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
+                                            .at = {t, 7},
+                                            .coded = base.t + 1,
+                                            .decoded = base.line}) > 0;
+}
+
+/* A part with no numbers but 0, and the lines of our turns. */
+static void take_part(kf_host *h, kofn_mark base, kofn_mark at)
+{
+    kf_note note = {.type = KF_NOTE_VECTOR,
+                    .at = at,
+                    .coded = base.t + 1,
+                    .decoded = base.line};
+    size_t n = kf_mesh_part_bytes(h, &note) / sizeof(double);
+    size_t recalls = h->program.recalls;
+    kf_buffer *body;
+
+    assert_int_equal(kf_mesh_norms_count(h), 0);
+    assert_ok(kf_buffer_new(&body, n, 1, KOFN_F64));
+    memset(body->m.data, 0, n * sizeof(double));
+    memcpy(kf_at(&body->m, n - recalls, 0), h->changing.line,
+           recalls * sizeof *h->changing.line);
+    assert_ok(kf_mesh_part_take(h, &note, body));
+    kf_buffer_drop(body);
+}
+
+/* A part is of an iterate that the node has, or that its own was made of: not of another
+ * under the same number, of one too long ago, or of one that was replaced. */
+static void parts_of_the_past(void **state)
+{
+    kofn_mark at, was;
+    kf_buffer *all;
+    size_t bytes;
+    fixture f;
+    kf_host *h;
+    sim s;
+
+    (void)state;
+    mesh_up(&s, &f, &wide, 34, 1);
+    s.compute = MS / 8;
+    s.opt.confirm = 1;
+    for (size_t i = 0; i < s.nodes; i++)
+        sim_start(&s, i, true);
+    run_until(&s, 9);
+    h = s.node[0].host;
+    at = h->at;
+    was = h->past[(at.t - 1) % KF_PAST];
+    assert_true(was.t + 1 == at.t && fits(h, at, at.t + 1));
+    assert_true(fits(h, was, at.t + 1));
+    assert_true(fits(h, at, at.t + KF_PAST));
+    assert_false(fits(h, at, at.t + KF_PAST + 1));
+    assert_false(fits(h, was, at.t)); /* it is there */
+    assert_false(fits(h, (kofn_mark){at.t, at.line + 1}, at.t + 1));
+    assert_false(fits(h, (kofn_mark){was.t, was.line + 1}, at.t + 1));
+    assert_false(fits(h, (kofn_mark){at.t + 1, at.line}, at.t + 2));
+    assert_ok(kf_mesh_vector_body(h, &all, &bytes));
+    take_part(h, was, (kofn_mark){at.t + 1, 7});
+    assert_true(fits(h, h->at, at.t + 2) && fits(h, was, at.t + 2));
+    assert_false(fits(h, at, at.t + 2));
+    assert_ok(kf_mesh_vector_take(h, (kofn_mark){at.t + 2, 8}, all));
+    assert_true(fits(h, h->at, at.t + 3));
+    assert_false(fits(h, was, at.t + 3));
+    h->opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    assert_false(fits(h, h->at, at.t + 3));
+    kf_buffer_drop(all);
+    mesh_down(&s, &f);
+}
+
 /* Whoever sends a byte now and then, for ever, is not waited for. */
 static void somebody_crawls(void **state)
 {
@@ -191,6 +262,7 @@ TEST_FILE(train_slow_link_test)
         cmocka_unit_test(one_at_a_time),
         cmocka_unit_test(pieces_come_once),
         cmocka_unit_test(parts_of_vectors),
+        cmocka_unit_test(parts_of_the_past),
         cmocka_unit_test(somebody_crawls),
     };
 

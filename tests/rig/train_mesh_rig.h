@@ -320,9 +320,21 @@ static kofn_status sim_makes(void *ud, uint64_t t, kofn_matrix *product,
                              bool *final)
 {
     const sim_node *n = ud;
+    const kofn_program *p = &((fixture *)n->sim->own)->program;
+    double *now = v->data, *was = numbers(v->rows, sizeof *was);
+    size_t first, rows;
+    kofn_status st;
 
-    return ((fixture *)n->sim->own)
-        ->program.output(at_node(n), t, product, v, scalar, final);
+    memcpy(was, now, v->rows * sizeof *was);
+    st = p->output(at_node(n), t, product, v, scalar, final);
+    p->wrote(at_node(n), t, &first, &rows);
+    for (size_t i = 0; i < v->rows; i++)
+        if ((i < first || i - first >= rows) &&
+            memcmp(&now[i], &was[i], sizeof *was) != 0)
+            fail_msg("iterate %llu wrote row %zu of the vector",
+                     (unsigned long long)t, i);
+    kf_free(was);
+    return st;
 }
 
 static void sim_wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
