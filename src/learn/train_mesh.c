@@ -41,11 +41,6 @@ static bool is_single(const kf_train_mesh *m)
     return m->t->net->shape.dtype == KOFN_F32;
 }
 
-static size_t numbers_of(const kofn_matrix *a)
-{
-    return a->rows * a->ld;
-}
-
 /* Numbers of the tape, where they lie or as a copy in float32. */
 static double *open(const kf_train_mesh *m, kofn_matrix *a, double *at)
 {
@@ -53,19 +48,20 @@ static double *open(const kf_train_mesh *m, kofn_matrix *a, double *at)
         kf_mat_narrow(at, a->rows * a->ld, a->dtype, a->data);
     else
         a->data = at;
-    return at + numbers_of(a);
+    return at + a->rows * a->ld;
 }
 
 static double *store(const kofn_matrix *a, double *at)
 {
     kf_mat_widen(a->data, a->rows * a->ld, a->dtype, at);
-    return at + numbers_of(a);
+    return at + a->rows * a->ld;
 }
 
 /* What came out of a layer, and its deltas. */
 static size_t layer_of(const kf_train_mesh *m, size_t l)
 {
-    return numbers_of(&m->p.X[l + 1]) + numbers_of(&m->p.D[l]);
+    return m->p.X[l + 1].rows * m->p.X[l + 1].ld +
+           m->p.D[l].rows * m->p.D[l].ld;
 }
 
 /* Where a layer lies in a tape, which is as long as to where one more would lie. */
@@ -220,9 +216,8 @@ static kofn_status output(void *ud, uint64_t t, kofn_matrix *product,
     return KOFN_OK;
 }
 
-/* Of a stage what came out of its layer, or the deltas that went back to it: of the last
- * layer both.  Of the last stage of a step the whole tape, and of the last of all the
- * weights. */
+/* Of a stage what came out of its layer or went back to it, of the last one of a step
+ * the whole tape, and of the last of all the weights. */
 static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
 {
     kf_train_mesh *m = ud;
@@ -240,12 +235,6 @@ static void wrote(void *ud, uint64_t t, size_t *first, size_t *rows)
         return;
     *first += layer_at(m, layer);
     *rows = layer_of(m, layer);
-    if (layer + 1 == layers_of(m))
-        return;
-    *rows =
-        numbers_of(is_forward(m, stage) ? &m->p.X[layer + 1] : &m->p.D[layer]);
-    if (!is_forward(m, stage))
-        *first += numbers_of(&m->p.X[layer + 1]);
 }
 
 static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
