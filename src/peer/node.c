@@ -615,24 +615,11 @@ static kofn_status check_options(const kf_node_options *o)
     return KOFN_OK;
 }
 
-/* As many as decode compare nothing, and would wait for others that need not come. */
-static kofn_status check_redundancy(const kf_node *n)
-{
-    if (!kf_peer_checks(n) || n->opt.nodes > n->enough)
-        return KOFN_OK;
-    return kf_fail(KOFN_INVAL,
-                   "%zu nodes and a threshold of %zu leave no redundancy to "
-                   "find errors with; use at least %zu nodes or a smaller "
-                   "threshold",
-                   n->opt.nodes, n->enough, n->enough + 1);
-}
-
 static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
                         const kf_node_options *opt, kofn_time now)
 {
     TRY(kf_peer_stages_new(n, stage, stages, opt));
     n->opt = *opt;
-    TRY(check_redundancy(n));
     settle(&n->opt, n->enough + kf_peer_checks(n));
     n->now = n->began = now;
     n->alarm = now;

@@ -348,9 +348,6 @@ and o['liars'] == 0 and len(o['wrong']) > 0 and o['back'] == 0" <out.json
     refused "" "does not go with --masterless"
     run kofn train X.npy y.npy -o model $net --masterless --history nowhere/h.csv
     [ "$status" -eq 1 ] && [[ "$output" == *"nowhere/h.csv: No such file"* ]]
-    run kofn train X.npy y.npy -o model $net --masterless -n 6 -s gpd:m=2,n=2,p=1 \
-        --errors adversarial
-    refused "6 nodes and a threshold of 6" "use at least 7 nodes"
     run kofn train X.npy y.npy -o model $net --masterless --scrub 3
     refused "--scrub compares" "give --errors"
     run kofn train X.npy y.npy -o model $net --masterless -w flip=0.1
