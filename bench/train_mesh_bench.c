@@ -234,36 +234,61 @@ static const struct {
      {.errors = KOFN_ERRORS_PROBABILISTIC, .lies = true}},
 };
 
-static void steps(const school *s, double took[COURSES][MOST])
-{
-    double job[2][MOST];
-    uint64_t adopted[COURSES] = {0}, now_adopted;
+enum {
+    PRODUCTS,
+    UPDATES,
+    ENCODING,
+    DECODING,
+    PASSES,
+    PACKETS,
+    COMPARING,
+    PARTS
+};
 
-    for (int i = 0; i < reps; i++) {
-        job[0][i] = job_cpu(s, KOFN_ERRORS_NONE);
-        job[1][i] = job_cpu(s, KOFN_ERRORS_PROBABILISTIC);
-        for (int k = 0; k < COURSES; k++) {
-            took[k][i] = mesh_cpu(s, &courses[k].c, &now_adopted);
-            adopted[k] += now_adopted;
-        }
+static const char *const part_name[PARTS] = {
+    "products",         "updates", "mixing inputs and changes", "decoding",
+    "activations, ...", "packets", "comparing (where checked)"};
+
+/* What a turn measures, of a step. */
+typedef struct turns {
+    double job[2][MOST]; /* with errors looked for, too */
+    double took[COURSES][MOST];
+    uint64_t adopted[COURSES];
+    double part[PARTS][MOST];          /* a node                 */
+    double plain[MOST], checked[MOST]; /* of all nodes  */
+} turns;
+
+static void steps(const school *s, turns *t, int turn)
+{
+    t->job[0][turn] = job_cpu(s, KOFN_ERRORS_NONE);
+    t->job[1][turn] = job_cpu(s, KOFN_ERRORS_PROBABILISTIC);
+    for (int k = 0; k < COURSES; k++) {
+        uint64_t adopted;
+
+        t->took[k][turn] = mesh_cpu(s, &courses[k].c, &adopted);
+        t->adopted[k] += adopted;
     }
-    printf("  job %.1f ms, checked %.1f ms\n", 1e3 * turn_median(job[0], reps),
-           1e3 * turn_median(job[1], reps));
+}
+
+static void tell_steps(const turns *t)
+{
+    printf("1. steps\n  job %.1f ms, checked %.1f ms\n",
+           1e3 * turn_median(t->job[0], reps),
+           1e3 * turn_median(t->job[1], reps));
     for (int k = 0; k < COURSES; k++) {
         const double *to = courses[k].to < 0
-                               ? job[courses[k].c.errors != KOFN_ERRORS_NONE]
-                               : took[courses[k].to];
-        double ratio = turn_ratio(took[k], to, reps);
+                               ? t->job[courses[k].c.errors != KOFN_ERRORS_NONE]
+                               : t->took[courses[k].to];
+        double ratio = turn_ratio(t->took[k], to, reps);
 
         printf("  %-30s %6.1f ms  ratio to %s %.2f  (%.1f vectors taken of "
                "others in a training of %d steps)\n",
-               courses[k].name, 1e3 * turn_median(took[k], reps),
-               courses[k].to_name, ratio, (double)adopted[k] / reps,
+               courses[k].name, 1e3 * turn_median(t->took[k], reps),
+               courses[k].to_name, ratio, (double)t->adopted[k] / reps,
                WARM + STEPS);
         figure(ratio, "", "less", "processor time of a step, %s, %zu x %zu",
                courses[k].name, width, batch);
     }
-    fflush(stdout);
 }
 
 /* ---- 2: the model -------------------------------------------------------- */
@@ -329,13 +354,14 @@ static double at_each_node(void (*do_it)(kofn_matrix m[3]),
 
 /* Packets without bodies, which stay where they are on a mesh of threads: a node sends
  * each other one as many, and waits for theirs, before the next iterate. */
-static size_t pieces_of; /* that it sends each of them, besides its question */
+static size_t
+    pieces[TURN]; /* that it sends each of them, besides its question */
 
 static void exchange(void *ud, kofn_transport *t)
 {
     unsigned char head[KF_NOTE_HEAD] = {0};
     kofn_peer others[NODES];
-    size_t known = 0, wanted = (NODES - 1) * (1 + pieces_of);
+    size_t known = 0;
 
     (void)ud;
     while (known < NODES - 1) {
@@ -345,6 +371,8 @@ static void exchange(void *ud, kofn_transport *t)
             others[known++] = p.peer;
     }
     for (int k = 0; k < TURN * STEPS; k++) {
+        size_t wanted = known * (1 + pieces[k % TURN]);
+
         for (size_t i = 0; i < wanted; i++)
             check(t->send(t, others[i % known], head, sizeof head, NULL, false),
                   "packet");
@@ -357,12 +385,15 @@ static void exchange(void *ud, kofn_transport *t)
 }
 
 /* Of a step. */
-static double packets(size_t pieces)
+static double packets(const school *s)
 {
     kofn_mesh *mesh;
     double from = all_cpu();
 
-    pieces_of = pieces;
+    for (size_t k = 0; k < TURN; k++) /* of as many groups as there are nodes */
+        pieces[k] = (k < LAYERS ? s->plan[k]
+                                : kf_plan_use(s->plan[k - LAYERS + 1], true))
+                        ->layout.enough;
     check(kofn_mesh_new(&mesh), "mesh");
     for (int i = 0; i < NODES; i++)
         check(kofn_mesh_start(mesh, exchange, NULL), "node");
@@ -475,21 +506,6 @@ static double passing(const school *s)
     return t;
 }
 
-enum {
-    PRODUCTS,
-    UPDATES,
-    ENCODING,
-    DECODING,
-    PASSES,
-    PACKETS,
-    COMPARING,
-    PARTS
-};
-
-static const char *const part_name[PARTS] = {
-    "products",         "updates", "mixing inputs and changes", "decoding",
-    "activations, ...", "packets", "comparing (where checked)"};
-
 /* One product of a layer: what a node makes of it, encodes for it and decodes. */
 static void model_product(const kofn_plan *p, size_t l, const school *s,
                           double part[PARTS])
@@ -536,42 +552,45 @@ static void model(const school *s, double part[PARTS])
                            2;
     }
     part[PASSES] = passing(s);
-    part[PACKETS] = packets(s->plan[0]->layout.enough);
+    part[PACKETS] = packets(s);
 }
 
-static void parts(const school *s, double took[COURSES][MOST])
+static void parts(const school *s, turns *t, int turn)
 {
-    double part[PARTS][MOST], plain[MOST], checked[MOST];
+    double one[PARTS] = {0};
 
-    for (int i = 0; i < reps; i++) {
-        double one[PARTS] = {0};
-
-        model(s, one);
-        plain[i] = 0;
-        for (int k = 0; k < PARTS; k++) {
-            part[k][i] = one[k];
-            plain[i] += k == COMPARING ? 0 : NODES * one[k];
-        }
-        checked[i] = plain[i] + NODES * one[COMPARING];
+    model(s, one);
+    t->plain[turn] = 0;
+    for (int k = 0; k < PARTS; k++) {
+        t->part[k][turn] = one[k];
+        t->plain[turn] += k == COMPARING ? 0 : NODES * one[k];
     }
+    t->checked[turn] = t->plain[turn] + NODES * one[COMPARING];
+}
+
+static void tell_parts(const turns *t)
+{
+    double plain = turn_ratio(t->took[EACH], t->plain, reps);
+    double checked = turn_ratio(t->took[CHECKED], t->checked, reps);
+
+    printf("2. by its model\n");
     for (int k = 0; k < PARTS; k++)
         printf("  %-28s %6.2f ms a node\n", part_name[k],
-               1e3 * turn_median(part[k], reps));
+               1e3 * turn_median(t->part[k], reps));
     printf(
         "  of all nodes %.1f ms, ratio to it, decoding replicated, %.2f;  checked "
         "%.1f ms, ratio %.2f\n",
-        1e3 * turn_median(plain, reps), turn_ratio(took[EACH], plain, reps),
-        1e3 * turn_median(checked, reps),
-        turn_ratio(took[CHECKED], checked, reps));
-    figure(turn_ratio(took[EACH], plain, reps), "", "less",
-           "step of a mesh by its model, %zu x %zu", width, batch);
-    figure(turn_ratio(took[CHECKED], checked, reps), "", "less",
+        1e3 * turn_median(t->plain, reps), plain,
+        1e3 * turn_median(t->checked, reps), checked);
+    figure(plain, "", "less", "step of a mesh by its model, %zu x %zu", width,
+           batch);
+    figure(checked, "", "less",
            "checked step of a mesh by its model, %zu x %zu", width, batch);
 }
 
 int main(int argc, char **argv)
 {
-    double took[COURSES][MOST];
+    static turns t;
     school s;
 
     if (argc > 1)
@@ -592,10 +611,12 @@ int main(int argc, char **argv)
     printf("layers of %zu, %zu and 10, batches of %zu, float64, %s of %d, "
            "processor time of a step, medians of %d\n",
            width, width, batch, SCHEME, NODES, reps);
-    printf("1. steps\n");
-    steps(&s, took);
-    printf("2. by its model\n");
-    parts(&s, took);
+    for (int i = 0; i < reps; i++) {
+        steps(&s, &t, i);
+        parts(&s, &t, i);
+    }
+    tell_steps(&t);
+    tell_parts(&t);
     school_down(&s);
     return 0;
 }

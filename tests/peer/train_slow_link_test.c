@@ -184,7 +184,7 @@ static bool fits(const kf_host *h, kofn_mark base, uint64_t t)
                                             .decoded = base.line}) > 0;
 }
 
-/* A part with no numbers but 0, and the lines of our turns. */
+/* A part with no numbers but 0 and a scalar, and the lines of our turns. */
 static void take_part(kf_host *h, kofn_mark base, kofn_mark at)
 {
     kf_note note = {.type = KF_NOTE_VECTOR,
@@ -198,10 +198,20 @@ static void take_part(kf_host *h, kofn_mark base, kofn_mark at)
     assert_int_equal(kf_mesh_norms_count(h), 0);
     assert_ok(kf_buffer_new(&body, n, 1, KOFN_F64));
     memset(body->m.data, 0, n * sizeof(double));
+    *(double *)body->m.data = 5;
     memcpy(kf_at(&body->m, n - recalls, 0), h->changing.line,
            recalls * sizeof *h->changing.line);
     assert_ok(kf_mesh_part_take(h, &note, body));
+    assert_true(h->scalar[0] == 5);
     kf_buffer_drop(body);
+}
+
+/* Of a program that counts wrongly. */
+static void says_too_much(void *ud, uint64_t t, size_t *first, size_t *rows)
+{
+    (void)ud;
+    *first = t % 2 ? SIZE_MAX : 3;
+    *rows = SIZE_MAX;
 }
 
 /* A part is of an iterate that the node has, or that its own was made of: not of another
@@ -240,6 +250,12 @@ static void parts_of_the_past(void **state)
     assert_ok(kf_mesh_vector_take(h, (kofn_mark){at.t + 2, 8}, all));
     assert_true(fits(h, h->at, at.t + 3));
     assert_false(fits(h, was, at.t + 3));
+    h->program.wrote = says_too_much; /* no more than there is */
+    assert_int_equal(kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
+                                                      .at = {at.t + 4, 7},
+                                                      .coded = h->at.t + 1,
+                                                      .decoded = h->at.line}),
+                     bytes - 3 * sizeof(double));
     h->opt.errors = KOFN_ERRORS_PROBABILISTIC;
     assert_false(fits(h, h->at, at.t + 3));
     kf_buffer_drop(all);
