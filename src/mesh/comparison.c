@@ -88,7 +88,8 @@ static kofn_status make_check(kf_host *h, const kf_node_task *t,
 
 /* ---- who it was ---------------------------------------------------------- */
 
-void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat)
+/* The peer sent what is wrong. */
+static void strike(kf_host *h, kofn_peer peer, uint32_t seat)
 {
     kf_route *r = peer == KF_OURS ? NULL : kf_route_of(h, peer);
 
@@ -103,8 +104,7 @@ void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found)
 {
     for (size_t i = 0; i + found->doubted < found->count; i++)
-        kf_comparison_strike(h, r->block[found->bad[i]].from,
-                             r->seat[found->bad[i]]);
+        strike(h, r->block[found->bad[i]].from, r->seat[found->bad[i]]);
 }
 
 kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
@@ -186,7 +186,7 @@ static void judge_piece(kf_host *h, const kf_found *found, uint32_t i,
     while (k < found->count && found->bad[k] != i)
         k++;
     if (k + found->doubted < found->count)
-        kf_comparison_strike(h, from, p->seat);
+        strike(h, from, p->seat);
     else if (sure && k == found->count && r)
         r->right = true;
 }

@@ -507,15 +507,11 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
 size_t kf_mesh_vector_bytes(const kf_host *h);
 /* Memory for a body of so many bytes, used again when nobody has it any more. */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
-/* Puts what travels with that many rows before and behind them. */
-void kf_mesh_vector_pack(const kf_host *h, double *body, size_t rows);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
 
-/* Our iterate is over, and another will be made of it; it is not known what ours was
- * made of. */
+/* Our iterate is over, and another will be made of it. */
 void kf_mesh_part_remember(kf_host *h);
-void kf_mesh_part_forget(kf_host *h);
 /* Are no more of an iterate asked for than what was written since ours? */
 bool kf_mesh_part_suffices(const kf_host *h);
 /* Our iterate is for that route: says in the note of what base it is a part, if it is
@@ -594,8 +590,6 @@ kofn_status kf_comparison_read(kf_host *h, const kf_mesh_operand *o,
                                kf_reading *r, bool velocity, kf_found *found);
 void kf_comparison_strike_all(kf_host *h, const kf_reading *r,
                               const kf_found *found);
-/* The peer sent what is wrong. */
-void kf_comparison_strike(kf_host *h, kofn_peer peer, uint32_t seat);
 /* The incarnation had another iterate than most. */
 void kf_comparison_outvoted(kf_host *h, kofn_incarnation who,
                             uint64_t principal);

@@ -28,7 +28,8 @@ kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out)
     return KOFN_OK;
 }
 
-void kf_mesh_vector_pack(const kf_host *h, double *body, size_t rows)
+/* Puts what travels with that many rows before and behind them. */
+static void pack(const kf_host *h, double *body, size_t rows)
 {
     size_t bytes = h->program.recalls * sizeof *h->changing.line;
     char *to = (char *)(body + KOFN_SCALARS + rows);
@@ -47,7 +48,7 @@ kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes)
     *bytes = kf_mesh_vector_bytes(h);
     if (!h->packed) {
         TRY(kf_mesh_vector_room(h, *bytes, &h->packed));
-        kf_mesh_vector_pack(h, h->packed->m.data, rows);
+        pack(h, h->packed->m.data, rows);
         memcpy(kf_at(&h->packed->m, KOFN_SCALARS, 0), h->v->m.data,
                rows * sizeof(double));
     }
@@ -91,7 +92,7 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     h->v = v;
     h->odd = false;
     kf_host_advance(h, at);
-    kf_mesh_part_forget(h);
+    memset(h->past, 0, sizeof h->past); /* what is it made of? */
     if (!h->program.change)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));
@@ -111,11 +112,6 @@ bool kf_mesh_part_suffices(const kf_host *h)
 void kf_mesh_part_remember(kf_host *h)
 {
     h->past[h->at.t % KF_PAST] = h->at;
-}
-
-void kf_mesh_part_forget(kf_host *h)
-{
-    memset(h->past, 0, sizeof h->past);
 }
 
 /* Was our iterate made of that one, or is it that? */
@@ -194,8 +190,7 @@ kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
     *bytes = bytes_since(h, base, h->at.t);
     TRY(kf_mesh_vector_room(h, *bytes, body));
     to = (*body)->m.data;
-    kf_mesh_vector_pack(h, to,
-                        rows_since(h, base, h->at.t, to + KOFN_SCALARS, false));
+    pack(h, to, rows_since(h, base, h->at.t, to + KOFN_SCALARS, false));
     return KOFN_OK;
 }
 

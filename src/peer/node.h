@@ -318,9 +318,8 @@ kofn_status kf_peer_count_votes(kf_node *n);
 bool kf_peer_is_odd(const kf_node *n);
 /* Has the other node our iterate? */
 bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
-/* Has it the one that most have, and we have another? */
-bool kf_peer_is_right(const kf_node *n, const kf_other *o);
-/* ... or a later one, or any where ours is doubted? */
+/* Has it the one that most have, and we have another; or a later one, or any where
+ * ours is doubted? */
 bool kf_peer_has_right(const kf_node *n, const kf_other *o);
 /* Numbers of our vector that were not compared may be wrong. */
 void kf_peer_doubt(kf_node *n);
@@ -400,7 +399,6 @@ void kf_peer_clear_iterate(kf_node *n);
 void kf_peer_clear_decisions(kf_node *n);
 /* Ask the members for what is missing; `again`: also those asked before. */
 kofn_status kf_peer_ask_pieces(kf_node *n, bool again);
-kofn_status kf_peer_serve(kf_node *n, kf_other *o);
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note);
 kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note);
 kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note);

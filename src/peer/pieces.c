@@ -263,7 +263,7 @@ static kofn_status serve(kf_node *n, kf_other *o, kofn_mark at,
     return send_pieces(n, o->incarnation, piece, decoded);
 }
 
-kofn_status kf_peer_serve(kf_node *n, kf_other *o)
+static kofn_status serve_now(kf_node *n, kf_other *o)
 {
     uint64_t coded, decoded = 0;
 
@@ -278,7 +278,7 @@ kofn_status kf_peer_serve(kf_node *n, kf_other *o)
 static kofn_status serve_all(kf_node *n)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)
-        TRY(kf_peer_serve(n, o));
+        TRY(serve_now(n, o));
     return KOFN_OK;
 }
 
@@ -320,7 +320,7 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
         TRY(kf_peer_tell_again(n, o, note->at));
     if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
         return serve_before(n, o);
-    return kf_peer_serve(n, o);
+    return serve_now(n, o);
 }
 
 /* ---- deciding ------------------------------------------------------------ */

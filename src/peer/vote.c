@@ -231,12 +231,6 @@ void kf_peer_doubt(kf_node *n)
     outvote(n);
 }
 
-bool kf_peer_has_right(const kf_node *n, const kf_other *o)
-{
-    return o->at.t > n->at.t ||
-           (o->at.t == n->at.t && (n->votes.doubts || kf_peer_is_right(n, o)));
-}
-
 /* A result that was decoded of pieces of others, of whom none is left and none told
  * what it made of them: this node's own word for it is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
@@ -356,7 +350,8 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
     return d && alike(&t, &own->digest, d);
 }
 
-bool kf_peer_is_right(const kf_node *n, const kf_other *o)
+/* Has it the one that most have, and we have another? */
+static bool is_right(const kf_node *n, const kf_other *o)
 {
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         const kf_ballot *own = &n->votes.ballot[i];
@@ -374,6 +369,12 @@ bool kf_peer_is_right(const kf_node *n, const kf_other *o)
             return true;
     }
     return false;
+}
+
+bool kf_peer_has_right(const kf_node *n, const kf_other *o)
+{
+    return o->at.t > n->at.t ||
+           (o->at.t == n->at.t && (n->votes.doubts || is_right(n, o)));
 }
 
 bool kf_peer_is_odd(const kf_node *n)

@@ -120,9 +120,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k);
 /* Is it the next piece, as it was asked for? */
 bool kf_serve_waits_for(const server *s, const kf_head *h, size_t body_bytes);
 void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k);
-/* Ask for what comes next of it. */
-void kf_serve_ask(server *s);
-/* The same after pieces that were asked for may have been lost. */
+/* Ask for what comes next of it, after pieces that were asked for may have been lost. */
 void kf_serve_ask_again(server *s);
 /* Have all pieces come that are asked for? */
 bool kf_serve_has_pieces(const server *s);

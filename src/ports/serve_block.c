@@ -28,7 +28,7 @@ void kf_serve_block_is_whole(server *s)
 }
 
 /* Ask for what comes next, a few pieces ahead. */
-void kf_serve_ask(server *s)
+static void ask_pieces(server *s)
 {
     making *b = &s->block;
     size_t units, bytes;
@@ -71,7 +71,7 @@ void kf_serve_ask_again(server *s)
 {
     s->block.asked = s->block.got;
     s->block.ahead = 0;
-    kf_serve_ask(s);
+    ask_pieces(s);
 }
 
 /* Not a way out of the folder in which files are looked for. */
@@ -139,7 +139,7 @@ void kf_serve_store(server *s, const kf_head *h, kofn_packet *k)
     s->block.changed = !kf_block_whole(s->block.block_spec.block);
     answers_from(s, h->row);
     build_block(s);
-    kf_serve_ask(s);
+    ask_pieces(s);
 }
 
 /* Have pieces of this block been asked for that are not here? */
@@ -181,5 +181,5 @@ void kf_serve_piece(server *s, const kf_head *h, kofn_packet *k)
     if (b->ahead == 0) /* some may have been lost or damaged */
         kf_serve_ask_again(s);
     else
-        kf_serve_ask(s);
+        ask_pieces(s);
 }

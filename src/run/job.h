@@ -304,7 +304,6 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 }
 
 /* observe.c */
-void kf_job_note(kofn_job *j, const kofn_note *n);
 void kf_job_note_now(kofn_job *j, kofn_note n);
 /* The product is over, or the run is before it; `round`: the number to be told. */
 void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-void kf_job_note(kofn_job *j, const kofn_note *n)
+static void note(kofn_job *j, const kofn_note *n)
 {
     if (j->journal)
         kf_journal_note(j->journal, n);
@@ -18,19 +18,19 @@ void kf_job_note_now(kofn_job *j, kofn_note n)
     if (!kf_job_is_watched(j))
         return;
     n.now = n.since = kf_job_now(j);
-    kf_job_note(j, &n);
+    note(j, &n);
 }
 
 void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
                       unsigned round)
 {
     if (kf_job_is_watched(j))
-        kf_job_note(j, &(kofn_note){.own = "over",
-                                    .now = now,
-                                    .since = p->began,
-                                    .status = p->ended,
-                                    .round = round,
-                                    .product = p->core});
+        note(j, &(kofn_note){.own = "over",
+                             .now = now,
+                             .since = p->began,
+                             .status = p->ended,
+                             .round = round,
+                             .product = p->core});
 }
 
 kf_stopwatch kf_job_start_work(const kofn_job *j)
@@ -46,7 +46,7 @@ kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what)
         j->port->spend(j->port, kf_cpu_time() - w.cpu);
     now = kf_job_now(j);
     if (kf_job_is_watched(j))
-        kf_job_note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
+        note(j, &(kofn_note){.own = what, .now = now, .since = w.start});
     return now - w.start;
 }
 
@@ -60,6 +60,6 @@ kofn_status kofn_finish(kofn_job *j)
     for (size_t i = 0; i < j->open.count; i++)
         if (kf_job_is_running(j->open.list[i]))
             kf_job_note_over(j, j->open.list[i], now, j->open.list[i]->number);
-    kf_job_note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
+    note(j, &(kofn_note){.own = "finished", .now = now, .since = now});
     return kf_fates_end(&j->fates, true);
 }
