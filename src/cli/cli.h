@@ -585,8 +585,9 @@ typedef struct cli_nodes {
 /* Refuses what cannot be had of a mesh; events are of this number of rounds.
  * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
-/* Who decodes, as was asked for or what suits the plan; and in words. */
-void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
+/* Who decodes, as was asked for or what suits the plan, if there are nodes enough for
+ * that; and in words. */
+int nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
 const char *nodes_decoding(const cli_nodes *m);
 /* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);

@@ -463,7 +463,28 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
+/* Refuses at once what threads of this process would wait for in vain: nobody joins
+ * them but by an event. */
+static int check_count(const cli_nodes *m, const kofn_plan *plan)
+{
+    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
+    size_t most = m->count, needed;
+
+    for (size_t i = 0; i < m->event_count; i++)
+        most += m->events[i].kind == KOFN_FAULT_EVENT_JOIN;
+    TRY_CODE(cli_fail(kofn_plan_describe(plan, false, &info)));
+    needed = info.threshold + (m->a->job.errors != KOFN_ERRORS_NONE);
+    if (most >= needed || !cli_transport_of(m->a->port)->here)
+        return 0;
+    return cli_say(
+        cli_exit_code(KOFN_TOOFEW),
+        "the pieces of %zu nodes are needed%s with %s, and %zu nodes "
+        "are all there will be; give -n %zu or another scheme",
+        needed, m->a->job.errors ? " to find errors" : "", info.spec, most,
+        needed);
+}
+
+int nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
 {
     const cli_args *a = m->a;
 
@@ -472,6 +493,7 @@ void nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
                   : a->job.errors
                       ? KOFN_DECODE_REPLICATED
                       : kofn_decoding_for(plan, a->workers, 0, 0, 0);
+    return check_count(m, plan);
 }
 
 const char *nodes_decoding(const cli_nodes *m)

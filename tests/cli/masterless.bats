@@ -22,6 +22,12 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
     run kofn pagerank G.mtx --masterless -e many.txt -n 3 -s mds:k=2 --patience 0.5
     [ "$status" -eq 4 ]
     [[ "$output" == *"1 of the 2 nodes"* ]]
+    words="pagerank G.mtx --masterless -s mds:k=3 --errors adversarial"
+    run kofn $words -n 3 --patience 600 # not waited for
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"4 nodes are needed"*"3 nodes are all"*"-n 4"* ]]
+    printf '1 join\n' >one.txt
+    kofn $words -n 3 -e one.txt -t 1e-300 -m 50 -q # who joins is the fourth
     printf '3 slow 0 5\n9 normal 0\n' >slow.txt
     kofn pagerank G.mtx --masterless -e slow.txt --verify --json >out.json
     json "o['rel_error'] <= 1e-12 and o['finished'] == 8" <out.json
