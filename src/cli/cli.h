@@ -575,7 +575,7 @@ typedef struct cli_nodes {
                 json_t *o);
     void (*say)(const struct cli_nodes *m, const kofn_plan_info *info);
     void *ud;
-    const kofn_plan *plan; /* that nodes_choose_decoding was given */
+    const kofn_plan *plan; /* that nodes_take_plan was given */
     /* What nodes_run found: */
     double seconds;
     size_t have;          /* the result; ...  */
@@ -585,9 +585,9 @@ typedef struct cli_nodes {
 /* Refuses what cannot be had of a mesh; events are of this number of rounds.
  * Returns 0, or the exit code after a message; so do the functions below. */
 int nodes_open(cli_nodes *m, const cli_args *a, size_t rounds);
-/* Who decodes, as was asked for or what suits the plan, if there are nodes enough for
- * that; and in words. */
-int nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan);
+/* Refuses a plan that there are too few nodes for, and chooses who decodes, as was asked
+ * for or what suits it; and that in words. */
+int nodes_take_plan(cli_nodes *m, const kofn_plan *plan);
 const char *nodes_decoding(const cli_nodes *m);
 /* Where nobody has the result it tells why the first who failed did. */
 int nodes_run(cli_nodes *m);

@@ -126,7 +126,7 @@ static int prepare(run *r, const kofn_problem *pb)
     TRY_CODE(cli_check_output(a, false));
     TRY_CODE(
         cli_fail(kofn_plan_new(&r->plan, pb, a->scheme, a->workers, a->seed)));
-    TRY_CODE(nodes_choose_decoding(m, r->plan));
+    TRY_CODE(nodes_take_plan(m, r->plan));
     m->confirm = a->confirm ? a->confirm : trusted(a);
     m->each = 1;
     m->every = 1;

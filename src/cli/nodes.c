@@ -463,28 +463,31 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-/* Refuses at once what threads of this process would wait for in vain: nobody joins
- * them but by an event. */
+/* Threads of this process that are no more than decode would wait in vain for one to
+ * compare with: who joins by an event of a later step comes when that step is made. */
 static int check_count(const cli_nodes *m, const kofn_plan *plan)
 {
     kofn_plan_info info = KOFN_PLAN_INFO_INIT;
-    size_t most = m->count, needed;
+    size_t most = m->count;
 
-    for (size_t i = 0; i < m->event_count; i++)
-        most += m->events[i].kind == KOFN_FAULT_EVENT_JOIN;
-    TRY_CODE(cli_fail(kofn_plan_describe(plan, false, &info)));
-    needed = info.threshold + (m->a->job.errors != KOFN_ERRORS_NONE);
-    if (most >= needed || !cli_transport_of(m->a->port)->here)
+    if (m->a->job.errors == KOFN_ERRORS_NONE ||
+        !cli_transport_of(m->a->port)->here)
         return 0;
-    return cli_say(
-        cli_exit_code(KOFN_TOOFEW),
-        "the pieces of %zu nodes are needed%s with %s, and %zu nodes "
-        "are all there will be; give -n %zu or another scheme",
-        needed, m->a->job.errors ? " to find errors" : "", info.spec, most,
-        needed);
+    for (size_t i = 0; i < m->event_count; i++)
+        most += m->events[i].kind == KOFN_FAULT_EVENT_JOIN &&
+                m->events[i].round <= 1;
+    TRY_CODE(cli_fail(kofn_plan_describe(plan, false, &info)));
+    if (most > info.max_seats)
+        most = info.max_seats;
+    if (most > info.threshold)
+        return 0;
+    return cli_say(cli_exit_code(KOFN_TOOFEW),
+                   "the pieces of %zu nodes are needed to find errors with %s, "
+                   "and those of %zu can be had; give -n %zu or another scheme",
+                   info.threshold + 1, info.spec, most, info.threshold + 1);
 }
 
-int nodes_choose_decoding(cli_nodes *m, const kofn_plan *plan)
+int nodes_take_plan(cli_nodes *m, const kofn_plan *plan)
 {
     const cli_args *a = m->a;
 

@@ -191,7 +191,7 @@ static int prepare(run *r, size_t steps)
     TRY_CODE(cli_fail(kofn_training_plans(r->training->training,
                                           a->scheme_given ? a->scheme : "gpd",
                                           a->workers, a->seed, r->plan)));
-    TRY_CODE(nodes_choose_decoding(m, r->plan[0]));
+    TRY_CODE(nodes_take_plan(m, r->plan[0]));
     m->each = 2 * r->training->shape.layers - 1;
     m->every = r->training->every;
     m->bytes = largest(r->training);

@@ -92,7 +92,8 @@ kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
     h->v = v;
     h->odd = false;
     kf_host_advance(h, at);
-    memset(h->past, 0, sizeof h->past); /* what is it made of? */
+    memset(h->past, 0,
+           sizeof h->past); /* it is not told what this is made of */
     if (!h->program.change)
         return KOFN_OK;
     TRY(kf_changing_adopt(h, kf_at(&body->m, KOFN_SCALARS + part.rows, 0)));

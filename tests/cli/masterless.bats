@@ -23,11 +23,16 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
     [ "$status" -eq 4 ]
     [[ "$output" == *"1 of the 2 nodes"* ]]
     words="pagerank G.mtx --masterless -s mds:k=3 --errors adversarial"
-    run kofn $words -n 3 --patience 600 # not waited for
-    [ "$status" -eq 4 ]
-    [[ "$output" == *"4 nodes are needed"*"3 nodes are all"*"-n 4"* ]]
-    printf '1 join\n' >one.txt
+    for join in '' '2 join'; do # by then three would have made a step
+        echo "$join" >late.txt
+        run kofn $words -n 3 -e late.txt # not waited for
+        [ "$status" -eq 4 ]
+        [[ "$output" == *"4 nodes are needed"*"those of 3 can be had"*"-n 4"* ]]
+    done
+    echo '1 join' >one.txt
     kofn $words -n 3 -e one.txt -t 1e-300 -m 50 -q # who joins is the fourth
+    run kofn $words -n 3 -e one.txt -s mds:k=3,basis=chebyshev # that has no fourth seat
+    [[ "$status" -eq 4 && "$output" == *"those of 3 can be had"* ]]
     printf '3 slow 0 5\n9 normal 0\n' >slow.txt
     kofn pagerank G.mtx --masterless -e slow.txt --verify --json >out.json
     json "o['rel_error'] <= 1e-12 and o['finished'] == 8" <out.json
