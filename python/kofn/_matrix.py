@@ -158,16 +158,22 @@ class Matrix:
         return out
 
     def _in_pieces(self, job, x, length, row, put):
-        """As many columns (rows) at a time as the job is for."""
-        x = x if x.ndim == 2 else x.reshape((1, -1) if row else (-1, 1))
+        """As many columns (rows) at a time as the job is for; where the last piece
+        has fewer it is filled up with zeros."""
+        all_of = x if row else x.T
+        all_of = all_of.reshape(-1, all_of.shape[-1])
         parts = []
-        count = x.shape[0] if row else x.shape[1]
-        for at in range(0, count, job.columns):
-            piece = x[at:at + job.columns] if row else x[:, at:at + job.columns]
-            part = self._round(job, np.ascontiguousarray(piece), length, row,
-                               put)
-            parts.append(part)
-        return np.concatenate(parts, axis=0 if row else 1)
+        for at in range(0, len(all_of), job.columns):
+            piece = all_of[at:at + job.columns]
+            short = job.columns - len(piece)
+            piece = np.pad(piece, ((0, short), (0, 0)))
+            part = self._round(job, np.ascontiguousarray(piece if row else piece.T),
+                               length, row, put)
+            parts.append(part if row else part.T)
+        all_of = np.concatenate(parts)[:len(all_of)]
+        if x.ndim == 1:
+            return all_of[0]
+        return all_of if row else np.ascontiguousarray(all_of.T)
 
     def __matmul__(self, x):
         """A @ x: a vector of n or a matrix of n rows."""

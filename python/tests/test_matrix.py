@@ -92,6 +92,20 @@ def test_a_call_allocates_its_answer_and_little_else():
             assert out.nbytes <= peak < out.nbytes + 100_000
 
 
+@pytest.mark.parametrize("where", ["threads", "sim", "processes"])
+def test_inputs_that_are_not_as_wide_as_was_said(where):
+    # workers compute three columns at a time, whatever an input has
+    wide, tall = rng.standard_normal((12, 7)), rng.standard_normal((7, 90))
+    with kofn.Matrix(X, where, scheme="elastic:k=2", workers=3, columns=3) as M:
+        for n in range(1, 8):
+            right, left = M @ wide[:, :n], tall[:n] @ M
+            assert right.shape == (90, n) and close(right, X @ wide[:, :n])
+            assert left.shape == (n, 12) and close(left, tall[:n] @ X)
+        assert (M @ wide[:, 0]).shape == (90,)
+        assert close(M @ wide[:, 0], X @ wide[:, 0])
+        assert (tall[0] @ M).shape == (12,) and close(tall[0] @ M, tall[0] @ X)
+
+
 def test_a_column_from_the_left():
     # one that is copied lives as long as its round
     wide = rng.standard_normal((90, 7))
