@@ -105,7 +105,8 @@ KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
 typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
 
 /* Row-major view: element (i,j) at data[i*ld + j].  A C-contiguous NumPy
- * array crosses the border without a copy. */
+ * array crosses the border without a copy.  Numbers lie at multiples of their size, as
+ * the C language has it: KOFN_INVAL is said of others. */
 typedef struct kofn_matrix {
     void *data;
     size_t rows, cols, ld;

@@ -180,11 +180,11 @@ def factor(x, dtype, name):
 
 def array(x, dtype=None, name="array"):
     """x as a NumPy array that the library reads: without a copy where its
-    numbers are float64 or float32 (and of `dtype`, if given) and its rows
+    numbers are float64 or float32, aligned (and of `dtype`, if given) and its rows
     contiguous; else by one copy.  Whatever has __dlpack__ or the buffer
     protocol will do; what lies on a GPU is refused."""
-    if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _DTYPE and \
-            x.ndim in (1, 2) and dtype in (None, x.dtype):
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.flags.aligned and \
+            x.dtype in _DTYPE and x.ndim in (1, 2) and dtype in (None, x.dtype):
         return x  # the faster way
     a = numbers(x, name)
     if a.dtype not in _DTYPE:
@@ -201,7 +201,7 @@ def array(x, dtype=None, name="array"):
     elif a.ndim == 1 and not whole_rows:
         # a column of a matrix: n x 1 with a longer way from row to row
         whole_rows = a.strides[0] > 0 and a.strides[0] % size == 0
-    return a if whole_rows else np.ascontiguousarray(a)
+    return a if whole_rows and a.flags.aligned else a.copy("C")
 
 
 def view(a, row=False):
@@ -229,7 +229,7 @@ def sparse(A):
     A.sum_duplicates()
     ptr = A.indptr.astype(np.uint64)
     col = A.indices.astype(np.uint32)
-    val = np.ascontiguousarray(A.data, np.float64)
+    val = np.require(A.data, np.float64, "CA")
     s = ffi.new("kofn_sparse *")
     s.rows, s.cols = A.shape
     s.ptr = ffi.cast("size_t *", ptr.ctypes.data)

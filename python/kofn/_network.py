@@ -92,7 +92,7 @@ class Network(Estimator):
             raise Invalid(f"y has {np.ma.count_masked(y)} masked numbers; leave those "
                           "points out")
         if self.cost != "softmax":
-            y = X if y is None else np.ascontiguousarray(y, np.float64)
+            y = X if y is None else np.require(y, np.float64, "CA")
             y = y.reshape(len(y), -1)
             return y, y.shape[1]
         if y is None:

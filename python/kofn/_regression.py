@@ -81,7 +81,7 @@ class Regression(Estimator):
                           "points out")
         y = np.asarray(y)
         if self.loss != "logistic":
-            return np.ascontiguousarray(y, np.float64)
+            return np.require(y, np.float64, "CA")
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
             raise Invalid(f"logistic regression takes 2 classes, not "

@@ -63,6 +63,34 @@ def test_orders_and_strides_without_surprise():
         assert close(M @ w[::-1], X @ w[::-1])
 
 
+def askew(a):
+    """a at an odd address, as numbers of a file that is mapped may be."""
+    b = np.zeros(a.nbytes + 8, np.uint8)
+    at = 1 - b.ctypes.data % 2
+    b = b[at:at + a.nbytes].view(a.dtype).reshape(a.shape)
+    b[...] = a
+    assert not b.flags.aligned
+    return b
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_numbers_at_odd_addresses(dtype):
+    A, W = X.astype(dtype), rng.standard_normal((12, 5)).astype(dtype)
+    with kofn.Matrix(askew(A), scheme="elastic:k=3", workers=5) as M:
+        assert close(M @ askew(W), A @ W, dtype)
+        assert close(M @ askew(W)[:, 2], A @ W[:, 2], dtype)
+        assert close(askew(A[:, 0]) @ M, A[:, 0] @ A, dtype)
+    assert kofn._lib.array(askew(A)).flags.aligned
+    C = sp.csr_matrix(X)
+    C.data = askew(C.data)
+    with kofn.Matrix(C, scheme="elastic:k=3", workers=5) as M:
+        assert close(M @ W[:, 0].astype(float), X @ W[:, 0].astype(float))
+    if dtype == np.float64:
+        y = X @ W[:, 0]
+        fit = kofn.Regression(scheme="elastic:k=3", workers=5, intercept=False)
+        assert close(fit.fit(X, askew(y)).coef_, fit.fit(X, y).coef_)
+
+
 def test_nothing_is_copied_on_the_way_in_and_out(monkeypatch):
     A = np.ones((400, 300))
     with kofn.Matrix(A, scheme="elastic:k=4", workers=4) as M:

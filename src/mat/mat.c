@@ -12,6 +12,18 @@
 
 /* ---- checks -------------------------------------------------------------- */
 
+/* Kernels of a BLAS may read numbers that lie askew by instructions that trap. */
+static kofn_status check_place(const void *numbers, size_t size,
+                               const char *name)
+{
+    if ((uintptr_t)numbers % size == 0)
+        return KOFN_OK;
+    return kf_fail(KOFN_INVAL,
+                   "%s has numbers at %p, which is not a multiple of their %zu "
+                   "bytes; copy them to memory that is aligned",
+                   name, numbers, size);
+}
+
 kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name)
 {
     size_t bytes;
@@ -21,6 +33,7 @@ kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name)
     if (a->dtype != KOFN_F64 && a->dtype != KOFN_F32)
         return kf_fail(KOFN_INVAL, "%s has an unknown type %d", name,
                        (int)a->dtype);
+    TRY(check_place(a->data, kf_dtype_size(a->dtype), name));
     if (a->rows == 0 || a->cols == 0)
         return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: empty", name, a->rows,
                        a->cols);
@@ -38,6 +51,9 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
 {
     if (!a || !a->ptr)
         return kf_fail(KOFN_INVAL, "%s is missing", name);
+    TRY(check_place(a->ptr, sizeof *a->ptr, name));
+    TRY(check_place(a->col, sizeof *a->col, name));
+    TRY(check_place(a->val, sizeof *a->val, name));
     if (a->rows == 0 || a->cols == 0 || a->cols > UINT32_MAX)
         return kf_fail(KOFN_SHAPE, "%s is %zu x %zu: empty or too wide", name,
                        a->rows, a->cols);

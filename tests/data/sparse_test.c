@@ -335,6 +335,31 @@ static void ends_that_descend(void **state)
     assert_string_equal(kofn_errmsg(), "it: row 1 ends before it starts");
 }
 
+/* Pointers that are no multiple of what they point to, as those into a file may be. */
+static void numbers_that_lie_askew(void **state)
+{
+    size_t place[4] = {0};
+    const kofn_sparse good = {1, 1, place, (void *)place, (void *)place};
+    kofn_matrix a = {(char *)place + 4, 1, 1, 1, KOFN_F32};
+    void *askew = (char *)place + 2;
+
+    (void)state;
+    assert_ok(kf_mat_check_matrix(&a, "it"));
+    a.dtype = KOFN_F64;
+    assert_status(KOFN_INVAL, kf_mat_check_matrix(&a, "it"));
+    assert_non_null(strstr(kofn_errmsg(), "a multiple of their 8 bytes; copy"));
+    a = (kofn_matrix){askew, 1, 1, 1, KOFN_F32};
+    assert_status(KOFN_INVAL, kf_mat_check_matrix(&a, "it"));
+    for (int i = 0; i < 4; i++) {
+        kofn_sparse s = good;
+
+        s.ptr = i == 1 ? askew : s.ptr;
+        s.col = i == 2 ? askew : s.col;
+        s.val = i == 3 ? askew : s.val;
+        assert_status(i ? KOFN_INVAL : KOFN_OK, kf_mat_check_sparse(&s, "it"));
+    }
+}
+
 TEST_FILE(sparse_test)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +371,7 @@ TEST_FILE(sparse_test)
         cmocka_unit_test(work_is_counted_and_stopped),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(ends_that_descend),
+        cmocka_unit_test(numbers_that_lie_askew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
