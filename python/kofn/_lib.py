@@ -184,7 +184,8 @@ def array(x, dtype=None, name="array"):
     contiguous; else by one copy.  Whatever has __dlpack__ or the buffer
     protocol will do; what lies on a GPU is refused."""
     if type(x) is np.ndarray and x.flags.c_contiguous and x.flags.aligned and \
-            x.dtype in _DTYPE and x.ndim in (1, 2) and dtype in (None, x.dtype):
+            x.dtype in _DTYPE and x.ndim in (1, 2) and \
+            (dtype is None or x.dtype == dtype):  # float64 equals None, too
         return x  # the faster way
     a = numbers(x, name)
     if a.dtype not in _DTYPE:

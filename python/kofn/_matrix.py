@@ -74,7 +74,7 @@ class Matrix:
     def _job(self, columns, dtype=None):
         """The job for inputs of so many columns and this type.  Workers elsewhere
         hold one job's blocks: there is one for them, and inputs are cut to it."""
-        dtype = dtype or self.dtype
+        dtype = self.dtype if dtype is None else dtype
         if (columns, dtype) in self._jobs:
             return self._jobs[columns, dtype]
         for job in self._jobs.values():
@@ -144,6 +144,9 @@ class Matrix:
             raise Unsuited("products from the left need every answer, and leave "
                            "none to find errors with; make a Matrix of it without "
                            "errors, or one of its transpose")
+        if self._sparse:
+            raise Unsuited("sparse matrices are not multiplied from the left; make "
+                           "a Matrix of the transpose as well, or a dense one")
         if not job.serves_left:
             raise Unsuited(f"scheme {self._options['scheme']} does not serve "
                            "products from the left; elastic and polynomial do")

@@ -23,6 +23,21 @@ def squares(part, parts, x):
     return (part + 1.0) * x ** 2
 
 
+@pytest.mark.parametrize("own", [np.float64, np.float32])
+@pytest.mark.parametrize("given", ["f8", "f4", "f2", ">f8", ">f4", "i4", "?"])
+def test_what_comes_is_of_the_type_that_was_said(own, given):
+    x = np.array([0, 1, 1], given)
+    with kofn.Sum(lambda part, parts, x: (part + 1) * x, 3, scheme="gc:d=2",
+                  workers=4, dtype=own) as total:
+        y = total(x)
+    assert y.dtype == own and np.allclose(y, [0, 10, 10], atol=1e-5)
+    X = np.diag(x)
+    with kofn.Stream((3, 3, 3), scheme="polynomial:m=1,p=2", workers=3,
+                     dtype=own) as s:
+        C = s.put(X, X).result()
+    assert C.dtype == own and np.allclose(C, np.diag([0, 1, 1]), atol=1e-5)
+
+
 @pytest.mark.parametrize("scheme", ["gc:d=2", "agc:d=3", "cgc:d=3,s=1",
                                     "uncoded"])
 @pytest.mark.parametrize("where", ["threads", "processes"])
