@@ -57,7 +57,7 @@ class Estimator:
 
     def _choice(self, table, name):
         value = getattr(self, name)
-        if value not in table:
+        if not isinstance(value, str) or value not in table:
             raise Invalid(f"{name}={value!r} is none of "
                           f"{', '.join(map(repr, table))}")
         return table[value]
@@ -108,6 +108,22 @@ class Estimator:
                           "" if unseen or missing else
                           "Feature names must be in the same order as they were in "
                           "fit: X[model.feature_names_in_]."))
+
+    @staticmethod
+    def _floats(y):
+        try:
+            return np.require(y, np.float64, "CA")
+        except (TypeError, ValueError) as e:
+            raise Invalid(f"y: {e}") from None
+
+    @staticmethod
+    def _like(y, p):
+        """y of score, in the shape of what is predicted: a column is a vector."""
+        y = np.asarray(y)
+        if y.size != p.size or len(y) != len(p):
+            raise Invalid(f"y has the shape {y.shape}, and what is predicted "
+                          f"{p.shape}")
+        return y.reshape(p.shape)
 
     @staticmethod
     def _table(X):

@@ -19,7 +19,7 @@ def faults(words):
     if isinstance(words, dict):
         words = ",".join(f"{k}={v}" for k, v in words.items())
     w = _lib.begun("kofn_faults")
-    check(lib.kofn_faults_parse(w, words.encode()))
+    check(lib.kofn_faults_parse(w, _lib.text("faults", words)))
     return w
 
 
@@ -47,7 +47,7 @@ def net_options(who):
     borrowed = []
     for name, path in {"keys": who.keys, **files}.items():
         if path:
-            borrowed.append(ffi.new("char[]", os.fsencode(path)))
+            borrowed.append(_lib.path(name, path))
             setattr(o, name, borrowed[-1])
     return o, borrowed
 
@@ -110,7 +110,7 @@ class Port:
 
     def _listen(self, address, workers, keys):
         options, borrowed = net_options(keys)
-        transport = new(lib.kofn_net_listen, address.encode(), options)
+        transport = new(lib.kofn_net_listen, _lib.text("address", address), options)
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
         away = ffi.new("kofn_away_options *")
         away.size = ffi.sizeof("kofn_away_options")
@@ -252,7 +252,7 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
                       "multiply=")
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
     options, borrowed = net_options(keys)
-    transport = new(lib.kofn_net_connect, address.encode(), options)
+    transport = new(lib.kofn_net_connect, _lib.text("address", address), options)
     o = ffi.new("kofn_serve_options *")
     o.size = ffi.sizeof("kofn_serve_options")
     o.formulas = lib.kofn_formulas
@@ -266,7 +266,7 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     if kernel:
         o.multiply = lib.kofn_py_multiply
         o.multiply_ctx = kernel
-    o.patience = int(patience * SECOND) if patience else 0
+    o.patience = _lib.seconds("patience", patience or 0)
     o.staged = staged
     o.watch = lib.kofn_py_serve
     _lib.call(lib.kofn_serve, transport, o)

@@ -30,12 +30,14 @@ def kofn_py_iterate(ud, iteration, change, report):
 
 
 def _options(options):
-    o = ffi.new("kofn_iterate_options *")
-    o.size = ffi.sizeof("kofn_iterate_options")
-    for name, value in options.items():
-        if value is not None:
-            setattr(o, name, value)
-    return o
+    return begun("kofn_iterate_options", **{
+        name: _lib.positive(name, value) for name, value in options.items()
+        if value is not None})
+
+
+def _limits(tolerance, iterations, **others):
+    most = None if iterations is None else _lib.count("iterations", iterations, least=1)
+    return {"tolerance": tolerance, "max_iterations": most, **others}
 
 
 def _run(iterate, options, vector, job):
@@ -53,7 +55,9 @@ def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
     """iterate(transport, plan, vector, options, peers, result, view) on every
     node of this process."""
     seed = mesh_options.pop("seed", 1)
-    plan = ffi.gc(new(lib.kofn_plan_new, pb, scheme.encode(), workers, seed),
+    workers = _lib.count("workers", workers)
+    plan = ffi.gc(new(lib.kofn_plan_new, pb, _lib.text("scheme", scheme),
+                      workers, _lib.count("seed", seed, 64)),
                   lib.kofn_plan_free)
     count = workers if masterless is True else 1
     o = _options(options)
@@ -96,19 +100,20 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
                       "square matrix")
     n = A.shape[0]
     v = np.random.default_rng(1).standard_normal(n) if start is None else \
-        np.array(start, np.float64)
+        _lib.array(start, np.float64, "start").copy()
+    if v.ndim != 1:
+        raise Invalid(f"start has the shape {v.shape}; a vector is needed")
     pb, view = problem(lib.KOFN_MATVEC, n, n, 1), _lib.view(A)
+    limits = _limits(tolerance, iterations)
     if masterless:
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_power_peers(at, view, m, o, r),
-            {"tolerance": tolerance, "max_iterations": iterations}, v, pb,
-            scheme, workers, masterless, options)
+            limits, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place(job.job, view))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
-                    {"tolerance": tolerance, "max_iterations": iterations},
-                    v, job)
+                    limits, v, job)
     finally:
         job.close()
 
@@ -135,8 +140,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
     n = M.rows
     v = np.full(n, 1 / n)
     pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True)
-    limits = {"tolerance": tolerance, "max_iterations": iterations,
-              "damping": damping}
+    limits = _limits(tolerance, iterations, damping=damping)
     if masterless:
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_pagerank_peers(at, M, loose, m, o, r),

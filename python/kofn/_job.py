@@ -3,13 +3,15 @@ import collections
 import os
 import time
 import weakref
+from numbers import Real
 
 import numpy as np
 
 from . import _lib
 from ._failed import Told
 from ._fleet import Keys, Port
-from ._lib import Error, Invalid, SECOND, begun, check, ffi, lib, new, raise_for
+from ._lib import (Error, Invalid, SECOND, begun, check, count, ffi, lib, new,
+                   raise_for)
 from ._turn import Turn
 
 # The numbers of kofn_report, of which times are seconds here, and two other names.
@@ -114,11 +116,14 @@ def job_options(given):
         if value is None:
             continue
         if row.kind == lib.KOFN_OPTION_FILE:
-            keep.append(ffi.new("char[]", os.fsencode(value)))
+            keep.append(_lib.path(name, value))
             setattr(o, name, keep[-1])
         else:
-            check(lib.kofn_option_set(o, row, choice(name, value) if row.kind ==
-                                      lib.KOFN_OPTION_CHOICE else value))
+            if row.kind == lib.KOFN_OPTION_CHOICE:
+                value = choice(name, value)
+            elif not isinstance(value, Real):
+                raise Invalid(f"{name}={value!r} is not a number")
+            check(lib.kofn_option_set(o, row, value))
     return o, keep
 
 
@@ -136,7 +141,9 @@ class Job:
                  tls_ca=None, tls_cert=None, tls_key=None, plans=None, turn=None,
                  **options):
         options.setdefault("below", None)
-        if options["below"] is None and "://" in where:
+        scheme = _lib.text("scheme", scheme)
+        workers, seed = count("workers", workers), count("seed", seed, 64)
+        if options["below"] is None and b"://" in _lib.text("where", where):
             options["below"] = "pause"  # more may come at any time
         opt, borrowed = job_options(options)
         self._handles = {"process": os.getpid()}
@@ -147,8 +154,7 @@ class Job:
         self._began = 0.0     # that round
         self.told = Told()    # what functions raised
         if plans is None:
-            plans = [new(lib.kofn_plan_new, problem, scheme.encode(), workers,
-                         seed)]
+            plans = [new(lib.kofn_plan_new, problem, scheme, workers, seed)]
         self._handles["plans"] = plans
         self.plan = plans[0]
         self.serves_left = left > 0 and \
@@ -173,7 +179,7 @@ class Job:
         if not events:
             return 0
         text = events if isinstance(events, str) else "\n".join(events)
-        data = text.encode()
+        data = _lib.text("events", text)
         out, count = ffi.new("kofn_fault_event **"), ffi.new("size_t *")
         check(lib.kofn_events_parse(out, count, data, len(data),
                                     workers, 2**31))
@@ -315,8 +321,9 @@ def plan_info(scheme, workers, shape, *, columns=1, op="product",
     if op not in ops:
         raise Invalid(f"op={op!r} is none of {', '.join(ops)}")
     plan = ffi.gc(new(lib.kofn_plan_new,
-                      problem(ops[op], m, n, columns, dtype), scheme.encode(),
-                      workers, seed), lib.kofn_plan_free)
+                      problem(ops[op], m, n, columns, dtype),
+                      _lib.text("scheme", scheme), count("workers", workers),
+                      count("seed", seed, 64)), lib.kofn_plan_free)
     info = begun("kofn_plan_info")
     check(lib.kofn_plan_describe(plan, noise, info))
     out = {}

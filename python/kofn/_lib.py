@@ -1,7 +1,9 @@
 """Statuses as exceptions, and arrays as the library's matrices."""
+import operator
 import os
 import sys
 import threading
+from numbers import Real
 
 import numpy as np
 
@@ -94,9 +96,68 @@ def new(make, *args):
     return out[0]
 
 
+# ---- what callers give ----------------------------------------------------------
+
+def give(struct, **members):
+    """The struct with these members, of which one that C does not take is told."""
+    for name, value in members.items():
+        try:
+            setattr(struct, name, value)
+        except (TypeError, OverflowError) as e:
+            raise Invalid(f"{name}={value!r}: {e}") from None
+    return struct
+
+
 def begun(name, **members):
     """A struct of the library that begins with its size."""
-    return ffi.new(name + " *", {"size": ffi.sizeof(name), **members})
+    struct = ffi.new(name + " *")
+    struct.size = ffi.sizeof(name)
+    return give(struct, **members)
+
+
+def count(name, value, bits=32, least=0):
+    """A whole number, as C takes it in so many bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not least <= number < 1 << bits:
+        raise Invalid(f"{name}={value!r} is not a whole number from {least} to "
+                      f"2^{bits} - 1")
+    return number
+
+
+def positive(name, value):
+    """A number that C would take for its default, were it 0."""
+    if not isinstance(value, Real) or not value > 0:
+        raise Invalid(f"{name}={value!r} is not a number above 0")
+    return value
+
+
+def seconds(name, value):
+    """As C takes it, in nanoseconds; more than it can say is for ever."""
+    if not isinstance(value, Real) or not value >= 0:
+        raise Invalid(f"{name}={value!r} is not a number of seconds")
+    return int(min(value * SECOND, NEVER))
+
+
+def text(name, value):
+    """The bytes of a text, which C ends at a zero."""
+    if not isinstance(value, str) or "\0" in value:
+        raise Invalid(f"{name}={value!r} is not a text")
+    return value.encode()
+
+
+def path(name, value):
+    """A path as C takes it; the caller keeps it."""
+    try:
+        coded = os.fsencode(value)
+    except TypeError as e:
+        raise Invalid(f"{name}={value!r}: {e}") from None
+    if b"\0" in coded:
+        raise Invalid(f"{name}={value!r} is not a path: it has a zero in it")
+    return ffi.new("char[]", coded)
+
 
 
 # An exception in a function that the library calls, Ctrl-C among them.  It

@@ -69,7 +69,7 @@ class Matrix:
             self.dtype = self._borrowed.dtype
         self.shape = (self._operand.rows, self._operand.cols)
         self._copy = None
-        self._job(columns)
+        self._job(_lib.count("columns", columns))
 
     def _job(self, columns, dtype=None):
         """The job for inputs of so many columns and this type.  Workers elsewhere

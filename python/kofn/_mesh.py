@@ -30,11 +30,8 @@ class Node:
         self.view = begun("kofn_node_view")
         self._transport, self._live = transport, live
         self._handle = ffi.new_handle(self)
-        self._peers = p = ffi.new("kofn_peer_options *")
-        p.size = ffi.sizeof("kofn_peer_options")
-        p.nodes, p.seat = nodes, number
-        for name, value in options.items():
-            setattr(p, name, value)
+        self._peers = p = begun("kofn_peer_options", nodes=nodes, seat=number,
+                                **options)
         p.watch, p.watch_ud = lib.kofn_py_node, self._handle
         self.thread = threading.Thread(target=self._run)
         # a join that is interrupted takes the thread for ended (Python 3.11)
@@ -98,10 +95,10 @@ def transports(nodes, masterless, reach, keys, longest):
                       '"tcp://127.0.0.1:5001"')
     options, borrowed = net_options(keys)
     options.body_max = longest + 65536
-    transport = new(lib.kofn_net_mesh, masterless.encode(), options)
+    transport = new(lib.kofn_net_mesh, _lib.text("masterless", masterless), options)
     try:
         for address in [reach] if isinstance(reach, str) else reach:
-            check(transport.reach(transport, address.encode()))
+            check(transport.reach(transport, _lib.text("reach", address)))
     except BaseException:
         transport.close(transport, 0)
         raise
@@ -120,7 +117,7 @@ def kept(checkpoint, every, resume):
         raise Invalid(f"checkpoint={str(checkpoint)!r}: another run has kept "
                       "something there; go on with it by resume=True, or name "
                       "another folder")
-    return {"keep": ffi.new("char[]", os.fsencode(checkpoint)),
+    return {"keep": _lib.path("checkpoint", checkpoint),
             "every": every or 1, "resume": resume}
 
 
@@ -157,7 +154,8 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         # nodes of one process are not hostile to each other
         "confirm": confirm if confirm is not None
         else 1 if here and not searched else 0,
-        "give_up": int((patience or (5 if here else 60)) * SECOND),
+        "give_up": _lib.seconds("patience", patience or
+                                (5 if here else 60)),
         "decoding": lib.KOFN_DECODE_REPLICATED if searched
         else lib.kofn_decoding_for(plan, nodes, 0, 0, 0), **(more or {})}
     all_nodes = [Node(i if here else 2**32 - 1, nodes, t, make_live(i), options)

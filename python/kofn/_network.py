@@ -92,7 +92,7 @@ class Network(Estimator):
             raise Invalid(f"y has {np.ma.count_masked(y)} masked numbers; leave those "
                           "points out")
         if self.cost != "softmax":
-            y = X if y is None else np.require(y, np.float64, "CA")
+            y = X if y is None else self._floats(y)
             y = y.reshape(len(y), -1)
             return y, y.shape[1]
         if y is None:
@@ -119,31 +119,27 @@ class Network(Estimator):
         return s, kept
 
     def _train_options(self, history):
-        o = ffi.new("kofn_train_options *")
-        o.size = ffi.sizeof("kofn_train_options")
-        o.step, o.momentum, o.nesterov = self.step, self.momentum, self.nesterov
-        o.l2, o.batch, o.epochs, o.seed = self.l2, self.batch, self.epochs, \
-            self.seed
-        o.scrub = self.scrub
-        o.watch, o.watch_ud = lib.kofn_py_train, history
-        return o
+        return _lib.begun(
+            "kofn_train_options", watch=lib.kofn_py_train, watch_ud=history,
+            **{name: getattr(self, name) for name in (
+                "momentum", "nesterov", "l2", "seed", "scrub")},
+            step=_lib.positive("step", self.step),
+            batch=_lib.count("batch", self.batch, 64, 1),
+            epochs=_lib.count("epochs", self.epochs, least=1))
 
     def _job(self, training, layers):
         """A job whose workers have the points or, as the scheme goes, the
         weights."""
-        scheme = self.scheme.encode()
-        known = lib.kofn_scheme_find(self.scheme.partition(":")[0].encode())
+        known = lib.kofn_scheme_find(
+            _lib.text("scheme", self.scheme).partition(b":")[0])
         pb = _lib.begun("kofn_problem")
         check(lib.kofn_training_problem(training, pb))
         options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
             job = Job(pb, self.scheme, self.workers, self.where, **options)
         else:
-            plans = ffi.new("kofn_plan *[]", layers)
-            check(lib.kofn_training_plans(training, scheme, self.workers,
-                                          self.seed, plans))
             job = Job(pb, self.scheme, self.workers, self.where,
-                      plans=list(plans), **options)
+                      plans=self._plans(training, layers), **options)
         try:
             check(lib.kofn_training_place(training, job.job))
         except BaseException:
@@ -152,17 +148,21 @@ class Network(Estimator):
         return job
 
     def _plans(self, training, layers):
+        """Of its layers; they are the caller's."""
         plans = ffi.new("kofn_plan *[]", layers)
-        check(lib.kofn_training_plans(training, self.scheme.encode(), self.workers,
-                                      self.seed, plans))
-        return [ffi.gc(p, lib.kofn_plan_free) for p in plans]
+        check(lib.kofn_training_plans(
+            training, _lib.text("scheme", self.scheme),
+            _lib.count("workers", self.workers), self.seed, plans))
+        return list(plans)
 
     def _fit_mesh(self, shape, make):
         """The net and the result of a node of this process that has them."""
         count = self.workers if self.masterless is True else 1
-        own = [make() for _ in range(count)]
+        own = [make()]
+        plans = [ffi.gc(p, lib.kofn_plan_free)
+                 for p in self._plans(own[0][1], shape.layers)]
+        own += [make() for _ in range(1, count)]
         res = [_lib.begun("kofn_train_result") for _ in own]
-        plans = self._plans(own[0][1], shape.layers)
         all_plans = ffi.new("kofn_plan *[]", plans)
         options = dict(self.options or {})
         more = _mesh.kept(*(options.pop(name, empty) for name, empty in (
@@ -203,7 +203,10 @@ class Network(Estimator):
         y, last = self._targets(X, y)
         if len(y) != len(X):
             raise Invalid(f"X has {len(X)} rows and y {len(y)}")
-        widths = [X.shape[1], *self.hidden, last]
+        if not np.iterable(self.hidden):
+            raise Invalid(f"hidden={self.hidden!r} is not a sequence of widths; of one "
+                          "layer of 32 it is (32,)")
+        widths = [X.shape[1], *(_lib.count("hidden", w) for w in self.hidden), last]
         shape, kept = self._shape(widths, autoencoder)
         history = []
         handle = ffi.new_handle(history)
@@ -261,7 +264,7 @@ class Network(Estimator):
     def score(self, X, y=None):
         """Accuracy (softmax), or R^2 over all outputs."""
         p = self.predict(X)
-        y = np.asarray(X if y is None else y)
+        y = self._like(X if y is None else y, p)
         if self.cost == "softmax":
             return float(np.mean(y == p))
         return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean(axis=0)) ** 2))

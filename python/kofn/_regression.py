@@ -80,8 +80,12 @@ class Regression(Estimator):
             raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
                           "points out")
         y = np.asarray(y)
+        if y.ndim == 0 or y.size != len(y):
+            raise Invalid(f"y has the shape {y.shape}; it takes one number or label "
+                          "for each row of X")
+        y = y.reshape(-1)
         if self.loss != "logistic":
-            return np.require(y, np.float64, "CA")
+            return self._floats(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) != 2:
             raise Invalid(f"logistic regression takes 2 classes, not "
@@ -102,24 +106,23 @@ class Regression(Estimator):
 
     def _fit(self, X, y):
         loss = self._choice(_LOSS, "loss")
+        scheme = _lib.text("scheme", self.scheme)
         X, y = self._design(X), self._labels(y)
         box = {"history": []}
         handle = ffi.new_handle(box)
-        o = ffi.new("kofn_regress_options *")
-        o.size = ffi.sizeof("kofn_regress_options")
-        o.loss = loss
-        o.descent = self._descent()
-        o.rule = self._choice(_RULE, "rule")
-        o.step, o.ridge, o.tolerance = self.step, self.ridge, self.tolerance
-        o.max_iterations, o.batches = self.iterations, self.batches
-        o.seed, o.intercept = self.seed, bool(self.intercept)
-        o.watch, o.watch_ud = lib.kofn_py_regress, handle
+        o = _lib.begun(
+            "kofn_regress_options", loss=loss, descent=self._descent(),
+            rule=self._choice(_RULE, "rule"), intercept=bool(self.intercept),
+            max_iterations=_lib.count("iterations", self.iterations, least=1),
+            watch=lib.kofn_py_regress, watch_ud=handle,
+            **{name: getattr(self, name) for name in (
+                "step", "ridge", "tolerance", "batches", "seed")})
         xv, yv = _lib.view(X), _lib.view(y)
         r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), yv, o),
                    lib.kofn_regression_free)
         pb = _lib.begun("kofn_problem")
-        check(lib.kofn_regression_problem(r, self.scheme.encode(),
-                                          self.workers, pb))
+        check(lib.kofn_regression_problem(
+            r, scheme, _lib.count("workers", self.workers), pb))
         job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
                   left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
                   **(self.options or {}))
@@ -175,7 +178,8 @@ class Regression(Estimator):
 
     def score(self, X, y):
         """Accuracy (logistic) or R^2."""
-        y, p = np.asarray(y), self.predict(X)
+        p = self.predict(X)
+        y = self._like(y, p)
         if self.loss == "logistic":
             return float(np.mean(y == p))
         return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2))

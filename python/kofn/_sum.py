@@ -56,9 +56,12 @@ class Sum:
 
     def __init__(self, f, length, *, inputs=None, scheme="gc:d=2", workers=8,
                  where="threads", dtype=np.float64, work=None, **options):
+        if not callable(f) and not (f is None and "://" in str(where)):
+            raise Invalid(f"f={f!r} is not a function f(part, parts, x); None is for "
+                          "workers elsewhere, which know theirs")
         self.f = f
-        self.length = length
-        self.inputs = inputs or length
+        self.length = _lib.count("length", length)
+        self.inputs = length if inputs is None else _lib.count("inputs", inputs)
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")

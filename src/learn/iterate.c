@@ -23,11 +23,16 @@ static kofn_status with_defaults(kofn_iterate_options *o,
 {
     *o = (kofn_iterate_options)KOFN_ITERATE_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_ITERATE_OPTIONS_INIT"));
-    if (!(o->tolerance > 0))
+    if (!(o->tolerance >= 0 && o->tolerance < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "tolerance = %g is not a number >= 0",
+                       o->tolerance);
+    if (!(o->damping >= 0 && o->damping < 1))
+        return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)", o->damping);
+    if (o->tolerance == 0)
         o->tolerance = 1e-10;
     if (o->max_iterations == 0)
         o->max_iterations = 200;
-    if (!(o->damping > 0))
+    if (o->damping == 0)
         o->damping = 0.85;
     if (o->resume && !(o->resume->change >= 0))
         return kf_fail(KOFN_INVAL,
@@ -281,9 +286,6 @@ static kofn_status pagerank(iteration it, const kofn_iterate_options *opt,
     TRY(kf_vector_check(v, v ? v->rows : 0, 1, "the vector"));
     TRY(with_defaults(&it.opt, opt));
     it.update = pagerank_update;
-    if (!(it.opt.damping < 1))
-        return kf_fail(KOFN_INVAL, "damping = %g is not in (0, 1)",
-                       it.opt.damping);
     for (size_t i = 0; !it.opt.resume && i < v->rows; i++)
         ((double *)v->data)[i] = 1 / (double)v->rows;
     return run(&it, res);

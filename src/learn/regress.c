@@ -30,7 +30,7 @@ static kofn_status with_defaults(kofn_regress_options *o,
 {
     *o = (kofn_regress_options)KOFN_REGRESS_OPTIONS_INIT;
     TRY(kf_given(o, sizeof *o, opt, "KOFN_REGRESS_OPTIONS_INIT"));
-    if (!(o->tolerance > 0))
+    if (o->tolerance == 0)
         o->tolerance = 1e-8;
     if (o->max_iterations == 0)
         o->max_iterations = 100;
@@ -48,6 +48,9 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
         return kf_fail(KOFN_INVAL, "ridge = %g is not a number >= 0", o->ridge);
     if (!(o->step >= 0 && o->step - o->step == 0))
         return kf_fail(KOFN_INVAL, "step = %g is not a number >= 0", o->step);
+    if (!(o->tolerance >= 0 && o->tolerance < HUGE_VAL))
+        return kf_fail(KOFN_INVAL, "tolerance = %g is not a number >= 0",
+                       o->tolerance);
     if (o->descent != KOFN_DESCENT_GD && o->rule != KOFN_STEP_FIXED)
         return kf_fail(KOFN_INVAL, "line searches go with plain gradient "
                                    "descent; the others need a fixed step, or "

@@ -462,7 +462,13 @@ static void vectors_are_checked_first(void **state)
                            {NULL, 50, 1, 1, KOFN_F64}};
     double *a = numbers(2500, 8);
     kofn_matrix A = {a, 50, 50, 50, KOFN_F64};
-    kofn_iterate_options o = {.size = sizeof o, .damping = 1};
+    const kofn_iterate_options odd[] = {
+        {.size = sizeof *odd, .damping = 1},
+        {.size = sizeof *odd, .damping = -0.5},
+        {.size = sizeof *odd, .damping = NAN},
+        {.size = sizeof *odd, .tolerance = NAN},
+        {.size = sizeof *odd, .tolerance = -1},
+        {.size = sizeof *odd, .tolerance = INFINITY}};
     web w;
 
     (void)state;
@@ -477,8 +483,12 @@ static void vectors_are_checked_first(void **state)
                   kofn_pagerank_peers(NULL, w.M, w.dangling, NULL, NULL, NULL));
     for (int i = 1; i < 50; i++)
         assert_true(small[i] == 0 && wide[i] == 0);
-    assert_status(KOFN_INVAL,
-                  kofn_pagerank_peers(NULL, w.M, w.dangling, &w.v, &o, NULL));
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        assert_status(KOFN_INVAL, kofn_pagerank_peers(NULL, w.M, w.dangling,
+                                                      &w.v, &odd[i], NULL));
+        assert_non_null(strstr(
+            kofn_errmsg(), odd[i].damping == 0 ? "tolerance =" : "damping ="));
+    }
     web_down(&w);
     kf_free(a);
     sparse_free(&graph);

@@ -26,6 +26,8 @@ static void options_are_checked(void **state)
 #define WITH(...) (p = o, __VA_ARGS__, p)
     refuse_new(&d, WITH(p.ridge = -1), KOFN_INVAL, "ridge = -1");
     refuse_new(&d, WITH(p.step = NAN), KOFN_INVAL, "step = nan");
+    refuse_new(&d, WITH(p.tolerance = NAN), KOFN_INVAL, "tolerance = nan");
+    refuse_new(&d, WITH(p.tolerance = -1), KOFN_INVAL, "tolerance = -1");
     refuse_new(&d, WITH(p.descent = KOFN_DESCENT_SGD, p.rule = KOFN_STEP_GRID),
                KOFN_INVAL, "line searches");
     refuse_new(&d, WITH(p.descent = KOFN_DESCENT_SGD, p.batches = 11),
