@@ -120,7 +120,7 @@ class Estimator:
     def _like(y, p):
         """y of score, in the shape of what is predicted: a column is a vector."""
         y = np.asarray(y)
-        if y.size != p.size or len(y) != len(p):
+        if y.size != p.size or y.shape[:1] != p.shape[:1]:
             raise Invalid(f"y has the shape {y.shape}, and what is predicted "
                           f"{p.shape}")
         return y.reshape(p.shape)

@@ -140,22 +140,22 @@ class Job:
                  serve=None, faults=None, events=None, keys=None, insecure=False,
                  tls_ca=None, tls_cert=None, tls_key=None, plans=None, turn=None,
                  **options):
+        self._handles = {"process": os.getpid(), "plans": plans or []}
+        self.turn = turn or Turn("it")
+        self._final = weakref.finalize(self, _end, self._handles, self.turn)
         options.setdefault("below", None)
         scheme = _lib.text("scheme", scheme)
         workers, seed = count("workers", workers), count("seed", seed, 64)
         if options["below"] is None and b"://" in _lib.text("where", where):
             options["below"] = "pause"  # more may come at any time
         opt, borrowed = job_options(options)
-        self._handles = {"process": os.getpid()}
-        self.turn = turn or Turn("it")
-        self._final = weakref.finalize(self, _end, self._handles, self.turn)
         self._keep = borrowed  # what C borrows until the end
         self._running = None  # what a round that goes on borrows
         self._began = 0.0     # that round
         self.told = Told()    # what functions raised
         if plans is None:
             plans = [new(lib.kofn_plan_new, problem, scheme, workers, seed)]
-        self._handles["plans"] = plans
+            self._handles["plans"] = plans
         self.plan = plans[0]
         self.serves_left = left > 0 and \
             lib.kofn_plan_serve_left(self.plan, left) == lib.KOFN_OK

@@ -169,7 +169,8 @@ class Matrix:
         for at in range(0, len(all_of), job.columns):
             piece = all_of[at:at + job.columns]
             short = job.columns - len(piece)
-            piece = np.pad(piece, ((0, short), (0, 0)))
+            if short:
+                piece = np.pad(piece, ((0, short), (0, 0)))
             part = self._round(job, np.ascontiguousarray(piece if row else piece.T),
                                length, row, put)
             parts.append(part if row else part.T)

@@ -61,7 +61,8 @@ class Sum:
                           "workers elsewhere, which know theirs")
         self.f = f
         self.length = _lib.count("length", length)
-        self.inputs = length if inputs is None else _lib.count("inputs", inputs)
+        self.inputs = self.length if inputs is None else \
+            _lib.count("inputs", inputs)
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise Invalid(f"dtype={dtype!r} is neither float64 nor float32")

@@ -85,3 +85,5 @@ def test_a_column_of_labels_is_a_vector():
         assert np.isclose(column.score(X, y_of[:, None]), flat.score(X, y_of))
         with pytest.raises(kofn.Invalid, match="y has the shape"):
             flat.score(X, y_of[:7])
+        with pytest.raises(kofn.Invalid, match="y has the shape"):
+            flat.score(X[:1], y_of[0])
