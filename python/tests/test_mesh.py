@@ -73,7 +73,7 @@ def test_ctrl_c_has_all_nodes_leave():
 def test_what_is_refused():
     with pytest.raises(kofn.TooFewWorkers, match="of 3 nodes are.*workers=3"):
         kofn.power(A, masterless=True, workers=2, scheme="mds:k=2",
-                   errors="probabilistic", patience=1e6)
+                   errors="probabilistic")
     with pytest.raises(kofn.Invalid, match="masterless='here'"):
         kofn.power(A, masterless="here")
     with pytest.raises(kofn.Invalid, match="errors='sometimes'"):
