@@ -89,6 +89,11 @@ KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                          double multiply, double move,
                                          double trip);
 
+/* Can so many nodes, of whom none comes later, find errors?  KOFN_TOOFEW: their pieces
+ * are no more than decode, so that none is left to compare with. */
+KOFN_API kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
+                                     size_t nodes);
+
 /* ---- a node's whole life ------------------------------------------------- */
 
 #define KOFN_SCALARS 8 /* that go with an iterate's vector */

@@ -41,9 +41,7 @@ def net_options(who):
     if 0 < len(missing) < 3:
         raise Invalid(f"{missing[0]}= is not given; give tls_ca=, tls_cert= and "
                       "tls_key= together")
-    o = ffi.new("kofn_net_options *")
-    o.size = ffi.sizeof("kofn_net_options")
-    o.insecure = who.insecure
+    o = _lib.begun("kofn_net_options", insecure=bool(who.insecure))
     borrowed = []
     for name, path in {"keys": who.keys, **files}.items():
         if path:
@@ -112,11 +110,9 @@ class Port:
         options, borrowed = net_options(keys)
         transport = new(lib.kofn_net_listen, _lib.text("address", address), options)
         self.endpoint = ffi.string(lib.kofn_net_endpoint(transport)).decode()
-        away = ffi.new("kofn_away_options *")
-        away.size = ffi.sizeof("kofn_away_options")
-        away.workers = workers
-        away.news = lib.kofn_py_news
-        away.ud = handle = ffi.new_handle(self)
+        handle = ffi.new_handle(self)
+        away = _lib.begun("kofn_away_options", workers=workers,
+                          news=lib.kofn_py_news, ud=handle)
         if self.children:
             away.ended = lib.kofn_py_ended
             away.start = lib.kofn_py_start
@@ -253,8 +249,7 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     kernel = ffi.new_handle(Kernel(multiply, keep)) if multiply else None
     options, borrowed = net_options(keys)
     transport = new(lib.kofn_net_connect, _lib.text("address", address), options)
-    o = ffi.new("kofn_serve_options *")
-    o.size = ffi.sizeof("kofn_serve_options")
+    o = _lib.begun("kofn_serve_options")
     o.formulas = lib.kofn_formulas
     sky = faults(faults_words)
     o.faults = sky

@@ -29,20 +29,17 @@ def kofn_py_iterate(ud, iteration, change, report):
     return 0
 
 
-def _options(options):
-    return begun("kofn_iterate_options", **{
-        name: _lib.positive(name, value) for name, value in options.items()
-        if value is not None})
+def _options(iterations, **others):
+    """kofn_iterate_options, with what is None left as it is without."""
+    given = {name: _lib.positive(name, value) for name, value in others.items()
+             if value is not None}
+    if iterations is not None:
+        given["max_iterations"] = _lib.count("iterations", iterations, least=1)
+    return begun("kofn_iterate_options", **given)
 
 
-def _limits(tolerance, iterations, **others):
-    most = None if iterations is None else _lib.count("iterations", iterations, least=1)
-    return {"tolerance": tolerance, "max_iterations": most, **others}
-
-
-def _run(iterate, options, vector, job):
+def _run(iterate, o, vector, job):
     """iterate(options, matrix, result) once."""
-    o = _options(options)
     o.watch = lib.kofn_py_iterate
     res = begun("kofn_iterate_result")
     job.call(iterate, o, _lib.view(vector), res)
@@ -50,7 +47,7 @@ def _run(iterate, options, vector, job):
                     res.eigenvalue, job.totals)
 
 
-def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
+def _run_mesh(iterate, o, vector, pb, scheme, workers, masterless,
               mesh_options):
     """iterate(transport, plan, vector, options, peers, result, view) on every
     node of this process."""
@@ -60,7 +57,6 @@ def _run_mesh(iterate, options, vector, pb, scheme, workers, masterless,
                       workers, _lib.count("seed", seed, 64)),
                   lib.kofn_plan_free)
     count = workers if masterless is True else 1
-    o = _options(options)
     v = [vector.copy() for _ in range(count)]
     res = [begun("kofn_iterate_result") for _ in range(count)]
 
@@ -104,16 +100,16 @@ def power(A, *, start=None, tolerance=None, iterations=None, scheme="elastic",
     if v.ndim != 1:
         raise Invalid(f"start has the shape {v.shape}; a vector is needed")
     pb, view = problem(lib.KOFN_MATVEC, n, n, 1), _lib.view(A)
-    limits = _limits(tolerance, iterations)
+    o = _options(iterations, tolerance=tolerance)
     if masterless:
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_power_peers(at, view, m, o, r),
-            limits, v, pb, scheme, workers, masterless, options)
+            o, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place(job.job, view))
         return _run(lambda o, m, r: lib.kofn_power(job.job, m, o, r),
-                    limits, v, job)
+                    o, v, job)
     finally:
         job.close()
 
@@ -140,17 +136,17 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
     n = M.rows
     v = np.full(n, 1 / n)
     pb = problem(lib.KOFN_MATVEC, n, n, 1, is_sparse=True)
-    limits = _limits(tolerance, iterations, damping=damping)
+    o = _options(iterations, tolerance=tolerance, damping=damping)
     if masterless:
         return _run_mesh(
             lambda at, m, o, r: lib.kofn_pagerank_peers(at, M, loose, m, o, r),
-            limits, v, pb, scheme, workers, masterless, options)
+            o, v, pb, scheme, workers, masterless, options)
     job = Job(pb, scheme, workers, where, serve=life, **options)
     try:
         check(lib.kofn_place_at(job.job, 0, _lib.operand(M)))
         return _run(
             lambda o, m, r: lib.kofn_pagerank(job.job, loose, m, o, r),
-            limits, v, job)
+            o, v, job)
     finally:
         job.close()
         del keep

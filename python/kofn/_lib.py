@@ -98,21 +98,17 @@ def new(make, *args):
 
 # ---- what callers give ----------------------------------------------------------
 
-def give(struct, **members):
-    """The struct with these members, of which one that C does not take is told."""
+def begun(name, **members):
+    """A struct of the library that begins with its size.  A member that C does not
+    take is told by its name."""
+    struct = ffi.new(name + " *")
+    struct.size = ffi.sizeof(name)
     for name, value in members.items():
         try:
             setattr(struct, name, value)
         except (TypeError, OverflowError) as e:
             raise Invalid(f"{name}={value!r}: {e}") from None
     return struct
-
-
-def begun(name, **members):
-    """A struct of the library that begins with its size."""
-    struct = ffi.new(name + " *")
-    struct.size = ffi.sizeof(name)
-    return give(struct, **members)
 
 
 def count(name, value, bits=32, least=0):

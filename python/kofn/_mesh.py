@@ -121,19 +121,6 @@ def kept(checkpoint, every, resume):
             "every": every or 1, "resume": resume}
 
 
-def _check_count(nodes, plan):
-    """Nodes of this process that are no more than decode would wait in vain for one
-    to compare with."""
-    info = begun("kofn_plan_info")
-    check(lib.kofn_plan_describe(plan, False, info))
-    if min(nodes, info.max_seats) <= info.threshold:
-        raise TooFewWorkers(
-            f"the pieces of {info.threshold + 1} nodes are needed to find errors "
-            f"with {ffi.string(info.spec).decode()}, and those of "
-            f"{min(nodes, info.max_seats)} can be had; give workers="
-            f"{info.threshold + 1} or another scheme")
-
-
 def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
         insecure=False, tls_ca=None, tls_cert=None, tls_key=None, errors=None,
         confirm=None, patience=None, more=None):
@@ -144,8 +131,8 @@ def run(make_live, nodes, masterless, *, longest, plan, reach=(), keys=None,
     Ctrl-C has them leave, within a tenth of a second or so."""
     searched = choice("errors", errors)
     here = masterless is True
-    if here and searched:
-        _check_count(nodes, plan)
+    if here:  # who are too few would wait in vain for one more
+        check(lib.kofn_nodes_find(plan, searched, nodes))
     ends, keep = transports(nodes, masterless, reach,
                             Keys(keys, insecure, tls_ca, tls_cert, tls_key),
                             longest)

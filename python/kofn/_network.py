@@ -103,8 +103,7 @@ class Network(Estimator):
         return labels.astype(np.float64), len(self.classes_)
 
     def _shape(self, widths, autoencoder=False):
-        s = ffi.new("kofn_net_shape *")
-        s.size = ffi.sizeof("kofn_net_shape")
+        s = _lib.begun("kofn_net_shape")
         s.layers = len(widths) - 1
         kept = ffi.new("size_t[]", [int(w) for w in widths])
         s.widths = kept

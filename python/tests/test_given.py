@@ -65,7 +65,7 @@ def pagerank(**given):
     (pagerank, "damping", float("nan")), (pagerank, "tolerance", float("inf"))])
 def test_it_is_told_by_name(call, name, value):
     where = {"keys": {"where": "tcp://127.0.0.1:*"}}.get(name, {})
-    with pytest.raises(kofn.Invalid, match=name):
+    with pytest.raises(kofn.Invalid, match=rf"\b{name}\b"):
         call(**where, **{name: value})
 
 

@@ -463,28 +463,18 @@ static json_t *list_failed(const cli_nodes *m)
     return list;
 }
 
-/* Threads of this process that are no more than decode would wait in vain for one to
- * compare with: who joins by an event of a later step comes when that step is made. */
+/* Threads of this process that are too few would wait in vain for one more: who joins
+ * by an event of a later step comes when that step is made. */
 static int check_count(const cli_nodes *m, const kofn_plan *plan)
 {
-    kofn_plan_info info = KOFN_PLAN_INFO_INIT;
     size_t most = m->count;
 
-    if (m->a->job.errors == KOFN_ERRORS_NONE ||
-        !cli_transport_of(m->a->port)->here)
+    if (!cli_transport_of(m->a->port)->here)
         return 0;
     for (size_t i = 0; i < m->event_count; i++)
         most += m->events[i].kind == KOFN_FAULT_EVENT_JOIN &&
                 m->events[i].round <= 1;
-    TRY_CODE(cli_fail(kofn_plan_describe(plan, false, &info)));
-    if (most > info.max_seats)
-        most = info.max_seats;
-    if (most > info.threshold)
-        return 0;
-    return cli_say(cli_exit_code(KOFN_TOOFEW),
-                   "the pieces of %zu nodes are needed to find errors with %s, "
-                   "and those of %zu can be had; give -n %zu or another scheme",
-                   info.threshold + 1, info.spec, most, info.threshold + 1);
+    return cli_fail(kofn_nodes_find(plan, m->a->job.errors, most));
 }
 
 int nodes_take_plan(cli_nodes *m, const kofn_plan *plan)

@@ -76,6 +76,21 @@ kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
     return saved > more ? KOFN_DECODE_DISTRIBUTED : KOFN_DECODE_REPLICATED;
 }
 
+kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
+                            size_t nodes)
+{
+    const kofn_layout *L = &plan->layout;
+    size_t pieces = kf_min(nodes, L->max_seats);
+
+    if (errors == KOFN_ERRORS_NONE || pieces > L->enough)
+        return KOFN_OK;
+    return kf_fail(KOFN_TOOFEW,
+                   "the pieces of %zu nodes are needed to find errors with %s, "
+                   "and those of %zu can be had; let there be %zu nodes, or "
+                   "choose another scheme",
+                   L->enough + 1, plan->spec, pieces, L->enough + 1);
+}
+
 const kf_node_options *kf_node_told(const kf_node *n)
 {
     return &n->opt;

@@ -27,7 +27,7 @@ and o['spread'] == 0 and o['converged'] and ('$d' == 'auto' or o['decode'] == '$
         echo "$join" >late.txt
         run kofn $words -n 3 -e late.txt # not waited for
         [ "$status" -eq 4 ]
-        [[ "$output" == *"4 nodes are needed"*"those of 3 can be had"*"-n 4"* ]]
+        [[ "$output" == *"4 nodes are needed"*"those of 3 can be had"*"be 4 nodes"* ]]
     done
     echo '1 join' >one.txt
     kofn $words -n 3 -e one.txt -t 1e-300 -m 50 -q # who joins is the fourth

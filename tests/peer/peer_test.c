@@ -365,6 +365,27 @@ static void costs(void **state)
     kofn_plan_free(p);
 }
 
+/* Any 4 of 8 decode, and a fifth shows what is wrong; basis=chebyshev has no more
+ * seats than it was made for. */
+static void one_to_compare_with(void **state)
+{
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, 40, 30, 1, KOFN_F64, false);
+    kofn_plan *p;
+
+    (void)state;
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=4", 8, 1));
+    assert_ok(kofn_nodes_find(p, KOFN_ERRORS_NONE, 4));
+    assert_ok(kofn_nodes_find(p, KOFN_ERRORS_PROBABILISTIC, 5));
+    assert_status(KOFN_TOOFEW, kofn_nodes_find(p, KOFN_ERRORS_ADVERSARIAL, 4));
+    assert_non_null(strstr(kofn_errmsg(), "pieces of 5 nodes"));
+    assert_non_null(strstr(kofn_errmsg(), "those of 4 can be had"));
+    kofn_plan_free(p);
+    assert_ok(kofn_plan_new(&p, &pb, "mds:k=4,basis=chebyshev", 4, 1));
+    assert_status(KOFN_TOOFEW, kofn_nodes_find(p, KOFN_ERRORS_ADVERSARIAL, 9));
+    kofn_plan_free(p);
+}
+
 /* ---- why somebody decides ------------------------------------------------ */
 
 enum { D_NODES = 8, D_K = 5, D_ROWS = 40, D_STEPS = 60 };
@@ -499,6 +520,7 @@ TEST_FILE(peer_test)
         cmocka_unit_test(a_node_without_a_seat),
         cmocka_unit_test(refusals),
         cmocka_unit_test(costs),
+        cmocka_unit_test(one_to_compare_with),
         cmocka_unit_test(stopped_until_all_have_gone),
         cmocka_unit_test(stopped_again_and_again),
     };
