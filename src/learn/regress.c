@@ -74,8 +74,9 @@ static kofn_status check_options(const kofn_regress_options *o, size_t m)
 
 kofn_status kf_regress_shape(const kofn_matrix *X, const char *name)
 {
-    if (!X || !X->data || X->rows == 0 || X->cols == 0 || X->ld < X->cols)
-        return kf_fail(KOFN_SHAPE, "%s is missing or empty", name);
+    if (!X || !X->data)
+        return kf_fail(KOFN_SHAPE, "%s is missing", name);
+    TRY(kf_mat_check_matrix(X, name));
     if (X->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "%s must be float64", name);
     return KOFN_OK;

@@ -5,6 +5,7 @@
 #define KF_LEARN_VECTOR_H
 
 #include "base/base.h"
+#include "mat/mat.h"
 
 #include <math.h>
 
@@ -12,12 +13,11 @@
 static inline kofn_status kf_vector_check(const kofn_matrix *a, size_t rows,
                                           size_t cols, const char *name)
 {
-    return a && a->data && a->rows == rows && a->cols == cols &&
-                   a->ld == cols && a->dtype == KOFN_F64
-               ? KOFN_OK
-               : kf_fail(KOFN_SHAPE,
-                         "%s must be %zu x %zu, contiguous, float64", name,
-                         rows, cols);
+    if (!a || !a->data || a->rows != rows || a->cols != cols || a->ld != cols ||
+        a->dtype != KOFN_F64)
+        return kf_fail(KOFN_SHAPE, "%s must be %zu x %zu, contiguous, float64",
+                       name, rows, cols);
+    return kf_mat_check_matrix(a, name);
 }
 
 /* The length of x, also where squares leave the range; NaN if there is one. */

@@ -163,6 +163,7 @@ static kofn_status check(const kofn_program *p, const kofn_matrix *v)
         v->dtype != KOFN_F64)
         return kf_fail(KOFN_SHAPE, "the vector of a mesh must be n x 1, "
                                    "contiguous, float64");
+    TRY(kf_mat_check_matrix(v, "the vector"));
     TRY(kf_mat_check_finite(v, "the vector"));
     for (size_t i = 0; i < p->stages; i++) {
         const kofn_stage *s = &p->stage[i];

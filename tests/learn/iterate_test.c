@@ -460,6 +460,7 @@ static void vectors_are_checked_first(void **state)
                            {wide, 50, 1, 2, KOFN_F64},
                            {wide, 25, 2, 2, KOFN_F64},
                            {NULL, 50, 1, 1, KOFN_F64}};
+    kofn_matrix askew = {(char *)wide + 4, 50, 1, 1, KOFN_F64};
     double *a = numbers(2500, 8);
     kofn_matrix A = {a, 50, 50, 50, KOFN_F64};
     const kofn_iterate_options odd[] = {
@@ -483,6 +484,8 @@ static void vectors_are_checked_first(void **state)
                   kofn_pagerank_peers(NULL, w.M, w.dangling, NULL, NULL, NULL));
     for (int i = 1; i < 50; i++)
         assert_true(small[i] == 0 && wide[i] == 0);
+    assert_status(KOFN_INVAL, kofn_pagerank_peers(NULL, w.M, w.dangling, &askew,
+                                                  NULL, NULL));
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         assert_status(KOFN_INVAL, kofn_pagerank_peers(NULL, w.M, w.dangling,
                                                       &w.v, &odd[i], NULL));

@@ -38,6 +38,12 @@ static void options_are_checked(void **state)
     narrow.y.rows = 9;
     refuse_new(&narrow, o, KOFN_SHAPE, "y is 9 x 1");
     narrow = d;
+    narrow.y.data = (char *)d.y.data + 4;
+    refuse_new(&narrow, o, KOFN_INVAL, "y has numbers at");
+    narrow = d;
+    narrow.X.data = (char *)d.X.data + 4;
+    refuse_new(&narrow, o, KOFN_INVAL, "X has numbers at");
+    narrow = d;
     narrow.X.dtype = KOFN_F32;
     refuse_new(&narrow, o, KOFN_SHAPE, "float64");
     narrow = make_data(7, 2, KOFN_LOSS_SQUARES, 1);
