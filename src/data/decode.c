@@ -185,6 +185,22 @@ static void aim(const decoding *j, size_t lo, size_t hi)
     }
 }
 
+/* What was mixed into scratch goes to the output. */
+static void put_aside(const decoding *j, size_t lo, size_t hi)
+{
+    size_t m = 0;
+
+    for (size_t w = 0; w < j->d->wants; w++) {
+        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+
+        if (j->d->copy[w] != KF_MIXED)
+            continue;
+        if (!direct(j, &at, lo, hi))
+            put_rows(j->out, &at, j->scratch->dst[m], j->width);
+        m++;
+    }
+}
+
 /* The engine takes all sources for all outputs; groups of outputs that are made
  * of different ones are combined one after the other. */
 static void combine_rows(const decoding *j, size_t length)
@@ -205,23 +221,15 @@ static void combine_rows(const decoding *j, size_t length)
     }
 }
 
-/* No mixed want is cut off, and its rows are long. */
-static bool row_by_row(const decoding *j, size_t lo, size_t hi)
+/* Rows of mixed wants are long, and lie apart from each other in the output. */
+static bool row_by_row(const decoding *j)
 {
-    bool whole = !j->d->factor && j->out->ld != j->width &&
-                 j->width * kf_dtype_size(j->out->dtype) >= LONG;
-
-    for (size_t w = 0; w < j->d->wants && whole; w++) {
-        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
-
-        whole = j->d->copy[w] != KF_MIXED ||
-                (at.rows == hi - lo && at.cols == j->width);
-    }
-    return whole;
+    return !j->d->factor && j->out->ld != j->width &&
+           j->width * kf_dtype_size(j->out->dtype) >= LONG;
 }
 
-/* Makes the mixed wants of one strip, run by run of D's rows, straight into
- * the output. */
+/* Makes the mixed wants of one strip, run by run of D's rows, and puts what is cut off
+ * at the output's edge there from scratch. */
 static void mix_row(const decoding *j, size_t strip)
 {
     const kofn_decoder *d = j->d;
@@ -238,6 +246,7 @@ static void mix_row(const decoding *j, size_t strip)
         t.D = d->D + row * d->results;
         kf_combine_piece(&t, j->scratch->src, j->scratch->dst + row);
     }
+    put_aside(j, strip, strip + 1);
 }
 
 /* Makes all mixed wants of strips [lo, hi) in one call of the engine, straight
@@ -245,19 +254,9 @@ static void mix_row(const decoding *j, size_t strip)
  * scratch. */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
-    size_t m = 0;
-
     aim(j, lo, hi);
     combine_rows(j, (hi - lo) * j->width);
-    for (size_t w = 0; w < j->d->wants; w++) {
-        place at = place_of(j->plan, j->group, w, lo, hi, j->out);
-
-        if (j->d->copy[w] != KF_MIXED)
-            continue;
-        if (!direct(j, &at, lo, hi))
-            put_rows(j->out, &at, j->scratch->dst[m], j->width);
-        m++;
-    }
+    put_aside(j, lo, hi);
 }
 
 /* How far from `at` on all wants are mixed straight into the output. */
@@ -299,7 +298,7 @@ kofn_status kf_decode(const kofn_plan *plan, const kofn_decoder *d,
     for (size_t at = band.lo, end; at < band.hi; at = end) {
         end = kf_max(kf_min(at + step, band.hi), straight(&j, at, band.hi));
         copy_plain(&j, at, end);
-        if (d->mixed && row_by_row(&j, at, end))
+        if (d->mixed && row_by_row(&j))
             for (size_t i = at; i < end; i++)
                 mix_row(&j, i);
         else if (d->mixed)

@@ -90,20 +90,29 @@ static bool leader_wants(const kf_host *h)
     return false;
 }
 
+/* May the nodes go back? */
+static bool can_go(const kf_host *h)
+{
+    return h->back.start && h->back.vain < MOST_VAIN &&
+           h->back.attempt < MOST_ATTEMPTS;
+}
+
 /* This node cannot go on. */
 static bool has_failed(const kf_host *h)
 {
-    return h->back.start && h->back.vain < MOST_VAIN &&
-           h->back.attempt < MOST_ATTEMPTS &&
-           (kf_node_failed(h->node) ||
-            (kf_node_is_stuck(h->node) && leader_wants(h)));
+    return can_go(h) && (kf_node_failed(h->node) ||
+                         (kf_node_is_stuck(h->node) && leader_wants(h)));
+}
+
+kofn_time kf_back_patience(const kf_host *h)
+{
+    return h->opt.give_up + (can_go(h) ? WANTS * kf_host_silence(h) : 0);
 }
 
 bool kf_back_waits(const kf_host *h)
 {
     return has_failed(h) && h->back.since &&
-           kf_host_now(h) - h->back.since <
-               h->opt.give_up + WANTS * kf_host_silence(h);
+           kf_host_now(h) - h->back.since < kf_back_patience(h);
 }
 
 /* ---- going --------------------------------------------------------------- */

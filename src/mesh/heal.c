@@ -14,7 +14,7 @@
  *
  * Owns the windows that others lent until its own rows are made of them, and its blocks
  * until they have all rows.  It asks and answers by notes, and never waits. */
-#include "host.h"
+#include "keep.h"
 
 #include "data/kernel.h"
 
@@ -289,12 +289,12 @@ static kofn_status ask(kf_host *h, size_t blocks)
         return KOFN_AGAIN;
     if (c->since == 0)
         c->since = now;
-    if (h->opt.give_up > 0 && now - c->since >= h->opt.give_up)
+    if (h->opt.give_up > 0 && now - c->since >= kf_back_patience(h))
         return kf_fail(KOFN_TOOFEW,
                        "nobody has had blocks to give in %.3g s, and %zu more "
                        "are needed: too few nodes are left that have what was "
                        "made so far; begin again",
-                       (double)h->opt.give_up * 1e-9, blocks);
+                       (double)kf_back_patience(h) * 1e-9, blocks);
     c->asked = now;
     for (size_t i = 0; i < h->routes && blocks > 0; i++) {
         kf_route *r = &h->route[c->next++ % h->routes];
