@@ -291,9 +291,11 @@ static kofn_status ask(kf_host *h, size_t blocks)
         c->since = now;
     if (h->opt.give_up > 0 && now - c->since >= kf_back_patience(h))
         return kf_fail(KOFN_TOOFEW,
-                       "nobody has had blocks to give in %.3g s, and %zu more "
-                       "are needed: too few nodes are left that have what was "
-                       "made so far; begin again",
+                       "nobody has had blocks of step %llu to give in %.3g s, "
+                       "and %zu more are needed: too few nodes are left that "
+                       "have what was made so far; begin again, or go on "
+                       "without the files of steps that so few have kept",
+                       (unsigned long long)c->turn,
                        (double)kf_back_patience(h) * 1e-9, blocks);
     c->asked = now;
     for (size_t i = 0; i < h->routes && blocks > 0; i++) {
