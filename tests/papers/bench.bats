@@ -93,7 +93,7 @@ o['scenarios'][3]['missed'] == 0" <out.json
 @test "stream: products of matrices on threads and processes" {
     papers stream --scenario 5 --scale 0.02 --json >out.json
     json "[s['port'] for s in o['scenarios']] == ['threads', 'processes']" <out.json
-    json "all(s['size'] == 40 and s['rel_error'] < 1e-12 and s['factor'] == 3 and \
+    json "all(s['size'] == 40 and s['rel_error'] <= s['predicted'] <= 1e-9 and s['factor'] == 3 and \
 len(s['schemes']) == 4 and s['schemes'][0]['ratio'] == 1 == s['schemes'][0]['model'] and \
 all(r['products_a_second'] > 0 for r in s['schemes']) for s in o['scenarios'])" <out.json
     json "all(s['schemes'][k]['model'] < 0.9 for s in o['scenarios'] for k in (2, 3)) \
