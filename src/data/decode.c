@@ -165,24 +165,28 @@ static bool direct(const decoding *j, const place *at, size_t lo, size_t hi)
            (at->rows == 1 || j->out->ld == j->width);
 }
 
-/* Where the engine reads strips [lo, hi) of the results, and writes what is mixed. */
-static void aim(const decoding *j, size_t lo, size_t hi)
+/* Where the engine reads strips [lo, hi) of the results, and writes what is mixed.
+ * True: some of it to scratch, from where put_aside takes it. */
+static bool aim(const decoding *j, size_t lo, size_t hi)
 {
     size_t bytes = (hi - lo) * j->width * kf_dtype_size(j->out->dtype), m = 0;
     char *spare = j->scratch->p;
+    bool aside = false;
 
     for (size_t r = 0; r < j->d->results; r++)
         j->scratch->src[r] = result_rows(j, r, lo);
     for (size_t w = 0; w < j->d->wants; w++) {
         place at = place_of(j->plan, j->group, w, lo, hi, j->out);
+        bool here = direct(j, &at, lo, hi);
 
         if (j->d->copy[w] != KF_MIXED)
             continue;
-        j->scratch->dst[m] = direct(j, &at, lo, hi)
-                                 ? kf_at(j->out, at.row, at.col)
-                                 : spare + m * bytes;
+        j->scratch->dst[m] =
+            here ? kf_at(j->out, at.row, at.col) : spare + m * bytes;
+        aside |= !here;
         m++;
     }
+    return aside;
 }
 
 /* What was mixed into scratch goes to the output. */
@@ -238,15 +242,16 @@ static void mix_row(const decoding *j, size_t strip)
                          .len = j->width,
                          .dtype = j->out->dtype,
                          .far = j->far};
+    bool aside = aim(j, strip, strip + 1);
 
-    aim(j, strip, strip + 1);
     for (size_t row = 0, end; row < d->mixed; row = end) {
         end = d->run ? d->run[row] : d->mixed;
         t.m = end - row;
         t.D = d->D + row * d->results;
         kf_combine_piece(&t, j->scratch->src, j->scratch->dst + row);
     }
-    put_aside(j, strip, strip + 1);
+    if (aside)
+        put_aside(j, strip, strip + 1);
 }
 
 /* Makes all mixed wants of strips [lo, hi) in one call of the engine, straight
@@ -254,9 +259,11 @@ static void mix_row(const decoding *j, size_t strip)
  * scratch. */
 static void combine_mixed(const decoding *j, size_t lo, size_t hi)
 {
-    aim(j, lo, hi);
+    bool aside = aim(j, lo, hi);
+
     combine_rows(j, (hi - lo) * j->width);
-    put_aside(j, lo, hi);
+    if (aside)
+        put_aside(j, lo, hi);
 }
 
 /* How far from `at` on all wants are mixed straight into the output. */

@@ -107,6 +107,10 @@ static void wants_beside_one_another(void **state)
         {"polynomial:m=2,p=2", 6, 60, 7, 599, KOFN_F32},
         {"polynomial:m=2,p=2", 6, 60, 7, 10, KOFN_F64},
         {"polynomial:m=3,p=2,basis=circle", 8, 61, 3, 300, KOFN_F64},
+        /* all are mixed, also those at the edge */
+        {"polynomial:m=3,p=2,basis=circle", 8, 61, 3, 299, KOFN_F64},
+        {"polynomial:m=2,p=2,basis=circle", 6, 59, 3, 519, KOFN_F32},
+        {"polynomial:m=2,p=2,basis=circle", 6, 59, 3, 9, KOFN_F64},
         {"gpd:m=2,n=2,p=2", 12, 60, 8, 320, KOFN_F64},
         {"product:m=2,m2=3,p=2,p2=3", 9, 60, 5, 333, KOFN_F64},
         {"matdot:n=2", 4, 60, 8, 320, KOFN_F64},
