@@ -1,22 +1,17 @@
-/* try.h -- the end of a function with the status of a call that has failed.
+/* try.h -- returns from a function with the status of a call that did not succeed.
  *
  * Macros alone, for all floors. */
 #ifndef KF_TRY_H
 #define KF_TRY_H
 
+/* Returns any status but KOFN_OK.  A status above 0 (KOFN_AGAIN, KOFN_PARTIAL)
+ * returns too, since the call may have left its results unset.  A caller that goes
+ * on after such a status keeps the status and compares it. */
 #define TRY(call)                                                              \
     do {                                                                       \
         kofn_status try_status_ = (call);                                      \
-        if (try_status_ < 0)                                                   \
+        if (try_status_ != KOFN_OK)                                            \
             return try_status_;                                                \
-    } while (0)
-
-/* As TRY, of what may also have been stopped (KOFN_AGAIN). */
-#define TRY_UNSTOPPED(call)                                                    \
-    do {                                                                       \
-        kofn_status unstopped_status_ = (call);                                \
-        if (unstopped_status_)                                                 \
-            return unstopped_status_;                                          \
     } while (0)
 
 #endif

@@ -217,7 +217,7 @@ static kofn_status add_strips(const kf_block *b, const kf_work *w, size_t lo,
                 f.A = some_cols(&b->lane[l], at, end);
                 f.B = some_rows(w->in, l * span + at, l * span + end);
             }
-            TRY_UNSTOPPED(product(w, &f, *begun, w->out->data));
+            TRY(product(w, &f, *begun, w->out->data));
             *begun = true;
         }
     return KOFN_OK;

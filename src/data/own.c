@@ -70,7 +70,7 @@ static kofn_status in_depth(const kf_work *w, const kofn_factors *f,
         some.A.cols = some.B.rows = n;
         if (kf_is_stopped(w))
             return KOFN_AGAIN;
-        TRY_UNSTOPPED(ask(w, some, add ? room : to));
+        TRY(ask(w, some, add ? room : to));
         if (add)
             add_to(to, room, numbers, f->A.dtype);
     }

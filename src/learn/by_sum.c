@@ -174,14 +174,14 @@ static kofn_status gradient(kf_descent *d, const double *w, kf_some which,
                                  : 0;
     double more;
 
-    TRY_UNSTOPPED(sum_round(d, w, what));
+    TRY(sum_round(d, w, what));
     if (d->remembers && what > 0)
         return kf_fail(KOFN_UNSUITED,
                        "a scheme that remembers gradients goes "
                        "with descents over all points, not with batches");
     if (d->remembers && what == 0) { /* as is known now */
         what = KF_OFFSET;
-        TRY_UNSTOPPED(sum_round(d, w, what));
+        TRY(sum_round(d, w, what));
     }
     memcpy(d->g, d->out, n * sizeof *d->g);
     more = outnumbered(d, what);
@@ -196,7 +196,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 {
     if (d->remembers) /* of gradients only */
         return kf_learn_gram_here(d->r, v, NULL, out, NULL);
-    TRY_UNSTOPPED(sum_round(d, v, KF_GRAM));
+    TRY(sum_round(d, v, KF_GRAM));
     memcpy(out, d->out, kf_learn_features(d) * sizeof *out);
     return KOFN_OK;
 }

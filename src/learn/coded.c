@@ -156,7 +156,7 @@ static kofn_status product(kf_coded *c, size_t layer, bool left,
     c->midway = true;
     st = kf_learn_wait(c->job, number, c->look, &rep);
     c->midway = st == KOFN_AGAIN;
-    TRY_UNSTOPPED(st);
+    TRY(st);
     kf_report_add(c->sum, &rep);
     return KOFN_OK;
 }
@@ -174,7 +174,7 @@ static kofn_status forward(kf_coded *c, size_t layer, const kofn_matrix *X,
     kofn_matrix S = laid(c->out, out->cols, out->rows, out->dtype);
 
     kf_mat_turn(X, &in);
-    TRY_UNSTOPPED(product(c, layer, false, &in, &S));
+    TRY(product(c, layer, false, &in, &S));
     kf_mat_turn(&S, out);
     return KOFN_OK;
 }
@@ -185,7 +185,7 @@ static kofn_status back(kf_coded *c, size_t layer, const kofn_matrix *D,
 {
     kofn_matrix C = laid(c->out, out->rows, out->cols + 1, out->dtype);
 
-    TRY_UNSTOPPED(product(c, layer, true, D, &C));
+    TRY(product(c, layer, true, D, &C));
     C.cols = out->cols;
     kf_mat_copy(&C, out);
     return KOFN_OK;
@@ -221,10 +221,9 @@ kofn_status kf_coded_step(kf_coded *c, const kofn_change *change, double *cost,
     kf_passes *p = &c->p;
 
     kf_passes_pad(p, p->room);
-    TRY_UNSTOPPED(kf_passes_forward(p, &by));
+    TRY(kf_passes_forward(p, &by));
     *cost = kf_passes_mean_cost(p, c->means, right);
-    TRY_UNSTOPPED(
-        kf_passes_back(p, kf_passes_weight(p), c->means, &by, c->net->W));
+    TRY(kf_passes_back(p, kf_passes_weight(p), c->means, &by, c->net->W));
     if (!kf_passes_finite(p))
         return kf_fail(KOFN_NONFINITE, "a derivative is not finite");
     return change_all(c, change);

@@ -93,7 +93,7 @@ static kofn_status iterate(iteration *it, double *next)
 
     res->converged = res->change < it->opt.tolerance;
     while (!res->converged && res->iterations < it->opt.max_iterations) {
-        TRY_UNSTOPPED(product(it, &out, &rep));
+        TRY(product(it, &out, &rep));
         res->change = it->update(it, next);
         res->iterations++;
         if (!(res->change - res->change == 0))

@@ -182,7 +182,7 @@ static kofn_status search(const line *l, point *at, bool *found)
 
     *found = false;
     for (int k = 0; k < TRIALS; k++) {
-        TRY_UNSTOPPED(l->d->way->margins ? by_margins(l, at) : by_round(l, at));
+        TRY(l->d->way->margins ? by_margins(l, at) : by_round(l, at));
         *found = at->F < HUGE_VAL && serves(l, at);
         if (*found)
             return KOFN_OK;
@@ -256,12 +256,12 @@ kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F)
 
     learn(b, d, w);
     direct(b, d->g, n);
-    TRY_UNSTOPPED(begin_line(&l, b));
+    TRY(begin_line(&l, b));
     memcpy(b->from, w, n * sizeof *w);
     memcpy(b->g, d->g, n * sizeof *b->g);
     if (b->kept == 0)
         at.t = fmin(1, 1 / kf_norm(d->g, n));
-    TRY_UNSTOPPED(search(&l, &at, &found));
+    TRY(search(&l, &at, &found));
     end_line(&l, b, &at, found);
     for (size_t j = 0; j < n; j++)
         w[j] += at.t * l.p[j];

@@ -69,8 +69,8 @@ static kofn_status advance(probe *b, size_t n, bool *over)
 {
     double pp = kf_learn_dot(b->p, b->p, n), pq, next, by;
 
-    TRY_UNSTOPPED(b->here ? product_here(b, b->p, NULL, b->q)
-                          : kf_learn_curved(b->d, b->at, b->p, b->q));
+    TRY(b->here ? product_here(b, b->p, NULL, b->q)
+                : kf_learn_curved(b->d, b->at, b->p, b->q));
     pq = kf_learn_dot(b->p, b->q, n);
     b->most = kf_larger(b->most, pq / pp);
     *over = true;
@@ -123,7 +123,7 @@ static kofn_status look(probe *b, size_t n, double *distance)
     if (over)
         return KOFN_OK;
     for (size_t k = 0; k < MOST && !over; k++) {
-        TRY_UNSTOPPED(advance(b, n, &over));
+        TRY(advance(b, n, &over));
         if (kf_norm(b->x, n) > b->enough)
             break;
         over |= k + 1 >= n || (k + 1 >= FEW && reach(b, n) <= b->enough);

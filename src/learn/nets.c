@@ -292,7 +292,7 @@ static kofn_status take(kofn_nets *n, size_t i, kofn_job *job)
                           .apart = NAN};
     double right;
 
-    TRY_UNSTOPPED(await(n, job, a->number, &rep));
+    TRY(await(n, job, a->number, &rep));
     kf_passes_done(&a->p, a->s, (kf_draw){kf_passes_weight(&a->p), NULL}, 0,
                    a->p.rows);
     if (++a->s == a->net->shape.layers)
@@ -329,7 +329,7 @@ static kofn_status tell(const kofn_nets *n, size_t i, kofn_status st)
 
 static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
 {
-    TRY_UNSTOPPED(take(n, i, job));
+    TRY(take(n, i, job));
     return next(n, i, job);
 }
 
@@ -364,7 +364,7 @@ kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
         going = 0; /* some may be of less depth, and end before others */
         for (size_t i = 0; i < n->nets; i++)
             if (n->done[i] < n->opt.iterations) {
-                TRY_UNSTOPPED(tell(n, i, go(n, i, job)));
+                TRY(tell(n, i, go(n, i, job)));
                 going++;
             }
     }

@@ -414,8 +414,7 @@ static kofn_status go(kf_passes *p, size_t from, size_t to, kf_draw draw,
     for (size_t s = from; s < to; s++) {
         kf_wanted w = kf_passes_wanted(p, s, gradient);
 
-        TRY_UNSTOPPED(
-            by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
+        TRY(by->multiply(by->ud, w.pass, w.layer, &w.a, &w.b, &w.out));
         kf_passes_done(p, s, draw, 0, p->rows);
     }
     return KOFN_OK;

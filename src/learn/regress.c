@@ -368,8 +368,7 @@ static kofn_status is_over(kf_descent *d, const double *v, bool *converged)
     *converged = d->way->bent || d->partial || d->remembers;
     if (*converged)
         return KOFN_OK;
-    TRY_UNSTOPPED(
-        kf_learn_distance(d, v, now->objective, enough, &d->distance));
+    TRY(kf_learn_distance(d, v, now->objective, enough, &d->distance));
     *converged = d->distance <= enough;
     now->ask = now->gradient * fmin(0.5, fmax(0.1, enough / d->distance));
     return KOFN_OK;
@@ -383,10 +382,10 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
 
     if (d->job) /* however many rounds it takes */
         TRY(kofn_step(d->job, now->iteration - d->done));
-    TRY_UNSTOPPED(d->pairs ? kf_lbfgs_gradient(d, v, &now->objective)
-                           : kf_learn_gradient_at(
-                                 d, v, points_of(d->r, now->iteration - 1),
-                                 &now->objective));
+    TRY(d->pairs
+            ? kf_lbfgs_gradient(d, v, &now->objective)
+            : kf_learn_gradient_at(d, v, points_of(d->r, now->iteration - 1),
+                                   &now->objective));
     now->gradient = kf_norm(d->g, n);
     if (!(now->gradient < HUGE_VAL))
         return kf_fail(KOFN_NONFINITE,
@@ -396,13 +395,13 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;
-    TRY_UNSTOPPED(is_over(d, v, converged));
+    TRY(is_over(d, v, converged));
     if (!*converged && !d->pairs) {
-        TRY_UNSTOPPED(kf_step(d, v, now->objective, &now->step));
+        TRY(kf_step(d, v, now->objective, &now->step));
         move(d, w, v);
     } else {
         if (!*converged)
-            TRY_UNSTOPPED(kf_lbfgs_step(d, v, now->objective));
+            TRY(kf_lbfgs_step(d, v, now->objective));
         memcpy(w, v, n * sizeof *w);
     }
     now->lipschitz = d->lipschitz;

@@ -40,7 +40,7 @@ static kofn_status largest(kf_descent *d, double *v, double *t, double *value)
 
         for (size_t i = 0; i < n; i++)
             v[i] /= length;
-        TRY_UNSTOPPED(d->way->gram(d, v, t));
+        TRY(d->way->gram(d, v, t));
         *value = kf_norm(t, n);
         if (!(*value > 0))
             return kf_fail(KOFN_INVAL, "X is zero, or its squares are; there "
@@ -254,7 +254,7 @@ static kofn_status grid_step(kf_descent *d, double F, double *step)
     for (int k = 0; k < 14; k++, at /= 2) {
         double by;
 
-        TRY_UNSTOPPED(change(d, F, at, &by));
+        TRY(change(d, F, at, &by));
         if (by < best) {
             best = by;
             found = at;
@@ -276,7 +276,7 @@ kofn_status kf_step(kf_descent *d, const double *w, double F, double *step)
                                          : 16 / d->lipschitz;
     if (st || o->rule == KOFN_STEP_FIXED)
         return st;
-    TRY_UNSTOPPED(line_begin(d, w));
+    TRY(line_begin(d, w));
     return o->rule == KOFN_STEP_EXACT    ? exact_step(d, step)
            : o->rule == KOFN_STEP_ARMIJO ? armijo_step(d, F, step)
                                          : grid_step(d, F, step);

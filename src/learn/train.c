@@ -294,7 +294,7 @@ static kofn_status sum(run *r, const kf_batch *batch)
     if (st == KOFN_NONFINITE ||
         (st == KOFN_OK && kf_mat_first_odd(r->out, m, KOFN_F64) < m))
         return not_finite(r);
-    TRY_UNSTOPPED(st);
+    TRY(st);
     if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
         return kf_fail(KOFN_NONFINITE,
                        "step %u: the gradient is so large that rounding hides "
@@ -318,13 +318,13 @@ static kofn_status gradient(run *r, kf_batch batch)
 
     if (n) {
         batch.means = true;
-        TRY_UNSTOPPED(sum(r, &batch));
+        TRY(sum(r, &batch));
         share = r->some ? extra[2] : 1;
         for (size_t j = 0; j < n; j++)
             r->means[j] = r->out[j] / share;
         batch.means = false;
     }
-    TRY_UNSTOPPED(sum(r, &batch));
+    TRY(sum(r, &batch));
     share = r->some ? extra[2] : 1;
     for (size_t i = 0; i < total && r->some; i++)
         r->out[i] /= share;
@@ -381,7 +381,7 @@ static kofn_status coded_step(run *r, const kf_batch *b)
     st = kf_coded_step(r->coded, &change, &r->now.loss, &right);
     if (st == KOFN_NONFINITE)
         return not_finite(r);
-    TRY_UNSTOPPED(st);
+    TRY(st);
     r->now.accuracy =
         t->classes ? right / (double)(b->to - b->from) : (double)NAN;
     r->now.state = NULL;
@@ -416,7 +416,7 @@ static kofn_status step(run *r)
     r->now.epoch = (unsigned)batch.epoch + 1;
     if (!r->plain)
         TRY(kofn_step(t->job, r->now.step - r->done));
-    TRY_UNSTOPPED(r->coded ? coded_step(r, &batch) : gradient(r, batch));
+    TRY(r->coded ? coded_step(r, &batch) : gradient(r, batch));
     if (!r->coded)
         move(r);
     return test(r);

@@ -174,7 +174,7 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
 
     TRY(kf_learn_limit(d, which));
     if (!d->knows_margins)
-        TRY_UNSTOPPED(kf_learn_margins(d, w, d->margin));
+        TRY(kf_learn_margins(d, w, d->margin));
     d->knows_margins = false;
     memset(d->z, 0, m * sizeof *d->z);
     for (size_t k = 0; k < m; k += which.of)
@@ -185,8 +185,8 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
 
 static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
 {
-    TRY_UNSTOPPED(kf_learn_limit(d, KF_ALL));
-    TRY_UNSTOPPED(kf_learn_margins(d, v, d->z));
+    TRY(kf_learn_limit(d, KF_ALL));
+    TRY(kf_learn_margins(d, v, d->z));
     return back(d, d->z, out);
 }
 
@@ -247,7 +247,7 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     size_t n = r->X.cols;
 
     (void)which; /* of all points */
-    TRY_UNSTOPPED(gram(d, w, d->g));
+    TRY(gram(d, w, d->g));
     *F = (kf_learn_dot(w, d->g, n) - 2 * kf_learn_dot(w, r->Xy, n) + r->yy) / 2;
     for (size_t i = 0; i < n; i++)
         d->g[i] -= r->Xy[i];
@@ -318,7 +318,7 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                           "iteration %u: the loss is not finite; the step "
                           "was too long",
                           d->now.iteration);
-    TRY_UNSTOPPED(st);
+    TRY(st);
     *F = *F / points +
          d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
     kf_learn_mean(d, points, w, d->g);
@@ -367,7 +367,7 @@ static kofn_status curved_by_difference(kf_descent *d, const double *at,
     double size = kf_norm(at, n), step = 1e-5 * (size > 0 ? size : 1), F;
 
     step /= kf_norm(p, n);
-    TRY_UNSTOPPED(kf_learn_gradient_along(d, at, step, p, out, &F));
+    TRY(kf_learn_gradient_along(d, at, step, p, out, &F));
     for (size_t j = 0; j < n; j++)
         out[j] = (out[j] - d->g[j]) / step;
     return KOFN_OK;
@@ -392,8 +392,7 @@ kofn_status kf_learn_curved(kf_descent *d, const double *at, const double *p,
 
     if (!squares && !d->way->margins)
         return curved_by_difference(d, at, p, out);
-    TRY_UNSTOPPED(squares ? d->way->gram(d, p, out)
-                          : curved_by_margins(d, p, out));
+    TRY(squares ? d->way->gram(d, p, out) : curved_by_margins(d, p, out));
     kf_learn_mean(d, (double)d->r->X.rows, p, out);
     return KOFN_OK;
 }

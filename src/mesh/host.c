@@ -593,6 +593,8 @@ kofn_status kf_host_node_new(kf_host *h)
  * coordinator, and its block where the seat is given. */
 static kofn_status make(kf_host *h, const kofn_matrix *v)
 {
+    kofn_status st;
+
     TRY(kf_host_stages_new(h, v));
     TRY(kf_buffer_new(&h->v, v->rows, 1, KOFN_F64));
     memcpy(h->v->m.data, v->data, v->rows * sizeof(double));
@@ -618,7 +620,9 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
                            h->product[i].plan->layout.max_seats);
     if (h->at.t > 0) /* they are looked for when it is a member */
         return KOFN_OK;
-    TRY(encode(h, h->opt.seat));
+    st = encode(h, h->opt.seat);
+    if (st) /* KOFN_AGAIN: the node asks for blocks when it is a member */
+        return st == KOFN_AGAIN ? KOFN_OK : st;
     return done(
         h, &(kf_node_task){.type = KF_NODE_TASK_ENCODE, .seat = h->opt.seat},
         false);

@@ -1,6 +1,6 @@
 /* fuzz_mesh.c -- a node of a mesh with its data, and what others may send it:
- * notes of any kind about any iterate, with bodies of any length, all with
- * right checksums.  fuzz-iterations: 20000 */
+ * notes of any kind about any iterate, with bodies of any length, over a
+ * transport that checks bodies or one that does not.  fuzz-iterations: 20000 */
 #include "street.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -45,6 +45,7 @@ static void run(street *s, const kofn_plan *plan)
                                   .digest = 9};
     kofn_status st = KOFN_OK;
 
+    s->base.whole = more / 16 % 2; /* as a connection with keys is */
     o.confirm = more % 4 == 3 ? 1 : 0;
     o.seat = next(&s->d, 2) ? 0 : KOFN_NO_SEAT;
     o.decoding =
