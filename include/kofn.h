@@ -596,6 +596,14 @@ KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
  * kofn_limit answers KOFN_UNSUITED, where the answers of a code are whole. */
 KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
+/* KOFN_SUM with errors and the option `audit`: from here on the next sum and then one
+ * of every `every` are coded and checked; 1: all are.  KOFN_INVAL: `every` is 0.
+ * KOFN_UNSUITED: the job was opened without `audit`.  A loop that ends has its last sum
+ * checked so; kofn_regress and kofn_train do. */
+KOFN_API kofn_status kofn_audit(kofn_job *job, unsigned every);
+/* The option `audit` that the job was opened with; 1: all sums are checked, or none. */
+KOFN_API unsigned kofn_audited(const kofn_job *job);
+
 /* The rounds from here on are of step `step` of the caller's, which events
  * count instead: what is to happen before it happens before its first round,
  * fractions are of any of them.  Steps count from 1.  Where several products are

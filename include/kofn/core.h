@@ -61,8 +61,11 @@ typedef struct kofn_event {
     size_t lo, hi;  /* BEGIN: of these strips only; hi == 0: of all      */
     bool all; /* BEGIN: everybody is asked, and whoever is not late compared; no
                  name counts against its worker, see JUDGED              */
-    bool late_too;  /* BEGIN: everybody who is asked is waited for, late or not,
+    bool late_too; /* BEGIN: everybody who is asked is waited for, late or not,
                       as long as it is there: it is believed afterwards */
+    bool alike;    /* BEGIN with errors, but adversarial: results of any half of
+                      the workers beyond k that are wrong alike have to show,
+                      for nothing but the comparison finds them          */
     size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p  */
     /* VERDICT on check number `task`: KOFN_OK when without the results in bad
      * (indices into the check's tasks) the rest agrees, else KOFN_CORRUPT. */

@@ -641,6 +641,8 @@ typedef struct cli_training {
     history history;
     size_t steps;   /* in all ...                              */
     unsigned every; /* ... and from one that is kept to the next */
+    bool due;       /* a state is to be kept ...                 */
+    bool unchecked; /* ... once the sums of a step are checked   */
     bool verifying; /* without workers */
     bool coded;     /* weights live with the workers, and not points */
     /* On a mesh, called when the weights are there: judges, checks and writes them.

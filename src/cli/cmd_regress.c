@@ -165,12 +165,13 @@ static void keep(fit *f, const kofn_regress_step *now, const kofn_report *rep)
                       (json_int_t)rep->scalars));
 }
 
-static void save(fit *f, const kofn_regress_step *now)
+/* Keeps the state, unless sums that it was made of were not checked (--audit). */
+static void save(fit *f, const kofn_regress_step *now, const kofn_report *rep)
 {
     size_t n = f->w.rows;
     double *both = f->both.data;
 
-    if (!both)
+    if (!both || rep->unchecked)
         return;
     history_keep(&f->history);
     memcpy(both, now->w, n * sizeof(double));
@@ -225,7 +226,7 @@ static int watch(void *ud, const kofn_regress_step *now, const kofn_report *rep)
         if (now->setup)
             keep_setup(f, now->setup);
         keep(f, now, rep);
-        save(f, now);
+        save(f, now, rep);
     }
     session_round(f->session, rep, rep ? now->gradient : -1);
     return cli_caught() || f->history.spoiled;

@@ -150,14 +150,18 @@ static void save(cli_training *t, unsigned step, const kofn_train_step *now,
                     figures(now, "partial", (double)now->partial));
 }
 
-/* After a step that is to be kept, or the last there will be. */
-static void save_step(cli_training *t, const kofn_train_step *now)
+/* After a step that is to be kept, or the last there will be.  A step whose sums were
+ * not checked (--audit) is not kept; the next that was is. */
+static void save_step(cli_training *t, const kofn_train_step *now,
+                      const kofn_report *rep)
 {
     const double *state;
 
-    if (!t->session->checkpoint ||
-        (now->step % t->every && now->step != now->steps && !cli_caught()))
+    t->unchecked = rep->unchecked > 0;
+    t->due |= now->step % t->every == 0 || now->step == now->steps;
+    if (!t->session->checkpoint || t->unchecked || !(t->due || cli_caught()))
         return;
+    t->due = false;
     if (kofn_training_state(t->training, &state))
         cli_say(0, "--checkpoint: the weights after step %u are not had: %s",
                 now->step, kofn_errmsg());
@@ -171,7 +175,7 @@ static void save_before(cli_training *t, const kofn_train_step *now)
 {
     const checkpoint *c = t->session->checkpoint;
 
-    if (c && now->state && now->step - 1 > checkpoint_done(c))
+    if (c && now->state && !t->unchecked && now->step - 1 > checkpoint_done(c))
         save(t, now->step - 1, now, now->state);
 }
 
@@ -184,7 +188,7 @@ static int watch(void *ud, const kofn_train_step *now, const kofn_report *rep)
     if (rep) {
         t->session->iterations = now->step;
         keep(t, now, rep);
-        save_step(t, now);
+        save_step(t, now, rep);
     } else if (cli_caught()) {
         save_before(t, now);
     }

@@ -352,6 +352,7 @@ static int read_begin(player *p, const json_t *o, kofn_event *ev)
     ev->use = (uint32_t)use;
     ev->all = json_is_true(json_object_get(o, "all"));
     ev->late_too = json_is_true(json_object_get(o, "late_too"));
+    ev->alike = json_is_true(json_object_get(o, "alike"));
     ev->lo = (size_t)lo;
     ev->hi = (size_t)hi;
     return read_shape(p, o, ev);

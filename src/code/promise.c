@@ -35,7 +35,8 @@ kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
 bool kf_promise_conspires(const kf_promise *p)
 {
     return p->errors == KOFN_ERRORS_ADVERSARIAL ||
-           (p->errors == KOFN_ERRORS_PROBABILISTIC && p->copies);
+           (p->errors == KOFN_ERRORS_PROBABILISTIC && p->copies) ||
+           (p->errors != KOFN_ERRORS_NONE && p->alike);
 }
 
 /* Principals that do not conspire hardly ever agree on a wrong codeword: as many

@@ -23,6 +23,7 @@ typedef struct kf_promise {
     size_t enough; /* results that decode, of which fewer never do     */
     size_t surely; /* any so many decode: the K of math/errors.md      */
     bool copies;   /* what is wrong may be wrong alike, by accident    */
+    bool alike;    /* nothing else finds what is wrong alike           */
     bool half;     /* at most half of what is beyond `enough` is named */
 } kf_promise;
 
@@ -42,7 +43,7 @@ typedef struct kf_verdicts {
     size_t most, liars, promised;
 } kf_verdicts;
 
-/* `half` is false. */
+/* `alike` and `half` are false. */
 kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
                          kofn_errors errors);
 /* May those who are wrong be so in ways that agree? */

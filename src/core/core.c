@@ -106,7 +106,8 @@ static kofn_status make_fleet(kofn_core *c)
 {
     TRY(c->use[0].policy->open(c));
     TRY(kf_core_add_round(c));
-    kf_product_begin(&kf_newest(c)->p, 0, &c->use[0], 0, c->use[0].plan->span);
+    kf_product_begin(&kf_newest(c)->p, 0, &c->use[0], 0, c->use[0].plan->span,
+                     false);
     return KOFN_OK;
 }
 

@@ -27,7 +27,7 @@ void kf_product_close(kf_product *p)
 }
 
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
-                      size_t lo, size_t hi)
+                      size_t lo, size_t hi, bool alike)
 {
     assert(lo <= hi && hi <= use->plan->span);
     p->number = number;
@@ -36,8 +36,10 @@ void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
     p->hi = hi;
     p->tasks = p->rows = p->checks = p->evidences = 0;
     p->noise = p->predicted = p->refused = 0;
-    for (size_t g = 0; g < p->groups; g++)
+    for (size_t g = 0; g < p->groups; g++) {
         p->ledger[g].promise = kf_promise_of(use->plan, g, use->errors);
+        p->ledger[g].promise.alike = alike;
+    }
     kf_product_no_news(p);
     p->all = p->late_too = p->degraded = p->lost = p->disagree = p->unsure =
         false;

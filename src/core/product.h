@@ -132,9 +132,10 @@ static inline const kofn_layout *kf_layout(const kf_product *p)
 
 kofn_status kf_product_open(kf_product *p, size_t groups);
 void kf_product_close(kf_product *p);
-/* Another one, of strips [lo, hi), in the memory of the last. */
+/* Another one, of strips [lo, hi), in the memory of the last; `alike` as in
+ * kofn_event. */
 void kf_product_begin(kf_product *p, uint32_t number, const kf_use *use,
-                      size_t lo, size_t hi);
+                      size_t lo, size_t hi, bool alike);
 /* Nothing has come, everything is open. */
 kofn_status kf_product_reset(kf_product *p);
 /* Drop the results that have come for cells that are not settled. */

@@ -167,7 +167,7 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
     kf_product_begin(&r->p, ev->product, use, ev->lo,
-                     ev->hi ? ev->hi : use->plan->span);
+                     ev->hi ? ev->hi : use->plan->span, ev->alike);
     r->p.all = ev->all;
     r->p.late_too = ev->late_too;
     return kf_round_restart(c, r);

@@ -135,12 +135,12 @@ static bool can_begin(const kofn_core *c, const kofn_event *ev,
            kf_code_shape(shape, c->use[0].plan, ev->m, ev->n, ev->p) == KOFN_OK;
 }
 
-static kofn_status open_product(kofn_core *c, uint32_t number,
+static kofn_status open_product(kofn_core *c, const kofn_event *ev,
                                 const kofn_plan *shape)
 {
     kf_round *r;
 
-    assert(number > c->stream.newest);
+    assert(ev->product > c->stream.newest);
     TRY(kf_core_add_round(c));
     r = kf_newest(c);
     r->state = KF_ROUND_RUNNING;
@@ -151,8 +151,8 @@ static kofn_status open_product(kofn_core *c, uint32_t number,
     r->plain = 0;
     r->coded = shape->layout.plain;
     r->shared = false;
-    kf_product_begin(&r->p, number, &r->use, 0, shape->span);
-    c->stream.newest = number;
+    kf_product_begin(&r->p, ev->product, &r->use, 0, shape->span, ev->alike);
+    c->stream.newest = ev->product;
     kf_core_set_spare(c, r);
     return kf_product_reset(&r->p);
 }
@@ -190,7 +190,7 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     kf_core_forget_over(c);
     begin_round(c, ev->product);
     if (ev->product)
-        TRY(open_product(c, ev->product, &shape));
+        TRY(open_product(c, ev, &shape));
     s->is.open = c->rounds;
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_stream_due(c, c->round[i])) /* it may have waited for that */

@@ -277,6 +277,20 @@ static kofn_status is_closed(const kf_check *c, bool *closed)
 
 /* ---- the verdict --------------------------------------------------------- */
 
+static double usual_noise(double terms, uint64_t changes)
+{
+    return NOISE_START + NOISE_ROOT * sqrt(terms) +
+           NOISE_DRIFT * sqrt((double)changes);
+}
+
+double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes)
+{
+    double noise = usual_noise(terms, changes) + NOISE_LINEAR * terms;
+
+    return plan->layout.problem.dtype == KOFN_F64 ? ALARM_F64 * 0x1p-52 * noise
+                                                  : ALARM_F32 * 0x1p-23 * noise;
+}
+
 /* Whose results there are, and how far those of the honest are apart. */
 static kf_evidence evidence_of(const kf_check *c)
 {
@@ -288,13 +302,11 @@ static kf_evidence evidence_of(const kf_check *c)
     size_t length = c->plan->op->over & KF_OVER_ROWS ? pb->m : pb->n;
     double terms = (double)((c->terms ? c->terms : length) + c->plan->parts);
     double unit = wide ? 0x1p-52 : 0x1p-23;
-    double usual = NOISE_START + NOISE_ROOT * sqrt(terms) +
-                   NOISE_DRIFT * sqrt((double)c->changes);
     double parity = 0x1p-52 * NOISE_PARITY * sqrt((double)(e.nodes * e.lanes));
 
-    e.noise = unit * usual + parity;
-    e.alarm = (wide ? ALARM_F64 : ALARM_F32) *
-              (unit * (usual + NOISE_LINEAR * terms) + parity);
+    e.noise = unit * usual_noise(terms, c->changes) + parity;
+    e.alarm = kf_check_alarm(c->plan, terms, c->changes) +
+              (wide ? ALARM_F64 : ALARM_F32) * parity;
     return e;
 }
 

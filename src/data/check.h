@@ -56,6 +56,10 @@ typedef struct kf_found {
 size_t kf_check_few(const kf_check *c, size_t n, size_t located);
 /* Completes a check, of which all else is filled in: H, q and hidden. */
 kofn_status kf_check_know(kf_check *c, kf_cache *cache);
+/* The most that rounding makes of an entry of a result, relative to the scales of its
+ * row and column, for a seat of weight 1: a sum of so many terms, of blocks that have
+ * changed so often. */
+double kf_check_alarm(const kofn_plan *plan, double terms, uint64_t changes);
 /* The lowest floor that these results can have if none of them is left out. */
 double kf_check_least_floor(const kf_check *c);
 /* KOFN_OK: all agree but those in bad[].

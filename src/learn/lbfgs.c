@@ -64,6 +64,12 @@ void kf_lbfgs_free(kf_lbfgs *b)
     kf_free(b);
 }
 
+void kf_lbfgs_forget(kf_lbfgs *b)
+{
+    b->kept = b->next = 0;
+    b->stepped = b->known = false;
+}
+
 /* ---- directions ---------------------------------------------------------- */
 
 /* Learns the last step, unless rounding or a loss without curvature makes

@@ -13,6 +13,8 @@
  * fit owns its vectors while it runs.  Workers are reached by rounds alone.
  */
 #include "regress.h"
+
+#include "audit.h"
 #include "vector.h"
 #include "watch.h"
 
@@ -409,21 +411,45 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     return test_loss(d->r, w, &now->test);
 }
 
-/* Takes steps until the descent has converged or may take no more.  A step
- * that failed does not count, but the rounds it took do. */
-static kofn_status descend(kf_descent *d, double *w, bool *converged)
+/* The state is the one that was kept. */
+static void went_back(kf_descent *d)
+{
+    d->lipschitz = d->now.lipschitz;
+    d->partial = d->now.partial;
+    if (d->pairs)
+        kf_lbfgs_forget(d->pairs);
+}
+
+/* One iteration, and what the audit makes of it. */
+static kofn_status take_step(kf_descent *d, kf_audit *a, double *w,
+                             bool *converged)
 {
     const kofn_regress_options *o = &d->r->opt;
+    unsigned t = ++d->now.iteration;
+    kf_audit_move to;
+    kofn_status st = kf_audit_before(a, t, t == o->max_iterations);
 
-    while (d->now.iteration < o->max_iterations && !*converged) {
-        kofn_status st;
-
-        d->now.iteration++;
+    if (!st)
         st = iterate(d, w, d->v, converged);
-        if (st)
-            d->now.iteration--;
-        else if (o->watch && o->watch(o->watch_ud, &d->now, &d->sum))
-            st = KOFN_AGAIN;
+    TRY(kf_audit_after(a, t, &d->sum, *converged, &st, &to));
+    *converged &= to == KF_AUDIT_ON;
+    if (to == KF_AUDIT_BACK)
+        went_back(d);
+    else if (st || to == KF_AUDIT_ONCE_MORE)
+        d->now.iteration--;
+    else if (o->watch && o->watch(o->watch_ud, &d->now, &d->sum))
+        st = KOFN_AGAIN;
+    return st;
+}
+
+/* Takes steps until the descent has converged or may take no more.  A step
+ * that failed does not count, but the rounds it took do. */
+static kofn_status descend(kf_descent *d, kf_audit *a, double *w,
+                           bool *converged)
+{
+    while (d->now.iteration < d->r->opt.max_iterations && !*converged) {
+        kofn_status st = take_step(d, a, w, converged);
+
         kf_learn_add_up(&d->all, &d->setup);
         d->now.setup = NULL;
         kf_learn_add_up(&d->all, &d->sum);
@@ -431,6 +457,20 @@ static kofn_status descend(kf_descent *d, double *w, bool *converged)
             return st;
     }
     return KOFN_OK;
+}
+
+static kofn_status descend_audited(kf_descent *d, double *w, bool *converged)
+{
+    size_t n = kf_learn_features(d) * sizeof *w;
+    const kf_audit_part state[KF_AUDIT_PARTS] = {
+        {&d->now, sizeof d->now}, {w, n}, {d->v, n}};
+    kf_audit a;
+    kofn_status st = kf_audit_begin(&a, d->job, state, &d->now.objective);
+
+    if (!st)
+        st = descend(d, &a, w, converged);
+    kf_audit_free(&a);
+    return st;
 }
 
 /* After the step that the options tell of; was it the last? */
@@ -460,7 +500,7 @@ kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
             own.converged = go_on(&d);
         d.now.w = w->data;
         d.now.v = d.v;
-        st = descend(&d, w->data, &own.converged);
+        st = descend_audited(&d, w->data, &own.converged);
         if (!st)
             st = kf_learn_limit(&d, KF_ALL);
         if (!st && d.partial)

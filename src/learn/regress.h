@@ -186,6 +186,8 @@ typedef struct kf_lbfgs kf_lbfgs;
 /* For n features; to be freed even where it fails. */
 kofn_status kf_lbfgs_new(kf_lbfgs **out, size_t n);
 void kf_lbfgs_free(kf_lbfgs *b);
+/* It remembers no step. */
+void kf_lbfgs_forget(kf_lbfgs *b);
 /* F at w and its gradient in d->g, of a descent with d->pairs; without a product
  * where the last step knows them. */
 kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);

@@ -3,6 +3,7 @@
  *
  * A training borrows the network, the points and the job, and owns velocities,
  * batches and scratch.  Without a job every step is made on this thread. */
+#include "audit.h"
 #include "coded.h"
 #include "training.h"
 #include "watch.h"
@@ -422,24 +423,41 @@ static kofn_status step(run *r)
     return test(r);
 }
 
-static kofn_status go(run *r)
+/* One step, and what the audit makes of it. */
+static kofn_status take_step(run *r, kf_audit *a)
 {
     const kofn_train_options *o = &r->t->opt;
+    unsigned t = ++r->now.step;
+    kf_audit_move to;
+    kofn_status st = kf_audit_before(a, t, t == r->now.steps);
 
-    while (r->now.step < r->now.steps) {
-        kofn_status st;
-
-        r->now.step++;
+    if (!st)
         st = step(r);
-        if (st)
-            r->now.step--;
-        else if (o->watch && o->watch(o->watch_ud, &r->now, &r->sum))
-            st = KOFN_AGAIN;
+    TRY(kf_audit_after(a, t, &r->sum, false, &st, &to));
+    if (to == KF_AUDIT_BACK)
+        kf_net_write(r->t->net, r->state);
+    else if (st)
+        r->now.step--;
+    else if (o->watch && o->watch(o->watch_ud, &r->now, &r->sum))
+        st = KOFN_AGAIN;
+    return st;
+}
+
+static kofn_status go(run *r)
+{
+    kf_audit_part state[KF_AUDIT_PARTS] = {
+        {&r->now, sizeof r->now},
+        {r->state, 2 * r->t->net->total * sizeof *r->state}};
+    kf_audit a;
+    kofn_status st = kf_audit_begin(&a, r->plain || r->coded ? NULL : r->t->job,
+                                    state, &r->now.loss);
+
+    while (!st && r->now.step < r->now.steps) {
+        st = take_step(r, &a);
         kf_learn_add_up(&r->all, &r->sum);
-        if (st)
-            return st;
     }
-    return r->now.partial ? KOFN_PARTIAL : KOFN_OK;
+    kf_audit_free(&a);
+    return st ? st : r->now.partial ? KOFN_PARTIAL : KOFN_OK;
 }
 
 /* ---- the run ------------------------------------------------------------- */

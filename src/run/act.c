@@ -116,10 +116,44 @@ static void tell_failure(product *p, kofn_status st)
              p->failed_by, (int)(to - line), line);
 }
 
+/* ---- whole products ------------------------------------------------------ */
+
+/* Tests a product that is decoded by the key of its operand.  *st is KOFN_CORRUPT
+ * where it fails.  *again: it is to be computed once more, and what is wrong alike
+ * is to be found by comparing. */
+static kofn_status test_whole(kofn_job *j, product *p, kofn_status *st,
+                              bool *again)
+{
+    kf_stopwatch watch = kf_job_start_work(j);
+    bool agrees;
+
+    TRY(kf_guard_test(&j->held[p->operand], &p->measure, p->rep.noise, &p->out,
+                      &p->back, &agrees));
+    p->rep.decoding += kf_job_end_work(j, watch, "check");
+    if (agrees) {
+        j->guard.doubt &= !p->alike || p->rep.corrupt > 0;
+        return KOFN_OK;
+    }
+    *again = j->opt.errors == KOFN_ERRORS_PROBABILISTIC && !p->alike;
+    j->guard.doubt = p->alike = true;
+    *st = KOFN_CORRUPT;
+    snprintf(
+        p->why, sizeof p->why,
+        "the answers agree with each other, and what is decoded of them is "
+        "not the product: more workers are wrong alike than can be told "
+        "apart; %s",
+        j->opt.errors == KOFN_ERRORS_DETECT
+            ? "run with errors probabilistic or adversarial to find out "
+              "which"
+            : "use more workers, or a smaller threshold");
+    return KOFN_OK;
+}
+
 /* The product is over: keep what the report wants. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
     kofn_status st = a->status;
+    bool again = false;
 
     TRY(kf_job_report(j, p, a));
     if (st >= 0)
@@ -128,11 +162,14 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
         snprintf(p->why, sizeof p->why, "%s", a->why);
         tell_failure(p, st);
     }
+    again = p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
+    if (st == KOFN_OK && !p->odd && p->keyed)
+        TRY(test_whole(j, p, &st, &again));
     if (st == KOFN_CORRUPT && kf_job_overflows(p))
         st = KOFN_NONFINITE;
     if (kf_is_stream(j))
         kf_pair_over(j, p, st);
-    else if (p->as == KOFN_USE_PARTS && (st < 0 || p->odd))
+    else if (again)
         kf_job_begin_again(j, p);
     else
         kf_job_finish_product(j, p, st);

@@ -5,6 +5,19 @@
 
 #include "base/clock.h"
 
+/* Where the output is not tested by a key, or that has failed, what is wrong alike
+ * is found by comparing alone. */
+static void know_alike(const kofn_job *j, product *p)
+{
+    kofn_errors errors = j->opt.errors;
+
+    p->keyed = p->number && p->as == KOFN_USE_OWN && p->hi == 0 &&
+               j->held[p->operand].key;
+    p->alike |=
+        (errors == KOFN_ERRORS_DETECT || errors == KOFN_ERRORS_PROBABILISTIC) &&
+        (!p->keyed || j->guard.doubt);
+}
+
 kofn_status kf_job_begin(kofn_job *j, product *p)
 {
     kofn_event ev = {
@@ -13,6 +26,8 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     /* the answer of a worker alone, which was located, is not believed */
     if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
         kf_job_code_it(j, p);
+    know_alike(j, p);
+    ev.alike = p->alike;
     ev.use = kf_job_use_number(p);
 
     /* numbers of the core ascend as products begin */

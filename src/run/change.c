@@ -7,6 +7,8 @@
  * be sent to all breaks the job, for blocks would be of different matrices. */
 #include "job.h"
 
+#include "data/key.h"
+
 #include <math.h>
 
 /* ---- telling the workers ------------------------------------------------- */
@@ -125,6 +127,8 @@ static kofn_status update_raised(kofn_job *j, size_t operand,
     TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
     if (j->opt.errors != KOFN_ERRORS_NONE)
         TRY(kf_guard_change(h, change, U, V));
+    if (h->key)
+        TRY(kf_key_change(h->key, &h->resident, change, U, V));
     TRY(tell(j, (uint32_t)operand, change, U, V));
     h->changes++;
     h->moves = change->momentum != 0;

@@ -113,7 +113,8 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st)
 void kf_job_begin_again(kofn_job *j, product *p)
 {
     close_tasks(j, p, 0);
-    kf_job_code_it(j, p);
+    if (p->as == KOFN_USE_PARTS)
+        kf_job_code_it(j, p);
     p->odd = KOFN_OK;
     p->why[0] = 0;
     kf_job_feed_again(p);

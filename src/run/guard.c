@@ -8,6 +8,7 @@
 
 #include "code/operation.h"
 #include "data/check.h"
+#include "data/key.h"
 
 #include <float.h>
 #include <math.h>
@@ -18,6 +19,8 @@
  * was asked for. */
 #define HIDDEN_F64 1e-6
 #define HIDDEN_F32 1e-2
+/* The number, among those that secrets are drawn by, of that of keys. */
+#define KEYS (UINT64_C(1) << 63)
 
 /* Weights that a worker could foresee would let it lie where they are blind. */
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
@@ -273,6 +276,58 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     }
     tell(g, of, a, &found, st);
     return KOFN_OK;
+}
+
+/* ---- whole products ------------------------------------------------------ */
+
+/* A product of these is linear in its rows, and A is here when it is placed. */
+static bool has_key(const kofn_plan *p)
+{
+    const kf_operation *op = p->op;
+
+    return op->factors == 1 && !op->left && !op->stream && !p->layout.adjoint;
+}
+
+kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
+{
+    if (!has_key(h->plan))
+        return KOFN_OK;
+    for (size_t group = 0; group < h->plan->layout.groups; group++)
+        TRY(know_resident(h, false, group));
+    return kf_key_new(&h->key, &h->resident, h->norms, h->levels.row,
+                      kf_mix64(kf_state64(g->secret, KEYS)));
+}
+
+/* What rounding, decoding and lies below the floor of the comparison make of an entry.
+ * The sums of the test are rounded, too, in double precision. */
+static double error_of(const kf_held *h, const kf_measure *of, double noise)
+{
+    const kofn_layout *L = &h->plan->layout;
+    double n = (double)L->problem.n;
+    double alarm =
+        kf_check_alarm(h->plan, n + (double)h->plan->parts, h->changes);
+    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, KF_KEY_RUN));
+
+    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own +
+           of->floor;
+}
+
+kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
+                          const kofn_matrix *out, const kf_back *back,
+                          bool *agrees)
+{
+    const kf_messages *m = of->messages;
+    kf_keyed test = {.plan = h->plan,
+                     .out = out,
+                     .back = back,
+                     .in = &m->plain->m,
+                     .row = h->norms,
+                     .cols = m->parts.count ? m->parts.cols : m->plain->m.cols,
+                     .error = error_of(h, of, noise)};
+
+    TRY(know_input(of));
+    test.col = of->input;
+    return kf_key_test(h->key, &test, agrees);
 }
 
 bool kf_guard_next(kf_guard *g, kofn_event *ev)

@@ -215,6 +215,8 @@ static kofn_status placed(kofn_job *j, kf_held *h)
 {
     if (j->port->away)
         TRY(kf_resident_away(&h->resident));
+    if (j->opt.errors != KOFN_ERRORS_NONE)
+        TRY(kf_guard_make_key(&j->guard, h));
     h->placed = true;
     return KOFN_OK;
 }

@@ -57,8 +57,11 @@ typedef struct product {
     bool audited; /* a sum that is compared, for those that are not after it */
     kofn_plan shape; /* stream, or the job's own: the plan for its strips */
     /* It has begun (begin.c). */
-    uint32_t core;   /* as core and workers do, once it has begun  */
-    bool begun;      /* the core knows of it */
+    uint32_t core; /* as core and workers do, once it has begun  */
+    bool begun;    /* the core knows of it */
+    bool keyed; /* its output is tested by the key of its operand           */
+    bool alike; /* as the event that it began with (kofn_event); after a test
+                   that failed                                              */
     kofn_time began; /* ... since then; of an uncoded one, at first */
     kf_slots *tasks; /* once it has begun, until it is over   */
     /* What its workers were sent (pace.c). */
@@ -89,10 +92,11 @@ typedef struct kf_products {
     size_t count;
     product *idle[KF_JOB_OPEN]; /* taken, for their memory */
     size_t idles;
-    uint32_t puts;      /* numbers given out */
-    unsigned sums;      /* that were put; see opt.audit     */
-    size_t lo, hi;      /* strips that products are limited to; hi == 0: all */
-    unsigned step;      /* what events count; 0: products */
+    uint32_t puts;  /* numbers given out */
+    unsigned every; /* one sum of so many is checked; 0: as opt.audit says */
+    unsigned sums;  /* that were put since that was set */
+    size_t lo, hi;  /* strips that products are limited to; hi == 0: all */
+    unsigned step;  /* what events count; 0: products */
     kofn_status broken; /* nothing works any more */
 } kf_products;
 
@@ -431,8 +435,8 @@ void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
 /* Did an answer come that is not finite, as those of honest workers may be, so that
  * answers cannot be told apart?  Says so in p->why. */
 bool kf_job_overflows(product *p);
-/* Begin an uncoded product again, coded: a worker was missing, or answered what is
- * no number. */
+/* Begin a product again.  An uncoded one is coded then: a worker was missing, or
+ * answered what is no number. */
 void kf_job_begin_again(kofn_job *j, product *p);
 
 /* pair.c: products of streams */

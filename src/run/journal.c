@@ -210,6 +210,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
         fprintf(j->file, ",\"lo\":%zu,\"hi\":%zu", ev->lo, ev->hi);
     if (begins && ev->late_too)
         fputs(",\"late_too\":true", j->file);
+    if (begins && ev->alike)
+        fputs(",\"alike\":true", j->file);
     if (begins && ev->all)
         fputs(",\"all\":true", j->file);
     if (begins && ev->m)

@@ -4,6 +4,8 @@
  * that a caller can get wrong is found here, before anything is sent. */
 #include "job.h"
 
+#include "data/key.h"
+
 /* ---- whether it can be ---------------------------------------------------- */
 
 kofn_status kf_job_check_whole(const kofn_job *j)
@@ -172,7 +174,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->measure =
         (kf_measure){.messages = &p->messages, .input = p->measure.input};
     kf_job_feed_again(p);
-    p->begun = p->audited = false;
+    p->begun = p->audited = p->keyed = p->alike = false;
     p->ended = KOFN_AGAIN;
     p->odd = KOFN_OK;
     p->why[0] = 0;
@@ -249,14 +251,40 @@ void kf_job_let_go(kf_held *h)
 {
     kf_resident_free(&h->resident);
     kf_guard_forget(h);
+    kf_key_free(h->key);
+    h->key = NULL;
     kf_levels_free(&h->levels);
     kf_free(h->raised);
+}
+
+unsigned kofn_audited(const kofn_job *j)
+{
+    return j->opt.audit > 1 ? j->opt.audit : 1;
+}
+
+kofn_status kofn_audit(kofn_job *j, unsigned every)
+{
+    unsigned now = j->open.every ? j->open.every : j->opt.audit;
+
+    if (every == 0)
+        return kf_fail(KOFN_INVAL,
+                       "every 0 sums: one of at least 1 is checked");
+    if (j->opt.audit <= 1)
+        return kf_fail(KOFN_UNSUITED,
+                       "the job checks all sums or none; open it with the "
+                       "option audit");
+    if (every == now)
+        return KOFN_OK;
+    j->open.every = every;
+    j->open.sums = 0;
+    return KOFN_OK;
 }
 
 /* Of a sum, whether it is coded this time. */
 static kofn_use in_turn(const kofn_job *j, kofn_use as)
 {
-    bool alone = j->opt.audit > 1 && j->open.sums % j->opt.audit;
+    unsigned every = j->open.every ? j->open.every : j->opt.audit;
+    bool alone = every > 1 && j->open.sums % every;
 
     return alone && as == KOFN_USE_OWN ? KOFN_USE_PARTS : as;
 }

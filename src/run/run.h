@@ -29,8 +29,10 @@ typedef struct kf_held {
                        each group, then of the columns (guard.c, norms.c)    */
     double **speed; /* once it has changed: likewise, of its velocity, ...   */
     double **least; /* ... and of what was rounded before (kf_norms)         */
-    bool due;       /* trial.c: its blocks are to be read and compared ... */
-    bool odd;       /* ... and somebody's came wrong                       */
+    struct kf_key *key; /* where results are looked at: a whole product of A x
+                           or A B is tested by it (guard.c)                 */
+    bool due; /* trial.c: its blocks are to be read and compared ... */
+    bool odd; /* ... and somebody's came wrong                       */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
@@ -45,6 +47,8 @@ typedef struct kf_guard {
     double tolerance; /* asked for; 0: was not */
     kf_verdict *verdict; /* until all are told to the core: `next` is to be */
     size_t next, count, cap;
+    bool doubt; /* a product failed its test: those after it are compared as if
+                   nothing but the comparison found what is wrong alike      */
 } kf_guard;
 
 /* The measure of a product: its input. */
@@ -64,6 +68,13 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_use *by, const kofn_action *a,
                            const kf_source *source);
+/* Makes the key of an operand that was placed; where its plan has none, nothing. */
+kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h);
+/* Sets *agrees: the output of a product of the operand is what it should be, so far
+ * as its key tells.  `noise` is what decoding made of rounding. */
+kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
+                          const kofn_matrix *out, const kf_back *back,
+                          bool *agrees);
 bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 void kf_guard_forget(kf_held *h); /* its norms */

@@ -78,11 +78,66 @@ static void lies_are_detected(void **state)
     data_free(&d);
 }
 
+/* ---- audits -------------------------------------------------------------- */
+
+#define ROUNDS 12
+
+/* Gradient descent on sums of which every seventh is checked, with a worker that lies
+ * from iteration `from` on. */
+static void audited(fit *f, const data *d, kofn_descent descent, unsigned from,
+                    uint64_t seed)
+{
+    kofn_regress_options o = {.size = sizeof o,
+                              .descent = descent,
+                              .ridge = 0.1,
+                              .rule = KOFN_STEP_FIXED,
+                              .step = 0.5,
+                              .max_iterations = ROUNDS,
+                              .tolerance = 1e-300};
+    kofn_fault_event lie = {from, 0, KOFN_FAULT_EVENT_CORRUPT, 2, 0};
+    kofn_faults w = KOFN_FAULTS_INIT(.seed = seed);
+    kofn_options opt = KOFN_OPTIONS_INIT;
+    fleet k = {"gc:d=3", 7, true, &w, &opt};
+
+    opt.errors = KOFN_ERRORS_PROBABILISTIC;
+    opt.audit = 7;
+    opt.events = &lie;
+    opt.event_count = 1;
+    assert_ok(fit_up(f, d, &o, &k));
+    assert_ok(kofn_regress(f->r, &f->w, &f->res));
+}
+
+/* The iterates are those of the same descent without workers, wherever the lies
+ * begin: after the last check of all, and so large that a sum is not finite. */
+static void an_audited_descent_takes_no_step_from_a_lie(void **state)
+{
+    static const kofn_descent descent[] = {KOFN_DESCENT_GD,
+                                           KOFN_DESCENT_NESTEROV};
+    data d = make_data(210, 13, KOFN_LOSS_SQUARES, 13);
+
+    (void)state;
+    for (unsigned c = 0; c < 2 * ROUNDS; c++) {
+        kofn_matrix w;
+        fit f;
+
+        audited(&f, &d, descent[c % 2], 1 + c / 2, c);
+        w = random_matrix(13, 1, KOFN_F64, 1);
+        memset(w.data, 0, 13 * sizeof(double));
+        assert_ok(kofn_regress_plain(f.r, &w, NULL));
+        assert_int_equal(f.res.iterations, ROUNDS);
+        assert_at_most(relative_error(f.w.data, w.data, 13), 1e-9);
+        kf_free(w.data);
+        fit_down(&f);
+    }
+    data_free(&d);
+}
+
 TEST_FILE(regress_errors_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(liars_are_left_out),
         cmocka_unit_test(lies_are_detected),
+        cmocka_unit_test(an_audited_descent_takes_no_step_from_a_lie),
     };
 
     rig_begin();

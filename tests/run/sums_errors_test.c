@@ -333,8 +333,8 @@ static void clean_rounds_are_clean(void **state)
     }
 }
 
-/* Of nobody who is missing a worker to spare costs as much as a straggler: messages are
- * ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2); in float32 more may
+/* A worker to spare costs as much as a straggler: while none is missing messages are
+ * ceil(lam / (d - s)) submessages long (docs/math/errors.md 10.2).  In float32 more may
  * be wanted to be sure. */
 static void messages_are_short(void **state)
 {
@@ -344,7 +344,7 @@ static void messages_are_short(void **state)
             kofn_errors errors =
                 k ? KOFN_ERRORS_ADVERSARIAL : KOFN_ERRORS_DETECT;
             size_t lam, d = codes[code].beyond + 1;
-            size_t spare = k ? kf_max((d - 1) / 2, 1) : 1;
+            size_t spare = kf_max((d - 1) / 2, 1);
             job *j = numbers(1, sizeof *j);
             kofn_report rep = KOFN_REPORT_INIT;
 

@@ -1,0 +1,300 @@
+/* key.c -- a whole product is tested by random sums of its rows.
+ *
+ * Rows are summed up in runs, for a single wrong entry shows less by the root of the
+ * rows of a run.  All sums are in double precision.
+ *
+ * Owns the sums of a key; operands and outputs are borrowed and only read. */
+#include "key.h"
+
+#include "base/vectors.h"
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+
+#define RUN ((size_t)KF_KEY_RUN)
+/* A sum of independent terms is beyond so many times the root of their squares with
+ * a chance of 2 exp(-8^2 / 2). */
+#define FAR 8
+
+#define VECTORS KF_VECTORS(optimize("O3"))
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* to += f x, n numbers. */
+#define ADD(name, type)                                                        \
+    VECTORS static void name(double *restrict to, double f,                    \
+                             const type *restrict x, size_t n)                 \
+    {                                                                          \
+        for (size_t i = 0; i < n; i++)                                         \
+            to[i] += f * (double)x[i];                                         \
+    }
+ADD(add_f64, double)
+ADD(add_f32, float)
+
+static void add(double *to, double f, const void *x, size_t n, kofn_dtype type)
+{
+    if (type == KOFN_F64)
+        add_f64(to, f, x, n);
+    else
+        add_f32(to, f, x, n);
+}
+
+/* The norm of the rows that are coded together with this one. */
+static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
+{
+    size_t band = row / p->span;
+
+    return norm[band / p->layout.cut[0].rows][row % p->span];
+}
+
+/* Row i of a part of A is row `first` + i of A. */
+static void add_part(kf_key *k, const kofn_matrix *part, size_t first,
+                     size_t col, double by)
+{
+    for (size_t i = 0; i < part->rows && first + i < k->rows; i++)
+        add(k->sum + (first + i) / RUN * k->cols + col,
+            by * k->scale[first + i], kf_at(part, i, 0), part->cols,
+            part->dtype);
+}
+
+static void add_dense(kf_key *k, const kf_resident *r)
+{
+    const kofn_plan *p = r->plan;
+    kofn_cut cut = p->layout.cut[0];
+
+    for (size_t g = 0; g < p->layout.groups; g++)
+        for (size_t j = 0; j < p->parts; j++)
+            add_part(k, kf_resident_part(r, g, j),
+                     (g * cut.rows + j % cut.rows) * p->span,
+                     j / cut.rows * r->parts.cols, r->by);
+}
+
+static void add_sparse(kf_key *k, const kf_resident *r)
+{
+    const kofn_sparse *A = r->A;
+
+    for (size_t i = 0; i < A->rows; i++)
+        for (size_t e = A->ptr[i]; e < A->ptr[i + 1]; e++)
+            k->sum[i / RUN * k->cols + A->col[e]] +=
+                r->by * k->scale[i] * A->val[e];
+}
+
+/* ---- a key --------------------------------------------------------------- */
+
+static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
+                        const int *raised)
+{
+    TRY_ZERO(k->scale, k->rows);
+    TRY_MADE(k->sum, kofn_layout_table(k->runs, k->cols));
+    for (size_t i = 0; i < k->rows; i++) {
+        double n = norm_of(r->plan, norm, i);
+
+        if (raised && raised[i] >= KF_LEVEL_ZERO)
+            continue;
+        k->scale[i] =
+            kf_weight64(kf_mix64(kf_state64(k->secret, i))) / (n > 0 ? n : 1);
+    }
+    if (r->A)
+        add_sparse(k, r);
+    else
+        add_dense(k, r);
+    return KOFN_OK;
+}
+
+kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
+                       const int *raised, uint64_t secret)
+{
+    const kofn_problem *pb = &r->plan->layout.problem;
+    kf_key *k;
+    kofn_status st;
+
+    *out = NULL;
+    TRY_ZERO(k, 1);
+    k->secret = secret;
+    k->rows = pb->m;
+    k->cols = r->A ? r->A->cols : r->parts.cols * r->plan->layout.cut[0].cols;
+    k->runs = kf_ceil_div(k->rows, RUN);
+    st = make(k, r, norm, raised);
+    if (st)
+        kf_key_free(k);
+    else
+        *out = k;
+    return st;
+}
+
+void kf_key_free(kf_key *k)
+{
+    if (!k)
+        return;
+    kf_free(k->scale);
+    kf_free(k->sum);
+    kf_free(k->speed);
+    kf_free(k);
+}
+
+/* ---- changes ------------------------------------------------------------- */
+
+/* to += r U' V, of a run of rows. */
+static void add_change(const kf_key *k, size_t run, double by,
+                       const kofn_matrix *U, const kofn_matrix *V, double *to)
+{
+    size_t end = kf_min(k->rows, (run + 1) * RUN);
+
+    for (size_t t = 0; t < U->rows; t++) {
+        double f = 0;
+
+        for (size_t i = run * RUN; i < end; i++)
+            f += k->scale[i] * kf_mat_entry(U, t, i);
+        add(to, by * f, kf_at(V, t, 0), V->cols, V->dtype);
+    }
+}
+
+/* As blocks are changed (change.c): G = U' V + decay A, M = momentum M + G, and A
+ * less step M, or step (G + momentum M) with Nesterov. */
+static void step(const kofn_change *c, const double *change, size_t n,
+                 double *sum, double *speed)
+{
+    for (size_t i = 0; i < n; i++) {
+        double G = change[i] + c->decay * sum[i];
+        double M = c->momentum * speed[i] + G;
+
+        sum[i] -= c->step * (c->nesterov ? G + c->momentum * M : M);
+        speed[i] = M;
+    }
+}
+
+kofn_status kf_key_change(kf_key *k, const kf_resident *r,
+                          const kofn_change *change, const kofn_matrix *U,
+                          const kofn_matrix *V)
+{
+    double *by;
+
+    if (!k->speed)
+        TRY_MADE(k->speed, kofn_layout_table(k->runs, k->cols));
+    TRY_NEW(by, k->cols);
+    for (size_t run = 0; run < k->runs; run++) {
+        memset(by, 0, k->cols * sizeof *by);
+        add_change(k, run, r->by, U, V, by);
+        step(change, by, k->cols, k->sum + run * k->cols,
+             k->speed + run * k->cols);
+    }
+    if (change->momentum == 0) {
+        kf_free(k->speed);
+        k->speed = NULL;
+    }
+    kf_free(by);
+    return KOFN_OK;
+}
+
+/* ---- a product ----------------------------------------------------------- */
+
+/* The sums of a run of rows of C, and how far they may be from 0. */
+typedef struct sums {
+    double *of;     /* one per column of C                                   */
+    double squares; /* what an error of `error` in every row adds up to      */
+    double tiny; /* what numbers lose that are small before they are lowered */
+    double lost; /* ... and, times 2^up, after that, before columns are     */
+    int up;      /* the most that a row was raised by                       */
+} sums;
+
+static int raised_by(const int *line, size_t i)
+{
+    return line ? line[i] : 0;
+}
+
+/* Row i of C as it was decoded: before it was lowered and multiplied back.  With
+ * `careful` no number on the way is beyond the range. */
+static void add_row(const kf_keyed *of, double f, size_t i, bool careful,
+                    double *to)
+{
+    const kofn_matrix *C = of->out;
+    const int *col = of->back->col;
+    int up = raised_by(of->back->row, i) - ilogb(of->back->by);
+
+    if (!careful && !col) {
+        add(to, ldexp(f, up), kf_at(C, i, 0), C->cols, C->dtype);
+        return;
+    }
+    for (size_t j = 0; j < C->cols; j++)
+        to[j] += f * ldexp(kf_mat_entry(C, i, j), up + raised_by(col, j));
+}
+
+static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
+                     bool careful, sums *s)
+{
+    size_t end = kf_min(k->rows, (run + 1) * RUN);
+    const int *row = of->back->row;
+    bool wide = of->out->dtype == KOFN_F64;
+
+    *s = (sums){.of = s->of, .up = INT_MIN};
+    memset(s->of, 0, of->out->cols * sizeof *s->of);
+    for (size_t i = run * RUN; i < end; i++)
+        if (k->scale[i] != 0 && raised_by(row, i) > s->up)
+            s->up = raised_by(row, i);
+    for (size_t i = run * RUN; i < end; i++) {
+        double f = k->scale[i], w = f * norm_of(of->plan, of->row, i);
+
+        if (f == 0)
+            continue;
+        add_row(of, f, i, careful, s->of);
+        s->squares += w * w;
+        s->tiny += fabs(f) * (wide ? DBL_MIN : FLT_MIN);
+        s->lost += ldexp(fabs(f), raised_by(row, i) - s->up);
+    }
+}
+
+static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
+                           double *from)
+{
+    const kofn_matrix *B = of->in;
+
+    for (size_t i = 0; i < B->rows; i++)
+        add(from, -k->sum[run * k->cols + i], kf_at(B, i, 0), B->cols,
+            B->dtype);
+}
+
+/* What the number of least magnitude counts with, in a column. */
+static double least(const kf_keyed *of, const sums *s, size_t j)
+{
+    int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;
+
+    return s->lost > 0 ? ldexp(s->lost, s->up + raised_by(of->back->col, j) -
+                                            digits - ilogb(of->back->by))
+                       : 0;
+}
+
+static bool are_small(const kf_keyed *of, const sums *s)
+{
+    for (size_t j = 0; j < of->out->cols; j++) {
+        double most =
+            FAR * sqrt(s->squares) * of->error * of->col[j % of->cols] +
+            s->tiny + least(of, s, j);
+
+        if (!(fabs(s->of[j]) <= most))
+            return false;
+    }
+    return true;
+}
+
+static bool agree(const kf_key *k, const kf_keyed *of, bool careful, sums *s)
+{
+    for (size_t run = 0; run < k->runs; run++) {
+        add_rows(k, of, run, careful, s);
+        subtract_input(k, of, run, s->of);
+        if (!are_small(of, s))
+            return false;
+    }
+    return true;
+}
+
+kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees)
+{
+    sums s;
+
+    assert(of->out->rows == k->rows && of->in->rows <= k->cols);
+    TRY_NEW(s.of, of->out->cols);
+    *agrees = agree(k, of, false, &s) || agree(k, of, true, &s);
+    kf_free(s.of);
+    return KOFN_OK;
+}

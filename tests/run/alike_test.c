@@ -1,0 +1,267 @@
+/* alike_test.c -- workers that are wrong alike, and quicker than all others: their
+ * results agree with each other.  They are left out, or the product is refused; a
+ * wrong output is never delivered. */
+#include "between.h"
+#include "rig.h"
+
+typedef enum lie { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } lie;
+
+/* The simulator, some of whose workers send something else. */
+typedef struct crooked {
+    between port;
+    size_t liars; /* workers 0, 1, ... */
+    lie lie;
+} crooked;
+
+static double other(lie l, double y)
+{
+    switch (l) {
+    case ZEROS:
+        return 0;
+    case NEGATIVE:
+        return -y;
+    case TWICE:
+        return 2 * y;
+    default:
+        return 1;
+    }
+}
+
+static kofn_status crooked_wait(kofn_port *p, kofn_time until, kofn_time atmost,
+                                kf_msg *m)
+{
+    crooked *c = (crooked *)p;
+    kofn_status st = c->port.sim->wait(c->port.sim, until, atmost, m);
+    kofn_matrix *y;
+
+    if (st || m->type != KF_MSG_RESULT || m->worker >= c->liars)
+        return st;
+    y = kf_buffer_matrix(m->result);
+    for (size_t i = 0; i < y->rows; i++)
+        for (size_t j = 0; j < y->cols; j++)
+            kf_mat_put(y, i, j, other(c->lie, kf_mat_entry(y, i, j)));
+    return KOFN_OK;
+}
+
+static void crooked_close(kofn_port *p)
+{
+    crooked *c = (crooked *)p;
+
+    c->port.sim->close(c->port.sim);
+    kf_free(c);
+}
+
+static kofn_port *crooked_port(size_t workers, size_t liars, lie l)
+{
+    crooked *c = numbers(1, sizeof *c);
+
+    between_open(&c->port, workers, NULL);
+    c->port.base.wait = crooked_wait;
+    c->port.base.close = crooked_close;
+    for (size_t i = liars; i < workers; i++)
+        c->port.sim->slow(c->port.sim, (uint32_t)i, 1e5);
+    c->liars = liars;
+    c->lie = l;
+    return &c->port.base;
+}
+
+/* ---- a job --------------------------------------------------------------- */
+
+typedef struct kind {
+    const char *spec;
+    size_t workers, half; /* (n - k) / 2, rounded down */
+    kofn_op op;
+    bool sparse;
+} kind;
+
+/* Tested by a key are A x and A B; the others are compared only. */
+static const kind kinds[] = {
+    {"mds:k=2", 8, 3, KOFN_MATVEC, false},
+    {"mds:k=2,basis=harmonic", 8, 3, KOFN_MATMUL, false},
+    {"elastic:k=2", 9, 3, KOFN_MATMUL, false},
+    {"polynomial:m=2,p=2", 11, 3, KOFN_MATMUL, false},
+    {"matdot:n=2", 9, 3, KOFN_MATMUL, false},
+    {"mds:k=2", 8, 3, KOFN_MATVEC, true},
+    {"gpd:m=2,n=2,p=1,sub=vum", 12, 3, KOFN_LEFT, false},
+    {"pcr:r=6", 9, 3, KOFN_GRAM, false},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+typedef struct job {
+    rig x;
+    kofn_options opt;
+} job;
+
+static void job_up(job *j, const kind *k, kofn_errors errors, size_t liars,
+                   lie l, kofn_dtype dtype)
+{
+    rig_kind what = {.spec = k->spec,
+                     .workers = k->workers,
+                     .m = 97,
+                     .n = 61,
+                     .p = k->op & (KOFN_MATVEC | KOFN_GRAM) ? 1 : 7,
+                     .op = k->op,
+                     .sparse = k->sparse,
+                     .dtype = dtype};
+
+    rig_inputs(&j->x, &what);
+    kofn_options_begin(&j->opt);
+    j->opt.errors = errors;
+    j->opt.quarantine = 1000000;
+    assert_ok(kofn_open(&j->x.job, j->x.plan,
+                        crooked_port(k->workers, liars, l), &j->opt));
+    assert_ok(rig_place(&j->x));
+}
+
+static void check_names(const kofn_report *rep, size_t liars)
+{
+    for (size_t i = liars; i < rep->workers; i++)
+        if (rep->located[i])
+            fail_msg("worker %zu was named and is honest", i);
+}
+
+/* Half of the workers beyond k that are wrong alike are left out, whatever the code. */
+static void half_of_the_spare_workers_are_left_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS * LIES; i++) {
+        const kind *k = &kinds[i / LIES];
+        bool single = i % 3 == 0 && !k->sparse && k->op != KOFN_GRAM;
+        kofn_report rep = KOFN_REPORT_INIT;
+        job j = {0};
+
+        job_up(&j, k, KOFN_ERRORS_PROBABILISTIC, k->half, (lie)(i % LIES),
+               single ? KOFN_F32 : KOFN_F64);
+        for (uint64_t round = 1; round <= 2; round++) {
+            rig_spoil(&j.x);
+            if (kofn_round(j.x.job, &j.x.x, &j.x.y, &rep))
+                fail_msg("%s, lie %zu: %s", k->spec, i % LIES, kofn_errmsg());
+            assert_true(rig_error(&j.x) < (single ? 1e-3 : 1e-9));
+            check_names(&rep, k->half);
+            rig_next(&j.x, 100 + round);
+        }
+        rig_down(&j.x);
+    }
+}
+
+/* All that detection says is that something is wrong. */
+static void they_are_detected(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS * LIES; i++) {
+        const kind *k = &kinds[i / LIES];
+        job j = {0};
+
+        job_up(&j, k, KOFN_ERRORS_DETECT, k->half, (lie)(i % LIES), KOFN_F64);
+        assert_int_equal(kofn_round(j.x.job, &j.x.x, &j.x.y, NULL),
+                         KOFN_CORRUPT);
+        rig_down(&j.x);
+    }
+}
+
+/* However many they are: the key of A tells, which they do not know. */
+static void a_majority_is_never_believed(void **state)
+{
+    static const kofn_errors errors[] = {
+        KOFN_ERRORS_DETECT, KOFN_ERRORS_PROBABILISTIC, KOFN_ERRORS_ADVERSARIAL};
+
+    (void)state;
+    for (size_t i = 0; kinds[i].op != KOFN_LEFT; i++)
+        for (size_t l = 0; l < LIES * 3; l++) {
+            const kind *k = &kinds[i];
+            job j = {0};
+
+            job_up(&j, k, errors[l / LIES], k->workers, (lie)(l % LIES),
+                   KOFN_F64);
+            if (kofn_round(j.x.job, &j.x.x, &j.x.y, NULL) != KOFN_CORRUPT)
+                fail_msg("%s: lie %zu was delivered", k->spec, l);
+            rig_down(&j.x);
+        }
+}
+
+/* A product of some strips has no key, and is compared more. */
+static void they_are_left_out_of_some_strips(void **state)
+{
+    kofn_report rep = KOFN_REPORT_INIT;
+    double *y;
+    job j = {0};
+
+    (void)state;
+    job_up(&j, &kinds[0], KOFN_ERRORS_PROBABILISTIC, kinds[0].half, TWICE,
+           KOFN_F64);
+    assert_ok(kofn_limit(j.x.job, 3, 11));
+    rig_spoil(&j.x);
+    assert_ok(kofn_round(j.x.job, &j.x.x, &j.x.y, &rep));
+    y = j.x.y.data;
+    for (size_t i = 3; i < 11; i++)
+        assert_true(fabs(y[i] - j.x.want[i]) < 1e-9);
+    check_names(&rep, kinds[0].half);
+    rig_down(&j.x);
+}
+
+/* The key changes as A does: honest rounds pass, and those who are wrong alike are
+ * still found. */
+static void the_key_changes_with_its_operand(void **state)
+{
+    kofn_matrix U = random_matrix(3, 97, KOFN_F64, 11);
+    kofn_matrix V = random_matrix(3, 61, KOFN_F64, 12);
+    double *M = numbers(97 * 61, 8);
+
+    (void)state;
+    for (size_t liars = 0; liars <= 3; liars += 3) {
+        kofn_report rep = KOFN_REPORT_INIT;
+        double *A, *placed;
+        job j = {0};
+
+        memset(M, 0, 97 * 61 * sizeof *M);
+        job_up(&j, &kinds[1], KOFN_ERRORS_PROBABILISTIC, liars, NEGATIVE,
+               KOFN_F64);
+        placed = j.x.A.data; /* blocks may point into it */
+        j.x.A.data = A = as_doubles(&j.x.A);
+        for (unsigned t = 0; t < 4; t++) {
+            kofn_change c = KOFN_CHANGE_INIT;
+
+            c.step = 0.1;
+            c.decay = 0.01;
+            c.momentum = t % 4 == 3 ? 0 : 0.5;
+            c.nesterov = t % 2;
+            assert_ok(kofn_update(j.x.job, 0, &c, &U, &V));
+            for (size_t i = 0; i < 97; i++)
+                for (size_t n = 0; n < 61; n++) {
+                    double *a = A + i * 61 + n, *m = M + i * 61 + n;
+                    double G = c.decay * *a;
+
+                    for (size_t k = 0; k < 3; k++)
+                        G += ((double *)U.data)[k * 97 + i] *
+                             ((double *)V.data)[k * 61 + n];
+                    *m = c.momentum * *m + G;
+                    *a -= c.step * (c.nesterov ? G + c.momentum * *m : *m);
+                    *m *= c.momentum != 0;
+                }
+            rig_next(&j.x, t);
+            rig_spoil(&j.x);
+            assert_ok(kofn_round(j.x.job, &j.x.x, &j.x.y, &rep));
+            assert_true(rig_error(&j.x) < 1e-9);
+            check_names(&rep, liars);
+        }
+        rig_down(&j.x);
+        kf_free(placed);
+    }
+    kf_free(U.data);
+    kf_free(V.data);
+    kf_free(M);
+}
+
+TEST_FILE(alike_test)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_of_the_spare_workers_are_left_out),
+        cmocka_unit_test(they_are_detected),
+        cmocka_unit_test(a_majority_is_never_believed),
+        cmocka_unit_test(they_are_left_out_of_some_strips),
+        cmocka_unit_test(the_key_changes_with_its_operand),
+    };
+
+    rig_begin();
+    return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
+}
