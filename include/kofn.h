@@ -254,15 +254,18 @@ typedef enum kofn_below {
 } kofn_below;
 
 /* Treatment of results that are wrong without saying so: DETECT finds that some
- * are wrong, from k + 1 results or more; the other modes find whose they are.
+ * are wrong, from k + 1 results or more; the other modes find whose they are.  KEYED
+ * tests results by secret random sums of the rows of A.
  * docs/errors.md says what is promised, and where it ends. */
 typedef enum kofn_errors {
     KOFN_ERRORS_NONE,
-    KOFN_ERRORS_DETECT,       /* KOFN_CORRUPT when results disagree          */
-    KOFN_ERRORS_ADVERSARIAL,  /* liars who know the code and each other: up to
+    KOFN_ERRORS_DETECT,        /* KOFN_CORRUPT when results disagree          */
+    KOFN_ERRORS_ADVERSARIAL,   /* liars who know the code and each other: up to
                                 half of the answers beyond k               */
-    KOFN_ERRORS_PROBABILISTIC /* faults that do not conspire: up to all
+    KOFN_ERRORS_PROBABILISTIC, /* faults that do not conspire: up to all
                                 answers beyond k but one                   */
+    KOFN_ERRORS_KEYED /* A x and A B, of an A that does not change: all but k
+                         workers, whatever they do.  k answers are awaited   */
 } kofn_errors;
 
 typedef struct kofn_options {

@@ -72,10 +72,11 @@ enum {
       "so long, and 50 times as long as others took (30; 0: never)")           \
     X(unsigned, pieces, UNSIGNED, 0, 0, 1, 10000, "N", KOFN_OF_ROUNDS,         \
       "results in which a worker sends its share (4 or fewer)")                \
-    X(kofn_errors, errors, CHOICE, KOFN_ERRORS_NONE, 0, 0, 3,                  \
-      "none|detect|adversarial|probabilistic", KOFN_OF_ALL,                    \
-      "wrong results: trust all, fail when results disagree, or name and "     \
-      "leave out liars who conspire, or faults that do not (none)")            \
+    X(kofn_errors, errors, CHOICE, KOFN_ERRORS_NONE, 0, 0, 4,                  \
+      "none|detect|adversarial|probabilistic|keyed", KOFN_OF_ALL,              \
+      "wrong results: trust all; fail when results disagree; name and leave "  \
+      "out liars that conspire, or faults that do not; or test A x and A B "   \
+      "by a secret key of A and leave out any number of liars (none)")         \
     X(unsigned, quarantine, UNSIGNED, 0, 3, 1, 1e9, "N", KOFN_OF_ALL,          \
       "how sure to be that a worker is wrong more often than others before "   \
       "it gets no more work: by chance once in e^(12 N) rounds (3)")           \

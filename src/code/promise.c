@@ -34,6 +34,8 @@ kf_promise kf_promise_of(const kofn_plan *plan, size_t group,
 
 bool kf_promise_conspires(const kf_promise *p)
 {
+    if (p->errors == KOFN_ERRORS_KEYED) /* what they do makes no difference */
+        return false;
     return p->errors == KOFN_ERRORS_ADVERSARIAL ||
            (p->errors == KOFN_ERRORS_PROBABILISTIC && p->copies) ||
            (p->errors != KOFN_ERRORS_NONE && p->alike);
@@ -46,7 +48,7 @@ size_t kf_promise_spare(const kf_promise *p, const kf_voices *v)
 {
     size_t one = kf_max(1, v->one), half = beyond(v->all, p->surely) / 2;
 
-    if (p->errors == KOFN_ERRORS_NONE)
+    if (p->errors == KOFN_ERRORS_NONE || p->errors == KOFN_ERRORS_KEYED)
         return 0;
     return kf_promise_conspires(p) ? kf_max(one, half) : one;
 }

@@ -196,6 +196,8 @@ static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
     enough = kf_product_has(&r->p, cell) >= kf_product_enough(&r->p) + spare;
     if (r->p.disagree)
         return kf_core_corrupt_beyond(c, r);
+    if (r->p.corrupt > 0 && r->p.use->errors == KOFN_ERRORS_KEYED)
+        return kf_core_too_few_right(c, r, cell->count);
     if (enough && r->p.refused > 0)
         return kf_core_unstable(c, r, cell->count);
     if (r->p.unsure)

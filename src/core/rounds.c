@@ -44,7 +44,7 @@ static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
                        "sums over a cut (cut=columns, left products) need "
                        "every answer and leave none to find errors with; use "
                        "another scheme, or do without the search for errors");
-    if (each > enough)
+    if (each > enough || o->errors == KOFN_ERRORS_KEYED)
         return KOFN_OK;
     if (each == 1)
         return kf_fail(KOFN_INVAL,

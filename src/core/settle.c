@@ -175,7 +175,8 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
     const kf_cell *cell = &r->p.ledger[u.group].cell[u.from];
     size_t silent = 0;
 
-    if (r->p.use->errors != KOFN_ERRORS_NONE && !cell->last)
+    if (r->p.use->errors != KOFN_ERRORS_NONE &&
+        r->p.use->errors != KOFN_ERRORS_KEYED && !cell->last)
         TRY(kf_core_zero_results(&r->p, u.group, cell->lo, cell->have,
                                  cell->count, &silent));
     *n = kf_product_enough(&r->p) + silent +

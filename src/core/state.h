@@ -367,6 +367,8 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
                                   const kofn_event *ev);
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
+/* Where answers are tested each by itself. */
+kofn_status kf_core_too_few_right(kofn_core *c, kf_round *r, size_t right);
 kofn_status kf_core_quarantine(kofn_core *c);
 /* Count against the worker this number of the products in which it was
  * located. */

@@ -115,6 +115,15 @@ kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
     return kf_core_deliver(c, r, KOFN_CORRUPT);
 }
 
+kofn_status kf_core_too_few_right(kofn_core *c, kf_round *r, size_t right)
+{
+    kf_fail(KOFN_CORRUPT,
+            "%zu answers are right and %zu are needed; the others are wrong; "
+            "start more workers",
+            right, kf_product_enough(&r->p));
+    return kf_core_deliver(c, r, KOFN_CORRUPT);
+}
+
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 {
     kf_fail(KOFN_TOOFEW,

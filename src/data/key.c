@@ -32,7 +32,7 @@
 ADD(add_f64, double)
 ADD(add_f32, float)
 
-static void add(double *to, double f, const void *x, size_t n, kofn_dtype type)
+void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type)
 {
     if (type == KOFN_F64)
         add_f64(to, f, x, n);
@@ -48,14 +48,25 @@ static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
     return norm[band / p->layout.cut[0].rows][row % p->span];
 }
 
+static double *sum_of(const kf_key *k, size_t q, size_t row)
+{
+    return k->sum + (q * k->runs + row / RUN) * k->cols;
+}
+
+static double scale_of(const kf_key *k, size_t q, size_t row)
+{
+    return k->scale[q * k->rows + row];
+}
+
 /* Row i of a part of A is row `first` + i of A. */
 static void add_part(kf_key *k, const kofn_matrix *part, size_t first,
                      size_t col, double by)
 {
     for (size_t i = 0; i < part->rows && first + i < k->rows; i++)
-        add(k->sum + (first + i) / RUN * k->cols + col,
-            by * k->scale[first + i], kf_at(part, i, 0), part->cols,
-            part->dtype);
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            kf_key_add(sum_of(k, q, first + i) + col,
+                       by * scale_of(k, q, first + i), kf_at(part, i, 0),
+                       part->cols, part->dtype);
 }
 
 static void add_dense(kf_key *k, const kf_resident *r)
@@ -76,8 +87,9 @@ static void add_sparse(kf_key *k, const kf_resident *r)
 
     for (size_t i = 0; i < A->rows; i++)
         for (size_t e = A->ptr[i]; e < A->ptr[i + 1]; e++)
-            k->sum[i / RUN * k->cols + A->col[e]] +=
-                r->by * k->scale[i] * A->val[e];
+            for (size_t q = 0; q < KF_KEY_SUMS; q++)
+                sum_of(k, q, i)[A->col[e]] +=
+                    r->by * scale_of(k, q, i) * A->val[e];
 }
 
 /* ---- a key --------------------------------------------------------------- */
@@ -85,15 +97,18 @@ static void add_sparse(kf_key *k, const kf_resident *r)
 static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
                         const int *raised)
 {
-    TRY_ZERO(k->scale, k->rows);
-    TRY_MADE(k->sum, kofn_layout_table(k->runs, k->cols));
+    TRY_MADE(k->scale, kofn_layout_table(KF_KEY_SUMS, k->rows));
+    TRY_MADE(k->sum, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
     for (size_t i = 0; i < k->rows; i++) {
         double n = norm_of(r->plan, norm, i);
 
         if (raised && raised[i] >= KF_LEVEL_ZERO)
             continue;
-        k->scale[i] =
-            kf_weight64(kf_mix64(kf_state64(k->secret, i))) / (n > 0 ? n : 1);
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            k->scale[q * k->rows + i] =
+                kf_weight64(
+                    kf_mix64(kf_state64(k->secret, i * KF_KEY_SUMS + q))) /
+                (n > 0 ? n : 1);
     }
     if (r->A)
         add_sparse(k, r);
@@ -135,18 +150,19 @@ void kf_key_free(kf_key *k)
 
 /* ---- changes ------------------------------------------------------------- */
 
-/* to += r U' V, of a run of rows. */
-static void add_change(const kf_key *k, size_t run, double by,
+/* to += r U' V, of the sums at this place. */
+static void add_change(const kf_key *k, size_t at, double by,
                        const kofn_matrix *U, const kofn_matrix *V, double *to)
 {
+    size_t q = at / k->runs, run = at % k->runs;
     size_t end = kf_min(k->rows, (run + 1) * RUN);
 
     for (size_t t = 0; t < U->rows; t++) {
         double f = 0;
 
         for (size_t i = run * RUN; i < end; i++)
-            f += k->scale[i] * kf_mat_entry(U, t, i);
-        add(to, by * f, kf_at(V, t, 0), V->cols, V->dtype);
+            f += scale_of(k, q, i) * kf_mat_entry(U, t, i);
+        kf_key_add(to, by * f, kf_at(V, t, 0), V->cols, V->dtype);
     }
 }
 
@@ -171,13 +187,13 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
     double *by;
 
     if (!k->speed)
-        TRY_MADE(k->speed, kofn_layout_table(k->runs, k->cols));
+        TRY_MADE(k->speed, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
     TRY_NEW(by, k->cols);
-    for (size_t run = 0; run < k->runs; run++) {
+    for (size_t at = 0; at < KF_KEY_SUMS * k->runs; at++) {
         memset(by, 0, k->cols * sizeof *by);
-        add_change(k, run, r->by, U, V, by);
-        step(change, by, k->cols, k->sum + run * k->cols,
-             k->speed + run * k->cols);
+        add_change(k, at, r->by, U, V, by);
+        step(change, by, k->cols, k->sum + at * k->cols,
+             k->speed + at * k->cols);
     }
     if (change->momentum == 0) {
         kf_free(k->speed);
@@ -213,45 +229,54 @@ static void add_row(const kf_keyed *of, double f, size_t i, bool careful,
     int up = raised_by(of->back->row, i) - ilogb(of->back->by);
 
     if (!careful && !col) {
-        add(to, ldexp(f, up), kf_at(C, i, 0), C->cols, C->dtype);
+        kf_key_add(to, ldexp(f, up), kf_at(C, i, 0), C->cols, C->dtype);
         return;
     }
     for (size_t j = 0; j < C->cols; j++)
         to[j] += f * ldexp(kf_mat_entry(C, i, j), up + raised_by(col, j));
 }
 
-static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
-                     bool careful, sums *s)
+/* What row i of C adds to one of the sums, and to its limits. */
+static void add_to(const kf_keyed *of, double f, size_t i, bool careful,
+                   sums *s)
 {
-    size_t end = kf_min(k->rows, (run + 1) * RUN);
-    const int *row = of->back->row;
-    bool wide = of->out->dtype == KOFN_F64;
+    double w = f * norm_of(of->plan, of->row, i);
 
-    *s = (sums){.of = s->of, .up = INT_MIN};
-    memset(s->of, 0, of->out->cols * sizeof *s->of);
+    if (f == 0)
+        return;
+    add_row(of, f, i, careful, s->of);
+    s->squares += w * w;
+    s->tiny += fabs(f) * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);
+    s->lost += ldexp(fabs(f), raised_by(of->back->row, i) - s->up);
+}
+
+/* All sums of a run of rows, so that each row is read once. */
+static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
+                     bool careful, double *room, sums *s)
+{
+    size_t end = kf_min(k->rows, (run + 1) * RUN), cols = of->out->cols;
+    int up = INT_MIN;
+
     for (size_t i = run * RUN; i < end; i++)
-        if (k->scale[i] != 0 && raised_by(row, i) > s->up)
-            s->up = raised_by(row, i);
-    for (size_t i = run * RUN; i < end; i++) {
-        double f = k->scale[i], w = f * norm_of(of->plan, of->row, i);
-
-        if (f == 0)
-            continue;
-        add_row(of, f, i, careful, s->of);
-        s->squares += w * w;
-        s->tiny += fabs(f) * (wide ? DBL_MIN : FLT_MIN);
-        s->lost += ldexp(fabs(f), raised_by(row, i) - s->up);
-    }
+        if (k->scale[i] != 0 && raised_by(of->back->row, i) > up)
+            up = raised_by(of->back->row, i);
+    memset(room, 0, KF_KEY_SUMS * cols * sizeof *room);
+    for (size_t q = 0; q < KF_KEY_SUMS; q++)
+        s[q] = (sums){.of = room + q * cols, .up = up};
+    for (size_t i = run * RUN; i < end; i++)
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            add_to(of, scale_of(k, q, i), i, careful, &s[q]);
 }
 
 static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
-                           double *from)
+                           const sums *s)
 {
     const kofn_matrix *B = of->in;
 
     for (size_t i = 0; i < B->rows; i++)
-        add(from, -k->sum[run * k->cols + i], kf_at(B, i, 0), B->cols,
-            B->dtype);
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            kf_key_add(s[q].of, -sum_of(k, q, run * RUN)[i], kf_at(B, i, 0),
+                       B->cols, B->dtype);
 }
 
 /* What the number of least magnitude counts with, in a column. */
@@ -277,24 +302,28 @@ static bool are_small(const kf_keyed *of, const sums *s)
     return true;
 }
 
-static bool agree(const kf_key *k, const kf_keyed *of, bool careful, sums *s)
+static bool agree(const kf_key *k, const kf_keyed *of, bool careful,
+                  double *room)
 {
+    sums s[KF_KEY_SUMS];
+
     for (size_t run = 0; run < k->runs; run++) {
-        add_rows(k, of, run, careful, s);
-        subtract_input(k, of, run, s->of);
-        if (!are_small(of, s))
-            return false;
+        add_rows(k, of, run, careful, room, s);
+        subtract_input(k, of, run, s);
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            if (!are_small(of, &s[q]))
+                return false;
     }
     return true;
 }
 
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees)
 {
-    sums s;
+    double *room;
 
     assert(of->out->rows == k->rows && of->in->rows <= k->cols);
-    TRY_NEW(s.of, of->out->cols);
-    *agrees = agree(k, of, false, &s) || agree(k, of, true, &s);
-    kf_free(s.of);
+    TRY_MADE(room, kofn_layout_table(KF_KEY_SUMS, of->out->cols));
+    *agrees = agree(k, of, false, room) || agree(k, of, true, room);
+    kf_free(room);
     return KOFN_OK;
 }

@@ -15,15 +15,24 @@
 
 /* Rows that are summed up together. */
 #define KF_KEY_RUN 4096
+/* Sums of the same rows with weights of their own.  Errors e of several entries, in
+ * units of what a sum may be off by, cancel in all of them with a chance of about
+ * (2 / e)^3. */
+#define KF_KEY_SUMS 3
+/* A single entry is seen that is off by more than so many times the root of the rows of
+ * a run, errors and norms: 8 standard deviations, over the least of weight, twice. */
+#define KF_KEY_BLUR 32
 
 typedef struct kf_key {
     uint64_t secret;
-    size_t rows,
-        cols;      /* of A; columns are counted as its parts have them     */
-    size_t runs;   /* of rows: each is summed up by itself                 */
-    double *scale; /* weight of each row, over the norm it had at first    */
-    double *sum;   /* runs x cols                                          */
-    double *speed; /* likewise of the velocity of A; NULL: it has none     */
+    size_t rows; /* of A                                                     */
+    size_t cols; /* of A, counted as its parts have them                     */
+    size_t runs; /* of rows: each is summed up by itself                     */
+    double
+        *scale;  /* KF_KEY_SUMS x rows: weights over the norms of then       */
+    double *sum; /* KF_KEY_SUMS x runs x cols                                */
+    double
+        *speed; /* likewise of the velocity of A; NULL: it has none         */
 } kf_key;
 
 /* The key of an operand.  norm[g][strip] is the norm of the rows of group g that
@@ -55,5 +64,30 @@ typedef struct kf_keyed {
  * and both norms, of A with r rows, 4096 at most, never passes; wrong entries of a
  * column cancel each other by chance only. */
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees);
+/* to += f x, n numbers of this type. */
+void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type);
+
+/* ---- single answers (key_answers.c) -------------------------------------- */
+
+/* Answers for strips [lo, hi) of a group, to be tested each by itself, as long as
+ * A is here. */
+typedef struct kf_keyed_answers {
+    const kofn_plan *plan;
+    const kf_resident *resident;
+    kf_code *code;
+    const kofn_decoder *decoder; /* its seats answered                     */
+    const kf_source *source;     /* ... this, each of them                 */
+    const kf_messages *messages; /* ... to these                           */
+    size_t group, lo, hi;
+    const double *row; /* norms of strips, all of the group                */
+    const double *col; /* norms of columns of an answer                    */
+    double error;      /* as in kf_keyed, of a seat of weight 1            */
+    uint64_t secret;   /* of the weights of this call                      */
+} kf_keyed_answers;
+
+/* Lists in `bad`, with room for all, those that are wrong.  An honest answer is listed
+ * with a chance of 2 e^-32 a column. */
+kofn_status kf_key_test_answers(const kf_keyed_answers *of, uint32_t *bad,
+                                size_t *count);
 
 #endif

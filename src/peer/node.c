@@ -608,6 +608,10 @@ static kofn_status check_options(const kf_node_options *o)
         return kf_fail(KOFN_INVAL,
                        "decoding %d is neither replicated nor distributed",
                        (int)o->decoding);
+    if (o->errors == KOFN_ERRORS_KEYED)
+        return kf_fail(KOFN_UNSUITED,
+                       "errors = keyed needs a coordinator; nodes of a mesh "
+                       "take probabilistic or adversarial");
     if (o->errors != KOFN_ERRORS_NONE && o->decoding != KOFN_DECODE_REPLICATED)
         return kf_fail(KOFN_UNSUITED,
                        "errors are looked for in pieces that every node "

@@ -82,6 +82,10 @@ kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
     const kofn_layout *L = &plan->layout;
     size_t pieces = kf_min(nodes, L->max_seats);
 
+    if (errors == KOFN_ERRORS_KEYED)
+        return kf_fail(KOFN_UNSUITED,
+                       "errors = keyed needs a coordinator; nodes of a mesh "
+                       "take probabilistic or adversarial");
     if (errors == KOFN_ERRORS_NONE || pieces > L->enough)
         return KOFN_OK;
     return kf_fail(KOFN_TOOFEW,

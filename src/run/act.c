@@ -121,21 +121,20 @@ static void tell_failure(product *p, kofn_status st)
 /* Tests a product that is decoded by the key of its operand.  *st is KOFN_CORRUPT
  * where it fails.  *again: it is to be computed once more, and what is wrong alike
  * is to be found by comparing. */
-static kofn_status test_whole(kofn_job *j, product *p, kofn_status *st,
-                              bool *again)
+static kofn_status test_whole(kofn_job *j, product *p, double noise,
+                              kofn_status *st, bool *again)
 {
     kf_stopwatch watch = kf_job_start_work(j);
     bool agrees;
 
-    TRY(kf_guard_test(&j->held[p->operand], &p->measure, p->rep.noise, &p->out,
+    TRY(kf_guard_test(&j->held[p->operand], &p->measure, noise, &p->out,
                       &p->back, &agrees));
     p->rep.decoding += kf_job_end_work(j, watch, "check");
-    if (agrees) {
-        j->guard.doubt &= !p->alike || p->rep.corrupt > 0;
+    if (agrees)
         return KOFN_OK;
-    }
-    *again = j->opt.errors == KOFN_ERRORS_PROBABILISTIC && !p->alike;
-    j->guard.doubt = p->alike = true;
+    *again = !p->alike && (j->opt.errors == KOFN_ERRORS_PROBABILISTIC ||
+                           j->opt.errors == KOFN_ERRORS_KEYED);
+    j->guard.doubt = true;
     *st = KOFN_CORRUPT;
     snprintf(
         p->why, sizeof p->why,
@@ -155,16 +154,21 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
     kofn_status st = a->status;
     bool again = false;
 
+    if (st == KOFN_OK && p->odd)
+        again = p->measure.keyed && !p->measure.each; /* a lie may be NaN */
+    else if (st == KOFN_OK && (p->keyed || p->measure.each))
+        TRY(test_whole(j, p, a->noise, &st, &again));
+    p->alike |= again;
     TRY(kf_job_report(j, p, a));
     if (st >= 0)
         refuse_inexact(j, p);
-    if (st < 0) {
+    if (a->status < 0) {
         snprintf(p->why, sizeof p->why, "%s", a->why);
         tell_failure(p, st);
+    } else if (st == KOFN_OK && p->alike && p->rep.corrupt == 0) {
+        j->guard.doubt = false; /* nobody is wrong any more */
     }
-    again = p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
-    if (st == KOFN_OK && !p->odd && p->keyed)
-        TRY(test_whole(j, p, &st, &again));
+    again |= p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
     if (st == KOFN_CORRUPT && kf_job_overflows(p))
         st = KOFN_NONFINITE;
     if (kf_is_stream(j))

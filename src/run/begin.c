@@ -13,9 +13,12 @@ static void know_alike(const kofn_job *j, product *p)
 
     p->keyed = p->number && p->as == KOFN_USE_OWN && p->hi == 0 &&
                j->held[p->operand].key;
-    p->alike |=
-        (errors == KOFN_ERRORS_DETECT || errors == KOFN_ERRORS_PROBABILISTIC) &&
-        (!p->keyed || j->guard.doubt);
+    p->measure.keyed = errors == KOFN_ERRORS_KEYED;
+    p->alike |= errors != KOFN_ERRORS_NONE &&
+                errors != KOFN_ERRORS_ADVERSARIAL &&
+                (!p->keyed || j->guard.doubt);
+    p->measure.each = p->measure.keyed && p->alike;
+    p->measure.lenient = p->alike || errors == KOFN_ERRORS_ADVERSARIAL;
 }
 
 kofn_status kf_job_begin(kofn_job *j, product *p)

@@ -80,6 +80,12 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
                        "dense A, one product of it and no pairs of blocks are "
                        "wanted (basis=circle)",
                        plan->scheme->name);
+    if (j->opt.errors == KOFN_ERRORS_KEYED)
+        return kf_fail(
+            KOFN_UNSUITED,
+            "with errors = keyed operands do not change: answers are "
+            "tested by the A that was placed; use probabilistic or "
+            "adversarial");
     if (j->port->kept)
         return kf_fail(
             KOFN_UNSUITED,

@@ -237,6 +237,108 @@ static size_t terms_of(const kofn_plan *use)
     return rows + cols;
 }
 
+/* ---- whole products ------------------------------------------------------ */
+
+bool kf_guard_has_key(const kofn_plan *p)
+{
+    const kf_operation *op = p->op;
+
+    return op->factors == 1 && !op->left && !op->stream && !p->layout.adjoint;
+}
+
+kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
+{
+    if (!kf_guard_has_key(h->plan))
+        return KOFN_OK;
+    for (size_t group = 0; group < h->plan->layout.groups; group++)
+        TRY(know_resident(h, false, group));
+    return kf_key_new(&h->key, &h->resident, h->norms, h->levels.row,
+                      kf_mix64(kf_state64(g->secret, KEYS)));
+}
+
+/* What rounding and decoding make of an entry.  The sums of the test are rounded, too,
+ * in double precision. */
+static double error_of(const kf_held *h, double noise)
+{
+    const kofn_layout *L = &h->plan->layout;
+    double n = (double)L->problem.n;
+    double alarm =
+        kf_check_alarm(h->plan, n + (double)h->plan->parts, h->changes);
+    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, KF_KEY_RUN));
+
+    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
+}
+
+/* What an entry may hide in the sums of a run of rows. */
+static double floor_of(const kf_held *h, double error)
+{
+    return KF_KEY_BLUR * sqrt((double)kf_min(h->key->rows, KF_KEY_RUN)) * error;
+}
+
+kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
+                          const kofn_matrix *out, const kf_back *back,
+                          bool *agrees)
+{
+    const kf_messages *m = of->messages;
+    kf_keyed test = {.plan = h->plan,
+                     .out = out,
+                     .back = back,
+                     .in = &m->plain->m,
+                     .row = h->norms,
+                     .cols = m->parts.count ? m->parts.cols : m->plain->m.cols,
+                     .error = error_of(h, noise)};
+
+    *agrees = true;
+    if (of->keyed) {
+        of->floor = floor_of(h, test.error);
+        of->error = as_error(h->plan, of->floor);
+    } else if (of->lenient) {
+        test.error += of->floor;
+    }
+    if (of->each)
+        return KOFN_OK;
+    TRY(know_input(of));
+    test.col = of->input;
+    return kf_key_test(h->key, &test, agrees);
+}
+
+/* ---- answers, one by one -------------------------------------------------- */
+
+/* All are taken until the product has failed its test as a whole. */
+static kofn_status test_answers(kf_guard *g, kf_held *h, kf_measure *of,
+                                const kf_use *by, const kofn_action *a,
+                                const kf_source *source)
+{
+    kf_keyed_answers test = {
+        .plan = of->messages->plan,
+        .resident = &h->resident,
+        .code = by->code,
+        .decoder = a->decoder,
+        .source = source,
+        .messages = of->messages,
+        .group = a->group,
+        .lo = a->lo,
+        .hi = a->hi,
+        .secret = kf_mix64(kf_state64(g->secret, KEYS + 1 + a->task))};
+    kf_found found = {.floor = 0};
+    kofn_status st = KOFN_OK;
+
+    TRY(know_resident(h, false, a->group));
+    TRY(know_input(of));
+    test.row = h->norms[a->group];
+    test.col = of->input;
+    test.error = error_of(h, 0);
+    TRY(kf_grow(&g->verdict, &g->cap, g->count, sizeof *g->verdict));
+    TRY_NEW(found.bad, a->decoder->seats);
+    if (of->each)
+        st = kf_key_test_answers(&test, found.bad, &found.count);
+    if (st)
+        kf_free(found.bad);
+    else
+        tell(g, of, a, &found, st);
+    return st;
+}
+
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_use *by, const kofn_action *a,
                            const kf_source *source)
@@ -260,6 +362,8 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     kofn_status st;
     double most;
 
+    if (by->errors == KOFN_ERRORS_KEYED)
+        return test_answers(g, h, of, by, a, source);
     if (use->op->factors == 1)
         TRY(know_operands(h, of, a->group, &c));
     assert(a->count == a->decoder->seats);
@@ -276,58 +380,6 @@ kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
     }
     tell(g, of, a, &found, st);
     return KOFN_OK;
-}
-
-/* ---- whole products ------------------------------------------------------ */
-
-/* A product of these is linear in its rows, and A is here when it is placed. */
-static bool has_key(const kofn_plan *p)
-{
-    const kf_operation *op = p->op;
-
-    return op->factors == 1 && !op->left && !op->stream && !p->layout.adjoint;
-}
-
-kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
-{
-    if (!has_key(h->plan))
-        return KOFN_OK;
-    for (size_t group = 0; group < h->plan->layout.groups; group++)
-        TRY(know_resident(h, false, group));
-    return kf_key_new(&h->key, &h->resident, h->norms, h->levels.row,
-                      kf_mix64(kf_state64(g->secret, KEYS)));
-}
-
-/* What rounding, decoding and lies below the floor of the comparison make of an entry.
- * The sums of the test are rounded, too, in double precision. */
-static double error_of(const kf_held *h, const kf_measure *of, double noise)
-{
-    const kofn_layout *L = &h->plan->layout;
-    double n = (double)L->problem.n;
-    double alarm =
-        kf_check_alarm(h->plan, n + (double)h->plan->parts, h->changes);
-    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, KF_KEY_RUN));
-
-    return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own +
-           of->floor;
-}
-
-kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
-                          const kofn_matrix *out, const kf_back *back,
-                          bool *agrees)
-{
-    const kf_messages *m = of->messages;
-    kf_keyed test = {.plan = h->plan,
-                     .out = out,
-                     .back = back,
-                     .in = &m->plain->m,
-                     .row = h->norms,
-                     .cols = m->parts.count ? m->parts.cols : m->plain->m.cols,
-                     .error = error_of(h, of, noise)};
-
-    TRY(know_input(of));
-    test.col = of->input;
-    return kf_key_test(h->key, &test, agrees);
 }
 
 bool kf_guard_next(kf_guard *g, kofn_event *ev)

@@ -94,6 +94,23 @@ static kofn_status check_audit(const kofn_job *j)
     return KOFN_OK;
 }
 
+/* Answers are tested by the key of A, which every product has to have. */
+static kofn_status check_keyed(const kofn_job *j)
+{
+    if (j->opt.errors != KOFN_ERRORS_KEYED)
+        return KOFN_OK;
+    for (size_t o = 0; o < j->operands; o++)
+        if (!kf_guard_has_key(j->held[o].plan) || j->held[o].plan->left)
+            return kf_fail(KOFN_UNSUITED,
+                           "errors = keyed tests products A x and A B by a key "
+                           "of A, and this is %s by %s%s; use probabilistic or "
+                           "adversarial",
+                           j->held[o].plan->op->name,
+                           j->held[o].plan->scheme->name,
+                           j->held[o].plan->left ? " with left products" : "");
+    return KOFN_OK;
+}
+
 /* Opens the observers that the options ask for. */
 static kofn_status watch(kofn_job *j)
 {
@@ -121,6 +138,7 @@ static kofn_status open_parts(kofn_job *j, const kofn_plan *const *plan,
     TRY(check_lists(j));
     TRY(check_events(j));
     TRY(check_audit(j));
+    TRY(check_keyed(j));
     TRY(kf_guard_init(&j->guard, j->port->simulated, j->plan->layout.seed,
                       j->opt.tolerance));
     TRY(kofn_core_new_all(&j->core, plan, operands, &o));

@@ -58,6 +58,10 @@ typedef struct kf_measure {
     bool known;
     bool velocity;       /* what is read is that of the operand            */
     double floor, error; /* of its answer, and what that may come to in it */
+    bool
+        keyed; /* nothing is compared: its output is tested (KOFN_ERRORS_KEYED) */
+    bool each;    /* ... or instead its answers, one by one              */
+    bool lenient; /* lies below the floor of the comparison pass the test */
     bool drifts;  /* it is of interest how far blocks have drifted apart: */
     double drift; /* kf_found */
 } kf_measure;
@@ -68,10 +72,13 @@ kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_use *by, const kofn_action *a,
                            const kf_source *source);
+/* Has the operand of such a plan a key?  Then a product of it is linear in its rows. */
+bool kf_guard_has_key(const kofn_plan *p);
 /* Makes the key of an operand that was placed; where its plan has none, nothing. */
 kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h);
 /* Sets *agrees: the output of a product of the operand is what it should be, so far
- * as its key tells.  `noise` is what decoding made of rounding. */
+ * as its key tells; true where its answers were tested one by one.  `noise` is what
+ * decoding made of rounding. */
 kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
                           const kofn_matrix *out, const kf_back *back,
                           bool *agrees);

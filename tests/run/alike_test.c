@@ -252,6 +252,97 @@ static void the_key_changes_with_its_operand(void **state)
     kf_free(M);
 }
 
+/* ---- tested one by one --------------------------------------------------- */
+
+static bool is_keyed(const kind *k)
+{
+    return k->op == KOFN_MATVEC || k->op == KOFN_MATMUL;
+}
+
+/* With a key k right answers are enough, and every wrong one is located. */
+static void with_a_key_any_k_right_answers_are_enough(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS * LIES; i++) {
+        const kind *k = &kinds[i / LIES];
+        bool single = i % 3 == 1 && !k->sparse;
+        kofn_report rep = KOFN_REPORT_INIT;
+        size_t liars = 2 * k->half;
+        job j = {0};
+
+        if (!is_keyed(k))
+            continue;
+        job_up(&j, k, KOFN_ERRORS_KEYED, liars, (lie)(i % LIES),
+               single ? KOFN_F32 : KOFN_F64);
+        for (uint64_t round = 1; round <= 3; round++) {
+            rig_spoil(&j.x);
+            if (kofn_round(j.x.job, &j.x.x, &j.x.y, &rep))
+                fail_msg("%s, lie %zu: %s", k->spec, i % LIES, kofn_errmsg());
+            assert_true(rig_error(&j.x) < (single ? 1e-3 : 1e-9));
+            check_names(&rep, liars);
+            assert_true(rep.corrupt > 0 && rep.floor > 0);
+            rig_next(&j.x, 100 + round);
+        }
+        rig_down(&j.x);
+    }
+}
+
+static void with_a_key_honest_answers_are_all_right(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * KINDS; i++) {
+        const kind *k = &kinds[i / 2];
+        kofn_report rep = KOFN_REPORT_INIT;
+        job j = {0};
+
+        if (!is_keyed(k))
+            continue;
+        job_up(&j, k, KOFN_ERRORS_KEYED, 0, ZEROS, KOFN_F64);
+        if (i % 2)
+            assert_ok(kofn_limit(j.x.job, 3, 7));
+        assert_ok(kofn_round(j.x.job, &j.x.x, &j.x.y, &rep));
+        assert_int_equal(rep.corrupt, 0);
+        rig_down(&j.x);
+    }
+}
+
+/* One right answer fewer than k is said to be too few. */
+static void with_a_key_too_few_right_answers_are_told(void **state)
+{
+    job j = {0};
+
+    (void)state;
+    job_up(&j, &kinds[0], KOFN_ERRORS_KEYED, 7, TWICE, KOFN_F64);
+    assert_int_equal(kofn_round(j.x.job, &j.x.x, &j.x.y, NULL), KOFN_CORRUPT);
+    assert_non_null(strstr(kofn_errmsg(), "1 answers are right and 2"));
+    rig_down(&j.x);
+}
+
+static void what_has_no_key_is_refused(void **state)
+{
+    kofn_options opt = KOFN_OPTIONS_INIT;
+
+    (void)state;
+    opt.errors = KOFN_ERRORS_KEYED;
+    for (size_t i = 0; i < KINDS; i++) {
+        rig_kind what = {.spec = kinds[i].spec,
+                         .workers = kinds[i].workers,
+                         .m = 97,
+                         .n = 61,
+                         .p = kinds[i].op == KOFN_LEFT ? 7 : 1,
+                         .op = kinds[i].op};
+        kofn_port *port;
+        rig r;
+
+        if (is_keyed(&kinds[i]))
+            continue;
+        rig_inputs(&r, &what);
+        assert_ok(kofn_port_sim(&port, kinds[i].workers, NULL));
+        assert_status(KOFN_UNSUITED, kofn_open(&r.job, r.plan, port, &opt));
+        rig_down(&r);
+    }
+}
+
 TEST_FILE(alike_test)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +351,10 @@ TEST_FILE(alike_test)
         cmocka_unit_test(a_majority_is_never_believed),
         cmocka_unit_test(they_are_left_out_of_some_strips),
         cmocka_unit_test(the_key_changes_with_its_operand),
+        cmocka_unit_test(with_a_key_any_k_right_answers_are_enough),
+        cmocka_unit_test(with_a_key_honest_answers_are_all_right),
+        cmocka_unit_test(with_a_key_too_few_right_answers_are_told),
+        cmocka_unit_test(what_has_no_key_is_refused),
     };
 
     rig_begin();

@@ -1,0 +1,179 @@
+/* key_answers.c -- each answer is tested by random sums of the rows of A that it is
+ * made of.
+ *
+ * The rows of a part of A, in the strips of the answers, are summed up once.  By the
+ * coefficients of its seat that gives a row for each answer, which is multiplied with
+ * the input that went with the answer.  The sums take a pass over those rows of A.
+ *
+ * Owns the sums of a call; answers and operands are borrowed and only read. */
+#include "key.h"
+
+#include <math.h>
+
+/* As in key.c. */
+#define FAR 8
+
+typedef struct sums {
+    const kf_keyed_answers *of;
+    size_t cols;    /* of a part of A                    */
+    double *weight; /* of each strip, over its norm       */
+    double squares; /* what an error of 1 in each adds up to, squared */
+    double *part;   /* parts x cols: sums of their rows  */
+    double *row;    /* inner x cols: those of an answer  */
+    double *left;   /* a number for each of its columns  */
+} sums;
+
+/* Strips of row i of a part, as far as the answers have them. */
+static void add_rows(const sums *s, size_t j, double *to)
+{
+    const kf_keyed_answers *of = s->of;
+    const kofn_matrix *part = kf_resident_part(of->resident, of->group, j);
+
+    for (size_t i = of->lo; i < kf_min(of->hi, part->rows); i++)
+        kf_key_add(to, of->resident->by * s->weight[i - of->lo],
+                   kf_at(part, i, 0), part->cols, part->dtype);
+}
+
+static void add_sparse_rows(const sums *s, size_t j, double *to)
+{
+    const kf_keyed_answers *of = s->of;
+    const kofn_sparse *A = of->resident->A;
+    size_t first = (of->group * of->plan->parts + j) * of->plan->span;
+
+    for (size_t i = of->lo; i < of->hi && first + i < A->rows; i++)
+        for (size_t e = A->ptr[first + i]; e < A->ptr[first + i + 1]; e++)
+            to[A->col[e]] +=
+                of->resident->by * s->weight[i - of->lo] * A->val[e];
+}
+
+static kofn_status sum_up(sums *s, uint64_t secret)
+{
+    const kf_keyed_answers *of = s->of;
+    const kofn_plan *p = of->plan;
+
+    TRY_NEW(s->weight, of->hi - of->lo);
+    TRY_MADE(s->part, kofn_layout_table(p->parts, s->cols));
+    TRY_NEW(s->row, p->layout.inner * s->cols);
+    TRY_NEW(s->left, of->source[0].result->cols);
+    for (size_t i = of->lo; i < of->hi; i++) {
+        double w = kf_weight64(kf_mix64(kf_state64(secret, i)));
+
+        s->weight[i - of->lo] = of->row[i] > 0 ? w / of->row[i] : w;
+        s->squares += w * w;
+    }
+    for (size_t j = 0; j < p->parts; j++)
+        if (of->resident->A)
+            add_sparse_rows(s, j, s->part + j * s->cols);
+        else
+            add_rows(s, j, s->part + j * s->cols);
+    return KOFN_OK;
+}
+
+static void sums_free(sums *s)
+{
+    kf_free(s->weight);
+    kf_free(s->part);
+    kf_free(s->row);
+    kf_free(s->left);
+}
+
+/* The row that lane l of a seat is expected to multiply the message with. */
+static void make_row(const sums *s, const kf_seat *seat, size_t l)
+{
+    size_t inner = s->of->plan->layout.inner;
+
+    memset(s->row, 0, inner * s->cols * sizeof *s->row);
+    for (size_t t = 0; t < inner; t++) {
+        const kf_row *E = &seat->E0[l * inner + t];
+
+        for (size_t e = 0; e < E->n; e++)
+            kf_key_add(s->row + t * s->cols, E->val[e],
+                       s->part + E->col[e] * s->cols, s->cols, KOFN_F64);
+    }
+}
+
+/* What lane l of an answer sums up to, less what it should. */
+static void subtract(const sums *s, const kf_source *from, size_t l,
+                     const kofn_matrix *message)
+{
+    const kf_keyed_answers *of = s->of;
+    const kofn_matrix *y = from->result;
+    size_t first = l * (from->hi - from->lo) + of->lo - from->lo;
+
+    memset(s->left, 0, y->cols * sizeof *s->left);
+    for (size_t i = 0; i < of->hi - of->lo; i++)
+        kf_key_add(s->left, s->weight[i], kf_at(y, first + i, 0), y->cols,
+                   y->dtype);
+    for (size_t c = 0; c < message->rows; c++)
+        kf_key_add(s->left, -s->row[c], kf_at(message, c, 0), y->cols,
+                   message->dtype);
+}
+
+static bool is_small(const sums *s, size_t n, double weight)
+{
+    double error = FAR * sqrt(s->squares) * s->of->error * weight;
+
+    for (size_t j = 0; j < n; j++)
+        if (!(fabs(s->left[j]) <= error * s->of->col[j]))
+            return false;
+    return true;
+}
+
+static kofn_status test(const sums *s, size_t i, bool *right)
+{
+    const kf_keyed_answers *of = s->of;
+    const kofn_plan *p = of->plan;
+    size_t local = of->decoder->seat[i];
+    const kf_seat *seat;
+    kf_buffer *message;
+
+    *right = true;
+    TRY(kf_code_seat(of->code, local, &seat));
+    message =
+        kf_messages_take(of->messages, local * p->layout.groups + of->group);
+    for (size_t l = 0; l < p->layout.lanes && *right; l++) {
+        make_row(s, seat, l);
+        subtract(s, &of->source[i], l, &message->m);
+        *right = is_small(s, of->source[i].result->cols,
+                          seat->weight > 0 ? seat->weight : 1);
+    }
+    kf_buffer_drop(message);
+    return KOFN_OK;
+}
+
+/* Marks those that are wrong by one set of weights. */
+static kofn_status mark(const kf_keyed_answers *of, uint64_t secret,
+                        uint8_t *wrong)
+{
+    sums s = {.of = of,
+              .cols = of->resident->A ? of->resident->A->cols
+                                      : of->resident->parts.cols};
+    kofn_status st = sum_up(&s, secret);
+
+    for (uint32_t i = 0; i < of->decoder->seats && !st; i++) {
+        bool right = true;
+
+        if (!wrong[i])
+            st = test(&s, i, &right);
+        wrong[i] |= !right;
+    }
+    sums_free(&s);
+    return st;
+}
+
+kofn_status kf_key_test_answers(const kf_keyed_answers *of, uint32_t *bad,
+                                size_t *count)
+{
+    uint8_t *wrong;
+    kofn_status st = KOFN_OK;
+
+    TRY_ZERO(wrong, of->decoder->seats);
+    for (uint64_t q = 0; q < KF_KEY_SUMS && !st; q++)
+        st = mark(of, kf_mix64(kf_state64(of->secret, q)), wrong);
+    *count = 0;
+    for (uint32_t i = 0; i < of->decoder->seats && !st; i++)
+        if (wrong[i])
+            bad[(*count)++] = i;
+    kf_free(wrong);
+    return st;
+}
