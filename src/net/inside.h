@@ -102,11 +102,13 @@ typedef struct kf_departure {
 } kf_departure;
 
 typedef struct kf_link kf_link;
+typedef struct kf_tray kf_tray;
+typedef struct kf_account kf_account;
 
 /* A packet that has come, or is coming; or the coming or going of a peer. */
 typedef struct kf_arrival {
     struct kf_arrival *next;
-    kf_link *from; /* NULL: it is gone */
+    kf_link *from; /* NULL: it is gone; set again when it is taken */
     kofn_arrival what;
     kofn_peer peer;
     size_t head_bytes, bytes, at;
@@ -121,6 +123,17 @@ typedef struct kf_arrival {
 typedef struct kf_arrivals {
     kf_arrival *first, **last;
 } kf_arrivals;
+
+/* An element of a queue of accounts, or of their trays, that have turns. */
+typedef struct kf_queued {
+    struct kf_queued *next;
+    void *of;
+    bool waits; /* it is in the queue */
+} kf_queued;
+
+typedef struct kf_queue {
+    kf_queued *first, **last;
+} kf_queue;
 
 /* ---- connections --------------------------------------------------------- */
 
@@ -180,7 +193,7 @@ struct kf_link {
     int fd;
     kf_link_state stage;
     kofn_peer number;
-    bool told; /* that it came */
+    kf_tray *tray; /* NULL: it has not come */
     unsigned char node[KF_NODE];
     kofn_time since, heard, spoke; /* by `awake` of the transport */
     kofn_time busy;                /* ... when more than a beat came */
@@ -201,7 +214,6 @@ struct kf_link {
     int sending;          /* the channel, or -1 */
     const kf_share *with; /* whose descriptor goes with the frame, or NULL */
     unsigned words;       /* to be said: a bit each, see send.c */
-    kf_arrival *farewell; /* in which it is told that it went */
     unsigned skips;       /* channels in which SKIP is to be said */
     bool deaf;            /* the other end has closed */
     bool mum;             /* nothing more is said     */
@@ -285,8 +297,11 @@ typedef struct kf_transport {
     kofn_time silence;
     kofn_time patience; /* after so long without a word a peer is lost */
 
-    kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
-    size_t asking;            /* channels that ask */
+    kf_queue waiting[KF_CHANNELS]; /* accounts with packets */
+    unsigned hurry;                /* urgent packets that were taken in a row */
+    kf_account *accounts;
+    kf_tray *ended; /* of connections that are over */
+    size_t asking;  /* channels that ask */
     kf_departure
         *finished; /* whose `done` is to be called without the lock ... */
     kf_departure
@@ -366,16 +381,25 @@ void kf_link_unlist(kf_link *l);
 /* With room for a body behind it, which begins at a multiple of 64 bytes. */
 kf_arrival *kf_packets_new(kf_transport *t, size_t bytes);
 void kf_packets_free(kf_transport *t, kf_arrival *in);
-void kf_packets_append(kf_arrivals *line, kf_arrival *in);
-/* The next, or NULL: an urgent one comes first, but not before its peer was told of. */
+/* Opens the tray of a link that comes, and has it told that it does. */
+bool kf_packets_open(kf_link *l);
+/* What came over the link is to be told, in its turn. */
+void kf_packets_append(kf_link *l, kf_arrival *in);
+/* Returns the next packet, or NULL.  Accounts have turns, and so have their trays.  An
+ * urgent packet comes first, but not before the coming of its peer. */
 kf_arrival *kf_packets_next(kf_transport *t);
-/* Have it told that a peer comes or goes. */
-bool kf_packets_tell(kf_link *l, kofn_arrival what);
-/* What came from the link is not told. */
-void kf_packets_drop(kf_transport *t, const kf_link *from);
+/* The link is over.  What came over it is still told, and then that it went, unless too
+ * much of its account waits already. */
+void kf_packets_close(kf_link *l);
+/* What came, with the going of the peer, is not told. */
+void kf_packets_drop(kf_transport *t, kf_tray *b);
+/* That of a peer that has gone, or NULL. */
+kf_tray *kf_packets_ended(const kf_transport *t, kofn_peer peer);
+/* Frees what waits. */
+void kf_packets_end(kf_transport *t);
 /* The first packet of a channel is done with. */
 void kf_packets_sent(kf_transport *t, kf_channel *a);
-/* Nothing that is under way is needed any more; what has come is told. */
+/* Nothing that is under way is needed any more. */
 void kf_packets_clear(kf_link *l);
 
 /* ---- send.c -------------------------------------------------------------- */
@@ -485,6 +509,8 @@ bool kf_keys_may_change(const struct kf_keys *k);
  * for connections that are made from now on; where they do not fit, the former are
  * used. */
 bool kf_keys_renew(struct kf_keys *k);
+/* The name of the key at the other end, if it is listed. */
+bool kf_keys_name(const kf_link *l, char name[KF_NAME]);
 /* Is the peer's key not listed any more, or another's by now? */
 bool kf_keys_revoked(const kf_link *l);
 /* Tells once what is wrong with keys that were to be renewed; or false. */

@@ -36,16 +36,21 @@ bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
     return true;
 }
 
+bool kf_keys_name(const kf_link *l, char name[KF_NAME])
+{
+    X509 *x = SSL_get0_peer_certificate(l->tls);
+
+    return x && kf_keys_know(l, x, name);
+}
+
 bool kf_keys_revoked(const kf_link *l)
 {
     char name[KF_NAME];
-    X509 *x;
 
     if (!l->tls || l->stage < KF_STRANGE || l->stage > KF_PEER ||
         (l->dial && !l->dial->who[0]))
         return false;
-    x = SSL_get0_peer_certificate(l->tls);
-    return !x || !kf_keys_know(l, x, name) ||
+    return !kf_keys_name(l, name) ||
            (l->principal[0] && strcmp(name, l->principal) != 0);
 }
 

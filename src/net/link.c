@@ -208,10 +208,10 @@ void kf_link_end(kf_link *l)
     kf_packets_clear(l);
     if (t->latest == l)
         t->latest = NULL;
-    if (was == KF_PEER) {
+    if (was == KF_PEER)
         kf_link_unlist(l);
-        (void)kf_packets_tell(l, KOFN_WENT);
-    }
+    if (l->tray)
+        kf_packets_close(l);
     if (l->dial) {
         l->dial->link = NULL;
         l->dial->lost = t->redial = true;
@@ -220,8 +220,6 @@ void kf_link_end(kf_link *l)
         t->strangers--;
         t->refused.strange++;
     }
-    kf_free(l->farewell);
-    l->farewell = NULL;
     kf_tls_free(l);
     uv_close((uv_handle_t *)&l->poll, closed);
     close(l->fd);

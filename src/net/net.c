@@ -95,6 +95,8 @@ static void net_forget(kofn_transport *base, kofn_peer peer)
     l = kf_link_of(t, peer);
     if (l)
         kf_join_forget(l);
+    else
+        kf_packets_drop(t, kf_packets_ended(t, peer));
     if (t->dirty)
         kf_net_loop_pass(t);
     kf_net_loop_unlock(t);
@@ -223,7 +225,6 @@ static void take_leave(kf_transport *t, kofn_time linger)
 static void net_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
-    kofn_packet p;
 
     if (t->looping)
         take_leave(t, linger);
@@ -234,8 +235,7 @@ static void net_close(kofn_transport *base, kofn_time linger)
     kf_net_loop_unlock(t);
     kf_net_loop_close(t);
     kf_keys_free(t->keys);
-    while (kf_net_receive_next(t, &p))
-        net_release(base, p.own);
+    kf_packets_end(t);
     for (size_t i = 0; i < t->dials; i++)
         kf_dial_free(t->dial[i]);
     for (int i = 0; i < KF_SPARE; i++)
@@ -302,8 +302,6 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .principal_of = net_principal_of,
                                .arriving = net_arriving};
     t->listening = t->spare = -1;
-    t->line.last = &t->line.first;
-    t->urgent.last = &t->urgent.first;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
     t->silence = o->silence ? o->silence : 800 * KF_MILLI;

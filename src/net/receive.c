@@ -37,8 +37,6 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         return false;
     *p = (kofn_packet){.what = in->what, .peer = in->peer};
     if (in->what != KOFN_PACKET) {
-        if (in->from)
-            in->from->told = true;
         kf_free(in);
         return true;
     }
@@ -71,8 +69,7 @@ static void arrived(kf_link *l, int channel)
         a->taken += cost(in);
         kf_packets_free(l->t, in);
     } else {
-        kf_packets_append(channel == KF_URGENT ? &l->t->urgent : &l->t->line,
-                          in);
+        kf_packets_append(l, in);
     }
 }
 
