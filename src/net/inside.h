@@ -334,6 +334,20 @@ typedef struct kf_transport {
     unsigned char record[16 << 10]; /* that is to be encrypted */
 } kf_transport;
 
+/* ---- low.c --------------------------------------------------------------- */
+
+/* The places that are filled among descriptors 0, 1 and 2. */
+typedef struct kf_low {
+    int fd[3], count;
+} kf_low;
+
+/* Around a call that opens a descriptor, which kf_low_end moves up if it must. */
+void kf_low_begin(void);
+int kf_low_end(int fd);
+/* Around calls that open descriptors that cannot be moved. */
+void kf_low_fill(kf_low *low);
+void kf_low_empty(kf_low *low);
+
 /* ---- loop.c -------------------------------------------------------------- */
 
 kofn_status kf_net_loop_open(kf_transport *t);

@@ -82,12 +82,14 @@ static kofn_status read_all(int fd, const char *path, off_t left, BIO *to)
 
 kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     kofn_status st = KOFN_OK;
     const char *what;
     struct stat s;
+    int fd;
 
     *text = NULL;
+    kf_low_begin();
+    fd = kf_low_end(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0)
         return kf_keyfile_cannot(path, errno);
     if (fstat(fd, &s))

@@ -55,7 +55,8 @@ static kofn_status write_file(const char *dir, const char *who, const char *end,
     snprintf(name, sizeof name, "%.*s%s", NAME_MOST, who, end);
     TRY(kf_keyfile_join(path, dir, name));
     TRY(kf_keyfile_join(made, dir, ".kofn-XXXXXX"));
-    fd = mkostemp(made, O_CLOEXEC);
+    kf_low_begin();
+    fd = kf_low_end(mkostemp(made, O_CLOEXEC));
     if (fd < 0)
         return cannot(path, errno);
     if (!kf_share_write(fd, text, n) || fchmod(fd, mode) || fsync(fd))

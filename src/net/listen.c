@@ -68,16 +68,24 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
         l->principal[0] = '\0'; /* it answers for itself */
 }
 
+static int open_spare(void)
+{
+    kf_low_begin();
+    return kf_low_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 /* Without any descriptor nobody can even be turned away: so there is a spare one. */
 static void turn_away(kf_transport *t)
 {
     int fd;
 
+    kf_low_begin();
     close(t->spare);
     fd = accept4(t->listening, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
-    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)kf_low_end(-1);
+    t->spare = open_spare();
     kf_link_make_room(t, false, 1, &t->refused.full);
 }
 
@@ -89,9 +97,11 @@ static void knocks(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < AT_ONCE && status >= 0; i++) {
         struct sockaddr_storage from = {0};
         socklen_t bytes = sizeof from;
-        int fd = accept4(t->listening, (struct sockaddr *)&from, &bytes,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
 
+        kf_low_begin();
+        fd = kf_low_end(accept4(t->listening, (struct sockaddr *)&from, &bytes,
+                                SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd >= 0)
             comes(t, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
@@ -136,9 +146,10 @@ kofn_status kf_listen(kf_transport *t, const char *address)
     TRY(kf_place_vacant(address));
     if (place.at.ss_family == AF_UNIX && address[6] != '@')
         unlink(address + 6); /* of one who is gone, if it is there */
-    t->listening = socket(place.at.ss_family,
-                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    kf_low_begin();
+    t->listening = kf_low_end(socket(
+        place.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    t->spare = open_spare();
     if (t->listening < 0 || t->spare < 0)
         return cannot(address, errno);
     setsockopt(t->listening, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

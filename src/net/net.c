@@ -272,10 +272,12 @@ static kofn_status descriptors_left(void)
     struct rlimit files = {0};
     int fd[DESCRIPTORS], n = 0;
 
+    kf_low_begin();
     while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_CLOEXEC)) >= 0)
         n++;
     for (int i = 0; i < n; i++)
         close(fd[i]);
+    (void)kf_low_end(-1);
     getrlimit(RLIMIT_NOFILE, &files);
     return n == DESCRIPTORS
                ? KOFN_OK

@@ -238,8 +238,11 @@ static bool somebody_listens(const char *address)
 {
     kf_place at;
     bool yes = false;
-    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int s;
 
+    kf_low_begin();
+    s = kf_low_end(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (s < 0)
         return false;
     if (!unix_place(address, &at))

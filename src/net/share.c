@@ -16,6 +16,8 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
 
+#include "base/raise.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -58,8 +60,10 @@ static int file_of(const void *body, size_t bytes)
     int fd = -1;
 
     /* the system ends a process by a signal that writes longer files than it may */
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur)
-        fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur) {
+        kf_low_begin();
+        fd = kf_low_end(memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    }
     if (fd >= 0 &&
         (!kf_share_write(fd, body, bytes) || fcntl(fd, F_ADD_SEALS, SEALS))) {
         close(fd);
@@ -155,7 +159,10 @@ bool kf_share_detach(struct msghdr *m, int *fd)
     for (size_t at = CMSG_LEN(0); at + sizeof came <= c->cmsg_len;
          at += sizeof came) {
         memcpy(&came, (char *)c + at, sizeof came);
-        if (*fd < 0) {
+        came = kf_raise(came);
+        if (came < 0) {
+            good = false;
+        } else if (*fd < 0) {
             *fd = came;
         } else { /* one comes at a time */
             close(came);
