@@ -85,10 +85,13 @@ enum { KF_BULK, KF_URGENT, KF_CHANNELS };
 
 typedef struct kf_share kf_share;
 
-/* Room for a descriptor beside the bytes of a Unix socket. */
+#define KF_PASSED 253 /* descriptors that Linux passes at once, at most */
+
+/* Room for descriptors beside the bytes of a Unix socket.  The system itself closes what
+ * has no room, and waits for that. */
 typedef union kf_passing {
     struct cmsghdr head;
-    char room[CMSG_SPACE(sizeof(int))];
+    char room[CMSG_SPACE(KF_PASSED * sizeof(int))];
 } kf_passing;
 
 /* A packet that is to be sent: the body is lent. */
@@ -347,6 +350,8 @@ int kf_low_end(int fd);
 /* Around calls that open descriptors that cannot be moved. */
 void kf_low_fill(kf_low *low);
 void kf_low_empty(kf_low *low);
+/* Closes a descriptor that a peer has passed, and does not wait for that. */
+void kf_low_discard(int fd);
 
 /* ---- loop.c -------------------------------------------------------------- */
 
@@ -444,7 +449,10 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 /* Puts the descriptor that came, if one did, in *fd; false: there was one, or one
  * that came was lost, for this process may have no more. */
 bool kf_share_detach(struct msghdr *m, int *fd);
-/* The file of so many bytes, which is closed; NULL: it is none, or is not sealed. */
+/* Closes what has come to a Unix socket and was not read. */
+void kf_share_drain(int fd);
+/* Returns the file of so many bytes, mapped, and closes the descriptor; NULL: it is no
+ * memory file of that size, or is not sealed. */
 void *kf_share_map(int fd, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */

@@ -222,9 +222,11 @@ void kf_link_end(kf_link *l)
     }
     kf_tls_free(l);
     uv_close((uv_handle_t *)&l->poll, closed);
+    if (l->local)
+        kf_share_drain(l->fd);
     close(l->fd);
     if (l->passed >= 0)
-        close(l->passed);
+        kf_low_discard(l->passed);
     t->dirty = true;
 }
 

@@ -1,17 +1,27 @@
-/* low.c -- descriptors 0, 1 and 2, where the program has closed them: nothing of the
- * transport's gets one of them.
+/* low.c -- descriptors with which care must be taken.
  *
+ * Descriptors 0, 1 and 2 are the program's, also where it has closed them.
  * What is opened here is moved up.  What libuv opens cannot be moved: while a loop is
  * made, /dev/null takes the places that are free.  A lock keeps those who move
  * descriptors away from those who fill places.
  *
- * Owns the descriptors that fill places, as long as a loop is made.
+ * A descriptor that a peer passes may be anything, and its last close may wait: for a
+ * socket that lingers, also within the queue of another, or for a file system of the
+ * peer's.  A thread of its own closes such a descriptor.
+ *
+ * Owns the descriptors that fill places, as long as a loop is made, and those that wait
+ * to be closed.
  */
+#define _GNU_SOURCE /* F_GET_SEALS */
 #include "inside.h"
 
 #include "base/raise.h"
 
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+
+#define CLOSERS 16 /* threads at a time that close descriptors */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -59,4 +69,50 @@ void kf_low_empty(kf_low *low)
         if (is_ours(low->fd[i]))
             close(low->fd[i]);
     (void)kf_low_end(-1);
+}
+
+/* ---- descriptors of others ----------------------------------------------- */
+
+static atomic_int closers;
+
+static void *close_it(void *fd)
+{
+    close((int)(intptr_t)fd);
+    atomic_fetch_sub(&closers, 1);
+    return NULL;
+}
+
+/* Has a thread close the descriptor; false: there is none to be had. */
+static bool close_elsewhere(int fd)
+{
+    pthread_attr_t alone;
+    pthread_t thread;
+    sigset_t all, was;
+    bool begun;
+
+    if (pthread_attr_init(&alone))
+        return false;
+    pthread_attr_setdetachstate(&alone, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &was);
+    begun =
+        pthread_create(&thread, &alone, close_it, (void *)(intptr_t)fd) == 0;
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    pthread_attr_destroy(&alone);
+    return begun;
+}
+
+void kf_low_discard(int fd)
+{
+    const struct linger none = {0};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    if (fcntl(fd, F_GET_SEALS) >= 0) { /* a memory file */
+        close(fd);
+        return;
+    }
+    if (atomic_fetch_add(&closers, 1) < CLOSERS && close_elsewhere(fd))
+        return;
+    atomic_fetch_sub(&closers, 1);
+    close(fd);
 }
