@@ -247,6 +247,7 @@ typedef struct kf_dial {
     struct kf_transport *t;
     char *address;
     char who[KF_NAME]; /* whose key is expected; "": the only one's there is */
+    char met[KF_NAME]; /* whose key it was instead; "": that is not known    */
     kf_link *link;     /* NULL: between two incarnations, or looking up */
     bool welcome, over, looking;
     bool lost; /* its link, and what follows is not done yet */
@@ -330,8 +331,8 @@ typedef struct kf_transport {
     kofn_time ticked, awake; /* time in which others could be heard */
     uv_async_t kick;         /* has the keeper wake up */
 
-    char endpoint[160], trouble[KF_NAME + 344], words[KF_NAME + 144];
-    char asked[KF_NAME + 344];      /* the trouble, when it was asked for */
+    char endpoint[160], trouble[2 * KF_NAME + 344], words[KF_NAME + 144];
+    char asked[2 * KF_NAME + 344];  /* the trouble, when it was asked for */
     ino_t file;                     /* of a Unix socket */
     unsigned char stage[64 << 10];  /* of what is read and not yet sorted */
     unsigned char record[16 << 10]; /* that is to be encrypted */
@@ -535,7 +536,8 @@ bool kf_keys_renew(struct kf_keys *k);
 bool kf_keys_name(const kf_link *l, char name[KF_NAME]);
 /* Is the peer's key not listed any more, or another's by now? */
 bool kf_keys_revoked(const kf_link *l);
-/* Tells once what is wrong with keys that were to be renewed; or false. */
+/* Writes what is wrong with keys that were to be renewed, at most once a minute; or
+ * returns false. */
 bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
