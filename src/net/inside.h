@@ -554,8 +554,10 @@ typedef struct kf_place {
 kofn_status kf_place_check(const char *address, bool listens, bool anywhere);
 /* Advice for where one cannot listen. */
 const char *kf_place_advice(int error);
-/* Where to listen. */
-kofn_status kf_place_here(const char *address, kf_place *out);
+/* Where to listen; any_v6: everywhere is said in IPv6. */
+kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out);
+/* Is it to listen at every interface of the machine? */
+bool kf_place_everywhere(const char *address);
 /* KOFN_AGAIN: its host is to be looked up; host: room for 256. */
 kofn_status kf_place_there(const char *address, kf_place *out, char *host,
                            const char **port);

@@ -121,8 +121,11 @@ static bool is_loopback(const address *at)
 {
     if (at->any.sa_family == AF_INET)
         return ntohl(at->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return at->any.sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
+    if (at->any.sa_family != AF_INET6)
+        return false;
+    if (IN6_IS_ADDR_V4MAPPED(&at->v6.sin6_addr))
+        return at->v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
 }
 
 /* Little waits in the system to be sent, so that what is urgent is sent soon; but the
