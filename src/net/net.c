@@ -102,6 +102,16 @@ static void net_forget(kofn_transport *base, kofn_peer peer)
     kf_net_loop_unlock(t);
 }
 
+/* The name of a peer.  A node of a mesh without keys that connected to us goes by the
+ * address at which we reach the same node, if we do. */
+static const char *name_of(const kf_transport *t, const kf_link *l)
+{
+    for (size_t i = 0; t->mesh && !t->keys && !l->dial && i < t->dials; i++)
+        if (memcmp(t->dial[i]->node, l->node, KF_NODE) == 0)
+            return t->dial[i]->address;
+    return l->name;
+}
+
 /* The peer's name, or who answers for it; valid until the next call. */
 static const char *words_about(kofn_transport *base, kofn_peer peer,
                                bool principal)
@@ -114,7 +124,7 @@ static const char *words_about(kofn_transport *base, kofn_peer peer,
     snprintf(t->words, sizeof t->words, "%s",
              !l          ? "who is gone"
              : principal ? l->principal
-                         : l->name);
+                         : name_of(t, l));
     kf_net_loop_unlock(t);
     return t->words;
 }
