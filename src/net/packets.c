@@ -306,7 +306,10 @@ void kf_packets_close(kf_link *l)
     l->tray = NULL;
     a->links--;
     a->ended++;
-    if (b->cost > most - kf_min(most, a->left_over) || a->ended > ENDED) {
+    /* a body that was asked for may be longer than all windows */
+    if ((a->left_over > most / 4 &&
+         b->cost > most - kf_min(most, a->left_over)) ||
+        a->ended > ENDED) {
         drop_all(t, b);
         if (!b->told) { /* it was never here */
             kf_free(b->farewell);
