@@ -1,4 +1,4 @@
-/* raise.h -- descriptors 0, 1 and 2 are the program's, also where they are closed.
+/* raise.h -- descriptors 0, 1 and 2 belong to the program, even if they are closed.
  *
  * A file that the library opens as one of them would be printed into, and libuv ends a
  * process that has it close one.

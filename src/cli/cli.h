@@ -206,7 +206,7 @@ void cli_print_json(json_t *o);
  * nothing: so many of its allocations have failed. */
 void cli_json_begin(void);
 size_t cli_json_lost(void);
-/* Prints a line of news to stderr, of which parts may be the words of others. */
+/* Prints a line of news to stderr; other processes may have worded parts of it. */
 void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The reason of a failure that cli_say gave last. */
 json_t *cli_error_json(void);

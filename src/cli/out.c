@@ -42,7 +42,7 @@ static unsigned long code_point(const unsigned char *p, int *bytes)
     return c;
 }
 
-/* Does it show nothing, or change how what is beside it is shown? */
+/* Is the character invisible, or does it change how others are shown? */
 static bool is_odd(unsigned long c)
 {
     static const unsigned long odd[][2] = {

@@ -87,8 +87,8 @@ typedef struct kf_share kf_share;
 
 #define KF_PASSED 253 /* descriptors that Linux passes at once, at most */
 
-/* Room for descriptors beside the bytes of a Unix socket.  The system itself closes what
- * has no room, and waits for that. */
+/* Space for descriptors beside the bytes of a Unix socket.  The system itself closes those
+ * for which there is no space, and waits for that. */
 typedef union kf_passing {
     struct cmsghdr head;
     char room[CMSG_SPACE(KF_PASSED * sizeof(int))];
@@ -247,7 +247,7 @@ typedef struct kf_dial {
     struct kf_transport *t;
     char *address;
     char who[KF_NAME]; /* whose key is expected; "": the only one's there is */
-    char met[KF_NAME]; /* whose key it was instead; "": that is not known    */
+    char met[KF_NAME]; /* the name of another key that was there, or ""      */
     kf_link *link;     /* NULL: between two incarnations, or looking up */
     bool welcome, over, looking;
     bool lost; /* its link, and what follows is not done yet */
@@ -401,17 +401,17 @@ void kf_link_unlist(kf_link *l);
 /* With room for a body behind it, which begins at a multiple of 64 bytes. */
 kf_arrival *kf_packets_new(kf_transport *t, size_t bytes);
 void kf_packets_free(kf_transport *t, kf_arrival *in);
-/* Opens the tray of a link that comes, and has it told that it does. */
+/* Opens the tray of a link that comes, and reports that it does. */
 bool kf_packets_open(kf_link *l);
-/* What came over the link is to be told, in its turn. */
+/* Puts a packet behind those of the link that wait. */
 void kf_packets_append(kf_link *l, kf_arrival *in);
 /* Returns the next packet, or NULL.  Accounts have turns, and so have their trays.  An
  * urgent packet comes first, but not before the coming of its peer. */
 kf_arrival *kf_packets_next(kf_transport *t);
-/* The link is over.  What came over it is still told, and then that it went, unless too
- * much of its account waits already. */
+/* Ends the tray of a link that is over.  Its packets can still be taken, and then its
+ * going, unless too many of its account wait already. */
 void kf_packets_close(kf_link *l);
-/* What came, with the going of the peer, is not told. */
+/* Drops the packets of a peer, and its going. */
 void kf_packets_drop(kf_transport *t, kf_tray *b);
 /* That of a peer that has gone, or NULL. */
 kf_tray *kf_packets_ended(const kf_transport *t, kofn_peer peer);
@@ -452,8 +452,8 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 bool kf_share_detach(struct msghdr *m, int *fd);
 /* Closes what has come to a Unix socket and was not read. */
 void kf_share_drain(int fd);
-/* Returns the file of so many bytes, mapped, and closes the descriptor; NULL: it is no
- * memory file of that size, or is not sealed. */
+/* Maps the file of that size, and closes the descriptor; NULL: it is no such memory file,
+ * or is not sealed. */
 void *kf_share_map(int fd, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
@@ -554,7 +554,7 @@ typedef struct kf_place {
 kofn_status kf_place_check(const char *address, bool listens, bool anywhere);
 /* Advice for where one cannot listen. */
 const char *kf_place_advice(int error);
-/* Where to listen; any_v6: everywhere is said in IPv6. */
+/* The place to listen at; any_v6: the one for all interfaces is that of IPv6. */
 kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out);
 /* Is it to listen at every interface of the machine? */
 bool kf_place_everywhere(const char *address);

@@ -278,8 +278,8 @@ static kofn_status make_one(const char *dir, const char *name)
     return keep(dir);
 }
 
-/* Those who make keys in one folder at once do it one after the other.  Some file
- * systems have no locks; names are taken by one alone there, too. */
+/* A lock lets one process at a time make keys in a folder.  Some file systems have no
+ * locks; a name is taken once there, too. */
 kofn_status kofn_net_keygen(const char *dir, const char *name)
 {
     kofn_status st;

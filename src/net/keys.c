@@ -93,7 +93,7 @@ size_t kofn_net_listed(const kofn_transport *base)
 
 /* ---- contexts ------------------------------------------------------------ */
 
-/* Copies the name of a certificate, whoever is expected; "" where it has none. */
+/* Copies the name of a certificate, expected or not; "" where it has none. */
 static void name_of(const kf_keys *k, const X509 *x, char name[KF_NAME])
 {
     const kf_card *card = k->ca ? NULL : kf_cards_find(&k->listed, x);
@@ -333,8 +333,8 @@ static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
     return read_files(&k->context, k->file);
 }
 
-/* Files that are replaced one after the other do not fit for a moment, and a folder that
- * is replaced is not there for a moment: it is trouble if that is so at the next look. */
+/* Files that are replaced one after the other do not fit for a moment.  A folder that is
+ * replaced is not there for a moment.  Only what lasts until the next look is trouble. */
 static void cannot_renew(kf_keys *k, const char *effect, const char *why)
 {
     bool same = strncmp(k->trouble, why, sizeof k->trouble - 1) == 0;
@@ -426,8 +426,8 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
     return kf_list_read(&k->listed, k->allow, true);
 }
 
-/* A list that is taken away lists nobody; one that cannot be read is used on.  True:
- * others are listed now. */
+/* A list that is taken away lists no key; one that cannot be read is used on.  True:
+ * other keys are listed now. */
 static bool cannot_list(kf_keys *k)
 {
     bool gone = kf_list_is_gone(k->allow);

@@ -1,16 +1,16 @@
 /* low.c -- descriptors with which care must be taken.
  *
- * Descriptors 0, 1 and 2 are the program's, also where it has closed them.
+ * Descriptors 0, 1 and 2 belong to the program, even if it has closed them.
  * What is opened here is moved up.  What libuv opens cannot be moved: while a loop is
  * made, /dev/null takes the places that are free.  A lock keeps those who move
  * descriptors away from those who fill places.
  *
- * A descriptor that a peer passes may be anything, and its last close may wait: for a
- * socket that lingers, also within the queue of another, or for a file system of the
- * peer's.  A thread of its own closes such a descriptor.
+ * A descriptor that a peer passes may be of any kind, and its last close may wait.  A
+ * socket may linger, also within the queue of another, and a file system may be the
+ * peer's.  A separate thread closes such a descriptor.
  *
- * Owns the descriptors that fill places, as long as a loop is made, and those that wait
- * to be closed.
+ * Owns the descriptors that fill places while a loop is made, and those that wait to be
+ * closed.
  */
 #define _GNU_SOURCE /* F_GET_SEALS */
 #include "inside.h"

@@ -17,7 +17,7 @@
 #define SMALL ((size_t)64 << 10) /* buffers that are not kept */
 #define FULL 4                  /* connections of an account with all windows */
 #define LEAST ((size_t)1 << 20) /* bytes of a window of any other             */
-#define ENDED 256 /* connections of an account that are over and not told */
+#define ENDED 256 /* connections of an account that are over and wait */
 #define HURRY 64  /* urgent packets in a row, where others wait          */
 
 /* ---- buffers ------------------------------------------------------------- */
@@ -98,16 +98,16 @@ struct kf_account {
 /* The packets of one connection that wait to be taken, in order. */
 struct kf_tray {
     kf_tray *before, *after; /* of the transport's that are over  */
-    kf_tray *then;           /* it waits until this one was told  */
+    kf_tray *then;           /* it waits until this one is empty  */
     kf_account *account;
     kf_link *link; /* NULL: it is over */
     kf_queued turn[KF_CHANNELS];
     kf_arrivals line[KF_CHANNELS];
-    kf_arrival *farewell; /* in which it is told that it went */
-    size_t cost;          /* of what waits */
+    kf_arrival *farewell; /* for its going */
+    size_t cost;          /* the sum for all that wait */
     kofn_peer peer;
     bool told; /* that it came */
-    bool held; /* another is told before */
+    bool held; /* another is taken before */
     unsigned char node[KF_NODE];
 };
 
@@ -344,7 +344,7 @@ static kf_arrival *next_of(kf_transport *t, int channel)
 
             if (b->line[KF_BULK].first && b->line[KF_URGENT].first && b->told &&
                 b->line[KF_BULK].first->what == KOFN_WENT)
-                from = KF_URGENT; /* its going is told last */
+                from = KF_URGENT; /* its going is taken last */
             if (b->line[from].first)
                 in = take_first(b, from);
             b->told |= in && in->what == KOFN_CAME;

@@ -38,7 +38,7 @@ static size_t enters(caller *c)
     return kf_net_number(g.window, 8) + kf_net_number(g.urgent, 8);
 }
 
-/* Sends as many empty packets as a window has room for. */
+/* Sends as many empty packets as fit a window. */
 static void fills_its_window(caller *c)
 {
     static unsigned char all[WINDOW / KF_COST * (KF_HEADER + 4)];
@@ -169,7 +169,7 @@ static void turns(void **state)
         before++;
     assert_true(before <= 1);
     assert_memory_equal(p.head, "here", 4);
-    /* nothing that came of it is told when it is forgotten, gone or not */
+    /* a peer that is forgotten leaves nothing to take, gone or not */
     hang_up_caller(&many);
     hang_up_caller(&one);
     all_have_gone(t);

@@ -603,7 +603,7 @@ static void is_no_file(const kofn_net_options *o, const char *path)
     assert_int_equal(rename(was, path), 0);
 }
 
-/* A pipe in the place of any of these files is refused, and nobody waits for it. */
+/* A pipe in the place of any of these files is refused without waiting for it. */
 static void pipes_are_no_files(void **state)
 {
     static const char *const own[] = {"coordinator.key", "coordinator.crt",

@@ -1,7 +1,7 @@
 /* low_test.c -- a process that has closed descriptors 0, 1 or 2: nothing of the
  * transport's becomes one of them, and none is closed by libuv.
  *
- * Each case runs in a process of its own, which ends with the number of what is wrong.
+ * Each case runs in a separate process, whose exit status is the number of the fault.
  */
 #define _GNU_SOURCE
 #include "keys_rig.h"
@@ -25,7 +25,7 @@ static void demand(bool good, int number)
         _exit(number);
 }
 
-/* Waits until t has as many peers more. */
+/* Waits until t has that number of peers more. */
 static void meets(kofn_transport *t, int peers)
 {
     kofn_packet p;

@@ -238,8 +238,8 @@ typedef enum kind {
     NOTHING,   /* no descriptor comes                     */
     NO_MEMORY, /* a file on a disk                        */
     A_PIPE,
-    LINGERS, /* a socket whose last close would wait     */
-    QUEUED,  /* a socket in whose queue is such a socket */
+    LINGERS, /* a socket; its last close would wait      */
+    QUEUED,  /* a socket with such a socket in its queue */
     UNSEALED,
     MAY_SHRINK, /* sealed against writing only             */
     MAY_CHANGE, /* sealed against shrinking only           */
@@ -256,7 +256,7 @@ static const char *const kinds[KINDS] = {
 
 #define BYTES ((size_t)300000)
 
-/* Sends a descriptor beside the bytes of a Unix socket. */
+/* Sends descriptors beside the bytes of a Unix socket. */
 static void pass_beside(int to, void *bytes, size_t n, const int *fd,
                         size_t copies)
 {
@@ -281,7 +281,7 @@ static void pass_beside(int to, void *bytes, size_t n, const int *fd,
 
 static int other_end = -1; /* of the socket that lingers */
 
-/* A TCP socket with bytes that nobody reads: its last close waits for a day. */
+/* A TCP socket with bytes that are not read: its last close waits for a day. */
 static int one_that_lingers(void)
 {
     const struct linger day = {1, 86400};
@@ -303,7 +303,7 @@ static int one_that_lingers(void)
     return fd;
 }
 
-/* A Unix socket in whose queue that one is. */
+/* A Unix socket with that one in its queue. */
 static int one_with_a_queue(void)
 {
     int fd = one_that_lingers(), both[2];
@@ -358,7 +358,7 @@ static void pass(int to, int word, uint64_t number, const int *fd,
     pass_beside(to, f, word == KF_BEAT ? 1 : sizeof f, fd, copies);
 }
 
-/* Waits until this process has as many descriptors; others may close some. */
+/* Waits until this process has n descriptors; other threads may close some. */
 static void has_descriptors(size_t n)
 {
     while (descriptors() != n)
