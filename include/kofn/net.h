@@ -7,8 +7,9 @@
  * connect again by themselves after every loss; or every node listens and
  * reaches some of the others (mesh).  Addresses:
  *
- *     tcp://HOST:PORT   where one listens HOST may be *, every interface, and
- *                       PORT may be * or 0, any that is free; tcp://[::1]:5555.
+ *     tcp://HOST:PORT   where one listens HOST may be *, every interface, of IPv6
+ *                       and IPv4, and PORT may be * or 0, any that is free;
+ *                       tcp://[::1]:5555.
  *                       A name is looked up: to listen, IPv4 first, localhost
  *                       being 127.0.0.1; to connect, its addresses in turn
  *     ipc://PATH        a Unix socket
@@ -37,7 +38,8 @@ typedef struct kofn_net_options {
     /* Bytes that may come from one peer before they are waited for, and bytes
      * that may wait to be sent to it, counting 320 for each packet besides its
      * body; for urgent packets a quarter.  A longer body is asked for when
-     * nothing else is there, and goes alone.  Default 32 MiB, at least 4 KiB. */
+     * nothing else is there, and goes alone.  Default 32 MiB, at least 4 KiB.
+     * Where a key or a host has many connections, later ones have less each. */
     size_t peer_bytes;
     /* A peer that is silent for so long is lost; at least 0.1 s, at most an hour,
      * default 0.8 s.  Time in which this process did not run does not count. */

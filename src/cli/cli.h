@@ -61,7 +61,8 @@ typedef struct cli_args {
     bool masterless;
     int decode;        /* kofn_decoding */
     size_t confirm;    /* as in kofn_peer_options; 0: not told */
-    const char *reach; /* addresses */
+    const char *reach; /* addresses, with commas between; and its memory */
+    char *reached;
     kofn_regress_options regress;
     const char *kernel, *history, *test_X, *test_y;
     bool standardise;            /* --scale of regress */
@@ -157,6 +158,7 @@ extern const cli_command cli_commands[]; /* ends with a NULL name */
 
 /* Checks of options in the table: 0, or the exit code after a message. */
 int cli_check_port_name(cli_args *a, const cli_option *o, const char *text);
+int cli_add_reach(cli_args *a, const cli_option *o, const char *text);
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text);
 /* Of all options, when they are read; fills in defaults that go with a port. */
 int cli_check_together(const cli_command *c, cli_args *a);
@@ -204,6 +206,8 @@ void cli_print_json(json_t *o);
  * nothing: so many of its allocations have failed. */
 void cli_json_begin(void);
 size_t cli_json_lost(void);
+/* Prints a line of news to stderr; other processes may have worded parts of it. */
+void cli_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The reason of a failure that cli_say gave last. */
 json_t *cli_error_json(void);
 /* With --json, an object for a failure before there was anything to report. */

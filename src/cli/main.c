@@ -101,6 +101,7 @@ static int run(const cli_command *c, int argc, char **argv)
     if (code)
         cli_print_failure(&a);
     kofn_free(a.pattern.data);
+    free(a.reached);
     return code;
 }
 

@@ -236,7 +236,7 @@ static int listen_at(const cli_args *a, const char *address,
 static void news(void *ud, const char *words)
 {
     (void)ud;
-    fprintf(stderr, "%s\n", words);
+    cli_tell("%s", words);
 }
 
 static int open_away(const cli_args *a, kofn_transport *t, uint64_t job,

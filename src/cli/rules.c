@@ -44,6 +44,19 @@ int cli_check_port_name(cli_args *a, const cli_option *o, const char *text)
                    cli_transport_forms(NULL));
 }
 
+/* The addresses of each --reach, one behind the other. */
+int cli_add_reach(cli_args *a, const cli_option *o, const char *text)
+{
+    size_t n = a->reached ? strlen(a->reached) : 0;
+    char *all = realloc(a->reached, n + strlen(text) + 2);
+
+    if (!all)
+        return cli_say(EXIT_FAILED, "out of memory for --%s", o->name);
+    sprintf(all + n, "%s%s", n ? "," : "", text);
+    a->reach = a->reached = all;
+    return 0;
+}
+
 int cli_read_faults(cli_args *a, const cli_option *o, const char *text)
 {
     size_t n = strlen(a->faults_given), room = sizeof a->faults_given - n;

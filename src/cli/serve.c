@@ -24,7 +24,7 @@ static void tell_trouble(life *l)
         return;
     snprintf(l->trouble, sizeof l->trouble, "%s", now);
     if (*now && !l->args->quiet)
-        fprintf(stderr, "%s; trying again\n", now);
+        cli_tell("%s; trying again", now);
 }
 
 /* The first signal asks to leave, and work in hand is finished as far as
@@ -36,7 +36,7 @@ static kofn_leave watch(void *ud, const char *news)
     if (l->net)
         tell_trouble(l);
     if (news && !l->args->quiet)
-        fprintf(stderr, "%s\n", news);
+        cli_tell("%s", news);
     return cli_caught() ? KOFN_LEAVE_SOON : KOFN_STAY;
 }
 

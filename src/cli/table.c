@@ -192,9 +192,9 @@ static cli_option options[] = {
      "what is estimated to be faster)",
      IN_ITERATE | IN_TRAIN, OF(CLI_CHOICE, decode)},
     {0, "reach", "ADDRESS,...",
-     "masterless, with a --port to listen at: nodes to begin with; NAME@ADDRESS "
-     "where each has a key of its own",
-     IN_ITERATE | IN_TRAIN, OF(CLI_TEXT, reach)},
+     "masterless, with a --port to listen at: nodes to begin with, all that are "
+     "given; NAME@ADDRESS where each has a key of its own",
+     IN_ITERATE | IN_TRAIN, OF(CLI_TEXT, reach), .check = cli_add_reach},
     {0, "confirm", "N",
      "masterless: other nodes that must have the same before an iterate is "
      "taken from them, one more than may be hostile, all of one key being one "

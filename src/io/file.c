@@ -12,6 +12,8 @@
 #include "io.h"
 #include "text.h"
 
+#include "base/raise.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -265,7 +267,7 @@ static kofn_status map_opened(int fd, kf_file *f, kf_input *in)
 static kofn_status map_file(kf_file *f, kf_input *in)
 {
     /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
-    int fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = kf_raise(open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     kofn_status st;
 
     if (fd < 0)

@@ -13,6 +13,8 @@
 
 #include "io.h"
 
+#include "base/raise.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,7 +76,8 @@ static kofn_status create(kf_out *o)
     for (int tries = 0; tries < 1000; tries++) {
         snprintf(o->temp + o->folder, room - o->folder, ".kofn-%ld-%u.tmp",
                  (long)getpid(), atomic_fetch_add(&counter, 1));
-        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->fd = kf_raise(
+            open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (o->fd >= 0 || errno != EEXIST)
             break;
     }

@@ -66,9 +66,11 @@ static void connected(uv_poll_t *poll, int status, int events)
 
 static bool connect_to(kf_dial *d, const struct sockaddr *at, socklen_t bytes)
 {
-    int fd =
-        socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd;
 
+    kf_low_begin();
+    fd = kf_low_end(
+        socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         trouble(d, errno == EMFILE || errno == ENFILE
                        ? "no file descriptors are left; raise ulimit -n"

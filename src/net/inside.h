@@ -85,10 +85,13 @@ enum { KF_BULK, KF_URGENT, KF_CHANNELS };
 
 typedef struct kf_share kf_share;
 
-/* Room for a descriptor beside the bytes of a Unix socket. */
+#define KF_PASSED 253 /* descriptors that Linux passes at once, at most */
+
+/* Space for descriptors beside the bytes of a Unix socket.  The system itself closes those
+ * for which there is no space, and waits for that. */
 typedef union kf_passing {
     struct cmsghdr head;
-    char room[CMSG_SPACE(sizeof(int))];
+    char room[CMSG_SPACE(KF_PASSED * sizeof(int))];
 } kf_passing;
 
 /* A packet that is to be sent: the body is lent. */
@@ -102,11 +105,13 @@ typedef struct kf_departure {
 } kf_departure;
 
 typedef struct kf_link kf_link;
+typedef struct kf_tray kf_tray;
+typedef struct kf_account kf_account;
 
 /* A packet that has come, or is coming; or the coming or going of a peer. */
 typedef struct kf_arrival {
     struct kf_arrival *next;
-    kf_link *from; /* NULL: it is gone */
+    kf_link *from; /* NULL: it is gone; set again when it is taken */
     kofn_arrival what;
     kofn_peer peer;
     size_t head_bytes, bytes, at;
@@ -121,6 +126,17 @@ typedef struct kf_arrival {
 typedef struct kf_arrivals {
     kf_arrival *first, **last;
 } kf_arrivals;
+
+/* An element of a queue of accounts, or of their trays, that have turns. */
+typedef struct kf_queued {
+    struct kf_queued *next;
+    void *of;
+    bool waits; /* it is in the queue */
+} kf_queued;
+
+typedef struct kf_queue {
+    kf_queued *first, **last;
+} kf_queue;
 
 /* ---- connections --------------------------------------------------------- */
 
@@ -180,7 +196,7 @@ struct kf_link {
     int fd;
     kf_link_state stage;
     kofn_peer number;
-    bool told; /* that it came */
+    kf_tray *tray; /* NULL: it has not come */
     unsigned char node[KF_NODE];
     kofn_time since, heard, spoke; /* by `awake` of the transport */
     kofn_time busy;                /* ... when more than a beat came */
@@ -201,7 +217,6 @@ struct kf_link {
     int sending;          /* the channel, or -1 */
     const kf_share *with; /* whose descriptor goes with the frame, or NULL */
     unsigned words;       /* to be said: a bit each, see send.c */
-    kf_arrival *farewell; /* in which it is told that it went */
     unsigned skips;       /* channels in which SKIP is to be said */
     bool deaf;            /* the other end has closed */
     bool mum;             /* nothing more is said     */
@@ -232,6 +247,7 @@ typedef struct kf_dial {
     struct kf_transport *t;
     char *address;
     char who[KF_NAME]; /* whose key is expected; "": the only one's there is */
+    char met[KF_NAME]; /* the name of another key that was there, or ""      */
     kf_link *link;     /* NULL: between two incarnations, or looking up */
     bool welcome, over, looking;
     bool lost; /* its link, and what follows is not done yet */
@@ -285,8 +301,11 @@ typedef struct kf_transport {
     kofn_time silence;
     kofn_time patience; /* after so long without a word a peer is lost */
 
-    kf_arrivals line, urgent; /* what has come, in order; and what is urgent */
-    size_t asking;            /* channels that ask */
+    kf_queue waiting[KF_CHANNELS]; /* accounts with packets */
+    unsigned hurry;                /* urgent packets that were taken in a row */
+    kf_account *accounts;
+    kf_tray *ended; /* of connections that are over */
+    size_t asking;  /* channels that ask */
     kf_departure
         *finished; /* whose `done` is to be called without the lock ... */
     kf_departure
@@ -312,12 +331,28 @@ typedef struct kf_transport {
     kofn_time ticked, awake; /* time in which others could be heard */
     uv_async_t kick;         /* has the keeper wake up */
 
-    char endpoint[160], trouble[KF_NAME + 344], words[KF_NAME + 144];
-    char asked[KF_NAME + 344];      /* the trouble, when it was asked for */
+    char endpoint[160], trouble[2 * KF_NAME + 344], words[KF_NAME + 144];
+    char asked[2 * KF_NAME + 344];  /* the trouble, when it was asked for */
     ino_t file;                     /* of a Unix socket */
     unsigned char stage[64 << 10];  /* of what is read and not yet sorted */
     unsigned char record[16 << 10]; /* that is to be encrypted */
 } kf_transport;
+
+/* ---- low.c --------------------------------------------------------------- */
+
+/* The places that are filled among descriptors 0, 1 and 2. */
+typedef struct kf_low {
+    int fd[3], count;
+} kf_low;
+
+/* Around a call that opens a descriptor, which kf_low_end moves up if it must. */
+void kf_low_begin(void);
+int kf_low_end(int fd);
+/* Around calls that open descriptors that cannot be moved. */
+void kf_low_fill(kf_low *low);
+void kf_low_empty(kf_low *low);
+/* Closes a descriptor that a peer has passed, and does not wait for that. */
+void kf_low_discard(int fd);
 
 /* ---- loop.c -------------------------------------------------------------- */
 
@@ -366,16 +401,25 @@ void kf_link_unlist(kf_link *l);
 /* With room for a body behind it, which begins at a multiple of 64 bytes. */
 kf_arrival *kf_packets_new(kf_transport *t, size_t bytes);
 void kf_packets_free(kf_transport *t, kf_arrival *in);
-void kf_packets_append(kf_arrivals *line, kf_arrival *in);
-/* The next, or NULL: an urgent one comes first, but not before its peer was told of. */
+/* Opens the tray of a link that comes, and reports that it does. */
+bool kf_packets_open(kf_link *l);
+/* Puts a packet behind those of the link that wait. */
+void kf_packets_append(kf_link *l, kf_arrival *in);
+/* Returns the next packet, or NULL.  Accounts have turns, and so have their trays.  An
+ * urgent packet comes first, but not before the coming of its peer. */
 kf_arrival *kf_packets_next(kf_transport *t);
-/* Have it told that a peer comes or goes. */
-bool kf_packets_tell(kf_link *l, kofn_arrival what);
-/* What came from the link is not told. */
-void kf_packets_drop(kf_transport *t, const kf_link *from);
+/* Ends the tray of a link that is over.  Its packets can still be taken, and then its
+ * going, unless too many of its account wait already. */
+void kf_packets_close(kf_link *l);
+/* Drops the packets of a peer, and its going. */
+void kf_packets_drop(kf_transport *t, kf_tray *b);
+/* That of a peer that has gone, or NULL. */
+kf_tray *kf_packets_ended(const kf_transport *t, kofn_peer peer);
+/* Frees what waits. */
+void kf_packets_end(kf_transport *t);
 /* The first packet of a channel is done with. */
 void kf_packets_sent(kf_transport *t, kf_channel *a);
-/* Nothing that is under way is needed any more; what has come is told. */
+/* Nothing that is under way is needed any more. */
 void kf_packets_clear(kf_link *l);
 
 /* ---- send.c -------------------------------------------------------------- */
@@ -406,7 +450,10 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s);
 /* Puts the descriptor that came, if one did, in *fd; false: there was one, or one
  * that came was lost, for this process may have no more. */
 bool kf_share_detach(struct msghdr *m, int *fd);
-/* The file of so many bytes, which is closed; NULL: it is none, or is not sealed. */
+/* Closes what has come to a Unix socket and was not read. */
+void kf_share_drain(int fd);
+/* Maps the file of that size, and closes the descriptor; NULL: it is no such memory file,
+ * or is not sealed. */
 void *kf_share_map(int fd, size_t bytes);
 
 /* ---- receive.c ----------------------------------------------------------- */
@@ -485,9 +532,12 @@ bool kf_keys_may_change(const struct kf_keys *k);
  * for connections that are made from now on; where they do not fit, the former are
  * used. */
 bool kf_keys_renew(struct kf_keys *k);
+/* The name of the key at the other end, if it is listed. */
+bool kf_keys_name(const kf_link *l, char name[KF_NAME]);
 /* Is the peer's key not listed any more, or another's by now? */
 bool kf_keys_revoked(const kf_link *l);
-/* Tells once what is wrong with keys that were to be renewed; or false. */
+/* Writes what is wrong with keys that were to be renewed, at most once a minute; or
+ * returns false. */
 bool kf_keys_news(struct kf_keys *k, char *words, size_t room);
 /* NAME@ADDRESS: who, "" without one, and the address; is it somebody's? */
 kofn_status kf_keys_expect(const kf_transport *t, const char **address,
@@ -504,8 +554,10 @@ typedef struct kf_place {
 kofn_status kf_place_check(const char *address, bool listens, bool anywhere);
 /* Advice for where one cannot listen. */
 const char *kf_place_advice(int error);
-/* Where to listen. */
-kofn_status kf_place_here(const char *address, kf_place *out);
+/* The place to listen at; any_v6: the one for all interfaces is that of IPv6. */
+kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out);
+/* Is it to listen at every interface of the machine? */
+bool kf_place_everywhere(const char *address);
 /* KOFN_AGAIN: its host is to be looked up; host: room for 256. */
 kofn_status kf_place_there(const char *address, kf_place *out, char *host,
                            const char **port);

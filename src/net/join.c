@@ -25,8 +25,10 @@ static bool come(kf_link *l)
     if (!room || t->next == UINT32_MAX)
         return false;
     l->number = t->next;
-    if (!kf_packets_tell(l, KOFN_CAME))
+    if (!kf_packets_open(l)) {
+        t->starved++;
         return false;
+    }
     t->next++;
     t->peer[t->peers++] = l;
     t->strangers -= !l->dial;
@@ -167,8 +169,9 @@ static void part(kf_link *l)
 {
     kf_link_unlist(l);
     kf_packets_clear(l);
+    kf_packets_close(l);
     l->forgotten = true;
-    l->stage = KF_PARTING; /* its going is not told here */
+    l->stage = KF_PARTING;
     if (!l->dial && l->body_bytes == 0)
         send_away(l);
     else
@@ -185,12 +188,10 @@ void kf_join_look(uv_timer_t *timer)
         after = l->after;
         if (!kf_keys_revoked(l))
             continue;
-        if (l->stage == KF_PEER) {
-            (void)kf_packets_tell(l, KOFN_WENT);
+        if (l->stage == KF_PEER)
             part(l);
-        } else {
+        else
             kf_link_end(l);
-        }
     }
 }
 
@@ -198,6 +199,6 @@ void kf_join_forget(kf_link *l)
 {
     if (l->dial)
         l->dial->over = l->t->mesh; /* a worker tries again, as another */
-    kf_packets_drop(l->t, l);
+    kf_packets_drop(l->t, l->tray);
     part(l);
 }

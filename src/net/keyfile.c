@@ -82,18 +82,27 @@ static kofn_status read_all(int fd, const char *path, off_t left, BIO *to)
 
 kofn_status kf_keyfile_text(const char *path, bool secret, BIO **text)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     kofn_status st = KOFN_OK;
     const char *what;
     struct stat s;
+    int fd;
 
     *text = NULL;
+    kf_low_begin();
+    fd = kf_low_end(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0)
         return kf_keyfile_cannot(path, errno);
     if (fstat(fd, &s))
         st = kf_fail(KOFN_IO, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX)
-        st = kf_fail(KOFN_FORMAT, "%s is no file of keys", path);
+    else if (!S_ISREG(s.st_mode))
+        st = kf_fail(KOFN_FORMAT,
+                     "%s is no regular file; keys and certificates are read "
+                     "from regular files",
+                     path);
+    else if (s.st_size > FILE_MAX)
+        st = kf_fail(KOFN_FORMAT,
+                     "%s has %lld bytes; files of keys have %lld at most", path,
+                     (long long)s.st_size, (long long)FILE_MAX);
     else if (secret && (what = exposed(&s)))
         st = kf_fail(KOFN_INVAL,
                      "%s %s (mode %03o): it is no secret any more; make new "
@@ -218,7 +227,7 @@ static kofn_status add(kf_cards *to, X509 *x, const char *path, bool many)
     return KOFN_OK;
 }
 
-static X509 *next_certificate(BIO *from)
+X509 *kf_keyfile_next(BIO *from)
 {
     X509 *x = X509_new_ex(kf_openssl_library(), NULL);
 
@@ -228,9 +237,9 @@ static X509 *next_certificate(BIO *from)
     return NULL;
 }
 
-static bool at_the_end(void)
+bool kf_keyfile_ends(void)
 {
-    unsigned long e = ERR_peek_last_error();
+    unsigned long e = kf_openssl_error();
 
     return ERR_GET_LIB(e) == ERR_LIB_PEM &&
            ERR_GET_REASON(e) == PEM_R_NO_START_LINE;
@@ -238,23 +247,24 @@ static bool at_the_end(void)
 
 kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many)
 {
+    kf_errors errors;
     size_t had = to->count;
     kofn_status st = KOFN_OK;
     BIO *from;
     X509 *x;
 
     TRY(kf_keyfile_text(path, false, &from));
-    ERR_set_mark();
-    while (!st && (x = next_certificate(from))) {
+    kf_openssl_begin(&errors);
+    while (!st && (x = kf_keyfile_next(from))) {
         st = add(to, x, path, many);
         if (st)
             X509_free(x);
     }
-    if (!st && (to->count == had || !at_the_end()))
+    if (!st && (to->count == had || !kf_keyfile_ends()))
         st = kf_fail(KOFN_FORMAT,
                      "%s holds no certificate; make keys with kofn keygen",
                      path);
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     BIO_free(from);
     return st;
 }

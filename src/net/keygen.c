@@ -14,6 +14,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,7 +56,8 @@ static kofn_status write_file(const char *dir, const char *who, const char *end,
     snprintf(name, sizeof name, "%.*s%s", NAME_MOST, who, end);
     TRY(kf_keyfile_join(path, dir, name));
     TRY(kf_keyfile_join(made, dir, ".kofn-XXXXXX"));
-    fd = mkostemp(made, O_CLOEXEC);
+    kf_low_begin();
+    fd = kf_low_end(mkostemp(made, O_CLOEXEC));
     if (fd < 0)
         return cannot(path, errno);
     if (!kf_share_write(fd, text, n) || fchmod(fd, mode) || fsync(fd))
@@ -162,10 +164,14 @@ static kofn_status write_pair(const char *dir, const char *who,
                               const char *name, const char *tell,
                               const char *list)
 {
+    kf_errors errors;
     BIO *secret = BIO_new(BIO_s_mem()), *open = BIO_new(BIO_s_mem());
-    kofn_status st = make_pair(name, tell, secret, open);
+    kofn_status st;
     char file[16];
 
+    kf_openssl_begin(&errors);
+    st = make_pair(name, tell, secret, open);
+    kf_openssl_end(&errors);
     if (!st)
         st = write_file(dir, who, ".key", 0600, secret);
     if (!st) {
@@ -194,7 +200,6 @@ static kofn_status make_common(const char *dir)
 {
     kofn_status st;
 
-    TRY(make_folder(dir));
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
         TRY(is_free(dir, pair[i], "name another folder"));
     TRY(write_pair(dir, "coordinator", "coordinator", OF_COORDINATOR, NULL));
@@ -239,9 +244,13 @@ static kofn_status write_worker(const char *dir, const char *name)
     TRY(kf_keyfile_join(own, dir, name));
     TRY(kf_keyfile_join(path, dir, "coordinator.crt"));
     TRY(kf_keyfile_text(path, false, &text));
-    st = make_folder(own);
-    if (!st)
-        st = write_file(own, "coordinator", ".crt", 0644, text);
+    /* the folder of a key that another makes is not ours to remove */
+    st = mkdir(own, 0700) ? cannot(own, errno) : KOFN_OK;
+    if (st) {
+        BIO_free(text);
+        return st;
+    }
+    st = write_file(own, "coordinator", ".crt", 0644, text);
     BIO_free(text);
     if (!st)
         st = write_pair(own, "worker", name,
@@ -254,15 +263,11 @@ static kofn_status write_worker(const char *dir, const char *name)
     return st;
 }
 
-kofn_status kofn_net_keygen(const char *dir, const char *name)
+static kofn_status make_one(const char *dir, const char *name)
 {
     char listed[NAME_MOST + 8], path[KF_PATH];
 
-    if (!name)
-        return make_common(dir);
-    TRY(check_name(name));
     snprintf(listed, sizeof listed, "%.*s.crt", NAME_MOST, name);
-    TRY(make_folder(dir));
     TRY(is_free(dir, listed, "give another name"));
     TRY(is_free(dir, name, "give another name"));
     TRY(kf_keyfile_join(path, dir, "coordinator.key"));
@@ -271,4 +276,24 @@ kofn_status kofn_net_keygen(const char *dir, const char *name)
                        NULL));
     TRY(write_worker(dir, name));
     return keep(dir);
+}
+
+/* A lock lets one process at a time make keys in a folder.  Some file systems have no
+ * locks; a name is taken once there, too. */
+kofn_status kofn_net_keygen(const char *dir, const char *name)
+{
+    kofn_status st;
+    int fd;
+
+    if (name)
+        TRY(check_name(name));
+    TRY(make_folder(dir));
+    kf_low_begin();
+    fd = kf_low_end(open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0)
+        return kf_fail(KOFN_IO, "%s: %s", dir, strerror(errno));
+    (void)!TEMP_FAILURE_RETRY(flock(fd, LOCK_EX));
+    st = name ? make_one(dir, name) : make_common(dir);
+    close(fd);
+    return st;
 }

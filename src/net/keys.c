@@ -4,18 +4,18 @@
  * those of another CA are believed as it says.
  *
  * Owns the keys and certificates of a transport.  Files that cannot be read when they
- * have changed change nothing.
+ * have changed change nothing; a list that is not there any more lists nobody.
  */
 #include "keys.h"
 
 #include <errno.h>
-#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define CHAIN_PINNED 4096 /* bytes of certificates that a stranger may send */
 #define CHAIN_CA (16 << 10)
+#define AGAIN (60 * KOFN_SECOND) /* after which lasting trouble is news */
 
 /* ---- whose it is --------------------------------------------------------- */
 
@@ -36,16 +36,21 @@ bool kf_keys_know(const kf_link *l, const X509 *x, char name[KF_NAME])
     return true;
 }
 
+bool kf_keys_name(const kf_link *l, char name[KF_NAME])
+{
+    X509 *x = SSL_get0_peer_certificate(l->tls);
+
+    return x && kf_keys_know(l, x, name);
+}
+
 bool kf_keys_revoked(const kf_link *l)
 {
     char name[KF_NAME];
-    X509 *x;
 
     if (!l->tls || l->stage < KF_STRANGE || l->stage > KF_PEER ||
         (l->dial && !l->dial->who[0]))
         return false;
-    x = SSL_get0_peer_certificate(l->tls);
-    return !x || !kf_keys_know(l, x, name) ||
+    return !kf_keys_name(l, name) ||
            (l->principal[0] && strcmp(name, l->principal) != 0);
 }
 
@@ -88,14 +93,29 @@ size_t kofn_net_listed(const kofn_transport *base)
 
 /* ---- contexts ------------------------------------------------------------ */
 
+/* Copies the name of a certificate, expected or not; "" where it has none. */
+static void name_of(const kf_keys *k, const X509 *x, char name[KF_NAME])
+{
+    const kf_card *card = k->ca ? NULL : kf_cards_find(&k->listed, x);
+
+    name[0] = '\0';
+    if (card)
+        memcpy(name, card->name, KF_NAME);
+    else if (k->ca && !kf_card_name(x, name))
+        name[0] = '\0';
+}
+
 static int verify(X509_STORE_CTX *store, void *ud)
 {
     SSL *ssl =
         X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     const kf_link *l = SSL_get_app_data(ssl);
+    const X509 *x = X509_STORE_CTX_get0_cert(store);
     char name[KF_NAME];
 
     (void)ud;
+    if (l->dial)
+        l->dial->met[0] = '\0';
     if (l->t->keys->ca && X509_verify_cert(store) <= 0) {
         if (X509_STORE_CTX_get_error(store) ==
             X509_V_ERR_CERT_SIGNATURE_FAILURE)
@@ -104,9 +124,12 @@ static int verify(X509_STORE_CTX *store, void *ud)
                                      X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
         return 0;
     }
-    if (kf_keys_know(l, X509_STORE_CTX_get0_cert(store), name))
+    if (kf_keys_know(l, x, name))
         return 1;
-    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REVOKED);
+    if (l->dial)
+        name_of(l->t->keys, x, l->dial->met);
+    X509_STORE_CTX_set_error(store, l->dial ? X509_V_ERR_HOSTNAME_MISMATCH
+                                            : X509_V_ERR_CERT_REVOKED);
     return 0;
 }
 
@@ -114,10 +137,11 @@ static int verify(X509_STORE_CTX *store, void *ud)
  * remembers a peer. */
 static kofn_status make_context(SSL_CTX **out, size_t chain)
 {
+    kf_errors errors;
     OSSL_LIB_CTX *library = kf_openssl_library();
     SSL_CTX *c;
 
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     c = library ? SSL_CTX_new_ex(library, NULL, TLS_method()) : NULL;
     *out = c;
     if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
@@ -130,10 +154,10 @@ static kofn_status make_context(SSL_CTX **out, size_t chain)
         kofn_status st =
             kf_fail(KOFN_TRANSPORT, "no TLS 1.3: %s", kf_openssl_words());
 
-        ERR_pop_to_mark();
+        kf_openssl_end(&errors);
         return st;
     }
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
                                SSL_OP_PRIORITIZE_CHACHA |
                                SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -179,19 +203,20 @@ static kofn_status check(const kofn_net_options *o)
 
 static kofn_status use_key(SSL_CTX *c, const char *path, const char *remedy)
 {
+    kf_errors errors;
     EVP_PKEY *key;
     BIO *from;
     bool good;
 
     TRY(kf_keyfile_text(path, true, &from));
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     key = PEM_read_bio_PrivateKey_ex(from, NULL, NULL, KF_NO_PASSWORD,
                                      kf_openssl_library(), NULL);
     good = key && SSL_CTX_use_PrivateKey(c, key) == 1 &&
            SSL_CTX_check_private_key(c) == 1;
     EVP_PKEY_free(key);
     BIO_free(from);
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
                           "%s: there is no secret key in it (without a "
@@ -202,13 +227,24 @@ static kofn_status use_key(SSL_CTX *c, const char *path, const char *remedy)
 static kofn_status use_certificate(SSL_CTX *c, const char *path,
                                    const char *remedy)
 {
+    kf_errors errors;
+    BIO *from;
+    X509 *x;
     bool good;
 
-    if (access(path, R_OK))
-        return kf_keyfile_cannot(path, errno);
-    ERR_set_mark();
-    good = SSL_CTX_use_certificate_chain_file(c, path) == 1;
-    ERR_pop_to_mark();
+    TRY(kf_keyfile_text(path, false, &from));
+    kf_openssl_begin(&errors);
+    x = kf_keyfile_next(from);
+    good = x && SSL_CTX_use_certificate(c, x) == 1;
+    X509_free(x);
+    while (good && (x = kf_keyfile_next(from)))
+        if (SSL_CTX_add0_chain_cert(c, x) != 1) {
+            X509_free(x);
+            good = false;
+        }
+    good = good && kf_keyfile_ends();
+    kf_openssl_end(&errors);
+    BIO_free(from);
     return good ? KOFN_OK
                 : kf_fail(KOFN_FORMAT,
                           "%s holds no certificate that can be used; %s", path,
@@ -230,13 +266,48 @@ static uint64_t stamp_of(char *const file[KF_FILES])
     return sum;
 }
 
+/* Adds the certificates, and lists of revoked ones, that a text holds. */
+static bool add_ca(SSL_CTX *c, BIO *from)
+{
+    X509_STORE *to = SSL_CTX_get_cert_store(c);
+    STACK_OF(X509_INFO) *all = PEM_X509_INFO_read_bio_ex(
+        from, NULL, NULL, KF_NO_PASSWORD, kf_openssl_library(), NULL);
+    bool good = all != NULL;
+    int cards = 0;
+
+    for (int i = 0; i < sk_X509_INFO_num(all); i++) {
+        const X509_INFO *one = sk_X509_INFO_value(all, i);
+
+        cards += one->x509 != NULL;
+        good &= !one->x509 || X509_STORE_add_cert(to, one->x509) == 1;
+        good &= !one->crl || X509_STORE_add_crl(to, one->crl) == 1;
+    }
+    sk_X509_INFO_pop_free(all, X509_INFO_free);
+    return good && cards > 0;
+}
+
+static kofn_status use_ca_file(SSL_CTX *c, const char *path)
+{
+    kf_errors errors;
+    BIO *from;
+    bool good;
+
+    TRY(kf_keyfile_text(path, false, &from));
+    kf_openssl_begin(&errors);
+    good = add_ca(c, from);
+    kf_openssl_end(&errors);
+    BIO_free(from);
+    return good ? KOFN_OK
+                : kf_fail(KOFN_FORMAT, "%s holds no certificate of a CA; %s",
+                          path, ISSUED);
+}
+
 static kofn_status read_files(SSL_CTX **out, char *const file[KF_FILES])
 {
     static const char *const what[KF_FILES] = {
         "the certificates of the CA", "the certificate of this process",
         "the secret key of this process"};
     SSL_CTX *c;
-    bool good;
 
     for (int i = 0; i < KF_FILES; i++)
         if (access(file[i], R_OK))
@@ -246,12 +317,7 @@ static kofn_status read_files(SSL_CTX **out, char *const file[KF_FILES])
     c = *out;
     TRY(use_certificate(c, file[KF_FILE_CERT], ISSUED));
     TRY(use_key(c, file[KF_FILE_KEY], ISSUED));
-    ERR_set_mark();
-    good = SSL_CTX_load_verify_file(c, file[KF_FILE_CA]) == 1;
-    ERR_pop_to_mark();
-    return good ? KOFN_OK
-                : kf_fail(KOFN_FORMAT, "%s holds no certificate of a CA; %s",
-                          file[KF_FILE_CA], ISSUED);
+    return use_ca_file(c, file[KF_FILE_CA]);
 }
 
 static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
@@ -267,15 +333,23 @@ static kofn_status use_ca(kf_keys *k, const kofn_net_options *o)
     return read_files(&k->context, k->file);
 }
 
-/* Files that are replaced one after the other do not fit for a moment: it is trouble
- * if they do not at the next look either. */
-static void cannot_renew(kf_keys *k, const char *why)
+/* Files that are replaced one after the other do not fit for a moment.  A folder that is
+ * replaced is not there for a moment.  Only what lasts until the next look is trouble. */
+static void cannot_renew(kf_keys *k, const char *effect, const char *why)
 {
     bool same = strncmp(k->trouble, why, sizeof k->trouble - 1) == 0;
 
     snprintf(k->trouble, sizeof k->trouble, "%s", why);
+    k->effect = effect;
     k->lasts = same;
-    k->told &= same;
+    k->told_at = same ? k->told_at : 0;
+}
+
+static void no_trouble(kf_keys *k)
+{
+    k->trouble[0] = '\0';
+    k->lasts = false;
+    k->told_at = 0;
 }
 
 /* A connection that was made keeps the context that it was made with. */
@@ -288,24 +362,24 @@ static void renew_ca(kf_keys *k)
         return;
     if (read_files(&c, k->file)) {
         SSL_CTX_free(c);
-        cannot_renew(k, kofn_errmsg());
+        cannot_renew(k, "renewed certificates are not used, but the former",
+                     kofn_errmsg());
         return;
     }
     SSL_CTX_free(k->context);
     k->context = c;
     k->stamp = now;
-    k->trouble[0] = '\0';
-    k->lasts = k->told = false;
+    no_trouble(k);
 }
 
 bool kf_keys_news(kf_keys *k, char *words, size_t room)
 {
-    if (!k || !k->lasts || k->told)
+    kofn_time now = kf_clock();
+
+    if (!k || !k->lasts || (k->told_at && now - k->told_at < AGAIN))
         return false;
-    snprintf(words, room,
-             "renewed certificates are not used, but the former: %s",
-             k->trouble);
-    k->told = true;
+    snprintf(words, room, "%s: %s", k->effect, k->trouble);
+    k->told_at = now;
     return true;
 }
 
@@ -352,6 +426,25 @@ static kofn_status use_folder(kf_keys *k, bool listens, bool dials,
     return kf_list_read(&k->listed, k->allow, true);
 }
 
+/* A list that is taken away lists no key; one that cannot be read is used on.  True:
+ * other keys are listed now. */
+static bool cannot_list(kf_keys *k)
+{
+    bool gone = kf_list_is_gone(k->allow);
+
+    cannot_renew(k,
+                 gone ? "no key is listed any more, so that all connections "
+                        "with keys are ended"
+                      : "the list of keys cannot be read, and the former is "
+                        "used",
+                 kofn_errmsg());
+    k->stamp = 0;
+    if (!gone || !k->lasts || k->listed.count == 0)
+        return false;
+    kf_cards_free(&k->listed);
+    return true;
+}
+
 bool kf_keys_renew(kf_keys *k)
 {
     kf_cards is = {0};
@@ -366,11 +459,12 @@ bool kf_keys_renew(kf_keys *k)
         return false;
     if (kf_list_read(&is, k->allow, false)) {
         kf_cards_free(&is);
-        return false;
+        return cannot_list(k);
     }
     kf_cards_free(&k->listed);
     k->listed = is;
     k->stamp = now;
+    no_trouble(k);
     return true;
 }
 

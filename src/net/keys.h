@@ -35,8 +35,10 @@ typedef struct kf_keys {
     uint64_t stamp;
     bool ca;
     char *file[KF_FILES]; /* of a CA; the stamp is theirs                  */
-    char trouble[320];    /* with what they hold now; "": none             */
-    bool lasts, told;     /* the trouble: at two looks; it has been news   */
+    char trouble[320];    /* with what is to be read now; "": none         */
+    const char *effect;   /* what follows of the trouble                   */
+    bool lasts;           /* the trouble: at two looks                     */
+    kofn_time told_at;    /* when it was news last; 0: it was not          */
 } kf_keys;
 
 /* ---- openssl.c ----------------------------------------------------------- */
@@ -44,7 +46,27 @@ typedef struct kf_keys {
 /* The library context that OpenSSL works with here, apart from the program's
  * own. */
 OSSL_LIB_CTX *kf_openssl_library(void);
-/* The words of OpenSSL for what went wrong last. */
+#define KF_ERRORS 16 /* that OpenSSL keeps for a thread */
+
+/* An error in a thread's queue. */
+typedef struct kf_error {
+    unsigned long code;
+    int line;
+    char file[80], function[80], data[160];
+} kf_error;
+
+typedef struct kf_errors {
+    size_t count;
+    kf_error of[KF_ERRORS];
+} kf_errors;
+
+/* Around calls of OpenSSL: they begin with an empty queue, and afterwards the program's
+ * errors are in it again. */
+void kf_openssl_begin(kf_errors *e);
+void kf_openssl_end(const kf_errors *e);
+/* Returns the last error since kf_openssl_begin, or 0. */
+unsigned long kf_openssl_error(void);
+/* Returns the words of OpenSSL for that error. */
 const char *kf_openssl_words(void);
 /* In place of a password, for which nobody is asked. */
 #define KF_NO_PASSWORD ((void *)(uintptr_t) "")
@@ -61,6 +83,10 @@ bool kf_keyfile_is_plain(char c);
 /* Adds every certificate of a file; they are called as it is, or, where many are
  * in one file, as they call themselves. */
 kofn_status kf_keyfile_read(kf_cards *to, const char *path, bool many);
+/* Returns the next certificate of a text, or NULL; and then, does the text end there?
+ * After kf_openssl_begin. */
+X509 *kf_keyfile_next(BIO *from);
+bool kf_keyfile_ends(void);
 void kf_cards_free(kf_cards *c);
 /* The first that is this certificate, or is called so, or NULL. */
 const kf_card *kf_cards_find(const kf_cards *c, const X509 *x);
@@ -76,6 +102,8 @@ bool kf_card_name(const X509 *x, char name[KF_NAME]);
  * coordinator's own.  Unless `strict`, what holds none counts for nothing, and
  * there may be none. */
 kofn_status kf_list_read(kf_cards *to, const char *path, bool strict);
+/* Is there no such file or folder any more? */
+bool kf_list_is_gone(const char *path);
 /* A number that changes with the files; 0: they may change without that. */
 uint64_t kf_list_stamp(const char *path);
 

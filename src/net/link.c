@@ -121,8 +121,11 @@ static bool is_loopback(const address *at)
 {
     if (at->any.sa_family == AF_INET)
         return ntohl(at->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return at->any.sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
+    if (at->any.sa_family != AF_INET6)
+        return false;
+    if (IN6_IS_ADDR_V4MAPPED(&at->v6.sin6_addr))
+        return at->v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&at->v6.sin6_addr);
 }
 
 /* Little waits in the system to be sent, so that what is urgent is sent soon; but the
@@ -208,10 +211,10 @@ void kf_link_end(kf_link *l)
     kf_packets_clear(l);
     if (t->latest == l)
         t->latest = NULL;
-    if (was == KF_PEER) {
+    if (was == KF_PEER)
         kf_link_unlist(l);
-        (void)kf_packets_tell(l, KOFN_WENT);
-    }
+    if (l->tray)
+        kf_packets_close(l);
     if (l->dial) {
         l->dial->link = NULL;
         l->dial->lost = t->redial = true;
@@ -220,13 +223,13 @@ void kf_link_end(kf_link *l)
         t->strangers--;
         t->refused.strange++;
     }
-    kf_free(l->farewell);
-    l->farewell = NULL;
     kf_tls_free(l);
     uv_close((uv_handle_t *)&l->poll, closed);
+    if (l->local)
+        kf_share_drain(l->fd);
     close(l->fd);
     if (l->passed >= 0)
-        close(l->passed);
+        kf_low_discard(l->passed);
     t->dirty = true;
 }
 

@@ -2,9 +2,9 @@
  * has changed.
  *
  * A folder, each of whose files NAME.crt is one key, or one file with many.  A key
- * comes in once its file is there, and is revoked by taking the file away.  A file that
- * holds no key lists nobody; what cannot be read for another reason, say for want of
- * file descriptors, is a failure.
+ * comes in once its file is there, and is revoked by taking the file away, or all of the
+ * folder.  A file that holds no key lists nobody; what cannot be read for another reason,
+ * say for want of file descriptors, is a failure.
  *
  * Owns nothing.
  */
@@ -63,6 +63,13 @@ kofn_status kf_list_read(kf_cards *to, const char *path, bool strict)
         st = kf_fail(KOFN_FORMAT,
                      "%s: nobody's key is in there: names end in .crt", path);
     return st;
+}
+
+bool kf_list_is_gone(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) && (errno == ENOENT || errno == ENOTDIR);
 }
 
 /* ---- has anything changed? ----------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -68,16 +69,24 @@ static void comes(kf_transport *t, int fd, const struct sockaddr_storage *from)
         l->principal[0] = '\0'; /* it answers for itself */
 }
 
+static int open_spare(void)
+{
+    kf_low_begin();
+    return kf_low_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 /* Without any descriptor nobody can even be turned away: so there is a spare one. */
 static void turn_away(kf_transport *t)
 {
     int fd;
 
+    kf_low_begin();
     close(t->spare);
     fd = accept4(t->listening, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
-    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)kf_low_end(-1);
+    t->spare = open_spare();
     kf_link_make_room(t, false, 1, &t->refused.full);
 }
 
@@ -89,9 +98,11 @@ static void knocks(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < AT_ONCE && status >= 0; i++) {
         struct sockaddr_storage from = {0};
         socklen_t bytes = sizeof from;
-        int fd = accept4(t->listening, (struct sockaddr *)&from, &bytes,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
 
+        kf_low_begin();
+        fd = kf_low_end(accept4(t->listening, (struct sockaddr *)&from, &bytes,
+                                SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd >= 0)
             comes(t, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
@@ -127,26 +138,61 @@ static void say_where(kf_transport *t, const char *address)
     }
 }
 
-kofn_status kf_listen(kf_transport *t, const char *address)
+/* Returns a socket that listens there, of IPv6 and IPv4 if it is everywhere; or -1, with
+ * errno. */
+static int listens_at(const kf_place *at)
 {
-    const int yes = 1;
+    const int yes = 1, no = 0;
+    int family = at->at.ss_family, fd, error;
+
+    kf_low_begin();
+    fd = kf_low_end(
+        socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    if (family == AF_UNIX) /* its file is its owner's alone */
+        fchmod(fd, S_IRUSR | S_IWUSR);
+    if (bind(fd, (const struct sockaddr *)&at->at, at->bytes) == 0 &&
+        listen(fd, SOMAXCONN) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Everywhere is that of both, and of IPv4 alone where the machine has no IPv6. */
+static kofn_status listen_there(kf_transport *t, const char *address)
+{
     kf_place place;
 
-    TRY(kf_place_here(address, &place));
-    TRY(kf_place_vacant(address));
+    if (kf_place_everywhere(address)) {
+        TRY(kf_place_here(address, true, &place));
+        t->listening = listens_at(&place);
+        if (t->listening >= 0 ||
+            (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+            return KOFN_OK;
+    }
+    TRY(kf_place_here(address, false, &place));
     if (place.at.ss_family == AF_UNIX && address[6] != '@')
         unlink(address + 6); /* of one who is gone, if it is there */
-    t->listening = socket(place.at.ss_family,
-                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    t->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    t->listening = listens_at(&place);
+    return KOFN_OK;
+}
+
+kofn_status kf_listen(kf_transport *t, const char *address)
+{
+    int error;
+
+    TRY(kf_place_vacant(address));
+    TRY(listen_there(t, address));
+    error = errno;
+    t->spare = open_spare();
     if (t->listening < 0 || t->spare < 0)
-        return cannot(address, errno);
-    setsockopt(t->listening, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (place.at.ss_family == AF_UNIX) /* its file is its owner's alone */
-        fchmod(t->listening, S_IRUSR | S_IWUSR);
-    if (bind(t->listening, (const struct sockaddr *)&place.at, place.bytes) ||
-        listen(t->listening, SOMAXCONN))
-        return cannot(address, errno);
+        return cannot(address, t->listening < 0 ? error : errno);
     say_where(t, address);
     t->door.data = t;
     if (uv_poll_init(&t->loop, &t->door, t->listening))

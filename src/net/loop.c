@@ -319,8 +319,15 @@ kofn_status kf_net_loop_keep(kf_transport *t)
 kofn_status kf_net_loop_open(kf_transport *t)
 {
     kofn_time ms = t->silence / KF_MILLI / 8;
+    kf_low low;
+    int error;
 
-    if (uv_loop_init(&t->loop))
+    kf_low_fill(&low);
+    error = uv_loop_init(&t->loop);
+    if (!error) /* a pipe may be opened for it */
+        uv_async_init(&t->loop, &t->kick, NULL);
+    kf_low_empty(&low);
+    if (error)
         return kf_fail(KOFN_TRANSPORT, "no event loop: are there descriptors "
                                        "left? raise ulimit -n");
     t->looping = true;
@@ -330,7 +337,6 @@ kofn_status kf_net_loop_open(kf_transport *t)
     ms = ms < TICK_MIN ? TICK_MIN : ms > TICK_MAX ? TICK_MAX : ms;
     uv_timer_init(&t->loop, &t->look);
     uv_idle_init(&t->loop, &t->again);
-    uv_async_init(&t->loop, &t->kick, NULL);
     t->look.data = t->again.data = t;
     uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
     return KOFN_OK;

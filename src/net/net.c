@@ -95,9 +95,21 @@ static void net_forget(kofn_transport *base, kofn_peer peer)
     l = kf_link_of(t, peer);
     if (l)
         kf_join_forget(l);
+    else
+        kf_packets_drop(t, kf_packets_ended(t, peer));
     if (t->dirty)
         kf_net_loop_pass(t);
     kf_net_loop_unlock(t);
+}
+
+/* The name of a peer.  A node of a mesh without keys that connected to us goes by the
+ * address at which we reach the same node, if we do. */
+static const char *name_of(const kf_transport *t, const kf_link *l)
+{
+    for (size_t i = 0; t->mesh && !t->keys && !l->dial && i < t->dials; i++)
+        if (memcmp(t->dial[i]->node, l->node, KF_NODE) == 0)
+            return t->dial[i]->address;
+    return l->name;
 }
 
 /* The peer's name, or who answers for it; valid until the next call. */
@@ -112,7 +124,7 @@ static const char *words_about(kofn_transport *base, kofn_peer peer,
     snprintf(t->words, sizeof t->words, "%s",
              !l          ? "who is gone"
              : principal ? l->principal
-                         : l->name);
+                         : name_of(t, l));
     kf_net_loop_unlock(t);
     return t->words;
 }
@@ -223,7 +235,6 @@ static void take_leave(kf_transport *t, kofn_time linger)
 static void net_close(kofn_transport *base, kofn_time linger)
 {
     kf_transport *t = (kf_transport *)base;
-    kofn_packet p;
 
     if (t->looping)
         take_leave(t, linger);
@@ -234,8 +245,7 @@ static void net_close(kofn_transport *base, kofn_time linger)
     kf_net_loop_unlock(t);
     kf_net_loop_close(t);
     kf_keys_free(t->keys);
-    while (kf_net_receive_next(t, &p))
-        net_release(base, p.own);
+    kf_packets_end(t);
     for (size_t i = 0; i < t->dials; i++)
         kf_dial_free(t->dial[i]);
     for (int i = 0; i < KF_SPARE; i++)
@@ -272,10 +282,12 @@ static kofn_status descriptors_left(void)
     struct rlimit files = {0};
     int fd[DESCRIPTORS], n = 0;
 
+    kf_low_begin();
     while (n < DESCRIPTORS && (fd[n] = open("/dev/null", O_CLOEXEC)) >= 0)
         n++;
     for (int i = 0; i < n; i++)
         close(fd[i]);
+    (void)kf_low_end(-1);
     getrlimit(RLIMIT_NOFILE, &files);
     return n == DESCRIPTORS
                ? KOFN_OK
@@ -302,8 +314,6 @@ static kofn_status make(kf_transport **out, const kofn_net_options *o)
                                .principal_of = net_principal_of,
                                .arriving = net_arriving};
     t->listening = t->spare = -1;
-    t->line.last = &t->line.first;
-    t->urgent.last = &t->urgent.first;
     t->base.body_max = o->body_max ? o->body_max : (size_t)64 << 20;
     t->peer_bytes = o->peer_bytes ? o->peer_bytes : (size_t)32 << 20;
     t->silence = o->silence ? o->silence : 800 * KF_MILLI;

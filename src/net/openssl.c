@@ -5,7 +5,9 @@
  */
 #include "keys.h"
 
+#include <errno.h>
 #include <openssl/err.h>
+#include <stdio.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static OSSL_LIB_CTX *library;
@@ -27,9 +29,51 @@ OSSL_LIB_CTX *kf_openssl_library(void)
     return library;
 }
 
+/* OpenSSL itself empties the queue in a handshake. */
+void kf_openssl_begin(kf_errors *e)
+{
+    const char *file, *function, *data;
+    int flags;
+
+    for (e->count = 0; e->count < KF_ERRORS; e->count++) {
+        kf_error *one = &e->of[e->count];
+
+        one->code =
+            ERR_get_error_all(&file, &one->line, &function, &data, &flags);
+        if (!one->code)
+            break;
+        snprintf(one->file, sizeof one->file, "%s", file);
+        snprintf(one->function, sizeof one->function, "%s", function);
+        snprintf(one->data, sizeof one->data, "%s",
+                 flags & ERR_TXT_STRING ? data : "");
+    }
+}
+
+void kf_openssl_end(const kf_errors *e)
+{
+    int error = errno; /* it is looked at afterwards */
+
+    if (ERR_peek_error())
+        ERR_clear_error();
+    for (size_t i = 0; i < e->count; i++) {
+        const kf_error *one = &e->of[i];
+
+        ERR_new();
+        ERR_set_debug(one->file, one->line, one->function);
+        ERR_set_error(ERR_GET_LIB(one->code), ERR_GET_REASON(one->code),
+                      one->data[0] ? "%s" : NULL, one->data);
+    }
+    errno = error;
+}
+
+unsigned long kf_openssl_error(void)
+{
+    return ERR_peek_last_error();
+}
+
 const char *kf_openssl_words(void)
 {
-    const char *why = ERR_reason_error_string(ERR_peek_last_error());
+    const char *why = ERR_reason_error_string(kf_openssl_error());
 
     return why ? why : "OpenSSL does not say why";
 }

@@ -1,15 +1,24 @@
 /* packets.c -- packets in memory: those that came, until the owner takes them, and those
  * that it lends, until they are sent.
  *
- * Owns both, and the buffers of bodies; a body is received into the memory where it
- * stays.  The coming and going of peers is kept among what came, in order.  Called with
- * the lock.
+ * What came over a connection is in its tray, in order, with the coming and going of
+ * its peer.  All trays of a key, or without keys of a host, are one account: accounts
+ * have turns, and trays of an account have theirs.  An account has only so much that
+ * waits, however many connections it makes one after the other.
+ *
+ * Owns trays, accounts, what is lent, and the buffers of bodies; a body is received
+ * into the memory where it stays.  Called with the lock.
  */
 #include "inside.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 
 #define SMALL ((size_t)64 << 10) /* buffers that are not kept */
+#define FULL 4                  /* connections of an account with all windows */
+#define LEAST ((size_t)1 << 20) /* bytes of a window of any other             */
+#define ENDED 256 /* connections of an account that are over and wait */
+#define HURRY 64  /* urgent packets in a row, where others wait          */
 
 /* ---- buffers ------------------------------------------------------------- */
 
@@ -48,79 +57,347 @@ void kf_packets_free(kf_transport *t, kf_arrival *in)
     kf_free(in);
 }
 
-/* ---- what has come ------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------- */
 
-void kf_packets_append(kf_arrivals *line, kf_arrival *in)
+static void line_up(kf_queue *all, kf_queued *one)
 {
-    in->next = NULL;
-    *line->last = in;
-    line->last = &in->next;
+    if (one->waits)
+        return;
+    one->waits = true;
+    one->next = NULL;
+    if (!all->first)
+        all->last = &all->first;
+    *all->last = one;
+    all->last = &one->next;
 }
 
-static kf_arrival *take_first(kf_arrivals *line)
+/* Returns the account or tray that is first in the queue, or NULL. */
+static void *take_turn(kf_queue *all)
 {
-    kf_arrival *in = line->first;
+    kf_queued *one = all->first;
 
-    line->first = in->next;
+    if (!one)
+        return NULL;
+    all->first = one->next;
+    one->waits = false;
+    return one->of;
+}
+
+/* ---- accounts ------------------------------------------------------------ */
+
+/* All connections of a key; without keys, of a host or a user. */
+struct kf_account {
+    kf_account *next;
+    kf_queued turn[KF_CHANNELS];
+    kf_queue trays[KF_CHANNELS];
+    size_t links, ended; /* trays of connections that are there, or over */
+    size_t left_over;    /* what waits in the latter costs                 */
+    char name[KF_NAME];
+};
+
+/* The packets of one connection that wait to be taken, in order. */
+struct kf_tray {
+    kf_tray *before, *after; /* of the transport's that are over  */
+    kf_tray *then;           /* it waits until this one is empty  */
+    kf_account *account;
+    kf_link *link; /* NULL: it is over */
+    kf_queued turn[KF_CHANNELS];
+    kf_arrivals line[KF_CHANNELS];
+    kf_arrival *farewell; /* for its going */
+    size_t cost;          /* the sum for all that wait */
+    kofn_peer peer;
+    bool told; /* that it came */
+    bool held; /* another is taken before */
+    unsigned char node[KF_NODE];
+};
+
+static kf_account *account_named(kf_transport *t, const char *name)
+{
+    kf_account *a = t->accounts;
+
+    while (a && strcmp(a->name, name) != 0)
+        a = a->next;
+    if (a || !(a = kf_zero(1, sizeof *a)))
+        return a;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    a->turn[KF_BULK].of = a->turn[KF_URGENT].of = a;
+    a->next = t->accounts;
+    t->accounts = a;
+    return a;
+}
+
+static kf_account *account_of(const kf_link *l)
+{
+    char name[KF_NAME];
+
+    if (l->dial)
+        snprintf(name, sizeof name, "%.*s", KF_NAME - 1, l->dial->address);
+    else if (!l->tls || !kf_keys_name(l, name))
+        kf_place_principal(l->fd, name, sizeof name);
+    return account_named(l->t, name);
+}
+
+static void release_account(kf_transport *t, kf_account *a)
+{
+    kf_account **at = &t->accounts;
+
+    if (a->links || a->ended || a->turn[KF_BULK].waits ||
+        a->turn[KF_URGENT].waits)
+        return;
+    while (*at != a)
+        at = &(*at)->next;
+    *at = a->next;
+    kf_free(a);
+}
+
+/* Grants many connections of one account less each.  Up to 22 of them have 6.9 times
+ * the full windows together, and each further one has LEAST and a quarter of it.  A Unix
+ * socket can be reached by its own user alone, and grants all. */
+static void set_windows(kf_link *l, size_t links)
+{
+    const kf_transport *t = l->t;
+    size_t full = t->peer_bytes, own = full;
+
+    if (links > FULL && !l->dial && !l->local)
+        own = full * FULL * FULL / (links * links);
+    own = kf_max(own, kf_min(full, LEAST));
+    for (int i = 0; i < KF_CHANNELS; i++)
+        l->channel[i].window = l->channel[i].given = i ? own / 4 : own;
+}
+
+/* ---- trays ------------------------------------------------------------- */
+
+static size_t cost(const kf_arrival *in)
+{
+    return KF_COST + (in->skipped ? 0 : in->bytes);
+}
+
+static void line_up_tray(kf_transport *t, kf_tray *b, int channel)
+{
+    kf_account *a = b->account;
+
+    if (!b->line[channel].first || b->held || (channel && !b->told))
+        return;
+    line_up(&a->trays[channel], &b->turn[channel]);
+    line_up(&t->waiting[channel], &a->turn[channel]);
+}
+
+/* Frees the tray when its connection is over and it is empty. */
+static void release_tray(kf_transport *t, kf_tray *b)
+{
+    kf_tray *then = b->then;
+
+    if (b->link || b->held || b->line[KF_BULK].first ||
+        b->line[KF_URGENT].first || b->turn[KF_BULK].waits ||
+        b->turn[KF_URGENT].waits)
+        return;
+    *(b->before ? &b->before->after : &t->ended) = b->after;
+    if (b->after)
+        b->after->before = b->before;
+    b->account->ended--;
+    release_account(t, b->account);
+    kf_free(b->farewell);
+    kf_free(b);
+    if (!then)
+        return;
+    then->held = false;
+    line_up_tray(t, then, KF_BULK);
+    release_tray(t, then);
+}
+
+static void put(kf_transport *t, kf_tray *b, kf_arrival *in, int channel)
+{
+    kf_arrivals *line = &b->line[channel];
+
+    in->next = NULL;
     if (!line->first)
         line->last = &line->first;
+    *line->last = in;
+    line->last = &in->next;
+    b->cost += cost(in);
+    line_up_tray(t, b, channel);
+}
+
+static kf_arrival *take_first(kf_tray *b, int channel)
+{
+    kf_arrival *in = b->line[channel].first;
+
+    b->line[channel].first = in->next;
+    b->cost -= cost(in);
+    if (!b->link)
+        b->account->left_over -= cost(in);
+    in->from = b->link;
     return in;
 }
 
-bool kf_packets_tell(kf_link *l, kofn_arrival what)
+static void drop_all(kf_transport *t, kf_tray *b)
 {
-    kf_arrival *in = l->farewell;
+    for (int i = 0; i < KF_CHANNELS; i++)
+        while (b->line[i].first)
+            kf_packets_free(t, take_first(b, i));
+}
 
-    l->farewell = NULL;
-    if (what == KOFN_CAME) {
-        in = kf_packets_new(l->t, 0);
-        l->farewell = in ? kf_packets_new(l->t, 0) : NULL;
-        if (!l->farewell) {
-            kf_free(in);
-            return false;
-        }
-        in->from = l;
+static kf_arrival *notice(const kf_tray *b, kofn_arrival what)
+{
+    kf_arrival *in = kf_zero(1, sizeof *in);
+
+    if (in) {
+        in->what = what;
+        in->peer = b->peer;
     }
-    in->what = what;
-    in->peer = l->number;
-    kf_packets_append(&l->t->line, in);
+    return in;
+}
+
+/* Has the tray wait until the end of the same node's last connection was reported. */
+static void follow(kf_transport *t, kf_tray *b)
+{
+    for (kf_tray *was = t->ended; t->mesh && was; was = was->after)
+        if (was->account == b->account && !was->then &&
+            memcmp(was->node, b->node, KF_NODE) == 0) {
+            was->then = b;
+            b->held = true;
+            return;
+        }
+}
+
+bool kf_packets_open(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kf_tray *b = kf_zero(1, sizeof *b);
+    kf_arrival *in = NULL;
+
+    if (b) {
+        b->peer = l->number;
+        b->account = account_of(l);
+        b->farewell = notice(b, KOFN_WENT);
+        in = notice(b, KOFN_CAME);
+    }
+    if (!b || !b->account || !b->farewell || !in) {
+        if (b && b->account)
+            release_account(t, b->account);
+        if (b)
+            kf_free(b->farewell);
+        kf_free(b);
+        kf_free(in);
+        return false;
+    }
+    b->link = l;
+    b->turn[KF_BULK].of = b->turn[KF_URGENT].of = b;
+    memcpy(b->node, l->node, KF_NODE);
+    set_windows(l, ++b->account->links);
+    follow(t, b);
+    l->tray = b;
+    put(t, b, in, KF_BULK);
     return true;
+}
+
+void kf_packets_append(kf_link *l, kf_arrival *in)
+{
+    put(l->t, l->tray, in, in->urgent ? KF_URGENT : KF_BULK);
+}
+
+void kf_packets_close(kf_link *l)
+{
+    kf_transport *t = l->t;
+    kf_tray *b = l->tray;
+    kf_account *a = b->account;
+    size_t most = t->peer_bytes + t->peer_bytes / 4;
+
+    l->tray = NULL;
+    a->links--;
+    a->ended++;
+    /* a body that was asked for may be longer than all windows */
+    if ((a->left_over > most / 4 &&
+         b->cost > most - kf_min(most, a->left_over)) ||
+        a->ended > ENDED) {
+        drop_all(t, b);
+        if (!b->told) { /* it was never here */
+            kf_free(b->farewell);
+            b->farewell = NULL;
+        }
+    }
+    b->link = NULL;
+    b->after = t->ended;
+    if (t->ended)
+        t->ended->before = b;
+    t->ended = b;
+    a->left_over += b->cost;
+    if (b->farewell) {
+        a->left_over += cost(b->farewell);
+        put(t, b, b->farewell, KF_BULK);
+        b->farewell = NULL;
+    }
+    release_tray(t, b);
+}
+
+/* Returns the next packet of the channel, and moves its tray to the end. */
+static kf_arrival *next_of(kf_transport *t, int channel)
+{
+    kf_arrival *in = NULL;
+    kf_account *a;
+    kf_tray *b;
+
+    while (!in && (a = take_turn(&t->waiting[channel]))) {
+        a->links++; /* it is kept */
+        while (!in && (b = take_turn(&a->trays[channel]))) {
+            int from = channel;
+
+            if (b->line[KF_BULK].first && b->line[KF_URGENT].first && b->told &&
+                b->line[KF_BULK].first->what == KOFN_WENT)
+                from = KF_URGENT; /* its going is taken last */
+            if (b->line[from].first)
+                in = take_first(b, from);
+            b->told |= in && in->what == KOFN_CAME;
+            for (int i = 0; i < KF_CHANNELS; i++)
+                line_up_tray(t, b, i);
+            release_tray(t, b);
+        }
+        a->links--;
+        if (a->trays[channel].first)
+            line_up(&t->waiting[channel], &a->turn[channel]);
+        release_account(t, a);
+    }
+    return in;
 }
 
 kf_arrival *kf_packets_next(kf_transport *t)
 {
-    if (t->urgent.first &&
-        (!t->urgent.first->from || t->urgent.first->from->told))
-        return take_first(&t->urgent);
-    return t->line.first ? take_first(&t->line) : NULL;
+    bool urgent = t->waiting[KF_URGENT].first != NULL;
+    kf_arrival *in = NULL;
+
+    if (urgent && t->hurry < HURRY)
+        in = next_of(t, KF_URGENT);
+    t->hurry = in ? t->hurry + 1 : 0;
+    if (!in)
+        in = next_of(t, KF_BULK);
+    return in || !urgent ? in : next_of(t, KF_URGENT);
 }
 
-/* ---- forgetting ---------------------------------------------------------- */
-
-static void strip(kf_arrivals *line, kf_transport *t, const kf_link *from,
-                  bool drop)
+kf_tray *kf_packets_ended(const kf_transport *t, kofn_peer peer)
 {
-    kf_arrival **at = &line->first;
+    kf_tray *b = t->ended;
 
-    while (*at) {
-        kf_arrival *in = *at;
-
-        if (in->from == from && drop) {
-            *at = in->next;
-            kf_packets_free(t, in);
-            continue;
-        }
-        if (in->from == from)
-            in->from = NULL;
-        at = &in->next;
-    }
-    line->last = at;
+    while (b && b->peer != peer)
+        b = b->after;
+    return b;
 }
 
-void kf_packets_drop(kf_transport *t, const kf_link *from)
+void kf_packets_drop(kf_transport *t, kf_tray *b)
 {
-    strip(&t->line, t, from, true);
-    strip(&t->urgent, t, from, true);
+    if (!b)
+        return;
+    drop_all(t, b);
+    kf_free(b->farewell);
+    b->farewell = NULL;
+    release_tray(t, b);
+}
+
+void kf_packets_end(kf_transport *t)
+{
+    kf_arrival *in;
+
+    while ((in = kf_packets_next(t)))
+        kf_packets_free(t, in);
 }
 
 /* ---- what is sent -------------------------------------------------------- */
@@ -151,8 +428,6 @@ void kf_packets_clear(kf_link *l)
         l->t->asking -= a->asks;
         a->asks = false;
     }
-    strip(&l->t->line, l->t, l, false);
-    strip(&l->t->urgent, l->t, l, false);
     l->sending = -1;
     if (l->with && l->frame_at == 0)
         l->frame_bytes = 0; /* the descriptor has not been sent */

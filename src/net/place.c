@@ -167,9 +167,14 @@ kofn_status kf_place_there(const char *address, kf_place *out, char *host,
     return by_numbers(host, *port, out) ? KOFN_AGAIN : KOFN_OK;
 }
 
+bool kf_place_everywhere(const char *address)
+{
+    return strncmp(address, "tcp://*:", 8) == 0;
+}
+
 /* The meaning of a name of the loopback is not for others to say: it may be used
  * without keys. */
-kofn_status kf_place_here(const char *address, kf_place *out)
+kofn_status kf_place_here(const char *address, bool any_v6, kf_place *out)
 {
     char host[256];
     const char *port;
@@ -178,8 +183,8 @@ kofn_status kf_place_here(const char *address, kf_place *out)
     if (*address == 'i')
         return unix_place(address, out);
     TRY(split(address, host, &port));
-    if (!strcmp(host, "*"))
-        strcpy(host, "0.0.0.0");
+    if (!strcmp(host, "*")) /* of IPv4 as well: see listen.c */
+        strcpy(host, any_v6 ? "::" : "0.0.0.0");
     if (!strcmp(host, "localhost"))
         strcpy(host, "127.0.0.1");
     why = by_numbers(host, port, out);
@@ -197,10 +202,30 @@ kofn_status kf_place_here(const char *address, kf_place *out)
 
 /* ---- names --------------------------------------------------------------- */
 
+/* Does the address of IPv6 stand for one of IPv4, which is then in `out`? */
+static bool is_mapped(const struct sockaddr *at, struct sockaddr_storage *out)
+{
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)at;
+    struct sockaddr_in *four = (struct sockaddr_in *)out;
+
+    if (at->sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        return false;
+    *out = (struct sockaddr_storage){0};
+    four->sin_family = AF_INET;
+    four->sin_port = six->sin6_port;
+    memcpy(&four->sin_addr, six->sin6_addr.s6_addr + 12, 4);
+    return true;
+}
+
 void kf_place_text(const struct sockaddr *at, char *out, size_t room)
 {
-    bool v6 = at->sa_family == AF_INET6;
+    struct sockaddr_storage plain;
+    bool v6;
     char host[80] = "?", port[8] = "0";
+
+    if (is_mapped(at, &plain))
+        at = (const struct sockaddr *)&plain;
+    v6 = at->sa_family == AF_INET6;
 
     if (at->sa_family != AF_INET && !v6) {
         snprintf(out, room, "this machine");
@@ -238,8 +263,11 @@ static bool somebody_listens(const char *address)
 {
     kf_place at;
     bool yes = false;
-    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int s;
 
+    kf_low_begin();
+    s = kf_low_end(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (s < 0)
         return false;
     if (!unix_place(address, &at))

@@ -37,8 +37,6 @@ bool kf_net_receive_next(kf_transport *t, kofn_packet *p)
         return false;
     *p = (kofn_packet){.what = in->what, .peer = in->peer};
     if (in->what != KOFN_PACKET) {
-        if (in->from)
-            in->from->told = true;
         kf_free(in);
         return true;
     }
@@ -71,8 +69,7 @@ static void arrived(kf_link *l, int channel)
         a->taken += cost(in);
         kf_packets_free(l->t, in);
     } else {
-        kf_packets_append(channel == KF_URGENT ? &l->t->urgent : &l->t->line,
-                          in);
+        kf_packets_append(l, in);
     }
 }
 
@@ -328,6 +325,23 @@ static void take(kf_link *l, const unsigned char *p, size_t n)
     }
 }
 
+/* Is the descriptor that has come that of a FILE frame?  It comes with the first byte of
+ * one, and nothing behind that is read at once. */
+static bool announced(const kf_link *l)
+{
+    return l->have > 0 && l->part[0] == KF_FILE;
+}
+
+static void unannounced(kf_link *l)
+{
+    if (l->forgotten) { /* its frames are not looked at */
+        kf_low_discard(l->passed);
+        l->passed = -1;
+    } else {
+        refuse(l);
+    }
+}
+
 /* Bytes that came, 0: there is nothing (more); all: there was less than room. */
 static size_t read_some(kf_link *l, bool *all)
 {
@@ -350,6 +364,8 @@ static size_t read_some(kf_link *l, bool *all)
     if (got)
         piece_came(l, got);
     take(l, t->stage, (size_t)n - got);
+    if (l->stage != KF_OVER && l->passed >= 0 && !announced(l))
+        unannounced(l);
     return (size_t)n;
 }
 

@@ -82,6 +82,8 @@ static bool next_word(kf_link *l)
     } else {
         kf_greeting g = kf_net_send_greeting(l->t);
 
+        kf_net_put_number(g.window, l->channel[KF_BULK].window, 8);
+        kf_net_put_number(g.urgent, l->channel[KF_URGENT].window, 8);
         frame_head(l, &g, sizeof g);
     }
     return true;
@@ -289,8 +291,9 @@ kofn_status kf_net_send_packet(kf_link *l, kf_departure *o, bool urgent)
 {
     kf_transport *t = l->t;
     kf_channel *a = &l->channel[urgent];
+    size_t most = urgent ? t->peer_bytes / 4 : t->peer_bytes;
 
-    if (a->first && a->queued + o->body.bytes + KF_COST > a->window) {
+    if (a->first && a->queued + o->body.bytes + KF_COST > most) {
         t->full = true;
         return KOFN_AGAIN;
     }

@@ -8,7 +8,6 @@
  */
 #include "keys.h"
 
-#include <openssl/err.h>
 #include <stdio.h>
 
 #define SHAKES 8 /* in a pass of the loop */
@@ -78,6 +77,7 @@ static void is_done(kf_link *l)
 
 void kf_shake(kf_link *l)
 {
+    kf_errors errors;
     unsigned waits = l->waits;
     bool done;
 
@@ -94,7 +94,7 @@ void kf_shake(kf_link *l)
         return;
     }
     l->waits = 0;
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     do {
         l->wants = 0;
         done = SSL_do_handshake(l->tls) == 1;
@@ -105,7 +105,7 @@ void kf_shake(kf_link *l)
         has_failed(l);
     else
         l->waits = l->wants == 'w' ? KF_READS_WAIT : 0;
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     if (l->stage == KF_SHAKING && l->waits != waits)
         kf_link_watch(l);
 }

@@ -16,6 +16,8 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "inside.h"
 
+#include "base/raise.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -58,8 +60,10 @@ static int file_of(const void *body, size_t bytes)
     int fd = -1;
 
     /* the system ends a process by a signal that writes longer files than it may */
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur)
-        fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes <= most.rlim_cur) {
+        kf_low_begin();
+        fd = kf_low_end(memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    }
     if (fd >= 0 &&
         (!kf_share_write(fd, body, bytes) || fcntl(fd, F_ADD_SEALS, SEALS))) {
         close(fd);
@@ -78,7 +82,7 @@ void *kf_share_map(int fd, size_t bytes)
     if (seals >= 0 && (seals & needed) == needed && fstat(fd, &s) == 0 &&
         s.st_size >= 0 && (uint64_t)s.st_size == bytes)
         at = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-    close(fd);
+    kf_low_discard(fd);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -133,9 +137,9 @@ void kf_share_attach(struct msghdr *m, kf_passing *room, const kf_share *s)
 {
     struct cmsghdr *c;
 
-    *room = (kf_passing){0};
+    memset(room, 0, CMSG_SPACE(sizeof s->fd));
     m->msg_control = room;
-    m->msg_controllen = sizeof *room;
+    m->msg_controllen = CMSG_SPACE(sizeof s->fd);
     c = CMSG_FIRSTHDR(m);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
@@ -155,12 +159,39 @@ bool kf_share_detach(struct msghdr *m, int *fd)
     for (size_t at = CMSG_LEN(0); at + sizeof came <= c->cmsg_len;
          at += sizeof came) {
         memcpy(&came, (char *)c + at, sizeof came);
-        if (*fd < 0) {
+        came = kf_raise(came);
+        if (came < 0) {
+            good = false;
+        } else if (*fd < 0) {
             *fd = came;
         } else { /* one comes at a time */
-            close(came);
+            kf_low_discard(came);
             good = false;
         }
     }
     return good;
+}
+
+void kf_share_drain(int fd)
+{
+    char bytes[16 << 10];
+    kf_passing room;
+    int came;
+
+    shutdown(fd, SHUT_RD); /* nothing more comes */
+    for (ssize_t n = 1; n > 0;) {
+        struct iovec part = {bytes, sizeof bytes};
+        struct msghdr m = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = &room,
+                           .msg_controllen = sizeof room};
+
+        came = -1;
+        n = TEMP_FAILURE_RETRY(
+            recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+        if (n > 0)
+            (void)kf_share_detach(&m, &came);
+        if (came >= 0)
+            kf_low_discard(came);
+    }
 }

@@ -234,9 +234,28 @@ static const char *alert_words(int alert)
     }
 }
 
+/* The certificate at the other end is none that was expected there. */
+static void say_who(const kf_link *l, char *to, size_t room)
+{
+    const kf_dial *d = l->dial;
+    const char *why = "somebody else listens, or has new keys";
+
+    if (d->met[0] && d->who[0]) {
+        snprintf(to, room,
+                 "%s has another key than is expected there: its certificate "
+                 "is of the name %s, and %s is expected",
+                 d->address, d->met, d->who);
+        return;
+    }
+    if (l->t->keys->ca)
+        why = X509_verify_cert_error_string(SSL_get_verify_result(l->tls));
+    snprintf(to, room, "%s has another key than is expected there: %s",
+             d->address, why);
+}
+
 void kf_tls_say_why(const kf_link *l)
 {
-    unsigned long e = ERR_peek_last_error();
+    unsigned long e = kf_openssl_error();
     int why = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
     const char *refused = alert_words(why - SSL_AD_REASON_OFFSET);
     char *to = l->t->trouble;
@@ -248,11 +267,7 @@ void kf_tls_say_why(const kf_link *l)
         snprintf(to, room, "%s refuses this key: %s", l->dial->address,
                  refused);
     else if (why == SSL_R_CERTIFICATE_VERIFY_FAILED)
-        snprintf(to, room, "%s has another key than is expected there: %s",
-                 l->dial->address,
-                 l->t->keys->ca ? X509_verify_cert_error_string(
-                                      SSL_get_verify_result(l->tls))
-                                : "somebody else listens, or has new keys");
+        say_who(l, to, room);
     else if (l->stage == KF_SHAKING)
         snprintf(to, room,
                  "%s does not shake hands: it does not speak TLS, is no kofn, "
@@ -327,16 +342,17 @@ static size_t write_record(kf_link *l, const struct iovec part[2], size_t at)
 
 ssize_t kf_tls_write(kf_link *l, const struct iovec part[2])
 {
+    kf_errors errors;
     size_t bytes = part[0].iov_len + part[1].iov_len, at = 0, n = 1;
 
     l->wants = 0;
     take_bundle(l);
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     while (at < bytes && n) {
         n = write_record(l, part, at);
         at += n;
     }
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     if (at)
         return kf_tls_flush(l) || errno == EAGAIN ? (ssize_t)at : -1;
     if (l->wants == 'r')
@@ -364,11 +380,12 @@ static ssize_t no_more(kf_link *l, size_t got)
 
 ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
 {
+    kf_errors errors;
     size_t got = 0, n;
     bool more = true;
     ssize_t result;
 
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     for (int i = 0; i < parts && more; i++)
         for (size_t at = 0; at < part[i].iov_len && more; at += n, got += n) {
             l->wants = 0;
@@ -377,7 +394,7 @@ ssize_t kf_tls_read(kf_link *l, struct iovec *part, int parts)
                                part[i].iov_len - at, &n);
         }
     result = more ? (ssize_t)got : no_more(l, got);
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
     return result;
 }
 
@@ -390,11 +407,12 @@ bool kf_tls_holds(const kf_link *l)
 
 void kf_tls_bye(kf_link *l)
 {
+    kf_errors errors;
     if (!l->tls)
         return;
-    ERR_set_mark();
+    kf_openssl_begin(&errors);
     (void)SSL_shutdown(l->tls);
-    ERR_pop_to_mark();
+    kf_openssl_end(&errors);
 }
 
 void kf_tls_free(kf_link *l)

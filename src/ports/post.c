@@ -306,6 +306,13 @@ kofn_status kf_post_take_body(kofn_transport *t, kofn_packet *k,
     return st ? st : kf_post_check(t, h, (*into)->m.data, bytes);
 }
 
+void kf_post_plain(char *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((words[i] < ' ' || words[i] > '~') && words[i] != '\n')
+            words[i] = '?';
+}
+
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
                                const kf_head *h, char **words)
 {
@@ -327,9 +334,7 @@ kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,
         st = t->fetch(t, k, to);
     if (!st)
         st = kf_post_check(t, h, to, n);
-    for (size_t i = 0; i < n; i++)
-        if ((to[i] < ' ' || to[i] > '~') && to[i] != '\n')
-            to[i] = '?';
+    kf_post_plain(to, n);
     to[n] = 0;
     if (st)
         kf_free(to);

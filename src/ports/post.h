@@ -77,6 +77,8 @@ void kf_post_lanes(char **to, const kf_block *b, size_t lo, size_t hi);
  * beyond the last are the first ones.  From the input, or back into it. */
 void kf_post_strips(const kofn_matrix *in, const kf_msg *task, size_t lanes,
                     char *packed, bool back);
+/* Replaces what cannot be printed by '?', but for newlines: others have said it. */
+void kf_post_plain(char *words, size_t n);
 /* The packet's body as words, in new memory: what cannot be printed is '?', newlines
  * stay.  NULL: there are none.  More than KF_WORDS are refused. */
 kofn_status kf_post_take_words(kofn_transport *t, kofn_packet *k,

@@ -154,9 +154,15 @@ static void greet(server *s, const kf_head *h)
 
 static void refused(server *s, const kofn_packet *k)
 {
-    kf_serve_finish(
-        s, kf_fail(KOFN_UNSUITED, "the coordinator refuses this worker: %.*s",
-                   (int)kf_min(k->body_bytes, 300), (const char *)k->body));
+    char words[301];
+    size_t n = kf_min(k->body_bytes, sizeof words - 1);
+
+    if (n)
+        memcpy(words, k->body, n);
+    kf_post_plain(words, n);
+    kf_serve_finish(s, kf_fail(KOFN_UNSUITED,
+                               "the coordinator refuses this worker: %.*s",
+                               (int)n, words));
 }
 
 /* As memory does it: nothing here knows of it. */

@@ -167,12 +167,35 @@ static void a_reason_for_going_is_one_line(void **state)
     }
 }
 
+/* Nor can a coordinator that refuses a worker. */
+static void a_refusal_is_plain(void **state)
+{
+    const char *words = "go\x1b]0;owned\x07 away \xf2\xff\xc2\x9b";
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_transport *hub, *spoke;
+    loop_net net;
+
+    (void)state;
+    o.patience = 10 * KOFN_SECOND;
+    loop_net_init(&net, NULL);
+    hub = loop_hub(&net);
+    spoke = loop_spoke(&net);
+    say(hub, 0, (kf_head){.type = KF_WIRE_REFUSED, .job = 7}, words);
+    assert_int_equal(kofn_serve(spoke, &o), KOFN_UNSUITED);
+    assert_string_equal(
+        kofn_errmsg(),
+        "the coordinator refuses this worker: go?]0;owned? away ????");
+    hub->close(hub, 0);
+    pthread_mutex_destroy(&net.lock);
+}
+
 TEST_FILE(away_version_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_of_another_version),
         cmocka_unit_test(a_coordinator_of_another_version),
         cmocka_unit_test(a_reason_for_going_is_one_line),
+        cmocka_unit_test(a_refusal_is_plain),
     };
 
     rig_begin();

@@ -88,6 +88,9 @@ assert r.returncode == 1 and "take another port" in r.stderr, r' \
         --max-iter 50
     wait "$first"
     cmp 1.npy 2.npy
+    # every --reach counts
+    run kofn power A.npy --masterless -n 2 -p 'tcp://127.0.0.1:*' --reach one --reach "$two"
+    refused "address 'one'" "tcp://HOST:PORT"
 }
 
 # bats test_tags=asan

@@ -143,6 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!code)
             check(c, &a);
     }
+    free(a.reached);
     free(text);
     return 0;
 }

@@ -21,11 +21,35 @@ static bool so_many_listed(kofn_transport *a, kofn_transport *b)
     return kofn_net_listed(a) == wanted;
 }
 
+static bool so_many_are_in(kofn_transport *a, kofn_transport *b)
+{
+    return so_many_listed(a, b) && peers_of(a) == wanted;
+}
+
+static bool heard; /* what is expected was news */
+
+static bool is_news(kofn_transport *a, kofn_transport *b)
+{
+    const char *news = a->news(a);
+
+    (void)b;
+    heard |= news && strstr(news, expected);
+    return heard;
+}
+
+static void tells(kofn_transport *t, const char *news)
+{
+    expected = news;
+    heard = false;
+    until(t, NULL, is_news);
+}
+
 static void keys_come_and_go(void **state)
 {
     kofn_net_options o;
     kofn_transport *hub, *anna, *bert;
     keyring k;
+    char away[64];
     kofn_peer peer;
     int fd;
 
@@ -67,8 +91,47 @@ static void keys_come_and_go(void **state)
     assert_int_equal(locked(hub)->keys->stamp, 0); /* it may change again */
     unlock(hub);
     came(hub, NULL);
+
+    /* all of the folder is taken away, and put back */
+    snprintf(away, sizeof away, "%s.away", k.dir);
+    assert_int_equal(rename(k.dir, away), 0);
+    wanted = 0;
+    until(hub, NULL, so_many_are_in);
+    tells(hub, "no key is listed any more");
+    assert_null(hub->news(hub)); /* for a minute */
+    assert_int_equal(rename(away, k.dir), 0);
+    wanted = 2;
+    until(hub, NULL, so_many_are_in);
     anna->close(anna, 0);
     bert->close(bert, 0);
+    hub->close(hub, 0);
+    keyring_free(&k);
+}
+
+/* A list that is there and cannot be read is used on, which is news. */
+static void a_list_that_cannot_be_read(void **state)
+{
+    kofn_net_options o;
+    kofn_transport *hub, *anna;
+    keyring k;
+
+    (void)state;
+    keyring_new(&k);
+    keyring_add(&k, "anna");
+    o = with(k.dir);
+    o.allow = in(&k, "anna.crt");
+    hub = listener(addresses[0], &o);
+    o = with(in(&k, "anna"));
+    anna = dialler(hub, &o);
+    came(hub, NULL);
+    came(anna, NULL);
+    assert_int_equal(unlink(in(&k, "anna.crt")), 0);
+    assert_int_equal(mkfifo(in(&k, "anna.crt"), 0600), 0);
+    tells(hub, "the former is used");
+    assert_int_equal(kofn_net_listed(hub), 1);
+    say(anna, 0, "here");
+    hear(hub, 0, "here");
+    anna->close(anna, 0);
     hub->close(hub, 0);
     keyring_free(&k);
 }
@@ -307,24 +370,6 @@ static bool is_renewed(kofn_transport *a, kofn_transport *b)
     return fine;
 }
 
-static bool heard; /* what is expected was news */
-
-static bool is_news(kofn_transport *a, kofn_transport *b)
-{
-    const char *news = a->news(a);
-
-    (void)b;
-    heard |= news && strstr(news, expected);
-    return heard;
-}
-
-static void tells(kofn_transport *t, const char *news)
-{
-    expected = news;
-    heard = false;
-    until(t, NULL, is_news);
-}
-
 /* Whoever comes by now is let in, as the next peer, and by this name. */
 static kofn_transport *comes(kofn_transport *hub, const papers *p,
                              const char *name)
@@ -358,7 +403,7 @@ static void a_ca_is_renewed(void **state)
     anna = comes(hub, &p, "anna");
     snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
     assert_ok(kofn_net_connect(&bert, at, &p.o));
-    expected = "another key";
+    expected = "its certificate is of the name hub, and new is expected";
     until(hub, bert, has_trouble);
 
     /* ours: for a moment it does not fit its key */
@@ -511,6 +556,77 @@ static void keys_are_not_overwritten(void **state)
     keyring_free(&k);
 }
 
+/* Processes make keys in a folder at once: one for each name, and no key is lost. */
+static void keys_are_made_at_once(void **state)
+{
+    static const char *const name[] = {"anna", "anna", "bert", "anna", "bert"};
+    enum { MAKERS = sizeof name / sizeof *name };
+    int made = 0, status, ready[2];
+    pid_t pid[MAKERS];
+    keyring k;
+    char c;
+
+    (void)state;
+    keyring_new(&k);
+    assert_int_equal(pipe(ready), 0);
+    for (int i = 0; i < MAKERS; i++)
+        if ((pid[i] = fork()) == 0) {
+            close(ready[1]);
+            (void)!read(ready[0], &c, 1); /* all begin when it is closed */
+            _exit(kofn_net_keygen(k.dir, name[i]) != KOFN_OK);
+        }
+    close(ready[0]);
+    close(ready[1]);
+    for (int i = 0; i < MAKERS; i++) {
+        assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+        made += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    assert_int_equal(made, 2);
+    assert_int_equal(access(in(&k, "coordinator.key"), F_OK), 0);
+    assert_int_equal(access(in(&k, "anna/worker.key"), F_OK), 0);
+    assert_int_equal(access(in(&k, "anna/worker.crt"), F_OK), 0);
+    assert_int_equal(access(in(&k, "anna.crt"), F_OK), 0);
+    assert_int_equal(access(in(&k, "bert/worker.key"), F_OK), 0);
+    keyring_free(&k);
+}
+
+static void is_no_file(const kofn_net_options *o, const char *path)
+{
+    char was[200];
+    kofn_transport *t;
+
+    snprintf(was, sizeof was, "%s.was", path);
+    assert_int_equal(rename(path, was), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_status(KOFN_FORMAT, kofn_net_listen(&t, addresses[0], o));
+    assert_non_null(strstr(kofn_errmsg(), "is no regular file"));
+    assert_int_equal(rename(was, path), 0);
+}
+
+/* A pipe in the place of any of these files is refused without waiting for it. */
+static void pipes_are_no_files(void **state)
+{
+    static const char *const own[] = {"coordinator.key", "coordinator.crt",
+                                      "anna.crt"};
+    kofn_net_options o = with(ring.dir);
+    papers p;
+    keyring k;
+    authority a;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        is_no_file(&o, in(&ring, own[i]));
+    keyring_new(&k);
+    a = authority_new(&k, "ca.crt");
+    enrol(&k, &a, "hub", "hub", NULL, 10000);
+    papers_of(&p, &k, "ca.crt", "hub");
+    is_no_file(&p.o, p.o.tls_ca);
+    is_no_file(&p.o, p.o.tls_cert);
+    is_no_file(&p.o, p.o.tls_key);
+    authority_free(&a);
+    keyring_free(&k);
+}
+
 /* What group may read it is told by keys_test of the other transport. */
 static void keys_are_kept_well(void **state)
 {
@@ -539,6 +655,7 @@ TEST_FILE(certificates_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_come_and_go),
+        cmocka_unit_test(a_list_that_cannot_be_read),
         cmocka_unit_test(names_change_hands),
         cmocka_unit_test(a_ca_lets_in),
         cmocka_unit_test(a_ca_keeps_out),
@@ -546,6 +663,8 @@ TEST_FILE(certificates_test)
         cmocka_unit_test(a_ca_is_not_renewed),
         cmocka_unit_test(keys_are_made),
         cmocka_unit_test(keys_are_not_overwritten),
+        cmocka_unit_test(keys_are_made_at_once),
+        cmocka_unit_test(pipes_are_no_files),
         cmocka_unit_test(keys_are_kept_well),
     };
 

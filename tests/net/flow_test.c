@@ -278,7 +278,7 @@ static bool has_urgent(kofn_transport *base)
     bool has;
 
     pthread_mutex_lock(&t->lock);
-    has = t->urgent.first != NULL;
+    has = t->waiting[KF_URGENT].first != NULL;
     pthread_mutex_unlock(&t->lock);
     return has;
 }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "keys_rig.h"
 
+#include <openssl/err.h>
 #include <openssl/objects.h>
 #include <openssl/ssl.h>
 
@@ -41,10 +42,49 @@ static void its_configuration_is_read(void **state)
     unlink(path);
 }
 
+/* The program has an error in its queue: it stays there, and is not taken for ours. */
+static void its_errors_are_its_own(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int l = socket(AF_INET, SOCK_STREAM, 0), fd;
+    socklen_t bytes = sizeof at;
+    char address[40];
+    kofn_net_options o;
+    kofn_transport *t;
+    keyring k;
+    kofn_packet p;
+
+    (void)state;
+    keyring_new(&k);
+    assert_ok(kofn_net_keygen(k.dir, NULL));
+    assert_int_equal(bind(l, (struct sockaddr *)&at, bytes) | listen(l, 9), 0);
+    assert_int_equal(getsockname(l, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    ERR_clear_error();
+    ERR_raise(ERR_LIB_SSL, SSL_R_CERTIFICATE_VERIFY_FAILED);
+    o = with(k.dir);
+    assert_ok(kofn_net_connect(&t, address, &o));
+    fd = accept(l, NULL, NULL);
+    shutdown(fd, SHUT_WR); /* ends in the midst of the handshake */
+    while (!strstr(kofn_net_trouble(t), "does not shake hands")) {
+        assert_null(strstr(kofn_net_trouble(t), "another key"));
+        assert_int_equal(t->wait(t, MILLI, &p), KOFN_AGAIN);
+    }
+    close(fd);
+    close(l);
+    t->close(t, 0);
+    assert_int_equal(ERR_GET_REASON(ERR_get_error()),
+                     SSL_R_CERTIFICATE_VERIFY_FAILED);
+    assert_int_equal(ERR_get_error(), 0);
+    keyring_free(&k);
+}
+
 TEST_FILE(openssl_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_configuration_is_read),
+        cmocka_unit_test(its_errors_are_its_own),
     };
 
     return cmocka_run_group_tests_name("openssl", tests, NULL, NULL);

@@ -238,6 +238,8 @@ typedef enum kind {
     NOTHING,   /* no descriptor comes                     */
     NO_MEMORY, /* a file on a disk                        */
     A_PIPE,
+    LINGERS, /* a socket; its last close would wait      */
+    QUEUED,  /* a socket with such a socket in its queue */
     UNSEALED,
     MAY_SHRINK, /* sealed against writing only             */
     MAY_CHANGE, /* sealed against shrinking only           */
@@ -248,10 +250,70 @@ typedef enum kind {
 
 static const char *const kinds[KINDS] = {
     "good",       "nothing",    "a file on a disk",
-    "a pipe",     "not sealed", "may shrink",
-    "may change", "short",      "long"};
+    "a pipe",     "lingers",    "has one that lingers",
+    "not sealed", "may shrink", "may change",
+    "short",      "long"};
 
 #define BYTES ((size_t)300000)
+
+/* Sends descriptors beside the bytes of a Unix socket. */
+static void pass_beside(int to, void *bytes, size_t n, const int *fd,
+                        size_t copies)
+{
+    struct iovec part = {bytes, n};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } with = {0};
+
+    if (copies) {
+        m.msg_control = &with;
+        m.msg_controllen = CMSG_SPACE(copies * sizeof *fd);
+        with.head.cmsg_level = SOL_SOCKET;
+        with.head.cmsg_type = SCM_RIGHTS;
+        with.head.cmsg_len = CMSG_LEN(copies * sizeof *fd);
+        for (size_t i = 0; i < copies; i++)
+            memcpy(CMSG_DATA(&with.head) + i * sizeof *fd, fd, sizeof *fd);
+    }
+    assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), n);
+}
+
+static int other_end = -1; /* of the socket that lingers */
+
+/* A TCP socket with bytes that are not read: its last close waits for a day. */
+static int one_that_lingers(void)
+{
+    const struct linger day = {1, 86400};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t bytes = sizeof at;
+    static char junk[1 << 16];
+    int l = socket(AF_INET, SOCK_STREAM, 0), fd;
+
+    assert_int_equal(bind(l, (struct sockaddr *)&at, bytes) | listen(l, 1), 0);
+    assert_int_equal(getsockname(l, (struct sockaddr *)&at, &bytes), 0);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, bytes), 0);
+    other_end = accept(l, NULL, NULL);
+    close(l);
+    while (send(fd, junk, sizeof junk, MSG_DONTWAIT) > 0)
+        ;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &day, sizeof day);
+    return fd;
+}
+
+/* A Unix socket with that one in its queue. */
+static int one_with_a_queue(void)
+{
+    int fd = one_that_lingers(), both[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
+    pass_beside(both[0], "x", 1, &fd, 1);
+    close(fd);
+    close(both[0]);
+    return both[1];
+}
 
 static int file_of(kind k)
 {
@@ -267,6 +329,10 @@ static int file_of(kind k)
         assert_int_equal(pipe(both), 0);
         close(both[1]);
         return both[0];
+    } else if (k == LINGERS) {
+        return one_that_lingers();
+    } else if (k == QUEUED) {
+        return one_with_a_queue();
     } else {
         fd = memfd_create("kofn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     }
@@ -287,26 +353,16 @@ static void pass(int to, int word, uint64_t number, const int *fd,
                  size_t copies)
 {
     unsigned char f[KF_HEADER] = {(unsigned char)word};
-    struct iovec part = {f, sizeof f};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(2 * sizeof(int))];
-    } with = {0};
 
     kf_net_put_number(f + 8, number, 8);
-    if (copies) {
-        m.msg_control = &with;
-        m.msg_controllen = CMSG_SPACE(copies * sizeof *fd);
-        with.head.cmsg_level = SOL_SOCKET;
-        with.head.cmsg_type = SCM_RIGHTS;
-        with.head.cmsg_len = CMSG_LEN(copies * sizeof *fd);
-        for (size_t i = 0; i < copies; i++)
-            memcpy(CMSG_DATA(&with.head) + i * sizeof *fd, fd, sizeof *fd);
-    }
-    if (word == KF_BEAT)
-        part.iov_len = 1;
-    assert_int_equal(sendmsg(to, &m, MSG_NOSIGNAL), part.iov_len);
+    pass_beside(to, f, word == KF_BEAT ? 1 : sizeof f, fd, copies);
+}
+
+/* Waits until this process has n descriptors; other threads may close some. */
+static void has_descriptors(size_t n)
+{
+    while (descriptors() != n)
+        nap(MILLI);
 }
 
 static void only_sealed_files_are_taken(void **state)
@@ -327,6 +383,8 @@ static void only_sealed_files_are_taken(void **state)
         if (k != NOTHING)
             file = file_of(k);
         pass(fd, KF_FILE, BYTES, &file, k != NOTHING);
+        if (file >= 0)
+            close(file); /* the listener's is the last */
         p = next_of(t, NULL);
         if (p.what != (k == GOOD ? KOFN_PACKET : KOFN_WENT))
             fail_msg("%s: %d", kinds[k], p.what);
@@ -339,10 +397,11 @@ static void only_sealed_files_are_taken(void **state)
         } else {
             close(fd);
         }
-        if (file >= 0)
-            close(file);
+        if (other_end >= 0)
+            close(other_end);
+        other_end = -1;
         assert_int_equal(holds().maps, 0);
-        assert_int_equal(descriptors(), before);
+        has_descriptors(before);
     }
     t->close(t, 0);
 }
@@ -364,6 +423,8 @@ static void files_where_none_may_come(void **state)
         {"a file of another size", KF_PACKET, 0, KF_FILE, BYTES - 1, 1},
         {"a file with a beat, and another", KF_BEAT, 0, KF_FILE, BYTES, 1},
         {"two files", KF_PACKET, 0, KF_FILE, BYTES, 2},
+        {"a file with a beat, and nothing else", 0, 0, KF_BEAT, 0, 1},
+        {"a file with credit", 0, 0, KF_CREDIT, 32 * MEGA, 1},
     };
     kofn_transport *t = listener(addresses[1], &patient);
     size_t before = descriptors();
@@ -388,9 +449,25 @@ static void files_where_none_may_come(void **state)
         close(fd);
         close(file);
         assert_int_equal(holds().maps, 0);
-        assert_int_equal(descriptors(), before);
+        has_descriptors(before);
     }
     t->close(t, 0);
+}
+
+/* A descriptor that came and was not read holds up no close either. */
+static void what_is_not_read(void **state)
+{
+    int both[2], fd = one_that_lingers();
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, both), 0);
+    pass(both[0], KF_BEAT, 0, &fd, 1);
+    close(fd);
+    kf_share_drain(both[1]);
+    close(both[1]);
+    close(both[0]);
+    close(other_end);
+    other_end = -1;
 }
 
 TEST_FILE(share_test)
@@ -403,6 +480,7 @@ TEST_FILE(share_test)
         cmocka_unit_test(no_descriptor_is_left),
         cmocka_unit_test(only_sealed_files_are_taken),
         cmocka_unit_test(files_where_none_may_come),
+        cmocka_unit_test(what_is_not_read),
     };
 
     name_socket();

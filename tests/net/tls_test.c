@@ -360,12 +360,25 @@ static void what_does_not_fit(void **state)
     assert_non_null(strstr(kofn_errmsg(), "give keys (made by kofn keygen)"));
 }
 
+/* Over IPv4 and, where there is that, IPv6; addresses of IPv4 are called as such. */
 static void anywhere_with_keys(void **state)
 {
-    const kofn_net_options o = with(ring.dir);
-    kofn_transport *t = listener("tcp://*:*", &o);
+    const kofn_net_options o = with(ring.dir), own = with(in(&ring, "anna"));
+    static const char *const host[] = {"127.0.0.1", "[::1]"};
+    kofn_transport *t = listener("tcp://*:*", &o), *v;
+    const char *port = strrchr(kofn_net_endpoint(t), ':');
+    char address[64];
 
     (void)state;
+    for (int i = 0; i < 1 + has_v6(); i++) {
+        snprintf(address, sizeof address, "tcp://%s%s", host[i], port);
+        assert_ok(kofn_net_connect(&v, address, &own));
+        assert_string_equal(t->principal_of(t, came(t, NULL)), "anna");
+        assert_ptr_equal(strstr(t->name_of(t, (kofn_peer)i), host[i]),
+                         t->name_of(t, (kofn_peer)i));
+        v->close(v, 0);
+        went(t, (kofn_peer)i);
+    }
     t->close(t, 0);
 }
 
