@@ -5,7 +5,7 @@ import tempfile
 from typing import NamedTuple
 
 from . import _failed, _lib
-from ._kernel import Kernel
+from ._kernel import Kernel, Part
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
 # Workers that are waited for while they say hello.
@@ -213,10 +213,10 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     """A worker's whole life at that address.
 
     f         f(part, parts, x) is what sums are made of; without one the worker
-              computes products and regressions.
+              computes products and regressions.  x is read-only.
     multiply  multiply(a, b) makes the products of dense blocks, with PyTorch or
               whatever there is; without one BLAS does.  a is m x k and b k x n,
-              views of numbers that are not to be written to; what it returns is
+              read-only views; what it returns is
               m x n, of their type, as np.asarray takes it, and exact to the
               rounding of that type (so on a GPU not in TF32).  It is called for as
               much at a time as takes some milliseconds.  What it raises fails the
@@ -255,7 +255,7 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     o.faults = sky
     handle = None
     if f is not None:
-        handle = ffi.new_handle(f)
+        handle = ffi.new_handle(Part(f))
         o.f = lib.kofn_py_part
         o.ctx = handle
     if kernel:

@@ -132,6 +132,34 @@ def test_what_a_function_raises_comes_home(where, f, kind, words, capfd):
     assert words in capfd.readouterr().err
 
 
+def writes(part, parts, x):
+    x *= part + 1
+    return x
+
+
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_a_function_cannot_write_to_what_it_is_lent(where):
+    with kofn.Sum(writes, 4, scheme="gc:d=2", workers=4, where=where) as S:
+        with pytest.raises(ValueError, match="read-only"):
+            S(np.ones(4))
+
+
+@pytest.mark.parametrize("where", ["sim", "processes"])
+def test_answers_of_a_function_are_checked(where):
+    def f(part, parts, x):
+        return answers[int(x[0])]
+
+    answers, told = zip(
+        (None, "None, and 3 numbers"), (2.0, r"shape \(\), and length=3"),
+        ([2.0], r"shape \(1,\)"), (np.ones((3, 1)), r"shape \(3, 1\)"),
+        (1j * np.ones(3), "complex128"), (["1", "2", "3"], "type <U1"),
+        (np.ma.masked_less(np.arange(3.0), 1), "1 masked"))
+    with kofn.Sum(f, 3, scheme="gc:d=2", workers=4, where=where) as S:
+        for i, words in enumerate(told):
+            with pytest.raises(kofn.Invalid, match=words):
+                S(np.full(3, i))
+
+
 def test_what_was_made_up_for_stays_where_it_was():
     """And is not taken for why a later round fails."""
     failed = []
