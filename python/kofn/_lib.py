@@ -281,10 +281,35 @@ def view(a, row=False):
     return ffi.new(_MATRIX, (data, rows, cols, max(ld, cols), _DTYPE[a.dtype]))
 
 
-def sparse(A):
+def _canonical(A):
+    """A as CSR in float64, rows in order and without duplicates.  These are added in
+    float64, and A stays as it is."""
+    from scipy.sparse import coo_matrix, csr_matrix
+
+    kind = getattr(A, "format", None)
+    if kind == "csc" or (kind != "csr" and not hasattr(A, "tocoo")):
+        A = A.tocsr()  # which adds nothing up
+    elif kind != "csr":
+        A = A.tocoo()
+        place = A.row, A.col
+        return coo_matrix((A.data.astype(np.float64), place), A.shape).tocsr()
+    made = csr_matrix((A.data, A.indices, A.indptr), A.shape)
+    if made.has_canonical_format:
+        return made
+    made = csr_matrix((A.data.astype(np.float64), A.indices.copy(), A.indptr.copy()),
+                      A.shape)
+    made.sum_duplicates()
+    return made
+
+
+def sparse(A, name="A"):
     """A kofn_sparse of a SciPy sparse matrix, and what it borrows."""
-    A = A.tocsr()
-    A.sum_duplicates()
+    if A.dtype.kind not in "fiub":
+        raise Invalid(f"{name} has numbers of type {A.dtype}; kofn computes "
+                      "with float64 and float32")
+    if len(A.shape) != 2:
+        raise Invalid(f"{name} has {len(A.shape)} dimensions; 2 are needed")
+    A = _canonical(A)
     ptr = A.indptr.astype(np.uint64)
     col = A.indices.astype(np.uint32)
     val = np.require(A.data, np.float64, "CA")

@@ -149,6 +149,45 @@ def test_sparse():
         assert close(M @ w, S @ w)
 
 
+def repeated(kind, form):
+    """A sparse matrix with two entries at one place, out of order, read-only."""
+    numbers = np.array([100, 7, 100, 1], kind)
+    places = [np.array(p, np.int32) for p in ([1, 1, 1, 2], [2, 0, 2, 1])]
+    ends = np.array([0, 0, 3, 4], np.int32)
+    if form == "bsr":
+        numbers = numbers[:, None, None]
+    for part in (numbers, *places, ends):
+        part.flags.writeable = False
+    if form == "coo":
+        return sp.coo_matrix((numbers, tuple(places)), (3, 3)), (numbers, *places)
+    make = sp.bsr_matrix if form == "bsr" else sp.csr_matrix
+    S = make((numbers, places[1], ends), (3, 3))
+    return S.T if form == "csc" else S, (numbers, places[1], ends)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float32, np.float64])
+def test_entries_of_one_place_are_added_and_the_matrix_stays(form, kind):
+    S, parts = repeated(kind, form)
+    before = S.nnz, [part.copy() for part in parts]
+    right = np.zeros((3, 3))
+    np.add.at(right, ([1, 1, 1, 2], [2, 0, 2, 1]), [100, 7, 100, 1.0])
+    right = right.T if form == "csc" else right
+    assert kofn.check_product(S, np.eye(3), right)
+    with kofn.Matrix(S, scheme="elastic:k=2", workers=3, where="sim") as M:
+        assert close(M @ np.ones(3), right @ np.ones(3))
+    assert S.nnz == before[0]
+    assert all((a == b).all() for a, b in zip(parts, before[1]))
+
+
+def test_complex_sparse_matrices_are_refused():
+    S = sp.eye(3, format="csr") * 1j
+    for call in (kofn.Matrix, kofn.pagerank, lambda S: kofn.matmul(S, np.eye(3)),
+                 lambda S: kofn.check_product(S, np.eye(3), np.eye(3))):
+        with pytest.raises(kofn.Invalid, match="complex128"):
+            call(S)
+
+
 def test_scipy_solvers():
     with kofn.Matrix(X, scheme="elastic:k=3", workers=5,
                      events=["4 leave 1", "9 join", "20 leave 3"]) as M:
