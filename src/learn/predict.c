@@ -68,8 +68,8 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
 
 /* ---- how well they fit --------------------------------------------------- */
 
-/* What is left of a point is rounding where it is no more than this times what the
- * point would add if 0 were predicted. */
+/* The deviance of a point is rounding if it is no more than this times its deviance
+ * from a prediction of 0. */
 #define ROUNDING 0x1p-50
 
 /* Half of what a point adds to the deviance when m is predicted. */
@@ -80,8 +80,8 @@ static double deviance(kofn_loss loss, double y, double m)
     return (y - m) * (y - m) / 2;
 }
 
-/* Nothing is to be explained where y is constant: 1 if a constant is predicted to
- * rounding, else 0, as scikit-learn's r2_score has it. */
+/* Returns 1 if only rounding is left of a constant y, else 0, as scikit-learn's
+ * r2_score does. */
 static double share_of_constant(kofn_loss loss, double left, double y, size_t n)
 {
     double size = loss == KOFN_LOSS_POISSON ? y : y * y;
