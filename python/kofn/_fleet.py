@@ -2,14 +2,15 @@
 import os
 import signal
 import tempfile
+import time
 from typing import NamedTuple
 
 from . import _failed, _lib
 from ._kernel import Kernel, Part
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
-# Workers that are waited for while they say hello.
-GRACE = 10
+# Seconds that a process has to end by itself once it has been told to.
+GRACE = 0.2
 
 
 def faults(words):
@@ -187,19 +188,40 @@ class Port:
         self.lost += before - len(self.children)
         return self.lost
 
+    def _signal(self, number):
+        """Send it to every child that is there."""
+        for child in self.children:
+            try:
+                os.kill(child, number)
+            except ProcessLookupError:
+                pass
+
+    def _reap(self, how):
+        """Forget the children that have ended."""
+        left = []
+        for child in self.children:
+            try:
+                if os.waitpid(child, how) == (0, 0):
+                    left.append(child)
+            except ChildProcessError:  # it has been waited for elsewhere
+                pass
+        self.children = left
+
     def close(self):
         """After the job has been closed, which closes the port."""
         for child, end in self.spare:
             os.close(end)
             self.children.append(child)
         self.spare = []
-        for child in self.children:
-            try:
-                os.kill(child, signal.SIGTERM)
-                os.waitpid(child, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
-        self.children = []
+        try:
+            self._signal(signal.SIGTERM)
+            end = time.monotonic() + GRACE
+            while self.children and time.monotonic() < end:
+                self._reap(os.WNOHANG)
+                time.sleep(0.001 if self.children else 0)
+        finally:  # one that is stopped takes no other signal
+            self._signal(signal.SIGKILL)
+            self._reap(0)
         if self.folder:
             for name in os.listdir(self.folder):
                 os.unlink(os.path.join(self.folder, name))

@@ -238,6 +238,34 @@ def test_processes_and_kills():
         assert close(M @ rng.standard_normal((12, 3)) * 0, np.zeros((90, 3)))
 
 
+def test_close_ends_a_process_that_is_stopped(monkeypatch):
+    killed, kill, waitpid = set(), os.kill, os.waitpid
+
+    def kills(process, number):
+        if number == signal.SIGKILL:
+            killed.add(process)
+        kill(process, number)
+
+    def waits(process, how):
+        assert how == os.WNOHANG or process != stopped or stopped in killed, \
+            "it would wait for as long as the process is stopped"
+        return waitpid(process, how)
+
+    M = kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3)
+    M @ np.ones(12)
+    stopped = M.processes[1]
+    kill(stopped, signal.SIGSTOP)
+    monkeypatch.setattr(os, "kill", kills)
+    monkeypatch.setattr(os, "waitpid", waits)
+    try:
+        M.close()
+    finally:
+        if stopped not in killed:
+            kill(stopped, signal.SIGKILL)
+    with pytest.raises(ProcessLookupError):
+        kill(stopped, 0)
+
+
 def test_workers_that_do_not_start(monkeypatch):
     from kofn import _fleet
 
