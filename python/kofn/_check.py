@@ -79,7 +79,8 @@ def check_product(A, B, C, tolerance=0.0):
     >>> bool((found.corrected(C) == A @ B).all())
     True
     """
-    half = getattr(C, "dtype", None) == np.float16
+    C = _lib.numbers(C, "C")
+    half = C.dtype == np.float16
     B, C = _lib.array(B, name="B"), _lib.array(C, name="C")
     if _lib.is_sparse(A):
         matrix, borrowed = _lib.sparse(A)

@@ -36,7 +36,7 @@ def test_half_precision():
     best, slow = exact.astype(np.float16), np.zeros((30, 50), np.float16)
     for k in range(40):  # as float16 adds them up
         slow += A[:, k:k + 1] * B[k]
-    for C in best, slow, np.asfortranarray(best):
+    for C in best, slow, np.asfortranarray(best), memoryview(best):
         assert kofn.check_product(A, B, C)
         assert kofn.check_product(sp.csr_matrix(A.astype(np.float32)), B, C)
     assert not kofn.check_product(A, B, best.astype(np.float32))
