@@ -134,6 +134,14 @@ def test_inputs_that_are_not_as_wide_as_was_said(where):
         assert (tall[0] @ M).shape == (12,) and close(tall[0] @ M, tall[0] @ X)
 
 
+def test_a_matrix_keeps_few_jobs_however_many_widths_come():
+    with kofn.Matrix(X, scheme="elastic:k=2", workers=2) as M:
+        for c in (*range(1, 13), 2, 12, 11):
+            W = rng.standard_normal((12, c))
+            assert close(M @ W, X @ W) and len(M._jobs) <= 8
+        assert [c for c, _ in M._jobs] == [1, 7, 8, 9, 10, 2, 12, 11]
+
+
 def test_a_column_from_the_left():
     # one that is copied lives as long as its round
     wide = rng.standard_normal((90, 7))
