@@ -421,8 +421,8 @@ KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
- * on every worker.  It must not write to `in`, which other parts are computed
- * from and which may lie in memory that is read-only.  A status other than KOFN_OK fails the task (kofn_say).  It must
+ * on every worker.  It must not write to `in`: other parts need it, and it may be
+ * read-only memory.  A status other than KOFN_OK fails the task (kofn_say).  It must
  * return: kofn_close waits for it where the worker is a thread.  An entry of the sum has the
  * rounding of the largest of the parts' entries there, and where a code mixes
  * segments of them (cgc and agc with m > 1) of the largest of those: nothing is
@@ -474,9 +474,9 @@ typedef struct kofn_factors {
     bool left;
     uint64_t version;
 } kofn_factors;
-/* Writes all of `out`, A.rows x B.cols of the same type, whose rows lie one
- * behind the other, and nothing else: a function that writes to A, B or `whole`
- * spoils later products, or ends its process where they are read-only.  It must be exact to the rounding of that
+/* Writes all of `out`, A.rows x B.cols of the same type with rows one behind the
+ * other.  It must write nothing else: A, B and `whole` may be read-only memory, and
+ * later products need them.  It must be exact to the rounding of that
  * type: TF32 and the like are not. */
 typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);

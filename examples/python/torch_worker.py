@@ -7,7 +7,7 @@ import warnings
 
 import torch
 
-# What is lent is read-only, and here it is only read.
+# Factors are read-only, and nothing here writes to them.
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
 WHERE = "cuda" if torch.cuda.is_available() else "cpu"
 torch.backends.cuda.matmul.allow_tf32 = False  # it is not exact enough

@@ -212,8 +212,8 @@ typedef struct kofn_fit {
     double loss;  /* mean, without any ridge                                */
     double share; /* explained: R^2 of squares, and of the deviance of counts;
                      where y is constant 1 if nothing but rounding is left
-                     (2^-50 of the squares or counts), else 0.  Of classes the
-                     share of labels that are told right                     */
+                     (2^-50 of the squares or counts), else 0.  For classes
+                     it is the share of right labels                         */
 } kofn_fit;
 KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
                                  const kofn_matrix *y, const kofn_matrix *w,

@@ -59,7 +59,7 @@ def check_product(A, B, C, tolerance=0.0):
 
     A         m x n: an array, a CPU tensor, a SciPy sparse matrix
     B, C      n x p and m x p; vectors are columns.  Types may differ: what rounding
-              may do is that of the coarsest; of float16 that of C counts.
+              may do is that of the coarsest.  Float16 counts in C only.
     tolerance entries are right that are off by no more than this times the largest
               norm of a row of A times the largest of a column of B; 0: no more than
               any order of summation may do

@@ -9,7 +9,7 @@ from . import _failed, _lib
 from ._kernel import Kernel, Part
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
-# Seconds that a process has to end by itself once it has been told to.
+# Seconds between SIGTERM and SIGKILL for a process that does not end.
 GRACE = 0.2
 
 

@@ -36,7 +36,7 @@ def _vector(table):
 
 
 def _answer(y, shape):
-    """What f(part, parts, x) returned, as numbers of that shape."""
+    """The answer of f(part, parts, x) as numbers of that shape."""
     if y is None:
         raise _lib.Invalid(f"f(part, parts, x) returned None, and {shape[0]} numbers "
                            "are needed; see whether its return is missing")

@@ -54,8 +54,8 @@ class Network(Estimator):
                threads share it) with every (steps) and resume.  All nodes call
                fit with the same.
 
-    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last; the first
-    takes points that are divided by unit_), unit_, classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
+    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last), unit_ (points
+    are divided by it before the first layer), classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
     n_steps_, loss_ and report_; without a master mesh_ (kofn.Mesh) in the place of
     report_, and no history.
 
@@ -110,7 +110,7 @@ class Network(Estimator):
         return labels.astype(np.float64), len(self.classes_)
 
     def _unit_of(self, X):
-        """What points are divided by, as the command has it."""
+        """The number that points are divided by, as in the command."""
         if self.unit is not None:
             unit = float(_lib.positive("unit", self.unit))
             if unit == float("inf"):

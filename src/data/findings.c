@@ -301,9 +301,8 @@ static kofn_status check_shapes(const kf_factors *f)
     return KOFN_OK;
 }
 
-/* What the coarsest type loses: half a unit in the last place of 1, and numbers that
- * are small or large.  Those of float16 are lost below the least of them, which is
- * not normal: hardware has all of them. */
+/* Sets the rounding and the range of the coarsest type.  Hardware keeps numbers of
+ * float16 below the normal ones, so that nothing from 2^-24 on is lost. */
 static void know_types(kf_factors *f, kofn_dtype dtype)
 {
     bool wide =
@@ -408,7 +407,7 @@ static kofn_status take_sparse(kf_factors *f)
     return KOFN_OK;
 }
 
-/* Checks a product of which the operands are not yet taken. */
+/* Takes the operands and checks the product. */
 static kofn_status check(kf_factors *f, kofn_operand A, kofn_findings **out)
 {
     f->A = A.sparse ? NULL : A.dense;
