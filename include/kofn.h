@@ -424,7 +424,8 @@ KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
 /* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
  * out (m x 1) and is called from the workers' threads, several at a time but
  * never two for one block; the same part and input must give the same numbers
- * on every worker.  A status other than KOFN_OK fails the task (kofn_say).  It must
+ * on every worker.  It must not write to `in`: other parts need it, and it may be
+ * read-only memory.  A status other than KOFN_OK fails the task (kofn_say).  It must
  * return: kofn_close waits for it where the worker is a thread.  An entry of the sum has the
  * rounding of the largest of the parts' entries there, and where a code mixes
  * segments of them (cgc and agc with m > 1) of the largest of those: nothing is
@@ -444,8 +445,9 @@ typedef struct kofn_rows {
 #define KOFN_FORMULA_ARGS 4
 typedef struct kofn_formula {
     const char *name; /* NULL ends a list */
-    /* As kofn_part_fn.  On a worker elsewhere `arg`, `part`, `in` and the
-     * length of `out` are what came: check them. */
+    /* As kofn_part_fn, and must not write to `part` either.  On a worker
+     * elsewhere `arg`, `part`, `in` and the length of `out` are what came:
+     * check them. */
     kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS], const kofn_rows *part,
                      const kofn_matrix *in, kofn_matrix *out);
 } kofn_formula;
@@ -475,8 +477,9 @@ typedef struct kofn_factors {
     bool left;
     uint64_t version;
 } kofn_factors;
-/* Writes all of `out`, A.rows x B.cols of the same type, whose rows lie one
- * behind the other, and nothing else.  It must be exact to the rounding of that
+/* Writes all of `out`, A.rows x B.cols of the same type with rows one behind the
+ * other.  It must write nothing else: A, B and `whole` may be read-only memory, and
+ * later products need them.  It must be exact to the rounding of that
  * type: TF32 and the like are not. */
 typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);

@@ -12,10 +12,10 @@ Beside the time that was played out stands that of the paper's model, of the sam
 stragglers: computing, a message of 1/(d-s) of the gradient, and where too many
 straggle their idling; and what that comes to on the average of all stragglers that
 there may be, by which the codes are put in order, beside the order of Table VI,
-without its slips. Two things differ. On the simulator several messages of one worker
-travel at once, as AGC's segments do: it is quicker there than the model, and more
-segments come than are needed. And the paper has a message after idling take a
-thirteenth, where here it takes as long as any: codes that wait often come later.
+without its slips. Two things differ. AGC's segments share the link of their worker and
+are sent one after the other until enough have come, which takes some hundredths longer
+than in the model. And the paper has a message after idling take a thirteenth, where here
+it takes as long as any: codes that wait often come later.
 """
 import argparse
 import itertools

@@ -3,8 +3,12 @@
     kofn matmul A.npy B.npy -o C.npy -n 3 -s mds:k=2 --port tcp://127.0.0.1:5555 &
     python3 -m kofn worker tcp://127.0.0.1:5555 --module torch_worker.py    # three of it
 """
+import warnings
+
 import torch
 
+# Factors are read-only, and nothing here writes to them.
+warnings.filterwarnings("ignore", "The given NumPy array is not writable")
 WHERE = "cuda" if torch.cuda.is_available() else "cpu"
 torch.backends.cuda.matmul.allow_tf32 = False  # it is not exact enough
 

@@ -48,6 +48,14 @@ typedef struct kofn_findings {
 KOFN_API kofn_status kofn_check_product(kofn_operand A, const kofn_matrix *B,
                                         const kofn_matrix *C, double tolerance,
                                         kofn_findings **out);
+/* The same of a C in float16, which is given as float64 or float32: products and
+ * sums may be rounded to float16, and `is` is.  A and B in float16 need nothing:
+ * the wider types have all their numbers. */
+KOFN_API kofn_status kofn_check_product_half(kofn_operand A,
+                                             const kofn_matrix *B,
+                                             const kofn_matrix *C,
+                                             double tolerance,
+                                             kofn_findings **out);
 /* Put what entry[] has into C.  KOFN_CORRUPT, and C is as it was, where that is
  * not all that is wrong; KOFN_NONFINITE likewise where some of it is more than C's
  * type holds. */

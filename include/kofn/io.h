@@ -48,6 +48,7 @@ typedef struct kofn_file {
     /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as
      * n x 1; else 2. */
     unsigned dims;
+    bool half; /* the file has float16, and its numbers are float64 here */
 } kofn_file;
 
 /* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says

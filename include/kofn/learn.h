@@ -210,8 +210,10 @@ KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
                                   const kofn_matrix *w, kofn_loss loss);
 typedef struct kofn_fit {
     double loss;  /* mean, without any ridge                                */
-    double share; /* explained: R^2 of squares, of the deviance of counts (NaN
-                     where y is constant); of labels that are told right     */
+    double share; /* explained: R^2 of squares, and of the deviance of counts;
+                     where y is constant 1 if nothing but rounding is left
+                     (2^-50 of the squares or counts), else 0.  For classes
+                     it is the share of right labels                         */
 } kofn_fit;
 KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
                                  const kofn_matrix *y, const kofn_matrix *w,

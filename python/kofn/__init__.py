@@ -14,7 +14,7 @@ from ._estimator import ConvergenceWarning
 from ._fleet import serve
 from ._iterate import Iterated, pagerank, power
 from ._job import Report, plan_info, schemes
-from ._lib import (Corrupt, Error, Invalid, Late, TaskFailed, TooFewWorkers,
+from ._lib import (Corrupt, Error, Invalid, Late, NotFitted, TaskFailed, TooFewWorkers,
                    TransportFailed, Unstable, Unsuited)
 from ._matrix import Matrix, matmul
 from ._mesh import Mesh
@@ -24,7 +24,7 @@ from ._stream import Product, Stream
 from ._sum import Sum
 
 __all__ = ["ConvergenceWarning", "Corrupt", "Error", "Findings", "Invalid",
-           "Iterated", "Late", "Matrix", "Mesh", "Network", "Product", "Regression",
-           "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
+           "Iterated", "Late", "Matrix", "Mesh", "Network", "NotFitted", "Product",
+           "Regression", "Report", "Stream", "Sum", "TaskFailed", "TooFewWorkers",
            "TransportFailed", "Unstable", "Unsuited", "check_product", "matmul",
            "pagerank", "plan_info", "power", "schemes", "serve"]

@@ -59,7 +59,7 @@ def check_product(A, B, C, tolerance=0.0):
 
     A         m x n: an array, a CPU tensor, a SciPy sparse matrix
     B, C      n x p and m x p; vectors are columns.  Types may differ: what rounding
-              may do is that of the coarsest.
+              may do is that of the coarsest.  Float16 counts in C only.
     tolerance entries are right that are off by no more than this times the largest
               norm of a row of A times the largest of a column of B; 0: no more than
               any order of summation may do
@@ -79,6 +79,8 @@ def check_product(A, B, C, tolerance=0.0):
     >>> bool((found.corrected(C) == A @ B).all())
     True
     """
+    C = _lib.numbers(C, "C")
+    half = C.dtype == np.float16
     B, C = _lib.array(B, name="B"), _lib.array(C, name="C")
     if _lib.is_sparse(A):
         matrix, borrowed = _lib.sparse(A)
@@ -86,8 +88,8 @@ def check_product(A, B, C, tolerance=0.0):
         borrowed = _lib.array(A, name="A")
         matrix = _lib.view(borrowed)
     out = ffi.new("kofn_findings **")
-    st = lib.kofn_check_product(_lib.operand(matrix), _lib.view(B),
-                                _lib.view(C), tolerance, out)
+    check_it = lib.kofn_check_product_half if half else lib.kofn_check_product
+    st = check_it(_lib.operand(matrix), _lib.view(B), _lib.view(C), tolerance, out)
     if out[0] == ffi.NULL:
         check(st)
     try:

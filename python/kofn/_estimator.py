@@ -1,11 +1,12 @@
 """scikit-learn's manners, without needing it."""
 import threading
 import warnings
+from numbers import Real
 
 import numpy as np
 
 from . import _lib
-from ._lib import Invalid
+from ._lib import Invalid, NotFitted
 from ._turn import Turn
 
 _making = threading.Lock()
@@ -28,10 +29,84 @@ def _names(X):
     return np.array(columns, object) if named and all(named) else None
 
 
+def _is_missing(value):
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA compares with nothing
+        return True
+
+
+def _plain(y):
+    """Labels as an array: of objects that are all numbers one of numbers, and of a
+    list one in which None and numbers do not become text."""
+    a = np.asarray(y)
+    if a.dtype.kind in "US" and not hasattr(y, "dtype") and a.ndim == 1 and \
+            not all(isinstance(v, (str, bytes)) for v in y):
+        a = np.array(list(y), object)
+    if a.dtype.kind == "O" and all(isinstance(v, Real) for v in a.flat):
+        a = np.array(a.tolist())
+    return a
+
+
+def labels(y):
+    """y as a vector, one label for each row of X."""
+    if np.ma.is_masked(y):
+        raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
+                      "points out")
+    y = _plain(y)
+    if y.ndim == 0 or y.size != len(y):
+        raise Invalid(f"y has the shape {y.shape}; it takes one number or label "
+                      "for each row of X")
+    return y.reshape(-1)
+
+
+def classes(y, numbers):
+    """The classes of y, and which one each point is of; `numbers` is the argument
+    for labels that are no classes."""
+    y = labels(y)
+    if y.dtype.kind == "c":
+        raise Invalid(f"y has numbers of type {y.dtype}, and labels are whole numbers "
+                      "or names")
+    if y.dtype.kind == "f":
+        odd = np.flatnonzero(~(np.isfinite(y) & (y == np.rint(y))))
+    elif y.dtype.kind == "O":
+        odd = [i for i, value in enumerate(y) if _is_missing(value)]
+    else:
+        odd = np.flatnonzero(y != y)  # a time that is none
+    if len(odd):
+        raise Invalid(f"y[{odd[0]}] is {y[odd[0]]}, and labels of classes are whole "
+                      "numbers or names; leave out points without a label"
+                      + (f", or give {numbers}, which takes any numbers"
+                         if y.dtype.kind == "f" else ""))
+    try:
+        return np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(value).__name__ for value in y}))
+        raise Invalid(f"y has labels of several types, {kinds}, which cannot be "
+                      "sorted; y.astype(str) makes all of one type") from None
+
+
+def r2(y, p):
+    """R^2 of the numbers y, predicted as p.  That of a constant y is 1 if only rounding
+    is left, and else 0, as in kofn_fit_of."""
+    if not np.isfinite(y).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(y))[0])
+        raise Invalid(f"y[{', '.join(map(str, at))}] is {y[at]}, and only finite "
+                      "numbers are taken; leave out what is missing")
+    left = float(np.sum((y - p) ** 2))
+    spread = np.where((y == y[:1]).all(axis=0), 0.0, y - y.mean(axis=0))
+    all_of_it = float(np.sum(spread ** 2))
+    if all_of_it > 0:
+        return 1 - left / all_of_it
+    return 1.0 if left <= 2.0 ** -50 * float(np.sum(y ** 2)) else 0.0
+
+
 class Estimator:
-    """Parameters by name, of which a subclass lists the names in _PARAMS."""
+    """Parameters by name, of which a subclass lists the names in _PARAMS.  `_sparse`:
+    whether X may be one of SciPy's sparse matrices."""
 
     _PARAMS = ()
+    _sparse = False
 
     def get_params(self, deep=True):
         return {name: getattr(self, name) for name in self._PARAMS}
@@ -42,6 +117,21 @@ class Estimator:
                 raise Invalid(f"{type(self).__name__} has no parameter {name!r}")
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self):
+        """The tags that scikit-learn 1.6 and later ask for."""
+        from sklearn.utils import (ClassifierTags, InputTags, RegressorTags, Tags,
+                                   TargetTags)
+
+        kind, numbers = self._estimator_type, self._estimator_type == "regressor"
+        return Tags(estimator_type=kind, target_tags=TargetTags(required=True),
+                    classifier_tags=None if numbers else ClassifierTags(),
+                    regressor_tags=RegressorTags() if numbers else None,
+                    input_tags=InputTags(sparse=self._sparse))
+
+    def _check_fitted(self, name):
+        if name not in vars(self):
+            raise NotFitted(f"this {type(self).__name__} is not fitted; call fit first")
 
     def __getstate__(self):
         """Without the lock, which is this process's."""
@@ -80,8 +170,12 @@ class Estimator:
             raise Invalid(f"X has {X.shape[1]} features, but "
                           f"{type(self).__name__} is expecting "
                           f"{self.n_features_in_} features as input")
-        if not np.isfinite(X).all():
-            i, j = np.argwhere(~np.isfinite(X))[0]
+        numbers = X.data if _lib.is_sparse(X) else X
+        if not np.isfinite(numbers).all():
+            at = np.argwhere(~np.isfinite(numbers))[0]
+            if _lib.is_sparse(X):
+                at = np.searchsorted(X.indptr, at[0], "right") - 1, X.indices[at[0]]
+            i, j = at
             raise Invalid(f"X[{i}, {j}] is {X[i, j]}, and only finite numbers are "
                           "taken; fill in or leave out what is missing")
         return X
@@ -111,22 +205,19 @@ class Estimator:
 
     @staticmethod
     def _floats(y):
-        try:
-            return np.require(y, np.float64, "CA")
-        except (TypeError, ValueError) as e:
-            raise Invalid(f"y: {e}") from None
+        return np.require(_lib.numbers(y, "y"), np.float64, "CA")
 
     @staticmethod
     def _like(y, p):
         """y of score, in the shape of what is predicted: a column is a vector."""
-        y = np.asarray(y)
         if y.size != p.size or y.shape[:1] != p.shape[:1]:
             raise Invalid(f"y has the shape {y.shape}, and what is predicted "
                           f"{p.shape}")
         return y.reshape(p.shape)
 
-    @staticmethod
-    def _table(X):
+    def _table(self, X):
+        if self._sparse and _lib.is_sparse(X):
+            return _lib.csr(X, "X").astype(np.float64, copy=False)
         X = _lib.array(X, np.float64, "X")
         if X.ndim != 2:
             raise Invalid("X has one dimension; 2 are needed")

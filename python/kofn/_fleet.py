@@ -2,14 +2,15 @@
 import os
 import signal
 import tempfile
+import time
 from typing import NamedTuple
 
 from . import _failed, _lib
-from ._kernel import Kernel
+from ._kernel import Kernel, Part
 from ._lib import Invalid, SECOND, check, ffi, lib, new
 
-# Workers that are waited for while they say hello.
-GRACE = 10
+# Seconds between SIGTERM and SIGKILL for a process that does not end.
+GRACE = 0.2
 
 
 def faults(words):
@@ -187,19 +188,40 @@ class Port:
         self.lost += before - len(self.children)
         return self.lost
 
+    def _signal(self, number):
+        """Send it to every child that is there."""
+        for child in self.children:
+            try:
+                os.kill(child, number)
+            except ProcessLookupError:
+                pass
+
+    def _reap(self, how):
+        """Forget the children that have ended."""
+        left = []
+        for child in self.children:
+            try:
+                if os.waitpid(child, how) == (0, 0):
+                    left.append(child)
+            except ChildProcessError:  # it has been waited for elsewhere
+                pass
+        self.children = left
+
     def close(self):
         """After the job has been closed, which closes the port."""
         for child, end in self.spare:
             os.close(end)
             self.children.append(child)
         self.spare = []
-        for child in self.children:
-            try:
-                os.kill(child, signal.SIGTERM)
-                os.waitpid(child, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
-        self.children = []
+        try:
+            self._signal(signal.SIGTERM)
+            end = time.monotonic() + GRACE
+            while self.children and time.monotonic() < end:
+                self._reap(os.WNOHANG)
+                time.sleep(0.001 if self.children else 0)
+        finally:  # one that is stopped takes no other signal
+            self._signal(signal.SIGKILL)
+            self._reap(0)
         if self.folder:
             for name in os.listdir(self.folder):
                 os.unlink(os.path.join(self.folder, name))
@@ -213,10 +235,10 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
     """A worker's whole life at that address.
 
     f         f(part, parts, x) is what sums are made of; without one the worker
-              computes products and regressions.
+              computes products and regressions.  x is read-only.
     multiply  multiply(a, b) makes the products of dense blocks, with PyTorch or
               whatever there is; without one BLAS does.  a is m x k and b k x n,
-              views of numbers that are not to be written to; what it returns is
+              read-only views; what it returns is
               m x n, of their type, as np.asarray takes it, and exact to the
               rounding of that type (so on a GPU not in TF32).  It is called for as
               much at a time as takes some milliseconds.  What it raises fails the
@@ -255,7 +277,7 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     o.faults = sky
     handle = None
     if f is not None:
-        handle = ffi.new_handle(f)
+        handle = ffi.new_handle(Part(f))
         o.f = lib.kofn_py_part
         o.ctx = handle
     if kernel:

@@ -128,7 +128,7 @@ def pagerank(G, *, damping=None, tolerance=None, iterations=None,
     if not _lib.is_sparse(G):
         raise Invalid("G must be one of SciPy's sparse matrices; "
                       "scipy.sparse.csr_matrix(G) makes one")
-    graph, keep = _lib.sparse(G)
+    graph, keep = _lib.sparse(G, "G")
     out, dangling = ffi.new("kofn_sparse **"), ffi.new("uint8_t **")
     check(lib.kofn_pagerank_matrix(out, dangling, graph))
     M = ffi.gc(out[0], lib.kofn_free)

@@ -1,4 +1,5 @@
-"""Products as a worker's owner makes them: with PyTorch, on a GPU, or anyhow."""
+"""Products and parts of sums as functions of a worker's owner make them: with PyTorch,
+on a GPU, or anyhow.  Functions are lent arrays that are read-only."""
 import traceback
 
 import numpy as np
@@ -18,6 +19,42 @@ def _table(m):
     room = ffi.buffer(m.data, ((m.rows - 1) * m.ld + m.cols) * size)
     return np.ndarray((m.rows, m.cols), kind, room,
                       strides=(m.ld * size, size))
+
+
+def _lent(a):
+    """A view of `a` that cannot be written to.  The numbers are the library's, or
+    stay with the worker for later tasks."""
+    if isinstance(a, np.ndarray):
+        a = a.view()
+        a.flags.writeable = False
+    return a
+
+
+def _vector(table):
+    """A table of one column as a vector."""
+    return table[:, 0] if table.shape[1] == 1 else table
+
+
+def _answer(y, shape):
+    """The answer of f(part, parts, x) as numbers of that shape."""
+    if y is None:
+        raise _lib.Invalid(f"f(part, parts, x) returned None, and {shape[0]} numbers "
+                           "are needed; see whether its return is missing")
+    y = _lib.numbers(y, "the answer of f(part, parts, x)")
+    if y.shape != shape:
+        raise _lib.Invalid(f"f(part, parts, x) returned numbers of the shape "
+                           f"{y.shape}, and length={shape[0]} takes {shape}")
+    return y
+
+
+class Part:
+    """f(part, parts, x); its answer is checked and written to `out`."""
+
+    def __init__(self, f):
+        self.f = f
+
+    def __call__(self, part, parts, x, out):
+        out[...] = _answer(self.f(part, parts, x), out.shape)
 
 
 class Kernel:
@@ -51,13 +88,28 @@ class Kernel:
             a, b = (a, part) if f.left else (part, b)
         elif self.keep is not None:  # it goes with its task
             a, b = (a, self.keep(b)) if f.left else (self.keep(a), b)
-        to, product = _table(out), np.asarray(self.multiply(a, b))
+        to, product = _table(out), self.multiply(_lent(a), _lent(b))
+        if np.ma.is_masked(product):
+            raise _lib.Invalid("multiply(a, b) returns masked numbers, and none can "
+                               "be left out")
+        product = np.asarray(product)
         if product.shape != to.shape or product.dtype != to.dtype:
             raise _lib.Invalid(
                 f"multiply(a, b) returns {product.shape} numbers of "
                 f"{product.dtype}, and the product of {tuple(a.shape)} and "
                 f"{tuple(b.shape)} is {to.shape} of {to.dtype}")
         to[...] = product
+
+
+@ffi.def_extern(error=lib.KOFN_INVAL, onerror=_lib.stop_and_raise)  # Ctrl-C
+def kofn_py_part(ctx, part, parts, in_, out):
+    compute = ffi.from_handle(ctx)
+    try:
+        compute(part, parts, _vector(_lent(_table(in_))), _vector(_table(out)))
+    except Exception:  # the task fails; others are asked
+        traceback.print_exc()
+        return _failed.tell()
+    return lib.KOFN_OK
 
 
 @ffi.def_extern(error=lib.KOFN_INVAL, onerror=_lib.stop_and_raise)  # Ctrl-C

@@ -43,6 +43,13 @@ class Invalid(Error, ValueError):
     """An argument, a shape or a number that cannot be."""
 
 
+class NotFitted(Invalid, AttributeError):
+    """A model is asked for something before its fit, as scikit-learn's
+    NotFittedError says it."""
+
+    status = "STATE"
+
+
 class Unsuited(Error, NotImplementedError):
     """The scheme does not serve this operation."""
 
@@ -219,10 +226,21 @@ def numbers(x, name):
                       "is masked cannot be left out; x.filled(value) says what "
                       "stands for them")
     a = np.asarray(x)
+    if a.dtype.kind == "O" and _is_nullable(x):
+        a = x.to_numpy(np.float64, na_value=np.nan)
     if a.dtype.kind not in "fiub":
         raise Invalid(f"{name} has numbers of type {a.dtype}; kofn computes "
                       "with float64 and float32")
     return a
+
+
+def _is_nullable(x):
+    """Whether it is a table or a column of pandas with nullable numbers (Float64, Int64,
+    boolean), which are objects to NumPy."""
+    kinds = getattr(x, "dtypes", None)
+    kinds = [kinds] if hasattr(kinds, "kind") else [] if kinds is None else list(kinds)
+    return hasattr(x, "to_numpy") and bool(kinds) and \
+        all(getattr(kind, "kind", "O") in "fiub" for kind in kinds)
 
 
 def factor(x, dtype, name):
@@ -281,10 +299,35 @@ def view(a, row=False):
     return ffi.new(_MATRIX, (data, rows, cols, max(ld, cols), _DTYPE[a.dtype]))
 
 
-def sparse(A):
+def csr(A, name):
+    """A SciPy sparse matrix as CSR in float64, rows in order and without duplicates.  These are added in
+    float64, and A stays as it is."""
+    from scipy.sparse import coo_matrix, csr_matrix
+
+    if A.dtype.kind not in "fiub":
+        raise Invalid(f"{name} has numbers of type {A.dtype}; kofn computes "
+                      "with float64 and float32")
+    if len(A.shape) != 2:
+        raise Invalid(f"{name} has {len(A.shape)} dimensions; 2 are needed")
+    kind = getattr(A, "format", None)
+    if kind == "csc" or (kind != "csr" and not hasattr(A, "tocoo")):
+        A = A.tocsr()  # which adds nothing up
+    elif kind != "csr":
+        A = A.tocoo()
+        place = A.row, A.col
+        return coo_matrix((A.data.astype(np.float64), place), A.shape).tocsr()
+    made = csr_matrix((A.data, A.indices, A.indptr), A.shape)
+    if made.has_canonical_format:
+        return made
+    made = csr_matrix((A.data.astype(np.float64), A.indices.copy(), A.indptr.copy()),
+                      A.shape)
+    made.sum_duplicates()
+    return made
+
+
+def sparse(A, name="A"):
     """A kofn_sparse of a SciPy sparse matrix, and what it borrows."""
-    A = A.tocsr()
-    A.sum_duplicates()
+    A = csr(A, name)
     ptr = A.indptr.astype(np.uint64)
     col = A.indices.astype(np.uint32)
     val = np.require(A.data, np.float64, "CA")

@@ -8,6 +8,10 @@ from ._lib import Invalid, Unsuited, check, lib
 from ._turn import Turn
 
 
+# Jobs that a matrix has at a time, each for inputs of one width and type.
+JOBS = 8
+
+
 def _put_left(job, x, out, number):
     return lib.kofn_put_at(job, 0, True, x, out, number)
 
@@ -24,7 +28,8 @@ class Matrix:
     scheme   which code, see kofn.schemes().
     workers  how many there are at the start.
     columns  of the inputs that are to come; workers elsewhere compute so many at
-             a time, those of this machine as many as an input has.
+             a time, those of this machine as many as an input has. Threads hold
+             A coded for up to eight widths and types of inputs, those last used.
     errors   "detect", "adversarial" or "probabilistic": look for wrong results;
              A is then not multiplied from the left.
     multiply, keep
@@ -76,7 +81,7 @@ class Matrix:
         hold one job's blocks: there is one for them, and inputs are cut to it."""
         dtype = self.dtype if dtype is None else dtype
         if (columns, dtype) in self._jobs:
-            return self._jobs[columns, dtype]
+            return self._used(columns, dtype)
         for job in self._jobs.values():
             job.check_open()
         here = self._options["where"] in ("threads", "sim")
@@ -89,6 +94,8 @@ class Matrix:
             for (_, kind), job in self._jobs.items():
                 if kind == dtype:
                     return job
+        if len(self._jobs) >= JOBS:  # totals are those of the first
+            self._jobs.pop(list(self._jobs)[1]).end()
         if dtype == self.dtype:
             operand, borrowed = self._operand, self._borrowed
         else:
@@ -109,6 +116,12 @@ class Matrix:
         job.borrow(borrowed, operand)
         self._jobs[columns, dtype] = job
         return job
+
+    def _used(self, *key):
+        """The job of that key, which becomes the last to be ended for another one."""
+        if key != next(iter(self._jobs)):
+            self._jobs[key] = self._jobs.pop(key)
+        return self._jobs[key]
 
     def _wide(self):
         """A as float64, of which it has one copy more, however many jobs."""

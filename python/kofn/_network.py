@@ -2,10 +2,10 @@
 import numpy as np
 
 from . import _lib, _mesh
-from ._estimator import Estimator
+from ._estimator import Estimator, classes, r2
 from ._fleet import life
 from ._job import Job, Report
-from ._lib import Error, Invalid, check, ffi, lib, new
+from ._lib import Invalid, check, ffi, lib, new
 
 _ACTIVATION = {"sigmoid": lib.KOFN_SIGMOID, "tanh": lib.KOFN_TANH,
                "relu": lib.KOFN_RELU, "linear": lib.KOFN_LINEAR}
@@ -37,10 +37,13 @@ class Network(Estimator):
     cost       "softmax" (y: classes) or "squares" (y: numbers, a row a point;
                without y the points themselves: an autoencoder); `output` is
                then the activation of the last layer.
+    unit       points are divided by it; None: by the largest magnitude in X, if
+               that is above 1.
     scheme     gc:d=3, agc:d=3, ...: workers have the points and add up gradients
                of parts of a batch.  gpd, polydot, elastic, ...: the weights live
                with the workers, coded; with options={"errors": "probabilistic"}
                liars are left out and, every `scrub` steps, wrong blocks mended.
+               "auto": gc:d=2, and without a master gpd.
     step, momentum, nesterov, l2, batch, epochs, seed, dtype: of the descent.
     options    of kofn.Matrix: errors, audit, faults, events, keys, ...
     masterless True: on `workers` nodes among equals, threads of this process, or
@@ -51,8 +54,8 @@ class Network(Estimator):
                threads share it) with every (steps) and resume.  All nodes call
                fit with the same.
 
-    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last),
-    classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
+    After fit: coefs_ (of each layer outputs x (inputs + 1), biases last), unit_ (points
+    are divided by it before the first layer), classes_ (softmax), history_ (rows of step, loss and accuracy of its batch),
     n_steps_, loss_ and report_; without a master mesh_ (kofn.Mesh) in the place of
     report_, and no history.
 
@@ -67,20 +70,25 @@ class Network(Estimator):
 
     _PARAMS = ("hidden", "activation", "cost", "output", "scheme", "workers",
                "where", "step", "momentum", "nesterov", "l2", "batch", "epochs",
-               "scrub", "seed", "dtype", "options", "masterless")
+               "scrub", "seed", "dtype", "options", "masterless", "unit")
 
     def __init__(self, *, hidden=(32,), activation="relu", cost="softmax",
-                 output="linear", scheme="gc:d=2", workers=8, where="threads",
+                 output="linear", scheme="auto", workers=8, where="threads",
                  step=0.1, momentum=0.0, nesterov=False, l2=0.0, batch=64,
                  epochs=1, scrub=0, seed=1, dtype=np.float64, options=None,
-                 masterless=False):
+                 masterless=False, unit=None):
         self.hidden, self.activation, self.cost = hidden, activation, cost
         self.output, self.scheme, self.workers = output, scheme, workers
         self.where, self.step, self.momentum = where, step, momentum
         self.nesterov, self.l2, self.batch = nesterov, l2, batch
         self.epochs, self.scrub, self.seed = epochs, scrub, seed
         self.dtype, self.options = dtype, options
-        self.masterless = masterless
+        self.masterless, self.unit = masterless, unit
+
+    def _scheme(self):
+        if self.scheme == "auto":
+            return b"gpd" if self.masterless else b"gc:d=2"
+        return _lib.text("scheme", self.scheme)
 
     @property
     def _estimator_type(self):
@@ -88,19 +96,28 @@ class Network(Estimator):
 
     def _targets(self, X, y):
         """What C takes, and how wide the last layer is."""
-        if np.ma.is_masked(y):
-            raise Invalid(f"y has {np.ma.count_masked(y)} masked numbers; leave those "
-                          "points out")
         if self.cost != "softmax":
             y = X if y is None else self._floats(y)
+            if y.ndim == 0:
+                raise Invalid(f"y={y} is one number; it takes a row for each row of X")
             y = y.reshape(len(y), -1)
             return y, y.shape[1]
         if y is None:
             raise Invalid('classes y are missing; cost="squares" does without')
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = classes(y, 'cost="squares"')
         if len(self.classes_) < 2:
             raise Invalid(f"y has {len(self.classes_)} classes; 2 are needed")
         return labels.astype(np.float64), len(self.classes_)
+
+    def _unit_of(self, X):
+        """The number that points are divided by, as in the command."""
+        if self.unit is not None:
+            unit = float(_lib.positive("unit", self.unit))
+            if unit == float("inf"):
+                raise Invalid("unit=inf is not a finite number")
+            return unit
+        largest = float(np.abs(X).max(initial=0.0))
+        return largest if 1 < largest < float("inf") else 1.0
 
     def _shape(self, widths, autoencoder=False):
         s = _lib.begun("kofn_net_shape")
@@ -129,15 +146,15 @@ class Network(Estimator):
     def _job(self, training, layers):
         """A job whose workers have the points or, as the scheme goes, the
         weights."""
-        known = lib.kofn_scheme_find(
-            _lib.text("scheme", self.scheme).partition(b":")[0])
+        scheme = self._scheme()
+        known = lib.kofn_scheme_find(scheme.partition(b":")[0])
         pb = _lib.begun("kofn_problem")
         check(lib.kofn_training_problem(training, pb))
         options = dict(seed=self.seed, serve=life, **(self.options or {}))
         if known == ffi.NULL or known.ops & pb.op:
-            job = Job(pb, self.scheme, self.workers, self.where, **options)
+            job = Job(pb, scheme.decode(), self.workers, self.where, **options)
         else:
-            job = Job(pb, self.scheme, self.workers, self.where,
+            job = Job(pb, scheme.decode(), self.workers, self.where,
                       plans=self._plans(training, layers), **options)
         try:
             check(lib.kofn_training_place(training, job.job))
@@ -150,8 +167,7 @@ class Network(Estimator):
         """Of its layers; they are the caller's."""
         plans = ffi.new("kofn_plan *[]", layers)
         check(lib.kofn_training_plans(
-            training, _lib.text("scheme", self.scheme),
-            _lib.count("workers", self.workers), self.seed, plans))
+            training, self._scheme(), _lib.count("workers", self.workers), self.seed, plans))
         return list(plans)
 
     def _fit_mesh(self, shape, make):
@@ -198,6 +214,8 @@ class Network(Estimator):
 
     def _fit(self, X, y):
         X = np.ascontiguousarray(self._rows(X))
+        self.unit_ = self._unit_of(X)
+        X = X / self.unit_ if self.unit_ != 1 else X
         autoencoder = y is None and self.cost == "squares"
         y, last = self._targets(X, y)
         if len(y) != len(X):
@@ -207,6 +225,7 @@ class Network(Estimator):
                           "layer of 32 it is (32,)")
         widths = [X.shape[1], *(_lib.count("hidden", w) for w in self.hidden), last]
         shape, kept = self._shape(widths, autoencoder)
+        self._rebuilds = autoencoder
         history = []
         handle = ffi.new_handle(history)
         o = self._train_options(handle)
@@ -234,9 +253,9 @@ class Network(Estimator):
             return self._out_of(X)
 
     def _out_of(self, X):
-        if not hasattr(self, "coefs_"):
-            raise Error("the network is not fitted; call fit first")
+        self._check_fitted("coefs_")
         X = np.ascontiguousarray(self._rows_again(X))
+        X = X / self.unit_ if self.unit_ != 1 else X
         widths = [self.coefs_[0].shape[1] - 1, *(len(W) for W in self.coefs_)]
         shape, kept = self._shape(widths)
         net = ffi.gc(new(lib.kofn_net_new, shape, 1), lib.kofn_net_free)
@@ -245,7 +264,7 @@ class Network(Estimator):
         out = np.empty((len(X), widths[-1]))
         check(lib.kofn_net_predict(net, _lib.view(X), _lib.view(out)))
         del kept
-        return out
+        return out * self.unit_ if self._rebuilds else out
 
     def predict(self, X):
         """Classes (softmax), or what comes out."""
@@ -263,7 +282,7 @@ class Network(Estimator):
     def score(self, X, y=None):
         """Accuracy (softmax), or R^2 over all outputs."""
         p = self.predict(X)
-        y = self._like(X if y is None else y, p)
+        y = X if y is None else y
         if self.cost == "softmax":
-            return float(np.mean(y == p))
-        return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean(axis=0)) ** 2))
+            return float(np.mean(self._like(np.asarray(y), p) == p))
+        return r2(self._like(self._floats(y), p), p)

@@ -4,10 +4,10 @@ import warnings
 import numpy as np
 
 from . import _lib
-from ._estimator import ConvergenceWarning, Estimator
+from ._estimator import ConvergenceWarning, Estimator, classes, labels, r2
 from ._fleet import life
 from ._job import Job, Report
-from ._lib import Error, Invalid, check, ffi, lib, new
+from ._lib import Invalid, check, ffi, lib, new
 
 _LOSS = {"squares": lib.KOFN_LOSS_SQUARES, "logistic": lib.KOFN_LOSS_LOGISTIC,
          "poisson": lib.KOFN_LOSS_POISSON}
@@ -28,6 +28,8 @@ def kofn_py_regress(ud, now, report):
 
 class Regression(Estimator):
     """A linear model of y by the rows of X (and, with `intercept`, of 1).
+
+    X may be one of SciPy's sparse matrices.
 
     loss          "squares", "logistic" (labels 0, 1 or -1, 1) or "poisson".
     scheme        elastic, pcr, gc, agc, ...: docs/regression.md says which.
@@ -53,6 +55,7 @@ class Regression(Estimator):
     _PARAMS = ("loss", "scheme", "workers", "where", "ridge", "descent",
                "rule", "step", "tolerance", "iterations", "batches",
                "intercept", "seed", "options")
+    _sparse = True
 
     def __init__(self, *, loss="squares", scheme="elastic", workers=8,
                  where="threads", ridge=0.0, descent=None, rule="fixed",
@@ -71,26 +74,23 @@ class Regression(Estimator):
     def _design(self, X):
         """The rows, and with an intercept a last column of 1 for it."""
         X = self._rows(X)
-        if self.intercept:
-            X = np.hstack([X, np.ones((X.shape[0], 1))])
-        return X
+        if not self.intercept:
+            return X
+        ones = np.ones((X.shape[0], 1))
+        if not _lib.is_sparse(X):
+            return np.hstack([X, ones])
+        from scipy.sparse import hstack
+
+        return hstack([X, ones], "csr")
 
     def _labels(self, y):
-        if np.ma.is_masked(y):
-            raise Invalid(f"y has {np.ma.count_masked(y)} masked labels; leave those "
-                          "points out")
-        y = np.asarray(y)
-        if y.ndim == 0 or y.size != len(y):
-            raise Invalid(f"y has the shape {y.shape}; it takes one number or label "
-                          "for each row of X")
-        y = y.reshape(-1)
         if self.loss != "logistic":
-            return self._floats(y)
-        self.classes_ = np.unique(y)
+            return self._floats(labels(y))
+        self.classes_, which = classes(y, 'loss="squares"')
         if len(self.classes_) != 2:
-            raise Invalid(f"logistic regression takes 2 classes, not "
-                          f"{len(self.classes_)}")
-        return (y == self.classes_[1]).astype(np.float64)
+            raise Invalid(f"y has {len(self.classes_)} classes, and logistic "
+                          "regression takes 2")
+        return which.astype(np.float64)
 
     def _descent(self):
         if self.descent is not None:
@@ -117,7 +117,8 @@ class Regression(Estimator):
             watch=lib.kofn_py_regress, watch_ud=handle,
             **{name: getattr(self, name) for name in (
                 "step", "ridge", "tolerance", "batches", "seed")})
-        xv, yv = _lib.view(X), _lib.view(y)
+        yv = _lib.view(y)
+        xv, kept = _lib.sparse(X, "X") if _lib.is_sparse(X) else (_lib.view(X), X)
         r = ffi.gc(new(lib.kofn_regression_new, _lib.operand(xv), yv, o),
                    lib.kofn_regression_free)
         pb = _lib.begun("kofn_problem")
@@ -161,8 +162,7 @@ class Regression(Estimator):
     def decision_function(self, X):
         """Margins X w + intercept."""
         with self._turn():
-            if not hasattr(self, "coef_"):
-                raise Error("the model is not fitted; call fit first")
+            self._check_fitted("coef_")
             return self._rows_again(X) @ self.coef_ + self.intercept_
 
     def predict(self, X):
@@ -173,13 +173,17 @@ class Regression(Estimator):
 
     def predict_proba(self, X):
         """Of both classes; logistic only."""
-        p = 1 / (1 + np.exp(-self.decision_function(X)))
-        return np.column_stack([1 - p, p])
+        if self.loss != "logistic":
+            raise Invalid(f'loss="{self.loss}" has no classes')
+        t = self.decision_function(X)
+        with np.errstate(under="ignore"):
+            less = np.exp(-np.abs(t))  # the smaller chance over the larger
+            p = np.column_stack([np.ones_like(t), less]) / (1 + less)[:, None]
+        return np.where((t > 0)[:, None], p[:, ::-1], p)
 
     def score(self, X, y):
         """Accuracy (logistic) or R^2."""
         p = self.predict(X)
-        y = self._like(y, p)
         if self.loss == "logistic":
-            return float(np.mean(y == p))
-        return float(1 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2))
+            return float(np.mean(self._like(np.asarray(y), p) == p))
+        return r2(self._like(self._floats(y), p), p)

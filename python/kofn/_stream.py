@@ -123,9 +123,16 @@ class Stream:
             raise Invalid(f"{name} has one dimension; 2 are needed")
         return a
 
+    def _copy(self, a, name):
+        """An operand that its caller may change."""
+        made = self._operand(a, name)
+        fresh = made is not a and made.base is None and made.flags.owndata
+        return made if fresh else made.copy()
+
     def products(self, pairs):
         """X @ Y for each pair (X, Y), in order, as they are over; delay + 2 are
-        under way at a time.
+        under way at a time.  X and Y are copied: `pairs` may fill the same arrays
+        again.
 
         >>> import numpy as np, kofn
         >>> with kofn.Stream((2, 2, 2), workers=4) as s:
@@ -137,7 +144,7 @@ class Stream:
         for X, Y in pairs:
             if len(under_way) >= min(self.delay + 2, MOST):
                 yield under_way.popleft().result()
-            under_way.append(self.put(X, Y))
+            under_way.append(self.put(self._copy(X, "X"), self._copy(Y, "Y")))
         while under_way:
             yield under_way.popleft().result()
 

@@ -1,42 +1,22 @@
 """Sums of a function over parts: gradients, and anything else that adds up."""
-import traceback
-
 import numpy as np
 
-from . import _failed, _lib
+from . import _lib
 from ._fleet import life
 from ._job import Job, problem
+from ._kernel import Part
 from ._lib import Invalid, begun, check, ffi, lib
 from ._turn import Turn
-
-
-def _array_of(m):
-    """A NumPy view of a kofn_matrix, as a vector where it has one column."""
-    kind = np.float32 if m.dtype == lib.KOFN_F32 else np.float64
-    size = np.dtype(kind).itemsize
-    data = np.frombuffer(ffi.buffer(m.data, m.rows * m.ld * size), kind)
-    table = data.reshape(m.rows, m.ld)[:, :m.cols]
-    return table[:, 0] if m.cols == 1 else table
-
-
-@ffi.def_extern(error=lib.KOFN_INVAL, onerror=_lib.stop_and_raise)  # Ctrl-C
-def kofn_py_part(ctx, part, parts, in_, out):
-    f = ffi.from_handle(ctx)
-    try:
-        _array_of(out)[...] = f(part, parts, _array_of(in_))
-    except Exception:  # the task fails; others are asked
-        traceback.print_exc()
-        return _failed.tell()
-    return lib.KOFN_OK
 
 
 class Sum:
     """The sum of f(part, parts, x) over all parts, computed by coded workers.
 
-    f        returns a vector of `length` numbers; the same part and x must
-             give the same numbers on every worker. It is called on threads
-             ("threads"), in processes ("processes"), or by workers that know it
-             themselves (kofn.serve(address, f)).
+    f        returns a vector of `length` real numbers; the same part and x must
+             give the same numbers on every worker. x is lent to it and read-only:
+             x.copy() may be written to. It is called on threads ("threads"), in
+             processes ("processes"), or by workers that know it themselves
+             (kofn.serve(address, f)).
              Where it raises and no other worker makes up for that, the exception
              is raised here; its __cause__ is a kofn.TaskFailed with the traceback.
     length   numbers in the answer; x has `inputs` (the same, if not given).
@@ -73,20 +53,20 @@ class Sum:
         info = begun("kofn_plan_info")
         check(lib.kofn_plan_describe(self._job.plan, False, info))
         self.parts = info.parts
-        handle = ffi.new_handle(self._in_turn(f))
+        handle = ffi.new_handle(self._in_turn(Part(f)))
         check(lib.kofn_place_parts(self._job.job, lib.kofn_py_part, handle))
         self._job.borrow(handle)
         if work is not None:
             check(lib.kofn_parts_work(self._job.job, work))
 
-    def _in_turn(self, f):
-        """f, known as what the library calls for this sum."""
+    def _in_turn(self, compute):
+        """compute, known as what the library calls for this sum."""
         turn, told = self._job.turn, self._job.told
 
-        def called(part, parts, x):
+        def called(*given):
             with turn.called_back():
                 try:
-                    return f(part, parts, x)
+                    compute(*given)
                 except Exception:
                     told.add()
                     raise

@@ -136,6 +136,7 @@ def test_what_it_raises_fails_the_task(tmp_path, capfd):
 @pytest.mark.parametrize("wrong, words", [
     (lambda a, b: einsum(a, b)[:-1], "of float64"),
     (lambda a, b: einsum(a, b).astype(np.float32), "numbers of float32"),
+    (lambda a, b: np.ma.masked_less(einsum(a, b), np.inf), "masked"),
     (lambda a, b: None, "numbers of object")])
 def test_wrong_answers_are_told(wrong, words, tmp_path, capfd):
     def multiply(a, b):
@@ -149,6 +150,18 @@ def test_wrong_answers_are_told(wrong, words, tmp_path, capfd):
                      multiply=multiply, below="pause") as M:
         assert close(M @ np.ones(12), X @ np.ones(12))
         assert tells(words, capfd)
+
+
+@pytest.mark.parametrize("keep", [None, np.copy])
+def test_what_is_lent_and_what_is_kept_cannot_be_written_to(keep):
+    def multiply(a, b):
+        a *= 2.0
+        return einsum(a, b) / 2
+
+    with kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3, multiply=multiply,
+                     keep=keep) as M:
+        with pytest.raises(ValueError, match="read-only"):
+            M @ np.ones(12)
 
 
 def test_arguments():

@@ -134,6 +134,14 @@ def test_inputs_that_are_not_as_wide_as_was_said(where):
         assert (tall[0] @ M).shape == (12,) and close(tall[0] @ M, tall[0] @ X)
 
 
+def test_a_matrix_keeps_few_jobs_however_many_widths_come():
+    with kofn.Matrix(X, scheme="elastic:k=2", workers=2) as M:
+        for c in (*range(1, 13), 2, 12, 11):
+            W = rng.standard_normal((12, c))
+            assert close(M @ W, X @ W) and len(M._jobs) <= 8
+        assert [c for c, _ in M._jobs] == [1, 7, 8, 9, 10, 2, 12, 11]
+
+
 def test_a_column_from_the_left():
     # one that is copied lives as long as its round
     wide = rng.standard_normal((90, 7))
@@ -147,6 +155,54 @@ def test_sparse():
     w = rng.standard_normal(30)
     with kofn.Matrix(S, scheme="elastic:k=3", workers=5) as M:
         assert close(M @ w, S @ w)
+
+
+def repeated(kind, form):
+    """A sparse matrix with two entries at one place, out of order, read-only."""
+    numbers = np.array([100, 7, 100, 1], kind)
+    places = [np.array(p, np.int32) for p in ([1, 1, 1, 2], [2, 0, 2, 1])]
+    ends = np.array([0, 0, 3, 4], np.int32)
+    if form == "bsr":
+        numbers = numbers[:, None, None]
+    for part in (numbers, *places, ends):
+        part.flags.writeable = False
+    if form == "coo":
+        return sp.coo_matrix((numbers, tuple(places)), (3, 3)), (numbers, *places)
+    make = sp.bsr_matrix if form == "bsr" else sp.csr_matrix
+    S = make((numbers, places[1], ends), (3, 3))
+    return S.T if form == "csc" else S, (numbers, places[1], ends)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float32, np.float64])
+def test_entries_of_one_place_are_added_and_the_matrix_stays(form, kind):
+    S, parts = repeated(kind, form)
+    before = S.nnz, [part.copy() for part in parts]
+    right = np.zeros((3, 3))
+    np.add.at(right, ([1, 1, 1, 2], [2, 0, 2, 1]), [100, 7, 100, 1.0])
+    right = right.T if form == "csc" else right
+    assert kofn.check_product(S, np.eye(3), right)
+    with kofn.Matrix(S, scheme="elastic:k=2", workers=3, where="sim") as M:
+        assert close(M @ np.ones(3), right @ np.ones(3))
+    assert S.nnz == before[0]
+    assert all((a == b).all() for a, b in zip(parts, before[1]))
+
+
+@pytest.mark.parametrize("scheme", [
+    "elastic:k=1", "mds:k=1", "elastic:k=2,groups=2", "mds:k=1,basis=gauss,weight=1",
+    "elastic:k=1,basis=vandermonde", "elastic:k=1,cut=columns"])
+def test_whole_numbers_stay_whole_where_one_worker_is_enough(scheme):
+    A = np.arange(1.0, 41).reshape(20, 2)
+    with kofn.Matrix(A, workers=4, scheme=scheme, where="sim") as M:
+        assert (M @ np.ones(2) == A.sum(axis=1)).all()
+
+
+def test_complex_sparse_matrices_are_refused():
+    S = sp.eye(3, format="csr") * 1j
+    for call in (kofn.Matrix, kofn.pagerank, lambda S: kofn.matmul(S, np.eye(3)),
+                 lambda S: kofn.check_product(S, np.eye(3), np.eye(3))):
+        with pytest.raises(kofn.Invalid, match="complex128"):
+            call(S)
 
 
 def test_scipy_solvers():
@@ -197,6 +253,34 @@ def test_processes_and_kills():
         for _ in range(3):
             assert close(M @ w, X @ w)
         assert close(M @ rng.standard_normal((12, 3)) * 0, np.zeros((90, 3)))
+
+
+def test_close_ends_a_process_that_is_stopped(monkeypatch):
+    killed, kill, waitpid = set(), os.kill, os.waitpid
+
+    def kills(process, number):
+        if number == signal.SIGKILL:
+            killed.add(process)
+        kill(process, number)
+
+    def waits(process, how):
+        assert how == os.WNOHANG or process != stopped or stopped in killed, \
+            "it would wait for as long as the process is stopped"
+        return waitpid(process, how)
+
+    M = kofn.Matrix(X, "processes", scheme="mds:k=2", workers=3)
+    M @ np.ones(12)
+    stopped = M.processes[1]
+    kill(stopped, signal.SIGSTOP)
+    monkeypatch.setattr(os, "kill", kills)
+    monkeypatch.setattr(os, "waitpid", waits)
+    try:
+        M.close()
+    finally:
+        if stopped not in killed:
+            kill(stopped, signal.SIGKILL)
+    with pytest.raises(ProcessLookupError):
+        kill(stopped, 0)
 
 
 def test_workers_that_do_not_start(monkeypatch):

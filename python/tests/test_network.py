@@ -13,8 +13,9 @@ labels = rng.integers(0, 3, 48)
 y = CLASSES[labels]
 
 
-def step(W, length, targets, cost):
-    """One of descent on all points: tanh, then softmax or halved squares."""
+def step(W, length, targets, cost, X=X / np.abs(X).max()):
+    """One of descent on all points, divided by the largest magnitude: tanh, then softmax
+    or halved squares."""
     ones = np.ones((len(X), 1))
     H = np.tanh(np.hstack([X, ones]) @ W[0].T)
     Z = np.hstack([H, ones]) @ W[1].T
@@ -58,7 +59,12 @@ def test_squares_and_autoencoders():
         assert np.allclose(got, W, rtol=0, atol=1e-9)
     assert two.predict(X).shape == (48, 2) and two.score(X, target) <= 1
     auto = trained(3, "squares", None, workers=4)
-    assert auto.predict(X).shape == X.shape
+    assert np.abs(auto.predict(X) - X).max() > 0 and auto.unit_ == np.abs(X).max()
+    half = trained(3, "squares", None, workers=4, unit=2 * auto.unit_)
+    small = kofn.Network(hidden=(5,), activation="tanh", cost="squares", step=0.3,
+                         batch=48, epochs=3, workers=4, unit=1.0)
+    assert np.allclose(small.fit(X / auto.unit_ / 2).predict(X / auto.unit_ / 2),
+                       half.predict(X) / auto.unit_ / 2, rtol=0, atol=1e-12)
     assert auto.history_[2, 1] < auto.history_[0, 1]
 
 
@@ -97,6 +103,47 @@ def test_parameters_and_what_is_refused():
         trained(1, "squares", X, workers=4).predict_proba(X)
 
 
+def test_points_are_divided_by_a_unit():
+    plain = trained(2, workers=4)
+    assert plain.unit_ == np.abs(X).max() and plain.get_params()["unit"] is None
+    one = trained(2, workers=4, unit=1.0)
+    small = kofn.Network(hidden=(5,), activation="tanh", step=0.3, batch=48, epochs=2,
+                         workers=4).fit(X / plain.unit_, y)
+    assert small.unit_ == one.unit_ == 1
+    assert all(np.allclose(a, b, rtol=0, atol=1e-12)
+               for a, b in zip(small.coefs_, plain.coefs_))
+    assert np.allclose(small.predict_proba(X / plain.unit_), plain.predict_proba(X))
+    assert not np.allclose(one.coefs_[0], plain.coefs_[0], rtol=0, atol=1e-4)
+    for unit in (0, -1.0, float("inf"), "x"):
+        with pytest.raises(kofn.Invalid, match="unit="):
+            trained(1, workers=4, unit=unit)
+
+
+@pytest.mark.parametrize("labels, words", [
+    ([0, 1, np.nan], r"y\[2\] is nan"), ([0, 1, np.inf], r"y\[2\] is inf"),
+    ([0, 0.5, 1], r"y\[1\] is 0.5"), (["a", None, "b"], r"y\[1\] is None"),
+    (["a", np.nan, "b"], r"y\[1\] is nan"), ([0, 1, None], r"y\[2\] is None"),
+    (["a", 1, "b"], "y has labels of several types, int, str"),
+    ([1j, 0, 1], "y has numbers of type complex128")])
+@pytest.mark.parametrize("make", [
+    lambda: kofn.Network(hidden=(2,), workers=4),
+    lambda: kofn.Regression(loss="logistic", workers=4)])
+def test_what_is_no_label_is_refused(make, labels, words):
+    for y in labels, np.array(labels, object):
+        with pytest.raises(kofn.Invalid, match=words if y is labels or "complex" not in
+                           words else "y has"):
+            make().fit(np.eye(3), y)
+
+
+@pytest.mark.parametrize("labels, kind", [
+    ([2.0, 7.0, 2.0], "f"), (["b", "a", "b"], "U"), ([True, False, True], "b"),
+    (np.array([5, 3, 5], object), "i"), (np.array(["b", "a", "b"], object), "O")])
+def test_classes_are_of_the_type_that_labels_have(labels, kind):
+    net = kofn.Network(hidden=(2,), workers=4).fit(np.eye(3), labels)
+    assert net.classes_.dtype.kind == kind
+    assert net.classes_.tolist() == sorted(set(labels))
+
+
 def mesh(**more):
     return trained(3, scheme="gpd:m=2,n=1,p=1", **more)
 
@@ -118,6 +165,15 @@ def test_without_a_master(options, plain):
     same(net, plain)
     assert net.mesh_.finished == 8 and net.mesh_.liars == 0
     assert net.report_ is None and net.score(X, y) == plain.score(X, y)
+
+
+def test_without_a_master_by_defaults():
+    points = 16 * X
+    net, job = (kofn.Network(hidden=(5,), masterless=masterless).fit(points, y)
+                for masterless in (True, False))
+    assert net.mesh_.finished == 8 and net.unit_ == job.unit_ == np.abs(points).max()
+    assert all(np.allclose(a, b, rtol=0, atol=1e-9)
+               for a, b in zip(net.coefs_, job.coefs_))
 
 
 def test_without_a_master_in_float32():

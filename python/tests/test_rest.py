@@ -132,6 +132,34 @@ def test_what_a_function_raises_comes_home(where, f, kind, words, capfd):
     assert words in capfd.readouterr().err
 
 
+def writes(part, parts, x):
+    x *= part + 1
+    return x
+
+
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_a_function_cannot_write_to_what_it_is_lent(where):
+    with kofn.Sum(writes, 4, scheme="gc:d=2", workers=4, where=where) as S:
+        with pytest.raises(ValueError, match="read-only"):
+            S(np.ones(4))
+
+
+@pytest.mark.parametrize("where", ["sim", "processes"])
+def test_answers_of_a_function_are_checked(where):
+    def f(part, parts, x):
+        return answers[int(x[0])]
+
+    answers, told = zip(
+        (None, "None, and 3 numbers"), (2.0, r"shape \(\), and length=3"),
+        ([2.0], r"shape \(1,\)"), (np.ones((3, 1)), r"shape \(3, 1\)"),
+        (1j * np.ones(3), "complex128"), (["1", "2", "3"], "type <U1"),
+        (np.ma.masked_less(np.arange(3.0), 1), "1 masked"))
+    with kofn.Sum(f, 3, scheme="gc:d=2", workers=4, where=where) as S:
+        for i, words in enumerate(told):
+            with pytest.raises(kofn.Invalid, match=words):
+                S(np.full(3, i))
+
+
 def test_what_was_made_up_for_stays_where_it_was():
     """And is not taken for why a later round fails."""
     failed = []
@@ -467,6 +495,135 @@ def test_a_descent_that_has_not_converged_warns():
         warnings.simplefilter("error")
         Z = X / X.std(axis=0)
         assert kofn.Regression(workers=4, iterations=3000).fit(Z, y).converged_
+
+
+class Nullable:
+    """The part of a pandas data frame with nullable numbers that kofn uses."""
+
+    class Kind:
+        kind = "f"
+
+    def __init__(self, table):
+        self.table, self.dtypes = table, [self.Kind()]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.table.astype(dtype or object)
+
+    def to_numpy(self, dtype, na_value):
+        return np.where(self.table == None, na_value, self.table).astype(dtype)  # noqa
+
+
+def test_numbers_that_may_be_missing():
+    table = rng.standard_normal((40, 3))
+    y = table @ [1.0, 2, 3]
+    m = fitted(Nullable(table.astype(object)), Nullable(y.astype(object)))[0]
+    assert np.allclose(m.coef_, [1, 2, 3], atol=1e-6)
+    hole = table.astype(object)
+    hole[5, 2] = None
+    with pytest.raises(kofn.Invalid, match=r"X\[5, 2\] is nan"):
+        m.predict(Nullable(hole))
+    with pytest.raises(kofn.Invalid, match="type object"):
+        m.predict(table.astype(object))
+
+
+def test_models_before_their_fit():
+    for m in kofn.Regression(), kofn.Network():
+        for call in m.predict, m.predict_proba, lambda X: m.score(X, [0, 1]):
+            if isinstance(m, kofn.Regression):
+                m.set_params(loss="logistic")
+            with pytest.raises(kofn.NotFitted, match="not fitted; call fit") as e:
+                call(np.eye(2))
+            for kind in kofn.Error, ValueError, AttributeError:
+                assert isinstance(e.value, kind)
+
+
+@pytest.mark.parametrize("loss, scheme", [("squares", "elastic:k=2"),
+                                          ("squares", "pcr:r=2"),
+                                          ("logistic", "elastic:k=2")])
+def test_regression_of_sparse_points(loss, scheme):
+    X = rng.standard_normal((60, 4)) * (rng.random((60, 4)) < 0.6)
+    y = X @ [1.0, -2, 0.5, 3] + 0.7 + rng.standard_normal(60)
+    y = y > 0 if loss == "logistic" else y
+    for intercept in True, False:
+        m = kofn.Regression(loss=loss, scheme=scheme, workers=4, iterations=3000,
+                            tolerance=1e-10, ridge=0.1, intercept=intercept)
+        dense = m.fit(X, y).coef_, m.intercept_, m.score(X, y)
+        S = sp.coo_matrix(X)
+        assert np.allclose(m.fit(S, y).coef_, dense[0], atol=1e-8)
+        assert abs(m.intercept_ - dense[1]) < 1e-8
+        assert np.allclose(m.predict(S), m.predict(X))
+        assert abs(m.score(S.tocsc(), y) - dense[2]) < 1e-8
+    S = sp.csr_matrix(X)
+    S.data[3] = np.inf
+    i, j = np.argwhere(np.isinf(S.toarray()))[0]
+    with pytest.raises(kofn.Invalid, match=rf"X\[{i}, {j}\] is inf"):
+        m.predict(S)
+    with pytest.raises(kofn.Invalid, match="complex"):
+        m.fit(S.astype(complex), y)
+    with pytest.raises(kofn.Unsuited, match="use scheme pcr or elastic"):
+        m.set_params(scheme="gc:d=2").fit(sp.csr_matrix(X), y)
+
+
+def test_chances_far_from_the_border():
+    X = rng.standard_normal((60, 3))
+    m = kofn.Regression(loss="logistic", ridge=0.01, workers=4).fit(X, X[:, 0] > 0)
+    far = np.array([[-1e6, 0, 0], [1e6, 0, 0], [0.3, 0, 0]])
+    with np.errstate(all="raise"):
+        p = m.predict_proba(far)
+    assert p[:2].tolist() == [[1, 0], [0, 1]]
+    t = m.decision_function(far)[2]
+    assert np.allclose(p[2], [1 / (1 + np.exp(t)), 1 / (1 + np.exp(-t))], rtol=1e-14)
+    m.set_params(loss="squares")
+    with pytest.raises(kofn.Invalid, match="no classes"):
+        m.predict_proba(X)
+
+
+def test_scores_of_a_constant():
+    X = rng.standard_normal((60, 3))
+    y = np.full(60, 0.1)  # of which the mean is another number
+    m = kofn.Regression(workers=4, tolerance=1e-12, iterations=3000).fit(X, y)
+    net = kofn.Network(hidden=(2,), cost="squares", workers=4).fit(X, y)
+    assert m.score(X, y) == 1.0 and net.score(X, y) == 0.0
+    assert m.score(X, y + 1) == 0.0 and m.score(X[:1], y[:1]) == 1.0
+    two = np.column_stack([y, X[:, 0]])
+    both = kofn.Network(hidden=(2,), cost="squares", workers=4).fit(X, two)
+    left = ((both.predict(X) - two) ** 2).sum()
+    assert np.isclose(both.score(X, two),
+                      1 - left / ((X[:, 0] - X[:, 0].mean()) ** 2).sum())
+    for model in m, net:
+        with pytest.raises(kofn.Invalid, match=r"y\[2\] is nan"):
+            model.score(X, np.where(np.arange(60) == 2, np.nan, y))
+
+
+def test_labels_that_are_no_real_numbers_are_refused():
+    for make in (kofn.Regression(workers=4),
+                 kofn.Network(cost="squares", workers=4)):
+        for y, words in ((np.full(3, 1j), "complex"), (["1", "2", "3"], "type <U1"),
+                         ([None, 1, 2], "type object")):
+            with pytest.raises(kofn.Invalid, match=f"^y has.*{words}"):
+                make.fit(np.eye(3), y)
+
+
+def test_what_scikit_learn_asks_for(monkeypatch):
+    import dataclasses
+    import types
+
+    names = "ClassifierTags", "InputTags", "RegressorTags", "TargetTags"
+    made = {name: type(name, (types.SimpleNamespace,), {}) for name in names}
+    made["Tags"] = dataclasses.make_dataclass("Tags", [
+        "estimator_type", "target_tags", "classifier_tags", "regressor_tags",
+        "input_tags"])
+    utils = types.SimpleNamespace(**made)
+    monkeypatch.setitem(sys.modules, "sklearn", types.SimpleNamespace(utils=utils))
+    monkeypatch.setitem(sys.modules, "sklearn.utils", utils)
+    for m, kind in ((kofn.Regression(), "regressor"), (kofn.Network(), "classifier"),
+                    (kofn.Regression(loss="logistic"), "classifier"),
+                    (kofn.Network(cost="squares"), "regressor")):
+        tags = m.__sklearn_tags__()
+        assert tags.estimator_type == kind and tags.target_tags.required
+        assert (tags.classifier_tags is None) == (kind == "regressor")
+        assert (tags.regressor_tags is None) == (kind == "classifier")
+        assert tags.input_tags.sparse == isinstance(m, kofn.Regression)
 
 
 def test_a_model_is_copied_and_pickled():

@@ -112,6 +112,23 @@ def test_ctrl_c_leaves_and_the_product_can_be_had():
     assert prompt
 
 
+@pytest.mark.parametrize("dtype, again", [
+    (np.float64, lambda X: X), (np.float64, lambda X: X[:, :3]),
+    (np.float64, memoryview), (np.float32, lambda X: X)])
+def test_a_generator_may_fill_an_array_again(dtype, again):
+    X, Y = np.zeros((4, 4)), np.zeros((4, 3))
+
+    def pairs():
+        for i in range(5):
+            X[:], Y[:] = i, i
+            yield again(X), Y[:again(X).shape[1]]
+
+    with kofn.Stream((4, 4, 3), scheme="dip:m=2,p=2,T=2", workers=4, where="sim",
+                     dtype=dtype) as s:
+        got = [C[0, 0] for C in s.products(pairs())]
+    assert got == [again(X).shape[1] * i ** 2 for i in range(5)]
+
+
 def test_totals_are_of_the_clock(monkeypatch):
     """From the first put to the last that was taken, and not a product's seconds
     over again for each that was under way beside it."""

@@ -285,10 +285,8 @@ def test_resnet18():
         assert set(rows) == set(example.CODES)
         for name, (played, model, received, error) in rows.items():
             assert error < 1e-6
-            if "AGC" in name:  # segments travel at once there
-                assert 0.2 * model < played < 1.05 * model
-            else:
-                assert abs(played - model) < 0.1 * model
+            # AGC sends segments one after the other until enough have come
+            assert abs(played - model) < (0.15 if "AGC" in name else 0.1) * model
             assert received <= 20.2 * gradient
         for one, other in ("G-AGC", "AGC"), ("AGC", "uncoded"), ("CGC(1)", "uncoded"):
             assert rows[one][1] < rows[other][1]
@@ -321,7 +319,7 @@ def test_workers_that_multiply_with_torch(dtype, u):
             with kofn.Matrix(X, address, scheme="elastic:k=2", workers=3,
                              below="pause") as M:
                 for _ in range(2):
-                    w, z = rng.standard_normal(20), rng.standard_normal(60)
+                    w, z = (rng.standard_normal(n).astype(dtype) for n in (20, 60))
                     for got, want in (M @ w, X @ w), (z @ M, z @ X):
                         assert np.linalg.norm(got - want) <= \
                             u * np.linalg.norm(want)

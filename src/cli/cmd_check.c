@@ -38,7 +38,9 @@ static int check(claim *c, const cli_args *a)
     const kofn_matrix *B = c->file[1]->matrix.dense;
     const kofn_matrix *C = c->file[2]->matrix.dense;
 
-    c->status = kofn_check_product(A, B, C, a->tolerance, &c->found);
+    c->status = (c->file[2]->half
+                     ? kofn_check_product_half
+                     : kofn_check_product)(A, B, C, a->tolerance, &c->found);
     return c->found ? 0 : cli_fail(c->status);
 }
 

@@ -237,7 +237,8 @@ static const entry json_keys[] = {
     {"r2, accuracy, explained_deviance",
      "how well the model fits, by \\-\\-loss: "
      "1 less the squares that are left by those around the mean; the share "
-     "of labels told right; as r2, with the deviance of counts"},
+     "of labels told right; as r2, with the deviance of counts. Where y is "
+     "constant r2 is 1 if nothing but rounding is left, else 0"},
     {"test_objective, test_r2, ...", "the same of the points of \\-\\-test"},
     {"gradient_norm, batch_gradient_norm",
      "of the last gradient, with sgd of its batch; converged says whether it "

@@ -112,10 +112,24 @@ static size_t ended_children(void *ud)
     return f->ended;
 }
 
+/* A process that is stopped does not hear that it is dismissed. */
+static void kill_stopped(const family *f)
+{
+    siginfo_t what;
+
+    for (size_t i = 0; i < f->children; i++) {
+        what.si_pid = 0;
+        if (waitid(P_PID, (id_t)f->child[i], &what, WSTOPPED | WNOHANG) == 0 &&
+            what.si_pid)
+            kill(f->child[i], SIGKILL);
+    }
+}
+
 /* Dismissed workers go by themselves within a second or so. */
 void cli_ports_end(void)
 {
     for (int i = 0; i < 200 && kin.children; i++) {
+        kill_stopped(&kin);
         ended_children(&kin);
         if (kin.children)
             usleep(10000);

@@ -365,11 +365,14 @@ kofn_status kf_basis_layout(kofn_layout *L, size_t n, size_t groups,
 kofn_status kf_basis_seat(const kofn_layout *L, size_t seat, double *E0,
                           double *E1, double *G)
 {
+    kf_family f = {(kf_basis)kofn_arg(L, "basis"), L->seats, L->enough,
+                   (size_t)kofn_arg(L, "weight"),  L->seed,  L->state};
+
     (void)E1;
     (void)G;
-    kf_basis_rows(&(kf_family){(kf_basis)kofn_arg(L, "basis"), L->seats,
-                               L->enough, (size_t)kofn_arg(L, "weight"),
-                               L->seed, L->state},
-                  seat, E0);
+    if (f.k == 1) /* every seat has A itself, and whole numbers stay whole */
+        unit_rows(E0, kf_basis_lanes(f.basis), 1, 0);
+    else
+        kf_basis_rows(&f, seat, E0);
     return KOFN_OK;
 }

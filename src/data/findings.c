@@ -301,15 +301,23 @@ static kofn_status check_shapes(const kf_factors *f)
     return KOFN_OK;
 }
 
-static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
+/* Sets the rounding and the range of the coarsest type.  Hardware keeps numbers of
+ * float16 below the normal ones, so that nothing from 2^-24 on is lost. */
+static void know_types(kf_factors *f, kofn_dtype dtype)
 {
     bool wide =
         dtype == KOFN_F64 && f->B->dtype == KOFN_F64 && f->C->dtype == KOFN_F64;
 
+    f->unit = f->half ? 0x1p-11 : wide ? 0x1p-53 : 0x1p-24;
+    f->least = f->half ? -24 : wide ? -1022 : -126;
+    f->top = f->half ? 14 : wide ? 1022 : 126;
+}
+
+static kofn_status prepare(kf_factors *f, kofn_dtype dtype)
+{
     if (!(f->tolerance >= 0) || f->tolerance > 1)
         return kf_fail(KOFN_INVAL, "tolerance %g is not in 0..1", f->tolerance);
-    f->unit = wide ? 0x1p-53 : 0x1p-24;
-    f->least = wide ? -1022 : -126;
+    know_types(f, dtype);
     f->numbers += f->n * f->p + f->m * f->p;
     /* Weights that were known beforehand would let a wrong product pass. */
     if (getrandom(&f->secret, sizeof f->secret, 0) != (ssize_t)sizeof f->secret)
@@ -399,20 +407,33 @@ static kofn_status take_sparse(kf_factors *f)
     return KOFN_OK;
 }
 
+/* Takes the operands and checks the product. */
+static kofn_status check(kf_factors *f, kofn_operand A, kofn_findings **out)
+{
+    f->A = A.sparse ? NULL : A.dense;
+    f->S = A.sparse;
+    TRY(check_dense(f->B, f->C, out));
+    TRY(A.sparse ? take_sparse(f) : take_dense(f));
+    f->p = f->B->cols;
+    return run(f, A.sparse ? KOFN_F64 : A.dense->dtype, out);
+}
+
 kofn_status kofn_check_product(kofn_operand A, const kofn_matrix *B,
                                const kofn_matrix *C, double tolerance,
                                kofn_findings **out)
 {
-    kf_factors f = {.A = A.sparse ? NULL : A.dense,
-                    .S = A.sparse,
-                    .B = B,
-                    .C = C,
-                    .tolerance = tolerance};
+    kf_factors f = {.B = B, .C = C, .tolerance = tolerance};
 
-    TRY(check_dense(B, C, out));
-    TRY(A.sparse ? take_sparse(&f) : take_dense(&f));
-    f.p = B->cols;
-    return run(&f, A.sparse ? KOFN_F64 : A.dense->dtype, out);
+    return check(&f, A, out);
+}
+
+kofn_status kofn_check_product_half(kofn_operand A, const kofn_matrix *B,
+                                    const kofn_matrix *C, double tolerance,
+                                    kofn_findings **out)
+{
+    kf_factors f = {.B = B, .C = C, .tolerance = tolerance, .half = true};
+
+    return check(&f, A, out);
 }
 
 /* Can the entry be put into C? */

@@ -242,13 +242,12 @@ static void find_nonzero(kf_freivalds *v, kf_line *s)
 static void load_row(kf_freivalds *v, kf_line *s, double *to)
 {
     const kf_factors *f = v->f;
-    int top = f->least == -126 ? 126 : 1022;
 
     find_nonzero(v, s);
     kf_scale_row(kf_at(f->C, s->at, 0), f->p, f->C->dtype, s->scale, &v->col,
                  to);
     for (size_t j = kf_mat_first_odd(to, f->p, KOFN_F64); j < f->p; j++) {
-        bool full = s->scale.exponent + v->col.of[j].exponent >= top;
+        bool full = s->scale.exponent + v->col.of[j].exponent >= f->top;
 
         if (to[j] - to[j] == 0)
             continue;

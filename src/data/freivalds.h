@@ -26,7 +26,9 @@ typedef struct kf_factors {
     size_t numbers;   /* in all three                                      */
     double unit;      /* half a unit in the last place of 1, by the coarsest
                          type                                              */
-    int least;        /* the least normal number of that is 2^least        */
+    int least;        /* numbers below 2^least may be lost for being small */
+    int top;          /* products from 2^top on may be more than it holds  */
+    bool half;        /* C is in float16, as wide as it is given           */
     double tolerance; /* times the largest norms, by which all is then
                          divided:                                          */
     kf_scale row, col;

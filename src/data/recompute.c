@@ -78,6 +78,18 @@ static void load_columns(const kf_recompute *r, const size_t *col, size_t from,
 
 /* ---- entries ------------------------------------------------------------- */
 
+/* The neighbour among float16: 11 digits, and none below 2^-24. */
+static double to_half(double x)
+{
+    int exponent;
+    double y;
+
+    frexp(x, &exponent);
+    exponent = exponent < -13 ? -24 : exponent - 11;
+    y = ldexp(nearbyint(ldexp(x, -exponent)), exponent);
+    return fabs(y) < 0x1p16 ? y : copysign(HUGE_VAL, x);
+}
+
 /* A sum of products: how many were added up, and the sum of their magnitudes. */
 typedef struct total {
     size_t terms;
@@ -137,7 +149,9 @@ static kofn_status look(kf_recompute *r, size_t i, size_t j, const line *a,
     s.exact = dot(a->x, b->x, index, terms, &s.size);
     is = ldexp(s.exact, a->exponent + b->exponent);
 
-    if (f->C->dtype == KOFN_F32)
+    if (f->half)
+        is = to_half(is);
+    else if (f->C->dtype == KOFN_F32)
         is = (double)(float)is;
     if (was == is || is_right(f, was, &s, a, b))
         return KOFN_OK;

@@ -4,6 +4,8 @@
  * is formed that could leave the range. */
 #include "scale.h"
 
+#include "base/vectors.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,6 +48,7 @@ static kf_scale careful(const void *x, size_t n, size_t step, kofn_dtype dtype)
 
 /* Blocks of a fixed size are what becomes vector code. */
 #define SQUARES(name, type)                                                    \
+    KF_VECTORS()                                                               \
     static double name(const type *x, size_t n)                                \
     {                                                                          \
         double sum[16] = {0}, all = 0;                                         \
@@ -80,6 +83,7 @@ kf_scale kf_scale_of(const void *x, size_t n, size_t step, kofn_dtype dtype)
 }
 
 #define ADD_SQUARES(name, type)                                                \
+    KF_VECTORS()                                                               \
     static void name(double *restrict sum, const type *restrict x, size_t n)   \
     {                                                                          \
         for (size_t c = 0; c < n; c++)                                         \
@@ -159,12 +163,14 @@ void kf_scales_free(kf_scales *s)
 /* ---- lines --------------------------------------------------------------- */
 
 #define MULTIPLY(name, type)                                                   \
+    KF_VECTORS()                                                               \
     static void name(const type *restrict x, size_t n, double by,              \
                      double *restrict to)                                      \
     {                                                                          \
         for (size_t k = 0; k < n; k++)                                         \
             to[k] = (double)x[k] * by;                                         \
     }                                                                          \
+    KF_VECTORS()                                                               \
     static void name##_each(const type *restrict x, size_t n, double by,       \
                             const double *restrict each, double *restrict to)  \
     {                                                                          \

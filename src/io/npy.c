@@ -308,6 +308,7 @@ static kofn_status take_numbers(kf_file *f, const header *h,
     size_t rows = h->shape[0], cols = h->shape[1], size = h->is.size;
     bool transposed = h->fortran && rows > 1 && cols > 1;
 
+    f->shown.half = h->is.kind == 'f' && size == 2;
     if (h->is.kind != 'f' || size == 2)
         return kf_io_cast(f, h->shape, h->is, from, transposed);
     f->dense = (kofn_matrix){(void *)(uintptr_t)from, rows, cols, cols,

@@ -68,6 +68,10 @@ kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
 
 /* ---- how well they fit --------------------------------------------------- */
 
+/* The deviance of a point is rounding if it is no more than this times its deviance
+ * from a prediction of 0. */
+#define ROUNDING 0x1p-50
+
 /* Half of what a point adds to the deviance when m is predicted. */
 static double deviance(kofn_loss loss, double y, double m)
 {
@@ -76,12 +80,24 @@ static double deviance(kofn_loss loss, double y, double m)
     return (y - m) * (y - m) / 2;
 }
 
+/* Returns 1 if only rounding is left of a constant y, else 0, as scikit-learn's
+ * r2_score does. */
+static double share_of_constant(kofn_loss loss, double left, double y, size_t n)
+{
+    double size = loss == KOFN_LOSS_POISSON ? y : y * y;
+
+    return left <= ROUNDING * (double)n * size ? 1 : 0;
+}
+
 static double share(kofn_loss loss, const double *t, const double *y, size_t n)
 {
     double left = 0, all = 0, middle = 0, right = 0;
+    bool varies = false;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         middle += y[i] / (double)n;
+        varies |= y[i] != y[0];
+    }
     for (size_t i = 0; i < n; i++) {
         right += (t[i] > 0) == (y[i] > 0.5);
         left += deviance(loss, y[i], mean_of(loss, t[i]));
@@ -89,7 +105,8 @@ static double share(kofn_loss loss, const double *t, const double *y, size_t n)
     }
     if (loss == KOFN_LOSS_LOGISTIC)
         return right / (double)n;
-    return all > 0 ? 1 - left / all : (double)NAN; /* y is constant */
+    return varies && all > 0 ? 1 - left / all
+                             : share_of_constant(loss, left, y[0], n);
 }
 
 static void fit(kofn_fit *f, const double *t, const double *y, size_t n,

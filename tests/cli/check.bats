@@ -15,16 +15,20 @@ C[5, 5] = np.nan
 np.save('D.npy', C)
 for n in 'ABC':
     np.save(n + '4.npy', np.load(n + '.npy').astype('f4'))
+    np.save(n + '2.npy', np.load(n + '.npy').astype('f2'))
 np.save('C4.npy', np.load('A4.npy') @ np.load('B4.npy'))
+np.save('C2.npy', (np.load('A2.npy').astype('f8') @ np.load('B2.npy')).astype('f2'))
 np.savetxt('C.csv', A @ B, delimiter=',', fmt='%.17g')"
 }
 
 @test "a right product is right, in every type and format" {
     inputs
-    for c in "A.npy B.npy C.npy" "A4.npy B4.npy C4.npy" "A.npy B.npy C.csv"; do
+    for c in "A.npy B.npy C.npy" "A4.npy B4.npy C4.npy" "A.npy B.npy C.csv" \
+        "A2.npy B2.npy C2.npy"; do
         kofn check $c --json >out.json
         json "o['status'] == 'ok' and o['equal'] and o['wrong'] == []" <out.json
-        json "0 < o['floor'] < (1e-3 if '4' in '$c' else 1e-11)" <out.json
+        json "0 < o['floor'] < (1 if '2' in '$c' else 1e-3 if '4' in '$c' else 1e-11)" \
+            <out.json
     done
     run kofn check A.npy B.npy C.npy
     [ "$status" -eq 0 ]

@@ -56,6 +56,48 @@ static void too_small_to_be_exact(void **state)
     drop_trial(&t);
 }
 
+/* A number between 2^-14 and 2^16 with 11 binary digits. */
+static double half_of(double x)
+{
+    int exponent;
+    volatile double much;
+
+    frexp(x, &exponent);
+    much = ldexp(0x1.8p52, exponent - 11);
+    much += x;
+    return much - ldexp(0x1.8p52, exponent - 11);
+}
+
+/* The best product that float16 has is right, and only for float16.  One entry that is
+ * off is found, and rounded to float16. */
+static void of_half_precision(void **state)
+{
+    kf_rng rng = kf_rng_stream(1, KF_FOR_DATA, 73, 0);
+    kofn_findings *f;
+    double is;
+    trial t;
+
+    (void)state;
+    make_trial(&t, 30, 40, 50, KOFN_F64, POSITIVE, &rng);
+    know_exactly(&t);
+    for (size_t e = 0; e < t.m * t.p; e++)
+        put(&t.C, e / t.p, e % t.p, half_of((double)t.exact[e]));
+    check(&t, KOFN_CORRUPT, &f);
+    assert_true(f->entries > t.m * t.p * 9 / 10);
+    kofn_findings_free(f);
+    assert_ok(kofn_check_product_half(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
+    assert_true(f->complete && f->entries == 0 && f->floor > 0x1p-11);
+    kofn_findings_free(f);
+    is = get(&t.C, 7, 9);
+    put(&t.C, 7, 9, 2 * is);
+    assert_status(KOFN_CORRUPT,
+                  kofn_check_product_half(KOFN_DENSE(&t.A), &t.B, &t.C, 0, &f));
+    assert_true(f->entries == 1 && f->entry[0].row == 7 &&
+                f->entry[0].col == 9 && f->entry[0].is == is);
+    kofn_findings_free(f);
+    drop_trial(&t);
+}
+
 /* 16 sqrt(lines) roundings of an entry, as usual ones are taken to be, and of the
  * sums in double precision (math/errors.md 7.3 and 7.4). */
 static void the_floor_is_that_of_the_statement(void **state)
@@ -162,6 +204,7 @@ TEST_FILE(freivalds_limits_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_far_off_as_a_sum_may_be),
         cmocka_unit_test(too_small_to_be_exact),
+        cmocka_unit_test(of_half_precision),
         cmocka_unit_test(the_floor_is_that_of_the_statement),
         cmocka_unit_test(what_is_above_the_floor_is_found),
         cmocka_unit_test(nothing_times_anything),

@@ -340,6 +340,7 @@ static void numpy_writes_other_types(void **state)
 
         snprintf(name, sizeof name, "o%d.npy", k);
         assert_ok(kofn_file_open(&f, path_of(name), KOFN_FILE_READ));
+        assert_true(f->half == (k / 4 == 8));
         name[0] = 'w';
         assert_ok(kofn_file_open(&w, path_of(name), KOFN_FILE_READ));
         a = f->matrix.dense;
