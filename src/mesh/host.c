@@ -10,6 +10,7 @@
  * that the coordinator of the node decides.
  */
 #include "keep.h"
+#include "spread.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -291,6 +292,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
     if (!st)
+        st = kf_mesh_spread_check(h, d);
+    if (!st)
         st = kf_host_sources(h, t, source);
     if (!st)
         st = kf_data_decode(plan, d, source, (kf_band){0, lo, lo + strips},
@@ -324,6 +327,7 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
     else
         TRY(kf_mesh_freivalds_next(h));
     kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.t, &h->on->out->m);
+    TRY(kf_mesh_spread_clear(h));
     TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
                           h->scalar, final));
     kf_host_fault(h, KOFN_FAULT_IN_VECTOR, t->at.t, &h->v->m);

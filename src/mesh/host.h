@@ -254,6 +254,7 @@ typedef struct kf_mesh_product {
     kofn_plan *reader;     /* that is `plan`, or NULL */
     kf_mesh_operand *of;
     size_t groups, width; /* columns of a piece                 */
+    bool mixes;           /* it mixes lines of the input that stay apart */
     kf_code *code;        /* what inputs that are cut are mixed with */
     kf_buffer *out;       /* what is being made */
     kf_secret secret;
@@ -311,8 +312,9 @@ typedef struct kf_host {
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
-    bool odd;          /* our iterate is not finite: others may know better   */
-    bool encoded;      /* ... for our own seat                          */
+    double spread; /* the most that lines are apart that it mixes (spread.c) */
+    bool odd;      /* our iterate is not finite: others may know better   */
+    bool encoded;  /* ... for our own seat                          */
     uint64_t machine;  /* what the digests of like ones have in common     */
     double noise;      /* of all that was decoded so far                   */
     uint64_t again;    /* times that an iterate was begun again            */

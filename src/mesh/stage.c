@@ -3,7 +3,7 @@
  *
  * Owns the blocks, the coded inputs and the outputs of the stages.  A
  * computation looks up now and then and may be given up. */
-#include "host.h"
+#include "spread.h"
 
 #include "code/operation.h"
 #include "data/kernel.h"
@@ -224,31 +224,6 @@ static kofn_status operand_new(kf_host *h, uint32_t which,
     return KOFN_OK;
 }
 
-/* Lines of the input that stay apart in the product have the rounding of the largest
- * where the code mixes them.  Where the matrix changes nobody can tell, for there is
- * nothing to compare the product with (docs/numerics.md). */
-static kofn_status check_lines(const kf_mesh_product *p, size_t i, bool left)
-{
-    const kofn_layout *L = &p->plan->layout;
-    size_t parts = left ? L->cut[1].rows : L->cut[1].cols;
-    size_t most = 0;
-
-    for (size_t n = 0; parts > 1 && n < L->seats; n++) {
-        const kf_seat *s;
-
-        TRY(kf_code_seat(p->code, n, &s));
-        for (size_t k = 0; s->E1 && k < L->inner; k++)
-            most = kf_max(most, s->E1[k].n);
-    }
-    return most > 1
-               ? kf_fail(KOFN_UNSUITED,
-                         "stage %zu: %s mixes %s of what nodes multiply, %zu "
-                         "parts of them, and the rounding of small ones cannot "
-                         "be bounded while the matrix changes; say p=1",
-                         i, p->plan->spec, left ? "rows" : "columns", parts)
-               : KOFN_OK;
-}
-
 static kofn_status product_new(kf_host *h, size_t i)
 {
     const kofn_stage *s = &h->program.stage[i];
@@ -266,8 +241,8 @@ static kofn_status product_new(kf_host *h, size_t i)
     p->groups = kf_node_groups(s, h->opt.nodes);
     p->width = kf_ceil_div(cols, L->wants / L->grid_rows);
     TRY(kf_code_new(&p->code, p->plan));
-    if (h->program.change && !s->read)
-        TRY(check_lines(p, i, s->left));
+    if (!s->read)
+        TRY(kf_mesh_spread_new(p, s->left));
     TRY(kf_buffer_new(&p->out, rows_of(p->plan, p->plan->op->out), cols,
                       dtype_of(p->plan)));
     h->single |= dtype_of(p->plan) != KOFN_F64;
@@ -411,8 +386,9 @@ kofn_status kf_host_input(kf_host *h)
         return KOFN_OK;
     TRY(make_input(h));
     TRY(lower_input(h));
-    return p->parts1 > 1 ? kf_messages_lend(&h->messages, p, &h->lowered->m, 1)
-                         : KOFN_OK;
+    if (p->parts1 > 1)
+        TRY(kf_messages_lend(&h->messages, p, &h->lowered->m, 1));
+    return kf_mesh_spread_measure(h);
 }
 
 void kf_host_forget_input(kf_host *h)

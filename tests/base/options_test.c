@@ -77,7 +77,7 @@ static void what_is_out_of_range_is_named(void **state)
         {{.patience = -KOFN_SECOND}, "patience", "-1"},
         {{.start_within = 1000}, "start_within", "1e-06"},
         {{.below = 3}, "below", "3"},
-        {{.errors = 4}, "errors", "4"},
+        {{.errors = 5}, "errors", "5"},
         {{.in_flight = 9}, "in_flight", "9"},
     };
 
