@@ -40,6 +40,72 @@ void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type)
         add_f32(to, f, x, n);
 }
 
+/* The same for all sums, `apart` numbers apart: x is read once. */
+#define ADD_ALL(name, type)                                                    \
+    VECTORS static void name(double *restrict to, size_t apart,                \
+                             const double f[KF_KEY_SUMS],                      \
+                             const type *restrict x, size_t n)                 \
+    {                                                                          \
+        double *restrict u = to + apart, *restrict v = u + apart;              \
+                                                                               \
+        for (size_t i = 0; i < n; i++) {                                       \
+            double y = (double)x[i];                                           \
+                                                                               \
+            to[i] += f[0] * y;                                                 \
+            u[i] += f[1] * y;                                                  \
+            v[i] += f[2] * y;                                                  \
+        }                                                                      \
+    }
+ADD_ALL(add_all_f64, double)
+ADD_ALL(add_all_f32, float)
+_Static_assert(KF_KEY_SUMS == 3, "three sums are written out");
+
+/* Row i of a matrix. */
+static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
+                    const kofn_matrix *x, size_t i)
+{
+    if (x->dtype == KOFN_F64)
+        add_all_f64(to, apart, f, kf_at(x, i, 0), x->cols);
+    else
+        add_all_f32(to, apart, f, kf_at(x, i, 0), x->cols);
+}
+
+/* Lanes of a sum, which vectors are made of. */
+#define LANES 16
+
+/* The sum of f x, n numbers. */
+#define DOT(name, type)                                                        \
+    VECTORS static double name(const double *restrict f,                       \
+                               const type *restrict x, size_t n)               \
+    {                                                                          \
+        double sum[LANES] = {0}, all = 0;                                      \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + LANES <= n; i += LANES)                                     \
+            for (size_t k = 0; k < LANES; k++)                                 \
+                sum[k] += f[i + k] * (double)x[i + k];                         \
+        for (; i < n; i++)                                                     \
+            all += f[i] * (double)x[i];                                        \
+        for (size_t k = 0; k < LANES; k++)                                     \
+            all += sum[k];                                                     \
+        return all;                                                            \
+    }
+DOT(dot_f64, double)
+DOT(dot_f32, float)
+
+/* Of a matrix of one column, from row `first` on. */
+static double dot(const double *f, const kofn_matrix *x, size_t first, size_t n)
+{
+    const void *at = kf_at(x, first, 0);
+
+    return x->dtype == KOFN_F64 ? dot_f64(f, at, n) : dot_f32(f, at, n);
+}
+
+static bool is_vector(const kofn_matrix *x)
+{
+    return x->cols == 1 && x->ld == 1;
+}
+
 /* The norm of the rows that are coded together with this one. */
 static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
 {
@@ -94,11 +160,25 @@ static void add_sparse(kf_key *k, const kf_resident *r)
 
 /* ---- a key --------------------------------------------------------------- */
 
+void kf_key_measure(kf_key *k, const kofn_plan *plan, double *const *norm)
+{
+    memset(k->limit, 0, 2 * KF_KEY_SUMS * k->runs * sizeof *k->limit);
+    for (size_t i = 0; i < k->rows; i++)
+        for (size_t q = 0; q < KF_KEY_SUMS; q++) {
+            double f = scale_of(k, q, i), w = f * norm_of(plan, norm, i);
+            double *limit = k->limit + 2 * (q * k->runs + i / RUN);
+
+            limit[0] += w * w;
+            limit[1] += fabs(f);
+        }
+}
+
 static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
                         const int *raised)
 {
     TRY_MADE(k->scale, kofn_layout_table(KF_KEY_SUMS, k->rows));
     TRY_MADE(k->sum, kofn_layout_table(KF_KEY_SUMS * k->runs, k->cols));
+    TRY_MADE(k->limit, kofn_layout_table(KF_KEY_SUMS * k->runs, 2));
     for (size_t i = 0; i < k->rows; i++) {
         double n = norm_of(r->plan, norm, i);
 
@@ -114,6 +194,7 @@ static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
         add_sparse(k, r);
     else
         add_dense(k, r);
+    kf_key_measure(k, r->plan, norm);
     return KOFN_OK;
 }
 
@@ -144,6 +225,7 @@ void kf_key_free(kf_key *k)
         return;
     kf_free(k->scale);
     kf_free(k->sum);
+    kf_free(k->limit);
     kf_free(k->speed);
     kf_free(k);
 }
@@ -207,11 +289,10 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
 
 /* The sums of a run of rows of C, and how far they may be from 0. */
 typedef struct sums {
-    double *of;     /* one per column of C                                   */
-    double squares; /* what an error of `error` in every row adds up to      */
-    double tiny; /* what numbers lose that are small before they are lowered */
-    double lost; /* ... and, times 2^up, after that, before columns are     */
-    int up;      /* the most that a row was raised by                       */
+    double *of;     /* one per column of C                                    */
+    double squares; /* what an error of 1 in every row adds up to, squared    */
+    double lost;    /* times 2^up: what the least number counts with          */
+    int up;         /* the most that a row was raised by                      */
 } sums;
 
 static int raised_by(const int *line, size_t i)
@@ -236,36 +317,62 @@ static void add_row(const kf_keyed *of, double f, size_t i, bool careful,
         to[j] += f * ldexp(kf_mat_entry(C, i, j), up + raised_by(col, j));
 }
 
-/* What row i of C adds to one of the sums, and to its limits. */
-static void add_to(const kf_keyed *of, double f, size_t i, bool careful,
-                   sums *s)
+/* Rows [lo, hi) of C, whose lines were not raised. */
+static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
+                      sums *s)
 {
-    double w = f * norm_of(of->plan, of->row, i);
+    double over = 1 / of->back->by;
 
-    if (f == 0)
-        return;
-    add_row(of, f, i, careful, s->of);
-    s->squares += w * w;
-    s->tiny += fabs(f) * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);
-    s->lost += ldexp(fabs(f), raised_by(of->back->row, i) - s->up);
+    for (size_t q = 0; q < KF_KEY_SUMS; q++) {
+        s[q].lost = k->limit[2 * (q * k->runs + lo / RUN) + 1];
+        if (is_vector(of->out))
+            s[q].of[0] =
+                over * dot(k->scale + q * k->rows + lo, of->out, lo, hi - lo);
+    }
+    for (size_t i = lo; i < hi && !is_vector(of->out); i++) {
+        double f[KF_KEY_SUMS];
+
+        for (size_t q = 0; q < KF_KEY_SUMS; q++)
+            f[q] = over * scale_of(k, q, i);
+        add_all(s->of, of->out->cols, f, of->out, i);
+    }
+}
+
+static void add_raised(const kf_key *k, const kf_keyed *of, size_t lo,
+                       size_t hi, bool careful, sums *s)
+{
+    const int *row = of->back->row;
+    int up = INT_MIN;
+
+    for (size_t i = lo; i < hi; i++)
+        if (k->scale[i] != 0 && raised_by(row, i) > up)
+            up = raised_by(row, i);
+    for (size_t q = 0; q < KF_KEY_SUMS; q++)
+        s[q].up = up;
+    for (size_t i = lo; i < hi; i++)
+        for (size_t q = 0; q < KF_KEY_SUMS && k->scale[i] != 0; q++) {
+            double f = scale_of(k, q, i);
+
+            add_row(of, f, i, careful, s[q].of);
+            s[q].lost += ldexp(fabs(f), raised_by(row, i) - up);
+        }
 }
 
 /* All sums of a run of rows, so that each row is read once. */
 static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
                      bool careful, double *room, sums *s)
 {
-    size_t end = kf_min(k->rows, (run + 1) * RUN), cols = of->out->cols;
-    int up = INT_MIN;
+    size_t lo = run * RUN, hi = kf_min(k->rows, lo + RUN);
+    size_t cols = of->out->cols;
 
-    for (size_t i = run * RUN; i < end; i++)
-        if (k->scale[i] != 0 && raised_by(of->back->row, i) > up)
-            up = raised_by(of->back->row, i);
     memset(room, 0, KF_KEY_SUMS * cols * sizeof *room);
     for (size_t q = 0; q < KF_KEY_SUMS; q++)
-        s[q] = (sums){.of = room + q * cols, .up = up};
-    for (size_t i = run * RUN; i < end; i++)
-        for (size_t q = 0; q < KF_KEY_SUMS; q++)
-            add_to(of, scale_of(k, q, i), i, careful, &s[q]);
+        s[q] = (sums){.of = room + q * cols,
+                      .squares = k->limit[2 * (q * k->runs + run)]};
+    if (of->back->row || of->back->col || careful)
+        add_raised(k, of, lo, hi, careful, s);
+    else
+        add_plain(k, of, lo, hi, s);
 }
 
 static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
@@ -273,10 +380,15 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
 {
     const kofn_matrix *B = of->in;
 
-    for (size_t i = 0; i < B->rows; i++)
+    for (size_t q = 0; q < KF_KEY_SUMS && is_vector(B); q++)
+        s[q].of[0] -= dot(sum_of(k, q, run * RUN), B, 0, B->rows);
+    for (size_t i = 0; i < B->rows && !is_vector(B); i++) {
+        double f[KF_KEY_SUMS];
+
         for (size_t q = 0; q < KF_KEY_SUMS; q++)
-            kf_key_add(s[q].of, -sum_of(k, q, run * RUN)[i], kf_at(B, i, 0),
-                       B->cols, B->dtype);
+            f[q] = -sum_of(k, q, run * RUN)[i];
+        add_all(s->of, B->cols, f, B, i);
+    }
 }
 
 /* What the number of least magnitude counts with, in a column. */
@@ -289,16 +401,16 @@ static double least(const kf_keyed *of, const sums *s, size_t j)
                        : 0;
 }
 
-static bool are_small(const kf_keyed *of, const sums *s)
+/* Numbers may be lost that are small before they are lowered, too. */
+static bool are_small(const kf_keyed *of, const sums *s, double scales)
 {
-    for (size_t j = 0; j < of->out->cols; j++) {
-        double most =
-            FAR * sqrt(s->squares) * of->error * of->col[j % of->cols] +
-            s->tiny + least(of, s, j);
+    double tiny = scales * (of->out->dtype == KOFN_F64 ? DBL_MIN : FLT_MIN);
+    double error = FAR * sqrt(s->squares) * of->error;
 
-        if (!(fabs(s->of[j]) <= most))
+    for (size_t j = 0; j < of->out->cols; j++)
+        if (!(fabs(s->of[j]) <=
+              error * of->col[j % of->cols] + tiny + least(of, s, j)))
             return false;
-    }
     return true;
 }
 
@@ -311,7 +423,7 @@ static bool agree(const kf_key *k, const kf_keyed *of, bool careful,
         add_rows(k, of, run, careful, room, s);
         subtract_input(k, of, run, s);
         for (size_t q = 0; q < KF_KEY_SUMS; q++)
-            if (!are_small(of, &s[q]))
+            if (!are_small(of, &s[q], k->limit[2 * (q * k->runs + run) + 1]))
                 return false;
     }
     return true;

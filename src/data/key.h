@@ -25,14 +25,14 @@
 
 typedef struct kf_key {
     uint64_t secret;
-    size_t rows; /* of A                                                     */
-    size_t cols; /* of A, counted as its parts have them                     */
-    size_t runs; /* of rows: each is summed up by itself                     */
-    double
-        *scale;  /* KF_KEY_SUMS x rows: weights over the norms of then       */
-    double *sum; /* KF_KEY_SUMS x runs x cols                                */
-    double
-        *speed; /* likewise of the velocity of A; NULL: it has none         */
+    size_t rows;   /* of A                                                   */
+    size_t cols;   /* of A, counted as its parts have them                   */
+    size_t runs;   /* of rows: each is summed up by itself                   */
+    double *scale; /* KF_KEY_SUMS x rows: weights over the norms of then     */
+    double *sum;   /* KF_KEY_SUMS x runs x cols                              */
+    double *limit; /* KF_KEY_SUMS x runs x 2: sums of squares of weights times
+                      norms over the norms of then, and of sizes of scales    */
+    double *speed; /* likewise of the velocity of A; NULL: it has none       */
 } kf_key;
 
 /* The key of an operand.  norm[g][strip] is the norm of the rows of group g that
@@ -47,13 +47,15 @@ kofn_status kf_key_change(kf_key *k, const kf_resident *r,
                           const kofn_change *change, const kofn_matrix *U,
                           const kofn_matrix *V);
 
+/* The norms of rows have changed. */
+void kf_key_measure(kf_key *k, const kofn_plan *plan, double *const *norm);
+
 /* A product, to be tested. */
 typedef struct kf_keyed {
     const kofn_plan *plan;
     const kofn_matrix *out; /* C */
     const kf_back *back;    /* what C was multiplied by after it was decoded  */
     const kofn_matrix *in;  /* B as it is multiplied with the coded A         */
-    double *const *row;     /* norms of rows now, as in kf_key_new            */
     const double *col;      /* norms of columns of B: of column j, number     */
     size_t cols;            /* ... j modulo this                              */
     double error; /* an honest entry is off by at most this, times both norms */

@@ -291,6 +291,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     kf_back back = {.by = 1 / h->on->of->resident.by};
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
+    if (!st && h->on->mixes)
+        st = kf_host_input(h);
     if (!st)
         st = kf_mesh_spread_check(h, d);
     if (!st)
@@ -327,6 +329,8 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
     else
         TRY(kf_mesh_freivalds_next(h));
     kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.t, &h->on->out->m);
+    if (h->on->mixes)
+        TRY(kf_host_input(h));
     TRY(kf_mesh_spread_clear(h));
     TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
                           h->scalar, final));

@@ -97,7 +97,6 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d)
 
     if (!h->on->mixes || !h->program.change)
         return KOFN_OK;
-    TRY(kf_host_input(h));
     h->noise = fmax(h->noise, fmin(d->predicted * h->spread, most));
     if (d->predicted * h->spread <= most)
         return KOFN_OK;
@@ -126,7 +125,6 @@ kofn_status kf_mesh_spread_clear(kf_host *h)
 
     if (!h->on->mixes || !h->program.change)
         return KOFN_OK;
-    TRY(kf_host_input(h));
     in = &h->lowered->m;
     TRY_ZERO(square, lines_of(in, left));
     squares_of(in, left, square);

@@ -133,8 +133,10 @@ static kofn_status update_raised(kofn_job *j, size_t operand,
     TRY(let_grow(h, change, (double)U->rows * kf_mat_most(U) * kf_mat_most(V)));
     if (j->opt.errors != KOFN_ERRORS_NONE)
         TRY(kf_guard_change(h, change, U, V));
-    if (h->key)
+    if (h->key) {
         TRY(kf_key_change(h->key, &h->resident, change, U, V));
+        kf_key_measure(h->key, h->plan, h->norms);
+    }
     TRY(tell(j, (uint32_t)operand, change, U, V));
     h->changes++;
     h->moves = change->momentum != 0;

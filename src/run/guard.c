@@ -284,7 +284,6 @@ kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
                      .out = out,
                      .back = back,
                      .in = &m->plain->m,
-                     .row = h->norms,
                      .cols = m->parts.count ? m->parts.cols : m->plain->m.cols,
                      .error = error_of(h, noise)};
 
