@@ -61,7 +61,9 @@ static kofn_status add_points(const kofn_rows *part, kofn_loss loss,
                 to = kf_learn_row_of(g, n);
 
     TRY(kofn_product_plain(KOFN_DENSE(&rows), &in, &margins));
-    for (size_t k = 0; k < rows.rows && !which.gram; k++)
+    if (!which.gram && which.step == 1)
+        out[n] += kf_loss_sum(loss, z, part->y + which.first, rows.rows, z);
+    for (size_t k = 0; k < rows.rows && !which.gram && which.step > 1; k++)
         out[n] +=
             kf_loss(loss, z[k], part->y[which.first + k * which.step], &z[k]);
     TRY(kofn_product_plain(KOFN_DENSE(&derivatives), &rows, &to));

@@ -3,9 +3,15 @@
  * Owns nothing: pure functions of one point.  No loss may be known anywhere
  * else.
  */
+#include "decay.h"
 #include "regress.h"
 
+#include "base/vectors.h"
+
 #include <math.h>
+
+/* Points whose losses are made at a time. */
+#define TILE ((size_t)256)
 
 double kf_loss(kofn_loss loss, double t, double y, double *z)
 {
@@ -24,6 +30,38 @@ double kf_loss(kofn_loss loss, double t, double y, double *z)
         *z = t - y;
         return *z * *z / 2;
     }
+}
+
+/* As kf_loss, of n <= TILE points. */
+KF_VECTORS(optimize("O3"))
+static void logistic(const double *restrict t, const double *restrict y,
+                     size_t n, double *restrict z, double *restrict loss)
+{
+    for (size_t i = 0; i < n; i++) {
+        double e = kf_decay(-fabs(t[i]));
+
+        z[i] = (t[i] > 0 ? 1 : e) / (1 + e) - y[i];
+        loss[i] = kf_log_above(e) + (t[i] > 0 ? t[i] : 0) - y[i] * t[i];
+    }
+}
+
+double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
+                   double *z)
+{
+    double one[TILE], slope[TILE], sum = 0;
+
+    for (size_t at = 0; at < n; at += TILE) {
+        size_t some = kf_min(TILE, n - at);
+
+        if (loss == KOFN_LOSS_LOGISTIC)
+            logistic(t + at, y + at, some, slope, one);
+        for (size_t i = 0; i < some && loss != KOFN_LOSS_LOGISTIC; i++)
+            one[i] = kf_loss(loss, t[at + i], y[at + i], &slope[i]);
+        for (size_t i = 0; i < some; i++)
+            sum += one[i];
+        memcpy(z + at, slope, some * sizeof *z);
+    }
+    return sum;
 }
 
 double kf_loss_second(kofn_loss loss, double t)

@@ -60,6 +60,10 @@ kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
 
 /* The loss of one point; *z is its derivative by the margin t = x . w. */
 double kf_loss(kofn_loss loss, double t, double y, double *z);
+/* The sum of the losses of n points; z[i], which may be t[i], becomes the
+ * derivative of that of point i. */
+double kf_loss_sum(kofn_loss loss, const double *t, const double *y, size_t n,
+                   double *z);
 /* The loss's second derivative there. */
 double kf_loss_second(kofn_loss loss, double t);
 /* A bound of its second derivative; 0: there is none. */

@@ -177,9 +177,11 @@ static kofn_status gradient_of_products(kf_descent *d, const double *w,
         TRY(kf_learn_margins(d, w, d->margin));
     d->knows_margins = false;
     memset(d->z, 0, m * sizeof *d->z);
-    for (size_t k = 0; k < m; k += which.of)
-        for (size_t i = k + which.lo; i < kf_min(k + which.hi, m); i++)
-            *F += kf_loss(r->opt.loss, d->margin[i], r->y[i], &d->z[i]);
+    if (which.of == 1)
+        *F = kf_loss_sum(r->opt.loss, d->margin, r->y, m, d->z);
+    for (size_t k = which.lo; k < m && which.of > 1; k += which.of)
+        *F += kf_loss_sum(r->opt.loss, d->margin + k, r->y + k,
+                          kf_min(which.hi - which.lo, m - k), d->z + k);
     return back(d, d->z, d->g);
 }
 
@@ -347,12 +349,16 @@ kofn_status kf_learn_gradient_along(kf_descent *d, const double *from, double t,
 double kf_learn_losses_along(const kf_descent *d, double t, double *slope)
 {
     const kofn_regression *r = d->r;
-    double F = 0, z;
+    double F = 0, at[256], z[256];
 
     *slope = 0;
-    for (size_t i = 0; i < r->X.rows; i++) {
-        F += kf_loss(r->opt.loss, d->margin[i] + t * d->line[i], r->y[i], &z);
-        *slope += z * d->line[i];
+    for (size_t k = 0; k < r->X.rows; k += 256) {
+        size_t n = kf_min(256, r->X.rows - k);
+
+        for (size_t i = 0; i < n; i++)
+            at[i] = d->margin[k + i] + t * d->line[k + i];
+        F += kf_loss_sum(r->opt.loss, at, r->y + k, n, z);
+        *slope += kf_learn_dot(z, d->line + k, n);
     }
     return F;
 }

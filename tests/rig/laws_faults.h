@@ -198,7 +198,8 @@ static inline void replays(const char *path, unsigned rounds, kf_rng *r)
 
     if (code)
         fail_msg("%s:%s: %s", where->scheme->name, where->args, res.error);
-    check(res.events > 0 && res.rounds == rounds);
+    /* a product that fails its test as a whole is computed once more */
+    check(res.events > 0 && res.rounds >= rounds);
     spoil_journal(text, n, r);
     kf_free(text);
 }
