@@ -45,6 +45,10 @@ extern "Python" int kofn_py_train(void *, const kofn_train_step *,
 extern "Python" int kofn_py_node(void *, const kofn_node_view *,
                                  const double *);
 extern "Python" kofn_leave kofn_py_serve(void *, const char *);
+extern "Python" kofn_status kofn_py_operand(void *, const char *,
+                                            const kofn_matrix **,
+                                            const kofn_sparse **);
+extern "Python" void kofn_py_operand_done(void *);
 extern "Python" void kofn_py_news(void *, const char *);
 extern "Python" size_t kofn_py_ended(void *);
 extern "Python" int kofn_py_start(void *);

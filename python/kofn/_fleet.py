@@ -1,4 +1,5 @@
 """Where the workers are: ports, from a few words."""
+import functools
 import os
 import signal
 import tempfile
@@ -71,6 +72,19 @@ def kofn_py_kill(ud, process):
     return ffi.from_handle(ud).kill(process)
 
 
+@ffi.def_extern(error=lib.KOFN_STATE)
+def kofn_py_operand(ud, name, dense, sparse):
+    """The matrix that this process has since it was forked."""
+    operand = ffi.from_handle(ud)
+    dense[0], sparse[0] = operand.dense, operand.sparse
+    return lib.KOFN_OK
+
+
+@ffi.def_extern()
+def kofn_py_operand_done(ud):
+    pass
+
+
 @ffi.def_extern(error=lib.KOFN_LEAVE_NOW, onerror=_lib.stop_and_raise)
 def kofn_py_serve(ud, news):
     """Asked every millisecond or so, which is when Python sees signals."""
@@ -85,13 +99,17 @@ class Port:
 
     parent = None  # of a process that is a worker: the number of its parent
 
-    def __init__(self, where, workers, faults_words, keys, serve, joiners=0):
+    def __init__(self, where, workers, faults_words, keys, serve, joiners=0,
+                 operand=None):
+        """operand: the kofn_operand that will be placed.  Processes have its numbers
+        since they are forked, and make their blocks of these."""
         self.where = where
         self.news = []
         self.children = []
         self.spare = []  # pipes on which those wait who are to join by events
         self.lost = 0
         self.folder = None
+        self.named = None  # what children call the operand that they have
         self.keep = []
         self.faults = faults(faults_words)
         if where == "threads":
@@ -99,7 +117,7 @@ class Port:
         elif where == "sim":
             self.port = new(lib.kofn_port_sim, workers, self.faults)
         elif where == "processes":
-            self._processes(workers, joiners, serve)
+            self._processes(workers, joiners, serve, operand)
         elif "://" in where:
             self._listen(where, workers, keys)
         else:
@@ -119,14 +137,19 @@ class Port:
             away.start = lib.kofn_py_start
             away.kill = lib.kofn_py_kill
             away.alone = True  # ours: each answers for itself
+            if self.named:
+                away.source = self.named
         self.keep += [options, borrowed, away, handle]
         self.port = new(lib.kofn_port_away, transport, away)
 
-    def _processes(self, workers, joiners, serve):
+    def _processes(self, workers, joiners, serve, operand):
         """Those who are to join later are forked now as well, before there are
         threads and connections that a child would have a share in."""
         self.folder = tempfile.mkdtemp(prefix="kofn.")
         address = f"ipc://{self.folder}/socket"
+        if operand is not None:
+            self.named = ffi.new("char[]", b"memory")
+            serve = functools.partial(serve, operand=operand)
         Port.parent = os.getpid()  # a child may begin after its parent's end
         for _ in range(workers):
             child = os.fork()
@@ -263,8 +286,9 @@ def serve(address, f=None, keys=None, insecure=False, patience=None,
 
 
 def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
-         multiply=None, keep=None, staged=False):
-    """serve(); `staged` ones let events slow down and spoil them."""
+         multiply=None, keep=None, staged=False, operand=None):
+    """serve(); `staged` ones let events slow down and spoil them.  Blocks of `operand`,
+    a kofn_operand, are made here."""
     if keep is not None and multiply is None:
         raise Invalid("keep= is what multiply= is given, and there is no "
                       "multiply=")
@@ -286,5 +310,10 @@ def life(address, f=None, keys=Keys(), patience=None, faults_words=None,
     o.patience = _lib.seconds("patience", patience or 0)
     o.staged = staged
     o.watch = lib.kofn_py_serve
+    if operand is not None:
+        held = ffi.new_handle(operand)
+        o.ud = held
+        o.operand = lib.kofn_py_operand
+        o.operand_done = lib.kofn_py_operand_done
     _lib.call(lib.kofn_serve, transport, o)
     del borrowed, handle, kernel, sky

@@ -139,7 +139,7 @@ class Job:
     def __init__(self, problem, scheme, workers, where, *, seed=1, left=0,
                  serve=None, faults=None, events=None, keys=None, insecure=False,
                  tls_ca=None, tls_cert=None, tls_key=None, plans=None, turn=None,
-                 **options):
+                 operand=None, **options):
         self._handles = {"process": os.getpid(), "plans": plans or []}
         self.turn = turn or Turn("it")
         self._final = weakref.finalize(self, _end, self._handles, self.turn)
@@ -162,7 +162,7 @@ class Job:
         joiners = self._events(opt, events, workers)
         fleet = Port(where, workers, faults,
                      Keys(keys, insecure, tls_ca, tls_cert, tls_key), serve,
-                     joiners)
+                     joiners, operand)
         self._handles["fleet"] = self.fleet = fleet
         self.told.folder = fleet.folder
         out = ffi.new("kofn_job **")

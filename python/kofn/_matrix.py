@@ -110,7 +110,7 @@ class Matrix:
                   o.pop("scheme"), o.pop("workers"), o.pop("where"),
                   left=columns if whole else 0,
                   serve=lambda address, **w: life(address, **self._own, **w),
-                  turn=self._turn, **o)
+                  turn=self._turn, operand=_lib.operand(operand), **o)
         job.columns = columns
         check(lib.kofn_place_at(job.job, 0, _lib.operand(operand)))
         job.borrow(borrowed, operand)

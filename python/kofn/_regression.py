@@ -126,7 +126,7 @@ class Regression(Estimator):
             r, scheme, _lib.count("workers", self.workers), pb))
         job = Job(pb, self.scheme, self.workers, self.where, seed=self.seed,
                   left=1 if pb.op == lib.KOFN_MATVEC else 0, serve=life,
-                  **(self.options or {}))
+                  operand=_lib.operand(xv), **(self.options or {}))
         try:
             check(lib.kofn_regression_place(r, job.job, pb.op))
             w = np.zeros(X.shape[1])

@@ -527,3 +527,36 @@ def test_below_at_an_address_waits_for_who_may_come(tmp_path):
         M @ np.ones(12)
         with pytest.raises(kofn.TooFewWorkers):
             M @ np.ones(12)
+
+
+class Asked:
+    """An operand that notes down that a worker looks at it."""
+
+    def __init__(self, operand, path):
+        self._operand, self._path = operand, path
+
+    @property
+    def dense(self):
+        with open(self._path, "a", encoding="ascii") as f:
+            f.write(f"{os.getpid()}\n")
+        return self._operand.dense
+
+    @property
+    def sparse(self):
+        return self._operand.sparse
+
+
+@pytest.mark.parametrize("scheme", ["uncoded", "elastic:k=3"])
+def test_processes_make_blocks_of_the_matrix_that_they_were_forked_with(
+        scheme, monkeypatch, tmp_path):
+    A = np.random.default_rng(1).standard_normal((300, 200))
+    A[7] *= 1e9  # lines of unlike size are raised, here and there
+    x = np.arange(200.0)
+    fork = kofn._fleet.Port._processes
+    monkeypatch.setattr(
+        kofn._fleet.Port, "_processes", lambda self, workers, joiners, serve, operand:
+        fork(self, workers, joiners, serve, Asked(operand, tmp_path / "asked")))
+    with kofn.Matrix(A, "processes", scheme=scheme, workers=4) as M:
+        assert np.allclose(M @ x, A @ x, rtol=1e-12)
+        asked = {int(line) for line in open(tmp_path / "asked", encoding="ascii")}
+        assert asked == set(M.processes)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PAUSE_MIN (50 * KF_MILLI)
+#define PAUSE_MIN_HERE KF_MILLI /* at a Unix socket, which costs no network */
 #define PAUSE_MAX (5 * KOFN_SECOND)
 
 /* ---- one attempt --------------------------------------------------------- */
@@ -21,15 +22,28 @@ static void trouble(kf_dial *d, const char *why)
              d->address, why ? ": " : "", why ? why : "");
 }
 
+static void due_now(uv_timer_t *timer)
+{
+    kf_dial_due(timer->data, kf_clock());
+}
+
+static kofn_time shortest(const kf_dial *d)
+{
+    return strncmp(d->address, "ipc://", 6) == 0 ? PAUSE_MIN_HERE : PAUSE_MIN;
+}
+
 /* Pauses double, and are spread so that a fleet does not come all at once. */
 static void pause_now(kf_dial *d)
 {
     uint32_t spread = 0;
 
-    d->pause = d->welcome || !d->pause ? PAUSE_MIN : 2 * d->pause;
+    d->pause = d->welcome || !d->pause ? shortest(d) : 2 * d->pause;
     if (d->pause > PAUSE_MAX)
         d->pause = PAUSE_MAX;
     d->welcome = false;
+    if (d->pause < PAUSE_MIN) /* ticks are too far apart */
+        uv_timer_start(&d->t->dialing, due_now,
+                       (uint64_t)(d->pause / KF_MILLI) * 3 / 2 + 1, 0);
     (void)!getrandom(&spread, sizeof spread, GRND_NONBLOCK);
     d->next =
         kf_clock() + d->pause / 2 + (kofn_time)(spread % (uint64_t)d->pause);

@@ -292,9 +292,11 @@ typedef struct kf_transport {
     bool mesh, insecure;
     struct kf_keys *keys; /* NULL: nothing is encrypted */
     uv_timer_t look;      /* ... at who is listed       */
-    uv_idle_t again;      /* OpenSSL holds what has come */
-    int shakes;           /* in this pass               */
-    kf_bundle *bundle;    /* for the next link; or NULL */
+    uv_timer_t
+        dialing; /* until the next attempt to connect, where that is sooner */
+    uv_idle_t again;   /* OpenSSL holds what has come */
+    int shakes;        /* in this pass               */
+    kf_bundle *bundle; /* for the next link; or NULL */
     unsigned char node[KF_NODE];
     size_t peer_bytes;
     unsigned starved; /* connections that memory was wanting for, in a row */

@@ -336,6 +336,8 @@ kofn_status kf_net_loop_open(kf_transport *t)
     t->tick.data = t;
     ms = ms < TICK_MIN ? TICK_MIN : ms > TICK_MAX ? TICK_MAX : ms;
     uv_timer_init(&t->loop, &t->look);
+    uv_timer_init(&t->loop, &t->dialing);
+    t->dialing.data = t;
     uv_idle_init(&t->loop, &t->again);
     t->look.data = t->again.data = t;
     uv_timer_start(&t->tick, tick, (uint64_t)ms, (uint64_t)ms);
@@ -356,6 +358,7 @@ void kf_net_loop_close(kf_transport *t)
     if (t->looping) {
         uv_close((uv_handle_t *)&t->tick, NULL);
         uv_close((uv_handle_t *)&t->look, NULL);
+        uv_close((uv_handle_t *)&t->dialing, NULL);
         uv_close((uv_handle_t *)&t->again, NULL);
         uv_close((uv_handle_t *)&t->kick, NULL);
         while (uv_run(&t->loop, UV_RUN_DEFAULT))
