@@ -15,13 +15,11 @@
 
 /* Rows that are summed up together. */
 #define KF_KEY_RUN 4096
-/* Sums of the same rows with weights of their own.  Errors e of several entries, in
- * units of what a sum may be off by, cancel in all of them with a chance of about
- * (2 / e)^3. */
+/* Sums of the same rows with weights of their own (math/errors.md 11). */
 #define KF_KEY_SUMS 3
-/* A single entry is seen that is off by more than so many times the root of the rows of
- * a run, errors and norms: 8 standard deviations, over the least of weight, twice. */
-#define KF_KEY_BLUR 32
+/* Errors of so many times the root of the rows of a run, what rounding explains, and
+ * both norms are missed with a chance of 1 in 100,000 (math/errors.md 11.3). */
+#define KF_KEY_BLUR 740
 
 typedef struct kf_key {
     uint64_t secret;
@@ -62,9 +60,7 @@ typedef struct kf_keyed {
 } kf_keyed;
 
 /* Sets *agrees: C is A B, to within what rounding does.  C = A B passes but for a
- * chance of 2 e^-32.  A single entry that is off by more than 32 sqrt(r) times `error`
- * and both norms, of A with r rows, 4096 at most, never passes; wrong entries of a
- * column cancel each other by chance only. */
+ * chance of 2 e^-32 a column, sum and run (math/errors.md 11.1). */
 kofn_status kf_key_test(const kf_key *k, const kf_keyed *of, bool *agrees);
 /* to += f x, n numbers of this type. */
 void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type);
