@@ -84,6 +84,16 @@ class Sum:
         return out
 
     @property
+    def audited(self):
+        """The option `audit`: one sum of so many is checked; 1: all, or none."""
+        return lib.kofn_audited(self._job.job)
+
+    def audit(self, every):
+        """Have the next sum checked, and then one of every `every`."""
+        with self._job.turn():
+            check(lib.kofn_audit(self._job.job, _lib.count("every", every, least=1)))
+
+    @property
     def report(self):
         """Of the last round."""
         return self._job.report

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
+from ._audit import Audit
 from ._lib import Invalid
 from ._sum import Sum
 
@@ -202,15 +203,35 @@ class Training:
     def fit(self, optimiser, epochs=1, first=0, watch=None):
         """Steps of the optimiser for so many epochs, the first being number
         `first`; the loss of each batch before its step.  watch(epoch, number,
-        loss) is called after each."""
-        losses = []
-        for epoch in range(first, first + epochs):
-            for number in range(self.batches):
-                optimiser.zero_grad()
-                losses.append(self.backward(epoch, number))
-                optimiser.step()
+        loss) is called after each.  With audit= it goes back to the last checked step
+        when a worker is located, and takes the steps since then once more."""
+        def keep():
+            return copy.deepcopy((self.model.state_dict(), optimiser.state_dict()))
+
+        def put(state):
+            self.model.load_state_dict(state[0])
+            optimiser.load_state_dict(copy.deepcopy(state[1]))
+
+        def take():
+            optimiser.zero_grad()
+            loss = self.backward(*steps[at])
+            optimiser.step()
+            return loss
+
+        steps = [(epoch, number) for epoch in range(first, first + epochs)
+                 for number in range(self.batches)]
+        losses, at = [], 0
+        audit = Audit(self._sum, keep, put)
+        while at < len(steps):
+            to, loss = audit.step(at, at + 1 == len(steps), take)
+            if to <= at:  # steps of before were made of wrong sums
+                del losses[to:]
+            else:
+                losses.append(loss)
                 if watch:
-                    watch(epoch, number, losses[-1])
+                    watch(*steps[at], loss)
+            at = to
+        audit.end()
         return losses
 
     @property

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import kofn
+from kofn._audit import Audit
 
 rng = np.random.default_rng(5)
 
@@ -60,6 +61,38 @@ def test_sums_that_are_checked_now_and_then(where):
         assert S.totals.unchecked == 4
     with pytest.raises(kofn.Unsuited, match="audit = 3"):
         kofn.Sum(squares, 24, scheme="agc:d=3", workers=6, errors="detect", audit=3)
+
+
+def descend(S, steps, audit=None):
+    """Gradient descent on a sum of squares; the place where it ends."""
+    state = [np.zeros(S.inputs)]
+
+    def take():
+        state[0] = state[0] - 0.1 * S(state[0])
+        return float(state[0] @ state[0])
+
+    audit = audit or Audit(S, lambda: state[0].copy(),
+                           lambda kept: state.__setitem__(0, kept.copy()))
+    step = 0
+    while step < steps:
+        step, _ = audit.step(step, step + 1 == steps, take)
+    audit.end()
+    return state[0]
+
+
+@pytest.mark.parametrize("begin", [1, 2, 5, 6, 8, 9])
+def test_a_loop_goes_back_to_the_last_checked_step(begin):
+    def pull(part, parts, x):
+        return (x - np.arange(5) - part) / parts
+
+    ends = []
+    for more in {}, dict(errors="probabilistic", audit=4, seed=begin,
+                         events=f"{begin} corrupt 2"):
+        with kofn.Sum(pull, 5, scheme="gc:d=3", workers=6, where="sim", **more) as S:
+            ends.append(descend(S, 9))
+            if more:
+                assert set(S.totals.liars) <= {2}
+    assert np.allclose(*ends, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scheme", ["agc:d=3", "g-agc:d=3"])

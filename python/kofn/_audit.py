@@ -1,0 +1,72 @@
+"""Loops on sums of which only some are checked."""
+from ._lib import Invalid
+
+GROWN = 10  # a loss that is so many times what it was is no step of a descent
+
+
+class Audit:
+    """What a loop keeps, and when it goes back to that (src/learn/audit.h).
+
+    The loop keeps its state whenever a check finds no worker wrong. It goes back to that
+    state when a check does, when numbers are not finite, or when the loss has grown, and
+    has all sums checked until it is past that step.
+
+    total   the Sum
+    keep    keep() is the state now
+    put     put(state) brings it back
+    """
+
+    def __init__(self, total, keep, put):
+        self._sum, self._keep, self._put = total, keep, put
+        self._on = total.audited > 1
+        self._kept = (0, None, keep()) if self._on else None
+        self._unsure = False
+        self._until = -1
+
+    def before(self, step, last):
+        """Before that step; the sum of the last one is checked."""
+        if self._on:
+            self._sum.audit(1 if last or step <= self._until else self._sum.audited)
+
+    def _doubtful(self, report, loss, failed):
+        if failed:
+            return self._unsure or report is None or report.unchecked > 0
+        if not self._unsure or report.unchecked:
+            return False
+        before = self._kept[1]
+        return report.corrupt > 0 or \
+            before is not None and not loss <= GROWN * before
+
+    def after(self, step, report, loss, failed=None):
+        """The step that comes next; `failed` is the Invalid that this one raised, which
+        is raised again if nothing unchecked explains it."""
+        if not self._on:
+            if failed:
+                raise failed
+            return step + 1
+        if self._doubtful(report, loss, failed):
+            at, _, state = self._kept
+            self._put(state)
+            self._unsure, self._until = False, step
+            return at
+        if failed:
+            raise failed
+        self._unsure = report.unchecked > 0
+        if not self._unsure:
+            self._kept = (step + 1, loss, self._keep())
+        return step + 1
+
+    def step(self, step, last, compute):
+        """compute() and the step that comes next, with its loss."""
+        self.before(step, last)
+        loss, failed = None, None
+        try:
+            loss = compute()
+        except Invalid as error:
+            failed = error
+        return self.after(step, self._sum.report, loss, failed), loss
+
+    def end(self):
+        """Sums are checked as the options say."""
+        if self._on:
+            self._sum.audit(self._sum.audited)
