@@ -13,6 +13,8 @@
 
 #include "io.h"
 
+#include "base/number.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -158,7 +160,7 @@ kofn_status kf_out_text(kf_out *o, const char *fmt, ...)
     int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(text, sizeof text, fmt, ap);
+    n = kf_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof text)
         return kf_fail(KOFN_INVAL, "a line of %d bytes is too long", n);
