@@ -48,6 +48,10 @@ typedef struct kofn_file {
     /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as
      * n x 1; else 2. */
     unsigned dims;
+    /* Is it a list of edges, and does a comment in front of them say that they have
+     * no direction?  Each is one entry all the same, from its first node to its
+     * second. */
+    bool edges, undirected;
 } kofn_file;
 
 /* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
