@@ -453,6 +453,9 @@ typedef struct input {
     double *copy;
 } input;
 int input_matrix(input *in, kofn_matrix *out, const char *path);
+/* Points with the columns of X.  Sparse ones, which may have fewer, are filled up. */
+int input_like(input *in, kofn_matrix *out, const char *path,
+               const kofn_matrix *X, const char *X_path);
 /* The same, or *sparse points to what is in the file, which has no data then. */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path);
@@ -599,7 +602,7 @@ bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
-/* What the nodes and edges of a graph were taken for. */
+/* How many nodes a graph has, and how its edges were read. */
 typedef struct cli_graph {
     size_t nodes, alone; /* alone: without an edge */
     bool

@@ -1,7 +1,7 @@
 /* graph.c -- what a graph is taken for, where that may not be what was meant.
  *
  * Borrows the file.  The library takes each edge of a list as one arc and each number
- * up to the largest as a node; here that is counted and told. */
+ * up to the largest as a node; this file counts them and prints remarks. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ int cli_know_graph(cli_graph *out, const kofn_file *file)
 
     *out = (cli_graph){.nodes = g->rows};
     if (g->rows != g->cols)
-        return 0; /* it is no graph, which is told elsewhere */
+        return 0; /* it is no graph; the library refuses it */
     has = calloc(g->rows + 1, sizeof *has);
     if (!has)
         return cli_say(EXIT_FAILED, "out of memory for %zu nodes", g->rows);
