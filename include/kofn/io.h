@@ -16,7 +16,8 @@
  *   IDX, of which MNIST is made, and the binary files of CIFAR-10;
  *   .edges, lists of edges, two numbers of nodes from 0 on a line;
  *   .libsvm and .svm, points as LIBSVM has them: `label index:value ...` a line,
- *     indices from 1 and ascending, comments from # on;
+ *     indices from 1 and ascending, comments from # on; by any other name where the
+ *     first line is one;
  *   and what gzip made of any of them.  As by gzip, what stands behind the last
  *     member and does not begin as one is ignored.  No more is inflated than a
  *     header tells of; of compressed text no more than 16 MiB and 256 bytes for
@@ -49,6 +50,10 @@ typedef struct kofn_file {
      * n x 1; else 2. */
     unsigned dims;
     bool half; /* the file has float16, and its numbers are float64 here */
+    /* Is it a list of edges, and does a comment in front of them say that they have
+     * no direction?  Each is one entry all the same, from its first node to its
+     * second. */
+    bool edges, undirected;
 } kofn_file;
 
 /* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
@@ -66,7 +71,8 @@ KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path,
 KOFN_API void kofn_file_free(kofn_file *f);
 
 /* All of these write to a temporary name beside `path`, force it to disk and
- * rename: the old file or the whole new one is there, never a part.
+ * rename: the old file or the whole new one is there, never a part.  A mount point
+ * cannot be replaced: such a file is written in place at the end.
  * .npy is version 1.0, C order, little endian; dims 1 or 2. */
 KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                                     unsigned dims);

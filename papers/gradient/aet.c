@@ -328,13 +328,15 @@ static aet_scheme at(aet_kind kind, size_t s)
     return (aet_scheme){kind, s};
 }
 
-/* Scheme i in the order they are told, after uncoded: the adaptive ones, then
- * CGC(s) and G-CGC(s) by turns. */
+/* Returns scheme i in the order of the report: uncoded, the adaptive ones, then CGC(s)
+ * and G-CGC(s) by turns. */
 static aet_scheme nth(size_t i)
 {
-    if (i < 2)
-        return at(i == 0 ? AET_AGC : AET_G_AGC, 0);
-    return at(i % 2 == 0 ? AET_CGC : AET_G_CGC, i / 2 - 1);
+    static const aet_kind first[] = {AET_UNCODED, AET_AGC, AET_G_AGC};
+
+    if (i < 3)
+        return at(first[i], 0);
+    return at(i % 2 == 1 ? AET_CGC : AET_G_CGC, (i - 3) / 2);
 }
 
 static kofn_status line(const aet_params *q, aet_scheme scheme, json_t *o)
@@ -380,11 +382,9 @@ int papers_aet(const papers_args *a)
                           "subsets",
                           q->d, q->n);
     o = a->json ? json_object() : NULL;
-    if (!o) {
+    if (!o)
         printf("%-10s %12s %12s %12s\n", "scheme", "AET", "epochs", "length");
-        st = line(q, at(AET_UNCODED, 0), NULL);
-    }
-    for (size_t i = 0; !st && i < 2 + 2 * q->d; i++)
+    for (size_t i = 0; !st && i < 3 + 2 * q->d; i++)
         st = line(q, nth(i), o);
     if (!st && !o)
         st = least(q);

@@ -1,4 +1,5 @@
 """Where the workers are: ports, from a few words."""
+import ctypes
 import functools
 import os
 import signal
@@ -23,6 +24,18 @@ def faults(words):
     w = _lib.begun("kofn_faults")
     check(lib.kofn_faults_parse(w, _lib.text("faults", words)))
     return w
+
+
+def _keep_memory():
+    """Have malloc of this process, which is a worker's alone, keep up to 64 MiB that
+    is freed: else each round gives its vectors back to the system and faults them in
+    again.  The figures are the largest that glibc comes to by itself."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # not glibc
+        return
+    mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+    mallopt(-1, 64 << 20)  # M_TRIM_THRESHOLD
 
 
 class Keys(NamedTuple):
@@ -175,6 +188,7 @@ class Port:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             _failed.home = os.path.dirname(address[len("ipc://"):])
+            _keep_memory()
             for end in others:
                 os.close(end)  # so that it reads the end of who began it
             if begin is not None and not os.read(begin, 1):

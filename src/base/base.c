@@ -4,6 +4,7 @@
  * for everybody, by the functions that the caller set or by malloc; it prints
  * nothing, never ends the process and takes no lock. */
 #include "base.h"
+#include "number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ kofn_status kofn_say(kofn_status st, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
+    kf_vformat(message, sizeof message, fmt, ap);
     va_end(ap);
     return st;
 }
@@ -49,7 +50,7 @@ kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
 
     memcpy(old, message, sizeof old);
     va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
+    kf_vformat(message, sizeof message, fmt, ap);
     va_end(ap);
     n = strlen(message);
     snprintf(message + n, sizeof message - n, ": %s", old);

@@ -233,7 +233,8 @@ int cli_parse(const cli_command *c, int argc, char **argv, cli_args *a)
         if (!code && o->kind == CLI_PAIR) {
             if (optind >= argc)
                 return cli_say(EXIT_USAGE,
-                               "--%s needs two files, points and their labels",
+                               "--%s needs two files, points and their labels; "
+                               "one with both is named twice",
                                o->name);
             *(const char **)((char *)a + o->given) = argv[optind++];
         }

@@ -457,6 +457,9 @@ typedef struct input {
     double *copy;
 } input;
 int input_matrix(input *in, kofn_matrix *out, const char *path);
+/* Points with the columns of X.  Sparse ones, which may have fewer, are filled up. */
+int input_like(input *in, kofn_matrix *out, const char *path,
+               const kofn_matrix *X, const char *X_path);
 /* The same, or *sparse points to what is in the file, which has no data then. */
 int input_points(input *in, kofn_matrix *out, const kofn_sparse **sparse,
                  const char *path);
@@ -603,12 +606,26 @@ bool nodes_have(const cli_node *n);
 /* The exit code, after all else. */
 int nodes_close(cli_nodes *m, int code);
 
+/* How many nodes a graph has, and how its edges were read. */
+typedef struct cli_graph {
+    size_t nodes, alone; /* alone: without an edge */
+    bool
+        one_way; /* comments say that it is undirected, but arcs have none back */
+} cli_graph;
+/* 0, or the exit code after a message. */
+int cli_know_graph(cli_graph *out, const kofn_file *file);
+/* Remarks on that. */
+void cli_tell_graph(const cli_graph *g, const kofn_file *file,
+                    const char *path);
+json_t *cli_graph_json(const cli_graph *g);
+
 /* An iteration of A, or, where that is NULL, of the ranks of M. */
 typedef struct cli_iteration {
     kofn_file *file;
     const kofn_matrix *A;
     kofn_sparse *M;
     uint8_t *dangling;
+    cli_graph graph;
     size_t n;
     kofn_matrix v; /* start, and result */
 } cli_iteration;

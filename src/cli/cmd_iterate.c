@@ -46,8 +46,10 @@ static int resume(watched *w, kofn_matrix *v, kofn_iterate_options *o)
 
 /* ---- inputs -------------------------------------------------------------- */
 
-static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
+static int load_graph(cli_iteration *it, const cli_args *a,
+                      const kofn_file *file)
 {
+    const char *path = a->operand[0];
     const kofn_sparse *g = file->matrix.sparse;
 
     if (!g)
@@ -57,6 +59,9 @@ static int load_graph(cli_iteration *it, kofn_file *file, const char *path)
                        "(.txt, .tsv, .dat or .edges)",
                        path);
     TRY_CODE(cli_fail(kofn_pagerank_matrix(&it->M, &it->dangling, g)));
+    TRY_CODE(cli_know_graph(&it->graph, file));
+    if (!a->quiet)
+        cli_tell_graph(&it->graph, file, path);
     it->n = it->M->rows;
     return 0;
 }
@@ -87,7 +92,7 @@ static int load(cli_iteration *it, const cli_args *a)
     TRY_CODE(cli_fail_input(kofn_file_open(
         &it->file, path, power ? KOFN_FILE_READ : KOFN_FILE_GRAPH)));
     TRY_CODE(power ? load_matrix(it, it->file, path)
-                   : load_graph(it, it->file, path));
+                   : load_graph(it, a, it->file));
     if (!power) { /* M is all that is needed of it */
         kofn_file_free(it->file);
         it->file = NULL;
@@ -99,7 +104,8 @@ static int load(cli_iteration *it, const cli_args *a)
 
 /* Reports the end of the run; the iteration count is right whether it failed or
  * not. */
-static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
+static int conclude(session *s, kofn_status st, const cli_iteration *it,
+                    const kofn_iterate_result *res)
 {
     const cli_args *a = s->args;
     bool power = a->command->bit == IN_POWER;
@@ -111,6 +117,8 @@ static int conclude(session *s, kofn_status st, const kofn_iterate_result *res)
     if (power)
         json_object_set_new(s->figures, "eigenvalue",
                             cli_number(res->eigenvalue));
+    else
+        json_object_set_new(s->figures, "graph", cli_graph_json(&it->graph));
     if (cli_caught())
         return 128 + cli_caught();
     if (st)
@@ -137,7 +145,7 @@ static int run(session *s, cli_iteration *it)
     st = it->A ? kofn_power(s->job, &it->v, &o, &w.res)
                : kofn_pagerank(s->job, it->dangling, &it->v, &o, &w.res);
     cli_guard(false);
-    TRY_CODE(conclude(s, st, &w.res));
+    TRY_CODE(conclude(s, st, it, &w.res));
     if (s->args->verify)
         TRY_CODE(cli_verify_iteration(s->args, it, &it->v, s->iterations,
                                       &s->found));

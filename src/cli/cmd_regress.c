@@ -104,13 +104,11 @@ static int load(fit *f, const cli_args *a)
     TRY_CODE(input_points(&f->file[0], &f->X, &sparse, a->operand[0]));
     TRY_CODE(load_labels(f, a));
     if (a->test_X) {
-        TRY_CODE(input_matrix(&f->file[2], &f->test_X, a->test_X));
+        TRY_CODE(input_like(&f->file[2], &f->test_X, a->test_X, &f->X,
+                            a->operand[0]));
         TRY_CODE(input_labels(&f->file[3], &f->test_y, a->test_y, &f->test_X,
                               a->test_X));
     }
-    if (a->test_X && f->test_X.cols != f->X.cols)
-        return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", a->test_X,
-                       f->test_X.cols, a->operand[0], f->X.cols);
     TRY_CODE(sparse      ? prepare_sparse(f, a, sparse)
              : a->kernel ? apply_kernel(f, a->kernel)
                          : prepare(f, a));

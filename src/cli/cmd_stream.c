@@ -110,21 +110,39 @@ static void task_free(task *t)
     free(t);
 }
 
+/* Takes the next name of the line, which ends at a blank, or at a quote where it begins
+ * with one; NULL: there is none. */
+static char *next_name(char **at)
+{
+    char *name = *at + strspn(*at, " \t\r"), *end;
+    bool quoted = *name == '"';
+
+    name += quoted;
+    end = name + strcspn(name, quoted ? "\"" : " \t\r");
+    if (end == name ||
+        (quoted && (!*end || (end[1] && !strchr(" \t\r", end[1])))))
+        return NULL;
+    *at = end + (*end != 0);
+    *end = 0;
+    return name;
+}
+
 /* X Y OUT, with blanks between them. */
 static int split(const reader *r, task *t)
 {
-    char *save = NULL;
+    char *at = t->line;
 
     if (strlen(t->line) < r->length)
         return cli_say(EXIT_USAGE, "%s, line %zu: a name holds a zero byte",
                        r->name, r->line);
-    t->X = strtok_r(t->line, " \t\r", &save);
-    t->Y = strtok_r(NULL, " \t\r", &save);
-    t->out = strtok_r(NULL, " \t\r", &save);
-    if (t->out && !strtok_r(NULL, " \t\r", &save))
+    t->X = next_name(&at);
+    t->Y = t->X ? next_name(&at) : NULL;
+    t->out = t->Y ? next_name(&at) : NULL;
+    if (t->out && !at[strspn(at, " \t\r")])
         return 0;
     return cli_say(EXIT_USAGE,
-                   "%s, line %zu: give X, Y and OUT, three names of files",
+                   "%s, line %zu: give X, Y and OUT, three names of files; one "
+                   "with a blank stands between double quotes",
                    r->name, r->line);
 }
 

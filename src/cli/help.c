@@ -229,6 +229,9 @@ static const entry json_keys[] = {
      "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
      "off, relative to that of |A| |B|, and the row it is in, counted from 0"},
     {"eigenvalue, change, converged", "of an iteration"},
+    {"graph",
+     "of pagerank: its nodes, those of them without_edges, and whether it was "
+     "undirected_taken_as_arcs, as its comments and arcs that have none back show"},
     {"objective", "of regress: what is minimised, over all points, at the end"},
     {"loss, accuracy, test_loss, test_accuracy",
      "of train: mean cost and the share of labels told right, over all points "

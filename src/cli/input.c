@@ -50,6 +50,31 @@ int input_matrix(input *in, kofn_matrix *out, const char *path)
     return code || !sparse ? code : input_refuse_sparse(path);
 }
 
+/* Copies sparse rows into dense ones with `cols` columns. */
+static int fill(input *in, kofn_matrix *out, const kofn_sparse *s, size_t cols)
+{
+    double *row;
+
+    TRY_CODE(cli_room(out, s->rows, cols, "the points of --test"));
+    row = in->copy = out->data;
+    for (size_t i = 0; i < s->rows; i++, row += cols)
+        for (size_t e = s->ptr[i]; e < s->ptr[i + 1]; e++)
+            row[s->col[e]] = s->val[e];
+    return 0;
+}
+
+int input_like(input *in, kofn_matrix *out, const char *path,
+               const kofn_matrix *X, const char *X_path)
+{
+    const kofn_sparse *sparse = NULL;
+
+    TRY_CODE(input_points(in, out, &sparse, path));
+    if (sparse ? out->cols > X->cols : out->cols != X->cols)
+        return cli_say(EXIT_USAGE, "%s has %zu columns and %s %zu", path,
+                       out->cols, X_path, X->cols);
+    return sparse ? fill(in, out, sparse, X->cols) : 0;
+}
+
 int input_targets(input *in, kofn_matrix *out, const char *path)
 {
     const kofn_sparse *sparse = NULL;

@@ -69,6 +69,8 @@ static void put(const cli_nodes *m, const kofn_plan_info *info, json_t *o)
     PUT("spread", json_real(r->spread));
     if (r->it->A)
         PUT("eigenvalue", json_real(res->eigenvalue));
+    else
+        PUT("graph", cli_graph_json(&r->it->graph));
     PUT("change", json_real(res->change));
     PUT("converged", json_boolean(res->converged));
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,14 +143,25 @@ int cli_fail_input(kofn_status st)
 
 /* ---- progress ------------------------------------------------------------ */
 
+/* Characters that a row of the terminal has. */
+static int columns(void)
+{
+    struct winsize w = {0};
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col
+                                                                     : 80;
+}
+
+/* No longer than a row: of a line that wraps a part would stay behind. */
 void cli_draw(const char *fmt, ...)
 {
+    char line[400];
     va_list ap;
 
-    fputs("\r\033[K", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
     drawn = true;
 }
 

@@ -6,6 +6,7 @@
 
 #include <kofn/transport.h>
 
+#include <malloc.h>
 #include <string.h>
 
 typedef struct life {
@@ -67,6 +68,17 @@ static void operand_done(void *ud)
     l->file = NULL;
 }
 
+/* Has malloc keep up to 64 MiB that is freed: else each round gives its vectors back to
+ * the system and faults them in again.  The figures are the largest that glibc comes to
+ * by itself. */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
+
 int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
 {
     life l = {.args = a, .net = net ? t : NULL};
@@ -84,6 +96,7 @@ int cli_serve(const cli_args *a, struct kofn_transport *t, bool net)
         o.operand = operand;
         o.operand_done = operand_done;
     }
+    keep_memory();
     cli_guard(true);
     st = kofn_serve(t, &o);
     cli_guard(false);

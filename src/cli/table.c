@@ -358,7 +358,8 @@ const cli_command cli_commands[] = {
      IN_PAGERANK, 1, 1, cmd_iterate},
     {"stream", "LIST", "products C = X Y that come one after another",
      "Each line of the file LIST, or of stdin where that is -, names three "
-     "files: X, Y and the one that X Y is written to. Lines are read as they "
+     "files: X, Y and the one that X Y is written to. One with a blank in it stands "
+     "between double quotes. Lines are read as they "
      "come, a line (with --json an object) is printed as each product is over, "
      "and an operand may be the output of a line above: whatever writes lines "
      "and reads them has coded products. Each is over some rounds after its "

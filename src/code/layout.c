@@ -3,6 +3,7 @@
  * Owns the table, which is constant. */
 #include "code.h"
 
+#include "base/number.h"
 #include "operation.h"
 
 #include <math.h>
@@ -125,7 +126,7 @@ static void append(char *text, size_t room, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text + n, room - n, fmt, ap);
+    kf_vformat(text + n, room - n, fmt, ap);
     va_end(ap);
 }
 

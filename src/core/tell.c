@@ -4,6 +4,8 @@
  * told. */
 #include "state.h"
 
+#include "base/number.h"
+
 #include <stdio.h>
 
 typedef struct teller {
@@ -20,7 +22,7 @@ KF_PRINTF(2, 3) static void say(teller *t, const char *format, ...)
     int n;
 
     va_start(args, format);
-    n = vsnprintf(t->words + t->n, room, format, args);
+    n = kf_vformat(t->words + t->n, room, format, args);
     va_end(args);
     t->n += n < 0 ? 0 : kf_min((size_t)n, room - 1);
 }

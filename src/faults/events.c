@@ -12,6 +12,7 @@
  */
 #include "faults.h"
 
+#include "base/number.h"
 #include "io/text.h"
 
 #include <errno.h>
@@ -78,7 +79,7 @@ static kofn_status parse_when(const reader *r, kofn_fault_event *h)
                        "there are rounds or iterations 1..%zu, and none is %lu",
                        r->rounds, round);
     h->round = (unsigned)round;
-    h->fraction = part ? strtod(word + whole, NULL) : 0;
+    h->fraction = part ? kf_read_real(word + whole, NULL) : 0;
     if (h->fraction >= 1) /* so many nines */
         h->fraction = 1 - 0x1p-53;
     return KOFN_OK;
@@ -106,7 +107,7 @@ static kofn_status parse_factor(reader *r, kofn_fault_event *h)
     next_word(r);
     if (!*r->word)
         return kf_fail(KOFN_FORMAT, "a factor is missing after the worker");
-    h->factor = strtod(r->word, &end);
+    h->factor = kf_read_real(r->word, &end);
     if (*end || !(h->factor >= 1e-3 && h->factor <= 1e6))
         return wrong(r, "not a factor in 0.001..1000000:");
     return KOFN_OK;

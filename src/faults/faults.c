@@ -9,6 +9,7 @@
  */
 #include "faults.h"
 
+#include "base/number.h"
 #include "base/rng.h"
 
 #include <float.h>
@@ -210,7 +211,7 @@ bool kf_faults_number(const char *text, size_t n, double *x)
     if (n >= sizeof number || strspn(text, "+-0123456789.eE") < n)
         return false;
     memcpy(number, text, n);
-    *x = strtod(number, &end);
+    *x = kf_read_real(number, &end);
     return end > number && !*end;
 }
 

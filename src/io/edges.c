@@ -1,10 +1,11 @@
-/* edges.c -- graphs as lists of edges, as the collection SNAP has them.
+/* edges.c -- graphs as lists of edges, as the collections SNAP and KONECT have them.
  *
- * Lines that begin with # are comments.  Each other line has two numbers of
+ * Lines that begin with # or % are comments.  Each other line has two numbers of
  * nodes, between blanks or tabs: an arc from the first to the second, an entry
  * 1 there; one that is listed twice counts twice.  Nodes are numbered from 0
  * and as many as the largest number tells; those that no line has are nodes
- * without arcs.  A third field is refused: it may be a weight or a time.
+ * without arcs.  A third field is refused: it may be a weight or a time.  Comments
+ * may say that the graph is undirected.  That is kept; the arcs are the same.
  *
  * Fills the kofn_file with a sparse matrix; the mapped bytes are only read.
  */
@@ -52,10 +53,64 @@ static kofn_status read_edge(kf_text *t, size_t *from, size_t *to)
                    t->line, kf_io_show_word(shown, t->at, t->end));
 }
 
+/* ---- comments ------------------------------------------------------------- */
+
+/* Goes to the next edge; false: there is none. */
+static bool next_edge(kf_text *t)
+{
+    while (kf_io_next_line(t, '#')) {
+        if (*t->at != '%')
+            return true;
+        kf_io_skip_line(t);
+    }
+    return false;
+}
+
+static bool has_words(const char *p, const char *end, const char *words)
+{
+    size_t n = strlen(words);
+
+    for (; (size_t)(end - p) >= n; p++)
+        if (kf_io_alike(p, words, n))
+            return true;
+    return false;
+}
+
+/* SNAP writes "Undirected graph", or "Directed graph (each unordered pair of nodes is
+ * saved once)", KONECT "sym" as the first word. */
+static bool says_undirected(const char *p, const char *end)
+{
+    if (has_words(p, end, "undirected") || has_words(p, end, "unordered pair"))
+        return true;
+    for (p++; p < end && kf_is_blank(*p); p++)
+        ;
+    return end - p > 3 && kf_io_alike(p, "sym", 3) && kf_is_blank(p[3]);
+}
+
+/* Does a comment in front of all edges say that they have no direction? */
+static bool is_undirected(kf_text t)
+{
+    for (;;) {
+        const char *from;
+
+        while (t.at < t.end &&
+               (kf_is_blank(*t.at) || kf_line_ends(t.at, t.end)))
+            t.at++;
+        from = t.at;
+        if (from == t.end || (*from != '#' && *from != '%'))
+            return false;
+        kf_io_skip_line(&t);
+        if (says_undirected(from, t.at))
+            return true;
+    }
+}
+
+/* ---- the list ------------------------------------------------------------ */
+
 /* Check all lines: how many edges there are, and nodes. */
 static kofn_status survey(edges *e, kf_text t)
 {
-    for (; kf_io_next_line(&t, '#'); e->count++) {
+    for (; next_edge(&t); e->count++) {
         size_t i, j;
 
         TRY(read_edge(&t, &i, &j));
@@ -87,7 +142,7 @@ static kofn_status place(const edges *e, kf_text t, kofn_sparse *s)
     size_t *ptr = kf_sparse_ptr(s), room, i, j;
     bool fits = true;
 
-    while (kf_io_next_line(&t, '#')) {
+    while (next_edge(&t)) {
         TRY(read_edge(&t, &i, &j));
         if (i >= e->nodes || j >= e->nodes)
             return kf_io_changed();
@@ -96,7 +151,7 @@ static kofn_status place(const edges *e, kf_text t, kofn_sparse *s)
     room = kf_io_sparse_lay(s);
     if (room != e->count)
         return kf_io_changed();
-    for (t = first; fits && kf_io_next_line(&t, '#');) {
+    for (t = first; fits && next_edge(&t);) {
         TRY(read_edge(&t, &i, &j));
         fits =
             i < e->nodes && j < e->nodes && kf_io_sparse_put(s, room, i, j, 1);
@@ -114,6 +169,8 @@ kofn_status kf_edges_read(kf_file *f, const kf_input *in)
     f->sparse = kf_io_sparse_new(e.nodes, e.nodes, e.count);
     if (!f->sparse)
         return KOFN_NOMEM;
+    f->shown.edges = true;
+    f->shown.undirected = is_undirected(t);
     TRY(place(&e, t, f->sparse));
     return kf_io_sparse_tidy(f->sparse);
 }

@@ -173,7 +173,9 @@ static const format *find_format(const kf_input *in)
     if (kf_io_has_suffix(in->path, ".libsvm") ||
         kf_io_has_suffix(in->path, ".svm"))
         return &libsvm;
-    return is_text(in) ? &csv : NULL;
+    if (is_text(in))
+        return &csv;
+    return kf_libsvm_begins(in) ? &libsvm : NULL; /* a9a, heart_scale, a9a.t */
 }
 
 static kofn_status tell(const kf_input *in, const format **found)

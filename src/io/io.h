@@ -137,6 +137,8 @@ kofn_status kf_io_cast(kf_file *f, const size_t shape[2], kf_kind kind,
 
 /* Does it begin as an IDX file? */
 bool kf_idx_begins(const kf_input *in);
+/* Is its first line `label index:value ...`? */
+bool kf_libsvm_begins(const kf_input *in);
 
 /* ---- the first bytes of a file that goes on ------------------------------ */
 

@@ -178,6 +178,17 @@ kofn_status kf_libsvm_read(kf_file *f, const kf_input *in)
                                                               : kf_io_changed();
 }
 
+bool kf_libsvm_begins(const kf_input *in)
+{
+    kf_text t = kf_io_text(in->data, in->length);
+    size_t index = 0;
+    double v;
+
+    return kf_io_next_line(&t, '#') &&
+           read_number(&t, t.at, "label", &v) == KOFN_OK && !row_ends(&t) &&
+           read_entry(&t, &index, &v) == KOFN_OK;
+}
+
 kofn_status kf_libsvm_part(const kf_input *part, size_t *numbers)
 {
     listing found = {0};

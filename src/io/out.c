@@ -6,13 +6,17 @@
  * process that is killed leaves the old file as it was, and at worst a
  * .kofn-*.tmp beside it.  What need not survive a crash is not forced to disk.
  *
- * A kf_out owns its descriptor and the temporary name until it is closed.  The
- * file under the real name is never opened for writing.
+ * A mount point, as a single file mounted into a container, cannot be replaced.  Such a
+ * file is written in place once the temporary file is whole, which stays if that fails.
+ *
+ * A kf_out owns its descriptor and the temporary name until it is closed.  No other
+ * file under the real name is ever opened for writing.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 
 #include "io.h"
 
+#include "base/number.h"
 #include "base/raise.h"
 
 #include <errno.h>
@@ -161,7 +165,7 @@ kofn_status kf_out_text(kf_out *o, const char *fmt, ...)
     int n;
 
     va_start(ap, fmt);
-    n = vsnprintf(text, sizeof text, fmt, ap);
+    n = kf_vformat(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof text)
         return kf_fail(KOFN_INVAL, "a line of %d bytes is too long", n);
@@ -187,6 +191,41 @@ static kofn_status sync_folder(kf_out *o)
     return kf_io_errno_fail("force to disk the folder of", o->path, error);
 }
 
+/* Copies all of `from` into the file under the real name. */
+static bool copy_into(kf_out *o, int from)
+{
+    int fd = open(o->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    ssize_t n = -1;
+    bool ok = fd >= 0;
+
+    while (ok && (n = read(from, o->buffer, BUFFER)) != 0) {
+        ok = n > 0 || errno == EINTR;
+        for (ssize_t at = 0, done; ok && at<n; at += done> 0 ? done : 0) {
+            done = write(fd, o->buffer + at, (size_t)(n - at));
+            ok = done >= 0 || errno == EINTR;
+        }
+    }
+    ok = ok && (o->loose || fsync(fd) == 0);
+    if (fd >= 0 && close(fd) != 0 && errno != EINTR)
+        ok = false;
+    return ok;
+}
+
+/* Overwrites a file that cannot be replaced. */
+static kofn_status write_in_place(kf_out *o)
+{
+    int from = open(o->temp, O_RDONLY | O_CLOEXEC), error;
+    bool ok = from >= 0 && copy_into(o, from);
+
+    error = errno;
+    if (from >= 0)
+        close(from);
+    o->made = ok; /* then it is removed */
+    return ok ? KOFN_OK
+              : kf_fail_in(kf_io_errno_fail("write", o->path, error),
+                           "%s has all of it", o->temp);
+}
+
 static kofn_status commit(kf_out *o)
 {
     int closed;
@@ -199,7 +238,8 @@ static kofn_status commit(kf_out *o)
     if (closed != 0 && errno != EINTR) /* network file systems fail here */
         return kf_io_errno_fail("write", o->path, errno);
     if (rename(o->temp, o->path) != 0)
-        return kf_io_errno_fail("write", o->path, errno);
+        return errno == EBUSY ? write_in_place(o)
+                              : kf_io_errno_fail("write", o->path, errno);
     o->made = false;
     return o->loose ? KOFN_OK : sync_folder(o);
 }

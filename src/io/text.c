@@ -3,13 +3,14 @@
  * Up to 19 significant digits with a power of ten between -27 and 27 are
  * converted here: w 10^q = w 5^q 2^q, where w and 5^|q| fit in 64 bits each,
  * so one 128-bit product or quotient with its remainder decides the rounding
- * exactly.  Everything else goes to strtod, rewritten without a point, so
- * that no locale can have an opinion.
+ * exactly.  Everything else goes to kf_read_real, as digits without a point.
  *
  * Owns nothing and allocates nothing.  The locale may change neither what is
  * read nor what is shown.
  */
 #include "text.h"
+
+#include "base/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -166,7 +167,7 @@ static const char *take_power(const char *p, const char *end, decimal *d)
  * significant digits, so of more only whether they are zero matters. */
 #define ENOUGH 800
 
-static double ask_strtod(const decimal *d)
+static double ask_library(const decimal *d)
 {
     char text[ENOUGH + 32];
     size_t n = 0, left = d->digits;
@@ -187,7 +188,7 @@ static double ask_strtod(const decimal *d)
         }
     q = q > 99999 ? 99999 : q < -99999 ? -99999 : q;
     snprintf(text + n, sizeof text - n, "e%d", (int)q);
-    return strtod(text, NULL);
+    return kf_read_real(text, NULL);
 }
 
 bool kf_io_alike(const char *p, const char *q, size_t n)
@@ -221,7 +222,7 @@ static kf_scan scan_word(const char *p, const char *end, const char **next)
 }
 
 /* Reads one number.  Up to DIGITS digits and a power within EXACT are
- * converted here, correctly rounded; all others are left to strtod. */
+ * converted here, correctly rounded; all others are left to kf_read_real. */
 static inline kf_scan scan(const char *p, const char *end, const char **next,
                            bool fortran, double *value)
 {
@@ -244,7 +245,7 @@ static inline kf_scan scan(const char *p, const char *end, const char **next,
         p = take_power(p, end, &d);
     *next = p;
     if (d.digits > DIGITS || d.q < -EXACT || d.q > EXACT)
-        v = d.digits ? ask_strtod(&d) : 0;
+        v = d.digits ? ask_library(&d) : 0;
     else if (d.w)
         v = scale(d.w, (int)d.q);
     *value = minus ? -v : v;
@@ -298,24 +299,6 @@ const char *kf_io_show_word(char shown[KF_SHOWN], const char *p,
 
 /* ---- binary to decimal --------------------------------------------------- */
 
-/* printf writes the locale's radix, which may be several bytes. */
-static size_t put_point(char *s)
-{
-    char *to = s;
-
-    for (char *p = s; *p; p++) {
-        bool number = kf_is_digit(*p) || *p == '-' || *p == '+' ||
-                      (*p >= 'a' && *p <= 'z');
-
-        if (number)
-            *to++ = *p;
-        else if (to == s || to[-1] != '.')
-            *to++ = '.';
-    }
-    *to = 0;
-    return (size_t)(to - s);
-}
-
 size_t kf_io_print_number(char out[KF_DIGITS], double v, bool single)
 {
     int least = single ? 6 : 15, most = single ? 9 : 17;
@@ -327,8 +310,7 @@ size_t kf_io_print_number(char out[KF_DIGITS], double v, bool single)
         const char *end;
         double back = 0;
 
-        snprintf(out, KF_DIGITS, "%.*g", digits, v);
-        n = put_point(out);
+        n = (size_t)kf_format(out, KF_DIGITS, "%.*g", digits, v);
         if (isinf(v))
             break;
         /* %.15g of the largest double may exceed it. */

@@ -4,6 +4,7 @@
  */
 #include "regress.h"
 
+#include "base/number.h"
 #include "mat/mat.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static kofn_status parameters(kernel *k, const char *text)
                            "kernel: \"%.40s\" is not a parameter with a value; "
                            "there are rbf:s=S and poly:degree=D,c=C",
                            text);
-        *place = strtod(text + key + 1, &end);
+        *place = kf_read_real(text + key + 1, &end);
         if (end == text + key + 1 || (*end && *end != ',') ||
             !(*place - *place == 0))
             return kf_fail(KOFN_INVAL, "kernel: \"%.40s\" is not a number",

@@ -138,16 +138,27 @@ size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
     return first_as_large(x, n, dtype, 1024, 128);
 }
 
+/* The same numbers in as few rows as can be: one where no gaps are between rows, as in
+ * a vector, which is a column.  Functions of each number go by these. */
+static kofn_matrix runs(const kofn_matrix *a)
+{
+    kofn_matrix all = *a;
+
+    if (a->ld == a->cols && a->rows > 1) {
+        all.cols = all.ld = a->rows * a->cols;
+        all.rows = 1;
+    }
+    return all;
+}
+
 kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 {
-    bool whole = a->ld == a->cols;
-    size_t rows = whole ? 1 : a->rows;
-    size_t n = whole ? a->rows * a->cols : a->cols;
+    kofn_matrix all = runs(a);
 
-    for (size_t i = 0; i < rows; i++) {
-        size_t j = kf_mat_first_odd(kf_at(a, i, 0), n, a->dtype);
+    for (size_t i = 0; i < all.rows; i++) {
+        size_t j = kf_mat_first_odd(kf_at(&all, i, 0), all.cols, a->dtype);
 
-        if (j < n)
+        if (j < all.cols)
             return kf_fail(KOFN_NONFINITE,
                            "%s: element [%zu, %zu] is NaN or infinite", name,
                            i + j / a->cols, j % a->cols);
@@ -162,12 +173,13 @@ kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name)
 /* Are all elements smaller than a power of two, one for each type? */
 static bool smaller(const kofn_matrix *a, int f64, int f32)
 {
-    bool all = true;
+    kofn_matrix all = runs(a);
+    bool are = true;
 
-    for (size_t i = 0; i < a->rows && all; i++)
-        all = a->cols ==
-              first_as_large(kf_at(a, i, 0), a->cols, a->dtype, f64, f32);
-    return all;
+    for (size_t i = 0; i < all.rows && are; i++)
+        are = all.cols ==
+              first_as_large(kf_at(&all, i, 0), all.cols, a->dtype, f64, f32);
+    return are;
 }
 
 double kf_mat_most(const kofn_matrix *a)
@@ -230,9 +242,14 @@ void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to)
 
 void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to)
 {
+    size_t row = from->cols * kf_dtype_size(from->dtype);
+
+    if (from->rows && from->ld == from->cols && to->ld == from->cols) {
+        memcpy(to->data, from->data, from->rows * row);
+        return;
+    }
     for (size_t i = 0; i < from->rows; i++)
-        memcpy(kf_at(to, i, 0), kf_at(from, i, 0),
-               from->cols * kf_dtype_size(from->dtype));
+        memcpy(kf_at(to, i, 0), kf_at(from, i, 0), row);
 }
 
 /* ---- parts --------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "away.h"
 
 #include "base/clock.h"
+#include "base/number.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ void kf_away_news(port *p, const char *format, ...)
     if (!p->opt.news)
         return;
     va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
+    kf_vformat(words, sizeof words, format, args);
     va_end(args);
     p->opt.news(p->opt.ud, words);
 }

@@ -5,6 +5,8 @@
  * product's.  It may not decide: what an action does not say is not done. */
 #include "job.h"
 
+#include "base/number.h"
+
 static kofn_status do_mix(kofn_job *j, product *p, const kofn_action *a)
 {
     kf_stopwatch watch = kf_job_start_work(j);
@@ -90,7 +92,7 @@ static void refuse_inexact(const kofn_job *j, product *p)
         p->measure.drifts)
         return;
     p->odd = KOFN_UNSTABLE;
-    snprintf(
+    kf_format(
         p->why, sizeof p->why,
         "predicted relative error %.1e exceeds the tolerance %.1e: rounding "
         "comes to %.1e, and wrong results that are not seen may come to "
@@ -136,7 +138,7 @@ static kofn_status test_whole(kofn_job *j, product *p, double noise,
                            j->opt.errors == KOFN_ERRORS_KEYED);
     j->guard.doubt = true;
     *st = KOFN_CORRUPT;
-    snprintf(
+    kf_format(
         p->why, sizeof p->why,
         "the answers agree with each other, and what is decoded of them is "
         "not the product: more workers are wrong alike than can be told "

@@ -9,6 +9,7 @@
  */
 #include "run.h"
 
+#include "base/number.h"
 #include "base/options.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ static void write_option(FILE *f, const kofn_option *w, const void *at)
         break;
     case KOFN_OPTION_REAL:
     case KOFN_OPTION_FACTOR:
-        fprintf(f, "%.17g", *(const double *)at);
+        kf_fformat(f, "%.17g", *(const double *)at);
         break;
     case KOFN_OPTION_SECONDS:
     case KOFN_OPTION_TERM:

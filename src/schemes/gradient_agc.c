@@ -50,8 +50,8 @@ static const kofn_param params[] = {
      "best up to 60",
      NULL},
     {"form", KOFN_AUTO, 0, 0,
-     "sequential: most accurate; staircase: the paper's; decoupled: for any lam; "
-     "auto: sequential for d <= 6",
+     "sequential: most accurate; staircase: the paper's, for d <= 3; "
+     "decoupled: for any lam; auto: sequential for d <= 6",
      "sequential|staircase|decoupled"},
     {"draws", KOFN_AUTO, 1, 1000,
      "random forms: draws of which the best is taken; auto: up to 8", NULL},

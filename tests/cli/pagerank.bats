@@ -36,6 +36,28 @@ assert json.load(open('out.json'))['iterations'] == it"
     refused weighted.txt "line 1" "0.5"
 }
 
+@test "what a list of edges was taken for is told" {
+    printf '# Undirected graph\n0 1\n0 2\n0 3\n' >star.txt
+    printf '10 20\n20 30\n30 10\n' >gaps.txt
+    printf '%% sym\n0 1\n1 0\n' >both.txt
+    run kofn pagerank star.txt -o r.npy
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"star.txt: its comments say that the graph is undirected"* ]]
+    [[ "$output" != *"no edge"* ]]
+    run kofn pagerank gaps.txt -o r.npy
+    [[ "$output" == *"gaps.txt: 28 of 31 nodes have no edge"* ]]
+    [[ "$output" != *"undirected"* ]]
+    for port in sim "threads --masterless"; do
+        kofn pagerank star.txt -o r.npy -q --json -p $port >j
+        json "o['graph'] == dict(nodes=4, without_edges=0, undirected_taken_as_arcs=True)" <j
+    done
+    kofn pagerank gaps.txt -o r.npy --json 2>said >j
+    grep -q '28 of 31' said
+    json "o['graph'] == dict(nodes=31, without_edges=28, undirected_taken_as_arcs=False)" <j
+    kofn pagerank both.txt -o r.npy --json 2>said >j
+    [ ! -s said ]
+}
+
 @test "wiki-Vote, when it is there" {
     G="$KOFN_SOURCE/../shared/data/wiki-Vote/wiki-Vote.mtx"
     [ -f "$G" ] || skip "no wiki-Vote beside the checkout"

@@ -273,6 +273,13 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
         -w delay=0.5,straggle=1" /dev/null
     [ "$status" -eq 0 ]
     [[ "$output" == *"strips to come from "[1-4]" workers"* ]]
+    # one row of the terminal, and none of them full
+    TERM=xterm run script -qec "stty cols 30; '$KOFN' matvec X.npy w.npy -r 2 -s uncoded \
+        -n 4 -w delay=0.5,straggle=1" /dev/null
+    [ "$status" -eq 0 ]
+    drawn=$(tr '\r' '\n' <<<"$output" | sed -n 's/^\x1b\[K\(round\)/\1/p')
+    [ -n "$drawn" ]
+    [ "$(wc -L <<<"$drawn")" -le 29 ]
 }
 
 @test "without -o nothing is written; an unwritable -o fails and says so" {
@@ -283,6 +290,25 @@ np.save('complex.npy', np.ones((4, 37), dtype=complex)); np.save('cube.npy', np.
     run kofn matvec X.npy w.npy -o nowhere/y.npy -q
     [ "$status" -eq 1 ]
     [[ "$output" == *nowhere/y.npy* ]]
+}
+
+@test "an output that is a mount point is written in place" {
+    unshare -rm true 2>/dev/null || skip "no mounts here"
+    inputs
+    echo old >src.npy
+    touch y.npy
+    unshare -rm sh -c 'mount --bind src.npy y.npy && "$1" matvec X.npy w.npy -o y.npy -q' \
+        sh "$KOFN"
+    close_to_numpy X.npy w.npy src.npy
+    [ -z "$(ls -A | grep tmp)" ]
+    # where that fails the result is still there
+    echo old >src.npy
+    run unshare -rm sh -c 'mount --bind src.npy y.npy && mount -o remount,bind,ro y.npy &&
+        "$1" matvec X.npy w.npy -o y.npy -q' sh "$KOFN"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *".tmp has all of it: cannot write "*"y.npy: Read-only file system"* ]]
+    mv .kofn-*.tmp y.npy
+    close_to_numpy X.npy w.npy y.npy
 }
 
 @test "a full disk leaves the old file and no other" {

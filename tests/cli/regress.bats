@@ -55,6 +55,14 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     fits "[2,-3,0.5,1,0,4]" X.npy points.libsvm
     fits "[2,-3,0.5,1,0,4]" points.libsvm points.libsvm
     fits "[2,-3,0.5,1,0,4]" points.libsvm --test X.npy points.svm.gz
+    py "open('few.libsvm','w').write('1 1:1\n-2.5 2:1\n')"
+    fits "[2,-3,0.5,1,0,4]" points.libsvm --test few.libsvm few.libsvm
+    kofn regress points.libsvm --test few.libsvm few.libsvm --json \
+        --iterations 2000 --tol 1e-12 -s elastic:k=4 |
+        json "abs(o['test_objective'] - .3125) < 1e-6" # 1, .5 off; squares by 2 n
+    echo '1 7:1' >wide.libsvm
+    run kofn regress points.libsvm --test wide.libsvm wide.libsvm
+    refused "wide.libsvm has 7 columns and points.libsvm 6"
     kofn predict X.npy w.npy --labels points.libsvm --json | json "o['r2'] > 0.999999"
     kofn matvec points.libsvm v.npy -o p.npy -q
     py "assert np.abs(np.load('p.npy') - np.load('X.npy')@np.arange(1.,7)).max() < 1e-9"

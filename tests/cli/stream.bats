@@ -7,7 +7,7 @@ inputs() {
     done
     kofn gen matrix 19 5 -o Z.npy --seed 20
     printf '# X Y OUT\nX1.npy Y1.npy C1.npy\nX2.npy Y2.npy C2.npy\n\n' >list.txt
-    printf 'X3.npy\tY3.npy  C3.npy\r\nC1.npy Z.npy D.npy' >>list.txt
+    printf '"X3.npy"\tY3.npy  C3.npy\r\nC1.npy Z.npy D.npy' >>list.txt
 }
 
 # close_to_numpy X Y C...: every C is within 1e-12 of NumPy's own product
@@ -32,6 +32,12 @@ for x, y, c in zip(*[iter(words)] * 3):
             C1.npy Z.npy D.npy
     done
     kofn stream list.txt -q
+    close_to_numpy C1.npy Z.npy D.npy
+    mv Z.npy "a z.npy"
+    printf 'X1.npy "Y1.npy" C1.npy\r\nC1.npy "a z.npy" "a d.npy"\r\n' >list.txt
+    kofn stream list.txt -q
+    mv "a z.npy" Z.npy
+    mv "a d.npy" D.npy
     close_to_numpy C1.npy Z.npy D.npy
 }
 

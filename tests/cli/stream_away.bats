@@ -387,6 +387,12 @@ ranks_of() { # ranks_of MPI
     printf 'X1.npy Y1.npy C\0.npy\n' >bad.txt
     run kofn stream bad.txt
     refused "bad.txt, line 1" "zero byte"
+    for names in '"X1.npy Y1.npy C.npy' '"X1.npy"Y1.npy C.npy' '"" Y1.npy C.npy' \
+        'X1.npy Y1.npy C.npy ""' 'my x.npy Y1.npy C.npy'; do
+        echo "$names" >bad.txt
+        run kofn stream bad.txt
+        refused "bad.txt, line 1: give X, Y and OUT" "double quotes"
+    done
     printf '\0\n' >bad.txt
     run kofn stream bad.txt
     refused "bad.txt, line 1" "zero byte"

@@ -169,3 +169,20 @@ assert task(was) == task(now) and task(now)"
     done
     [ ! -e t.json ] && [ ! -e r.csv ] && [ ! -e t.txt ]
 }
+
+# The locale is made here, because few machines have one.
+@test "a locale with a decimal comma changes nothing" {
+    command -v localedef >/dev/null || skip "localedef is missing"
+    inputs
+    printf 'LC_NUMERIC\ndecimal_point ","\nthousands_sep ""\ngrouping -1\nEND LC_NUMERIC\n' >comma
+    localedef -c -i comma -f ANSI_X3.4-1968 "$PWD/xx_XX" 2>/dev/null || true
+    unset LC_ALL
+    [ "$(LC_NUMERIC=xx_XX LOCPATH=$PWD env printf %.1f 1)" = 1,0 ]
+    printf '2.5 leave 0\n' >events.txt
+    LC_NUMERIC=xx_XX LOCPATH=$PWD \
+        kofn matvec X.npy w.npy -p sim -s mds:k=4 -n 6 -r 3 -e events.txt -w straggle=0.5 \
+        --journal j --metrics m --json -q >report.json
+    kofn replay j
+    json 'o["rounds"] == 3' <report.json
+    ! grep '[0-9],[0-9]' m report.json
+}

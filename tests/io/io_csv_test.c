@@ -1,11 +1,11 @@
 /* io_csv_test.c -- CSV, and the numbers of all texts against strtod. */
+#include "comma.h"
 #include "io_rig.h"
 #include "rig.h"
 
 #include "base/rng.h"
 #include "io/text.h"
 
-#include <locale.h>
 #include <math.h>
 
 /* ---- CSV ----------------------------------------------------------------- */
@@ -309,45 +309,22 @@ static void numbers_print_and_read_back(void **state)
     assert_string_equal(text, "-inf");
 }
 
-/* A locale with a decimal comma, or Arabic's sign of two bytes; made here,
- * because few machines have them ready. */
-static bool in_locale(const char *name)
-{
-    char command[512], full[64];
-
-    snprintf(full, sizeof full, "%s.UTF-8", name);
-    snprintf(command, sizeof command,
-             "localedef -c -i %s -f UTF-8 %s/%s >/dev/null 2>&1", name, folder,
-             full);
-    if (system(command) >= 0)
-        setenv("LOCPATH", folder, 1);
-    if (setlocale(LC_NUMERIC, full))
-        return true;
-    unsetenv("LOCPATH");
-    return setlocale(LC_NUMERIC, full);
-}
-
 static void numbers_in_any_locale(void **state)
 {
-    static const char *const name[] = {"de_DE", "ps_AF"};
     const char *text = "0.1234567890123456789012345e-100", *end;
     char out[KF_DIGITS];
     double v;
 
     (void)state;
-    for (size_t k = 0; k < COUNT(name); k++) {
-        if (!in_locale(name[k]))
-            print_message("no locale %s here\n", name[k]);
-        else
-            assert_true(strtod("1.5", NULL) == 1);
-        kf_io_print_number(out, -1.25e-7, false);
-        assert_string_equal(out, "-1.25e-07");
-        assert_int_equal(kf_scan_number(text, text + strlen(text), &end, &v),
-                         KF_NUMBER);
-        refused(KOFN_FORMAT, "a.csv", "1 2\n1,5 2\n", 10, "'1,5'");
-        setlocale(LC_NUMERIC, "C");
-        assert_true(*end == 0 && v == strtod(text, NULL));
-    }
+    if (!comma_begin(folder))
+        skip();
+    kf_io_print_number(out, -1.25e-7, false);
+    assert_string_equal(out, "-1.25e-07");
+    assert_int_equal(kf_scan_number(text, text + strlen(text), &end, &v),
+                     KF_NUMBER);
+    refused(KOFN_FORMAT, "a.csv", "1 2\n1,5 2\n", 10, "'1,5'");
+    comma_end();
+    assert_true(*end == 0 && v == strtod(text, NULL));
 }
 
 TEST_FILE(io_csv_test)

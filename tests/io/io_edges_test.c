@@ -14,6 +14,7 @@ static void edges_variants(void **state)
         {"0 2\r\n\r\n  2   2 \r\n", 3, {0, 0, 1, 0, 0, 0, 0, 0, 1}},
         {"1 0\n1 0\n# twice", 2, {0, 0, 2, 0}},
         {"\xef\xbb\xbf" "0 0", 1, {1}},
+        {"% asym unweighted\n% 1 2 2\n0 1\n % more\n", 2, {0, 1, 0, 0}},
     };
     /* clang-format on */
 
@@ -39,7 +40,7 @@ static void edges_refusals(void **state)
         {"0 18446744073709551617\n", "line 1|'18446744073709551617'"},
         {"0 1\n5000000 0\n1 2\n", "line 2 has node 5000000|only 3 edges"},
         {"# nothing\n", "no edge"},
-        {"%\n", "line 1|'%'"},
+        {"%\n", "no edge"},
     };
 
     (void)state;
@@ -79,11 +80,41 @@ static void graphs_in_text(void **state)
     kofn_file_free(f);
 }
 
+/* Comments in front of the edges may say that these have no direction. */
+static void comments_on_directions(void **state)
+{
+    static const struct {
+        const char *text;
+        bool undirected;
+    } all[] = {
+        {"# Undirected graph: a.txt\n0 1\n", true},
+        {"# a.txt\r\n\r\n#UNDIRECTED\r\n0 1\r\n", true},
+        {"# Directed graph (each unordered pair of nodes is saved once)\n0 1",
+         true},
+        {"% sym unweighted\n0 1\n", true},
+        {"% asym unweighted\n0 1\n", false},
+        {"# Directed graph\n0 1\n# undirected\n", false},
+        {"0 1\n", false},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++) {
+        kofn_file *f;
+
+        write_file("a.edges", all[k].text, strlen(all[k].text));
+        assert_ok(kofn_file_open(&f, path_of("a.edges"), KOFN_FILE_READ));
+        assert_true(f->edges);
+        assert_int_equal(f->undirected, all[k].undirected);
+        kofn_file_free(f);
+    }
+}
+
 TEST_FILE(io_edges_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_variants),
         cmocka_unit_test(edges_refusals),
+        cmocka_unit_test(comments_on_directions),
         cmocka_unit_test(graphs_in_text),
     };
 

@@ -176,6 +176,21 @@ static void libsvm_packed(void **state)
     free(file);
 }
 
+/* Most files of the LIBSVM site have no suffix, or one that says something else. */
+static void the_first_line_tells(void **state)
+{
+    const char *text = "# a comment\n+1 1:2 3:4\n-1 2:1\n";
+    const double x[] = {2, 0, 4, 0, 1, 0}, y[] = {1, -1};
+    static const char *const other[] = {"1 2 3\n", "+1\n", "1 a:2\n", "a 1:2\n",
+                                        "1 0:2\n"};
+
+    (void)state;
+    check("a9a", text, strlen(text), 2, 3, x, y);
+    check("a9a.t", text, strlen(text), 2, 3, x, y);
+    for (size_t k = 0; k < COUNT(other); k++)
+        refused(KOFN_FORMAT, "a9a", other[k], strlen(other[k]), "suffix");
+}
+
 TEST_FILE(io_libsvm_test)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +198,7 @@ TEST_FILE(io_libsvm_test)
         cmocka_unit_test(entries_stay_as_they_are),
         cmocka_unit_test(libsvm_refusals),
         cmocka_unit_test(libsvm_packed),
+        cmocka_unit_test(the_first_line_tells),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

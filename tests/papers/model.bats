@@ -18,14 +18,17 @@ papers() {
 # bats test_tags=asan
 @test "aet --json: exactly the schemes, with the facts' times" {
     papers aet --n 10 --d 3 --p 0.05 --tcp 2.45 --tcm 13 --json >out.json
-    json "set(o) == {'AGC', 'G-AGC'} | {g + 'CGC(%d)' % s for s in range(3) \
+    json "set(o) == {'uncoded', 'AGC', 'G-AGC'} | {g + 'CGC(%d)' % s for s in range(3) \
 for g in ('', 'G-')} and all(type(v) is float for v in o.values())" <out.json
+    # every epoch that one of the ten fails, and the last, in which each computes a third
+    json "abs(sum(1 - (1 - .05**i)**10 for i in range(1, 40)) * (2.45 + 13) + 2.45 / 3 + 13 \
+- o['uncoded']) < 1e-9" <out.json
     json "all(abs(o[k] - v) < 1e-8 for k, v in {'AGC': 8.294928943, \
 'G-AGC': 7.841671713, 'CGC(0)': 13.38509921, 'G-CGC(0)': 13.38509921, \
 'CGC(1)': 10.28513624, 'G-CGC(1)': 9.387832163, 'CGC(2)': 15.62775856, \
 'G-CGC(2)': 15.46129716}.items())" <out.json
     papers aet --n 300 --d 5 --p 0.9 --tcp 1 --tcm 1 --json >out.json
-    json "len(o) == 12 and o['G-AGC'] < o['AGC'] < o['CGC(4)'] < o['CGC(0)'] \
+    json "len(o) == 13 and o['G-AGC'] < o['AGC'] < o['CGC(4)'] < o['CGC(0)'] \
 and abs(o['CGC(0)'] - o['G-CGC(0)']) < 1e-9" <out.json
 }
 
