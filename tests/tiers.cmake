@@ -51,6 +51,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
   campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
+  train_single_test update_test
   peer_histories_test train_campaign_test)
 # What starts threads.
 set(KOFN_THREAD ports_test put_test liars_test operands_test peer_threads_test

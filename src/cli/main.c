@@ -83,13 +83,13 @@ static int run(const cli_command *c, int argc, char **argv)
     code = cli_parse(c, argc, argv, &a);
     if (!code && !a.help && c->bit & IN_JOB)
         code = cli_check_names(&a);
-    if (code) {
-        cli_print_failure(&a);
+    if (code || a.help) {
+        if (code)
+            cli_print_failure(&a);
+        else
+            cli_help_command(stdout, c);
+        free(a.reached);
         return code;
-    }
-    if (a.help) {
-        cli_help_command(stdout, c);
-        return EXIT_EXACT;
     }
     a.faults.seed = a.seed;
     code = cli_make_pattern(&a);

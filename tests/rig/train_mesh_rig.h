@@ -63,7 +63,7 @@ static const lesson lessons[] = {
      .momentum = 0.9},
     /* points of a batch are mixed with each other, on the way back by two as well */
     {.scheme = "gpd:m=2,n=2,p=2",
-     .nodes = 16,
+     .nodes = 12,
      .layers = 2,
      .widths = {SIDE * SIDE, 6, 3},
      .activation = KOFN_SIGMOID,
