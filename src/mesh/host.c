@@ -151,6 +151,7 @@ void kf_host_forget(kf_host *h)
     h->seat = KOFN_NO_SEAT;
     h->again = h->outvoted = 0;
     h->odd = false;
+    h->blown = (kofn_mark){0, 0};
     h->greeted = 0;
     for (size_t i = 0; i < h->routes; i++) {
         h->route[i].t = 0;
@@ -397,8 +398,14 @@ static kofn_status work(kf_host *h, bool *worked)
     return KOFN_OK;
 }
 
-static kofn_status failed(kofn_status st)
+static kofn_status failed(const kf_host *h, kofn_status st)
 {
+    if (h->blown.t == h->at.t && h->blown.line == h->at.line)
+        return kf_fail(KOFN_NONFINITE,
+                       "what is multiplied in iterate %llu, or changes the "
+                       "matrices, is not finite, and no other node has "
+                       "another; begin again, with a shorter step",
+                       (unsigned long long)h->at.t);
     return st == KOFN_CORRUPT
                ? kf_fail(st,
                          "pieces of the nodes disagree, and it cannot be told "
@@ -424,13 +431,51 @@ bool kf_host_is_over(const kf_host *h)
     return !kf_node_failed(h->node) && kf_node_is_over(h->node);
 }
 
+kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
+                                const double *v, bool *same)
+{
+    uint64_t told = kf_node_beat(h->node).digest.exact;
+    kf_node_digest now = kf_host_digest(h, h->at.t, scalar, v);
+
+    *same = told == 0 || now.exact == told;
+    return *same ? KOFN_OK
+                 : kf_host_step(h, &(kf_node_event){.type = KF_NODE_SPOILT,
+                                                    .now = kf_host_now(h),
+                                                    .digest = now});
+}
+
+/* What is looked at is the copy, if there is one: nothing comes after that. */
+kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
+{
+    *over = kf_host_is_over(h);
+    if (!*over)
+        return KOFN_OK;
+    if (v)
+        memcpy(v, h->v->m.data, h->v->m.rows * sizeof *v);
+    return kf_host_confirm_own(h, h->scalar, v ? v : h->v->m.data, over);
+}
+
+/* Numbers that are not finite were found where there must be none: where others have our
+ * iterate, too, one of ours may have become so.  Then theirs is taken. */
+static kofn_status doubt(kf_host *h, kofn_status st)
+{
+    if (h->opt.errors == KOFN_ERRORS_NONE)
+        return st;
+    h->blown = h->at;
+    return kf_host_step(
+        h, &(kf_node_event){.type = KF_NODE_SPOILT,
+                            .now = kf_host_now(h),
+                            .digest = kf_host_digest(h, h->at.t, h->scalar,
+                                                     h->v->m.data)});
+}
+
 static kofn_status watch(kf_host *h)
 {
     kofn_status st = kf_node_failed(h->node);
     kofn_node_view view;
 
     if (st && kf_node_is_over(h->node) && !kf_back_waits(h))
-        return failed(st);
+        return failed(h, st);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
                        "iterate %llu is not finite, as far as others can tell",
@@ -445,18 +490,32 @@ static kofn_status watch(kf_host *h)
     return KOFN_AGAIN;
 }
 
-kofn_status kf_host_pass(kf_host *h, bool *worked)
+kofn_status kf_host_hear(kf_host *h, kofn_time atmost)
 {
-    kofn_status st;
+    kofn_status st = kf_mail_receive(h, atmost);
 
-    *worked = false;
+    return st == KOFN_NONFINITE ? doubt(h, st) : st;
+}
+
+static kofn_status hear(kf_host *h)
+{
     TRY(look_up(h, 0));
     if (h->changing.unsure && kf_node_is_agreed(h->node))
         h->changing.unsure = false;
     TRY(kf_sketch_settle(h));
-    TRY(kf_back_pass(h));
-    st = watch(h);
-    return st ? st : work(h, worked);
+    return kf_back_pass(h);
+}
+
+kofn_status kf_host_pass(kf_host *h, bool *worked)
+{
+    kofn_status st = hear(h);
+
+    *worked = false;
+    if (!st) {
+        TRY(watch(h));
+        st = work(h, worked);
+    }
+    return st == KOFN_NONFINITE ? doubt(h, st) : st;
 }
 
 /* ---- life ---------------------------------------------------------------- */

@@ -312,6 +312,7 @@ typedef struct kf_host {
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     bool odd;          /* our iterate is not finite: others may know better   */
+    kofn_mark blown;   /* of an iterate of which something that is not finite came */
     bool encoded;      /* ... for our own seat                          */
     uint64_t machine;  /* what the digests of like ones have in common     */
     double noise;      /* of all that was decoded so far                   */
@@ -370,6 +371,8 @@ void kf_host_free(kf_host *h);
 /* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
  * wants it to leave. */
 kofn_status kf_host_pass(kf_host *h, bool *worked);
+/* Hears what comes until then. */
+kofn_status kf_host_hear(kf_host *h, kofn_time atmost);
 
 /* host.c */
 /* The coordinator of the node, as of the vector that is here. */
@@ -381,6 +384,13 @@ void kf_host_look(const kf_host *h, kofn_node_view *out);
 /* Has it ended with the result?  One that has failed has none, also while it waits for
  * others to go back with it. */
 bool kf_host_is_over(const kf_host *h);
+/* Has it ended with the result, and is that still the one that the nodes agreed on?  Then
+ * that is written to `v`, unless NULL; else it takes the result of another node. */
+kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
+/* Our vector, as it lies there with its scalars, is still the one that was told; else the
+ * coordinator takes that of another node. */
+kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
+                                const double *v, bool *same);
 kofn_status kf_host_step(kf_host *h, const kf_node_event *ev);
 /* Does what the last step of the node says; *take, unless NULL, becomes true where a
  * body is to be kept. */

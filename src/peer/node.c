@@ -555,6 +555,9 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
         break;
+    case KF_NODE_SPOILT:
+        kf_peer_spoil(n, ev->digest);
+        break;
     case KF_NODE_ARRIVING:
         if (who)
             who->arriving = n->now;

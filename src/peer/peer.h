@@ -173,6 +173,8 @@ typedef enum kf_node_event_type {
     KF_NODE_LEAVE,    /* this node is going to leave                   */
     KF_NODE_LOST,     /* the blocks that are here are of no use any more */
     KF_NODE_DOUBT,    /* our vector may be wrong: take that of another */
+    KF_NODE_SPOILT,   /* our vector is not the one that was told: digest is of
+                         what it is now                                */
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
     KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it is
                          whole within KF_SLOWEST                       */
@@ -190,7 +192,7 @@ typedef struct kf_node_event {
     bool final;
     /* TICK: for some silences nobody has had the blocks to give that this node needs. */
     bool lacks;
-    kf_node_digest digest; /* DONE of an UPDATE or SOLO: of the iterate */
+    kf_node_digest digest; /* DONE of an UPDATE or SOLO, SPOILT: of the iterate */
     /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
      * are needed to tell; which seats of the decoder are left out, and of how
      * many of these, the last, it is not certain that they are wrong. */

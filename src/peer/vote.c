@@ -84,7 +84,7 @@ void kf_peer_cast(kf_node *n, kf_node_digest digest)
 void kf_peer_forget_ballots(kf_node *n)
 {
     memset(n->votes.ballot, 0, sizeof n->votes.ballot);
-    n->votes.outvoted = n->votes.doubts = false;
+    n->votes.outvoted = n->votes.doubts = n->votes.spoilt = false;
     n->votes.unsure = KOFN_OK;
     n->votes.doubted = KF_LONG_AGO;
 }
@@ -231,6 +231,14 @@ void kf_peer_doubt(kf_node *n)
     outvote(n);
 }
 
+/* Also of the last iterate, and until another vector is here. */
+void kf_peer_spoil(kf_node *n, kf_node_digest digest)
+{
+    kf_peer_cast(n, digest);
+    n->votes.spoilt = n->votes.doubts = true;
+    outvote(n);
+}
+
 /* A result that was decoded of pieces of others, of whom none is left and none told
  * what it made of them: this node's own word for it is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
@@ -291,7 +299,7 @@ static void settle_alone(kf_node *n)
         own->agreed = is_most(&t, &own->digest);
         all &= own->agreed;
     }
-    n->votes.outvoted = !all;
+    n->votes.outvoted = !all || n->votes.spoilt;
 }
 
 /* There is nobody left who has what most have, or no most have the same result, or
@@ -334,6 +342,8 @@ bool kf_node_is_agreed(const kf_node *n)
 {
     const kf_ballot *own = ours(n);
 
+    if (n->votes.spoilt)
+        return false;
     return !kf_peer_checks(n) || n->single > 0 || !own || own->agreed;
 }
 
