@@ -303,6 +303,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
         TRY(st);
     h->freivalds.noise = fmax(h->freivalds.noise, d->predicted);
     h->noise = fmax(h->noise, d->predicted);
+    h->rounding = fmax(h->rounding, d->predicted);
+    kf_host_way_note(h, t->group, d);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
     return done(h, t, false);
@@ -345,7 +347,9 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     st = make_vector(h, t, &final);
     if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
         return st;
-    digest = kf_host_digest(h, t->at.t + 1, h->scalar, h->v->m.data);
+    kf_host_way_go(h);
+    digest =
+        kf_host_digest_of_way(h, t->at.t + 1, h->scalar, h->v->m.data, final);
     if (st || h->freivalds.odd)
         digest.sum = NAN;
     h->odd = digest.exact && !isfinite(digest.sum);
@@ -398,25 +402,6 @@ static kofn_status work(kf_host *h, bool *worked)
     return KOFN_OK;
 }
 
-static kofn_status failed(const kf_host *h, kofn_status st)
-{
-    if (h->blown.t == h->at.t && h->blown.line == h->at.line)
-        return kf_fail(KOFN_NONFINITE,
-                       "what is multiplied in iterate %llu, or changes the "
-                       "matrices, is not finite, and no other node has "
-                       "another; begin again, with a shorter step",
-                       (unsigned long long)h->at.t);
-    return st == KOFN_CORRUPT
-               ? kf_fail(st,
-                         "pieces of the nodes disagree, and it cannot be told "
-                         "whose are wrong; use more nodes or a smaller "
-                         "threshold, and errors adversarial or probabilistic")
-               : kf_fail(st,
-                         "the pieces of the nodes are too few to tell if some "
-                         "are wrong, or to make the next iterate; start more "
-                         "nodes");
-}
-
 void kf_host_look(const kf_host *h, kofn_node_view *out)
 {
     kf_node_look(h->node, out);
@@ -431,51 +416,13 @@ bool kf_host_is_over(const kf_host *h)
     return !kf_node_failed(h->node) && kf_node_is_over(h->node);
 }
 
-kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
-                                const double *v, bool *same)
-{
-    uint64_t told = kf_node_beat(h->node).digest.exact;
-    kf_node_digest now = kf_host_digest(h, h->at.t, scalar, v);
-
-    *same = told == 0 || now.exact == told;
-    return *same ? KOFN_OK
-                 : kf_host_step(h, &(kf_node_event){.type = KF_NODE_SPOILT,
-                                                    .now = kf_host_now(h),
-                                                    .digest = now});
-}
-
-/* What is looked at is the copy, if there is one: nothing comes after that. */
-kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
-{
-    *over = kf_host_is_over(h);
-    if (!*over)
-        return KOFN_OK;
-    if (v)
-        memcpy(v, h->v->m.data, h->v->m.rows * sizeof *v);
-    return kf_host_confirm_own(h, h->scalar, v ? v : h->v->m.data, over);
-}
-
-/* Numbers that are not finite were found where there must be none: where others have our
- * iterate, too, one of ours may have become so.  Then theirs is taken. */
-static kofn_status doubt(kf_host *h, kofn_status st)
-{
-    if (h->opt.errors == KOFN_ERRORS_NONE)
-        return st;
-    h->blown = h->at;
-    return kf_host_step(
-        h, &(kf_node_event){.type = KF_NODE_SPOILT,
-                            .now = kf_host_now(h),
-                            .digest = kf_host_digest(h, h->at.t, h->scalar,
-                                                     h->v->m.data)});
-}
-
 static kofn_status watch(kf_host *h)
 {
     kofn_status st = kf_node_failed(h->node);
     kofn_node_view view;
 
     if (st && kf_node_is_over(h->node) && !kf_back_waits(h))
-        return failed(h, st);
+        return kf_host_say_why(h, st);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
                        "iterate %llu is not finite, as far as others can tell",
@@ -494,7 +441,7 @@ kofn_status kf_host_hear(kf_host *h, kofn_time atmost)
 {
     kofn_status st = kf_mail_receive(h, atmost);
 
-    return st == KOFN_NONFINITE ? doubt(h, st) : st;
+    return st == KOFN_NONFINITE ? kf_host_doubt(h) : st;
 }
 
 static kofn_status hear(kf_host *h)
@@ -515,7 +462,7 @@ kofn_status kf_host_pass(kf_host *h, bool *worked)
         TRY(watch(h));
         st = work(h, worked);
     }
-    return st == KOFN_NONFINITE ? doubt(h, st) : st;
+    return st == KOFN_NONFINITE ? kf_host_doubt(h) : st;
 }
 
 /* ---- life ---------------------------------------------------------------- */

@@ -237,7 +237,8 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
             (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
                       .at = n->at,
                       .coded = note->coded,
-                      .final = n->final});
+                      .final = n->final,
+                      .digest = kf_peer_digest(n)});
     case KF_NOTE_VECTOR:
         place(o, note);
         return kf_peer_receive_vector(n, o, note);
