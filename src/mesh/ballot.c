@@ -85,11 +85,52 @@ static double weighted_sum(uint64_t key, const double *x, size_t n,
     return all;
 }
 
+static double room_of(const kf_host *h, double noise, size_t numbers,
+                      double most)
+{
+    noise = fmax(noise, h->single ? NOISE_F32 : NOISE);
+    return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
+}
+
 double kf_host_room(const kf_host *h, size_t numbers, double most)
 {
-    double noise = fmax(h->noise, h->single ? NOISE_F32 : NOISE);
+    return room_of(h, h->noise, numbers, most);
+}
 
-    return DEVIATIONS * sqrt((double)numbers) * 2 * noise * most;
+/* ---- ways ---------------------------------------------------------------- */
+
+/* Two nodes that find other pieces wrong decode of others, and have the product but for
+ * rounding.  So has what follows of it, until the turn is over: the next is begun with
+ * points and blocks alone. */
+
+void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
+{
+    h->from[group] = kf_hash(group + 1, d->seat, d->seats * sizeof *d->seat);
+}
+
+void kf_host_way_go(kf_host *h)
+{
+    uint64_t turn = kf_course_turn(&h->course, h->at.t);
+
+    if (h->at.t == kf_course_end(&h->course, turn))
+        h->way = 0;
+    h->way = kf_hash(h->way, h->from, h->on->groups * sizeof *h->from);
+}
+
+void kf_host_way_take(kf_host *h, const kf_node_digest *told)
+{
+    h->way = told->way;
+}
+
+kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
+                                     const double *scalar, const double *v,
+                                     bool final)
+{
+    kf_node_digest d = kf_host_digest(h, t, scalar, v);
+
+    if (d.exact && h->program.change && !final)
+        d.way = h->way;
+    return d;
 }
 
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
@@ -108,5 +149,6 @@ kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
     d.sum = weighted_sum(key, scalar, KOFN_SCALARS, &most) +
             weighted_sum(kf_mix64(key), v + first, rows, &most);
     d.room = kf_host_room(h, rows + KOFN_SCALARS, most);
+    d.tight = room_of(h, h->rounding, rows + KOFN_SCALARS, most);
     return d;
 }

@@ -225,9 +225,17 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
     return KOFN_OK;
 }
 
+/* Where a change is not finite some blocks have it, and others not. */
+static kofn_status lose_halfway(kf_host *h, kofn_status st)
+{
+    if (st == KOFN_NONFINITE)
+        TRY(kf_changing_lose(h));
+    return st;
+}
+
 kofn_status kf_changing_settle(kf_host *h)
 {
-    return bring(h, KOFN_NO_SEAT, 0);
+    return lose_halfway(h, bring(h, KOFN_NO_SEAT, 0));
 }
 
 /* Of our iterate.  From the first on nothing is a line of zeros for certain. */
@@ -240,6 +248,12 @@ static void begin_turn(kf_host *h, uint64_t turn)
                            h->operand[i].dense.cols);
 }
 
+static kofn_status make_turn(kf_host *h, uint64_t turn, uint64_t was)
+{
+    TRY(kf_mesh_norms_turn(h, turn));
+    return bring(h, h->seat, was);
+}
+
 kofn_status kf_changing_turn(kf_host *h)
 {
     kf_changing *c = &h->changing;
@@ -249,8 +263,7 @@ kofn_status kf_changing_turn(kf_host *h)
         return KOFN_OK;
     begin_turn(h, turn);
     c->line[turn % h->program.recalls] = h->at.line;
-    TRY(kf_mesh_norms_turn(h, turn));
-    TRY(bring(h, h->seat, was));
+    TRY(lose_halfway(h, make_turn(h, turn, was)));
     for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
         if (h->operand[i].plan)
             kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.t,
@@ -263,7 +276,7 @@ kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
     kf_lent_forget(h);
     h->changing.unsure = h->changing.turn > 0; /* they follow from the vector */
-    return bring(h, seat, turn);
+    return lose_halfway(h, bring(h, seat, turn));
 }
 
 kofn_status kf_changing_lose(kf_host *h)
@@ -310,7 +323,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     kf_mesh_norms_take(h, (const char *)lines + recalls * sizeof *theirs);
     if (!met)
         return kf_changing_lose(h);
-    TRY(bring(h, h->seat, was));
+    TRY(lose_halfway(h, bring(h, h->seat, was)));
     if (c->turn != was)
         TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);

@@ -264,7 +264,7 @@ static bool may_come(const kf_host *h, kofn_time wait)
 {
     const kf_changing *c = &h->changing;
 
-    if (c->asks > 0 || kf_host_now(h) - c->asked >= wait)
+    if ((c->asks > 0 && !c->disagreed) || kf_host_now(h) - c->asked >= wait)
         return false;
     for (size_t i = 0; i < h->routes; i++)
         if (h->route[i].incarnation && !h->route[i].over &&
@@ -278,11 +278,36 @@ static kofn_time longer(const kf_host *h)
     return kf_host_hedge(h) << kf_min(h->changing.asks, LONGEST);
 }
 
-/* Each time others, if there are others; not those whose answer is coming in. */
+/* Asks that many of those who lend, or of the others.  Each time others, if there are
+ * others; not those whose answer is coming in. */
+static kofn_status ask_some(kf_host *h, bool lenders, size_t *blocks)
+{
+    kf_changing *c = &h->changing;
+    bool again = c->asked != 0;
+
+    for (size_t i = 0; i<h->routes && * blocks> 0; i++) {
+        kf_route *r = &h->route[c->next++ % h->routes];
+
+        if (r->incarnation == 0 || r->over || r->lends_none == lenders ||
+            lends(h, r->peer) || (again && kf_route_is_arriving(h, r)))
+            continue;
+        --*blocks;
+        TRY(kf_mail_to(h, r->peer,
+                       &(kf_note){.type = KF_NOTE_READ,
+                                  .from = h->opt.incarnation,
+                                  .at = h->at,
+                                  .group = c->window.operand,
+                                  .coded = c->window.lo,
+                                  .decoded = c->window.hi}));
+    }
+    return KOFN_OK;
+}
+
 static kofn_status ask(kf_host *h, size_t blocks)
 {
     kf_changing *c = &h->changing;
-    bool again = c->asked != 0, any = false;
+    bool again = c->asked != 0;
+    size_t left = blocks;
     kofn_time now = kf_host_now(h);
 
     if (c->asked && now - c->asked < longer(h))
@@ -297,24 +322,10 @@ static kofn_status ask(kf_host *h, size_t blocks)
                        "without the files of steps that so few have kept",
                        (unsigned long long)c->turn,
                        (double)kf_back_patience(h) * 1e-9, blocks);
+    TRY(ask_some(h, true, &left));
+    TRY(ask_some(h, false, &left));
     c->asked = now;
-    for (size_t i = 0; i < h->routes && blocks > 0; i++) {
-        kf_route *r = &h->route[c->next++ % h->routes];
-
-        if (r->incarnation == 0 || r->over || lends(h, r->peer) ||
-            (again && kf_route_is_arriving(h, r)))
-            continue;
-        blocks--;
-        any = true;
-        TRY(kf_mail_to(h, r->peer,
-                       &(kf_note){.type = KF_NOTE_READ,
-                                  .from = h->opt.incarnation,
-                                  .at = h->at,
-                                  .group = c->window.operand,
-                                  .coded = c->window.lo,
-                                  .decoded = c->window.hi}));
-    }
-    c->asks += again && any;
+    c->asks += again && left < blocks;
     return KOFN_AGAIN;
 }
 
@@ -375,6 +386,7 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     c->asks = 0;
     c->gained = kf_host_now(h);
     c->fewest = SIZE_MAX;
+    c->disagreed = false;
 }
 
 /* Does it have blocks of that seat under way? */
@@ -468,14 +480,16 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat)
         return ask(h, SIZE_MAX);
     more = missing(h);
     if (more > 0)
-        return ask(h, more);
+        return ask(h, c->disagreed ? SIZE_MAX : more);
     if (may_come(h, longer(h)))
         return KOFN_AGAIN;
     st = kf_lent_compare(h, c->window.operand);
     if (!st)
         st = make_rows(h, being_made(c, c->window.operand));
-    if (st == KOFN_TOOFEW) /* as many as there must be, but not these */
-        return ask(h, 1);
+    if (st == KOFN_TOOFEW) { /* as many as there must be, but not these */
+        c->disagreed = true;
+        return ask(h, SIZE_MAX);
+    }
     TRY(st);
     close_window(h);
     return next_window(h) ? ask(h, SIZE_MAX) : finish(h, seat);

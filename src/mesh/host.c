@@ -152,6 +152,7 @@ void kf_host_forget(kf_host *h)
     h->seat = KOFN_NO_SEAT;
     h->again = h->outvoted = 0;
     h->odd = false;
+    h->blown = (kofn_mark){0, 0};
     h->greeted = 0;
     for (size_t i = 0; i < h->routes; i++) {
         h->route[i].t = 0;
@@ -291,9 +292,7 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
     kf_back back = {.by = 1 / h->on->of->resident.by};
 
     kf_raise_back(&h->on->of->levels, &(kf_levels){NULL, NULL}, plan, &back);
-    if (!st && h->on->mixes)
-        st = kf_host_input(h);
-    if (!st)
+    if (h->on->mixes && !st && !(st = kf_host_input(h)))
         st = kf_mesh_spread_check(h, d);
     if (!st)
         st = kf_host_sources(h, t, source);
@@ -307,6 +306,8 @@ static kofn_status decode(kf_host *h, const kf_node_task *t)
         TRY(st);
     h->freivalds.noise = fmax(h->freivalds.noise, d->predicted);
     h->noise = fmax(h->noise, d->predicted);
+    h->rounding = fmax(h->rounding, d->predicted);
+    kf_host_way_note(h, t->group, d);
     if (h->opt.decoding == KOFN_DECODE_DISTRIBUTED)
         TRY(keep_result(h, t->group));
     return done(h, t, false);
@@ -329,8 +330,7 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
     else
         TRY(kf_mesh_freivalds_next(h));
     kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.t, &h->on->out->m);
-    if (h->on->mixes)
-        TRY(kf_host_input(h));
+    TRY(h->on->mixes ? kf_host_input(h) : KOFN_OK);
     TRY(kf_mesh_spread_clear(h));
     TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
                           h->scalar, final));
@@ -352,7 +352,9 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     st = make_vector(h, t, &final);
     if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
         return st;
-    digest = kf_host_digest(h, t->at.t + 1, h->scalar, h->v->m.data);
+    kf_host_way_go(h);
+    digest =
+        kf_host_digest_of_way(h, t->at.t + 1, h->scalar, h->v->m.data, final);
     if (st || h->freivalds.odd)
         digest.sum = NAN;
     h->odd = digest.exact && !isfinite(digest.sum);
@@ -405,19 +407,6 @@ static kofn_status work(kf_host *h, bool *worked)
     return KOFN_OK;
 }
 
-static kofn_status failed(kofn_status st)
-{
-    return st == KOFN_CORRUPT
-               ? kf_fail(st,
-                         "pieces of the nodes disagree, and it cannot be told "
-                         "whose are wrong; use more nodes or a smaller "
-                         "threshold, and errors adversarial or probabilistic")
-               : kf_fail(st,
-                         "the pieces of the nodes are too few to tell if some "
-                         "are wrong, or to make the next iterate; start more "
-                         "nodes");
-}
-
 void kf_host_look(const kf_host *h, kofn_node_view *out)
 {
     kf_node_look(h->node, out);
@@ -438,7 +427,7 @@ static kofn_status watch(kf_host *h)
     kofn_node_view view;
 
     if (st && kf_node_is_over(h->node) && !kf_back_waits(h))
-        return failed(st);
+        return kf_host_say_why(h, st);
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
                        "iterate %llu is not finite, as far as others can tell",
@@ -453,18 +442,32 @@ static kofn_status watch(kf_host *h)
     return KOFN_AGAIN;
 }
 
-kofn_status kf_host_pass(kf_host *h, bool *worked)
+kofn_status kf_host_hear(kf_host *h, kofn_time atmost)
 {
-    kofn_status st;
+    kofn_status st = kf_mail_receive(h, atmost);
 
-    *worked = false;
+    return st == KOFN_NONFINITE ? kf_host_doubt(h) : st;
+}
+
+static kofn_status hear(kf_host *h)
+{
     TRY(look_up(h, 0));
     if (h->changing.unsure && kf_node_is_agreed(h->node))
         h->changing.unsure = false;
     TRY(kf_sketch_settle(h));
-    TRY(kf_back_pass(h));
-    st = watch(h);
-    return st ? st : work(h, worked);
+    return kf_back_pass(h);
+}
+
+kofn_status kf_host_pass(kf_host *h, bool *worked)
+{
+    kofn_status st = hear(h);
+
+    *worked = false;
+    if (!st) {
+        TRY(watch(h));
+        st = work(h, worked);
+    }
+    return st == KOFN_NONFINITE ? kf_host_doubt(h) : st;
 }
 
 /* ---- life ---------------------------------------------------------------- */

@@ -48,7 +48,7 @@ typedef struct kf_route {
     uint64_t asked_from; /* ... it has none after this one            */
     struct {
         uint64_t t;
-        bool final;
+        bool final, taken;
         double value;
     } print[KF_PRINTS]; /* what came of it */
     size_t prints;      /* ever            */
@@ -175,6 +175,7 @@ typedef struct kf_changing {
     size_t small;           /* ... so many are never too many   */
     kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
     size_t asks, next;
+    bool disagreed; /* what was lent: all are asked and waited for, not a few */
     /* The window began, or fewer than ever were missing, which are so many. */
     kofn_time gained;
     size_t fewest;
@@ -258,9 +259,7 @@ typedef struct kf_mesh_product {
     kf_code *code;        /* what inputs that are cut are mixed with */
     kf_buffer *out;       /* what is being made */
     kf_secret secret;
-    double *norms; /* of A, as results are measured by: rows, or of left
-                      products columns; NULL: not looked at yet, or A
-                      changes                                            */
+    double *norms; /* of A: rows, or columns of left products; or NULL */
 } kf_mesh_product;
 
 /* The wrong results that nodes may take for right are below this, relative to the
@@ -314,9 +313,13 @@ typedef struct kf_host {
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     double spread; /* the most that lines are apart that it mixes (spread.c) */
     bool odd;      /* our iterate is not finite: others may know better   */
-    bool encoded;  /* ... for our own seat                          */
-    uint64_t machine;  /* what the digests of like ones have in common     */
-    double noise;      /* of all that was decoded so far                   */
+    kofn_mark blown;  /* an iterate with what is not finite */
+    bool encoded;     /* ... for our own seat                          */
+    uint64_t machine; /* what the digests of like ones have in common     */
+    uint64_t way; /* of which pieces our vector was decoded, in this turn ... */
+    uint64_t from[KF_MAX_GROUPS]; /* ... and what is made of it  */
+    double noise;                 /* of all that was decoded so far ... */
+    double rounding;              /* ... without what may be hidden in it */
     uint64_t again;    /* times that an iterate was begun again            */
     uint64_t outvoted; /* times that others' vectors were taken for ours   */
     size_t largest;    /* bytes of the vector or of all pieces of a seat */
@@ -369,9 +372,10 @@ static inline kofn_time kf_host_hedge(const kf_host *h)
     return kf_node_told(h->node)->hedge;
 }
 void kf_host_free(kf_host *h);
-/* Hears what has come, and does one task if there is one.  KOFN_AGAIN: `watch`
- * wants it to leave. */
+/* Hears what has come, or comes in that time; `pass` does one task as well, if there is
+ * one.  KOFN_AGAIN: `watch` wants it to leave. */
 kofn_status kf_host_pass(kf_host *h, bool *worked);
+kofn_status kf_host_hear(kf_host *h, kofn_time atmost);
 
 /* host.c */
 /* The coordinator of the node, as of the vector that is here. */
@@ -397,6 +401,17 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
 kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
 void kf_host_advance(kf_host *h, kofn_mark at);
+
+/* result.c */
+/* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes that. */
+kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over);
+/* Are these numbers of our vector those that were told?  Else another's is taken. */
+kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
+                                const double *v, bool *same);
+/* Numbers were not finite: with errors another's vector is taken, else KOFN_NONFINITE. */
+kofn_status kf_host_doubt(kf_host *h);
+/* The message of a node that has failed with that status. */
+kofn_status kf_host_say_why(const kf_host *h, kofn_status st);
 
 /* stage.c */
 kofn_status kf_host_stages_new(kf_host *h, const kofn_matrix *v);
@@ -504,6 +519,16 @@ double kf_host_room(const kf_host *h, size_t numbers, double most);
 /* Of iterate t, which is that vector with these scalars. */
 kf_node_digest kf_host_digest(const kf_host *h, uint64_t t,
                               const double *scalar, const double *v);
+/* The same, with our way; not of the last, which all are to have bit for bit. */
+kf_node_digest kf_host_digest_of_way(const kf_host *h, uint64_t t,
+                                     const double *scalar, const double *v,
+                                     bool final);
+/* A group of the product was decoded of the pieces of these seats ... */
+void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d);
+/* ... and the next iterate is made of all of them. */
+void kf_host_way_go(kf_host *h);
+/* Our iterate is one that another told with that digest. */
+void kf_host_way_take(kf_host *h, const kf_node_digest *told);
 
 /* vector.c */
 size_t kf_mesh_vector_bytes(const kf_host *h);
@@ -511,7 +536,6 @@ size_t kf_mesh_vector_bytes(const kf_host *h);
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
 kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
-
 /* Our iterate is over, and another will be made of it. */
 void kf_mesh_part_remember(kf_host *h);
 /* Are no more of an iterate asked for than what was written since ours? */

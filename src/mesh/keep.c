@@ -176,13 +176,31 @@ bool kf_keep_is_due(const kf_host *h)
             is_missed(h, turn));
 }
 
+/* What is written is still the iterate that others were told of. */
+static kofn_status confirm_own(kf_host *h, bool *same)
+{
+    kf_buffer *body;
+    size_t bytes;
+    kofn_status st;
+
+    TRY(kf_mesh_vector_body(h, &body, &bytes));
+    st = kf_host_confirm_own(h, body->m.data, kf_at(&body->m, KOFN_SCALARS, 0),
+                             same);
+    kf_buffer_drop(body);
+    return st;
+}
+
 /* Nobody is told of blocks before they were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
     kf_kept now = {.at = h->at, .turn = turn_at(h, h->at.t), .seat = h->seat};
     kf_keeping *k = &h->keeping;
+    bool same;
 
     if (!kf_keep_is_due(h))
+        return KOFN_OK;
+    TRY(confirm_own(h, &same));
+    if (!same)
         return KOFN_OK;
     TRY(kf_kept_write(h, &now));
     TRY(remember(k, now));

@@ -13,16 +13,16 @@ static kofn_time wall_clock(void *ud)
 
 #define WAY_MAY_BE_FREE (KOFN_SECOND / 1000)
 
-static kofn_status live(kf_host *h)
+/* The result is written to `v`. */
+static kofn_status live(kf_host *h, double *v)
 {
     for (;;) {
-        bool worked;
-        kofn_status st = kf_host_pass(h, &worked);
+        bool worked, over;
         kofn_time atmost;
 
-        if (st)
-            return st;
-        if (kf_host_is_over(h)) {
+        TRY(kf_host_pass(h, &worked));
+        TRY(kf_host_hand_out(h, v, &over));
+        if (over) {
             kf_comparison_advance(h); /* tells who erred in the last iterate */
             return KOFN_OK;
         }
@@ -30,7 +30,7 @@ static kofn_status live(kf_host *h)
         if (h->waits && atmost > WAY_MAY_BE_FREE)
             atmost = WAY_MAY_BE_FREE;
         if (!worked && atmost > 0)
-            TRY(kf_mail_receive(h, atmost));
+            TRY(kf_host_hear(h, atmost));
     }
 }
 
@@ -47,13 +47,11 @@ kofn_status kofn_peer_run(kofn_transport *t, const kofn_program *program,
     if (scalar)
         memset(scalar, 0, KOFN_SCALARS * sizeof *scalar);
     TRY(kf_host_new(&h, t, program, opt, v, (kf_timer){wall_clock, NULL}));
-    st = live(h);
+    st = live(h, v->data);
     if (scalar)
         memcpy(scalar, h->scalar, sizeof h->scalar);
     kf_host_look(h, &view);
     kf_give(end, &view, sizeof view);
-    if (st == KOFN_OK)
-        memcpy(v->data, h->v->m.data, v->rows * sizeof(double));
     kf_host_free(h);
     return st;
 }

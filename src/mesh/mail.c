@@ -403,8 +403,10 @@ static kofn_status keep(kf_host *h, kofn_peer from, const kf_note *note,
 
     if (kf_mesh_part_is(note))
         return kf_mesh_part_take(h, note, body);
-    if (note->type == KF_NOTE_VECTOR)
+    if (note->type == KF_NOTE_VECTOR) {
+        kf_host_way_take(h, &note->digest);
         return kf_mesh_vector_take(h, note->at, body);
+    }
     strips = kf_host_strips(on, note->group, &lo);
     body->m = kf_host_piece_shape(on, strips, note->seat, body->m.data);
     if (note->seat == KOFN_NO_SEAT) { /* and it stays to be served */
@@ -453,6 +455,7 @@ static kofn_status receive_note(kf_host *h, const kf_route *from,
 static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
                                       const kf_note *note, kf_buffer *body)
 {
+    kf_node_digest told;
     kf_note ready;
     kf_buffer *its;
     kofn_status st;
@@ -463,8 +466,11 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
         kf_vector_quorum_print(r, note);
     if (!kf_vector_quorum_ready(h, &ready, &its))
         return KOFN_OK;
+    told = ready.digest;
     ready.digest = kf_host_digest(h, ready.at.t, its->m.data,
                                   kf_at(&its->m, KOFN_SCALARS, 0));
+    if (told.exact == ready.digest.exact)
+        ready.digest.way = told.way;
     st = receive_note(h, &h->vector_quorum.sender, &ready, its);
     kf_buffer_drop(its);
     return st;
@@ -609,7 +615,7 @@ static kofn_status lose_all(kf_host *h)
     while (h->routes > 0)
         TRY(went(h, h->route[0].peer));
     kf_node_look(h->node, &view);
-    if (view.final)
+    if (view.over || view.failed)
         return KOFN_OK;
     return kf_fail_in(KOFN_TRANSPORT,
                       "iteration %llu is the last that this node has",

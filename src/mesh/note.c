@@ -22,7 +22,7 @@
     X(digest.exact, 96)                                                        \
     X(digest.machine, 104)                                                     \
     X(digest.sum, 112)                                                         \
-    X(digest.room, 120)
+    X(digest.way, 120)
 
 /* Fields, pieces and vectors are sent as they lie in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -73,7 +73,7 @@ void kf_note_write(unsigned char head[KF_NOTE_HEAD], const kf_note *note,
 #undef X
     put(head + 80,
         (uint64_t)note->final | (uint64_t)note->idle << 1 |
-            (uint64_t)note->stranded << 2,
+            (uint64_t)note->stranded << 2 | (uint64_t)note->digest.taken << 3,
         4);
     put(head + BODY_SUM_AT, body_bytes ? kf_hash(0, body, body_bytes) : 0, 8);
     put(head + SUM_AT, head_sum(head), 4);
@@ -118,7 +118,8 @@ kofn_status kf_note_read(kf_note *note, const unsigned char *head,
     *note = (kf_note){.type = (kf_note_type)type,
                       .final = flags & 1,
                       .idle = flags & 2,
-                      .stranded = flags & 4};
+                      .stranded = flags & 4,
+                      .digest.taken = flags & 8};
 #define X(field, at) memcpy(&note->field, head + (at), sizeof note->field);
     FIELDS(X)
 #undef X

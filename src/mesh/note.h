@@ -7,12 +7,13 @@
  *      6  u16  type                64  u64  groups, decoded
  *      8  u64  job                 72  u32  group
  *     16  u64  the sender's incarnation   76  u32  seat
- *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle, 4 stranded
+ *     24  u64  epoch: number       80  u32  flags: 1 final, 2 idle, 4 stranded,
+ *                                           8 taken
  *     32  u64  epoch: proposer     84  u32  low half of XXH3 of the head,
  *     40  u64  number of the                with zeros here
  *              iterate             88  u64  XXH3 of the body
  *     96  u64  digest: exact      112  f64  digest: sum
- *    104  u64  digest: machine    120  f64  digest: room
+ *    104  u64  digest: machine    120  u64  digest: way
  *
  * The body: EPOCH, per member u64 incarnation, u32 seat, u32 prompt; DECIDE,
  * u32 as the note's list; PIECE, float64 lanes x strips of a coded piece, wants
@@ -34,7 +35,7 @@
 #include "base/hash.h"
 #include "data/data.h"
 
-#define KF_NOTE_VERSION 12
+#define KF_NOTE_VERSION 13
 #define KF_NOTE_HEAD 128
 #define KF_NOTE_MEMBER 16 /* bytes of a member of an epoch */
 

@@ -1,9 +1,9 @@
 /* sketch.c -- blocks of matrices that change are compared where they lie.
  *
  * A number of a block that no product shows is found late: a weight of an input that is
- * always 0, or a velocity.  So every `scrub` turns, before blocks are kept on disk and
- * when an iterate is made again, each member multiplies its blocks by a vector of random
- * weights and sends what comes out, its *sketch*, to all others; each compares the
+ * always 0, or a velocity.  So every `scrub` turns, after the last turn, before blocks are
+ * kept on disk and when an iterate is made again, each member multiplies its blocks by a
+ * vector of random weights and sends what comes out, its *sketch*, to all others; each compares the
  * sketches of all by the parities of the code (data/reading.c).  Who finds its own to be
  * wrong makes its blocks anew of those of others.
  *
@@ -199,7 +199,8 @@ kofn_status kf_sketch_turn(kf_host *h)
 {
     kf_sketches *s = &h->sketches;
     uint64_t turn = h->changing.turn;
-    bool due = turn > 0 && h->opt.scrub > 0 && turn % h->opt.scrub == 0;
+    bool due = turn > 0 && ((h->opt.scrub > 0 && turn % h->opt.scrub == 0) ||
+                            turn == h->program.turns);
 
     if (s->on && s->of.turn == turn) /* of the same blocks */
         return KOFN_OK;

@@ -97,7 +97,6 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d)
 
     if (!h->on->mixes || !h->program.change)
         return KOFN_OK;
-    h->noise = fmax(h->noise, fmin(d->predicted * h->spread, most));
     if (d->predicted * h->spread <= most)
         return KOFN_OK;
     return kf_fail(

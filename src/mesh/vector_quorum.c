@@ -179,7 +179,8 @@ kofn_status kf_vector_quorum_tell(kf_host *h)
                         .epoch = view.epoch,
                         .at = view.at,
                         .coded = r->theirs,
-                        .final = view.final};
+                        .final = view.final,
+                        .digest = kf_node_beat(h->node).digest};
 
         if (r->over || r->more == 0)
             continue;
@@ -195,6 +196,7 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
 
     r->print[i].t = note->at.t;
     r->print[i].final = note->final;
+    r->print[i].taken = note->digest.taken;
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
 }
 
@@ -224,6 +226,12 @@ static void expect(const kf_host *h, kf_route *r)
     r->expected.made = true;
 }
 
+/* Is the node that says this no witness, for it has the iterate of others? */
+static bool follows(const kf_host *h, bool final, bool taken)
+{
+    return final && taken && kf_node_hears_makers(h->node);
+}
+
 static bool confirms(const kf_host *h, kf_route *r)
 {
     const kf_vector_quorum *c = &h->vector_quorum;
@@ -231,7 +239,9 @@ static bool confirms(const kf_host *h, kf_route *r)
     if (!r->incarnation || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
-        if (r->print[i].t != c->note.at.t || r->print[i].final != c->note.final)
+        if (r->print[i].t != c->note.at.t ||
+            r->print[i].final != c->note.final ||
+            follows(h, c->note.final, r->print[i].taken))
             continue;
         expect(h, r);
         if (fabs(r->expected.print.sum - r->print[i].value) <=
@@ -281,7 +291,8 @@ static bool like_ours(const kf_host *h)
 /* Principals that agree, that of the one who sent it first. */
 static size_t count_agreeing(kf_host *h)
 {
-    size_t say = 1;
+    const kf_note *note = &h->vector_quorum.note;
+    size_t say = !follows(h, note->final, note->digest.taken);
 
     for (size_t i = 0; i < h->routes; i++) {
         kf_route *r = &h->route[i];

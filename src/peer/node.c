@@ -237,7 +237,8 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
             (kf_note){.type = note->coded ? KF_NOTE_PRINT : KF_NOTE_VECTOR,
                       .at = n->at,
                       .coded = note->coded,
-                      .final = n->final});
+                      .final = n->final,
+                      .digest = kf_peer_digest(n)});
     case KF_NOTE_VECTOR:
         place(o, note);
         return kf_peer_receive_vector(n, o, note);
@@ -554,6 +555,9 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         break;
     case KF_NODE_DOUBT:
         kf_peer_doubt(n);
+        break;
+    case KF_NODE_SPOILT:
+        kf_peer_spoil(n, ev->digest);
         break;
     case KF_NODE_ARRIVING:
         if (who)

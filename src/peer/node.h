@@ -121,6 +121,7 @@ typedef struct kf_votes {
     kofn_time doubted;
     bool outvoted;      /* our iterate is not what most have      */
     bool doubts;        /* ... or what it is made of              */
+    bool spoilt;        /* ... or it has changed since it was told */
     kofn_status unsure; /* all have told, and no most have the same result:
                            KOFN_CORRUPT; or nobody else has told: TOOFEW */
     bool recount;       /* somebody told, or went                 */
@@ -323,6 +324,9 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o);
 bool kf_peer_has_right(const kf_node *n, const kf_other *o);
 /* Numbers of our vector that were not compared may be wrong. */
 void kf_peer_doubt(kf_node *n);
+/* Our vector has changed since its digest was told, or is none that can be computed with:
+ * that is what it is now. */
+void kf_peer_spoil(kf_node *n, kf_node_digest digest);
 
 /* again.c */
 /* It cannot be told which pieces are wrong, or there are too few: the iterate is made

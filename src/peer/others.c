@@ -197,8 +197,9 @@ static bool makes_next(const kf_node *n)
 
 /* Is its iterate to be asked for, because we cannot make it ourselves, or not
  * soon?  Only where as many say that they have it as must confirm it; a claim of
- * fewer does not stop us.  But who has nothing to do also asks the leader for an
- * iterate of our number under another mark: the host takes it if it agrees with
+ * fewer does not stop us.  The last one, too, is asked for only when its pieces are late,
+ * where only nodes that made it by themselves are its witnesses.  But a node that has
+ * nothing to do also asks the leader for an iterate of our number under another mark: the host takes it if it agrees with
  * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on together. */
 static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
@@ -209,7 +210,8 @@ static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
         return true;
     if (o->at.t > n->catch_up.agreed || o->at.t < n->at.t)
         return false;
-    if (o->final && agreed_on(n, o->at, true))
+    if (o->final && agreed_on(n, o->at, true) &&
+        !(kf_node_hears_makers(n) && kf_same_mark(o->at, child)))
         return true;
     if (kf_same_mark(o->at, n->at))
         return false;
@@ -320,18 +322,21 @@ kofn_status kf_peer_catch_up(kf_node *n)
                         (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }
 
-static kofn_status adopt(kf_node *n, const kf_note *note)
+static kofn_status adopt(kf_node *n, const kf_note *note, bool taken)
 {
+    kf_node_digest digest = note->digest;
+
+    digest.taken = taken;
     n->ever.adopted++;
     TRY(kf_peer_take(n, note));
     kf_peer_forget_ballots(n);
-    return kf_peer_advance(n, note->at, note->digest, note->final);
+    return kf_peer_advance(n, note->at, digest, note->final);
 }
 
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
 {
     if (!n->final && note->at.t > n->at.t)
-        return adopt(n, note);
+        return adopt(n, note, false);
     return kf_drop(n);
 }
 
@@ -350,6 +355,6 @@ kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
     o->final |= note->final && kf_same_mark(o->at, note->at);
     if ((!n->final || n->votes.outvoted) &&
         (later || (other && (n->catch_up.asked || whom_to_ask(n)))))
-        return adopt(n, note);
+        return adopt(n, note, true);
     return kf_drop(n);
 }

@@ -57,14 +57,17 @@ uint64_t kf_course_end(const kf_course *c, uint64_t turn);
 /* ---- what nodes tell each other ------------------------------------------ */
 
 /* The numbers of an iterate summed up, so that nodes can compare theirs: those that
- * the iterate wrote (kofn_program's `wrote`).  Of nodes with the same `machine`
- * they are equal, bit for bit, unless one of them made a mistake; of others they
- * differ by rounding, and `sum`, of all numbers times weights between 1/2 and 1 of
- * either sign, by no more than `room`. */
+ * the iterate wrote (kofn_program's `wrote`).  Of nodes with the same `machine` that
+ * decoded the same pieces, which `way` tells, they are equal, bit for bit, unless one of
+ * them made a mistake; where only the pieces differ by rounding, and `sum`, of all numbers
+ * times weights between 1/2 and 1 of either sign, by no more than `tight`; of other
+ * machines by no more than `room`. */
 typedef struct kf_node_digest {
     uint64_t exact; /* a hash of the numbers; 0: there is no digest */
-    uint64_t machine;
-    double sum, room;
+    uint64_t machine, way;
+    double sum;
+    double tight, room; /* of this node alone: they are not sent */
+    bool taken; /* of another: it tells nothing of what this node would make */
 } kf_node_digest;
 
 typedef enum kf_note_type {
@@ -173,6 +176,8 @@ typedef enum kf_node_event_type {
     KF_NODE_LEAVE,    /* this node is going to leave                   */
     KF_NODE_LOST,     /* the blocks that are here are of no use any more */
     KF_NODE_DOUBT,    /* our vector may be wrong: take that of another */
+    KF_NODE_SPOILT,   /* our vector is not the one that was told: digest is of
+                         what it is now                                */
     KF_NODE_LIAR,     /* as WENT, for what it sent was wrong           */
     KF_NODE_ARRIVING, /* a body of incarnation's is coming in, so fast that it is
                          whole within KF_SLOWEST                       */
@@ -190,7 +195,8 @@ typedef struct kf_node_event {
     bool final;
     /* TICK: for some silences nobody has had the blocks to give that this node needs. */
     bool lacks;
-    kf_node_digest digest; /* DONE of an UPDATE or SOLO: of the iterate */
+    kf_node_digest
+        digest; /* DONE of an UPDATE or SOLO, SPOILT: of the iterate */
     /* DONE of a CHECK: KOFN_OK, KOFN_CORRUPT, or KOFN_AGAIN where more pieces
      * are needed to tell; which seats of the decoder are left out, and of how
      * many of these, the last, it is not certain that they are wrong. */
@@ -261,6 +267,10 @@ kofn_status kf_node_failed(const kf_node *n);
 /* Others that must confirm an iterate now: `confirm`, or fewer where matrices change and
  * some are known to lie or are not there. */
 size_t kf_node_confirmed_by(const kf_node *n);
+/* Are only those nodes witnesses of the last iterate that made it by themselves?  They are
+ * where wrong results are accidents: a node that takes a vector of others adds nothing to
+ * what they know.  A liar would say that it made its own. */
+bool kf_node_hears_makers(const kf_node *n);
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 size_t kf_node_confirm(size_t nodes);
 /* Groups that `nodes` nodes cut the strips of a stage into. */

@@ -84,7 +84,7 @@ void kf_peer_cast(kf_node *n, kf_node_digest digest)
 void kf_peer_forget_ballots(kf_node *n)
 {
     memset(n->votes.ballot, 0, sizeof n->votes.ballot);
-    n->votes.outvoted = n->votes.doubts = false;
+    n->votes.outvoted = n->votes.doubts = n->votes.spoilt = false;
     n->votes.unsure = KOFN_OK;
     n->votes.doubted = KF_LONG_AGO;
 }
@@ -110,6 +110,7 @@ typedef struct tally {
     const kf_node_digest *of[KF_MOST_LIVES];
     size_t told;
     size_t voters; /* those who told, those who may yet, and this node */
+    size_t mine;   /* ... unless it has none: 1 or 0                   */
     bool rounded;  /* like machines may differ by rounding as well     */
 } tally;
 
@@ -125,16 +126,33 @@ static bool near(const kf_node_digest *a, const kf_node_digest *b, double room)
 static bool alike(const tally *t, const kf_node_digest *a,
                   const kf_node_digest *b)
 {
-    return a->exact == b->exact || ((t->rounded || a->machine != b->machine) &&
-                                    near(a, b, t->own->digest.room));
+    const kf_node_digest *own = &t->own->digest;
+    bool unlike = t->rounded || a->machine != b->machine;
+
+    return a->exact == b->exact || (unlike && near(a, b, own->room)) ||
+           (a->way != b->way && near(a, b, own->tight));
+}
+
+bool kf_node_hears_makers(const kf_node *n)
+{
+    return n->opt.changes && n->opt.confirm > 1 && kf_peer_checks(n) &&
+           n->opt.errors != KOFN_ERRORS_ADVERSARIAL;
+}
+
+/* Does it say nothing of the iterate, for it was taken of those who made it? */
+static bool follows(const kf_node *n, const kf_ballot *own,
+                    const kf_node_digest *d)
+{
+    return d && d->taken && n->final && kf_same_mark(own->at, n->at) &&
+           kf_node_hears_makers(n);
 }
 
 /* Of this node alone.  The room for what others told is large, and not cleared. */
-static void begin(tally *t, const kf_ballot *own)
+static void begin(const kf_node *n, tally *t, const kf_ballot *own)
 {
     t->own = own;
     t->told = 0;
-    t->voters = 1;
+    t->mine = t->voters = !follows(n, own, &own->digest);
     t->rounded = own->rounded;
 }
 
@@ -150,18 +168,18 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
 {
     uint64_t voter[KF_MOST_LIVES];
 
-    begin(t, own);
+    begin(n, t, own);
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
         const kf_node_digest *d = told_of(n, o, own, &t->rounded);
         bool again = false;
 
-        if (o->liar || !(d || has_a_vote(n, o)))
+        if (o->liar || follows(n, own, d) || !(d || has_a_vote(n, o)))
             continue;
-        for (size_t j = 1; j < t->voters; j++)
-            again |= voter[j - 1] == o->principal;
+        for (size_t j = t->mine; j < t->voters; j++)
+            again |= voter[j - t->mine] == o->principal;
         if (again)
             continue;
-        voter[t->voters++ - 1] = o->principal;
+        voter[t->voters++ - t->mine] = o->principal;
         if (d)
             t->of[t->told++] = d;
     }
@@ -169,7 +187,7 @@ static void gather(const kf_node *n, const kf_ballot *own, tally *t)
 
 static bool is_most(const tally *t, const kf_node_digest *of)
 {
-    size_t same = alike(t, &t->own->digest, of);
+    size_t same = t->mine && alike(t, &t->own->digest, of);
 
     for (size_t i = 0; i < t->told; i++)
         same += alike(t, t->of[i], of);
@@ -201,6 +219,7 @@ static kofn_status tell_erred(kf_node *n, tally *t)
         kf_ballot *b = &o->ballot[k];
 
         if (k == KF_BALLOTS || b->erred || o->liar ||
+            follows(n, t->own, &b->digest) ||
             alike(t, &t->own->digest, &b->digest))
             continue;
         b->erred = true;
@@ -231,12 +250,20 @@ void kf_peer_doubt(kf_node *n)
     outvote(n);
 }
 
+/* Also of the last iterate, and until another vector is here. */
+void kf_peer_spoil(kf_node *n, kf_node_digest digest)
+{
+    kf_peer_cast(n, digest);
+    n->votes.spoilt = n->votes.doubts = true;
+    outvote(n);
+}
+
 /* A result that was decoded of pieces of others, of whom none is left and none told
  * what it made of them: this node's own word for it is not enough. */
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
 {
-    return t->voters == 1 && n->opt.nodes > 1 && n->final && n->single == 0 &&
-           kf_same_mark(own->at, n->at);
+    return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
+           n->single == 0 && kf_same_mark(own->at, n->at);
 }
 
 /* Pieces that one node leaves out and another does not make like machines differ by
@@ -254,7 +281,7 @@ static void settle(kf_node *n, kf_ballot *own, tally *t)
         outvote(n);
         return;
     }
-    if (t->told + 1 < t->voters)
+    if (t->told + t->mine < t->voters)
         return;
     t->rounded = own->rounded = true;
     own->agreed = is_most(t, &own->digest);
@@ -291,7 +318,7 @@ static void settle_alone(kf_node *n)
         own->agreed = is_most(&t, &own->digest);
         all &= own->agreed;
     }
-    n->votes.outvoted = !all;
+    n->votes.outvoted = !all || n->votes.spoilt;
 }
 
 /* There is nobody left who has what most have, or no most have the same result, or
@@ -334,6 +361,8 @@ bool kf_node_is_agreed(const kf_node *n)
 {
     const kf_ballot *own = ours(n);
 
+    if (n->votes.spoilt)
+        return false;
     return !kf_peer_checks(n) || n->single > 0 || !own || own->agreed;
 }
 
@@ -345,7 +374,7 @@ bool kf_peer_has_ours(const kf_node *n, const kf_other *o)
 
     if (!own)
         return true;
-    begin(&t, own);
+    begin(n, &t, own);
     d = told_of(n, o, own, &t.rounded);
     return d && alike(&t, &own->digest, d);
 }

@@ -32,7 +32,7 @@ typedef struct end {
     pthread_cond_t bell;
     letter *first, *last;
     size_t queued;
-    bool *forgotten; /* by peer */
+    bool *forgotten; /* by peer; written with the lock held, read by all */
     size_t forgotten_cap;
 } end;
 
@@ -150,10 +150,29 @@ static kofn_status mesh_send(kofn_transport *t, kofn_peer peer,
                                 : st;
 }
 
+static bool forgot(const end *e, kofn_peer peer)
+{
+    return peer < e->forgotten_cap && e->forgotten[peer];
+}
+
 static bool to_be_dropped(const end *e, const letter *l)
 {
-    return (l->p.peer < e->forgotten_cap && e->forgotten[l->p.peer]) ||
-           l->p.body_bytes > e->base.body_max;
+    return forgot(e, l->p.peer) || l->p.body_bytes > e->base.body_max;
+}
+
+/* With the lock held: have most others forgotten this end, and is each of the rest gone?
+ * A majority is needed, for any one of them may be wrong. */
+static bool is_shut_out(const end *e)
+{
+    const kofn_mesh *m = e->mesh;
+    size_t forgetting = 0, gone = 0;
+
+    for (size_t i = 0; i < m->ends; i++)
+        if (m->end[i] != e) {
+            forgetting += forgot(m->end[i], e->number);
+            gone += m->end[i]->closed && !forgot(m->end[i], e->number);
+        }
+    return forgetting + gone + 1 == m->ends && 2 * forgetting + 1 > m->ends;
 }
 
 /* Waits for the next packet of this end, without the lock while it sleeps.  A
@@ -163,6 +182,7 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
 {
     end *e = (end *)t;
     struct timespec until = kf_timespec(kf_later(kf_clock(), atmost));
+    bool out = false;
     letter *l;
     int late = 0;
 
@@ -171,7 +191,14 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
         while (!e->first && atmost > 0 && late != ETIMEDOUT)
             late = pthread_cond_timedwait(&e->bell, &e->mesh->lock, &until);
         l = dequeue(e);
+        out = !l && is_shut_out(e);
         pthread_mutex_unlock(&e->mesh->lock);
+        if (out)
+            return kf_fail(KOFN_TRANSPORT,
+                           "the others hear nothing of node %u any more, since "
+                           "what it sent was wrong; let its work be done by "
+                           "another machine",
+                           e->number);
         if (!l)
             return KOFN_AGAIN;
         if (!to_be_dropped(e, l))
@@ -196,11 +223,19 @@ static void mesh_release(kofn_transport *t, void *own)
 
 static void mesh_forget(kofn_transport *t, kofn_peer peer)
 {
-    end *e = (end *)t;
+    end *e = (end *)t, *other;
+    kofn_mesh *m = e->mesh;
 
-    if (!kf_reach(&e->forgotten, &e->forgotten_cap, (size_t)peer + 1,
-                  sizeof *e->forgotten))
+    pthread_mutex_lock(&m->lock);
+    other = peer < m->ends ? m->end[peer] : NULL;
+    if (other && !forgot(e, peer) &&
+        !kf_reach(&e->forgotten, &e->forgotten_cap, (size_t)peer + 1,
+                  sizeof *e->forgotten)) {
         e->forgotten[peer] = true;
+        if (!other->closed)
+            (void)announce(other, e->number, KOFN_WENT);
+    }
+    pthread_mutex_unlock(&m->lock);
 }
 
 static void mesh_close(kofn_transport *t, kofn_time linger)

@@ -73,8 +73,10 @@ static bool travel(reader *r, kf_note *note, void **room)
          back.epoch.number == note->epoch.number && back.coded == note->coded &&
          back.decoded == note->decoded && back.final == note->final &&
          back.idle == note->idle && back.stranded == note->stranded &&
-         back.group == note->group && back.seat == note->seat &&
-         back.members == note->members && back.listed == note->listed);
+         back.digest.way == note->digest.way &&
+         back.digest.taken == note->digest.taken && back.group == note->group &&
+         back.seat == note->seat && back.members == note->members &&
+         back.listed == note->listed);
     free(body);
     *note = back;
     return true;
@@ -128,6 +130,8 @@ static void hear(reader *r, kf_node *n, kofn_time now, kofn_mark *seen)
     note.final = next(r, 16) == 0;
     note.idle = next(r, 2);
     note.stranded = next(r, 2);
+    note.digest.way = next(r, 256);
+    note.digest.taken = next(r, 2);
     note.group = next(r, GROUPS + 1);
     note.seat = next(r, 8) ? next(r, 6) : KOFN_NO_SEAT;
     if (note.type == KF_NOTE_EPOCH)

@@ -165,9 +165,50 @@ static void threads(void **state)
     }
 }
 
+/* Takes all that is there, and returns what the wait for more says. */
+static kofn_status drain(kofn_transport *t, size_t *gone)
+{
+    kofn_packet p;
+    kofn_status st;
+
+    while (!(st = t->wait(t, 0, &p)))
+        *gone += p.what == KOFN_WENT;
+    return st;
+}
+
+/* An end that most others have forgotten, while the rest went, is told so and waits no
+ * longer.  An end that one of many has forgotten waits on. */
+static void forgotten(void **state)
+{
+    kofn_transport *t[5];
+    size_t gone = 0;
+    kofn_mesh *mesh;
+
+    (void)state;
+    assert_ok(kofn_mesh_new(&mesh));
+    for (size_t i = 0; i < 5; i++)
+        assert_ok(kofn_mesh_join(mesh, &t[i]));
+    for (size_t i = 1; i < 4; i++) {
+        assert_int_equal(drain(t[0], &gone), KOFN_AGAIN);
+        t[i]->forget(t[i], 0);
+        t[i]->forget(t[i], 0);
+    }
+    assert_int_equal(drain(t[0], &gone), KOFN_AGAIN);
+    assert_int_equal(gone, 3);
+    t[2]->forget(t[2], 4);
+    for (size_t i = 1; i < 4; i++)
+        t[i]->close(t[i], 0);
+    assert_int_equal(drain(t[4], &gone), KOFN_AGAIN);
+    t[4]->close(t[4], 0);
+    assert_int_equal(drain(t[0], &gone), KOFN_TRANSPORT);
+    assert_non_null(strstr(kofn_errmsg(), "node 0"));
+    kofn_mesh_free(mesh);
+}
+
 TEST_FILE(peer_threads_test)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forgotten),
         cmocka_unit_test(threads),
     };
 

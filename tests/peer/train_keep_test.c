@@ -339,13 +339,85 @@ static void few_have_the_last(void **state)
     }
 }
 
+/* A number of the vector changes when its digest has been told, just before it is kept. */
+static void flip(void *ud, kofn_fault_place where, uint64_t t,
+                 kofn_matrix *numbers)
+{
+    const sim_node *n = ud;
+    kf_host *h = n->host;
+    size_t first, rows;
+
+    (void)numbers;
+    if (where != KOFN_FAULT_IN_MEMORY || n->id != 0 || h->changing.turn != 2 ||
+        h->outvoted)
+        return;
+    kf_host_wrote(h, t, &first, &rows);
+    ((double *)h->v->m.data)[first] += 1;
+}
+
+/* Reads the first number that turn 2 wrote of the vector that this seat has on disk. */
+static bool read_kept(const sim *s, size_t seat, double *x)
+{
+    const kf_host *h = s->node[seat].host;
+    size_t first, rows;
+    char begin[40];
+    FILE *f;
+
+    snprintf(begin, sizeof begin, "seat-%zu-step-%012d", seat, 2);
+    newest[0] = 0;
+    if (each_of(begin, "", be_newest) == 0)
+        return false;
+    kf_host_wrote(h, kf_course_end(&h->course, 2), &first, &rows);
+    f = fopen(newest, "rb");
+    assert_non_null(f);
+    assert_int_equal(
+        fseek(f, (long)(56 + (KOFN_SCALARS + first) * sizeof *x), SEEK_SET), 0);
+    assert_int_equal(fread(x, sizeof *x, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+    return true;
+}
+
+/* What is on disk is what the nodes agreed on. */
+static void what_flips_is_not_kept(void **state)
+{
+    const lesson *l = &lessons[0];
+    double ours, theirs;
+    kofn_node_view v;
+    fixture f;
+    sim s;
+
+    (void)state;
+    keeps_up(&s, &f, l, 0);
+    s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    s.opt.confirm = 0;
+    s.opt.fault = flip;
+    s.lenient = true;
+    s.evil = &f;
+    s.look = NULL;
+    start_all(&s);
+    while (s.node[1].host->changing.turn < 3)
+        sim_run(&s, s.now + MS, NULL);
+    assert_true(read_kept(&s, 1, &theirs));
+    if (read_kept(&s, 0, &ours))
+        assert_true(ours == theirs);
+    sim_finish(&s, 60 * KOFN_SECOND, NULL, l->scheme, 0);
+    kf_node_look(s.node[0].host->node, &v);
+    assert_true(v.outvoted > 0);
+    mesh_down(&s, &f);
+}
+
 TEST_FILE(train_keep_test)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_lost),          cmocka_unit_test(one_by_one),
-        cmocka_unit_test(between),           cmocka_unit_test(told_to_some),
-        cmocka_unit_test(few_files),         cmocka_unit_test(some_stay_away),
-        cmocka_unit_test(wrong_files),       cmocka_unit_test(the_one_before),
+        cmocka_unit_test(what_flips_is_not_kept),
+        cmocka_unit_test(all_lost),
+        cmocka_unit_test(one_by_one),
+        cmocka_unit_test(between),
+        cmocka_unit_test(told_to_some),
+        cmocka_unit_test(few_files),
+        cmocka_unit_test(some_stay_away),
+        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(the_one_before),
         cmocka_unit_test(few_have_the_last),
     };
 

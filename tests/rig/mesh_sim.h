@@ -454,7 +454,7 @@ static inline void sim_turn(sim *s, size_t id)
         return;
     if (!n->turncoat)
         sim_check(s, n);
-    over = kf_host_is_over(n->host);
+    n->status = kf_host_hand_out(n->host, NULL, &over);
     n->over |= over;
     n->gone = over && s->exits;
     if (n->gone) {

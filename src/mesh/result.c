@@ -1,0 +1,75 @@
+/* result.c -- is our vector still the one that the nodes agreed on?  Why has a node no
+ * result?
+ *
+ * A digest is told when the iterate is made, and the vector may change after that: a bit
+ * of it flips.  So the digest is made again before the vector is kept on disk or handed
+ * out, and where it is another the coordinator takes the vector of another node.
+ *
+ * Owns nothing.  It may not repair a vector. */
+#include "host.h"
+
+kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
+                                const double *v, bool *same)
+{
+    uint64_t told = kf_node_beat(h->node).digest.exact;
+    kf_node_digest now = kf_host_digest(h, h->at.t, scalar, v);
+
+    *same = told == 0 || now.exact == told;
+    return *same ? KOFN_OK
+                 : kf_host_step(h, &(kf_node_event){.type = KF_NODE_SPOILT,
+                                                    .now = kf_host_now(h),
+                                                    .digest = now});
+}
+
+/* The copy is compared, if there is one, for that is what the caller gets. */
+kofn_status kf_host_hand_out(kf_host *h, double *v, bool *over)
+{
+    *over = kf_host_is_over(h);
+    if (!*over)
+        return KOFN_OK;
+    if (v)
+        memcpy(v, h->v->m.data, h->v->m.rows * sizeof *v);
+    return kf_host_confirm_own(h, h->scalar, v ? v : h->v->m.data, over);
+}
+
+kofn_status kf_host_doubt(kf_host *h)
+{
+    if (h->opt.errors == KOFN_ERRORS_NONE)
+        return KOFN_NONFINITE;
+    h->blown = h->at;
+    return kf_host_step(
+        h, &(kf_node_event){
+               .type = KF_NODE_SPOILT,
+               .now = kf_host_now(h),
+               .digest = kf_host_digest(h, h->at.t, h->scalar, h->v->m.data)});
+}
+
+kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
+{
+    kofn_node_view view;
+
+    kf_node_look(h->node, &view);
+    if (h->blown.t == h->at.t && h->blown.line == h->at.line)
+        return kf_fail(KOFN_NONFINITE,
+                       "what is multiplied in iterate %llu, or changes the "
+                       "matrices, is not finite, and no other node has "
+                       "another; begin again, with a shorter step",
+                       (unsigned long long)h->at.t);
+    if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
+        return kf_fail(st,
+                       "all %zu nodes are there, but too few have right blocks "
+                       "of step %llu to make the next iterate, or others' "
+                       "blocks of: so many went wrong before that was seen; "
+                       "compare them more often (scrub), keep steps to go "
+                       "back to (checkpoint), or start more nodes",
+                       view.live, (unsigned long long)h->changing.turn);
+    return st == KOFN_CORRUPT
+               ? kf_fail(st,
+                         "pieces of the nodes disagree, and it cannot be told "
+                         "whose are wrong; use more nodes or a smaller "
+                         "threshold, and errors adversarial or probabilistic")
+               : kf_fail(st,
+                         "the pieces of the nodes are too few to tell if some "
+                         "are wrong, or to make the next iterate; start more "
+                         "nodes");
+}
