@@ -60,6 +60,8 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     kofn regress points.libsvm --test few.libsvm few.libsvm --json \
         --iterations 2000 --tol 1e-12 -s elastic:k=4 |
         json "abs(o['test_objective'] - .3125) < 1e-6" # 1, .5 off; squares by 2 n
+    run kofn regress points.libsvm -s elastic:k=4 --errors adversarial
+    refused "for regression pcr, gc, cgc or agc"
     echo '1 7:1' >wide.libsvm
     run kofn regress points.libsvm --test wide.libsvm wide.libsvm
     refused "wide.libsvm has 7 columns and points.libsvm 6"
