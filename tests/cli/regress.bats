@@ -106,12 +106,12 @@ X=np.c_[X, np.ones(400)] if '$extra' else X
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
         done
     done
-    kofn regress S.mtx y.npy -s pcr:r=3 --json --test D.npy y.npy >sparse.json
+    kofn regress S.mtx y.npy -s pcr:r=3 --json --test S.mtx y.npy >sparse.json
     kofn regress D.npy y.npy -s pcr:r=3 --json --test D.npy y.npy >dense.json
     py "import json; a, b = json.load(open('sparse.json')), json.load(open('dense.json'))
 assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objective', 'r2'))"
     kofn regress S.mtx labels.npy --loss logistic -s elastic:k=4 --verify -q
-    for bad in "-s gc:d=3" --scale "--kernel rbf:s=3" "--test S.mtx y.npy"; do
+    for bad in "-s gc:d=3" --scale "--kernel rbf:s=3"; do
         run "$KOFN" regress S.mtx y.npy $bad -q
         [ "$status" -eq 2 ]
         [[ "$output" == *sparse* ]]
