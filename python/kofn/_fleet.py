@@ -28,8 +28,8 @@ def faults(words):
 
 def _keep_memory():
     """Have malloc of this process, which is a worker's alone, keep up to 64 MiB that
-    is freed: else each round gives its vectors back to the system and faults them in
-    again.  The figures are the largest that glibc comes to by itself."""
+    is freed. Else each round gives its vectors back to the system and faults them in
+    again. The figures are the largest that glibc comes to by itself."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # not glibc

@@ -366,8 +366,9 @@ static void advise(const fit *f, const kofn_regress_result *res)
     if (!(res->gradient < f->first)) {
         cli_say(0,
                 "not converged after %u iterations: the gradient has grown "
-                "%.2g times; try a shorter --step, or --line-search armijo",
-                res->iterations, res->gradient / f->first);
+                "%.2g times; try a shorter --step, or --line-search armijo%s",
+                res->iterations, res->gradient / f->first,
+                a->job.errors ? "" : ", or --errors if a worker may be wrong");
         return;
     }
     if (spread > 10)

@@ -40,10 +40,12 @@ static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
                        "below=degrade delivers blocks that "
                        "nothing checks; with errors use refuse or pause");
     if (kf_code_adds_up(p))
-        return kf_fail(KOFN_UNSUITED,
-                       "sums over a cut (cut=columns, left products) need "
-                       "every answer and leave none to find errors with; use "
-                       "another scheme, or do without the search for errors");
+        return kf_fail(
+            KOFN_UNSUITED,
+            "sums over a cut (cut=columns, left products) need "
+            "every answer and leave none to find errors with; use "
+            "another scheme (for regression pcr, gc, cgc or agc), or "
+            "do without the search for errors");
     if (each > enough || o->errors == KOFN_ERRORS_KEYED)
         return KOFN_OK;
     if (each == 1)

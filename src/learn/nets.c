@@ -316,15 +316,18 @@ static kofn_status next(const kofn_nets *n, size_t i, kofn_job *job)
 }
 
 /* Adds to the message of a failure the net whose product it was. */
-static kofn_status tell(const kofn_nets *n, size_t i, kofn_status st)
+static kofn_status tell(const kofn_nets *n, size_t i, const kofn_job *job,
+                        kofn_status st)
 {
     char why[400];
 
     if (st >= 0)
         return st;
     snprintf(why, sizeof why, "%s", kofn_errmsg());
-    return kf_fail(st, "network %zu, iteration %u: %s%s", i, n->done[i] + 1,
-                   why, st == KOFN_NONFINITE ? "; try a shorter step" : "");
+    return kf_fail(st, "network %zu, iteration %u: %s%s%s", i, n->done[i] + 1,
+                   why, st == KOFN_NONFINITE ? "; " : "",
+                   st == KOFN_NONFINITE ? kf_learn_remedy(job, n->done[i] > 0)
+                                        : "");
 }
 
 static kofn_status go(kofn_nets *n, size_t i, kofn_job *job)
@@ -358,13 +361,13 @@ kofn_status kofn_nets_train(kofn_nets *n, kofn_job *job)
     n->begun = true;
     for (size_t i = 0; i < n->nets; i++) {
         begin_batch(n, &n->coded[i], 1);
-        TRY(tell(n, i, put(&n->coded[i], job)));
+        TRY(tell(n, i, job, put(&n->coded[i], job)));
     }
     for (size_t going = n->nets; going > 0;) {
         going = 0; /* some may be of less depth, and end before others */
         for (size_t i = 0; i < n->nets; i++)
             if (n->done[i] < n->opt.iterations) {
-                TRY(tell(n, i, go(n, i, job)));
+                TRY(tell(n, i, job, go(n, i, job)));
                 going++;
             }
     }

@@ -391,9 +391,8 @@ static kofn_status iterate(kf_descent *d, double *w, double *v, bool *converged)
     now->gradient = kf_norm(d->g, n);
     if (!(now->gradient < HUGE_VAL))
         return kf_fail(KOFN_NONFINITE,
-                       "iteration %u: the gradient is not "
-                       "finite; X is too large, or the step was too long",
-                       now->iteration);
+                       "iteration %u: the gradient is not finite; %s",
+                       now->iteration, kf_learn_remedy_of(d));
     if (now->iteration == 1)
         now->first = now->gradient;
     now->step = 0;

@@ -151,6 +151,8 @@ kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
 
+/* kf_learn_remedy of this descent. */
+const char *kf_learn_remedy_of(const kf_descent *d);
 /* F at w over these points (all of them but in SGD), its gradient in d->g. */
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F);

@@ -275,11 +275,15 @@ static kofn_status sum_round(run *r, const kf_batch *batch)
     return KOFN_OK;
 }
 
+static const char *remedy(const run *r)
+{
+    return kf_learn_remedy(r->plain ? NULL : r->t->job, r->now.step > 1);
+}
+
 static kofn_status not_finite(const run *r)
 {
-    return kf_fail(KOFN_NONFINITE,
-                   "step %u: the gradient is not finite; try a shorter step",
-                   r->now.step);
+    return kf_fail(KOFN_NONFINITE, "step %u: the gradient is not finite; %s",
+                   r->now.step, remedy(r));
 }
 
 /* Computes the sum that is asked for over all points, into r->out. */
@@ -299,8 +303,8 @@ static kofn_status sum(run *r, const kf_batch *batch)
     if (!r->some && fabs(r->out[m - 1] - 1) > 1e-3)
         return kf_fail(KOFN_NONFINITE,
                        "step %u: the gradient is so large that rounding hides "
-                       "all that is small; try a shorter step",
-                       r->now.step);
+                       "all that is small; %s",
+                       r->now.step, remedy(r));
     return r->out[m - 1] > 1e-9
                ? KOFN_OK
                : kf_fail(KOFN_TOOFEW,

@@ -30,6 +30,19 @@ kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
     return kf_learn_wait(job, number, look, rep);
 }
 
+const char *kf_learn_remedy(const kofn_job *job, bool stepped)
+{
+    kofn_report all = KOFN_REPORT_INIT;
+    bool believed = job && !kofn_job_totals(job, &all) && !(all.floor > 0);
+
+    if (!believed)
+        return stepped ? "try a shorter step" : "X or y is too large";
+    return stepped ? "try a shorter step, or have wrong answers of workers "
+                     "found (option errors)"
+                   : "X or y is too large, or a worker answers wrongly (option "
+                     "errors finds that)";
+}
+
 void kf_learn_add_up(kofn_report *all, kofn_report *sum)
 {
     if (sum->rounds)

@@ -18,6 +18,10 @@ kofn_status kf_learn_round(kofn_job *job, bool left, const kofn_matrix *in,
 /* The same of a product that was put. */
 kofn_status kf_learn_wait(kofn_job *job, uint32_t number, kf_look look,
                           kofn_report *rep);
+/* Returns what may help where numbers have become too large: a shorter step, where one
+ * was taken, and a search for errors where no answer was checked.  NULL: there are no
+ * workers. */
+const char *kf_learn_remedy(const kofn_job *job, bool stepped);
 /* Adds *sum to *all, and begins it anew. */
 void kf_learn_add_up(kofn_report *all, kofn_report *sum);
 

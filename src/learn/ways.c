@@ -307,6 +307,11 @@ static double count(kf_some p, size_t m)
     return (double)(m / p.of * (p.hi - p.lo) + rest);
 }
 
+const char *kf_learn_remedy_of(const kf_descent *d)
+{
+    return kf_learn_remedy(d->job, d->now.iteration > 1);
+}
+
 kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
                                  double *F)
 {
@@ -316,19 +321,16 @@ kofn_status kf_learn_gradient_at(kf_descent *d, const double *w, kf_some which,
     *F = 0;
     st = d->way->gradient(d, w, which, F);
     if (st == KOFN_NONFINITE)
-        return kf_fail_in(st,
-                          "iteration %u: the loss is not finite; the step "
-                          "was too long",
-                          d->now.iteration);
+        return kf_fail_in(st, "iteration %u: the loss is not finite; %s",
+                          d->now.iteration, kf_learn_remedy_of(d));
     TRY(st);
     *F = *F / points +
          d->r->opt.ridge / 2 * kf_learn_dot(w, w, kf_learn_penalised(d));
     kf_learn_mean(d, points, w, d->g);
     if (!(*F - *F == 0))
         return kf_fail(KOFN_NONFINITE,
-                       "iteration %u: the loss is not finite; "
-                       "the step was too long",
-                       d->now.iteration);
+                       "iteration %u: the loss is not finite; %s",
+                       d->now.iteration, kf_learn_remedy_of(d));
     return KOFN_OK;
 }
 

@@ -138,8 +138,8 @@ size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype)
     return first_as_large(x, n, dtype, 1024, 128);
 }
 
-/* The same numbers in as few rows as can be: one where no gaps are between rows, as in
- * a vector, which is a column.  Functions of each number go by these. */
+/* Returns a view of the same numbers with one row, where no gaps are between rows: a
+ * vector, which is a column, is looked at in one run. */
 static kofn_matrix runs(const kofn_matrix *a)
 {
     kofn_matrix all = *a;

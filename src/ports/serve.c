@@ -190,13 +190,16 @@ static void stage(server *s, const kf_head *h)
 }
 
 /* Has a packet of the coordinator handled by its kind.  Before the welcome,
- * and of another job, nothing but a greeting counts. */
+ * and of another job, nothing but a greeting counts, and a dismissal, which is urgent
+ * and may overtake the welcome. */
 static void dispatch(server *s, const kf_head *h, kofn_packet *k)
 {
     if (h->type == KF_WIRE_REFUSED)
         refused(s, k);
     else if (h->type == KF_WIRE_WELCOME)
         greet(s, h);
+    else if (h->type == KF_WIRE_DISMISS && !s->welcome)
+        kf_serve_finish(s, KOFN_OK);
     else if (h->job != s->job || !s->welcome)
         s->t->dropped++;
     else if (h->type == KF_WIRE_STORE)

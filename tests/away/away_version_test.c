@@ -88,6 +88,27 @@ static void a_worker_of_another_version(void **state)
     part(&net, port, spoke);
 }
 
+/* A dismissal is urgent, and over MPI comes before a welcome that was sent first. */
+static void a_worker_is_dismissed_before_its_welcome(void **state)
+{
+    const kf_head h = {.type = KF_WIRE_DISMISS, .job = 5};
+    unsigned char head[KF_HEAD];
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    kofn_transport *hub, *spoke;
+    loop_net net;
+
+    (void)state;
+    o.patience = KOFN_SECOND / 10;
+    loop_net_init(&net, NULL);
+    hub = loop_hub(&net);
+    spoke = loop_spoke(&net);
+    kf_head_write(head, &h);
+    assert_ok(hub->send(hub, 0, head, sizeof head, NULL, true));
+    hub->close(hub, 0);
+    assert_int_equal(kofn_serve(spoke, &o), KOFN_OK);
+    pthread_mutex_destroy(&net.lock);
+}
+
 static void a_coordinator_of_another_version(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
@@ -194,6 +215,7 @@ TEST_FILE(away_version_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_of_another_version),
         cmocka_unit_test(a_coordinator_of_another_version),
+        cmocka_unit_test(a_worker_is_dismissed_before_its_welcome),
         cmocka_unit_test(a_reason_for_going_is_one_line),
         cmocka_unit_test(a_refusal_is_plain),
     };

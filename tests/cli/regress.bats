@@ -60,6 +60,8 @@ scipy.io.mmwrite('S.mtx',sp.coo_matrix(X.astype(float)))"
     kofn regress points.libsvm --test few.libsvm few.libsvm --json \
         --iterations 2000 --tol 1e-12 -s elastic:k=4 |
         json "abs(o['test_objective'] - .3125) < 1e-6" # 1, .5 off; squares by 2 n
+    run kofn regress points.libsvm -s elastic:k=4 --errors adversarial
+    refused "for regression pcr, gc, cgc or agc"
     echo '1 7:1' >wide.libsvm
     run kofn regress points.libsvm --test wide.libsvm wide.libsvm
     refused "wide.libsvm has 7 columns and points.libsvm 6"
@@ -104,12 +106,12 @@ X=np.c_[X, np.ones(400)] if '$extra' else X
 assert abs(w-np.linalg.lstsq(X,y,rcond=None)[0]).max() < 1e-7"
         done
     done
-    kofn regress S.mtx y.npy -s pcr:r=3 --json --test D.npy y.npy >sparse.json
+    kofn regress S.mtx y.npy -s pcr:r=3 --json --test S.mtx y.npy >sparse.json
     kofn regress D.npy y.npy -s pcr:r=3 --json --test D.npy y.npy >dense.json
     py "import json; a, b = json.load(open('sparse.json')), json.load(open('dense.json'))
 assert all(abs(a[k]-b[k]) <= 1e-9*abs(b[k]) for k in ('objective', 'test_objective', 'r2'))"
     kofn regress S.mtx labels.npy --loss logistic -s elastic:k=4 --verify -q
-    for bad in "-s gc:d=3" --scale "--kernel rbf:s=3" "--test S.mtx y.npy"; do
+    for bad in "-s gc:d=3" --scale "--kernel rbf:s=3"; do
         run "$KOFN" regress S.mtx y.npy $bad -q
         [ "$status" -eq 2 ]
         [[ "$output" == *sparse* ]]

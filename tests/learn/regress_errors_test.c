@@ -78,6 +78,31 @@ static void lies_are_detected(void **state)
     data_free(&d);
 }
 
+/* Where no answer was checked a wrong one may be the reason.  A step is none in the
+ * first iteration, before which none is taken. */
+static void failures_name_workers_that_nobody_checks(void **state)
+{
+    data d = make_data(90, 7, KOFN_LOSS_SQUARES, 12);
+    bool first = false;
+    fit f;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 10 && !first; seed++) {
+        kofn_faults w = KOFN_FAULTS_INIT(.corrupt = 0.3, .seed = seed);
+        fleet k = {"elastic:k=3", WORKERS, true, &w, NULL};
+
+        assert_ok(fit_up(&f, &d, &ridge, &k));
+        if (kofn_regress(f.r, &f.w, &f.res) == KOFN_NONFINITE) {
+            first = strstr(kofn_errmsg(), "iteration 1:") != NULL;
+            assert_non_null(strstr(kofn_errmsg(), "option errors"));
+            assert_int_equal(first, !strstr(kofn_errmsg(), "shorter step"));
+        }
+        fit_down(&f);
+    }
+    assert_true(first);
+    data_free(&d);
+}
+
 /* ---- audits -------------------------------------------------------------- */
 
 #define ROUNDS 12
@@ -137,6 +162,7 @@ TEST_FILE(regress_errors_test)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(liars_are_left_out),
         cmocka_unit_test(lies_are_detected),
+        cmocka_unit_test(failures_name_workers_that_nobody_checks),
         cmocka_unit_test(an_audited_descent_takes_no_step_from_a_lie),
     };
 
