@@ -30,7 +30,7 @@ class Matrix:
     columns  of the inputs that are to come; workers elsewhere compute so many at
              a time, those of this machine as many as an input has. Threads hold
              A coded for up to eight widths and types of inputs, those last used.
-    errors   "detect", "adversarial" or "probabilistic": look for wrong results;
+    errors   "detect", "adversarial", "probabilistic" or "keyed": look for wrong results;
              A is then not multiplied from the left.
     multiply, keep
              as of kofn.serve: how "processes" multiply dense blocks.
