@@ -80,15 +80,21 @@ static void clean(char *text)
     }
 }
 
+/* The words of a message, without what a terminal would act on. */
+static void word(char text[sizeof said], const char *fmt, va_list ap)
+{
+    vsnprintf(text, sizeof said, fmt, ap);
+    clean(text);
+}
+
 void cli_tell(const char *fmt, ...)
 {
     char text[sizeof said];
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    word(text, fmt, ap);
     va_end(ap);
-    clean(text);
     fprintf(stderr, "%s\n", text);
 }
 
@@ -98,9 +104,8 @@ int cli_say(int code, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    word(text, fmt, ap);
     va_end(ap);
-    clean(text);
     cli_erase();
     fprintf(stderr, "kofn: %s\n", text);
     if (code)

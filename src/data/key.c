@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <math.h>
 
-#define RUN ((size_t)KF_KEY_RUN)
 /* A sum of independent terms is beyond so many times the root of their squares with
  * a chance of 2 exp(-8^2 / 2). */
 #define FAR 8
@@ -116,7 +115,7 @@ static double norm_of(const kofn_plan *p, double *const *norm, size_t row)
 
 static double *sum_of(const kf_key *k, size_t q, size_t row)
 {
-    return k->sum + (q * k->runs + row / RUN) * k->cols;
+    return k->sum + (q * k->runs + row / k->run) * k->cols;
 }
 
 static double scale_of(const kf_key *k, size_t q, size_t row)
@@ -166,7 +165,7 @@ void kf_key_measure(kf_key *k, const kofn_plan *plan, double *const *norm)
     for (size_t i = 0; i < k->rows; i++)
         for (size_t q = 0; q < KF_KEY_SUMS; q++) {
             double f = scale_of(k, q, i), w = f * norm_of(plan, norm, i);
-            double *limit = k->limit + 2 * (q * k->runs + i / RUN);
+            double *limit = k->limit + 2 * (q * k->runs + i / k->run);
 
             limit[0] += w * w;
             limit[1] += fabs(f);
@@ -198,6 +197,16 @@ static kofn_status make(kf_key *k, const kf_resident *r, double *const *norm,
     return KOFN_OK;
 }
 
+/* Longer runs see less, but a key is not to be larger than a sparse A. */
+static size_t run_of(const kf_key *k, const kf_resident *r)
+{
+    double numbers =
+        r->A ? (double)r->A->ptr[k->rows] : (double)k->rows * (double)k->cols;
+    double runs = numbers / KF_KEY_SHARE / KF_KEY_SUMS / (double)k->cols;
+
+    return kf_max(KF_KEY_RUN, (size_t)ceil((double)k->rows / fmax(1, runs)));
+}
+
 kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
                        const int *raised, uint64_t secret)
 {
@@ -210,7 +219,8 @@ kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
     k->secret = secret;
     k->rows = pb->m;
     k->cols = r->A ? r->A->cols : r->parts.cols * r->plan->layout.cut[0].cols;
-    k->runs = kf_ceil_div(k->rows, RUN);
+    k->run = run_of(k, r);
+    k->runs = kf_ceil_div(k->rows, k->run);
     st = make(k, r, norm, raised);
     if (st)
         kf_key_free(k);
@@ -237,12 +247,12 @@ static void add_change(const kf_key *k, size_t at, double by,
                        const kofn_matrix *U, const kofn_matrix *V, double *to)
 {
     size_t q = at / k->runs, run = at % k->runs;
-    size_t end = kf_min(k->rows, (run + 1) * RUN);
+    size_t end = kf_min(k->rows, (run + 1) * k->run);
 
     for (size_t t = 0; t < U->rows; t++) {
         double f = 0;
 
-        for (size_t i = run * RUN; i < end; i++)
+        for (size_t i = run * k->run; i < end; i++)
             f += scale_of(k, q, i) * kf_mat_entry(U, t, i);
         kf_key_add(to, by * f, kf_at(V, t, 0), V->cols, V->dtype);
     }
@@ -300,17 +310,28 @@ static int raised_by(const int *line, size_t i)
     return line ? line[i] : 0;
 }
 
-/* Row i of C as it was decoded: before it was lowered and multiplied back.  With
- * `careful` no number on the way is beyond the range. */
-static void add_row(const kf_keyed *of, double f, size_t i, bool careful,
-                    double *to)
+/* 2^e, which a function of the library would take ten times as long for. */
+static double two_to(int e)
+{
+    uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double x;
+
+    if (e < DBL_MIN_EXP - 1 || e >= DBL_MAX_EXP)
+        return ldexp(1, e);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Adds f 2^up times row i of C: as it was decoded, before it was lowered and multiplied
+ * back.  With `careful` no number on the way is beyond the range. */
+static void add_row(const kf_keyed *of, double f, size_t i, int up,
+                    bool careful, double *to)
 {
     const kofn_matrix *C = of->out;
     const int *col = of->back->col;
-    int up = raised_by(of->back->row, i) - ilogb(of->back->by);
 
     if (!careful && !col) {
-        kf_key_add(to, ldexp(f, up), kf_at(C, i, 0), C->cols, C->dtype);
+        kf_key_add(to, f * two_to(up), kf_at(C, i, 0), C->cols, C->dtype);
         return;
     }
     for (size_t j = 0; j < C->cols; j++)
@@ -324,7 +345,7 @@ static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
     double over = 1 / of->back->by;
 
     for (size_t q = 0; q < KF_KEY_SUMS; q++) {
-        s[q].lost = k->limit[2 * (q * k->runs + lo / RUN) + 1];
+        s[q].lost = k->limit[2 * (q * k->runs + lo / k->run) + 1];
         if (is_vector(of->out))
             s[q].of[0] =
                 over * dot(k->scale + q * k->rows + lo, of->out, lo, hi - lo);
@@ -338,31 +359,70 @@ static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
     }
 }
 
+/* Rows of one column that are looked at together. */
+#define TILE ((size_t)256)
+
+/* Rows [lo, hi) of a C of one column. */
+static void add_raised_vector(const kf_key *k, const kf_keyed *of, size_t lo,
+                              size_t hi, int by, sums *s)
+{
+    const int *row = of->back->row;
+    double y[TILE], more[TILE];
+
+    for (size_t at = lo; at < hi; at += TILE) {
+        size_t n = kf_min(TILE, hi - at);
+
+        for (size_t i = 0; i < n; i++) {
+            bool counts = k->scale[at + i] != 0;
+            int own = raised_by(row, at + i);
+
+            more[i] = counts ? two_to(own - s->up) : 0;
+            y[i] = counts ? kf_mat_entry(of->out, at + i, 0) *
+                                two_to(own - by + raised_by(of->back->col, 0))
+                          : 0;
+        }
+        for (size_t q = 0; q < KF_KEY_SUMS; q++) {
+            const double *f = k->scale + q * k->rows + at;
+
+            s[q].of[0] += dot_f64(f, y, n);
+            for (size_t i = 0; i < n; i++)
+                s[q].lost += fabs(f[i]) * more[i];
+        }
+    }
+}
+
 static void add_raised(const kf_key *k, const kf_keyed *of, size_t lo,
                        size_t hi, bool careful, sums *s)
 {
     const int *row = of->back->row;
-    int up = INT_MIN;
+    int up = INT_MIN, by = ilogb(of->back->by);
 
     for (size_t i = lo; i < hi; i++)
         if (k->scale[i] != 0 && raised_by(row, i) > up)
             up = raised_by(row, i);
     for (size_t q = 0; q < KF_KEY_SUMS; q++)
         s[q].up = up;
-    for (size_t i = lo; i < hi; i++)
+    if (of->out->cols == 1 && !careful) {
+        add_raised_vector(k, of, lo, hi, by, s);
+        return;
+    }
+    for (size_t i = lo; i < hi; i++) {
+        int own = raised_by(row, i);
+
         for (size_t q = 0; q < KF_KEY_SUMS && k->scale[i] != 0; q++) {
             double f = scale_of(k, q, i);
 
-            add_row(of, f, i, careful, s[q].of);
-            s[q].lost += ldexp(fabs(f), raised_by(row, i) - up);
+            add_row(of, f, i, own - by, careful, s[q].of);
+            s[q].lost += fabs(f) * two_to(own - up);
         }
+    }
 }
 
 /* All sums of a run of rows, so that each row is read once. */
 static void add_rows(const kf_key *k, const kf_keyed *of, size_t run,
                      bool careful, double *room, sums *s)
 {
-    size_t lo = run * RUN, hi = kf_min(k->rows, lo + RUN);
+    size_t lo = run * k->run, hi = kf_min(k->rows, lo + k->run);
     size_t cols = of->out->cols;
 
     memset(room, 0, KF_KEY_SUMS * cols * sizeof *room);
@@ -381,12 +441,12 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     const kofn_matrix *B = of->in;
 
     for (size_t q = 0; q < KF_KEY_SUMS && is_vector(B); q++)
-        s[q].of[0] -= dot(sum_of(k, q, run * RUN), B, 0, B->rows);
+        s[q].of[0] -= dot(sum_of(k, q, run * k->run), B, 0, B->rows);
     for (size_t i = 0; i < B->rows && !is_vector(B); i++) {
         double f[KF_KEY_SUMS];
 
         for (size_t q = 0; q < KF_KEY_SUMS; q++)
-            f[q] = -sum_of(k, q, run * RUN)[i];
+            f[q] = -sum_of(k, q, run * k->run)[i];
         add_all(s->of, B->cols, f, B, i);
     }
 }

@@ -13,8 +13,10 @@
 
 #include "data.h"
 
-/* Rows that are summed up together. */
+/* Rows that are summed up together, at least. */
 #define KF_KEY_RUN 4096
+/* Numbers of A for each number of its key, at least, if a run is not all of A. */
+#define KF_KEY_SHARE 64
 /* Sums of the same rows with weights of their own (math/errors.md 11). */
 #define KF_KEY_SUMS 3
 /* Errors of so many times the root of the rows of a run, what rounding explains, and
@@ -25,7 +27,8 @@ typedef struct kf_key {
     uint64_t secret;
     size_t rows;   /* of A                                                   */
     size_t cols;   /* of A, counted as its parts have them                   */
-    size_t runs;   /* of rows: each is summed up by itself                   */
+    size_t run;    /* rows that are summed up together                       */
+    size_t runs;   /* of them                                                */
     double *scale; /* KF_KEY_SUMS x rows: weights over the norms of then     */
     double *sum;   /* KF_KEY_SUMS x runs x cols                              */
     double *limit; /* KF_KEY_SUMS x runs x 2: sums of squares of weights times

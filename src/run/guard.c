@@ -264,7 +264,7 @@ static double error_of(const kf_held *h, double noise)
     double n = (double)L->problem.n;
     double alarm =
         kf_check_alarm(h->plan, n + (double)h->plan->parts, h->changes);
-    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, KF_KEY_RUN));
+    double own = 0x1p-52 * (n + (double)kf_min(h->key->rows, h->key->run));
 
     return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
 }
@@ -272,7 +272,8 @@ static double error_of(const kf_held *h, double noise)
 /* What an entry may hide in the sums of a run of rows. */
 static double floor_of(const kf_held *h, double error)
 {
-    return KF_KEY_BLUR * sqrt((double)kf_min(h->key->rows, KF_KEY_RUN)) * error;
+    return KF_KEY_BLUR * sqrt((double)kf_min(h->key->rows, h->key->run)) *
+           error;
 }
 
 kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,

@@ -4,6 +4,8 @@
 #include "between.h"
 #include "rig.h"
 
+#include "data/key.h"
+
 typedef enum lie { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } lie;
 
 /* The simulator, some of whose workers send something else. */
@@ -252,6 +254,63 @@ static void the_key_changes_with_its_operand(void **state)
     kf_free(M);
 }
 
+/* The key of a large sparse matrix is no larger than the matrix, and finds what is
+ * wrong in one entry. */
+static void the_key_of_a_sparse_matrix_is_small(void **state)
+{
+    enum { SIDE = 20000 };
+    const kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATVEC, SIDE, SIDE, 1, KOFN_F64, true);
+    size_t *ptr = numbers(SIDE + 1, sizeof *ptr);
+    uint32_t *col = numbers(SIDE, sizeof *col);
+    double *ones = numbers(SIDE, 8), *x = numbers(SIDE, 8);
+    double *y = numbers(SIDE, 8), **norm = numbers(1, sizeof *norm);
+    const kofn_matrix in = {x, SIDE, 1, 1, KOFN_F64};
+    const kofn_matrix out = {y, SIDE, 1, 1, KOFN_F64};
+    const kf_back back = {.by = 1};
+    double one = 1e6;
+    kf_keyed test = {.out = &out,
+                     .back = &back,
+                     .in = &in,
+                     .col = &one,
+                     .cols = 1,
+                     .error = 1e-14};
+    kofn_sparse A = {SIDE, SIDE, ptr, col, ones};
+    kofn_plan *plan;
+    kf_resident r;
+    kf_key *k;
+    bool agrees;
+
+    (void)state;
+    for (uint32_t i = 0; i < SIDE; i++) { /* a cycle */
+        ptr[i + 1] = i + 1;
+        col[i] = (i + 1) % SIDE;
+        ones[i] = 1;
+        x[i] = i;
+        y[i] = (i + 1) % SIDE;
+    }
+    assert_ok(kofn_plan_new(&plan, &pb, "uncoded", 1, 1));
+    test.plan = plan;
+    assert_ok(kf_resident_sparse(&r, test.plan, &A));
+    norm[0] = ones;
+    assert_ok(kf_key_new(&k, &r, norm, NULL, 5));
+    assert_true(k->runs * k->cols * KF_KEY_SUMS <= 3 * (size_t)SIDE);
+    assert_ok(kf_key_test(k, &test, &agrees));
+    assert_true(agrees);
+    y[SIDE - 3] += 1;
+    assert_ok(kf_key_test(k, &test, &agrees));
+    assert_false(agrees);
+    kf_key_free(k);
+    kf_resident_free(&r);
+    kofn_plan_free(plan);
+    kf_free(norm);
+    kf_free(ptr);
+    kf_free(col);
+    kf_free(ones);
+    kf_free(x);
+    kf_free(y);
+}
+
 /* ---- tested one by one --------------------------------------------------- */
 
 static bool is_keyed(const kind *k)
@@ -351,6 +410,7 @@ TEST_FILE(alike_test)
         cmocka_unit_test(a_majority_is_never_believed),
         cmocka_unit_test(they_are_left_out_of_some_strips),
         cmocka_unit_test(the_key_changes_with_its_operand),
+        cmocka_unit_test(the_key_of_a_sparse_matrix_is_small),
         cmocka_unit_test(with_a_key_any_k_right_answers_are_enough),
         cmocka_unit_test(with_a_key_honest_answers_are_all_right),
         cmocka_unit_test(with_a_key_too_few_right_answers_are_told),
