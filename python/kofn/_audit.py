@@ -1,15 +1,15 @@
-"""Loops on sums of which only some are checked."""
+"""Loops whose sums are not all checked."""
 from ._lib import Invalid
 
-GROWN = 10  # a loss that is so many times what it was is no step of a descent
+GROWN = 10  # a descent does not multiply its loss by this factor
 
 
 class Audit:
-    """What a loop keeps, and when it goes back to that (src/learn/audit.h).
+    """Keeps the state of a loop, and decides when to go back (src/learn/audit.h).
 
     The loop keeps its state whenever a check finds no worker wrong. It goes back to that
-    state when a check does, when numbers are not finite, or when the loss has grown, and
-    has all sums checked until it is past that step.
+    state when a check finds one, numbers are not finite, or the loss has grown. Then
+    all sums are checked until the loop is past that step.
 
     total   the Sum
     keep    keep() is the state now

@@ -12,8 +12,8 @@
 #include <limits.h>
 #include <math.h>
 
-/* A sum of independent terms is beyond so many times the root of their squares with
- * a chance of 2 exp(-8^2 / 2). */
+/* A sum of independent terms exceeds FAR times the root of their squares with a chance
+ * of 2 exp(-FAR^2 / 2). */
 #define FAR 8
 
 #define VECTORS KF_VECTORS(optimize("O3"))
@@ -92,7 +92,7 @@ static void add_all(double *to, size_t apart, const double f[KF_KEY_SUMS],
 DOT(dot_f64, double)
 DOT(dot_f32, float)
 
-/* Of a matrix of one column, from row `first` on. */
+/* The dot product of f and the rows of a one-column matrix from `first` on. */
 static double dot(const double *f, const kofn_matrix *x, size_t first, size_t n)
 {
     const void *at = kf_at(x, first, 0);
@@ -310,7 +310,7 @@ static int raised_by(const int *line, size_t i)
     return line ? line[i] : 0;
 }
 
-/* 2^e, which a function of the library would take ten times as long for. */
+/* Returns 2^e.  This runs for every row, and ldexp takes ten times as long. */
 static double two_to(int e)
 {
     uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -338,7 +338,7 @@ static void add_row(const kf_keyed *of, double f, size_t i, int up,
         to[j] += f * ldexp(kf_mat_entry(C, i, j), up + raised_by(col, j));
 }
 
-/* Rows [lo, hi) of C, whose lines were not raised. */
+/* Adds rows [lo, hi) of a C without raised lines. */
 static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
                       sums *s)
 {
@@ -362,7 +362,7 @@ static void add_plain(const kf_key *k, const kf_keyed *of, size_t lo, size_t hi,
 /* Rows of one column that are looked at together. */
 #define TILE ((size_t)256)
 
-/* Rows [lo, hi) of a C of one column. */
+/* Adds rows [lo, hi) of a one-column C. */
 static void add_raised_vector(const kf_key *k, const kf_keyed *of, size_t lo,
                               size_t hi, int by, sums *s)
 {
@@ -451,7 +451,7 @@ static void subtract_input(const kf_key *k, const kf_keyed *of, size_t run,
     }
 }
 
-/* What the number of least magnitude counts with, in a column. */
+/* Returns how far the least number of the type may move the sums of a column. */
 static double least(const kf_keyed *of, const sums *s, size_t j)
 {
     int digits = of->out->dtype == KOFN_F64 ? 1074 : 149;

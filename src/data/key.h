@@ -1,11 +1,11 @@
 /* key.h -- a secret that a whole product can be checked with.
  *
- * A key is made of random sums of the rows of A, each row divided by its norm:
- * K = r A.  For any B the product C = A B has r C = K B, which is tested by one pass
- * over C and one over B, whatever code made C (R. Freivalds, "Probabilistic machines
- * can use less running time", IFIP 1977; as keys of coded workers T. Tang et al.,
- * "Adaptive verifiable coded computing", arXiv 2107.12958).  Whoever does not know r
- * cannot make a wrong C that passes, however many workers conspire.
+ * A key holds random sums of the rows of A, each row divided by its norm: K = r A.
+ * Every product C = A B has r C = K B.  The test takes one pass over C and one over B,
+ * and does not depend on the code.  It is due to R. Freivalds, "Probabilistic machines
+ * can use less running time", IFIP 1977.  T. Tang et al. use it for coded workers,
+ * "Adaptive verifiable coded computing", arXiv 2107.12958.  A wrong C does not pass
+ * unless r is known, even if all workers conspire.
  *
  * A key owns its sums.  Its weights are drawn by `secret`, which no worker may know. */
 #ifndef KF_KEY_H
@@ -19,8 +19,8 @@
 #define KF_KEY_SHARE 64
 /* Sums of the same rows with weights of their own (math/errors.md 11). */
 #define KF_KEY_SUMS 3
-/* Errors of so many times the root of the rows of a run, what rounding explains, and
- * both norms are missed with a chance of 1 in 100,000 (math/errors.md 11.3). */
+/* The error that the test misses with a chance of 1 in 100,000: this factor times the
+ * root of the rows of a run, times rounding, times both norms (math/errors.md 11.3). */
 #define KF_KEY_BLUR 740
 
 typedef struct kf_key {
@@ -33,7 +33,8 @@ typedef struct kf_key {
     double *sum;   /* KF_KEY_SUMS x runs x cols                              */
     double *limit; /* KF_KEY_SUMS x runs x 2: sums of squares of weights times
                       norms over the norms of then, and of sizes of scales    */
-    double *speed; /* likewise of the velocity of A; NULL: it has none       */
+    double
+        *speed; /* the same sums of A's velocity; NULL: there is none       */
 } kf_key;
 
 /* The key of an operand.  norm[g][strip] is the norm of the rows of group g that
@@ -43,7 +44,7 @@ typedef struct kf_key {
 kofn_status kf_key_new(kf_key **out, const kf_resident *r, double *const *norm,
                        const int *raised, uint64_t secret);
 void kf_key_free(kf_key *k);
-/* The operand changes as in kofn_update, by U and V as workers are told. */
+/* Changes the key as kofn_update changes A; U and V are raised as for workers. */
 kofn_status kf_key_change(kf_key *k, const kf_resident *r,
                           const kofn_change *change, const kofn_matrix *U,
                           const kofn_matrix *V);
@@ -70,8 +71,7 @@ void kf_key_add(double *to, double f, const void *x, size_t n, kofn_dtype type);
 
 /* ---- single answers (key_answers.c) -------------------------------------- */
 
-/* Answers for strips [lo, hi) of a group, to be tested each by itself, as long as
- * A is here. */
+/* Answers for strips [lo, hi) of a group.  Each is tested alone, which needs A. */
 typedef struct kf_keyed_answers {
     const kofn_plan *plan;
     const kf_resident *resident;

@@ -23,7 +23,7 @@ typedef struct sums {
     double *left;   /* a number for each of its columns  */
 } sums;
 
-/* Strips of row i of a part, as far as the answers have them. */
+/* Sums up the rows of part j that belong to the strips of the answers. */
 static void add_rows(const sums *s, size_t j, double *to)
 {
     const kf_keyed_answers *of = s->of;
@@ -92,7 +92,7 @@ static void make_row(const sums *s, const kf_seat *seat, size_t l)
     }
 }
 
-/* What lane l of an answer sums up to, less what it should. */
+/* Sets s->left to the sums of lane l of an answer, minus their right values. */
 static void subtract(const sums *s, const kf_source *from, size_t l,
                      const kofn_matrix *message)
 {

@@ -1,10 +1,10 @@
-/* audit.c -- iterations on sums of which only some are checked: the state of the last
- * check, and when to go back to it.
+/* audit.c -- iterations whose sums are not all checked: keeps the state of the last
+ * check, and decides when to go back to it.
  *
  * The kept state is the audit's own; the state in use is the loop's. */
 #include "audit.h"
 
-/* A loss that is so many times what it was is no step of a descent. */
+/* A descent does not multiply its loss by this factor. */
 #define GROWN 10
 
 static void copy(const kf_audit *a, bool keep)

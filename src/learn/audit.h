@@ -1,10 +1,10 @@
-/* audit.h -- iterations on sums of which only some are checked.
+/* audit.h -- iterations whose sums are not all checked.
  *
  * With kofn_options.audit a sum between two checks may be wrong, and so may every
  * iterate that was made of it.  The loop keeps its state whenever a check finds no
- * worker wrong.  It goes back to that state when a check does, when its numbers are of
- * no use, or when the loss has grown, for beside huge numbers a lie may not show.  Then
- * it has all sums checked until it is past that iteration.
+ * worker wrong.  It goes back to that state when a check finds one, or when its numbers
+ * are not finite.  It also goes back when the loss has grown: beside huge numbers a lie
+ * may not show.  Then it has all sums checked until it is past that iteration.
  *
  * An audit owns the state that it keeps until kf_audit_free. */
 #ifndef KF_LEARN_AUDIT_H
@@ -31,7 +31,7 @@ typedef struct kf_audit {
     uint64_t until;     /* all sums are checked up to this iteration */
 } kf_audit;
 
-/* What the loop does after an iteration. */
+/* The loop's next move after an iteration. */
 typedef enum kf_audit_move {
     KF_AUDIT_ON,       /* go on */
     KF_AUDIT_BACK,     /* the state is the one that was kept */
@@ -48,8 +48,8 @@ kofn_status kf_audit_begin(kf_audit *a, kofn_job *job,
 void kf_audit_free(kf_audit *a);
 /* Before iteration t; the sums of the last one are all checked. */
 kofn_status kf_audit_before(kf_audit *a, uint64_t t, bool last);
-/* After iteration t, which came to *st with these rounds.  `over`: it would be the
- * last.  *st is KOFN_OK where the loop goes on in spite of it. */
+/* After iteration t, which came to *st with these rounds.  `over`: the loop
+ * would end.  Sets *st to KOFN_OK if the loop goes on. */
 kofn_status kf_audit_after(kf_audit *a, uint64_t t, const kofn_report *sum,
                            bool over, kofn_status *st, kf_audit_move *to);
 

@@ -1,5 +1,5 @@
-/* decay.h -- exp of what is not positive, and log(1 + e), in arithmetic that goes into
- * vectors.
+/* decay.h -- exp(x) for x <= 0 and log(1 + e), in arithmetic that compilers
+ * vectorise.
  *
  * Both are polynomials, so that the same bits come out on every processor, whatever its
  * vectors and its mathematical library are.  A file that calls them in a loop is compiled

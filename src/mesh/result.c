@@ -1,9 +1,9 @@
 /* result.c -- is our vector still the one that the nodes agreed on?  Why has a node no
  * result?
  *
- * A digest is told when the iterate is made, and the vector may change after that: a bit
- * of it flips.  So the digest is made again before the vector is kept on disk or handed
- * out, and where it is another the coordinator takes the vector of another node.
+ * A node sends the digest of an iterate when it has made it.  A bit of the vector may flip
+ * after that.  So the node makes the digest again before it keeps the vector on disk or
+ * hands it out.  If the digests differ, it takes the vector of another node.
  *
  * Owns nothing.  It may not repair a vector. */
 #include "host.h"

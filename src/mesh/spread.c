@@ -2,10 +2,10 @@
  *
  * The columns of B in A B, and the rows of B in B A, stay apart in the product.  A code
  * that cuts them mixes one of each part, and the rounding of the largest is then in all
- * of them.  While A stays as it is a node finds that, and makes the product by itself
- * (freivalds.c).  While A changes no node has it: the error to be expected of the
- * smallest line is that of decoding times the ratio of their norms, and what is beyond
- * the tolerance is refused (docs/numerics.md).  Lines of zeros are zeros in the product.
+ * of them.  If A does not change, a node finds that and makes the product alone
+ * (freivalds.c).  If A changes, no node has it.  Then the predicted error of the smallest
+ * line is the error of decoding times the ratio of the norms.  A larger error than the
+ * tolerance is refused (docs/numerics.md).  Lines of zeros give zeros in the product.
  *
  * Owns nothing but scratch of a call; the norms are the host's. */
 #include "spread.h"

@@ -8,7 +8,7 @@
 
 typedef enum lie { ZEROS, NEGATIVE, TWICE, CONSTANT, LIES } lie;
 
-/* The simulator, some of whose workers send something else. */
+/* The simulator.  Some workers send other numbers than they computed. */
 typedef struct crooked {
     between port;
     size_t liars; /* workers 0, 1, ... */
