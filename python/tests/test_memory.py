@@ -15,11 +15,11 @@ def test_workers_do_not_give_memory_back_each_round():
     x = np.ones(length)
     with kofn.Sum(lambda part, parts, x: x * 2, length, scheme="gc:d=2", workers=3,
                   where="processes") as s:
-        for _ in range(3):
-            s(x)
-        before = [faults(p) for p in s.processes]
+        given = [[faults(p) for p in s.processes]]
         for _ in range(rounds):
             assert np.allclose(s(x), 2 * s.parts * x)
-        after = [faults(p) for p in s.processes]
+            given.append([faults(p) for p in s.processes])
+    # A worker that is late has more in hand now and then, but not in most rounds.
     pages = length * 8 // 4096
-    assert all(b - a < rounds * pages / 2 for a, b in zip(before, after)), (before, after)
+    grew = np.diff(given, axis=0) > pages / 2
+    assert (grew.sum(axis=0) < rounds / 2).all(), given
