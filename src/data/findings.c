@@ -269,12 +269,27 @@ static kofn_status tell(inquiry *q, kofn_findings *found)
         found->entry[0].is);
 }
 
+static kofn_status check_finite(const kf_factors *f)
+{
+    if (!f->S)
+        TRY(kf_mat_check_finite(f->A, "A"));
+    return kf_mat_check_finite(f->B, "B");
+}
+
 static kofn_status inquire(inquiry *q, kofn_findings *found)
 {
+    bool clean;
+
     q->complete = true;
     q->left = kf_max(PASSES * (q->f.numbers / kf_max(q->f.terms, 1)), 1);
     TRY_ZERO(q->bad_row, q->f.m);
     TRY_ZERO(q->bad_col, q->f.p);
+    TRY(kf_screen(&q->f, &clean));
+    if (clean) {
+        kf_freivalds_expect(&q->v, &q->f);
+        return tell(q, found);
+    }
+    TRY(check_finite(&q->f));
     TRY(kf_freivalds_run(&q->v, &q->f));
     TRY(kf_recompute_begin(&q->r, &q->f));
     if (q->v.rows.count || q->v.cols.count) {
@@ -334,6 +349,7 @@ static kofn_status know_largest(kf_factors *f)
     f->row = f->col = (kf_scale){1, 0, true};
     if (tolerance == 0)
         return KOFN_OK;
+    TRY(check_finite(f));
     f->tolerance = 0; /* for each row's own */
     for (size_t i = 0; i < f->m; i++)
         f->row = kf_scale_larger(f->row, kf_freivalds_row_scale(f, i));
@@ -377,15 +393,13 @@ static kofn_status check_dense(const kofn_matrix *B, const kofn_matrix *C,
         return kf_fail(KOFN_INVAL, "out is NULL");
     *out = NULL;
     TRY(kf_mat_check_matrix(B, "B"));
-    TRY(kf_mat_check_matrix(C, "C"));
-    return kf_mat_check_finite(B, "B");
+    return kf_mat_check_matrix(C, "C");
 }
 
 /* Checks the dense A of f, and says how large it is. */
 static kofn_status take_dense(kf_factors *f)
 {
     TRY(kf_mat_check_matrix(f->A, "A"));
-    TRY(kf_mat_check_finite(f->A, "A"));
     f->m = f->A->rows;
     f->n = f->terms = f->A->cols;
     f->numbers = f->m * f->n;

@@ -82,8 +82,8 @@ static double level(const kf_factors *f, size_t sums, size_t lines, double tiny,
            (rounding(f, lines, most) + tiny);
 }
 
-static void set_levels(kf_line *s, const kf_factors *f, size_t sums,
-                       size_t lines, int smallest)
+void kf_freivalds_levels(kf_line *s, const kf_factors *f, size_t sums,
+                         size_t lines, int smallest)
 {
     double tiny = 0;
 
@@ -302,7 +302,7 @@ static kofn_status judge_rows(kf_freivalds *v, kf_line *row, size_t rows)
     for (size_t i = 0; i < rows; i++) {
         double norm = norm_of(v->R + i * v->across, v->across);
 
-        set_levels(&row[i], v->f, v->across, v->f->p, v->col.smallest);
+        kf_freivalds_levels(&row[i], v->f, v->across, v->f->p, v->col.smallest);
         row[i].sure |= !(norm <= row[i].most);
         if (row[i].sure || !(norm <= row[i].usual))
             TRY(add_suspect(&v->rows, &row[i]));
@@ -368,7 +368,7 @@ static kofn_status compare_columns(kf_freivalds *v)
         for (size_t q = 0; q < v->down; q++)
             s.sum[q] = v->Q[q * f->p + j];
         norm = norm_of(s.sum, v->down);
-        set_levels(&s, f, v->down, f->m, v->smallest);
+        kf_freivalds_levels(&s, f, v->down, f->m, v->smallest);
         s.sure |= !(norm <= s.most);
         if (s.sure || !(norm <= s.usual))
             TRY(add_suspect(&v->cols, &s));
@@ -383,8 +383,6 @@ static kofn_status make_room(kf_freivalds *v)
     const kf_factors *f = v->f;
     size_t wide = f->n + f->p, most = kf_max(f->m, f->n);
 
-    v->across = kf_min(KF_SUMS, f->p);
-    v->down = kf_min(KF_SUMS, f->m);
     v->strip = kf_min(kf_max(STRIP / wide, 1), most);
     v->W = kf_new(f->p, v->across * sizeof(double));
     v->U = kf_new(f->n, v->across * sizeof(double));
@@ -407,12 +405,18 @@ static kofn_status make_room(kf_freivalds *v)
     return KOFN_OK;
 }
 
+void kf_freivalds_expect(kf_freivalds *v, const kf_factors *f)
+{
+    *v = (kf_freivalds){
+        .f = f, .across = kf_min(KF_SUMS, f->p), .down = kf_min(KF_SUMS, f->m)};
+}
+
 kofn_status kf_freivalds_run(kf_freivalds *v, const kf_factors *f)
 {
     kf_line *row;
     kofn_status st;
 
-    *v = (kf_freivalds){.f = f};
+    kf_freivalds_expect(v, f);
     TRY(kf_scales_of_columns(f->B, &v->col));
     if (f->tolerance > 0)
         kf_scales_level(&v->col, f->col);

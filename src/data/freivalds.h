@@ -70,6 +70,12 @@ kf_scale kf_freivalds_row_scale(const kf_factors *f, size_t i);
 /* Weights of line `at` of so many, of length sqrt(sums). */
 void kf_freivalds_weights(const kf_factors *f, bool column, size_t at,
                           size_t lines, size_t sums, double *w);
+/* Sets `usual` and `most` of a line that has this scale, and this many sums of this
+ * many numbers.  `smallest` is the exponent of the smallest norm across it. */
+void kf_freivalds_levels(kf_line *s, const kf_factors *f, size_t sums,
+                         size_t lines, int smallest);
+/* Sets how many sums a line has, which is all that kf_freivalds_floor needs. */
+void kf_freivalds_expect(kf_freivalds *v, const kf_factors *f);
 kofn_status kf_freivalds_run(kf_freivalds *v, const kf_factors *f);
 /* The norm of the sums of this row when these entries, all of them in it, are
  * as they should be. */
@@ -80,6 +86,13 @@ double kf_freivalds_again(kf_freivalds *v, const kf_line *row,
  * columns, or by rows alone. */
 double kf_freivalds_floor(const kf_freivalds *v, bool all, bool columns);
 void kf_freivalds_free(kf_freivalds *v);
+
+/* ---- screen.c ------------------------------------------------------------ */
+
+/* Sets *clean to true if C is A B as far as half of the level of suspicion shows.
+ * Operands need not be finite; if they are not, *clean is false.  Sets it to false if
+ * A is sparse. */
+kofn_status kf_screen(const kf_factors *f, bool *clean);
 
 /* ---- recompute.c --------------------------------------------------------- */
 

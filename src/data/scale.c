@@ -10,10 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Exponents of two factors and of a number between 2^-100 and 2^100 add up to one
- * of a double. */
-#define PLAIN 400
-
 /* ---- norms --------------------------------------------------------------- */
 
 /* The norm is the root of `squares` times 2^exponent. */
@@ -110,7 +106,7 @@ static void finish(kf_scales *s)
         int e = s->of[j].exponent;
 
         s->by[j] = ldexp(s->of[j].over, -e);
-        s->plain &= abs(e) <= PLAIN;
+        s->plain &= abs(e) <= KF_SCALE_PLAIN;
         if (!s->of[j].zero && e < s->smallest)
             s->smallest = e;
     }
@@ -196,7 +192,7 @@ static void multiply_plain(const void *x, size_t n, kofn_dtype dtype, double by,
 void kf_scale_row(const void *x, size_t n, kofn_dtype dtype, kf_scale row,
                   const kf_scales *col, double *to)
 {
-    if (abs(row.exponent) <= PLAIN && (!col || col->plain)) {
+    if (abs(row.exponent) <= KF_SCALE_PLAIN && (!col || col->plain)) {
         multiply_plain(x, n, dtype, ldexp(row.over, -row.exponent),
                        col ? col->by : NULL, to);
         return;
