@@ -7,6 +7,9 @@
 #include "base/report.h"
 #include "base/rng.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 static void messages(void **state)
 {
     (void)state;
@@ -44,6 +47,42 @@ static void growth(void **state)
     for (int i = 0; i < 1000; i++)
         assert_int_equal(a[i], i);
     kf_free(a);
+}
+
+/* True if the mapping of p has this flag in /proc/self/smaps. */
+static bool has_flag(const void *p, const char *flag)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool inside = false, has = false;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        unsigned long lo, hi;
+
+        if (sscanf(line, "%lx-%lx ", &lo, &hi) == 2)
+            inside = lo <= (uintptr_t)p && (uintptr_t)p < hi;
+        if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            has = strstr(line, flag);
+    }
+    fclose(f);
+    return has;
+}
+
+/* Kernels without huge pages have no such file. */
+static void large_memory_asks_for_huge_pages(void **state)
+{
+    char *large = kf_new(16, 1 << 20), *small = kf_new(2, 1 << 20);
+
+    (void)state;
+    assert_non_null(large);
+    assert_non_null(small);
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0) {
+        assert_true(has_flag(large + (8 << 20), " hg"));
+        assert_false(has_flag(small + (1 << 20), " hg"));
+    }
+    kf_free(large);
+    kf_free(small);
 }
 
 /* The first vector of Random123's known-answer file for philox4x32-10 with
@@ -182,6 +221,7 @@ TEST_FILE(base_test)
         cmocka_unit_test(messages),
         cmocka_unit_test(overflow_is_no_memory),
         cmocka_unit_test(growth),
+        cmocka_unit_test(large_memory_asks_for_huge_pages),
         cmocka_unit_test(philox_is_philox),
         cmocka_unit_test(streams_are_independent_and_repeat),
         cmocka_unit_test(heap_orders_and_breaks_ties),
