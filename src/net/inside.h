@@ -67,16 +67,20 @@ typedef enum kf_word {
     KF_FILE = 'F'
 } kf_word;
 
-#define KF_MAGIC "kofnet03" /* the version is in it */
+#define KF_MAGIC "kofnet04" /* the version is in it */
 #define KF_TAKES_FILES 1
+#define KF_LISTENS 112 /* bytes; a path of a Unix socket has at most 107 */
 
 typedef struct kf_greeting {
     char magic[8];
     unsigned char node[KF_NODE]; /* who says it; zero but in a mesh          */
     unsigned char silence[8];    /* after so many nanoseconds a peer is lost */
-    unsigned char window[8]; /* the first credit of the bulk channel        */
-    unsigned char urgent[8]; /* ... and of the urgent one                */
-    unsigned char takes[8];  /* KF_TAKES_FILES, or 0                     */
+    unsigned char window[8];  /* the first credit of the bulk channel        */
+    unsigned char urgent[8];  /* ... and of the urgent one                */
+    unsigned char takes[8];   /* KF_TAKES_FILES, or 0                     */
+    char listens[KF_LISTENS]; /* of a node of a mesh: the port at which it
+                                 listens, or the path of its Unix socket,
+                                 and zeros; all zero: it does not say    */
 } kf_greeting;
 
 enum { KF_BULK, KF_URGENT, KF_CHANNELS };
@@ -569,5 +573,13 @@ kofn_status kf_place_vacant(const char *address);
 void kf_place_text(const struct sockaddr *at, char *out, size_t room);
 /* The principal of a connection without a key: its host, or its user. */
 void kf_place_principal(int fd, char *out, size_t room);
+/* Writes the port of the endpoint, or the path of its Unix socket, or nothing if that is
+ * too long; the rest of `out` is zero. */
+void kf_place_listens(const char *endpoint, char out[KF_LISTENS]);
+/* Makes of name, HOST:PORT of a connection, the address at which the peer says that it
+ * listens.  Leaves the name as it is if `listens` is empty, no port, or no path of
+ * printable ASCII. */
+void kf_place_rename(char *name, size_t room, bool local,
+                     const char listens[KF_LISTENS]);
 
 #endif

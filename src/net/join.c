@@ -46,6 +46,8 @@ static void learn(kf_link *l, const kf_greeting *g)
     l->channel[KF_BULK].may = kf_net_number(g->window, 8);
     l->channel[KF_URGENT].may = kf_net_number(g->urgent, 8);
     l->shares = l->local && kf_net_number(g->takes, 8) & KF_TAKES_FILES;
+    if (l->t->mesh && !l->t->keys && !l->dial)
+        kf_place_rename(l->name, sizeof l->name, l->local, g->listens);
 }
 
 /* The peer that is the same node; a node with another key is another, whatever

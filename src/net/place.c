@@ -257,6 +257,45 @@ void kf_place_principal(int fd, char *out, size_t room)
     }
 }
 
+void kf_place_listens(const char *endpoint, char out[KF_LISTENS])
+{
+    static const char local[] = "ipc://";
+    const char *at = strrchr(endpoint, ':');
+
+    memset(out, 0, KF_LISTENS);
+    if (strncmp(endpoint, local, strlen(local)) == 0)
+        at = endpoint + strlen(local);
+    else
+        at = at ? at + 1 : "";
+    if (strlen(at) < KF_LISTENS)
+        memcpy(out, at, strlen(at));
+}
+
+/* True if all characters are from first to last, and there is one. */
+static bool is_of(const char *text, char first, char last)
+{
+    for (const char *c = text; *c; c++)
+        if (*c < first || *c > last)
+            return false;
+    return *text != '\0';
+}
+
+void kf_place_rename(char *name, size_t room, bool local,
+                     const char listens[KF_LISTENS])
+{
+    char *colon = strrchr(name, ':'), host[80];
+
+    if (!memchr(listens, 0, KF_LISTENS))
+        return;
+    if (local && is_of(listens, '!', '~'))
+        snprintf(name, room, "ipc://%s", listens);
+    if (local || !colon || strlen(listens) > 5 || !is_of(listens, '0', '9') ||
+        (size_t)(colon - name) >= sizeof host)
+        return;
+    snprintf(host, sizeof host, "%.*s", (int)(colon - name), name);
+    snprintf(name, room, "tcp://%s:%s", host, listens);
+}
+
 /* ---- taking -------------------------------------------------------------- */
 
 static bool somebody_listens(const char *address)

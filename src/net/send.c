@@ -37,6 +37,8 @@ kf_greeting kf_net_send_greeting(const kf_transport *t)
     kf_net_put_number(g.window, t->peer_bytes, 8);
     kf_net_put_number(g.urgent, t->peer_bytes / 4, 8);
     kf_net_put_number(g.takes, KF_TAKES_FILES, 8);
+    if (t->mesh)
+        kf_place_listens(t->endpoint, g.listens);
     return g;
 }
 

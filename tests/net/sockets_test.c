@@ -528,6 +528,97 @@ static void a_pair_is_one_peer(void **state)
         n[i].t->close(n[i].t, 0);
 }
 
+/* Has a stranger greet t as a node that listens there.  Returns the socket. */
+static int greet(kofn_transport *t, const char *listens, size_t bytes)
+{
+    unsigned char number[KF_NODE] = {1};
+    kf_greeting g = greeting_of(number);
+    int fd = plain(kofn_net_endpoint(t));
+
+    memcpy(g.listens, listens, bytes);
+    assert_true(put_frame(fd, KF_HELLO, 0, &g, sizeof g, 0, 0));
+    return fd;
+}
+
+static void a_node_that_is_not_dialled_goes_by_where_it_listens(void **state)
+{
+    static const struct {
+        int address; /* 0 TCP, 1 a Unix socket */
+        const char *listens, *name;
+    } said[] = {
+        {0, "5001", "tcp://127.0.0.1:5001"},
+        {0, "", "127.0.0.1:"},
+        {0, "500123", "127.0.0.1:"},
+        {0, "50a1", "127.0.0.1:"},
+        {0, "-1", "127.0.0.1:"},
+        {1, "/run/node", "ipc:///run/node"},
+        {1, "@node", "ipc://@node"},
+        {1, "", "user "},
+        {1, "/run/\x1b[31mnode", "user "},
+        {1, "/run/a b", "user "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        kofn_transport *t;
+        const char *name;
+        kofn_packet p;
+        int fd;
+
+        assert_ok(kofn_net_mesh(&t, addresses[said[i].address], &patient));
+        fd = greet(t, said[i].listens, strlen(said[i].listens));
+        p = next_of(t, NULL);
+        assert_int_equal(p.what, KOFN_CAME);
+        name = t->name_of(t, p.peer);
+        assert_memory_equal(name, said[i].name, strlen(said[i].name));
+        assert_true(*said[i].listens == 0 || strncmp(name, "tcp", 3) ||
+                    strlen(name) == strlen(said[i].name));
+        close(fd);
+        t->close(t, 0);
+    }
+}
+
+/* As long as the field is, without a zero. */
+static void a_place_without_an_end_is_no_name(void **state)
+{
+    char all[KF_LISTENS];
+    kofn_transport *t;
+    kofn_packet p;
+    int fd;
+
+    (void)state;
+    memset(all, 'a', sizeof all);
+    assert_ok(kofn_net_mesh(&t, addresses[1], &patient));
+    fd = greet(t, all, sizeof all);
+    p = next_of(t, NULL);
+    assert_int_equal(p.what, KOFN_CAME);
+    assert_memory_equal(t->name_of(t, p.peer), "user ", 5);
+    close(fd);
+    t->close(t, 0);
+}
+
+/* Two nodes: only the second dials. */
+static void both_ends_of_a_dial_know_an_address(void **state)
+{
+    (void)state;
+    for (int address = 0; address < 2; address++) {
+        kofn_transport *a, *b;
+        char second[200];
+        kofn_packet p;
+
+        assert_ok(kofn_net_mesh(&a, addresses[address], &patient));
+        snprintf(second, sizeof second, "%s%s", addresses[address],
+                 address ? "2" : "");
+        assert_ok(kofn_net_mesh(&b, second, &patient));
+        assert_ok(b->reach(b, kofn_net_endpoint(a)));
+        p = next_of(a, NULL);
+        assert_int_equal(p.what, KOFN_CAME);
+        assert_string_equal(a->name_of(a, p.peer), kofn_net_endpoint(b));
+        b->close(b, 0);
+        a->close(a, 0);
+    }
+}
+
 TEST_FILE(sockets_test)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +634,9 @@ TEST_FILE(sockets_test)
         cmocka_unit_test(the_loopback_is_not_paced),
         cmocka_unit_test(many_come_and_go),
         cmocka_unit_test(a_pair_is_one_peer),
+        cmocka_unit_test(a_node_that_is_not_dialled_goes_by_where_it_listens),
+        cmocka_unit_test(a_place_without_an_end_is_no_name),
+        cmocka_unit_test(both_ends_of_a_dial_know_an_address),
     };
 
     if (argc == 3 && strcmp(argv[1], "echo") == 0)
