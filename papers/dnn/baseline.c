@@ -89,9 +89,10 @@ static kofn_status gather(baseline_train *t, dnn_run *out)
 
 static kofn_status train(baseline_train *t, dnn_run *out)
 {
-    size_t P = t->asked->nodes.P;
+    size_t P;
 
     PAPERS_TRY(baseline_code_new(&t->code, &t->asked->nodes));
+    P = t->code.nodes.P;
     PAPERS_TRY(kofn_net_new(&t->net, &t->l->shape, t->l->seed));
     measure(t);
     t->node = calloc(P, sizeof *t->node);
@@ -114,7 +115,7 @@ kofn_status dnn_baseline_train(const dnn_baseline *b, dnn_run *out,
 
     if (!st)
         st = train(&t, out);
-    for (size_t i = 0; t.node && i < b->nodes.P; i++)
+    for (size_t i = 0; t.node && i < t.code.nodes.P; i++)
         baseline_node_free(&t.node[i]);
     free(t.node);
     baseline_code_free(&t.code);

@@ -25,7 +25,7 @@ typedef struct baseline_way {
 } baseline_way;
 
 typedef struct baseline_code {
-    dnn_nodes nodes;
+    dnn_nodes nodes;     /* P: without those of no use */
     bool copies;         /* replication; else two codes */
     size_t more;         /* parity rows, and as many parity columns */
     baseline_way way[2]; /* forward and back */
@@ -118,8 +118,10 @@ typedef struct baseline_node {
         kofn_transport *t;
         kofn_peer peer[BASELINE_MOST_NODES];
         bool known[BASELINE_MOST_NODES];
+        unsigned silent; /* looks since anything came */
     } net;
     kofn_status status;
+    char why[400]; /* of a status that is no success */
 } baseline_node;
 
 /* How notes travel.  A carrier only moves them: a note that was sent is in the mail of

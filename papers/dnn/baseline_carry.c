@@ -2,6 +2,7 @@
  * on one thread, or each on a thread of its own, by packets of a mesh. */
 #include "dnn/baseline.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ typedef struct head {
 } head;
 
 #define LOOK (KOFN_SECOND / 10) /* whether others have failed */
+#define PATIENCE 600            /* looks */
 
 static void give_up(baseline_train *all)
 {
@@ -95,6 +97,10 @@ static kofn_status wait(baseline_node *n)
     kofn_packet p = {.what = KOFN_WENT};
     kofn_status st = t->wait(t, LOOK, &p);
 
+    n->net.silent = st == KOFN_AGAIN ? n->net.silent + 1 : 0;
+    if (n->net.silent > PATIENCE)
+        return papers_fail(KOFN_LATE, "node %zu has heard nothing for a minute",
+                           n->number);
     if (st && st != KOFN_AGAIN)
         return st;
     st = take_in(n, &p);
@@ -145,8 +151,21 @@ static void live(void *ud, kofn_transport *t)
 
     n->net.t = t;
     n->status = live_through(n);
-    if (n->status)
-        give_up(n->all);
+    if (n->status == KOFN_OK)
+        return;
+    snprintf(n->why, sizeof n->why, "%s", kofn_errmsg());
+    give_up(n->all);
+}
+
+/* Returns the failure of the node that made all others end. */
+static kofn_status first_failure(const baseline_train *all)
+{
+    const baseline_node *n = all->node;
+
+    for (size_t i = 0; i < all->code.nodes.P; i++, n++)
+        if (n->status && n->status != KOFN_TOOFEW)
+            return papers_fail(n->status, "%s", n->why);
+    return KOFN_OK;
 }
 
 static kofn_status run_threads(baseline_train *all)
@@ -159,10 +178,7 @@ static kofn_status run_threads(baseline_train *all)
     if (st)
         give_up(all);
     kofn_mesh_free(mesh);
-    for (size_t i = 0; i < all->code.nodes.P && !st; i++)
-        if (all->node[i].status != KOFN_TOOFEW)
-            st = all->node[i].status;
-    return st ? st : atomic_load(&all->abandoned) ? KOFN_TOOFEW : KOFN_OK;
+    return st ? st : first_failure(all);
 }
 
 const baseline_carrier baseline_threads = {run_threads, send, wait};

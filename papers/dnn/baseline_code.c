@@ -58,15 +58,15 @@ static kofn_status fill_way(baseline_code *c, bool back)
     return KOFN_OK;
 }
 
-static kofn_status check(const baseline_code *c)
+static kofn_status check(const dnn_nodes *k)
 {
-    const dnn_nodes *k = &c->nodes;
-    size_t widest = larger(k->m, k->n) + c->more;
+    size_t more = (k->P - k->m * k->n) / (k->m + k->n);
+    size_t widest = larger(k->m, k->n) + more;
 
     if (k->P > BASELINE_MOST_NODES)
         return papers_fail(KOFN_INVAL, "%zu nodes; give %d at most", k->P,
                            BASELINE_MOST_NODES);
-    if (!c->copies && widest > BASELINE_MOST_VALUES)
+    if (k->kind == DNN_TWO_MDS && widest > BASELINE_MOST_VALUES)
         return papers_fail(KOFN_INVAL,
                            "%zu rows or columns of two codes; give %d at most",
                            widest, BASELINE_MOST_VALUES);
@@ -75,14 +75,17 @@ static kofn_status check(const baseline_code *c)
 
 kofn_status baseline_code_new(baseline_code *c, const dnn_nodes *nodes)
 {
+    size_t mn = nodes->m * nodes->n;
     dnn_tolerance t;
 
     *c = (baseline_code){.nodes = *nodes,
                          .copies = nodes->kind == DNN_REPLICATION};
     PAPERS_TRY(dnn_tolerance_of(nodes, &t));
+    PAPERS_TRY(check(nodes));
     if (!c->copies)
-        c->more = (nodes->P - nodes->m * nodes->n) / (nodes->m + nodes->n);
-    PAPERS_TRY(check(c));
+        c->more = (nodes->P - mn) / (nodes->m + nodes->n);
+    c->nodes.P =
+        c->copies ? nodes->P / mn * mn : mn + c->more * (nodes->m + nodes->n);
     PAPERS_TRY(fill_way(c, false));
     return fill_way(c, true);
 }

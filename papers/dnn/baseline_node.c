@@ -404,13 +404,13 @@ static kofn_status post_repairs(baseline_node *n, const product *p)
     const baseline_train *a = n->all;
     double weight[BASELINE_MOST_NODES];
 
-    if (!p->member || is_bad(n, p))
+    if (!p->member)
         return KOFN_OK;
     for (size_t v = 0; v < p->way->values; v++) {
         if (!(n->bad[p->group] >> v & 1))
             continue;
         baseline_weights(&a->code, p->back, n->bad[p->group], v, weight);
-        if (weight[p->value] != 0)
+        if (weight[p->value] != 0) /* else it is wrong itself, or not needed */
             PAPERS_TRY(post(
                 n,
                 baseline_member(&a->code, p->back, p->group, v, rank_of(n, p)),
@@ -568,7 +568,7 @@ static void use(baseline_node *n, const product *p)
 
     if (!p->back)
         baseline_batch_forward(&n->b, p->layer);
-    else { /* with the old weights, which is why it comes first */
+    else { /* the product is of the old weights: only now may they change */
         update(n, p->layer);
         baseline_batch_back(&n->b, p->layer);
     }

@@ -2,7 +2,7 @@
  * weights beside those of the library's plain training (math/training.md 7). */
 #include "rig.h"
 
-#include "dnn/dnn.h"
+#include "dnn/baseline.h"
 
 #include <string.h>
 
@@ -245,6 +245,37 @@ static void updates_of_parity_columns(void **state)
     end(&s);
 }
 
+/* Tables I and III: as many wrong values as they say are corrected, one more makes all
+ * go back. */
+static void published_limits_are_reached(void **state)
+{
+    static const size_t sizes[][3] = {{12, 2, 2}, {18, 3, 2}, {18, 2, 3},
+                                      {27, 3, 3}, {16, 2, 2}, {24, 2, 3}};
+    static const dnn_redundancy kinds[] = {DNN_REPLICATION, DNN_TWO_MDS};
+    school s;
+
+    (void)state;
+    begin(&s, 3, 4);
+    for (size_t i = 0; i < 4 * sizeof sizes / sizeof *sizes; i++) {
+        const size_t *z = sizes[i / 4];
+        const dnn_nodes nodes = {kinds[i / 2 % 2], z[0], z[1], z[2], {1, 1}};
+        bool back = i % 2;
+        errors e = {5, back ? DNN_BACK : DNN_FORWARD, 2, 0};
+        dnn_tolerance t;
+        baseline_code c;
+
+        assert_ok(dnn_tolerance_of(&nodes, &t));
+        assert_ok(baseline_code_new(&c, &nodes));
+        for (size_t v = 0; v <= t.probabilistic[back]; v++) {
+            e.nodes |= UINT64_C(1) << baseline_member(&c, back, 0, v, v % 2);
+            erring(&s, nodes, e, v < t.probabilistic[back],
+                   v == t.probabilistic[back]);
+        }
+        baseline_code_free(&c);
+    }
+    end(&s);
+}
+
 /* ---- errors by chance ---------------------------------------------------- */
 
 /* One copy has nothing to compare with. */
@@ -476,6 +507,7 @@ TEST_FILE(baseline_test)
         cmocka_unit_test(copies_vote),
         cmocka_unit_test(codes_correct),
         cmocka_unit_test(updates_of_parity_columns),
+        cmocka_unit_test(published_limits_are_reached),
         cmocka_unit_test(without_spare_nodes_errors_stay),
         cmocka_unit_test(threads_do_the_same),
         cmocka_unit_test(too_many_errors_are_declared),
