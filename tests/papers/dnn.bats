@@ -8,8 +8,9 @@ setup_points() {
     export OPENBLAS_NUM_THREADS=1
     py "
 r = np.random.default_rng(1)
-y = r.integers(0, 3, 120)
-X = r.normal(size=(120, 6)) * .3 + np.eye(3)[y] @ r.normal(size=(3, 6))
+y = r.integers(0, 3, 400)
+X = r.normal(size=(400, 6)) * .3 + np.eye(3)[y] @ r.normal(size=(3, 6))
+y[3::4] = (y[3::4] + 1) % 3 # of those held out every label is wrong
 np.save('X.npy', X); np.save('half.npy', X.astype('f4')); np.save('y.npy', y)
 np.save('few.npy', y[:-1]); np.save('odd.npy', y + .5); np.save('minus.npy', y - 1)
 np.save('one.npy', 0 * y); np.save('X7.npy', X[:7]); np.save('y7.npy', y[:7])"
@@ -22,7 +23,8 @@ np.save('one.npy', 0 * y); np.save('X7.npy', X[:7]); np.save('y7.npy', y[:7])"
     $PYTHON -c "
 import json
 a, b = (json.load(open(x + '.json'))['scenarios'][0] for x in 'ab')
-assert (a['points'], a['held_out'], a['pixels'], a['classes']) == (90, 30, 6, 3), a
+assert (a['points'], a['held_out'], a['pixels'], a['classes']) == (300, 100, 6, 3), a
+assert a['clean'][0] < .1
 for r, s in zip(a['rates'], b['rates']):
     for name, runs in r['runs'].items():
         ours = name in ('uncoded', 'coded')
@@ -52,7 +54,7 @@ assert any(r['runs'][k][0]['corrected'] for r in a['rates'] for k in ('replicati
     run papers dnn --points X.npy --labels nowhere.npy
     refused --labels nowhere.npy "give a file"
     run papers dnn --points X.npy --labels few.npy
-    refused few.npy "119 labels of 120 points" "each point a label"
+    refused few.npy "399 labels of 400 points" "each point a label"
     run papers dnn --points X.npy --labels odd.npy
     refused odd.npy .5 "whole numbers"
     run papers dnn --points X.npy --labels minus.npy
