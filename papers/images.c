@@ -48,7 +48,7 @@ kofn_status images_make(images *p, size_t train, size_t test, uint64_t seed)
 {
     kofn_status st;
 
-    *p = (images){.X = {.data = NULL}};
+    *p = (images){.classes = IMAGES_KINDS};
     st = draw_all(&p->X, &p->y, train, seed, 0);
     return st ? st : draw_all(&p->test_X, &p->test_y, test, seed, 1);
 }
@@ -112,7 +112,7 @@ kofn_status images_read(images *p, const char *folder)
     kofn_matrix *const to[] = {&p->X, &p->y, &p->test_X, &p->test_y};
     kofn_status st = KOFN_OK;
 
-    *p = (images){.X = {.data = NULL}};
+    *p = (images){.classes = IMAGES_KINDS};
     for (size_t i = 0; i < 4 && !st; i++)
         st = read_one(folder, names[i], i % 2 ? 1 : IMAGES_PIXELS,
                       i % 2 ? 1 : 255, to[i]);

@@ -9,6 +9,7 @@
 
 typedef struct images {
     kofn_matrix X, y, test_X, test_y;
+    size_t classes;
 } images;
 
 /* As MNIST has them, 0 to 1, of ten patterns.  Freed with images_free, after a

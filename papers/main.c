@@ -47,12 +47,15 @@ static const paper papers[] = {
      PAPER_STREAM, NULL, stream, 6, 4, "123", 1000, OF_RUNS},
     {"dnn", "training whose nodes err",
      "Nodes without a master that err, with a Generalized PolyDot code and without "
-     "code, on threads; beside them what copies and two MDS codes would come to, and "
-     "how many may be wrong. Scenario 2 takes a quarter of an hour of two cores, "
-     "with --scale 0.1 a minute.",
+     "code, on threads; beside them the baselines of the paper, replication and two "
+     "MDS codes, trained as well, on a simulated mesh or on threads; and how many "
+     "nodes may be wrong. Scenario 2 takes a quarter of an hour of two cores, with "
+     "--scale 0.1 a minute.",
      "kofn-papers dnn --scenario 3  a sparse autoencoder whose nodes err\n"
      "kofn-papers dnn --scenario 2 --scale 0.2  trainings under soft errors, one "
-     "seed and two epochs",
+     "seed and two epochs\n"
+     "kofn-papers dnn --scenario 2 --points X.npy --labels y.npy  the same with "
+     "your own points, every fourth of them held out",
      PAPER_DNN, NULL, dnn, 3, 3, "12", 1, OF_SEEDS},
     {"aet", "what gradient codes take on the average",
      "The average execution time of an iteration under every gradient code, in "
@@ -165,6 +168,27 @@ static int check_picture(const papers_args *a)
                       have[1] ? have + strlen(have) - 1 : "");
 }
 
+/* Checks that --points and --labels fit what else is asked for, and that the files can
+ * be used, before anything is computed. */
+static int check_points(const papers_args *a, bool with_images)
+{
+    kofn_status st;
+    images p;
+
+    if (!with_images)
+        return papers_say(PAPERS_USAGE,
+                          "--points: goes with dnn but for --scenario 1");
+    if (!a->points || !a->labels)
+        return papers_say(PAPERS_USAGE, "%s: goes with %s; give both",
+                          a->points ? "--points" : "--labels",
+                          a->points ? "--labels" : "--points");
+    if (a->mnist)
+        return papers_say(PAPERS_USAGE, "--mnist, --points: give one of them");
+    st = papers_points(a, &p);
+    images_free(&p);
+    return st ? papers_ended(st) : 0;
+}
+
 static int check(const papers_args *a)
 {
     const paper *p = a->paper;
@@ -182,7 +206,9 @@ static int check(const papers_args *a)
             PAPERS_USAGE,
             "--mnist: goes with stream --scenario 6, and with dnn "
             "but for --scenario 1");
-    return a->svg ? check_picture(a) : 0;
+    if (a->svg && check_picture(a))
+        return PAPERS_USAGE;
+    return a->points || a->labels ? check_points(a, with_images) : 0;
 }
 
 static int run(const paper *p, int argc, char **argv)

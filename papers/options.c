@@ -44,6 +44,17 @@ static const row rows[] = {
      "stream 6, dnn: a folder with the four files of MNIST, as published or unpacked "
      "(images of that shape are made; dnn: of 7 x 7)",
      PAPER_STREAM | PAPER_DNN, TEXT, 0, 0, AT(mnist)},
+    {0, "points", "FILE",
+     "dnn: your own points, a row each, in place of images; every fourth is held out, "
+     "and the others are learnt from",
+     PAPER_DNN, TEXT, 0, 0, AT(points)},
+    {0, "labels", "FILE",
+     "dnn: with --points, a label of each point: 0, 1 and so on", PAPER_DNN,
+     TEXT, 0, 0, AT(labels)},
+    {0, "mesh", "simulated|threads",
+     "dnn: nodes of replication and two MDS codes in turn on one thread, or on a "
+     "thread each, with the same result (simulated)",
+     PAPER_DNN, WORD, 0, 0, AT(mesh)},
     {0, "stale", "fifo|latest|reset",
      "who is late works through its backlog, goes on with the newest, or "
      "drops everything at once (fifo)",

@@ -31,6 +31,8 @@ typedef struct papers_args {
     size_t delay;
     const char *grid, *batch_cut;
     size_t width, batch;
+    const char *points, *labels; /* files, or NULL */
+    int mesh;                    /* 1 + simulated, threads; 0: simulated */
 } papers_args;
 
 /* What there is to be computed: a row each in main.c. */
@@ -154,5 +156,7 @@ double papers_scale(const papers_args *a, double usual);
 size_t papers_runs(const papers_args *a, size_t usual);
 /* What is in the folder of --mnist. */
 kofn_status papers_mnist(const papers_args *a, images *p);
+/* Reads the files of --points and --labels (points.c). */
+kofn_status papers_points(const papers_args *a, images *p);
 
 #endif

@@ -48,7 +48,7 @@ set(KOFN_NOT_ADDRESS numerics_test numerics_adversary_test gradient_numerics_tes
   check_honest_test freivalds_test tile_test sums_errors_test pcr_errors_test
   coded_faults_test coded_lies_test coded_step_test regress_facts_test
   train_liars_test train_keep_test train_back_test alloc_test alloc_update_test
-  erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
+  baseline_test erring_test experiment_test model_test rhat_test stream_play_test tolerance_test
   campaign_test unresponsive_test laws_net_test stream_faults_test stream_late_test pace_test
   near_test guard_principals_test freivalds_limits_test peer_liars_test
   train_single_test update_test

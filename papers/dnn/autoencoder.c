@@ -4,8 +4,8 @@
 #include "dnn/dnn.h"
 
 /* Sparse: F.11's cost, of images into a third as many units and back. */
-static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
-                         json_t *list)
+static kofn_status train(const papers_args *a, const images *points,
+                         unsigned epochs, json_t *list)
 {
     size_t n = points->X.cols, widths[] = {n, n < 100 ? n / 3 : 64, n};
     kofn_score clean = {0};
@@ -18,7 +18,7 @@ static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
                               .sparsity = 0.1,
                               .sparsity_weight = 0.1},
                     .opt = {.step = 0.5, .epochs = epochs},
-                    .seed = seed};
+                    .seed = a->seed};
     json_t *runs = json_object();
     bool ok = false;
     kofn_status st = dnn_learn_plainly(&l, points, &clean);
@@ -26,7 +26,7 @@ static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
     for (size_t way = 0; way < DNN_WAYS && !st; way++) {
         dnn_run run;
 
-        st = dnn_err_once(&l, way, DNN_RATE, &clean, &run);
+        st = dnn_err_once(a, &l, way, DNN_RATE, &run);
         if (!st)
             json_object_set_new(runs, dnn_names[way], dnn_run_json(&run, true));
         if (!st && way == 1)
@@ -48,7 +48,7 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
 
     (void)k;
     if (!st)
-        st = train(&p, epochs, a->seed, list);
+        st = train(a, &p, epochs, list);
     images_free(&p);
     return st;
 }
@@ -57,9 +57,11 @@ static void tell(json_t *o)
 {
     papers_print(o, "sparse autoencoder {widths.0}-{widths.1}-{widths.0}, q = "
                     "{q}: without errors a loss of {clean_loss:.4f}\n");
-    printf("way                loss  rollbacks  corrected      apart\n");
-    papers_each(papers_at(o, "runs"), "{@:-12} {loss:10.4g} {rollbacks:10} "
-                                      "{corrected:10} {apart:10.1e}\n");
+    printf("way          measured on       loss  rollbacks  corrected      "
+           "apart\n");
+    papers_each(papers_at(o, "runs"),
+                "{@:-12} {mesh:-11} {loss:10.4g} {rollbacks:10} "
+                "{corrected:10} {apart:10.1e}\n");
     papers_print(o, "coded weights within 1e-8 of those without errors {ok}\n");
 }
 

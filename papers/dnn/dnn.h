@@ -85,7 +85,7 @@ kofn_status dnn_figure_8(json_t *o);
 void dnn_figure_8_tell(json_t *o);
 void dnn_figure_8_draw(json_t *o, plot *p);
 
-/* ---- trainings (mesh.c, count.c, lesson.c) ------------------------------- */
+/* ---- trainings (mesh.c, baseline.c, lesson.c) ---------------------------- */
 
 /* A training, the same without errors, and the points that it is judged by. */
 typedef struct dnn_lesson {
@@ -109,9 +109,10 @@ typedef struct dnn_did {
     bool finished;    /* all steps; on a mesh: more than half of the nodes  */
 } dnn_did;
 typedef struct dnn_run {
+    const char *mesh;      /* that the nodes were on                         */
     double accuracy, loss; /* of held-out points; NaN: it has not finished   */
     double apart;          /* from the plain weights, at most, of any node that
-                              has some; NaN: not finished, or not computed   */
+                              has some; NaN: not finished                    */
     dnn_did did;
 } dnn_run;
 
@@ -122,24 +123,45 @@ kofn_status dnn_mesh_train(const dnn_lesson *l, bool coded, double chance,
                            dnn_run *out);
 kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
                              kofn_score *score);
-/* Of replication or two MDS codes it is only counted what would go wrong in products
- * and changes of blocks, and be found. */
-kofn_status dnn_count(const dnn_lesson *l, const dnn_nodes *nodes,
-                      double chance, dnn_did *out);
+/* Returns how far apart the weights of two nets of one shape are, at most. */
+double dnn_apart(const kofn_net *a, const kofn_net *b);
+
+/* What a node of a baseline may do wrongly. */
+typedef enum dnn_operation { DNN_FORWARD, DNN_BACK, DNN_UPDATE } dnn_operation;
+
+/* A baseline of the paper: replication or two MDS codes. */
+typedef struct dnn_baseline {
+    const dnn_lesson *l;
+    dnn_nodes nodes; /* batches are not cut */
+    double chance;   /* of every operation */
+    bool threads;    /* nodes of a mesh of threads; else all nodes in turn */
+    /* Or NULL: says that this operation errs, in place of chance.  `attempt` counts
+     * steps that were begun, from 1.  It is called on the nodes' threads. */
+    bool (*err)(void *ud, size_t node, unsigned attempt, dnn_operation op,
+                size_t layer);
+    void *err_ud;
+} dnn_baseline;
+
+/* Trains to the end, or gives up after ten times the steps, which is no failure.  Both
+ * meshes lead to the same weights, bit for bit.  `weights`: NULL, or where the net goes
+ * that the last check has found right; the caller frees it. */
+kofn_status dnn_baseline_train(const dnn_baseline *b, dnn_run *out,
+                               kofn_net **weights);
 
 #define DNN_WAYS 4
 #define DNN_RATE 0.005 /* the middle one */
 #define DNN_BATCH 20
 extern const char *const dnn_names[DNN_WAYS];
-/* What --mnist says, or images of 7 x 7; freed with images_free, after a failure, too. */
+/* Reads what --points or --mnist says, or makes images of 7 x 7.  They are freed with
+ * images_free, after a failure, too. */
 kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs);
 /* Fills in all but the shape, step, epochs and seed, and trains; l->plain is to be
  * freed, after a failure, too. */
 kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
                               kofn_score *clean);
-/* In the order of dnn_names. */
-kofn_status dnn_err_once(const dnn_lesson *l, size_t way, double rate,
-                         const kofn_score *clean, dnn_run *out);
+/* Trains in one way, in the order of dnn_names; a: which mesh the baselines are on. */
+kofn_status dnn_err_once(const papers_args *a, const dnn_lesson *l, size_t way,
+                         double rate, dnn_run *out);
 /* With its loss, or how many are told right. */
 json_t *dnn_run_json(const dnn_run *r, bool loss);
 

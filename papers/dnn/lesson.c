@@ -1,6 +1,7 @@
 /* lesson.c -- what the trainings of kofn-papers dnn share: points, the training without
  * errors, and one whose nodes err in one of four ways.  The paper has no training; here
- * the nodes of a mesh train (mesh.c), and what kofn does not have is counted (count.c). */
+ * kofn's own nodes train on a mesh (mesh.c), and beside them the baselines, which kofn
+ * does not have (baseline.c). */
 #include "dnn/dnn.h"
 
 #include <stdlib.h>
@@ -34,6 +35,8 @@ kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs)
 {
     *epochs = (unsigned)papers_runs(a, EPOCHS);
     *p = (images){.X = {.data = NULL}};
+    if (a->points)
+        return papers_points(a, p);
     if (a->mnist && *epochs > 2)
         *epochs /= 5;
     if (a->mnist)
@@ -43,24 +46,20 @@ kofn_status dnn_points(const papers_args *a, images *p, unsigned *epochs)
     return shrink(&p->test_X);
 }
 
-static kofn_status counted(const dnn_lesson *l, dnn_redundancy kind,
-                           double rate, const kofn_score *clean, dnn_run *out)
+kofn_status dnn_err_once(const papers_args *a, const dnn_lesson *l, size_t way,
+                         double rate, dnn_run *out)
 {
-    kofn_status st =
-        dnn_count(l, &(dnn_nodes){kind, NODES, 2, 2, {1, 1}}, rate, &out->did);
+    const dnn_baseline b = {.l = l,
+                            .nodes = {way == 2 ? DNN_REPLICATION : DNN_TWO_MDS,
+                                      NODES,
+                                      2,
+                                      2,
+                                      {1, 1}},
+                            .chance = rate,
+                            .threads = a->mesh == 2};
 
-    out->accuracy = out->did.finished ? clean->accuracy : (double)NAN;
-    out->loss = out->did.finished ? clean->loss : (double)NAN;
-    out->apart = NAN;
-    return st;
-}
-
-kofn_status dnn_err_once(const dnn_lesson *l, size_t way, double rate,
-                         const kofn_score *clean, dnn_run *out)
-{
     return way < 2 ? dnn_mesh_train(l, way == 1, rate, out)
-                   : counted(l, way == 2 ? DNN_REPLICATION : DNN_TWO_MDS, rate,
-                             clean, out);
+                   : dnn_baseline_train(&b, out, NULL);
 }
 
 kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
@@ -89,14 +88,14 @@ kofn_status dnn_learn_plainly(dnn_lesson *l, const images *points,
 
 json_t *dnn_run_json(const dnn_run *r, bool loss)
 {
-    json_t *o = loss ? json_object() : papers_pack("accuracy:f", r->accuracy);
+    json_t *o = papers_pack("measured:b mesh:s", true, r->mesh);
 
     json_object_update_new(
         o, papers_pack("apart:f steps:i rollbacks:z faults:z corrected:z "
                        "outvoted:z finished:b",
                        r->apart, r->did.steps, r->did.rollbacks, r->did.faults,
                        r->did.corrected, r->did.outvoted, r->did.finished));
-    if (loss)
-        json_object_update_new(o, papers_pack("loss:f", r->loss));
+    json_object_update_new(o, loss ? papers_pack("loss:f", r->loss)
+                                   : papers_pack("accuracy:f", r->accuracy));
     return o;
 }

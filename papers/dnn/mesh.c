@@ -10,7 +10,8 @@
  * nobody else will come. */
 #define SILENCE (2 * KOFN_SECOND)
 #define PATIENCE (60 * KOFN_SECOND)
-#define KEPT 50 /* steps from one checkpoint to the next, as in count.c */
+#define KEPT                                                                   \
+    50 /* steps from one checkpoint to the next, as in baseline_node.c */
 
 /* What a step is made of (<kofn/faults.h>): everything that a node
  * makes, and, where nothing is looked for, products and changes of blocks. */
@@ -123,7 +124,7 @@ static void live(void *ud, kofn_transport *t)
 
 /* ---- what came of it ------------------------------------------------------- */
 
-static double apart_of(const kofn_net *a, const kofn_net *b)
+double dnn_apart(const kofn_net *a, const kofn_net *b)
 {
     const kofn_matrix *x, *y;
     double most = 0;
@@ -177,7 +178,8 @@ static kofn_status gather(const run *r, dnn_run *out)
     size_t have = 0;
     double apart = 0;
 
-    *out = (dnn_run){.accuracy = NAN, .loss = NAN, .apart = NAN};
+    *out = (dnn_run){
+        .mesh = "threads", .accuracy = NAN, .loss = NAN, .apart = NAN};
     for (size_t i = 0; i < r->way->nodes; i++) {
         const node *n = &r->node[i];
 
@@ -186,7 +188,7 @@ static kofn_status gather(const run *r, dnn_run *out)
             continue;
         has = n;
         have++;
-        apart = fmax(apart, apart_of(n->net, l->plain));
+        apart = fmax(apart, dnn_apart(n->net, l->plain));
     }
     out->did.steps = (unsigned)smaller(out->did.steps, l->steps);
     out->did.finished = 2 * have > r->way->nodes;

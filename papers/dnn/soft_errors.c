@@ -18,12 +18,13 @@ typedef struct tally {
 } tally;
 
 /* One training in each of the four ways. */
-static kofn_status err(const dnn_lesson *l, const kofn_score *clean, tally *r)
+static kofn_status err(const papers_args *a, const dnn_lesson *l,
+                       const kofn_score *clean, tally *r)
 {
     dnn_run run[DNN_WAYS];
 
     for (size_t w = 0; w < DNN_WAYS; w++) {
-        PAPERS_TRY(dnn_err_once(l, w, r->q, clean, &run[w]));
+        PAPERS_TRY(dnn_err_once(a, l, w, r->q, &run[w]));
         json_array_append_new(json_object_get(r->runs, dnn_names[w]),
                               dnn_run_json(&run[w], false));
     }
@@ -36,10 +37,11 @@ static kofn_status err(const dnn_lesson *l, const kofn_score *clean, tally *r)
     return KOFN_OK;
 }
 
-static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
-                         json_t *clean, tally rates[RATES])
+static kofn_status train(const papers_args *a, const images *points,
+                         unsigned epochs, uint64_t seed, json_t *clean,
+                         tally rates[RATES])
 {
-    size_t widths[] = {points->X.cols, 32, 32, 10};
+    size_t widths[] = {points->X.cols, 32, 32, points->classes};
     kofn_score score = {0};
     dnn_lesson l = {
         .shape = {.size = sizeof l.shape, .layers = 3, .widths = widths},
@@ -49,7 +51,7 @@ static kofn_status train(const images *points, unsigned epochs, uint64_t seed,
 
     json_array_append_new(clean, json_real(score.accuracy));
     for (size_t q = 0; q < RATES && !st; q++)
-        st = err(&l, &score, &rates[q]);
+        st = err(a, &l, &score, &rates[q]);
     kofn_net_free(l.plain);
     return st;
 }
@@ -64,9 +66,12 @@ static void add(const images *p, unsigned epochs, json_t *clean,
                    "q:f runs:o coded_as_clean:b uncoded_lost:b "
                    "fewest_rollbacks:b",
                    r->q, json_incref(r->runs), r->same, r->lost, r->fewest);
-    papers_add(list, "scenario:i points:z pixels:z steps:z clean:o rates:o", 2,
-               p->X.rows, p->X.cols, epochs * ceil_div(p->X.rows, DNN_BATCH),
-               json_incref(clean), each);
+    papers_add(list,
+               "scenario:i points:z held_out:z pixels:z classes:z steps:z "
+               "clean:o rates:o",
+               2, p->X.rows, p->test_X.rows, p->X.cols, p->classes,
+               epochs * ceil_div(p->X.rows, DNN_BATCH), json_incref(clean),
+               each);
 }
 
 static kofn_status run(const papers_args *a, size_t k, json_t *list)
@@ -87,7 +92,7 @@ static kofn_status run(const papers_args *a, size_t k, json_t *list)
             json_object_set_new(rates[q].runs, dnn_names[w], json_array());
     }
     for (size_t s = 0; s < seeds && !st; s++)
-        st = train(&p, epochs, a->seed + s, clean, rates);
+        st = train(a, &p, epochs, a->seed + s, clean, rates);
     if (!st)
         add(&p, epochs, clean, rates, list);
     for (size_t q = 0; q < RATES; q++)
@@ -128,6 +133,7 @@ static void tell_way(double rate, const char *name, json_t *runs)
 {
     size_t done = 0, faults = 0, corrected = 0, back[2] = {SIZE_MAX, 0}, i;
     size_t seeds = json_array_size(runs);
+    const char *mesh = "";
     double apart = -1;
     json_t *r;
 
@@ -137,14 +143,15 @@ static void tell_way(double rate, const char *name, json_t *runs)
         if (isfinite(papers_real(r, "apart")))
             apart = fmax(apart, papers_real(r, "apart"));
         done += papers_true(r, "finished");
+        mesh = json_string_value(papers_at(r, "mesh"));
         faults += (size_t)papers_real(r, "faults");
         corrected += (size_t)papers_real(r, "corrected");
         back[0] = smaller(back[0], rollbacks);
         back[1] = larger(back[1], rollbacks);
     }
-    printf("%-6g %-12s", rate, name);
+    printf("%-6g%-12s%-10s", rate, name, mesh);
     print_or_dash("%.1f", mean_right(runs));
-    printf(" %4zu/%zu %5zu to %-5zu %8zu %9zu ", done, seeds, back[0], back[1],
+    printf(" %3zu/%zu %4zu to %-4zu %6zu %9zu", done, seeds, back[0], back[1],
            faults / seeds, corrected / seeds);
     print_or_dash("%.1e", apart < 0 ? HUGE_VAL : apart);
     putchar('\n');
@@ -158,11 +165,13 @@ static void tell(json_t *o)
 
     for (size_t i = 0; (x = json_array_get(clean, i)); i++)
         sum += 100 * json_number_value(x) / (double)json_array_size(clean);
-    papers_print(o, "{pixels}-32-32-10, {points} points, {steps} steps, ");
-    printf("%zu seeds: without errors %.1f %% right\n"
-           "%-6s %-12s %7s %6s %14s %8s %9s %8s\n",
-           json_array_size(clean), sum, "q", "way", "right", "done",
-           "rollbacks", "errors", "corrected", "apart");
+    papers_print(o, "{pixels}-32-32-{classes}, {points} points, {held_out} "
+                    "held out, {steps} steps, ");
+    printf(
+        "%zu seeds:\nwithout errors %.1f %% right; every row is measured, on "
+        "the mesh that it names\n%-6s%-12s%-10s %7s %5s %12s %6s %9s %7s\n",
+        json_array_size(clean), sum, "q", "way", "mesh", "right", "done",
+        "rollbacks", "errors", "corrected", "apart");
     for (size_t i = 0; (rate = json_array_get(papers_at(o, "rates"), i)); i++) {
         json_object_foreach(papers_at(rate, "runs"), name, runs)
             tell_way(papers_real(rate, "q"), name, runs);
