@@ -187,24 +187,36 @@ static double dilution(size_t length)
     return length > BUCKETS ? sqrt(crowd * MEAN_SQUARE) / LEAST_WEIGHT : 1;
 }
 
+/* Returns the root of the mean square of a sum of entries, when each is 1. */
+static double root_of(const sketch *s, size_t k)
+{
+    return s->length > BUCKETS ? sqrt((double)in_bucket(s, k) * MEAN_SQUARE)
+                               : 1;
+}
+
+static void multiply(double *x, size_t n, double by)
+{
+    for (size_t k = 0; k < n; k++)
+        x[k] *= by;
+}
+
+/* Scales the sums of each result.  The first `full` buckets have one entry more than
+ * the rest. */
 static kofn_status scale_rows(sketch *s)
 {
     const kofn_decoder *d = s->c->decoder;
+    size_t lanes = s->rows / d->seats, full = s->length % s->buckets;
+    double first = root_of(s, 0), rest = root_of(s, s->buckets - 1);
 
     for (size_t i = 0; i < d->seats; i++) {
+        double *Y = s->Y + i * lanes * s->buckets, over;
         const kf_seat *seat;
-        size_t lanes = s->rows / d->seats;
-        double weight;
 
         TRY(kf_code_seat(s->c->code, d->seat[i], &seat));
-        weight = seat->weight > 0 ? seat->weight : 1;
-        for (size_t k = 0; k < s->buckets; k++) {
-            double n = (double)in_bucket(s, k), f = 1 / weight;
-
-            if (s->length > BUCKETS)
-                f /= sqrt(n * MEAN_SQUARE);
-            for (size_t l = 0; l < lanes; l++)
-                s->Y[(i * lanes + l) * s->buckets + k] *= f;
+        over = 1 / (seat->weight > 0 ? seat->weight : 1);
+        for (size_t l = 0; l < lanes; l++, Y += s->buckets) {
+            multiply(Y, full, over / first);
+            multiply(Y + full, s->buckets - full, over / rest);
         }
     }
     return KOFN_OK;

@@ -75,12 +75,12 @@ typedef struct kf_route {
     bool met;         /* it has spoken in this one    */
     bool lends_none;  /* it has no blocks, or did not answer in time */
 } kf_route;
-
 #define KF_PAST 16 /* iterates whose marks a node remembers */
 
 /* An iterate that came and is not confirmed. */
 typedef struct kf_vector_quorum {
     kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
+    kofn_mark from;         /* our iterate when it was asked                  */
     kf_route sender;        /* who sent it, as it was then              */
     kf_note note;
     kf_buffer *body; /* NULL: none came */
@@ -98,8 +98,7 @@ typedef struct kf_quarantine {
     kofn_time until; /* it is not heard */
 } kf_quarantine;
 
-#define KF_MOST_LIARS 16 /* that are found in one iterate */
-
+#define KF_MOST_LIARS 16    /* that are found in one iterate */
 #define KF_FREIVALDS_SUMS 4 /* rows, all of which must be passed */
 
 /* Secret rows times A, or for left products A times secret columns.  A wrong
@@ -311,6 +310,7 @@ typedef struct kf_host {
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
+    double *square;       /* of the norms of its lines, or NULL (spread.c) */
     double spread; /* the most that lines are apart that it mixes (spread.c) */
     bool odd;      /* our iterate is not finite: others may know better   */
     kofn_mark blown;  /* an iterate with what is not finite */

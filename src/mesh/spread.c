@@ -69,23 +69,30 @@ static double spread_of(const double *square, size_t lines, size_t each)
     return spread;
 }
 
+/* Keeps the squares of the norms of lines until the input is another. */
+static kofn_status know_squares(kf_host *h)
+{
+    bool left = h->on->plan->op->left;
+    const kofn_matrix *in = &h->lowered->m;
+
+    if (h->square)
+        return KOFN_OK;
+    TRY_ZERO(h->square, lines_of(in, left));
+    squares_of(in, left, h->square);
+    return KOFN_OK;
+}
+
 kofn_status kf_mesh_spread_measure(kf_host *h)
 {
-    const kofn_plan *p = h->on->plan;
-    const kofn_matrix *in;
-    bool left = p->op->left;
-    double *square;
+    bool left = h->on->plan->op->left;
 
     h->spread = 1;
     if (!h->on->mixes || !h->program.change)
         return KOFN_OK;
-    in = &h->lowered->m;
-    TRY_ZERO(square, lines_of(in, left));
-    squares_of(in, left, square);
+    TRY(know_squares(h));
     h->spread =
-        spread_of(square, lines_of(in, left),
+        spread_of(h->square, lines_of(&h->lowered->m, left),
                   left ? h->messages.parts.rows : h->messages.parts.cols);
-    kf_free(square);
     return KOFN_OK;
 }
 
@@ -119,17 +126,12 @@ static void clear(const kofn_matrix *out, bool left, size_t line)
 kofn_status kf_mesh_spread_clear(kf_host *h)
 {
     bool left = h->on->plan->op->left;
-    const kofn_matrix *in;
-    double *square;
 
     if (!h->on->mixes || !h->program.change)
         return KOFN_OK;
-    in = &h->lowered->m;
-    TRY_ZERO(square, lines_of(in, left));
-    squares_of(in, left, square);
-    for (size_t i = 0; i < lines_of(in, left); i++)
-        if (square[i] == 0)
+    TRY(know_squares(h));
+    for (size_t i = 0; i < lines_of(&h->lowered->m, left); i++)
+        if (h->square[i] == 0)
             clear(&h->on->out->m, left, i);
-    kf_free(square);
     return KOFN_OK;
 }

@@ -238,7 +238,7 @@ static kofn_status product_new(kf_host *h, size_t i)
     TRY(operand_new(h, s->operand, s->plan));
     L = &p->plan->layout;
     cols = cols_of(p->plan, p->plan->op->out);
-    p->groups = kf_node_groups(s, h->opt.nodes);
+    p->groups = kf_node_groups(s, h->opt.nodes, h->opt.errors);
     p->width = kf_ceil_div(cols, L->wants / L->grid_rows);
     TRY(kf_code_new(&p->code, p->plan));
     if (!s->read)
@@ -396,7 +396,9 @@ void kf_host_forget_input(kf_host *h)
     kf_messages_release(&h->messages);
     kf_buffer_drop(h->in);
     kf_buffer_drop(h->lowered);
+    kf_free(h->square);
     h->in = h->lowered = NULL;
+    h->square = NULL;
     h->encoded = false;
 }
 

@@ -1,7 +1,8 @@
 /* vector_quorum.c -- the iterate of another, which a node has no means to check itself:
  * it is taken when enough others have the same.
  *
- * One is asked for the vector, all others for a fingerprint of theirs: its
+ * One is asked for the vector, others for a fingerprint of theirs: twice as many as must
+ * confirm it, and all where these do not suffice.  A fingerprint is the vector's
  * product with a row that follows from a key, another one for each of them,
  * which nobody else knows.  So who makes up a vector cannot make it fit the
  * fingerprints of honest nodes: the row's entries are products of two weights from 1/2
@@ -73,9 +74,14 @@ static double room_of(const kf_host *h, const double *body)
                : kf_host_room(h, numbers, greatest(body, numbers, 0));
 }
 
+/* A fingerprint before its lanes are added up. */
+typedef struct lanes {
+    double sum[LANES], size[LANES];
+} lanes;
+
 /* Adds a span of at most SPAN numbers, with the weights of their places and its own. */
 KF_VECTORS(optimize("O3"))
-static void add(kf_print *p, const double weight[SPAN], double own,
+static void add(lanes *to, const double weight[SPAN], double own,
                 const double *x, size_t n)
 {
     double sum[LANES] = {0}, size[LANES] = {0};
@@ -95,8 +101,8 @@ static void add(kf_print *p, const double weight[SPAN], double own,
         size[k] += fabs(y);
     }
     for (size_t k = 0; k < LANES; k++) {
-        p->sum += own * sum[k];
-        p->most += fabs(own) * size[k];
+        to->sum[k] += own * sum[k];
+        to->size[k] += fabs(own) * size[k];
     }
 }
 
@@ -110,14 +116,19 @@ static kf_print print_of(uint64_t key, const double *scalar, const double *v,
 {
     double weight[SPAN];
     size_t drawn = 0;
+    lanes all = {0};
     kf_print p = {0};
 
     for (size_t k = 0; k < SPAN; k++)
         weight[k] = weight_of(key, drawn++);
-    add(&p, weight, weight_of(key, drawn++), scalar, KOFN_SCALARS);
+    add(&all, weight, weight_of(key, drawn++), scalar, KOFN_SCALARS);
     for (size_t at = 0; at < rows; at += SPAN)
-        add(&p, weight, weight_of(key, drawn++), v + at,
+        add(&all, weight, weight_of(key, drawn++), v + at,
             kf_min(SPAN, rows - at));
+    for (size_t k = 0; k < LANES; k++) {
+        p.sum += all.sum[k];
+        p.most += all.size[k];
+    }
     return p;
 }
 
@@ -130,20 +141,63 @@ uint64_t kf_vector_quorum_own(const kf_host *h, uint64_t key)
     return bits;
 }
 
+/* Returns how many others are asked for a fingerprint at first: as many as must confirm
+ * besides the one that sends the vector, and as many again that may lie or be late. */
+static size_t prints_wanted(const kf_host *h)
+{
+    return 2 * (kf_node_confirmed_by(h->node) - 1);
+}
+
+/* True if it can have a fingerprint of the vector that is asked for. */
+static bool can_confirm(const kf_host *h, const kf_route *r, const kf_note *ask)
+{
+    return r->incarnation != h->vector_quorum.asked && !r->over &&
+           kf_node_is_ahead(h->node, r->incarnation, ask->at.t + 1);
+}
+
+/* True if all others are asked: those that were asked first did not suffice, too few are
+ * known to have the vector, or it is our own that is in doubt. */
+static bool asks_all(const kf_host *h, const kf_note *ask)
+{
+    const kofn_mark *was = &h->vector_quorum.from;
+    size_t can = 0;
+
+    for (size_t i = 0; i < h->routes; i++)
+        can += can_confirm(h, &h->route[i], ask);
+    return can < prints_wanted(h) ||
+           (was->t == ask->at.t && was->line == ask->at.line);
+}
+
+static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
+{
+    kf_note note = *ask;
+
+    while (r->key == 0)
+        TRY(kf_host_random(&r->key, sizeof r->key));
+    note.coded = r->key;
+    return kf_mail_to(h, r->peer, &note);
+}
+
+/* Asks for fingerprints, each of which costs a pass over the vector.  Begins with
+ * another node each time. */
 kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
                                  const kf_note *ask)
 {
+    size_t left = prints_wanted(h);
+    bool all;
+
     h->vector_quorum.asked = incarnation;
+    all = asks_all(h, ask);
+    h->vector_quorum.from = ask->at;
     for (size_t i = 0; i < h->routes && h->confirm > 1; i++) {
-        kf_route *r = &h->route[i];
-        kf_note note = *ask;
+        kf_route *r = &h->route[(ask->at.t + i) % h->routes];
 
         if (r->incarnation == 0 || r->over || r->incarnation == incarnation)
             continue;
-        while (r->key == 0)
-            TRY(kf_host_random(&r->key, sizeof r->key));
-        note.coded = r->key;
-        TRY(kf_mail_to(h, r->peer, &note));
+        if (!all && (left == 0 || !can_confirm(h, r, ask)))
+            continue;
+        left -= left > 0;
+        TRY(ask_print(h, r, ask));
     }
     return KOFN_OK;
 }
@@ -288,13 +342,15 @@ static bool like_ours(const kf_host *h)
                              greatest(h->scalar, KOFN_SCALARS, most));
 }
 
-/* Principals that agree, that of the one who sent it first. */
-static size_t count_agreeing(kf_host *h)
+/* True if as many principals agree as must confirm, that of the one which sent it
+ * included.  Looks at no more of them than that takes. */
+static bool is_confirmed(kf_host *h)
 {
     const kf_note *note = &h->vector_quorum.note;
     size_t say = !follows(h, note->final, note->digest.taken);
+    size_t wanted = kf_node_confirmed_by(h->node);
 
-    for (size_t i = 0; i < h->routes; i++) {
+    for (size_t i = 0; i < h->routes && say < wanted; i++) {
         kf_route *r = &h->route[i];
         bool again = r->principal == h->vector_quorum.sender.principal;
 
@@ -303,14 +359,14 @@ static size_t count_agreeing(kf_host *h)
         r->agrees = !again && confirms(h, r);
         say += r->agrees;
     }
-    return say;
+    return say >= wanted;
 }
 
 bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
 {
     if (!h->vector_quorum.body)
         return false;
-    if (count_agreeing(h) < kf_node_confirmed_by(h->node) && !is_ours(h)) {
+    if (!is_confirmed(h) && !is_ours(h)) {
         if (!like_ours(h))
             return false;
         h->vector_quorum.merged = h->at.t;

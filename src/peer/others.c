@@ -289,6 +289,14 @@ static kf_other *whom_to_ask(kf_node *n)
     return o ? o : pick_among(n, true); /* also who did not answer in time */
 }
 
+bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t)
+{
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        if (o->incarnation == who && kf_live(n, o) && o->at.t >= t)
+            return true;
+    return false;
+}
+
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
 {
     return o && o->arriving != KF_LONG_AGO &&

@@ -267,13 +267,16 @@ kofn_status kf_node_failed(const kf_node *n);
 /* Others that must confirm an iterate now: `confirm`, or fewer where matrices change and
  * some are known to lie or are not there. */
 size_t kf_node_confirmed_by(const kf_node *n);
+/* True if that node is heard, and has iterate t or a later one. */
+bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t);
 /* Are only those nodes witnesses of the last iterate that made it by themselves?  They are
  * where wrong results are accidents: a node that takes a vector of others adds nothing to
  * what they know.  A liar would say that it made its own. */
 bool kf_node_hears_makers(const kf_node *n);
 /* Others that must confirm an iterate, of so many nodes, unless told. */
 size_t kf_node_confirm(size_t nodes);
-/* Groups that `nodes` nodes cut the strips of a stage into. */
-size_t kf_node_groups(const kofn_stage *stage, size_t nodes);
+/* Returns how many groups `nodes` nodes cut the strips of a stage into. */
+size_t kf_node_groups(const kofn_stage *stage, size_t nodes,
+                      kofn_errors errors);
 
 #endif

@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #define CACHE_BYTES ((size_t)64 << 20)
+#define LEAST_GROUPS 2 /* where results are compared */
 
 const kf_peer_stage *kf_peer_stage_of(const kf_node *n, uint64_t t)
 {
@@ -97,12 +98,38 @@ kofn_status kf_node_stages_check(const kofn_stage *stage, size_t stages)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* A matrix is read by the rows of its parts, as it is multiplied. */
-size_t kf_node_groups(const kofn_stage *stage, size_t nodes)
+/* True if a node makes at most a sixth more of the pieces when there are so many groups,
+ * than when these are as fine as can be: `each` of `nodes` make every group. */
+static bool suffice(size_t groups, size_t each, size_t nodes)
 {
-    size_t span = kf_plan_use(stage->plan, stage->left)->span;
+    return 6 * kf_ceil_div(groups * each, nodes) * nodes <= 7 * groups * each;
+}
 
-    return kf_max(1, kf_min(kf_min(nodes, KF_MAX_GROUPS), span));
+/* Returns how many groups there are where results are compared.  There nearly all nodes
+ * make every group, so that finer groups save few pieces, and each of them costs
+ * packets, a comparison and a decoding at all nodes. */
+static size_t groups_compared(const kofn_plan *plan, size_t nodes,
+                              kofn_errors errors)
+{
+    const kf_promise p = kf_promise_of(plan, 0, errors);
+    const kf_voices all = {.one = 1, .all = nodes};
+    size_t each = kf_min(nodes, p.surely + kf_promise_vouch(&p, &all));
+    size_t groups = kf_min(nodes, LEAST_GROUPS);
+
+    while (groups < nodes && !suffice(groups, each, nodes))
+        groups++;
+    return groups;
+}
+
+/* A matrix is read by the rows of its parts, as it is multiplied. */
+size_t kf_node_groups(const kofn_stage *stage, size_t nodes, kofn_errors errors)
+{
+    const kofn_plan *plan = kf_plan_use(stage->plan, stage->left);
+    size_t groups = kf_min(nodes, KF_MAX_GROUPS);
+
+    if (errors != KOFN_ERRORS_NONE)
+        groups = kf_min(groups, groups_compared(plan, nodes, errors));
+    return kf_max(1, kf_min(groups, plan->span));
 }
 
 static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
@@ -111,7 +138,7 @@ static kofn_status stage_new(kf_peer_stage *s, const kofn_stage *from,
     if (from->read)
         TRY(kf_code_reader(&s->reader, from->plan));
     s->plan = from->read ? s->reader : kf_plan_use(from->plan, from->left);
-    s->groups = kf_node_groups(from, opt->groups);
+    s->groups = kf_node_groups(from, opt->groups, opt->errors);
     s->all = s->groups == 64 ? UINT64_MAX : kf_bit(s->groups) - 1;
     s->promise = kf_promise_of(s->plan, 0, opt->errors);
     s->silent = !kf_code_has_no_zero_result(s->plan, 0, s->plan->span - 1);

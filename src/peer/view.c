@@ -66,7 +66,8 @@ kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
     double N = (double)kf_size_of(&L->problem, plan->op->out.rows) *
                (double)kf_size_of(&L->problem, plan->op->out.cols);
     double piece = N * (double)L->lanes / (double)L->wants;
-    double g = (double)kf_node_groups(&(kofn_stage){.plan = plan}, nodes);
+    double g = (double)kf_node_groups(&(kofn_stage){.plan = plan}, nodes,
+                                      KOFN_ERRORS_NONE);
     double saved = k * N * others * (multiply > 0 ? multiply : 0.5e-9) +
                    g * (k * others - (k - 1) / n - others) * PACKET;
     double more = ((k - 1) * piece / n + (N - k * piece) * others) *

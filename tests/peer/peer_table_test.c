@@ -99,11 +99,40 @@ static void decoders_are_trimmed(void **state)
     kofn_set_alloc(NULL, NULL);
 }
 
+static size_t groups_of(const char *spec, size_t nodes, kofn_errors errors)
+{
+    kofn_problem pb =
+        KOFN_PROBLEM_INIT(KOFN_MATMUL, 4096, 64, 64, KOFN_F64, false);
+    kofn_plan *p;
+    size_t groups;
+
+    assert_ok(kofn_plan_new(&p, &pb, spec, nodes, 1));
+    groups = kf_node_groups(&(kofn_stage){.plan = p}, nodes, errors);
+    kofn_plan_free(p);
+    return groups;
+}
+
+/* By hand: where 7 of 8 nodes make every group a node makes 2 of 2, 8/7 of the least;
+ * where 7 of 9 do, 2 of 2, 3 of 3 and 4 of 4 are 9/7, and 4 of 5 is 36/35; where 9 of
+ * 12 do, 3 of 4 is the least; where 3 of 9 do, 1 of 2 is 3/2, and 1 of 3 the least. */
+static void groups_where_errors_are_looked_for(void **state)
+{
+    const kofn_errors all = KOFN_ERRORS_ADVERSARIAL;
+
+    (void)state;
+    assert_int_equal(groups_of("mds:k=6", 8, KOFN_ERRORS_NONE), 8);
+    assert_int_equal(groups_of("mds:k=6", 8, all), 2);
+    assert_int_equal(groups_of("mds:k=6", 9, all), 5);
+    assert_int_equal(groups_of("mds:k=6", 12, all), 4);
+    assert_int_equal(groups_of("mds:k=2", 9, KOFN_ERRORS_PROBABILISTIC), 3);
+}
+
 TEST_FILE(peer_table_test)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_all_stages_need),
         cmocka_unit_test(decoders_are_trimmed),
+        cmocka_unit_test(groups_where_errors_are_looked_for),
     };
 
     rig_begin();

@@ -271,6 +271,55 @@ static void somebody_crawls(void **state)
     assert_true(2 * seen.with > seen.turns);
 }
 
+/* Questions of the last node for a fingerprint of a vector after iterate 1. */
+static size_t questions;
+
+static void listen_to_questions(sim *s, const sim_packet *p)
+{
+    kf_note note;
+
+    if (p->from != who(s))
+        return;
+    read_note(s, p, &note);
+    questions += note.type == KF_NOTE_ASK && note.coded && note.at.t == 1;
+}
+
+static size_t ask_once(sim *s)
+{
+    const kf_note ask = {.type = KF_NOTE_ASK,
+                         .from = s->node[who(s)].host->opt.incarnation,
+                         .at = {1, 7}};
+
+    questions = 0;
+    assert_ok(kf_vector_quorum_ask(s->node[who(s)].host,
+                                   s->node[0].host->opt.incarnation, &ask));
+    sim_run(s, s->now + MS, NULL);
+    return questions;
+}
+
+/* Of the six nodes one may lie, (6 - 3) / 2, so that two must have a vector: the one
+ * that sends it and another.  Two of the other four are asked, and then all. */
+static void few_are_asked_for_fingerprints(void **state)
+{
+    fixture f;
+    sim s;
+
+    (void)state;
+    mesh_up(&s, &f, &wide, 7, 1);
+    s.compute = MS / 8;
+    s.opt.errors = KOFN_ERRORS_ADVERSARIAL;
+    s.opt.confirm = 0; /* as many as may lie, and one */
+    s.listen = listen_to_questions;
+    s.evil = &questions; /* vectors may differ by rounding */
+    for (size_t i = 0; i < s.nodes; i++)
+        sim_start(&s, i, true);
+    run_until(&s, 3);
+    assert_int_equal(ask_once(&s), 2);
+    assert_int_equal(ask_once(&s), 4);
+    sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, wide.scheme, 1);
+    mesh_down(&s, &f);
+}
+
 TEST_FILE(train_slow_link_test)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +329,7 @@ TEST_FILE(train_slow_link_test)
         cmocka_unit_test(parts_of_vectors),
         cmocka_unit_test(parts_of_the_past),
         cmocka_unit_test(somebody_crawls),
+        cmocka_unit_test(few_are_asked_for_fingerprints),
     };
 
     rig_begin();

@@ -66,11 +66,11 @@ static void listen(sim *s, const sim_packet *p)
     now.turn[now.begun++] = turn_of(s);
 }
 
-/* Do answers not come to it now? */
+/* True if answers do not come to it now: until it is outvoted, where it errs. */
 static bool is_kept(const sim *s)
 {
-    if (now.erred)
-        return outvoted(s) == 0;
+    if (now.errs)
+        return now.begun >= 3 && outvoted(s) == 0;
     return now.keeps && now.begun == 3 && turn_of(s) < now.turn[2] + 2;
 }
 

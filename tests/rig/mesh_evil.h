@@ -204,7 +204,8 @@ static inline void evil_make(sim *s, evil_note *x, kofn_incarnation own)
 /* Of the right size, mostly. */
 static inline size_t evil_bytes(sim *s, const kf_note *n)
 {
-    size_t rows = s->v0.rows, groups = kf_node_groups(&s->stage, s->opt.nodes);
+    size_t rows = s->v0.rows,
+           groups = kf_node_groups(&s->stage, s->opt.nodes, s->opt.errors);
     size_t span = s->plan->span, strips;
 
     if (kf_rng_below(&s->rng, 20) == 0)
