@@ -129,8 +129,9 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     return KOFN_AGAIN;
 }
 
-/* Workers go when they are dismissed.  A transport that ended before them might
- * be noticed first, and they would wait for another coordinator. */
+/* Dismisses all workers and waits until they go: if the transport ended first, they would
+ * wait for another coordinator.  A peer that has not said hello yet is dismissed, too; a
+ * rank of MPI that begins late would else find nothing but that all others are gone. */
 static void dismiss(port *p)
 {
     kofn_time end = kf_away_now(&p->base) + KOFN_SECOND, now;
@@ -142,6 +143,8 @@ static void dismiss(port *p)
             kf_away_say(p, p->worker[i]->peer, KF_WIRE_DISMISS, 0, NULL);
             there++;
         }
+    for (size_t i = 0; i < p->strangers; i++)
+        kf_away_say(p, p->stranger[i].peer, KF_WIRE_DISMISS, 0, NULL);
     while (there && (now = kf_away_now(&p->base)) < end) {
         kofn_packet k = {0};
         kofn_status st = p->t->wait(p->t, end - now, &k);

@@ -109,6 +109,26 @@ static void a_worker_is_dismissed_before_its_welcome(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
+/* The job ends before the worker has said hello, as that of a rank of MPI may. */
+static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
+{
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+    char told[300] = "";
+    kofn_transport *spoke;
+    kofn_port *port;
+    kofn_packet k;
+    loop_net net;
+    kf_msg m;
+
+    (void)state;
+    o.patience = KOFN_SECOND / 10;
+    meet(&net, told, &port, &spoke, &k);
+    assert_int_equal(port->wait(port, 0, 0, &m), KOFN_AGAIN);
+    port->close(port);
+    assert_int_equal(kofn_serve(spoke, &o), KOFN_OK);
+    pthread_mutex_destroy(&net.lock);
+}
+
 static void a_coordinator_of_another_version(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
@@ -216,6 +236,7 @@ TEST_FILE(away_version_test)
         cmocka_unit_test(a_worker_of_another_version),
         cmocka_unit_test(a_coordinator_of_another_version),
         cmocka_unit_test(a_worker_is_dismissed_before_its_welcome),
+        cmocka_unit_test(a_worker_that_is_late_with_its_hello_is_dismissed),
         cmocka_unit_test(a_reason_for_going_is_one_line),
         cmocka_unit_test(a_refusal_is_plain),
     };
