@@ -126,6 +126,10 @@ struct kofn_transport {
      * or whoever changes them is found out.  So they are sent without a checksum;
      * both ends of a connection have to say the same. */
     bool whole;
+    /* Set by the transport before `wait` returns KOFN_TRANSPORT: true if every peer has
+     * ended in order, so that nothing has failed.  A worker then ends as if it were
+     * dismissed. */
+    bool over;
 };
 
 /* ---- the coordinator's port ---------------------------------------------- */

@@ -111,6 +111,14 @@ static kofn_status mpi_send(kofn_transport *base, kofn_peer id,
     return st;
 }
 
+static bool all_said_goodbye(const transport *t)
+{
+    for (size_t i = 0; i < t->peers; i++)
+        if (!t->peer[i].bye || t->peer[i].lost)
+            return false;
+    return !t->broken;
+}
+
 static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
                             kofn_packet *p)
 {
@@ -123,8 +131,10 @@ static kofn_status mpi_wait(kofn_transport *base, kofn_time atmost,
         TRY(pass(t));
         if (kf_mpi_next(t, p))
             return KOFN_OK;
-        if (!t->live)
+        if (!t->live) {
+            t->base.over = all_said_goodbye(t);
             return t->host->fail(KOFN_TRANSPORT, "all other ranks are gone");
+        }
         idle = kf_clock() - began;
         if (idle >= atmost)
             return KOFN_AGAIN;

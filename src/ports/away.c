@@ -129,6 +129,30 @@ static kofn_status port_wait(kofn_port *base, kofn_time until, kofn_time atmost,
     return KOFN_AGAIN;
 }
 
+/* Sends the dismissal, which overtakes everything.  False if the way to the peer is full:
+ * it has not been sent. */
+static bool say_dismiss(port *p, kofn_peer peer)
+{
+    kf_head h = {.type = KF_WIRE_DISMISS,
+                 .job = p->job,
+                 .body_sum = kf_post_sum(p->t, p->job, NULL, 0)};
+    unsigned char head[KF_HEAD];
+
+    kf_head_write(head, &h);
+    return p->t->send(p->t, peer, head, sizeof head, NULL, true) != KOFN_AGAIN;
+}
+
+/* Dismisses the workers that are not dismissed so far, as far as there is room. */
+static void dismiss_workers(port *p)
+{
+    for (size_t i = 0; i < p->workers; i++) {
+        worker *w = p->worker[i];
+
+        if (!w->gone && !w->dismissed)
+            w->dismissed = say_dismiss(p, w->peer);
+    }
+}
+
 /* Dismisses all workers and waits until they go: if the transport ended first, they would
  * wait for another coordinator.  A peer that has not said hello yet is dismissed, too; a
  * rank of MPI that begins late would else find nothing but that all others are gone. */
@@ -140,19 +164,24 @@ static void dismiss(port *p)
     for (size_t i = 0; i < p->workers; i++)
         if (!p->worker[i]->gone) {
             kf_post_empty(&p->worker[i]->outbox);
-            kf_away_say(p, p->worker[i]->peer, KF_WIRE_DISMISS, 0, NULL);
             there++;
         }
     for (size_t i = 0; i < p->strangers; i++)
-        kf_away_say(p, p->stranger[i].peer, KF_WIRE_DISMISS, 0, NULL);
-    while (there && (now = kf_away_now(&p->base)) < end) {
+        say_dismiss(p, p->stranger[i].peer);
+    for (dismiss_workers(p); there && (now = kf_away_now(&p->base)) < end;
+         dismiss_workers(p)) {
         kofn_packet k = {0};
         kofn_status st = p->t->wait(p->t, end - now, &k);
 
         if (st && st != KOFN_AGAIN)
             return;
-        if (st == KOFN_OK && k.what == KOFN_WENT)
-            there -= kf_away_worker(p, k.peer) != NOBODY;
+        if (st == KOFN_OK && k.what == KOFN_WENT) {
+            uint32_t id = kf_away_worker(p, k.peer);
+
+            there -= id != NOBODY;
+            if (id != NOBODY)
+                p->worker[id]->dismissed = true;
+        }
         if (st == KOFN_OK && k.own)
             p->t->release(p->t, k.own);
     }

@@ -62,6 +62,7 @@ typedef struct worker {
     uint32_t principal; /* 0: it answers for itself */
     bool gone, useful;  /* useful: it has answered a task */
     bool noticed;       /* it will go                     */
+    bool dismissed;     /* a dismissal has been sent, or it is gone */
     uint64_t process;   /* its number on its machine */
     kf_outbox outbox;
     kofn_time stuck; /* since when the outbox does not move; 0: it does */

@@ -292,8 +292,10 @@ static bool listen(server *s, kofn_time atmost)
 
     if (st == KOFN_AGAIN)
         return false;
-    if (st) {
-        kf_serve_finish(s, st);
+    if (st) { /* a goodbye that came before the dismissal ends the job as well */
+        bool in_order = st == KOFN_TRANSPORT && s->t->over;
+
+        kf_serve_finish(s, in_order ? KOFN_OK : st);
         return false;
     }
     s->idle = IDLE;

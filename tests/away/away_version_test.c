@@ -129,6 +129,98 @@ static void a_worker_that_is_late_with_its_hello_is_dismissed(void **state)
     pthread_mutex_destroy(&net.lock);
 }
 
+typedef struct one_worker {
+    kofn_transport *t;
+    kofn_status end;
+} one_worker;
+
+static void *serve_one(void *ud)
+{
+    one_worker *w = ud;
+    kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+
+    o.patience = KOFN_SECOND / 10;
+    w->end = kofn_serve(w->t, &o);
+    return NULL;
+}
+
+static kofn_status (*send_at_once)(kofn_transport *, kofn_peer, const void *,
+                                   size_t, const kofn_lent *, bool);
+static int full; /* urgent packets for which there is no room */
+
+static kofn_status send_unless_full(kofn_transport *t, kofn_peer peer,
+                                    const void *head, size_t bytes,
+                                    const kofn_lent *body, bool urgent)
+{
+    if (urgent && full-- > 0)
+        return KOFN_AGAIN;
+    return send_at_once(t, peer, head, bytes, body, urgent);
+}
+
+static kofn_status wait_a_little(kofn_transport *t, kofn_time atmost,
+                                 kofn_packet *k)
+{
+    return loop_wait(t, atmost < 1000000 ? atmost : 1000000, k);
+}
+
+/* As over a way that is full of tasks to leave. */
+static void a_dismissal_waits_for_room(void **state)
+{
+    kofn_away_options o = KOFN_AWAY_OPTIONS_INIT;
+    kofn_transport *hub;
+    one_worker worker;
+    pthread_t thread;
+    kofn_port *port;
+    loop_net net;
+    kf_msg m;
+
+    (void)state;
+    loop_net_init(&net, NULL);
+    hub = loop_hub(&net);
+    send_at_once = hub->send;
+    hub->send = send_unless_full;
+    hub->wait = wait_a_little;
+    assert_ok(kofn_port_away(&port, hub, &o));
+    worker.t = loop_spoke(&net);
+    assert_int_equal(pthread_create(&thread, NULL, serve_one, &worker), 0);
+    assert_ok(
+        port->wait(port, port->now(port) + 300 * KOFN_SECOND, KOFN_NEVER, &m));
+    assert_int_equal(m.type, KF_MSG_HELLO);
+    full = 3;
+    port->close(port);
+    pthread_join(thread, NULL);
+    assert_int_equal(worker.end, KOFN_OK);
+    pthread_mutex_destroy(&net.lock);
+}
+
+static kofn_status nothing_comes(kofn_transport *t, kofn_time atmost,
+                                 kofn_packet *k)
+{
+    (void)t, (void)atmost, (void)k;
+    return KOFN_TRANSPORT;
+}
+
+/* As rank 0 of MPI says goodbye, though its dismissal has not come. */
+static void a_worker_ends_as_its_transport_does(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        kofn_serve_options o = KOFN_SERVE_OPTIONS_INIT;
+        kofn_transport *hub, *spoke;
+        loop_net net;
+
+        loop_net_init(&net, NULL);
+        hub = loop_hub(&net);
+        spoke = loop_spoke(&net);
+        spoke->wait = nothing_comes;
+        spoke->over = in_order;
+        assert_int_equal(kofn_serve(spoke, &o),
+                         in_order ? KOFN_OK : KOFN_TRANSPORT);
+        hub->close(hub, 0);
+        pthread_mutex_destroy(&net.lock);
+    }
+}
+
 static void a_coordinator_of_another_version(void **state)
 {
     unsigned char head[KOFN_HEAD_MAX];
@@ -237,6 +329,8 @@ TEST_FILE(away_version_test)
         cmocka_unit_test(a_coordinator_of_another_version),
         cmocka_unit_test(a_worker_is_dismissed_before_its_welcome),
         cmocka_unit_test(a_worker_that_is_late_with_its_hello_is_dismissed),
+        cmocka_unit_test(a_dismissal_waits_for_room),
+        cmocka_unit_test(a_worker_ends_as_its_transport_does),
         cmocka_unit_test(a_reason_for_going_is_one_line),
         cmocka_unit_test(a_refusal_is_plain),
     };
