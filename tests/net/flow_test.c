@@ -65,12 +65,16 @@ static void room_wakes_up(void **state)
     pair m = meet(addresses[0], &o);
     kofn_time start = kf_clock();
     kofn_packet p;
+    int sent = 0;
 
     (void)state;
-    for (int again = 0; again < 3; again++) {
+    /* On a loaded machine nothing may leave for a while: more are sent than are read. */
+    for (int again = 0; again < 3 || sent < 5; again++) {
         while (!m.a->send(m.a, m.of_b, "x", 1,
-                          &(kofn_lent){.data = body, .bytes = MEGA}, false))
+                          &(kofn_lent){.data = body, .bytes = MEGA}, false)) {
             again = 0;
+            sent++;
+        }
         nap(50 * MILLI);
     }
     for (int i = 0; i < 4; i++) {
