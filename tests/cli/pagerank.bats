@@ -148,7 +148,7 @@ x = np.load('u.npy'); assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - .5)
     for s in $(kofn schemes --json | $PYTHON -c "import json, sys
 print(*[s['name'] for s in json.load(sys.stdin)])"); do
         [[ "$output" == *"$s"* ]]
-        grep -q "\`$s[\`:]" "$KOFN_SOURCE/README.md" || { echo "$s"; return 1; }
+        grep -q "\`$s[\`:]" "$KOFN_SOURCE/docs/schemes.md" || { echo "$s"; return 1; }
     done
     kofn schemes --json | json "len(o) >= 4 and all('threshold' in s for s in o)"
     kofn schemes elastic:k=6 -n 12 --json | json "o['threshold'] == 6 and \
