@@ -1,8 +1,7 @@
 /* base.h -- floor 0: failure messages, memory, sizes that cannot overflow.
  *
- * The functions here own nothing but what they return: memory of kf_new and
- * kf_zero is the caller's and is given back by kf_free.  Nothing here may
- * print, wait or end the process. */
+ * The caller owns memory of kf_new and kf_zero, and frees it with kf_free.  These
+ * functions own nothing else.  None of them prints, waits or ends the process. */
 #ifndef KF_BASE_H
 #define KF_BASE_H
 
@@ -21,21 +20,24 @@
 #define KF_PRINTF(a, b)
 #endif
 
-/* KOFN_API marks what the libraries beside libkofn use too. */
+/* KOFN_API marks functions that other libraries call as well, such as the plugins for
+ * MPI. */
 
 /* ---- failure ------------------------------------------------------------- */
 
-/* Bytes of a message, with its end. */
+/* Bytes of a message, with its terminating zero. */
 #define KF_WORDS 4096
-/* Keep the message for kofn_errmsg and return st: `return kf_fail(...)`. */
+/* Keeps the message for kofn_errmsg and returns the status: `return kf_fail(...)`. */
 #define kf_fail kofn_say
-/* Put "prefix: " before the message that is already there. */
+/* Puts "prefix: " in front of the message that is kept, and returns st. */
 KOFN_API kofn_status kf_fail_in(kofn_status st, const char *fmt, ...)
     KF_PRINTF(2, 3);
+/* Says that this number of bytes could not be had.  Returns KOFN_NOMEM. */
 KOFN_API kofn_status kf_nomem(size_t bytes);
 
 /* ---- sizes --------------------------------------------------------------- */
 
+/* Writes the product, or the sum, to *out.  False if it overflows. */
 static inline bool kf_mul(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -46,7 +48,7 @@ static inline bool kf_add(size_t a, size_t b, size_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* Numbers of float32 that a BLAS adds up at a time in a row times a vector. */
+/* Number of float32 products that a BLAS adds up at a time, in a row times a vector. */
 #define KF_PANEL 4096
 
 static inline size_t kf_min(size_t a, size_t b)
@@ -59,7 +61,7 @@ static inline size_t kf_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The larger, and NaN if either is: fmax passes over it. */
+/* Returns the larger number, and NaN if either is NaN, which fmax does not. */
 static inline double kf_larger(double a, double b)
 {
     return a > b || a != a ? a : b;
@@ -72,31 +74,34 @@ static inline size_t kf_ceil_div(size_t a, size_t b)
 
 /* ---- structs that begin with their size ----------------------------------- */
 
-/* Over the defaults in *all, `bytes` long, what the caller has of the same struct,
- * or had when it was compiled; NULL: nothing.  KOFN_INVAL: it was not begun with
- * `init`. */
+/* Copies the caller's struct over the defaults in *all, which has `bytes` bytes.  The
+ * caller may be older, and its struct shorter.  Copies nothing if `given` is NULL.
+ * Fails with KOFN_INVAL if the struct does not begin with `init`. */
 kofn_status kf_given(void *all, size_t bytes, const void *given,
                      const char *init);
-/* The same of a struct whose size `has` was told elsewhere; 0: it is `bytes` long.
- * It is *given itself, or *room filled with it. */
+/* Returns `given` if it has `bytes` bytes, or else *room with a copy of it and zeros.
+ * `has` is the size that the caller has stated elsewhere; 0 means `bytes`. */
 const void *kf_whole(void *room, size_t bytes, const void *given, size_t has);
-/* What the caller has for an answer, NULL: nothing, was begun with `init`. */
+/* Fails with KOFN_INVAL if the caller's struct for an answer does not begin with
+ * `init`.  `to` may be NULL. */
 kofn_status kf_begun(const void *to, const char *init);
-/* *given, which others call as well, is of this size or of a later version of it. */
+/* Fails with KOFN_INVAL if *given is shorter than `bytes`: it is of an older version. */
 kofn_status kf_complete(const void *given, size_t bytes, const char *name);
-/* *all, `bytes` long, into such a struct, as far as it reaches. */
+/* Copies *all, which has `bytes` bytes, to the caller's struct, up to the size that this
+ * has. */
 void kf_give(void *to, const void *all, size_t bytes);
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* All return NULL on failure or overflow, after keeping the message;
- * n * size == 0 gives a valid pointer.  Aligned to 64 bytes. */
+/* Return memory that is aligned to 64 bytes.  NULL, with a message, if there is none or
+ * n * size overflows.  If n * size is 0 the pointer is valid.  kf_zero clears the memory. */
 KOFN_API void *kf_new(size_t n, size_t size);
 KOFN_API void *kf_zero(size_t n, size_t size);
 KOFN_API void kf_free(void *p);
 KOFN_API char *kf_strdup(const char *s);
 
-/* Memory for n of what p points to, likewise, or the end of the function. */
+/* Sets p to memory for n of the elements that it points to.  Returns KOFN_NOMEM from the
+ * calling function if there is none. */
 #define TRY_NEW(p, n) TRY_MADE(p, kf_new(n, sizeof *(p)))
 #define TRY_ZERO(p, n) TRY_MADE(p, kf_zero(n, sizeof *(p)))
 #define TRY_MADE(p, made)                                                      \
@@ -106,10 +111,10 @@ KOFN_API char *kf_strdup(const char *s);
             return KOFN_NOMEM;                                                 \
     } while (0)
 
-/* Make room for n elements behind `*p`, of which `*cap` exist; new ones are all zero
- * bits.  Grows by doubling. */
+/* Makes room for n elements in the array *p, which has *cap elements.  New elements are
+ * all zero bits.  The array grows by doubling. */
 KOFN_API kofn_status kf_reach(void *p, size_t *cap, size_t n, size_t size);
-/* ... for one more than the `used` that are in use. */
+/* Makes room for one element more than the `used` elements that are in use. */
 static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
                                   size_t size)
 {
@@ -117,7 +122,7 @@ static inline kofn_status kf_grow(void *p, size_t *cap, size_t used,
     return used < *cap ? KOFN_OK : kf_reach(p, cap, used + 1, size);
 }
 
-/* The time `more` after t, if that is not beyond all times. */
+/* Returns t + more, or KOFN_NEVER if that overflows. */
 static inline kofn_time kf_later(kofn_time t, kofn_time more)
 {
     return t < 0 || more < KOFN_NEVER - t ? t + more : KOFN_NEVER;

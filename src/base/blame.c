@@ -1,18 +1,19 @@
-/* blame.c -- is somebody wrong more often than chance makes the others?
+/* blame.c -- is a worker wrong more often than chance explains?
  *
- * Owns no memory: the counts are the caller's.  It may not decide what becomes
- * of a worker or a node; the core and the mesh do that. */
+ * The caller owns the counts.  Core and mesh decide what happens to a worker or node. */
 #include "blame.h"
 
 #include <assert.h>
 #include <math.h>
 
+/* Returns the level from which on a worker is to be excluded. */
 static double limit(unsigned sure)
 {
     return 12.0 * sure;
 }
 
-/* How often others are wrong: of too few to tell, rather more than less. */
+/* Returns the rate at which the others are wrong.  With few comparisons it is too large
+ * rather than too small. */
 static double rate_of_others(const kf_blame *one, const kf_blame *all)
 {
     assert(one->wrong <= all->wrong && one->times <= all->times);
@@ -24,7 +25,7 @@ void kf_blame_note(kf_blame *one, kf_blame *all, bool wrong)
 {
     double q = rate_of_others(one, all), p = fmax(0.1, sqrt(q));
 
-    if (q < 1) /* else there is nobody to be compared with */
+    if (q < 1) /* else there are no others to compare with */
         one->level += wrong ? log(p / q) : log1p(-p) - log1p(-q);
     one->level = fmax(one->level, 0);
     one->wrong += wrong;

@@ -1,10 +1,10 @@
 /* heap.h -- entries in order of (time, sequence number).
  *
- * Equal times come out in the order they went in, so that a simulated run
- * does not depend on how the heap happens to be shaped.
+ * Entries of equal time come out in the order in which they went in.  So a simulated run
+ * does not depend on the shape of the heap.
  *
- * The heap owns its array of entries, which whoever has the heap frees.  No
- * function here waits or looks at a clock.
+ * The heap owns its array of entries; the owner of the heap frees it.  No function here
+ * waits or reads a clock.
  */
 #ifndef KF_HEAP_H
 #define KF_HEAP_H
@@ -23,12 +23,14 @@ typedef struct kf_heap {
     uint64_t pushed;
 } kf_heap;
 
+/* True if a comes out before b. */
 static inline bool kf_heap_before(const kf_heap_entry *a,
                                   const kf_heap_entry *b)
 {
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
+/* Adds an entry, and sets its number. */
 static inline kofn_status kf_heap_push(kf_heap *h, kf_heap_entry e)
 {
     size_t i = h->count;
@@ -44,7 +46,7 @@ static inline kofn_status kf_heap_push(kf_heap *h, kf_heap_entry e)
     return KOFN_OK;
 }
 
-/* The heap must not be empty. */
+/* Takes out the first entry.  The heap must not be empty. */
 static inline kf_heap_entry kf_heap_pop(kf_heap *h)
 {
     assert(h->count > 0);

@@ -1,7 +1,7 @@
 /* number.c -- reads and writes numbers as text in the C locale.
  *
- * The thread has that locale only while the C library reads or writes.  glibc and
- * musl have it ready for LC_ALL: newlocale allocates nothing and does not fail. */
+ * The thread has that locale only while the C library reads or writes.  In glibc and musl
+ * the locale for LC_ALL always exists.  So newlocale allocates nothing and cannot fail. */
 #include "number.h"
 
 #include <locale.h>
@@ -13,7 +13,7 @@ static locale_t enter(void)
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
 }
 
-/* Gives the thread that one again. */
+/* Gives the thread its former locale back. */
 static void leave(locale_t had)
 {
     freelocale(uselocale(had));

@@ -1,7 +1,7 @@
-/* options.c -- the table of <kofn/options.h>, and what is checked by it.
+/* options.c -- the table of <kofn/options.h>, and the checks by it.
  *
- * Owns nothing.  Ranges and defaults of options are looked at here and nowhere else;
- * what goes with a plan or a port is checked by who knows those. */
+ * Owns nothing.  Only this file looks at ranges and defaults.  Files that know a plan or a
+ * port check what depends on these. */
 #include "options.h"
 
 #include "base.h"
@@ -105,7 +105,8 @@ static bool in_range(const kofn_option *w, double x)
            (!is_whole(w) || x == (double)(uint64_t)x);
 }
 
-/* `beside`: what else may be given, as "neither 0, never, nor". */
+/* Fails with the range.  `beside` names other allowed values, as "neither 0, never,
+ * nor". */
 static kofn_status refuse(const kofn_option *w, double x, const char *beside)
 {
     if (w->kind == KOFN_OPTION_CHOICE)

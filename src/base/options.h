@@ -1,10 +1,10 @@
-/* options.h -- a job's options checked, and their defaults filled in. */
+/* options.h -- checks a job's options and fills in their defaults. */
 #ifndef KF_OPTIONS_H
 #define KF_OPTIONS_H
 
 #include <kofn.h>
 
-/* Where an option is in the table of <kofn/options.h>. */
+/* The row of an option in the table of <kofn/options.h>. */
 enum {
 #define X(type, name, ...) KF_OPTION_##name,
     KOFN_OPTIONS_MAP(X)
@@ -12,11 +12,11 @@ enum {
         KF_OPTIONS
 };
 
-/* Of one option, as it is stored at `at`: KOFN_INVAL where it may not be that. */
+/* Fails with KOFN_INVAL if the value at `at` is out of the range of option i. */
 kofn_status kf_option_check(size_t i, const void *at);
-/* Of all. */
+/* Checks all options in the same way. */
 kofn_status kf_options_check(const kofn_options *o);
-/* Where 0 stands for something that is put there, and 0 where it is never. */
+/* Replaces each 0 that means a default by the default, and each "never" by 0. */
 void kf_options_settle(kofn_options *o);
 
 #endif

@@ -1,24 +1,24 @@
-/* report.h -- the fields of a report in one table, and what rounds were together. */
+/* report.h -- the fields of a report in one table, and the sum of several reports. */
 #ifndef KF_REPORT_H
 #define KF_REPORT_H
 
 #include <kofn.h>
 
-/* Every field of kofn_report, in its order.  The command's --json and manual,
- * options.metrics and the sums of rounds are made of these rows; Python's Report of
- * the struct, so that a field with a row is everywhere.
+/* Every field of kofn_report, in its order.  The command's --json and manual, the metrics
+ * and the sums of rounds are made from these rows.  Python's Report is made from the
+ * struct.  So a field with a row is everywhere.
  *
  *   X(field, adds, kind, key, metric, text)
  *
- *   adds    how it is of several rounds: SUM, MOST, which is the worst, or LAST,
- *           which is of one moment; OWN is in kf_report_add
- *   kind    COUNT; SECONDS, stored as kofn_time; NUMBER; or LIST, for what is kept
- *           for each worker or part and its length, which is told in other ways
- *   key     its name in --json
- *   metric  its name in options.metrics, "": it is not there
- *   text    what it is, for people */
+ *   adds    how several rounds add up: SUM; MOST, the worst of them; LAST, the value of
+ *           the last one; OWN, as kf_report_add does it.
+ *   kind    COUNT; SECONDS, stored as kofn_time; NUMBER; or LIST, an array with a value for
+ *           each worker or part.  A list is reported elsewhere.
+ *   key     name in --json.
+ *   metric  name among the metrics; "" if it is none of them.
+ *   text    description for users. */
 #define KF_REPORT_MAP(X)                                                       \
-    X(rounds, SUM, COUNT, "rounds", "", "how often a product was computed")    \
+    X(rounds, SUM, COUNT, "rounds", "", "products that were computed")         \
     X(took, SUM, SECONDS, "seconds", "",                                       \
       "of all rounds; clock says whether they are real, modelled or "          \
       "measured")                                                              \
@@ -38,7 +38,7 @@
     X(joined, SUM, COUNT, "joined", "", "workers that came")                   \
     X(left, SUM, COUNT, "left", "", "workers that went")                       \
     X(late, SUM, COUNT, "late", "kofn_results_late_total",                     \
-      "results that were not needed, come or not")                             \
+      "results that were not needed, whether they came or not")                \
     X(dropped, SUM, COUNT, "dropped", "kofn_messages_dropped_total",           \
       "messages that were foreign, stale or came twice")                       \
     X(rows, LAST, LIST, , , )                                                  \
@@ -50,11 +50,11 @@
     X(corrupt, SUM, COUNT, "corrupt_results", "kofn_results_corrupt_total",    \
       "results that were found wrong")                                         \
     X(liars, OWN, COUNT, "may_lie", "",                                        \
-      "so many may lie together and no wrong answer passes; 0: nothing "       \
-      "was checked")                                                           \
+      "faulty workers that may conspire without a wrong answer passing; "      \
+      "0: nothing was checked")                                                \
     X(floor, MOST, NUMBER, "floor", "",                                        \
-      "errors below it, relative to |A| |x| of rows of one size, are not "     \
-      "looked for")                                                            \
+      "errors below it, relative to |A| |x| of rows of one size, cannot "      \
+      "be found")                                                              \
     X(sent, SUM, COUNT, "sent_bytes", "kofn_sent_bytes_total",                 \
       "blocks, and inputs once for each worker and round")                     \
     X(received, SUM, COUNT, "received_bytes", "kofn_received_bytes_total",     \
@@ -67,24 +67,24 @@
       "of stream: the first round of the product")                             \
     X(ended, LAST, COUNT, "ended", "", "of stream: its last round")            \
     X(plain, SUM, COUNT, "plain", "",                                          \
-      "of stream: answers that it was made of, as they stood")                 \
+      "of stream: plain answers that it was decoded from")                     \
     X(coded, SUM, COUNT, "coded", "",                                          \
-      "of stream: answers that it was made of, coded ones")                    \
+      "of stream: coded answers that it was decoded from")                     \
     X(again, SUM, COUNT, "again", "",                                          \
-      "of weights that live with the workers: those that were located "        \
-      "and asked for their blocks again")                                      \
+      "of weights that the workers keep: workers that were located and "       \
+      "sent new blocks")                                                       \
     X(healed, SUM, COUNT, "healed", "",                                        \
-      "workers whose block was wrong, and was made anew")                      \
+      "workers with a wrong block, which was rebuilt")                         \
     X(healing, LAST, COUNT, "healing", "",                                     \
-      "workers whose blocks are being made of those of others")                \
+      "workers with a block that is being rebuilt from other blocks")          \
     X(drift, MOST, NUMBER, "drift", "",                                        \
-      "by how much of their size numbers of blocks were off what the "         \
-      "code allows, at the worst comparison")                                  \
+      "largest relative distance of a block from the code, at the worst "      \
+      "comparison")                                                            \
     X(unchecked, SUM, COUNT, "unchecked", "",                                  \
-      "rounds that were believed and not checked")
+      "rounds with results that were not checked")
 
-/* Adds the rounds of `r` to those of `sum`, field by field as the table says; of
- * `liars` the fewest are kept. */
+/* Adds report r to `sum`, field by field as the table says.  `liars` becomes the smaller
+ * of the two. */
 void kf_report_add(kofn_report *sum, const kofn_report *r);
 
 #endif

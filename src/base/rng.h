@@ -1,16 +1,14 @@
 /* rng.h -- named random streams over Random123's Philox4x32-10.
  *
- * A stream is named by (seed, purpose, i, j); its numbers do not depend on
- * any other stream, on the order of use or on the machine.  That is what lets
- * a seed repeat a simulated run byte for byte, and encoder and decoder agree
- * on coefficients without exchanging them.
+ * A stream is named by (seed, purpose, i, j).  Its numbers do not depend on other streams,
+ * on the order of use or on the machine.  So a seed repeats a simulated run byte for byte,
+ * and encoder and decoder agree on coefficients without exchanging them.
  *
  * Philox: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011.
  *
- * A stream is a struct of its user's and holds no memory.  Nobody may take
- * numbers of another purpose's stream, or a change here would change results
- * there.
+ * A stream is a plain struct and owns no memory.  Code must not draw from the stream of
+ * another purpose: a change in one place would change results in the other.
  */
 #ifndef KF_RNG_H
 #define KF_RNG_H
@@ -30,14 +28,14 @@ typedef enum kf_purpose {
     KF_FOR_DATA,     /* generated inputs           i, j as the maker says */
     KF_FOR_SKETCH,   /* weights of blocks          i = operand            */
     KF_FOR_PATTERN,  /* is it slow in a pattern    i = worker, j = round  */
-    KF_FOR_WEIGHTS,  /* where a network begins     i = layer, j = row     */
+    KF_FOR_WEIGHTS,  /* first weights of a network i = layer, j = row     */
     KF_FOR_FLIP,     /* does a bit flip, and which i = worker, j = update */
     KF_FOR_MISS      /* is an update missed        i = worker, j = update */
 } kf_purpose;
 
 typedef struct kf_rng {
     uint32_t key[2], counter[4], out[4];
-    unsigned left; /* words of `out` not yet used */
+    unsigned left; /* words of `out` that are unused */
 } kf_rng;
 
 /* Draws the next four words into `out`. */
@@ -70,7 +68,7 @@ static inline uint64_t kf_rng_u64(kf_rng *r)
     return high << 32 | kf_rng_u32(r);
 }
 
-/* [0, 1) with 53 bits. */
+/* Returns a number of [0, 1) with 53 bits. */
 static inline double kf_rng_uniform(kf_rng *r)
 {
     return (double)(kf_rng_u64(r) >> 11) * 0x1p-53;
@@ -78,7 +76,7 @@ static inline double kf_rng_uniform(kf_rng *r)
 
 __extension__ typedef unsigned __int128 kf_u128;
 
-/* 0 .. n-1, n >= 1, of 64 bits.  The bias of at most n * 2^-64 is harmless here. */
+/* Maps 64 random bits to 0 .. n-1, n >= 1, with a bias of at most n 2^-64. */
 static inline uint64_t kf_rng_scale(uint64_t x, uint64_t n)
 {
     return (uint64_t)((kf_u128)x * n >> 64);
@@ -89,7 +87,7 @@ static inline uint64_t kf_rng_below(kf_rng *r, uint64_t n)
     return kf_rng_scale(kf_rng_u64(r), n);
 }
 
-/* Standard normal by Box and Muller, two uniforms each. */
+/* Returns a standard normal number, from two uniform ones (Box and Muller). */
 static inline double kf_rng_normal(kf_rng *r)
 {
     double u = kf_rng_uniform(r), v = kf_rng_uniform(r);
@@ -97,7 +95,7 @@ static inline double kf_rng_normal(kf_rng *r)
     return sqrt(-2 * log1p(-u)) * cos(6.283185307179586477 * v);
 }
 
-/* Exponential with mean 1. */
+/* Returns an exponential number of mean 1. */
 static inline double kf_rng_exponential(kf_rng *r)
 {
     return -log1p(-kf_rng_uniform(r));

@@ -5,8 +5,8 @@
 #define KF_TRY_H
 
 /* Returns any status but KOFN_OK.  A status above 0 (KOFN_AGAIN, KOFN_PARTIAL)
- * returns too, since the call may have left its results unset.  A caller that goes
- * on after such a status keeps the status and compares it. */
+ * returns too, because the call may have left its results unset.  A caller that continues
+ * after such a status keeps it and compares it. */
 #define TRY(call)                                                              \
     do {                                                                       \
         kofn_status try_status_ = (call);                                      \

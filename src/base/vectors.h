@@ -1,14 +1,12 @@
-/* vectors.h -- functions that are compiled for several kinds of vectors, of which
- * the best that the processor has is taken when the program starts.
+/* vectors.h -- functions that are compiled for several vector extensions.
  *
- * Sanitizers and clang 14 do not go together with that.
- *
- * Only attributes, no code: a function so marked may not behave differently on
- * any processor. */
+ * The loader chooses the best version that the processor has.  Sanitizers and clang 14 do
+ * not support this, and get one version.  There are only attributes here, no code.  A
+ * marked function must give the same result on every processor. */
 #ifndef KF_VECTORS_H
 #define KF_VECTORS_H
 
-/* With other attributes, or none. */
+/* Marks a function; other attributes may be added. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&         \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define KF_VECTORS(...)                                                        \

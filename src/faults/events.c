@@ -1,14 +1,13 @@
-/* events.c -- an events file: what happens to which worker, and when.
+/* events.c -- reads an events file: which fault happens to which worker, and when.
  *
  *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W |
  *                      flip W | err W PLACE
  *
- * one a line, # comments.  Workers are checked against those that are there at
- * that moment, so that a slip of the pen is found before the run and not in
- * the middle of it.
+ * One event a line; # begins a comment.  Each worker must exist at the moment of its event.
+ * So a mistake in the file is found before the run.
  *
- * The list of events is the caller's, freed by kofn_free.  Nothing
- * happens here: the body asks when an event is due.
+ * The caller frees the list of events by kofn_free.  Events do not happen here: the loop of
+ * the job carries them out.
  */
 #include "faults.h"
 
@@ -43,7 +42,7 @@ static const struct {
     {"err", KOFN_FAULT_EVENT_ERR},
 };
 
-/* Whatever fails is put behind "NAME, line N: ". */
+/* Fails with a message that follows "NAME, line N: ". */
 static kofn_status wrong(const reader *r, const char *what)
 {
     return kf_fail(KOFN_FORMAT, "%s \"%.40s\"", what, r->word);
@@ -80,7 +79,7 @@ static kofn_status parse_when(const reader *r, kofn_fault_event *h)
                        r->rounds, round);
     h->round = (unsigned)round;
     h->fraction = part ? kf_read_real(word + whole, NULL) : 0;
-    if (h->fraction >= 1) /* so many nines */
+    if (h->fraction >= 1) /* 0.999... was rounded up */
         h->fraction = 1 - 0x1p-53;
     return KOFN_OK;
 }

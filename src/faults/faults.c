@@ -1,11 +1,9 @@
-/* faults.c -- what goes wrong, drawn from named streams.
+/* faults.c -- the fault model: draws faults from named random streams.
  *
- * Every draw depends on (seed, purpose, worker, round or task) alone, not on
- * what was drawn before: the same seed gives a worker the same fate whatever
- * the others do, on the simulator and on real threads.
+ * Every draw depends on (seed, purpose, worker, round or task) alone, not on former draws.
+ * So a worker has the same faults whatever the others do, simulated and on real threads.
  *
- * Owns no state: every draw is made from its names when it is asked for.  It
- * may not look at a clock.
+ * Owns no state, and reads no clock.
  */
 #include "faults.h"
 
@@ -37,7 +35,8 @@ double kf_faults_speed(const kofn_faults *w, uint32_t worker)
     return w->spread > 0 ? 1 + w->spread * (2 * kf_rng_uniform(&r) - 1) : 1;
 }
 
-/* In bursts: anew in one of so many rounds, and as the round before in others. */
+/* True if the worker is slow in this round.  With bursts, one round in `burst` is drawn
+ * anew, and the other rounds are like the round before. */
 static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     for (;; round--) {
@@ -49,7 +48,7 @@ static bool straggles(const kofn_faults *w, uint32_t worker, unsigned round)
     }
 }
 
-/* Of a matrix that anybody may have made. */
+/* Returns the factor of the pattern, a matrix of the user's, for this round. */
 static double patterned(const kofn_faults *w, uint32_t worker, unsigned round)
 {
     const kofn_matrix *a = w->pattern;
@@ -122,8 +121,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
     p[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
-/* Half of the time every number is wrong, else a single one: a bit of it has
- * flipped, or it is no number at all, or out of all proportion. */
+/* Spoils all numbers with chance 1/2, and otherwise a single one.  That one has a flipped
+ * bit, or becomes NaN, infinite or huge. */
 void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
                        kofn_matrix *numbers)
 {

@@ -1,11 +1,10 @@
-/* pattern.c -- who is slow in which round: models of stragglers that change
- * over time, and what a run has recorded; math/stream_model.md 1.
+/* pattern.c -- which worker is slow in which round: models of stragglers that change over
+ * time, and the record of a run; math/stream_model.md 1.
  *
- * What is drawn depends on (seed, worker, round) alone, as in faults.c; how
- * many are slow in a round of a window model, on (seed, round).
+ * Draws depend on (seed, worker, round) alone, as in faults.c.  In a window model the
+ * number of slow workers of a round depends on (seed, round).
  *
- * The pattern is the caller's and freed by kofn_free; the maker's tables are
- * of the call.
+ * The caller frees the pattern by kofn_free.
  */
 #include "faults.h"
 
@@ -53,7 +52,7 @@ static kofn_status make_iid(const maker *k)
     return KOFN_OK;
 }
 
-/* A chain of states 0..M, of which 0 is the good one. */
+/* Draws a chain of states 0..M; 0 is the good state. */
 static kofn_status make_fritchman(const maker *k)
 {
     for (size_t w = 0; w < k->workers; w++) {
@@ -79,7 +78,7 @@ static bool is_bursty(const maker *k)
 }
 
 typedef struct lot {
-    double key; /* in the order of which workers are asked */
+    double key; /* workers are tried in the order of their keys */
     size_t worker;
 } lot;
 
@@ -102,7 +101,8 @@ static int by_key(const void *a, const void *b)
     return (x->worker > y->worker) - (x->worker < y->worker);
 }
 
-/* At random, who was slow in the round before first if that is the style. */
+/* Puts workers in random order.  In one style, those slow in the round before come
+ * first. */
 static void cast_lots(window *v)
 {
     const maker *k = v->k;
@@ -310,7 +310,7 @@ static kofn_status check(const maker *k)
     if (!is_bursty(k) && x->N >= (double)k->workers * x->W)
         return kf_fail(KOFN_INVAL,
                        "pattern arbitrary: N=%g: with %zu workers and W=%g it "
-                       "is at most %g, lest nobody is ever in time",
+                       "is at most %g, or no worker is ever in time",
                        x->N, k->workers, x->W, (double)k->workers * x->W - 1);
     if (is_bursty(k) && x->B >= x->W)
         return kf_fail(KOFN_INVAL, "pattern bursty: B=%g is not less than W=%g",
@@ -331,8 +331,8 @@ static kofn_status make(kofn_matrix *out, maker *k, double factor)
 
     if (!(factor > 1) || (isfinite(factor) && factor > 1e6))
         return kf_fail(KOFN_INVAL,
-                       "factor = %g: give one from above 1 to 1e6, or "
-                       "infinity for who never answers",
+                       "factor = %g: give a number above 1, up to 1e6, or "
+                       "infinity if workers are never to answer",
                        factor);
     if (k->workers < 1 || k->workers >= UINT32_MAX || k->rounds < 1 ||
         k->rounds >= UINT32_MAX || !kf_mul(k->workers, k->rounds, &count))
@@ -378,8 +378,8 @@ static kofn_status copy(kofn_matrix *out, const kofn_matrix *a,
                 continue;
             kf_free(x);
             return kf_fail(KOFN_FORMAT,
-                           "%s: element [%zu, %zu] is %g; give how many times "
-                           "as long a worker takes",
+                           "%s: element [%zu, %zu] is %g; give the slowdown of "
+                           "a worker, 0 or more",
                            path, i, j, f);
         }
     *out = (kofn_matrix){x, a->rows, a->cols, a->cols, KOFN_F64};

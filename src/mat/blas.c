@@ -1,16 +1,15 @@
-/* blas.c -- which BLAS is it, is it a fast one, and one thread each.
+/* blas.c -- finds out which BLAS computes, whether it is fast, and sets its threads.
  *
- * Which library computes is known at run time only: Debian's alternatives, the
- * loader's path and LD_PRELOAD all have a say after linking.  So the library
- * that holds cblas_dgemm is looked at, and what it offers beyond CBLAS is
- * looked up in it, so that any other BLAS links as well.
+ * Only at run time is it known which library computes: Debian's alternatives, the loader's
+ * path and LD_PRELOAD decide after linking.  So this file looks for the library that holds
+ * cblas_dgemm, and looks up its functions beyond CBLAS.  Any other BLAS links as well.
  *
- * OpenBLAS chooses its kernels when it is loaded.  Builds older than the
- * processor fall back to kernels of another age and lose a factor of up to
- * five without a word (OpenBLAS 0.3.21 on Intel server cores since 2021).
+ * OpenBLAS chooses its kernels when it is loaded.  A build that is older than the processor
+ * silently takes old kernels, and may be five times slower (OpenBLAS 0.3.21 on Intel server
+ * cores since 2021).
  *
- * Its state is which library was found, once a process.  It opens no library
- * that is not loaded already, and changes only the number of threads.
+ * Keeps which library was found, once for the process.  Opens no library that is not loaded,
+ * and changes only the number of threads.
  */
 #define _GNU_SOURCE
 #include "mat.h"
@@ -22,7 +21,7 @@
 
 /* ---- the library --------------------------------------------------------- */
 
-/* What may tell, or set, something. */
+/* Functions and variables that are looked up in the library. */
 typedef enum symbol_name {
     OPENBLAS_GET,
     OPENBLAS_SET,
@@ -50,9 +49,8 @@ static const char *const names[NAMES] = {
     [REFERENCE] = "RowMajorStrg",
 };
 
-/* What was found: the file of the BLAS, "" where it is linked statically, and what is
- * in it or in what it is made on, or NULL.  Threads that look at the same time find the
- * same. */
+/* The file of the BLAS, "" if it is linked statically, and the addresses of its symbols;
+ * NULL if there are none.  Threads that look at the same time find the same. */
 static struct {
     _Atomic bool looked;
     _Atomic(const char *) file;
@@ -208,8 +206,8 @@ static int processor_rank(void)
 #endif
 }
 
-/* The value that OPENBLAS_CORETYPE should have had; NULL when the kernels are
- * right, or this OpenBLAS was told and does not have them. */
+/* Returns the best value of OPENBLAS_CORETYPE.  NULL if the kernels are right, or if the
+ * variable has that value and this OpenBLAS lacks the kernels. */
 static const char *better_core(const char *core)
 {
     int rank = processor_rank();
@@ -223,7 +221,8 @@ static const char *better_core(const char *core)
 
 /* ---- its name ------------------------------------------------------------ */
 
-/* Others made from Netlib's have its variable too, and are not called so. */
+/* True if the file is the reference BLAS.  Libraries made from it have its variable, but
+ * other names. */
 static bool is_reference(const char *file)
 {
     return symbol(REFERENCE) &&
@@ -234,7 +233,7 @@ static bool is_reference(const char *file)
     "many times slower than OpenBLAS; as root: apt-get install -y "            \
     "libopenblas-dev; or, where that is: export LD_PRELOAD=libopenblas.so.0"
 
-/* For a processor that is younger than itself it has plain C. */
+/* Looks at BLIS.  It computes in plain C on a processor that it does not know. */
 static void look_at_blis(kf_blas *b)
 {
     int (*query)(void);
@@ -250,7 +249,7 @@ static void look_at_blis(kf_blas *b)
         b->slow = SLOW;
 }
 
-/* Where the file really is says most: names are those of alternatives. */
+/* Writes the real path of the library: its name may be one of Debian's alternatives. */
 static void name_stranger(char *name, size_t size)
 {
     const char *file = file_of_blas();

@@ -79,10 +79,10 @@ kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name)
     return KOFN_OK;
 }
 
-/* Numbers as large as a power of two are those whose exponent bits, read as an
- * integer, are at least its own: what is missing from there to the sign's place
- * carries into it when it is added.  NaN and infinity are the largest.  Lanes of a
- * fixed number are what the compiler turns into vector code. */
+/* A number is at least a power of two if its exponent bits, read as an integer, are.  This
+ * is the distance from these bits to the sign bit: adding it carries into the sign bit of
+ * such numbers.  NaN and infinity are the largest.  The compiler turns a fixed number of
+ * lanes into vector code. */
 #define BLOCK 1024
 #define LANES 16
 #define UP_TO_SIGN_F64(power) ((uint64_t)(1025 - (power)) << 52)
@@ -260,7 +260,7 @@ static size_t inside(size_t whole, size_t each, size_t i)
     return i * each >= whole ? 0 : kf_min(each, whole - i * each);
 }
 
-/* Pads a part: what there is of it is copied, with zeros below and beside it. */
+/* Pads a part: copies its numbers, with zeros below and to the right. */
 static void pad(kofn_matrix *part, const kf_parts *p, char **space)
 {
     kofn_matrix all = {*space, p->rows, p->cols, p->cols, part->dtype};
@@ -326,8 +326,8 @@ void kf_parts_free(kf_parts *p)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* A BLAS may add up a long row number by number, whose rounding then grows with
- * its length; in panels that hardly grow with it. */
+/* Multiplies in panels.  A BLAS may add up a long row number by number, and rounding then
+ * grows with its length. */
 static void rows_f32(int m, int k, const kofn_matrix *a, const kofn_matrix *b,
                      float add, float *c)
 {
@@ -362,9 +362,9 @@ static void gemm(double alpha, factor a, factor b, double beta,
                     lda, b.m->data, ldb, (float)beta, c->data, ldc);
 }
 
-/* Is nothing to be computed of c, each number of which is a sum of k?  A sum of nothing
- * is 0, or what it is added to: the reference BLAS ends the process where a leading
- * dimension is 0. */
+/* True if c is done without BLAS: it is empty, or its numbers are sums of k = 0 terms.
+ * Writes zeros then, unless the sum is added to c.  The reference BLAS would end the process
+ * if a leading dimension is 0. */
 static bool is_empty(const kofn_matrix *c, size_t k, bool add)
 {
     for (size_t i = 0; i < c->rows && k == 0 && !add; i++)

@@ -12,13 +12,13 @@ static inline size_t kf_dtype_size(kofn_dtype t)
     return t == KOFN_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* Element (i, j). */
+/* Returns the address of element (i, j). */
 static inline void *kf_at(const kofn_matrix *a, size_t i, size_t j)
 {
     return (char *)a->data + (i * a->ld + j) * kf_dtype_size(a->dtype);
 }
 
-/* Number i of some. */
+/* Returns number i of an array of this type. */
 static inline double kf_mat_number(const void *x, size_t i, kofn_dtype t)
 {
     return t == KOFN_F64 ? ((const double *)x)[i]
@@ -39,40 +39,38 @@ static inline void kf_mat_put(const kofn_matrix *a, size_t i, size_t j,
         *(float *)kf_at(a, i, j) = (float)x;
 }
 
-/* Memory for numbers that are not set yet; to be freed is its `data`. */
+/* Allocates a contiguous matrix without setting its numbers.  The caller frees `data`. */
 kofn_status kf_mat_new(kofn_matrix *out, size_t rows, size_t cols,
                        kofn_dtype type);
-/* n numbers as float64, and such as numbers of another type. */
+/* Convert n numbers to float64, and from float64 to another type. */
 void kf_mat_widen(const void *from, size_t n, kofn_dtype type, double *to);
 void kf_mat_narrow(const double *from, size_t n, kofn_dtype type, void *to);
-/* Rows of one matrix, as far as they go, into those of another. */
+/* Copies the rows of `from` to the first rows of `to`, which is at least as large. */
 void kf_mat_copy(const kofn_matrix *from, const kofn_matrix *to);
 
-/* Shape, ld and pointer make sense; `name` is what the message calls it. */
+/* Check shape, ld and pointers.  A message calls the matrix `name`. */
 kofn_status kf_mat_check_matrix(const kofn_matrix *a, const char *name);
 kofn_status kf_mat_check_sparse(const kofn_sparse *a, const char *name);
-/* No NaN, no infinity. */
+/* Fails with KOFN_NONFINITE if a number is NaN or infinite. */
 kofn_status kf_mat_check_finite(const kofn_matrix *a, const char *name);
-/* Powers of two: where no element is as large, mixtures lose digits. */
+/* Exponents of two.  Mixtures lose digits if all elements are smaller. */
 #define KF_MAT_TINY_F64 (-300)
 #define KF_MAT_TINY_F32 (-60)
-/* The same, and how large elements are: none is larger than *most, which is the
- * largest of them unless they are all far from the upper end of the range and some
- * from the lower. */
+/* Checks the same, and sets *most to the largest magnitude.  If no element is near the
+ * upper end of the range, and some are not near the lower end, it may be larger. */
 kofn_status kf_mat_check_range(const kofn_matrix *a, const char *name,
                                double *most);
-/* The largest magnitude; NaN if there is one. */
+/* Returns the largest magnitude; NaN if an element is NaN. */
 double kf_mat_most(const kofn_matrix *a);
-/* Index of the first element that is NaN or infinite; n when none is.  Runs
- * at the speed of memory. */
+/* Returns the index of the first NaN or infinite number; n if there is none.  Runs at the
+ * speed of memory. */
 size_t kf_mat_first_odd(const void *x, size_t n, kofn_dtype dtype);
 
 /* ---- parts --------------------------------------------------------------- */
 
-/* A dense operand cut into a grid of equal parts, part j at row j % rows,
- * column j / rows of the grid.  Parts that lie inside the operand are views of
- * it; those over its edge are copies padded with zeros; those beyond it have
- * no rows. */
+/* A dense operand cut into a grid of equal parts.  Part j is at row j % rows, column
+ * j / rows of the grid.  A part inside the operand is a view of it.  A part across its edge
+ * is a copy padded with zeros.  A part beyond it has no rows. */
 typedef struct kf_parts {
     kofn_matrix *part;
     size_t count, rows, cols; /* of a whole part */
@@ -89,13 +87,13 @@ void kf_parts_free(kf_parts *p);
  * call. */
 void kf_mat_multiply(const kofn_matrix *a, const kofn_matrix *b, bool add,
                      void *c);
-/* c = a b, each of them transposed where that is said; c need not be contiguous.
+/* c = a b, with a or b transposed if turn_a or turn_b is set.  c need not be contiguous.
  * One BLAS call. */
 void kf_mat_multiply_turned(const kofn_matrix *a, bool turn_a,
                             const kofn_matrix *b, bool turn_b, kofn_matrix *c);
-/* to = from', as many rows and columns as `to` has, which lies elsewhere. */
+/* to = the first rows and columns of from', to fill `to`.  They must not overlap. */
 void kf_mat_turn(const kofn_matrix *from, const kofn_matrix *to);
-/* c = a a', of which only what is right of and above the diagonal is written. */
+/* c = a a'.  Writes only the diagonal and the numbers above it. */
 void kf_mat_square(const kofn_matrix *a, kofn_matrix *c);
 /* c = beta c + alpha a' b. */
 void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
@@ -103,22 +101,21 @@ void kf_mat_add_turned(const kofn_matrix *a, const kofn_matrix *b, double alpha,
 /* Rows [lo, hi) of a sparse a times b, float64; c contiguous. */
 void kf_mat_multiply_sparse(const kofn_sparse *a, size_t lo, size_t hi,
                             const kofn_matrix *b, double *c);
-/* c += b times rows lo, lo + 1, ... of a sparse a, as many as b has columns;
- * float64, c contiguous. */
+/* c += b times rows lo to lo + b->cols - 1 of a sparse a; float64, c contiguous. */
 void kf_mat_multiply_by_sparse(const kofn_matrix *b, const kofn_sparse *a,
                                size_t lo, double *c);
 
-/* Sets one BLAS thread per caller from now on; returns the number before, or 0
- * when the BLAS at hand has no way to say.  A thread that computes calls it as
- * well: where OpenMP or BLIS keep the number for each thread that is its own. */
+/* Makes each later BLAS call use one thread.  Returns the former number, or 0 if this BLAS
+ * has no function for it.  Every computing thread calls it, because OpenMP and BLIS keep a
+ * number for each thread. */
 int kf_blas_single(void);
 void kf_blas_restore(int threads);
 
 typedef struct kf_blas {
-    char name[160];     /* of the library and its kernels, for people        */
-    const char *better; /* what OPENBLAS_CORETYPE should have been, or NULL  */
-    const char *slow;   /* "many times slower ..." and what mends it, or NULL */
-    int threads;        /* 1 when kf_blas_single sees to it, 0: not known    */
+    char name[160];     /* of the library and its kernels, to be printed     */
+    const char *better; /* better value of OPENBLAS_CORETYPE, or NULL        */
+    const char *slow;   /* "many times slower ..." and the remedy, or NULL   */
+    int threads;        /* 1 if kf_blas_single has set it, 0: not known      */
 } kf_blas;
 /* Looks at the BLAS that computes. */
 void kf_blas_look(kf_blas *b);

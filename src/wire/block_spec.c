@@ -166,9 +166,9 @@ kofn_status kf_block_spec_write(const kf_block *b, const char *source,
 typedef struct reader {
     const unsigned char *p;
     size_t left;
-    size_t cap;      /* memory that may be spent    */
-    size_t short_of; /* that, by so much; 0: it is not */
-    bool broken;     /* what was read makes no sense, or takes too much */
+    size_t cap;      /* bytes that may be used */
+    size_t short_of; /* bytes that are missing for the block; 0: none */
+    bool broken;     /* the numbers make no sense, or take too much memory */
     bool no_memory;
 } reader;
 
@@ -235,7 +235,7 @@ static void *make(reader *r, size_t n, size_t size, size_t each)
     return p;
 }
 
-/* May reading go on?  Else why not. */
+/* Returns KOFN_OK if reading may continue, or else the reason. */
 static kofn_status state(const reader *r)
 {
     if (r->no_memory)
@@ -297,7 +297,7 @@ static bool zero_lane(const kf_block_spec *r, const kf_row *row)
     return true;
 }
 
-/* Memory for lanes of which `full` are not zero, one below the other. */
+/* Allocates lanes, one below the other.  `full` of them are not zero. */
 static kofn_status make_lanes(reader *r, kf_block *b, size_t full)
 {
     size_t units = 0, bytes = 0;

@@ -121,7 +121,7 @@ static kofn_status build_rows(kf_block_spec *r, const kofn_matrix *X)
     return st;
 }
 
-/* Of the same copy that the coordinator has made (src/data/raise.c). */
+/* Builds from a copy that is scaled as the coordinator's copy is (src/data/raise.c). */
 static kofn_status build_raised(kf_block_spec *r, const kofn_matrix *A)
 {
     kf_levels levels;
@@ -181,9 +181,8 @@ kofn_status kf_block_spec_build(kf_block_spec *r, const kofn_matrix *A,
     if (r->raised && !b->subset && copy_of(A, S) > r->spare)
         return kf_fail(
             KOFN_UNSUITED,
-            "the operand's file is not used: a copy of it whose lines "
-            "are of one size takes %zu bytes, more than the %zu that "
-            "this worker may spend",
+            "the operand's file is not used: its scaled copy takes %zu "
+            "bytes, more than the %zu that this worker may spend",
             copy_of(A, S), r->spare);
     if (r->raised && !b->subset)
         return b->A ? build_raised_sparse(r, S) : build_raised(r, A);

@@ -1,8 +1,8 @@
-/* digest.c -- checksums of the parts of an operand, by which a worker that
- * has it in a file of its own knows that its numbers are the coordinator's.
- * They do not depend on how rows lie in memory.
+/* digest.c -- checksums of the parts of an operand.
  *
- * Owns nothing.  Digests are the same on machines of either byte order. */
+ * A worker compares them to know that its own file has the coordinator's numbers.  They do
+ * not depend on the distance of rows in memory, or on the byte order of the machine.  Owns
+ * nothing. */
 #include "wire.h"
 
 #define XXH_INLINE_ALL
@@ -65,7 +65,7 @@ static uint64_t digest_part(const kf_operand *o, size_t part)
     return made;
 }
 
-/* Marks the parts that a block is made of, as far as there are such. */
+/* Marks the parts that a block is made of, if they exist. */
 static void mark_used(const kf_block *b, const kf_operand *o, bool *used)
 {
     for (size_t k = 0; b->subset && k < b->subset->parts; k++)

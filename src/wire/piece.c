@@ -1,22 +1,20 @@
 /* piece.c -- the numbers of a block, some at a time.
  *
- * A block for a worker elsewhere is never whole at the coordinator: coded
- * rows are mixed when the worker asks for them, so that the coordinator's
- * memory does not grow with the number of workers, and plain rows are sent
- * from where they lie in A.
+ * The coordinator never has a whole block for a worker on another machine.  Coded rows are
+ * mixed when the worker requests them, and plain rows are sent from their place in A.  So
+ * the coordinator's memory does not grow with the number of workers.
  *
- * A piece is a buffer of the caller's.  No more than one piece is in memory
- * for each worker that asks.
+ * The caller owns the buffer of a piece.  At most one piece is in memory for each worker.
  */
 #include "wire.h"
 
-_Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends travel as they "
-                                                   "lie in memory");
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "row ends are sent as "
+                                                   "they are in memory");
 
 enum { ENDS, COLUMNS, VALUES, SPARSE_SECTIONS };
 enum { ROWS, NUMBERS, ROW_SECTIONS }; /* of a sum over rows: X and y */
 
-/* Of this operand's alone. */
+/* Returns the number of sections of this operand. */
 static size_t own_sections(const kf_block *b)
 {
     if (b->empty)
@@ -35,7 +33,7 @@ size_t kf_wire_sections(const kf_block *b)
     return n;
 }
 
-/* The operand's that the section is of, whose number among its own is left. */
+/* Returns the block that has the section, and sets *section to its number there. */
 static const kf_block *block_of(const kf_block *b, size_t *section)
 {
     for (; *section >= own_sections(b); b = b->next)
@@ -43,8 +41,8 @@ static const kf_block *block_of(const kf_block *b, size_t *section)
     return b;
 }
 
-/* Entries of the plain parts of a sparse block, of which the last may reach
- * beyond A. */
+/* Finds the entries of plain part j of a sparse block.  The last part may reach beyond
+ * A. */
 static void part_entries(const kf_block *b, size_t j, size_t *from, size_t *to)
 {
     *from = b->A->ptr[kf_min(b->first[j], b->A->rows)];

@@ -1,7 +1,7 @@
 /* wire.c -- heads of packets, and their checksums.
  *
- * Owns nothing; heads go into the caller's bytes.  A head that is not whole,
- * or of another version, is refused here. */
+ * Owns nothing; heads go into the caller's bytes.  A head that is damaged, or of another
+ * version, is refused here. */
 #include "wire.h"
 
 #include "data/kernel.h"
@@ -9,14 +9,14 @@
 #include <math.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "bodies of packets are sent as they lie in memory: little-endian"
+#error "bodies of packets are sent as they are in memory: little-endian"
 #endif
 
 static const char magic[4] = {'k', 'o', 'f', 'n'};
 
 enum {
     AT_VELOCITY = 9,
-    AT_SUM = 136, /* the checksum of what is before it */
+    AT_SUM = 136, /* the checksum of all bytes before it */
     SHORTEST = 15 /* head of any version */
 };
 
