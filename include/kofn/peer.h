@@ -192,8 +192,9 @@ typedef struct kofn_peer_options {
     kofn_time patience; /* everybody is ready and nothing is decided: the
                            next one leads; 0: 5 beats.  Also 4 times as long
                            as iterations took so far, where that is longer  */
-    kofn_time linger;   /* the longest that one who has the result serves
-                           those who do not; 0: 2 s                         */
+    kofn_time linger;   /* the longest that a node with the result waits for
+                           one that is silent or has failed; for one that
+                           goes on it is `give_up`, if longer; 0: 2 s       */
     kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
                            never                                            */
     kofn_incarnation incarnation; /* 0: a random one */

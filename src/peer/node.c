@@ -193,9 +193,11 @@ static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
     return kf_peer_tell_again(n, o, note->at);
 }
 
-/* Until it is heard again, if it is. */
-static void lose(kf_other *o)
+/* Forgets where it stands, until it is heard again.  `at` is when it was lost, or
+ * KF_LONG_AGO where it says that it will not be back. */
+static void lose(kf_other *o, kofn_time at)
 {
+    o->lost = at;
     if (o->final) {
         o->ended = true;
         o->result = o->at;
@@ -243,7 +245,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         place(o, note);
         return kf_peer_receive_vector(n, o, note);
     case KF_NOTE_BYE:
-        lose(o);
+        lose(o, KF_LONG_AGO);
         return KOFN_OK;
     case KF_NOTE_PRINT: /* is for the host */
         place(o, note);
@@ -398,6 +400,8 @@ static void refresh_liveness(kf_node *n, kofn_time away)
                           &n->unsettled.still, &n->unsettled.quiet};
 
     for (kf_other *o = n->other; o != kf_end(n); o++) {
+        if (o->lost != KF_LONG_AGO)
+            o->lost += away;
         if (o->heard == KF_LONG_AGO)
             continue;
         o->ended |= kf_live(n, o) && !n->opt.changes && !o->liar;
@@ -505,7 +509,7 @@ static void condemn(kf_node *n, kf_other *who, uint64_t principal)
     n->ever.liars += !counted;
     if (!who)
         return;
-    lose(who);
+    lose(who, KF_LONG_AGO);
     who->ended = false;
     who->liar = true;
     n->voices = kf_peer_voices(n);
@@ -538,7 +542,7 @@ kofn_status kf_node_step(kf_node *n, const kf_node_event *ev)
         break;
     case KF_NODE_WENT:
         if (who)
-            lose(who);
+            lose(who, n->now);
         break;
     case KF_NODE_NOTE:
         TRY(receive(n, ev->note, principal));

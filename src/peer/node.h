@@ -33,6 +33,7 @@ typedef struct kf_other {
     uint64_t principal;
     bool duplicate;
     kofn_time heard;       /* KF_LONG_AGO: lost, or it has left     */
+    kofn_time lost;        /* when; KF_LONG_AGO: it will not be back */
     kofn_time arriving;    /* a body of it was coming in, the last time */
     kofn_epoch epoch;      /* the highest that it said it is in     */
     uint64_t roster;       /* ... and a digest of its members       */

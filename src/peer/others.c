@@ -78,6 +78,7 @@ kofn_status kf_peer_meet(kf_node *n, kofn_incarnation incarnation,
     *o = (kf_other){.incarnation = incarnation,
                     .principal = principal,
                     .heard = KF_LONG_AGO,
+                    .lost = KF_LONG_AGO,
                     .arriving = KF_LONG_AGO,
                     .wish = KOFN_NO_SEAT,
                     .led = n->now};

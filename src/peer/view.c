@@ -5,20 +5,54 @@
 
 #include "code/operation.h"
 
-/* Nobody who can be reached is without the result, or has another one.  Those who
- * have fallen silent, but were not seen to go, may be stopped: they get the time
- * there is to come back.  Where errors are looked for nobody ends with a result that
- * most do not have. */
+/* True if so many have the result, with this node, that another believes it. */
+static bool can_be_believed(const kf_node *n)
+{
+    size_t have = 1;
+
+    for (const kf_other *o = n->other; o != kf_end(n); o++)
+        have += kf_live(n, o) && o->final;
+    return have >= kf_node_confirmed_by(n);
+}
+
+/* True if its connection broke so lately that it may be heard again. */
+static bool may_be_back(const kf_node *n, const kf_other *o)
+{
+    return o->lost != KF_LONG_AGO && n->now - o->lost < n->opt.silence &&
+           !o->ended && !o->liar;
+}
+
+/* Returns how long after this node has the result it serves another.  One that goes on
+ * gets the time to come by it.  One that is silent may be stopped and gets less, and so
+ * does one that has failed or has another result. */
+static kofn_time serves_for(const kf_node *n, const kf_other *o)
+{
+    bool silent = o->heard != KF_LONG_AGO && !kf_live(n, o);
+    bool longer = n->opt.give_up > n->opt.linger && !silent && !o->final &&
+                  !o->stranded && can_be_believed(n);
+
+    return longer ? n->opt.give_up : n->opt.linger;
+}
+
+/* True if another may still come by the result of this node. */
+static bool is_awaited(const kf_node *n, const kf_other *o)
+{
+    if (o->heard == KF_LONG_AGO ? !may_be_back(n, o)
+                                : o->final && kf_peer_has_ours(n, o))
+        return false;
+    return n->now - n->finished < serves_for(n, o);
+}
+
+/* True if no other is awaited.  Where errors are looked for no node ends with a result
+ * that most do not have. */
 bool kf_node_is_over(const kf_node *n)
 {
     if (n->failed_check)
         return n->now - n->finished >= n->opt.linger;
     if (!n->final || n->votes.outvoted || !kf_node_is_agreed(n))
         return false;
-    if (n->now - n->finished >= n->opt.linger)
-        return true;
     for (const kf_other *o = n->other; o != kf_end(n); o++)
-        if (o->heard != KF_LONG_AGO && !(o->final && kf_peer_has_ours(n, o)))
+        if (is_awaited(n, o))
             return false;
     return true;
 }
