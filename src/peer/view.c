@@ -5,7 +5,7 @@
 
 #include "code/operation.h"
 
-/* True if so many have the result, with this node, that another believes it. */
+/* True if enough nodes have the result, this one included, for another to believe it. */
 static bool can_be_believed(const kf_node *n)
 {
     size_t have = 1;
@@ -15,16 +15,16 @@ static bool can_be_believed(const kf_node *n)
     return have >= kf_node_confirmed_by(n);
 }
 
-/* True if its connection broke so lately that it may be heard again. */
+/* True if its connection broke within a silence, so that it may be heard again. */
 static bool may_be_back(const kf_node *n, const kf_other *o)
 {
     return o->lost != KF_LONG_AGO && n->now - o->lost < n->opt.silence &&
            !o->ended && !o->liar;
 }
 
-/* Returns how long after this node has the result it serves another.  One that goes on
- * gets the time to come by it.  One that is silent may be stopped and gets less, and so
- * does one that has failed or has another result. */
+/* Returns how long this node serves another after it has the result.  A node that still
+ * works gets the time to fetch it.  A node that is silent, has failed or has another result
+ * gets less. */
 static kofn_time serves_for(const kf_node *n, const kf_other *o)
 {
     bool silent = o->heard != KF_LONG_AGO && !kf_live(n, o);

@@ -101,7 +101,7 @@ static void connections_break(void **state)
     }
 }
 
-/* Where matrices change no node makes an iterate alone. */
+/* If matrices change, no node makes an iterate alone. */
 static void connections_break_in_training(void **state)
 {
     static const kofn_errors errors[] = {KOFN_ERRORS_NONE,
