@@ -347,9 +347,9 @@ typedef struct kofn_options {
      * in float64 and 1e-4 in float32. */
     double tolerance;
     /* Hedge factor, 1 .. 1e9.  Let t be the time in which half of the workers
-     * completed their work of the round.  If then no worker completes for (late
-     * - 1) t, the outstanding work is also given to other workers, and the
-     * first answer counts.  The wait is halved, down to a quarter, after a
+     * completed their work of the round.  If then no worker completes for
+     * (late - 1) t, the outstanding work is also given to other workers, and
+     * the first answer counts.  The wait is halved, down to a quarter, after a
      * round that ended before a late answer arrived; otherwise it doubles back.
      * It is longer if others have larger shares, and at least 1 ms except on
      * the simulator.
@@ -361,22 +361,23 @@ typedef struct kofn_options {
      * another worker gets the same row if the code has no fresh one. */
     double late;
     /* Timeout of a worker, 1 ns .. 1e9 s.  A worker is evicted if it owes an
-     * answer or is storing its block for this time, and also for 50 times the
-     * median time of the workers.  While fewer than half of them have
+     * answer, or stores its block, for longer than `lease` and than 50 times
+     * the median time of the workers.  While fewer than half of them have
      * completed, the timeout is 10 times `lease`; before the first has
      * completed, there is none.  0 means the default, 30 s; negative: never. */
     kofn_time lease;
-    /* Number of results in which a worker sends its share of a round, 1 ..
-     * 10000.  The work of a slow worker counts up to its last result.  0 means
-     * 4, or fewer for products of matrices in which a share has few rows. */
+    /* Number of results in which a worker sends its share of a round,
+     * 1 .. 10000.  The work of a slow worker counts up to its last result.
+     * 0 means 4, or fewer for products of matrices in which a share has few
+     * rows. */
     unsigned pieces;
     /* How wrong results are found.  Default: NONE. */
     kofn_errors errors;
     /* Evidence that excludes a faulty worker, 1 .. 1e9.  A worker gets no more
      * work if it is wrong significantly more often than the others.  A worker
-     * that is no worse than the others is excluded at most once in e^(12
-     * quarantine) rounds (Page's test, docs/errors.md).  0 means the default,
-     * 3. */
+     * that is no worse than the others is excluded at most once in
+     * e^(12 quarantine) rounds (Page's test, docs/errors.md).  0 means the
+     * default, 3. */
     unsigned quarantine;
     /* float32 only: also locate more faulty workers than half of the answers
      * beyond k.  Honest workers may then be named. */
@@ -394,8 +395,8 @@ typedef struct kofn_options {
      * answers NaN or infinity.  0 or 1: all sums are checked. */
     unsigned audit;
     /* Longest wait for enough workers before the first round, 1 ms .. 1e9 s.
-     * After it the call that waits, such as kofn_take, returns KOFN_LATE.  0:
-     * no limit. */
+     * After it the call that waits, such as kofn_take, returns KOFN_LATE.
+     * 0: no limit. */
     kofn_time start_within;
     /* Files that the job writes; NULL: none.  The names are copied. */
     const char *journal; /* the events and decisions, for `kofn replay`      */
@@ -782,8 +783,8 @@ KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
 /* Reads the present value of an operand, or its velocity M, into A (m x n, of
  * the type of the plan) from any blocks that determine it.  M is 0 if there is
  * none.
- * KOFN_UNSUITED: the blocks of the plan cannot be read.  Otherwise it returns
- * the statuses of kofn_put and kofn_take. */
+ * KOFN_UNSUITED: the blocks of the plan cannot be read.
+ * Otherwise it returns the statuses of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
                                 kofn_matrix *A, kofn_report *rep);
 /* Compares the blocks of all operands, as held by all workers that are not

@@ -82,9 +82,9 @@ typedef struct kofn_event {
     /* BEGIN: every worker that is asked is waited for, late or not, unless it
      * leaves.  Later sums trust these workers. */
     bool late_too;
-    /* BEGIN with errors, except adversarial: equally wrong results of up to
-     * half of the workers beyond k must show in the comparison, because no
-     * other test finds them. */
+    /* BEGIN with errors, except adversarial: equally wrong results of
+     * floor((n - k) / 2) workers must show in the comparison, because no other
+     * test finds them. */
     bool alike;
     size_t m, n, p; /* BEGIN of a STREAM: the product is m x n times n x p */
     /* VERDICT on check number `task`: KOFN_OK if the results agree without
@@ -93,8 +93,8 @@ typedef struct kofn_event {
     kofn_status status;
     const uint32_t *bad;
     size_t bad_count;
-    size_t
-        doubted; /* the last `doubted` of bad are left out, but not located */
+    /* The last `doubted` of bad are left out, but not located. */
+    size_t doubted;
 } kofn_event;
 
 /* Types of actions.  The comments name the members of kofn_action that are
@@ -137,10 +137,10 @@ typedef struct kofn_action {
     /* Valid until another product begins; STREAM: until the second round after
      * this one. */
     const kofn_decoder *decoder;
-    const uint32_t
-        *tasks; /* one for each row of the decoder; until the next step */
-    size_t first,
-        count; /* count: length of tasks; first: for the core's use    */
+    /* A task for each row of the decoder, `count` in all.  Valid until the next
+     * step.  `first` is for the core's own use. */
+    const uint32_t *tasks;
+    size_t first, count;
     kofn_status status;
     const char *why; /* DELIVER: message of a failure; until another begins */
     double noise, predicted; /* DELIVER: as in kofn_report */

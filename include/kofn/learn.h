@@ -1,6 +1,7 @@
 /* learn.h -- iterations and regression, computed by the rounds of a job.
  *
- * <kofn.h> includes this header.
+ * For programs that run power iteration, PageRank or a linear model on the
+ * workers of a job.  <kofn.h> includes this header.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -58,8 +59,8 @@ typedef struct kofn_iterate_result {
  * KOFN_AGAIN: the watch stopped it.
  * KOFN_INVAL, KOFN_SHAPE: v is invalid or zero, or an option is out of range.
  * KOFN_NONFINITE: the vector became infinite.
- * KOFN_TOOFEW: also if a product is KOFN_PARTIAL.  Otherwise it returns the
- * statuses of kofn_put and kofn_take. */
+ * KOFN_TOOFEW: also if a product is KOFN_PARTIAL.
+ * Otherwise it returns the statuses of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res);
@@ -74,8 +75,8 @@ KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
  * node, is infinite. */
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
-/* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) / n) + (1 -
- * d) / n, from v = 1 / n, until the L1 norm of the change is below the
+/* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) / n) +
+ * (1 - d) / n, from v = 1 / n, until the L1 norm of the change is below the
  * tolerance.  M is the matrix of kofn_pagerank_matrix, placed on the job.  v is
  * n x 1, float64 and contiguous.  `dangling`, `opt` and `res` may be NULL.  It
  * returns the statuses of kofn_power.  Source: Brin and Page, 1998. */
@@ -233,8 +234,8 @@ KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
                                              kofn_problem *pb);
 /* Places the data on a job with a plan for operation `op`; it replaces
  * kofn_place.  Close the job before freeing the regression.
- * KOFN_INVAL: `op` is none of the three.  Otherwise it returns the failures of
- * kofn_place_at and kofn_place_rows. */
+ * KOFN_INVAL: `op` is none of the three.
+ * Otherwise it returns the failures of kofn_place_at and kofn_place_rows. */
 KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
                                            kofn_op op);
 /* Minimises F with the workers of the job.  w is n x 1, float64 and contiguous;

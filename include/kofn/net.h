@@ -45,13 +45,14 @@ typedef struct kofn_net_options {
      * body is requested when the buffer is empty, and travels alone.  If a key
      * or host has many connections, later ones have smaller buffers. */
     size_t peer_bytes;
-    /* A peer that is silent for this time is lost.  0.1 s .. 1 h, default 0.8
-     * s.  Time in which this process was suspended does not count. */
+    /* A peer that is silent for this time is lost.  0.1 s .. 1 h, default
+     * 0.8 s.  Time in which this process was suspended does not count. */
     kofn_time silence;
     /* Most open connections that have not become a peer; default 1024.  If
-     * there are more, one of them is closed.  With keys, 160 of the first 1024
-     * may be in the TLS handshake at a time, and all of the others.  A
-     * connection that has not identified itself within 10 s is closed, too. */
+     * there are more, one of them is closed.  With keys, at most 160 of the
+     * first 1024 are in the TLS handshake at a time; those beyond 1024 are not
+     * limited.  A connection that has not identified itself within 10 s is
+     * closed, too. */
     size_t strangers;
     /* Allows an address that other users or machines can reach without keys, so
      * that peers are not identified. */
@@ -67,13 +68,14 @@ typedef struct kofn_net_options {
      * every second.  A peer that is no longer listed is disconnected.  Default:
      * the folder `keys` without coordinator.crt. */
     const char *allow;
-    /* Alternative to `keys`: PEM files of another CA.  tls_ca has its
-     * certificates, tls_cert the own certificate with the intermediate ones,
-     * tls_key the secret key.  Every certificate of the CA is admitted.  Its
-     * name is the first DNS name or URI in it, or else its CN.  A worker may
-     * name the certificate that it expects, as NAME@ADDRESS.  Otherwise any
-     * certificate of the CA may be its coordinator.  The files are read again
-     * every second; changes apply to new connections. */
+    /* Alternative to `keys`: PEM files of another CA.  `tls_ca` has its
+     * certificates.  `tls_cert` has the certificate of this process and the
+     * intermediate ones.  `tls_key` has the secret key of this process.  Every
+     * certificate of the CA is admitted.  Its name is the first DNS name or URI
+     * in it, or else its CN.  A worker may name the certificate that it
+     * expects, as NAME@ADDRESS.  Otherwise any certificate of the CA may be its
+     * coordinator.  The files are read again every second; changes apply to new
+     * connections. */
     const char *tls_ca, *tls_cert, *tls_key;
 } kofn_net_options;
 #define KOFN_NET_OPTIONS_INIT                                                  \
@@ -92,9 +94,9 @@ typedef struct kofn_net_options {
 KOFN_API kofn_status kofn_net_listen(kofn_transport **out, const char *address,
                                      const kofn_net_options *o);
 /* Opens a worker's end.  Its only peer is the coordinator at the address, with
- * a new peer number for each connection.  With a CA or own keys, the address
- * may be NAME@ADDRESS.  Arguments and statuses are as for kofn_net_listen; a
- * missing coordinator is no failure (kofn_net_trouble). */
+ * a new peer number for each connection.  With a CA, the address may be
+ * NAME@ADDRESS.  Arguments and statuses are as for kofn_net_listen; a missing
+ * coordinator is no failure (kofn_net_trouble). */
 KOFN_API kofn_status kofn_net_connect(kofn_transport **out, const char *address,
                                       const kofn_net_options *o);
 /* Opens the end of a node of a mesh, which listens at the address.  Its `reach`

@@ -58,7 +58,7 @@ typedef enum kofn_decoding {
 typedef struct kofn_node_view {
     size_t size; /* sizeof(kofn_node_view) */
     kofn_epoch epoch;
-    size_t members, live; /* of the epoch; nodes heard, this one included */
+    size_t members, live; /* of the epoch; live ones, this one included */
     uint32_t seat;        /* KOFN_NO_SEAT: not a member                   */
     kofn_mark at;         /* the present iterate                          */
     bool leader, final;   /* it leads; the present iterate is the last    */
@@ -161,8 +161,8 @@ typedef struct kofn_program {
      * entries of the missing ones.  NULL: all entries. */
     void (*wrote)(void *ud, uint64_t t, size_t *first, size_t *rows);
     void *ud; /* passed to all functions */
-    uint64_t
-        digest; /* of all else that the functions depend on, such as options */
+    /* Digest of all else on which the functions depend, such as options. */
+    uint64_t digest;
     /* 0: the stages are repeated in turn until the last iterate.  Otherwise the
      * last `after` stages run once, after `turns` turns of the other stages. */
     uint64_t turns;
@@ -189,8 +189,7 @@ typedef struct kofn_peer_options {
     /* Nodes that found the mesh.  0: the workers of the first stage's plan. */
     size_t nodes;
     /* Seat for which this node encodes its block before it has met another
-     * node.
-     * KOFN_NO_SEAT: it waits for a free seat.  Differs between nodes. */
+     * node.  It differs between nodes.  KOFN_NO_SEAT: any free seat. */
     uint32_t seat;
     /* Fewest live nodes that propose an epoch or decide.  0: the number that
      * decodes; more than half of `nodes` if matrices change.  With more than
@@ -241,8 +240,8 @@ typedef struct kofn_peer_options {
     void *fault_ud; /* passed to fault and slow */
     /* Existing folder for checkpoints, or NULL.  After every `every` turns, or
      * iterates if no matrix changes, the node writes the vector and its own
-     * changed blocks there.  Each node has its own folder, unless `seat` is
-     * set.
+     * changed blocks there; `every` is at least 1.  Each node has its own
+     * folder, unless `seat` is set.
      *
      * If a node has no blocks then, or wrong ones, all try again after an
      * eighth of `every`.  If matrices change and it cannot be decided which
@@ -293,8 +292,9 @@ typedef struct kofn_peer_options {
  * checkpoint is of another run.
  * KOFN_NONFINITE: v, a matrix or an iterate has a NaN or an infinity.
  * KOFN_IO, KOFN_FORMAT: a checkpoint cannot be written or read.
- * KOFN_TRANSPORT: the transport failed.  A failure of `input`, `output` or
- * `change` is returned as it is. */
+ * KOFN_TRANSPORT: the transport failed.
+ *
+ * A failure of `input`, `output` or `change` is returned as it is. */
 KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
                                    const kofn_program *program,
                                    const kofn_peer_options *opt, kofn_matrix *v,
@@ -318,8 +318,8 @@ typedef struct kofn_peering {
  * all nodes, and then the result.  Other arguments are as in kofn_power, except
  * that opt->watch is not used.  If `at` is NULL, it computes the iteration on
  * this thread for comparison, without workers or codes; the watch is used then.
- * KOFN_UNSUITED: opt->resume is set.  Otherwise it returns the statuses of
- * kofn_power or kofn_peer_run. */
+ * KOFN_UNSUITED: opt->resume is set.
+ * Otherwise it returns the statuses of kofn_power or kofn_peer_run. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,

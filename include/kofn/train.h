@@ -64,7 +64,8 @@ typedef struct kofn_net_shape {
 typedef struct kofn_net kofn_net;
 
 /* Makes a network.  Weights are uniform in +-sqrt(6 / (inputs + outputs)), and
- * biases 0.  `seed` determines them.  The caller frees *out with kofn_net_free.
+ * biases are 0.  Each row of weights is drawn separately from `seed`.  The
+ * caller frees *out with kofn_net_free.
  * KOFN_INVAL, KOFN_SHAPE: the shape is invalid. */
 KOFN_API kofn_status kofn_net_new(kofn_net **out, const kofn_net_shape *shape,
                                   uint64_t seed);
@@ -105,8 +106,8 @@ typedef struct kofn_train_step {
      * NaN. */
     double test_loss, test_accuracy;
     bool partial; /* some gradients lack some points */
-    /* The weights, layer after layer, followed by the velocities: 2
-     * kofn_training_size() numbers.  NULL if the workers store them;
+    /* The weights, layer after layer, followed by the velocities:
+     * 2 kofn_training_size() numbers.  NULL if the workers store them;
      * kofn_training_state fetches them. */
     const double *state;
 } kofn_train_step;
@@ -191,8 +192,8 @@ KOFN_API kofn_status kofn_training_place(kofn_training *t, kofn_job *job);
 /* Sets *state to the state after the present step, fetched from the workers if
  * they store it.  Call it from a watch after a step.  The state is valid until
  * the next step.
- * KOFN_STATE: no training is running.  Otherwise it returns the failures of
- * kofn_fetch. */
+ * KOFN_STATE: no training is running.
+ * Otherwise it returns the failures of kofn_fetch. */
 KOFN_API kofn_status kofn_training_state(kofn_training *t,
                                          const double **state);
 /* Trains the network with the workers of the job.  If it fails on the way, the
@@ -203,8 +204,8 @@ KOFN_API kofn_status kofn_training_state(kofn_training *t,
  * KOFN_AGAIN: the watch stopped it.
  * KOFN_STATE: kofn_training_place was not called.
  * KOFN_UNSUITED: `scrub` is set and the workers do not store the weights.
- * KOFN_NONFINITE: weights or the loss became infinite.  Otherwise it returns
- * the failures of kofn_put, kofn_take and kofn_update. */
+ * KOFN_NONFINITE: weights or the loss became infinite.
+ * Otherwise it returns the failures of kofn_put, kofn_take and kofn_update. */
 KOFN_API kofn_status kofn_train(kofn_training *t, kofn_train_result *res);
 /* Makes the same steps on this thread, without workers. */
 KOFN_API kofn_status kofn_train_plain(kofn_training *t, kofn_train_result *res);
@@ -251,7 +252,7 @@ typedef int (*kofn_nets_watch)(void *ud, const kofn_nets_step *now,
 
 typedef struct kofn_nets_options {
     size_t size; /* sizeof(kofn_nets_options) */
-    /* Step length of each network; NULL means 0.1.  Used until the end. */
+    /* Step length of each network; NULL means 0.1. */
     const double *step;
     /* Points in a batch, the same batches for all networks; 0 means 64. */
     size_t batch;
@@ -282,8 +283,8 @@ KOFN_API kofn_status kofn_nets_new(kofn_nets **out, kofn_net *const *net,
  * step.
  * KOFN_STATE: it was called before.
  * KOFN_UNSUITED: the delay is too long for this number of networks.
- * KOFN_AGAIN: the watch stopped it.  Otherwise it returns the failures of
- * kofn_put_pair and kofn_take. */
+ * KOFN_AGAIN: the watch stopped it.
+ * Otherwise it returns the failures of kofn_put_pair and kofn_take. */
 KOFN_API kofn_status kofn_nets_train(kofn_nets *nets, kofn_job *job);
 /* Frees the training; NULL is allowed.  Close the job first, because workers
  * may still read its operands. */

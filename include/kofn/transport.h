@@ -1,12 +1,12 @@
-/* transport.h -- interface of a network, and programs that use one: the port of
- * a coordinator and a worker.
+/* transport.h -- interface to a network, with the coordinator's port and the
+ * worker that use it.
  *
  * A transport moves packets between peers and reports their arrival and loss.
  * It knows nothing of codes, blocks or tasks.  kofn_port_away, kofn_serve and
  * the nodes of a mesh work over any transport.
  *
- * For authors of transports, which are filled in kofn_transport structs.  Also
- * for programs that are a coordinator of remote workers, or a remote worker.
+ * For authors of transports, which fill in a kofn_transport.  Also for programs
+ * that are a coordinator of remote workers, or a remote worker.
  *
  * Guarantees of a transport:
  *   - A packet is a head of at most KOFN_HEAD_MAX bytes and a body.
@@ -45,8 +45,8 @@ typedef struct kofn_packet {
     kofn_peer peer;
     size_t head_bytes;
     unsigned char head[KOFN_HEAD_MAX];
-    /* The body, owned by the transport until `release`.  NULL with body_bytes >
-     * 0: it is still on its way, and `fetch` receives it. */
+    /* The body, owned by the transport until `release`.  If it is NULL and
+     * body_bytes > 0, the body is still on its way, and `fetch` receives it. */
     const void *body;
     size_t body_bytes;
     void *own; /* for the transport; argument of release */
