@@ -367,8 +367,8 @@ typedef struct kofn_options {
      * completed, there is none.  0 means the default, 30 s; negative: never. */
     kofn_time lease;
     /* Number of results in which a worker sends its share of a round,
-     * 1 .. 10000.  The work of a slow worker counts up to its last result.
-     * 0 means 4, or fewer for products of matrices in which a share has few
+     * 1 .. 10000.  The work of a slow worker counts up to its last result.  0
+     * means 4, or fewer for products of matrices in which a share has few
      * rows. */
     unsigned pieces;
     /* How wrong results are found.  Default: NONE. */
@@ -518,7 +518,8 @@ KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
  * `opt` is copied; NULL means all defaults.  The caller ends *out with
  * kofn_close; it is NULL on failure.
  * KOFN_INVAL: `operands` is not in 1 .. KOFN_OPERANDS_MOST, an option is out of
- * its range, or `errors` is set and n workers leave no redundancy.
+ * its range, or `errors` is set and there are too few workers to compare
+ * results.
  * KOFN_UNSUITED: a plan or the port does not support an option, or the plans do
  * not fit each other.
  * KOFN_IO: a file of the options cannot be opened, or the system has no random

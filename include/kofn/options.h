@@ -79,9 +79,9 @@ enum {
       "send each worker's share of a round in N results (4 or fewer)")         \
     X(kofn_errors, errors, CHOICE, KOFN_ERRORS_NONE, 0, 0, 4,                  \
       "none|detect|adversarial|probabilistic|keyed", KOFN_OF_ALL,              \
-      "wrong results: do not check (none); detect: fail if results disagree; " \
-      "leave out workers that conspire (adversarial) or fail independently "   \
-      "(probabilistic); keyed: leave out any number, for A x and A B")         \
+      "none: trust all results; detect: fail if they disagree; adversarial, "  \
+      "probabilistic: leave out workers that conspire, or fail "               \
+      "independently; keyed: leave out any number, for A x and A B (none)")    \
     X(unsigned, quarantine, UNSIGNED, 0, 3, 1, 1e9, "N", KOFN_OF_ALL,          \
       "exclude a worker that is wrong more often than the others; a false "    \
       "exclusion occurs at most once in e^(12 N) rounds (3)")                  \

@@ -84,7 +84,7 @@ typedef struct kofn_layout {
     size_t slots;   /* rows that a worker is asked for in a round; default 1 */
     size_t memory;  /* past rounds of marks that the hooks look at         */
     size_t plain;   /* number of uncoded rows, the first; `ask` uses them  */
-    bool repeats;   /* a worker gets a row that it did not complete again  */
+    bool repeats;   /* a worker gets an incomplete row again               */
     bool due_first; /* due products are worked on first, not last          */
     bool keeps;     /* no product is over before it is due                 */
 
