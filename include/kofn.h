@@ -1,24 +1,30 @@
-/* kofn.h -- any k of n workers are enough.
+/* kofn.h -- coded distributed computing: any k of n workers suffice.
  *
- * For whoever has products of matrices, or sums of a function, computed by workers
- * of which some are slow, lost or wrong.
+ * Computes products of matrices, and sums of a function, on workers that may be
+ * slow, lost or faulty.  This header is the whole user interface, in the order
+ * in which a program needs it: status, memory, matrices, plan, ports, job,
+ * report.  It includes <kofn/faults.h> (simulated faults), <kofn/options.h>
+ * (table of the options of a job) and <kofn/learn.h> (iterations and
+ * regression).
  *
- * The whole user interface, in the order one meets it: status, memory,
- * matrices, plan, ports, job, report; in kofn/faults.h, what goes wrong; in
- * kofn/options.h, a job's options as a table; and in kofn/learn.h, what is made of
- * rounds: iterations, regression.
- *
- *   - 0 is success; > 0 is "answered, with a reservation" or "go on"; < 0 is
- *     failure, and kofn_errmsg() then says what was wrong and what to do.
- *   - Who called _new or _open owns the handle and ends it with _free or
- *     _close; both accept NULL.
- *   - A struct that begins with its size is begun with its _INIT: so it can grow,
- *     and who was compiled before goes on with what it has.  KOFN_INVAL: it was not.
- *   - A kofn_matrix is a borrowed view.  kofn never frees what it points to,
- *     and keeps it past the call only where a comment says so.
- *   - Times are in nanoseconds (kofn_time) where they are whole numbers, and in
- *     seconds where they are not.
- *   - Nothing prints or exits.  One handle, one thread at a time.
+ * Conventions:
+ *   - A status of 0 is success.  A status above 0 is an answer with a
+ *     reservation, or "call again".  A status below 0 is a failure;
+ *     kofn_errmsg() then says what was wrong and what to do.
+ *   - Every function that allocates can return KOFN_NOMEM; comments do not
+ *     repeat that.
+ *   - The caller of a _new or _open function owns the handle and releases it
+ *     with _free or _close.  Both accept NULL.
+ *   - Initialise each struct that begins with `size` with its _INIT macro.
+ *     Otherwise the functions that take it return KOFN_INVAL.  The size lets
+ *     structs grow: programs that were compiled earlier keep working.
+ *   - A kofn_matrix is a borrowed view.  kofn never frees its numbers, and uses
+ *     them after the call only if a comment says so.
+ *   - Times of type kofn_time are whole nanoseconds.  Times of type double are
+ *     seconds.
+ *   - The library never prints and never exits.  Use a handle from one thread
+ *     at a time.
+ *   - |v| is the Euclidean norm of a vector, A' the transpose of A.
  */
 #ifndef KOFN_H
 #define KOFN_H
@@ -69,44 +75,48 @@ typedef enum kofn_status {
 #undef X
 } kofn_status;
 
-/* The status in words. */
+/* Returns a short description of the status, a constant string. */
 KOFN_API const char *kofn_strerror(kofn_status st);
 
-/* The message of the calling thread's last failed call, with the offending
- * value.  Valid until that thread's next failure; "" when no call has failed. */
+/* Returns the message of the last call that failed in this thread, with the
+ * offending value.  The string is valid until the next failure in this thread;
+ * it is "" if no call has failed. */
 KOFN_API const char *kofn_errmsg(void);
-/* Has kofn_errmsg say so in this thread, as printf would, and returns st: for a
- * function of the user's that fails, of a scheme or one that workers call,
- * `return kofn_say(KOFN_INVAL, "part %zu is missing", part)`.  Of at most 4095
- * characters; see kofn_job_failure. */
+/* Sets the message that kofn_errmsg returns in this thread, formatted as by
+ * printf, and returns `st`.  The message has at most 4095 characters.
+ *
+ * Use it in your own functions that kofn calls, in schemes and on workers:
+ * `return kofn_say(KOFN_INVAL, "part %zu is missing", part)`.  kofn_job_failure
+ * returns the message of a worker's task. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 KOFN_API kofn_status
 kofn_say(kofn_status st, const char *fmt, ...);
 
-typedef int64_t
-    kofn_time; /* nanoseconds; absolute ones since the port opened */
+/* Nanoseconds.  A point in time counts from the opening of the port. */
+typedef int64_t kofn_time;
 #define KOFN_NEVER INT64_MAX
 #define KOFN_SECOND INT64_C(1000000000)
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* p == NULL allocates, want == 0 frees and returns NULL.  Results must be
- * aligned to 64 bytes. */
+/* Allocates `want` bytes if p is NULL, else resizes p to them.  Frees p and
+ * returns NULL if `want` is 0.  The returned memory must be aligned to 64
+ * bytes. */
 typedef void *(*kofn_alloc_fn)(void *ud, void *p, size_t want);
 
-/* Route every allocation of the library through `fn`; NULL restores the C
- * library's.  Call it before anything else and from one thread. */
+/* Makes the library allocate with `fn` only; NULL restores the C library's
+ * allocator.  Call it before any other function, from one thread. */
 KOFN_API void kofn_set_alloc(kofn_alloc_fn fn, void *ud);
 
 /* ---- matrices ------------------------------------------------------------ */
 
 typedef enum kofn_dtype { KOFN_F64, KOFN_F32 } kofn_dtype;
 
-/* Row-major view: element (i,j) at data[i*ld + j].  A C-contiguous NumPy
- * array crosses the border without a copy.  Numbers lie at multiples of their size, as
- * the C language has it: KOFN_INVAL is said of others. */
+/* A view of a matrix in row-major order: element (i, j) is data[i * ld + j].  A
+ * C-contiguous NumPy array can be passed without a copy.  `data` must be
+ * aligned to the size of a number; otherwise functions return KOFN_INVAL. */
 typedef struct kofn_matrix {
     void *data;
     size_t rows, cols, ld;
@@ -116,12 +126,12 @@ typedef struct kofn_matrix {
 /* Compressed sparse rows: row i holds entries ptr[i] .. ptr[i+1]-1. */
 typedef struct kofn_sparse {
     size_t rows, cols;
-    const size_t *ptr;   /* rows + 1, ascending, ptr[0] == 0 */
-    const uint32_t *col; /* ptr[rows], each < cols           */
-    const double *val;   /* ptr[rows]                        */
+    const size_t *ptr;   /* rows + 1 numbers, ascending, ptr[0] == 0 */
+    const uint32_t *col; /* ptr[rows] numbers, each < cols           */
+    const double *val;   /* ptr[rows] numbers                        */
 } kofn_sparse;
 
-/* An operand of either kind; the other pointer is NULL. */
+/* A dense or a sparse operand.  The other pointer is NULL. */
 typedef struct kofn_operand {
     const kofn_matrix *dense;
     const kofn_sparse *sparse;
@@ -142,36 +152,46 @@ typedef struct kofn_operand {
 #define KOFN_SPARSE(matrix) ((kofn_operand){NULL, (matrix)})
 #endif
 
-/* Frees what a function of the library gave, a kofn_sparse with its arrays. */
+/* Frees memory that a function of the library returned.  A kofn_sparse is freed
+ * together with its arrays.  NULL is allowed. */
 KOFN_API void kofn_free(void *p);
-/* out = A in by one BLAS call (float32 accumulated in double), or row by row
- * for a sparse A.  out is float64. */
+/* Computes out = A in on this thread, without workers or codes.  A dense
+ * product is one BLAS call, in which float32 is accumulated in double; a sparse
+ * product is computed row by row.  `out` is float64.
+ * KOFN_INVAL, KOFN_SHAPE: a matrix is missing or misaligned, or shapes or types
+ * do not agree. */
 KOFN_API kofn_status kofn_product_plain(kofn_operand A, const kofn_matrix *in,
                                         kofn_matrix *out);
 
 /* ---- plan: which code, with which numbers -------------------------------- */
 
+/* A' is the transpose of A.  A *resident* operand is sent to the workers once;
+ * the other operand is the input of each round. */
 typedef enum kofn_op {
-    KOFN_MATVEC = 1 << 0, /* y = A x    A resident, x per round */
-    KOFN_MATMUL = 1 << 1, /* C = A B    A resident, B per round */
-    KOFN_LEFT = 1 << 2,   /* C = B A    A resident, B per round */
-    KOFN_GRAM = 1 << 3,   /* y = A' A x A resident, x per round */
+    KOFN_MATVEC = 1 << 0, /* y = A x     A resident, x per round */
+    KOFN_MATMUL = 1 << 1, /* C = A B     A resident, B per round */
+    KOFN_LEFT = 1 << 2,   /* C = B A     A resident, B per round */
+    KOFN_GRAM = 1 << 3,   /* y = A' A x  A resident, x per round */
     KOFN_SUM = 1 << 4,    /* y = sum_j f(j, x) over parts j, f the caller's */
-    KOFN_STREAM = 1 << 5  /* C = A B    both come with each of many products */
+    KOFN_STREAM = 1 << 5  /* C = A B     both new in each product */
 } kofn_op;
 
+/* The operation, and the sizes of its matrices.  A is m x n, the input of a
+ * round n x p and the output m x p.  Some operations differ:
+ *   MATVEC  p is 1.
+ *   LEFT    The input is p x m and the output p x n.
+ *   GRAM    p is 1 and the output is n x 1.
+ *   SUM     There is no A.  The input is n x p and the output m x 1.
+ *   STREAM  The sizes are those of a typical product; each product may have
+ *           others. */
 typedef struct kofn_problem {
     size_t size; /* sizeof(kofn_problem) */
     kofn_op op;
-    size_t m, n, p; /* A is m x n, the round input n x p, the output m x p;
-                       LEFT: the input is p x m, the output p x n;
-                       GRAM: p is 1 and the output n x 1;
-                       SUM: no A; input n x p, output m x 1;
-                       STREAM: of a product, others may be of other sizes */
-    kofn_dtype dtype;
-    bool sparse; /* A is a kofn_sparse */
+    size_t m, n, p;   /* each at least 1 */
+    kofn_dtype dtype; /* of A, input and output */
+    bool sparse;      /* A is a kofn_sparse */
 } kofn_problem;
-/* Of its members, by place from `op` on. */
+/* Initialises a kofn_problem with its members in order, from `op` on. */
 #define KOFN_PROBLEM_INIT(...)                                                 \
     {                                                                          \
         sizeof(kofn_problem), __VA_ARGS__                                      \
@@ -179,43 +199,67 @@ typedef struct kofn_problem {
 
 typedef struct kofn_plan kofn_plan;
 
+/* Size and cost of a plan.  A seat is a position in the code; each working
+ * worker has one. */
 typedef struct kofn_plan_info {
-    size_t size; /* sizeof(kofn_plan_info), so that it may grow          */
-    const char *scheme, *spec; /* name; the whole string with its defaults   */
-    size_t workers;            /* seats at the start                         */
-    size_t block_rows;         /* rows of the block of a seat                */
-    size_t parts;              /* SUM: parts that f is asked for             */
-    size_t threshold;          /* any this many workers' answers decode, in
-                                  left products too if they are served       */
-    size_t max_seats;          /* with joiners on fresh rows; SIZE_MAX: any  */
-    double storage;            /* per worker, as a share of A                */
-    double load;               /* per worker and round, as a share of A x;
-                                  STREAM: this and the next two of one task  */
-    double upload;             /* to a worker, as a share of the input       */
-    double answer;             /* from a worker, as a share of the output    */
-    double noise50, noise99;   /* amplification over random losses           */
-    size_t delay; /* STREAM: rounds after its first in which a product is due */
-    size_t slots; /* STREAM: rows that a worker may be asked for in a round, as
-                     long as nobody comes, goes or lies                       */
+    size_t size; /* sizeof(kofn_plan_info) */
+    /* The name of the scheme, and the complete scheme string with all defaults.
+     * Both are owned by the plan. */
+    const char *scheme, *spec;
+    size_t workers;    /* seats at the start                   */
+    size_t block_rows; /* rows of the block that a seat stores */
+    size_t parts;      /* SUM: parts of the sum; otherwise 0   */
+    /* The answers of any `threshold` workers suffice, also for left products if
+     * the plan serves them. */
+    size_t threshold;
+    size_t max_seats; /* most seats, joiners included; SIZE_MAX: no limit */
+    double storage;   /* stored by a worker, as a share of A; STREAM: 0   */
+    /* Work, input and answer of a worker in a round, as shares of the whole
+     * product, input and output.  STREAM: of one task. */
+    double load;
+    double upload;
+    double answer;
+    /* Median and 99 % quantile of the amplification of rounding errors by
+     * decoding, over random losses of workers.  NaN if they were not
+     * measured. */
+    double noise50, noise99;
+    /* STREAM: a product is due `delay` rounds after its first round. */
+    size_t delay;
+    /* STREAM: most rows of the code that a worker is asked for in a round,
+     * while no worker joins, leaves or is faulty. */
+    size_t slots;
 } kofn_plan_info;
 #define KOFN_PLAN_INFO_INIT                                                    \
     {                                                                          \
         .size = sizeof(kofn_plan_info)                                         \
     }
 
-/* spec: "NAME" or "NAME:key=value,..."; see kofn_scheme_at() of
- * <kofn/scheme.h> and `kofn schemes`.  workers: seats at the start, >= 1.  seed: of the random
- * coefficients. */
+/* Makes a plan: a code for this problem and this number of workers.
+ *
+ * `spec` is "NAME" or "NAME:key=value,..."; kofn_scheme_at() of <kofn/scheme.h>
+ * and the command `kofn schemes` list the schemes.  `workers` is the number of
+ * seats at the start, 1 .. 1000000.  `seed` determines the random coefficients,
+ * so equal seeds give equal plans.  The caller frees *out with kofn_plan_free.
+ * It is NULL on failure.
+ * KOFN_NOSCHEME: there is no scheme NAME.
+ * KOFN_UNSUITED: the scheme does not serve this operation, or no sparse A.
+ * KOFN_SHAPE: a size is 0 or too large, or p is not 1 in MATVEC or GRAM.
+ * KOFN_INVAL: `op`, `workers` or a key or value in `spec` is invalid. */
 KOFN_API kofn_status kofn_plan_new(kofn_plan **out, const kofn_problem *pb,
                                    const char *spec, size_t workers,
                                    uint64_t seed);
-/* The blocks of A that a plan hands out serve left products too: let rounds
- * from the left (kofn_put_at) with inputs of p rows be run on it.  Before
- * kofn_open. */
+/* Makes the plan also serve left products B A on the same blocks, with inputs B
+ * of p rows (kofn_put_at).  Call it before kofn_open.
+ * KOFN_STATE: the plan serves left products already.
+ * KOFN_UNSUITED: the scheme has no left products, or stores other blocks for
+ * them.
+ * KOFN_SHAPE: p is 0 or too large. */
 KOFN_API kofn_status kofn_plan_serve_left(kofn_plan *plan, size_t p);
-/* Measures noise50 and noise99 on sampled losses when `noise` is true. */
+/* Fills *info.  If `noise` is true, it also measures noise50 and noise99 on 3
+ * to 200 random sets of survivors, which takes up to some seconds. */
 KOFN_API kofn_status kofn_plan_describe(const kofn_plan *plan, bool noise,
                                         kofn_plan_info *info);
+/* Frees the plan.  Close the jobs that borrow it first. */
 KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 #include <kofn/faults.h>
@@ -224,96 +268,146 @@ KOFN_API void kofn_plan_free(kofn_plan *plan);
 
 typedef struct kofn_port kofn_port;
 
-/* Threads of this process.  `faults` may be NULL; they are injected for real:
- * sleeps, vanishing threads, flipped results. */
+/* Starts workers that are threads of this process.  `faults` may be NULL; it is
+ * copied, but its pattern is borrowed.  Faults are emulated for real: threads
+ * sleep, end, or return wrong numbers.  The caller owns *out until kofn_open
+ * takes it over.
+ * KOFN_TRANSPORT: a thread cannot be started. */
 KOFN_API kofn_status kofn_port_threads(kofn_port **out, size_t workers,
                                        const kofn_faults *faults);
-/* A deterministic simulator with a clock of its own; results are real. */
+/* Makes a deterministic simulator of workers with a simulated clock.  Results
+ * are computed for real.  `faults` and *out are as in kofn_port_threads.
+ * Workers on other machines: kofn_port_away in <kofn/transport.h>. */
 KOFN_API kofn_status kofn_port_sim(kofn_port **out, size_t workers,
                                    const kofn_faults *faults);
-/* Only for a port that was never given to kofn_open. */
+/* Closes a port that was never given to kofn_open. */
 KOFN_API void kofn_port_close(kofn_port *port);
 
 /* ---- job: run it --------------------------------------------------------- */
 
+/* A run of products.  Some failures, of the port for example, make the job fail
+ * as a whole.  Further calls then return KOFN_STATE; close the job with
+ * kofn_close. */
 typedef struct kofn_job kofn_job;
 
-/* Treatment of work in hand when the live set changes. */
+/* Which work of the current round is kept when a worker leaves.  A strip is a
+ * row offset of a block, the unit in which work is dealt and decoded. */
 typedef enum kofn_in_flight {
-    KOFN_IN_FLIGHT_LEDGER, /* every strip that has come is kept */
-    KOFN_IN_FLIGHT_KEEP,   /* strips that are decoded are kept  */
-    KOFN_IN_FLIGHT_ABORT   /* the round begins again            */
+    KOFN_IN_FLIGHT_LEDGER, /* all results that have arrived */
+    KOFN_IN_FLIGHT_KEEP,   /* the strips that are decoded   */
+    KOFN_IN_FLIGHT_ABORT   /* nothing; the round restarts   */
 } kofn_in_flight;
 
-/* Behaviour when fewer workers are live than the threshold. */
+/* Behaviour if fewer workers are live than a round needs. */
 typedef enum kofn_below {
-    KOFN_BELOW_REFUSE, /* fail with KOFN_TOOFEW                              */
-    KOFN_BELOW_PAUSE,  /* wait for joiners, up to `patience`                 */
-    KOFN_BELOW_DEGRADE /* deliver the plain blocks that are left, NaN
-                          elsewhere, as KOFN_PARTIAL                         */
+    /* The product fails with KOFN_TOOFEW. */
+    KOFN_BELOW_REFUSE,
+    /* The product waits for joiners, at most for `patience`. */
+    KOFN_BELOW_PAUSE,
+    /* The product delivers the uncoded blocks of A that workers still hold,
+     * with NaN in all other rows, as KOFN_PARTIAL. */
+    KOFN_BELOW_DEGRADE
 } kofn_below;
 
-/* Treatment of results that are wrong without saying so: DETECT finds that some
- * are wrong, from k + 1 results or more; the other modes find whose they are.  KEYED
- * tests results by secret random sums of the rows of A.
- * docs/errors.md says what is promised, and where it ends. */
+/* How wrong results are found.  n is the number of workers, k the number of
+ * answers that suffice.  docs/errors.md says what is guaranteed. */
 typedef enum kofn_errors {
+    /* Results are not checked. */
     KOFN_ERRORS_NONE,
-    KOFN_ERRORS_DETECT,        /* KOFN_CORRUPT when results disagree          */
-    KOFN_ERRORS_ADVERSARIAL,   /* liars who know the code and each other: up to
-                                half of the answers beyond k               */
-    KOFN_ERRORS_PROBABILISTIC, /* faults that do not conspire: up to all
-                                answers beyond k but one                   */
-    KOFN_ERRORS_KEYED /* A x and A B, of an A that does not change: all but k
-                         workers, whatever they do.  k answers are awaited   */
+    /* Compares k + 1 results or more.  The product fails with KOFN_CORRUPT if
+     * they disagree. */
+    KOFN_ERRORS_DETECT,
+    /* Locates and leaves out up to floor((n - k) / 2) workers that know the
+     * code and conspire. */
+    KOFN_ERRORS_ADVERSARIAL,
+    /* Locates and leaves out up to n - k - 1 workers with independent faults,
+     * and up to floor((n - k) / 2) workers with any faults. */
+    KOFN_ERRORS_PROBABILISTIC,
+    /* Tests results by secret random sums of the rows of A.  Locates and leaves
+     * out up to n - k workers, whatever they send, and waits for k answers
+     * only.  For A x and A B with an A that does not change. */
+    KOFN_ERRORS_KEYED
 } kofn_errors;
 
+/* Options of a job.  Initialise it with KOFN_OPTIONS_INIT; a member that is 0
+ * has its default then.  KOFN_OPTIONS_MAP of <kofn/options.h> has the
+ * ranges. */
 typedef struct kofn_options {
-    size_t size; /* sizeof(kofn_options), so that it may grow */
+    size_t size; /* sizeof(kofn_options) */
+    /* Which work of a round is kept when a worker leaves.  Default: LEDGER. */
     kofn_in_flight in_flight;
+    /* Behaviour if too few workers are live.  Default: REFUSE. */
     kofn_below below;
-    kofn_time patience; /* PAUSE: how long to wait; 0: for ever            */
-    double tolerance;   /* refuse to decode where the predicted relative
-                           error exceeds it; 0: 1e-9, float32 1e-4         */
-    double late;        /* ask others as well for what is still owed when
-                           this many times as long has passed as half of the
-                           workers took, counted on from the last of them
-                           that got ready, and sooner where that proved
-                           right; 0: 1.5, below 0: never.  STREAM: as the
-                           first took, and the same row where there are no
-                           others                                          */
-    kofn_time lease; /* give up a worker that has owed an answer, or been at its
-                        block, for so long, and 50 times as long as others
-                        took; 0: 30 s, below 0: never                      */
-    unsigned pieces; /* results a worker's share is sent in; 0: 4, fewer
-                        where a product of matrices has few rows           */
+    /* KOFN_BELOW_PAUSE: longest wait for joiners, 1 us .. 1e9 s.  After it the
+     * product fails with KOFN_LATE.  0: no limit. */
+    kofn_time patience;
+    /* Largest predicted relative error that is delivered, 1e-300 .. 1.  It
+     * covers rounding and, with `errors`, undetected wrong results.  A product
+     * above it fails with KOFN_UNSTABLE.  0: only rounding is limited, to 1e-9
+     * in float64 and 1e-4 in float32. */
+    double tolerance;
+    /* Hedge factor, 1 .. 1e9.  Let t be the time in which half of the workers
+     * completed their work of the round.  If then no worker completes for
+     * (late - 1) t, the outstanding work is also given to other workers, and
+     * the first answer counts.  The wait is halved, down to a quarter, after a
+     * round that ended before a late answer arrived; otherwise it doubles back.
+     * It is longer if others have larger shares, and at least 1 ms except on
+     * the simulator.
+     *
+     * The default, 0, means 1.5.  In schemes that leave late answers out
+     * (ignore, distr-bgd) it means never.  Negative: never.
+     *
+     * STREAM: t is the time of the first worker, the wait is not adapted, and
+     * another worker gets the same row if the code has no fresh one. */
+    double late;
+    /* Timeout of a worker, 1 ns .. 1e9 s.  A worker is evicted if it owes an
+     * answer, or stores its block, for longer than `lease` and than 50 times
+     * the median time of the workers.  While fewer than half of them have
+     * completed, the timeout is 10 times `lease`; before the first has
+     * completed, there is none.  0 means the default, 30 s; negative: never. */
+    kofn_time lease;
+    /* Number of results in which a worker sends its share of a round,
+     * 1 .. 10000.  The work of a slow worker counts up to its last result.  0
+     * means 4, or fewer for products of matrices in which a share has few
+     * rows. */
+    unsigned pieces;
+    /* How wrong results are found.  Default: NONE. */
     kofn_errors errors;
-    unsigned
-        quarantine; /* how sure to be that a worker is wrong more often than
-                            chance makes the others before it gets no more
-                            work: by chance it happens once in
-                            e^(12 quarantine) rounds (docs/errors.md); 0: 3 */
-    bool beyond;    /* float32: also locate more liars than half of the
-                            answers beyond k, at the risk of error  */
-    size_t seats; /* that one principal, a key or a host, may have; more of its
-                     workers stand by; 0: no limit                         */
-    double mu;    /* STREAM: whoever takes more than 1 + mu times as long as the
-                  first to have done its list is not waited for, where the
-                  scheme allows that; 0 and more                             */
-    unsigned audit; /* KOFN_SUM with errors: only the first of every so many
-                       products is coded and checked; in the others each part is
-                       computed by one worker and believed, and they are coded
-                       only where a worker is missing or answers what is no
-                       number; 0 or 1: all are                               */
-    kofn_time start_within; /* fail when there are not enough workers for the
-                               first round after so long; 0: wait for ever */
-    const char *journal;    /* file to record the run in, or NULL             */
-    const char *metrics;    /* file to keep figures in while it runs, or NULL */
-    const char *trace;      /* file to draw the run in, or NULL               */
-    const char *record; /* .npy or .csv file for a pattern (kofn_pattern_new)
-                           of who was how slow in each round, or NULL; written
-                           by kofn_finish                                     */
-    const kofn_fault_event *events; /* borrowed until kofn_close             */
+    /* Evidence that excludes a faulty worker, 1 .. 1e9.  A worker gets no more
+     * work if it is wrong significantly more often than the others.  A worker
+     * that is no worse than the others is excluded at most once in
+     * e^(12 quarantine) rounds (Page's test, docs/errors.md).  0 means the
+     * default, 3. */
+    unsigned quarantine;
+    /* float32 only: also locate more faulty workers than half of the answers
+     * beyond k.  Honest workers may then be named. */
+    bool beyond;
+    /* Most seats of one principal, which is the owner of a worker: a key or,
+     * without keys, a host.  Its other workers stand by.  0: no limit. */
+    size_t seats;
+    /* STREAM: let t be the time in which the first worker completed its list.
+     * Workers that are not complete after (1 + mu) t are not waited for, if the
+     * scheme allows that.  0 .. 1e6; KOFN_OPTIONS_INIT sets 0.25. */
+    double mu;
+    /* KOFN_SUM with `errors`: only the first of every `audit` sums is coded and
+     * checked, 1 .. 1e9.  In the other sums one worker computes each part and
+     * is trusted.  Such a sum is repeated, coded, if a worker is missing or
+     * answers NaN or infinity.  0 or 1: all sums are checked. */
+    unsigned audit;
+    /* Longest wait for enough workers before the first round, 1 ms .. 1e9 s.
+     * After it the call that waits, such as kofn_take, returns KOFN_LATE.
+     * 0: no limit. */
+    kofn_time start_within;
+    /* Files that the job writes; NULL: none.  The names are copied. */
+    const char *journal; /* the events and decisions, for `kofn replay`      */
+    const char *metrics; /* figures for Prometheus, rewritten during the run */
+    const char *trace;   /* the run for ui.perfetto.dev, chrome://tracing    */
+    /* The slowdown of each worker in each round, as .npy or .csv.
+     * kofn_pattern_new reads the file.  kofn_finish writes it. */
+    const char *record;
+    /* Simulated faults, in ascending order of rounds.  Borrowed until
+     * kofn_close. */
+    const kofn_fault_event *events;
     size_t event_count;
 } kofn_options;
 
@@ -326,356 +420,484 @@ typedef struct kofn_options {
     }
 
 typedef enum kofn_worker_state {
-    KOFN_WORKER_UNKNOWN,     /* never seen                                    */
-    KOFN_WORKER_STANDBY,     /* here, but no seat is free                     */
-    KOFN_WORKER_STORING,     /* on its way to a seat                          */
-    KOFN_WORKER_LIVE,        /* has its block                                 */
-    KOFN_WORKER_LEAVING,     /* has given notice                              */
-    KOFN_WORKER_GONE,        /* will not come again under this number         */
-    KOFN_WORKER_QUARANTINED, /* was located as corrupt too often              */
-    KOFN_WORKER_UNRESPONSIVE, /* given up, for it left tasks unanswered        */
-    KOFN_WORKER_STATES /* so many there are                             */
+    KOFN_WORKER_UNKNOWN,      /* never seen                                  */
+    KOFN_WORKER_STANDBY,      /* present, but no seat is free for it         */
+    KOFN_WORKER_STORING,      /* has a seat and is receiving its block       */
+    KOFN_WORKER_LIVE,         /* holds its block and can work                */
+    KOFN_WORKER_LEAVING,      /* has announced that it leaves                */
+    KOFN_WORKER_GONE,         /* left; its number is never used again        */
+    KOFN_WORKER_QUARANTINED,  /* excluded, because it was wrong too often    */
+    KOFN_WORKER_UNRESPONSIVE, /* evicted, because it left tasks unanswered   */
+    KOFN_WORKER_STATES        /* the number of states                        */
 } kofn_worker_state;
 
-/* The account of one product, or for kofn_job_totals of all since kofn_open.
- * Events of no product (workers that come and go, blocks) are told with the
- * product that is taken next; where products overlap, each report counts all
- * the time that its product was open. */
+/* The report of one product, or of all products (kofn_job_totals).  Joining,
+ * leaving and block transfers belong to no product; they are counted in the
+ * report of the next product that is taken.  If products overlap, each report
+ * counts the whole time in which its product was open.  "Worker id" is an index
+ * from 0. */
 typedef struct kofn_report {
-    size_t size; /* sizeof(kofn_report): what is filled of it */
-    unsigned rounds;
-    kofn_time took, encoding, waiting, decoding; /* on the port's clock       */
-    double noise;     /* amplification of the worst strip decoded             */
-    double predicted; /* relative error expected from it, and from lies as
-                         large as the floor; of rows of different size that of
-                         each beside |A| |x| of its own                       */
-    unsigned live;    /* workers at the round's end                           */
-    unsigned joined, left; /* workers                                         */
-    unsigned late;         /* results that were not needed, come or not       */
-    unsigned dropped;      /* foreign, stale and duplicate messages           */
-    const size_t *rows;    /* per worker id: rows of its block it was asked
-                              for; valid until another product is taken       */
-    const kofn_worker_state *states; /* per worker id; valid as long as rows  */
-    const unsigned *located; /* per worker id: rounds in which it was located as
-                              corrupt, since the beginning                    */
-    size_t workers;    /* length of rows, states and located                */
-    unsigned messages; /* results that had come when the round ended      */
-    uint64_t scalars;  /* numbers in them                                 */
+    size_t size;     /* sizeof(kofn_report) */
+    unsigned rounds; /* completed products: 1, or 0 if the product failed */
+    kofn_time took, encoding, waiting, decoding; /* on the port's clock */
+    /* Largest amplification of rounding errors by a decoding of this product; 1
+     * means none. */
+    double noise;
+    /* Predicted relative error of the output: rounding, amplified by `noise`,
+     * and undetected wrong results as large as `floor`.  If the rows of A
+     * differ in size, it is relative to |row| |x| in each of them. */
+    double predicted;
+    unsigned live;         /* workers at the end of the round                */
+    unsigned joined, left; /* workers                                        */
+    unsigned late;    /* results that were not needed, received or not       */
+    unsigned dropped; /* messages ignored as foreign, stale or duplicate     */
+    /* Rows of its block that each worker was asked for, by worker id.  This and
+     * all arrays below are valid until the next product is taken. */
+    const size_t *rows;
+    const kofn_worker_state *states; /* by worker id */
+    /* Rounds since kofn_open in which each worker was located as faulty, by
+     * worker id. */
+    const unsigned *located;
+    size_t workers;    /* length of rows, states and located              */
+    unsigned messages; /* results that had arrived when the round ended   */
+    uint64_t scalars;  /* numbers in these results                        */
     unsigned corrupt;  /* results that were found wrong                   */
-    size_t liars;      /* so many principals may lie together, whatever they
-                              know, and no wrong answer passes; 0 where nothing
-                              is checked; in totals the fewest of any round   */
-    double floor;      /* an entry of the output may be wrong by less than
-                              this times the norms of the rows of A and columns
-                              of the input that are coded with its own, none of
-                              which counts for more than 2^7 of its own; of a
-                              KOFN_SUM times the largest of the answers in which
-                              it is, of a KOFN_GRAM times the norms of its column
-                              of A and of A x (docs/errors.md); 0: nothing was
-                              checked                                         */
-    uint64_t sent, received; /* bytes handed to the port, of blocks and of each
-                                task's input; and taken from it, of results   */
-    const double *weights;   /* KOFN_SUM: per part j, the answer is the sum of
-                              weights[j] f(j, x): 1, but where a scheme leaves
-                              out who is missing (KOFN_PARTIAL); valid as long
-                              as rows                                         */
-    const unsigned *ages;    /* where a scheme remembers: per part, how many
-                              rounds ago its f was computed; else NULL        */
-    size_t parts;    /* length of weights and ages                      */
-    uint32_t number; /* of the product; in totals 0                           */
-    unsigned began, ended; /* KOFN_STREAM: its first round and its last       */
-    size_t plain, coded;   /* KOFN_STREAM: answers that it was made of        */
-    unsigned again;  /* workers that were located, and asked for their blocks of
-                         an operand that changes: was it that?               */
-    unsigned healed; /* workers whose block was wrong, and was made anew     */
-    unsigned healing; /* workers whose blocks are being made of others'       */
-    double drift; /* kofn_scrub: by so much of their size numbers of blocks are
-                     off what the code allows, root mean square; the worst; 0:
-                     nothing was compared                                     */
-    unsigned unchecked; /* products that were believed (kofn_options.audit) */
+    /* Number of principals that may lie together, in any way, without a wrong
+     * result passing undetected.  0: nothing was checked.  In totals: the
+     * smallest of all checked rounds. */
+    size_t liars;
+    /* Error floor: the largest undetected error of an entry is floor x scale.
+     *   A x, A B  The scale is the norm of the row of A times that of the
+     *             column of the input.  Rows and columns coded with them are
+     *             included, each with at most 2^7 times the norm of the entry's
+     *             own.
+     *   SUM       The scale is the largest answer that contains the entry.
+     *   GRAM      The scale is the norm of the column of A times that of A x,
+     *             or two other norms if they are larger (docs/errors.md, "The
+     *             floor").
+     * 0: nothing was checked. */
+    double floor;
+    /* Bytes sent (blocks, and the input of each task) and received
+     * (results). */
+    uint64_t sent, received;
+    /* KOFN_SUM: the answer is the sum of weights[j] f(j, x) over all parts j.
+     * Weights are 1, except in a KOFN_PARTIAL sum of a scheme that leaves
+     * missing workers out.  Otherwise NULL. */
+    const double *weights;
+    /* Schemes that remember: for each part, how many rounds ago its f was
+     * computed.  Otherwise NULL. */
+    const unsigned *ages;
+    size_t parts;          /* length of weights and ages                */
+    uint32_t number;       /* of the product, from 1; 0 in totals       */
+    unsigned began, ended; /* STREAM: first and last round              */
+    size_t plain, coded; /* STREAM: uncoded and coded answers that were used */
+    /* Located workers that had to send their blocks of a changing operand, to
+     * show whether the blocks themselves are wrong. */
+    unsigned again;
+    unsigned healed;  /* workers with a wrong block that was rebuilt          */
+    unsigned healing; /* workers waiting for a block rebuilt from others */
+    /* kofn_scrub: deviation of the blocks from the code, root mean square,
+     * relative to that of the numbers; the largest.  0: nothing was
+     * compared. */
+    double drift;
+    unsigned unchecked; /* sums that were trusted (kofn_options.audit) */
 } kofn_report;
 #define KOFN_REPORT_INIT                                                       \
     {                                                                          \
         .size = sizeof(kofn_report)                                            \
     }
 
-/* Takes the port over, even on failure; borrows the plan until kofn_close. */
+/* Opens a job with one resident operand; see kofn_open_all. */
 KOFN_API kofn_status kofn_open(kofn_job **out, const kofn_plan *plan,
                                kofn_port *port, const kofn_options *opt);
-/* The same for up to KOFN_OPERANDS_MOST resident operands, each with a plan of its
- * own: operand 0, 1, ...  All plans are of as many workers, groups, seats and of
- * one type, and none is of a KOFN_SUM or a KOFN_STREAM: KOFN_UNSUITED.  A worker
- * stores a block of each.  kofn_open is that of one. */
+/* Opens a job with operands 0, 1, ..., each with its own plan.  A worker stores
+ * a block of each operand.  All plans need the same numbers of workers, groups
+ * and seats and the same type; a SUM or STREAM plan must be the only one.
+ *
+ * Takes the port over, even on failure.  Borrows the plans until kofn_close.
+ * `opt` is copied; NULL means all defaults.  The caller ends *out with
+ * kofn_close; it is NULL on failure.
+ * KOFN_INVAL: `operands` is not in 1 .. KOFN_OPERANDS_MOST, an option is out of
+ * its range, or `errors` is set and there are too few workers to compare
+ * results.
+ * KOFN_UNSUITED: a plan or the port does not support an option, or the plans do
+ * not fit each other.
+ * KOFN_IO: a file of the options cannot be opened, or the system has no random
+ * numbers. */
 #define KOFN_OPERANDS_MOST 65536
 KOFN_API kofn_status kofn_open_all(kofn_job **out, const kofn_plan *const *plan,
                                    size_t operands, kofn_port *port,
                                    const kofn_options *opt);
-/* Hand out the coded blocks of A.  Borrows A until kofn_close: joiners, and
- * workers that share this memory, read it.  Each row of a product is as exact as
- * plain BLAS has it, relative to |A| |x| of that row, however small it is beside
- * others; where the large numbers of rows stand in different columns, and x takes
- * those of some away, only relative to the norms of these rows times that of x
- * (docs/numerics.md). */
+/* Places a dense A as operand 0; see kofn_place_at. */
 KOFN_API kofn_status kofn_place(kofn_job *job, const kofn_matrix *A);
-/* The same for an operand, dense or sparse; each is placed before the first round.
- * Calls that do not name an operand are of operand 0. */
+/* Places A, dense or sparse, as this operand; its coded blocks go to the
+ * workers with the first round.  Place every operand before the first round.
+ * Functions without an operand number use operand 0.
+ *
+ * Borrows A until kofn_close: joiners, and workers in this process, read it.
+ *
+ * Accuracy: each row of a product is as exact as plain BLAS, relative to |row|
+ * |x|, even if other rows are much larger.  There is one exception: the large
+ * numbers of the rows are in different columns and x is small in some of these.
+ * The error of a row is then relative to the norms of the larger rows
+ * (docs/numerics.md).
+ * KOFN_INVAL: there is no such operand, or A is missing or misaligned.
+ * KOFN_STATE: the operand is placed already, or the plan is for a STREAM.
+ * KOFN_SHAPE: shape, type or kind of A are not those of the plan.
+ * KOFN_NONFINITE: A has a NaN or an infinity. */
 KOFN_API kofn_status kofn_place_at(kofn_job *job, size_t operand,
                                    kofn_operand A);
-/* For KOFN_SUM: what a worker computes of part `part` of `parts`.  It fills
- * out (m x 1) and is called from the workers' threads, several at a time but
- * never two for one block; the same part and input must give the same numbers
- * on every worker.  It must not write to `in`: other parts need it, and it may be
- * read-only memory.  A status other than KOFN_OK fails the task (kofn_say).  It must
- * return: kofn_close waits for it where the worker is a thread.  An entry of the sum has the
- * rounding of the largest of the parts' entries there, and where a code mixes
- * segments of them (cgc and agc with m > 1) of the largest of those: nothing is
- * promised of a small one beside it. */
+/* KOFN_SUM: computes f(part, in) into `out` (m x 1) for part 0 .. parts - 1.
+ *
+ * Workers that are threads call it concurrently, but never two calls for one
+ * block.  It must give the same numbers for the same part and input on every
+ * worker.  It must not write to `in`, which other parts need and which may be
+ * read-only.  It must return, because kofn_close waits for worker threads.  If
+ * it returns a failure, the task fails; report the reason with kofn_say.
+ *
+ * Accuracy: an entry of the sum has the rounding error of the largest entry of
+ * a part at that place.  If a code mixes segments (cgc and agc with m > 1), it
+ * has that of the largest entry of the mixed segments. */
 typedef kofn_status (*kofn_part_fn)(void *ctx, size_t part, size_t parts,
                                     const kofn_matrix *in, kofn_matrix *out);
+/* Places the function of a KOFN_SUM.  `ctx` is passed to each call of it and
+ * must stay valid until kofn_close.
+ * KOFN_INVAL: f is NULL.  KOFN_STATE: a function is placed already.
+ * KOFN_SHAPE: the plan is for a matrix. */
 KOFN_API kofn_status kofn_place_parts(kofn_job *job, kofn_part_fn f, void *ctx);
-/* The same of a matrix that is cut into parts by rows, with a number y for
- * each row: part j of P is rows j m / P up to (j + 1) m / P of m.  Workers
- * elsewhere are sent the rows of their parts and know the function by its
- * name. */
+/* A part of a matrix X that is cut by rows, with one number y for each row.
+ * Part j of P holds the rows from j m / P up to, and without, (j + 1) m / P of
+ * m rows. */
 typedef struct kofn_rows {
-    kofn_matrix X;   /* those of a part, float64; there may be none */
-    const double *y; /* one for each                                */
-    size_t first;    /* the number of the first among all           */
+    kofn_matrix X;   /* rows of this part, float64; there may be none */
+    const double *y; /* a number for each row                         */
+    size_t first;    /* index of the first row in the whole matrix    */
 } kofn_rows;
 #define KOFN_FORMULA_ARGS 4
+/* A function of a KOFN_SUM over the rows of a matrix.  Workers on other
+ * machines are sent the rows of their parts, and find the function by its
+ * name. */
 typedef struct kofn_formula {
     const char *name; /* NULL ends a list */
-    /* As kofn_part_fn, and must not write to `part` either.  On a worker
-     * elsewhere `arg`, `part`, `in` and the length of `out` are what came:
-     * check them. */
+    /* Computes the sum over the rows of `part`.  It has the duties of a
+     * kofn_part_fn and must not write to `part` either.  On another machine
+     * `arg`, `part`, `in` and the length of `out` come from the network:
+     * validate them. */
     kofn_status (*f)(const double arg[KOFN_FORMULA_ARGS], const kofn_rows *part,
                      const kofn_matrix *in, kofn_matrix *out);
 } kofn_formula;
-/* Borrows the formula, X and y until kofn_close; copies arg. */
+/* Places a formula and its rows for a KOFN_SUM in float64.  X has a row for
+ * each number of y.  Borrows formula, X and y until kofn_close; copies arg.
+ * KOFN_INVAL: an argument is missing, or X has too many rows.
+ * KOFN_STATE: a function is placed already.
+ * KOFN_SHAPE: X or the plan is not float64, or the plan is for a matrix.
+ * KOFN_NONFINITE: X or y has a NaN or an infinity. */
 KOFN_API kofn_status kofn_place_rows(kofn_job *job, const kofn_formula *formula,
                                      const double arg[KOFN_FORMULA_ARGS],
                                      const kofn_matrix *X, const double *y);
-/* The formulas that every worker has: those that kofn_regression_place and, of
- * kofn/train.h, kofn_training_place place. */
+/* The formulas that every worker knows, ended by a NULL name.
+ * kofn_regression_place and kofn_training_place (<kofn/train.h>) place them. */
 extern KOFN_API const kofn_formula kofn_formulas[];
-/* Sets the multiply-adds that f takes for all parts together, for the
- * simulator's modelled clock; until that is said, as many as there are numbers
- * in its answers.  To be called after the function was placed and before the
- * first round. */
+/* Sets the number of multiply-adds that f takes for all parts together, for the
+ * modelled clock of the simulator.  Without it, that is the number of entries
+ * in the answers.  Call it after placing the function and before the first
+ * round.
+ * KOFN_STATE: no function is placed, or the first round has begun.
+ * KOFN_INVAL: work is not a finite number above 0. */
 KOFN_API kofn_status kofn_parts_work(kofn_job *job, double work);
-/* The arguments of a worker's own way to multiply (kofn_serve_options of
- * <kofn/transport.h>), which is asked for A B: both dense, of one type, float32
- * or float64, neither transposed; rows lie ld numbers apart.  One of them is of
- * what the worker stores: A, or B where `left`.  It is the rows from `row` on
- * and the columns from `col` on of `whole`, which may be kept where products
- * are fast, on a GPU say: while `version` is the same, and not 0, so are the
- * numbers at whole.data.  Under another version what was kept is of no use any
- * more; 0: the numbers came with their task and go with it. */
+/* The operands of a worker's own multiplication (kofn_serve_options.multiply of
+ * <kofn/transport.h>), which computes A B.  Both are dense, have the same type
+ * and are not transposed.  One of them is a window of the block that the worker
+ * stores: A or, if `left`, B. */
 typedef struct kofn_factors {
-    kofn_matrix A, B, whole;
-    size_t row, col;
+    kofn_matrix A, B, whole; /* whole: the entire stored block */
+    size_t row, col;         /* start of the window in `whole` */
     bool left;
+    /* Version of the numbers of `whole`.  You may keep a copy of them, for
+     * example on a GPU.  The copy is valid while whole.data and `version` stay
+     * the same.  Keep no copy if `version` is 0: the numbers then belong to
+     * this task only. */
     uint64_t version;
 } kofn_factors;
-/* Writes all of `out`, A.rows x B.cols of the same type with rows one behind the
- * other.  It must write nothing else: A, B and `whole` may be read-only memory, and
- * later products need them.  It must be exact to the rounding of that
- * type: TF32 and the like are not. */
+/* Computes all of `out` = A B, A.rows x B.cols, contiguous and of the same
+ * type.  It must write nothing else: A, B and `whole` may be read-only, and
+ * later products need them.  It must be exact to the rounding of the type,
+ * which TF32 is not. */
 typedef kofn_status (*kofn_multiply_fn)(void *ctx, const kofn_factors *f,
                                         kofn_matrix *out);
-/* Open a product, out = A in, and do not wait for it.  in is n x p and copied,
- * out m x p and borrowed until the product is taken or cancelled.  *number, which may be
- * NULL: 1, 2, ... in the order they are put.  Up to KOFN_OPEN_MOST may be put and not
- * taken; beyond that KOFN_STATE.  Workers do what is of the oldest first, and go on with
- * the next where they have nothing more to do for it. */
+/* Starts a product out = A in with operand 0 and returns without waiting for
+ * it.
+ *
+ * `in` has the shape of the round input and is copied; `out` has that of the
+ * output and is borrowed until the product is taken or cancelled (kofn_problem
+ * has the shapes).  *number becomes 1, 2, ... in the order of the calls;
+ * `number` may be NULL.  Up to KOFN_OPEN_MOST products may be open, which means
+ * started and not taken.  Workers do the oldest product first, and the next one
+ * when they have nothing left to do for it.
+ *
+ * KOFN_STATE: KOFN_OPEN_MOST products are open, an operand is not placed, the
+ * plan is for a STREAM, or the job has failed.
+ * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: a matrix is missing, has a wrong
+ * shape or type, or `in` has a NaN or an infinity.
+ * KOFN_TRANSPORT: the transport failed, and with it the job. */
 #define KOFN_OPEN_MOST 16
 KOFN_API kofn_status kofn_put(kofn_job *job, const kofn_matrix *in,
                               kofn_matrix *out, uint32_t *number);
-/* The same with that operand; left: out = in A, p x m to p x n, where its plan
- * serves it, else KOFN_STATE. */
+/* Starts a product with this operand, like kofn_put.  If `left` is true it
+ * computes out = in A, with `in` p x m and `out` p x n.
+ * KOFN_STATE: also if the plan of the operand does not serve this side
+ * (kofn_plan_serve_left).  KOFN_INVAL: also if there is no such operand. */
 KOFN_API kofn_status kofn_put_at(kofn_job *job, size_t operand, bool left,
                                  const kofn_matrix *in, kofn_matrix *out,
                                  uint32_t *number);
-/* For KOFN_STREAM, whose products come one after another with both operands:
- * queue out = X Y, of the plan's type and of any shape, m x n times n x p.  A
- * round begins with the next that is queued when the last round is over; a
- * product may take `delay` rounds more (kofn_plan_info), in which workers make
- * up for those who were slow: Krishnan, Hosseini, Khisti, "Coded sequential
- * matrix multiplication for straggler mitigation", 2020, docs/stream.md.  All
- * three are borrowed until the product is over and X and Y may not change
- * meanwhile; they are copied only where they are encoded. */
+/* Queues the product out = X Y of a KOFN_STREAM.  X is m x n, Y n x p, out m x
+ * p, in the type of the plan; the sizes may differ between products.
+ *
+ * A round begins with the next queued product when the last round is over.  A
+ * product may take `delay` further rounds (kofn_plan_info), in which workers
+ * compensate for slow ones.  Source: Krishnan, Hosseini, Khisti, "Coded
+ * sequential matrix multiplication for straggler mitigation", 2020;
+ * docs/stream.md.
+ *
+ * All three matrices are borrowed until the product is over.  X and Y must not
+ * change before that, because they are read when rows are encoded.
+ * KOFN_STATE: the plan is not for a STREAM; otherwise as for kofn_put.
+ * KOFN_UNSUITED: an answer would be longer than the port can receive.
+ * KOFN_INVAL, KOFN_SHAPE, KOFN_NONFINITE: X, Y or out is invalid, as for
+ * kofn_put. */
 KOFN_API kofn_status kofn_put_pair(kofn_job *job, const kofn_matrix *X,
                                    const kofn_matrix *Y, kofn_matrix *out,
                                    uint32_t *number);
-/* Wait until that product is over, in whatever order, and say what came of it;
- * the others go on meanwhile.  Of number 0: until the next one is, rep->number;
- * each is taken once.  KOFN_AGAIN after `atmost` of real time, and it can be
- * taken later.  rep may be NULL.  A stream goes on without another product only
- * while one of it is waited for here. */
+/* Waits until this product is over, and closes it.  Products may be taken in
+ * any order; the others continue meanwhile.  number 0 takes the next product
+ * that is over; rep->number then says which.  `atmost` limits the wait, in
+ * nanoseconds of real time.  `rep` may be NULL.  A stream continues without a
+ * queued product only during this call.
+ *
+ * These statuses close the product and leave the job usable:
+ * KOFN_OK: `out` is complete.
+ * KOFN_PARTIAL: parts are missing (KOFN_BELOW_DEGRADE, or a scheme that leaves
+ * late workers out).
+ * KOFN_TOOFEW: too few workers are left, or their results do not determine the
+ * answer.
+ * KOFN_LATE: too few workers came within `patience`.
+ * KOFN_CORRUPT: results are wrong, and it cannot be decided which.
+ * KOFN_UNSTABLE: the predicted error exceeds `tolerance`.
+ * KOFN_NONFINITE: an answer has a NaN or an infinity.
+ *
+ * Others:
+ * KOFN_AGAIN: not over within `atmost`; take it later.
+ * KOFN_STATE: no such product is open, or the job has failed before.
+ * KOFN_LATE, KOFN_TRANSPORT and all other failures: no worker can come any
+ * more, `start_within` has passed, or the port failed.  The job has failed;
+ * close it. */
 KOFN_API kofn_status kofn_take(kofn_job *job, uint32_t number, kofn_time atmost,
                                kofn_report *rep);
-/* Gives up a product that is not wanted any more, in whatever state: what
- * workers have of it in hand is cancelled, its output is the caller's again and
- * may be written in part, and what it cost is in the totals of the job.  Not
- * for a product of a stream. */
+/* Cancels a product in any state and closes it.  Workers are stopped.  Its
+ * output belongs to the caller again, and may be partly written.  Its cost
+ * counts in the totals.
+ * KOFN_UNSUITED: the product is of a stream.
+ * KOFN_STATE: no such product is open, or the job has failed. */
 KOFN_API kofn_status kofn_cancel(kofn_job *job, uint32_t number);
 
-/* Of a worker that had not done its list when a round of a stream ended: the
- * scheme counts on its being slow; or it was late (kofn_options.late), and since
- * the scheme does not admit that one more is slow, it is taken for one that left. */
+/* Why a worker had not completed its list when a round of a stream ended.
+ * KOFN_MARKED: it was slow, as the scheme permits.
+ * KOFN_EXCUSED: it was late (kofn_options.late), and the scheme permits no
+ * further slow worker; it is treated as one that left. */
 enum { KOFN_MARKED = 1, KOFN_EXCUSED };
 
-/* A round of a stream that is over. */
+/* Describes a completed round of a stream.  A worker's list is its tasks of a
+ * round. */
 typedef struct kofn_stream_round {
-    unsigned round;      /* 1 is the first                              */
-    uint32_t product;    /* that began with it; 0: none                 */
-    size_t open;         /* products that it was spent on               */
-    size_t slots;        /* tasks in the longest list of a worker       */
-    size_t live;         /* workers that had a list                     */
-    kofn_time took;      /* all of it                                   */
-    kofn_time first;     /* until the first worker had done its list    */
-    kofn_time waited;    /* beyond (1 + mu) times that                  */
-    double load;         /* multiply-adds of the longest list           */
-    const uint8_t *mark; /* per worker's number: not 0 if it had not done its
-                               list when the round ended; valid during the
-                               call                                           */
-    const kofn_time
-        *times;     /* likewise: when it had, from the round's beginning;
-                               KOFN_NEVER: it had not, or had no list         */
-    size_t workers; /* length of mark and times                       */
+    unsigned round;   /* 1 is the first                                      */
+    uint32_t product; /* product that began in this round; 0: none           */
+    size_t open;      /* products that were worked on                        */
+    size_t slots;     /* tasks in the longest list                           */
+    size_t live;      /* workers that had a list                             */
+    kofn_time took;   /* duration of the round                               */
+    kofn_time first;  /* duration until the first worker completed its list  */
+    kofn_time waited; /* duration beyond (1 + mu) first; 0 if none           */
+    double load;      /* multiply-adds of the longest list                   */
+    /* By worker id: KOFN_MARKED or KOFN_EXCUSED, or 0 if its list was complete.
+     * Valid during the call. */
+    const uint8_t *mark;
+    /* By worker id: when its list was complete, from the start of the round.
+     * KOFN_NEVER: it was not, or there was no list.  Valid during the call. */
+    const kofn_time *times;
+    size_t workers; /* length of mark and times */
 } kofn_stream_round;
-/* Have f(ud, round) called at the end of every round of a stream, before the
- * next begins.  It must not call the job.  NULL: no more. */
+/* Sets a function that is called at the end of every round of a stream, before
+ * the next one begins.  It must not call functions of the job.  NULL removes
+ * it. */
 KOFN_API void kofn_on_round(kofn_job *job,
                             void (*f)(void *ud, const kofn_stream_round *round),
                             void *ud);
 
-/* Runs one round: puts a product and takes it. */
+/* Computes one product: kofn_put, then kofn_take without a limit.  It returns
+ * their statuses. */
 KOFN_API kofn_status kofn_round(kofn_job *job, const kofn_matrix *in,
                                 kofn_matrix *out, kofn_report *rep);
-/* How an operand changes: G = U' V + decay A, M = momentum M + G, and A becomes
- * A - step M, with Nesterov's A - step (G + momentum M); M is 0 at first, and what
- * there is of it is forgotten when momentum is 0.  PyTorch's SGD. */
+/* A change of an operand A with velocity M, as PyTorch's SGD makes it:
+ *
+ *     G = U' V + decay A
+ *     M = momentum M + G                    (M is 0 at first)
+ *     A = A - step M                        without `nesterov`
+ *     A = A - step (G + momentum M)         with `nesterov`
+ *
+ * A change with momentum 0 discards M. */
 typedef struct kofn_change {
-    size_t size; /* sizeof(kofn_change) */
-    double step, decay, momentum;
+    size_t size;                  /* sizeof(kofn_change) */
+    double step, decay, momentum; /* defaults 1, 0, 0; finite */
     bool nesterov;
 } kofn_change;
 #define KOFN_CHANGE_INIT                                                       \
     {                                                                          \
         sizeof(kofn_change), 1, 0, 0, false                                    \
     }
-/* Change an operand where its blocks lie, at the workers: U is r x m and V r x n,
- * a row an example of a batch.  What is placed is never written: a block that is
- * a view of it becomes the worker's own.  Told and not done when this returns, but
- * before what is begun afterwards; U and V are the caller's again.  Both NULL: U' V
- * is 0, and decay and momentum alone are what changes A.  The code's
- * rows of a seat must be outer products, as they are but with basis=complex:
- * else KOFN_UNSUITED, and so for sparse operands and for workers that may hold
- * blocks of before (kofn_away_options.job).  Workers that come afterwards have their
- * blocks of others', while products go on; where too few are left for that KOFN_TOOFEW.
- * With errors the floor (kofn_report) grows with every change, until the operand is
- * fetched; then it is that of what the operand is, or of what it was at the last fetch or
- * has changed by at once since, if that is more.  KOFN_STATE while a product of the
- * operand is not over. */
+/* Changes an operand in the blocks that the workers hold.
+ *
+ * U is r x m and V r x n, with a row for each example of a batch; both may be
+ * NULL, and U' V is 0 then.  U and V belong to the caller again after the call.
+ * The change takes effect before any product that starts later.  The placed
+ * matrix is never written: a worker with a view of it as its block gets its own
+ * copy.  Workers that join later get blocks rebuilt from those of other
+ * workers, while products continue.
+ *
+ * With `errors` the floor in the report grows with every change.  kofn_fetch
+ * sets it anew, from the present size of the operand.  The size at the last
+ * fetch, or of the largest change since then, counts instead if it is larger.
+ *
+ * KOFN_STATE: a product of this operand is not over, an operand is not placed,
+ * or the job has failed.
+ * KOFN_UNSUITED: the blocks cannot change.  A is sparse, the rows of the code
+ * are not outer products (basis=complex), `errors` is KOFN_ERRORS_KEYED, or
+ * workers may hold blocks of an earlier run (kofn_away_options.job).
+ * KOFN_INVAL, KOFN_SHAPE: an argument is missing or has a wrong shape or type.
+ * KOFN_NONFINITE: a number is not finite, or A may become too large for its
+ * type.
+ * KOFN_TOOFEW: a later product returns it if too few workers are left to
+ * rebuild blocks.
+ * KOFN_LATE, KOFN_TRANSPORT: as for kofn_take; the job has failed. */
 KOFN_API kofn_status kofn_update(kofn_job *job, size_t operand,
                                  const kofn_change *change,
                                  const kofn_matrix *U, const kofn_matrix *V);
-/* Read an operand, m x n, as it is now, from any blocks that determine it; or its
- * velocity, M of kofn_change, which is 0 where it has none. */
+/* Reads the present value of an operand, or its velocity M, into A (m x n, of
+ * the type of the plan) from any blocks that determine it.  M is 0 if there is
+ * none.
+ * KOFN_UNSUITED: the blocks of the plan cannot be read.
+ * Otherwise it returns the statuses of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_fetch(kofn_job *job, size_t operand, bool velocity,
                                 kofn_matrix *A, kofn_report *rep);
-/* Compare the blocks of all operands, read from everybody who is not late: also
- * those that no product shows to be wrong are found.  Who has one that is wrong
- * is located (kofn_report) and has it made anew of those of others, or of what was
- * placed, while products go on; that counts against it (kofn_options.quarantine).
- * Where operands change this is done of itself to an operand as soon
- * as somebody is located in a product of it.  KOFN_UNSUITED without errors, and
- * for plans whose blocks cannot be read; KOFN_CORRUPT where more differ than can
- * be told, KOFN_TOOFEW where too few are live: nobody is judged then, and the job
- * goes on. */
+/* Compares the blocks of all operands, as held by all workers that are not
+ * late.  It also finds wrong blocks that no product has revealed.
+ *
+ * A worker with a wrong block is located (kofn_report) and its block is
+ * rebuilt, from other blocks or from the placed matrix, while products
+ * continue.  Each wrong block counts towards exclusion
+ * (kofn_options.quarantine).  If an operand changes, its blocks are also
+ * compared automatically once a worker is located in a product of it.
+ *
+ * KOFN_UNSUITED: the job has no `errors`, or blocks of the plan cannot be read.
+ * KOFN_CORRUPT: more blocks differ than can be located.  KOFN_TOOFEW: too few
+ * workers are live.  With these two no worker is judged and the job stays
+ * usable.
+ * KOFN_STATE: an operand is not placed, or the job has failed.
+ * KOFN_LATE, KOFN_TRANSPORT: as for kofn_take; the job has failed. */
 KOFN_API kofn_status kofn_scrub(kofn_job *job, kofn_report *rep);
-/* The rounds from here on are of strips lo .. hi-1 only, of kofn_progress.strips many:
- * rows k S + lo .. k S + hi-1 of A for k = 0, 1, ... when there are S strips.
- * Other rows of the output are left as they are; of a left product the input
- * must be 0 there.  The work is as much less.  There are 0 strips, and
- * kofn_limit answers KOFN_UNSUITED, where the answers of a code are whole. */
+/* Limits later rounds to strips lo .. hi-1 of S = kofn_progress.strips: to rows
+ * k S + lo .. k S + hi-1 of A for k = 0, 1, ...  The work is less in
+ * proportion.  Other rows of the output keep their values; of a left product
+ * the input must be 0 there.
+ * KOFN_INVAL: not 0 <= lo < hi <= S.
+ * KOFN_UNSUITED: S is 0, because a round of this plan cannot be divided. */
 KOFN_API kofn_status kofn_limit(kofn_job *job, size_t lo, size_t hi);
 
-/* KOFN_SUM with errors and the option `audit`: from here on the next sum and then one
- * of every `every` are coded and checked; 1: all are.  KOFN_INVAL: `every` is 0.
- * KOFN_UNSUITED: the job was opened without `audit`.  A loop that ends has its last sum
- * checked so; kofn_regress and kofn_train do. */
+/* Sets how often sums are checked, in a KOFN_SUM job with `errors` and `audit`:
+ * the next sum, and then one of every `every`.  1: all are checked.  Have the
+ * last sum of a loop checked with kofn_audit(job, 1), as kofn_regress and
+ * kofn_train do.
+ * KOFN_INVAL: `every` is 0.  KOFN_UNSUITED: the job was opened without
+ * `audit`. */
 KOFN_API kofn_status kofn_audit(kofn_job *job, unsigned every);
-/* The option `audit` that the job was opened with; 1: all sums are checked, or none. */
+/* Returns the option `audit` of the job; 1 if all sums are checked, or none. */
 KOFN_API unsigned kofn_audited(const kofn_job *job);
 
-/* The rounds from here on are of step `step` of the caller's, which events
- * count instead: what is to happen before it happens before its first round,
- * fractions are of any of them.  Steps count from 1.  Where several products are
- * open, fractions are of the newest: what has not happened by then happens before
- * the next one begins. */
+/* Sets the step, from 1, to which later products belong.  Fault events
+ * (kofn_options.events) then count steps instead of products.
+ *
+ * An event before the step occurs before its first product.  An event at a
+ * fraction occurs in any product of the step.  If several products are open,
+ * fractions refer to the newest; an event that has not occurred then occurs
+ * before the next product begins.
+ * KOFN_INVAL: `step` is 0. */
 KOFN_API kofn_status kofn_step(kofn_job *job, unsigned step);
 
+/* The state of a job at one moment. */
 typedef struct kofn_progress {
-    size_t size; /* sizeof(kofn_progress), so that it may grow */
+    size_t size; /* sizeof(kofn_progress) */
     unsigned round;
-    size_t live, awaited;    /* workers; workers with a task in hand */
-    double done;             /* share of this round's strips that has come */
-    size_t joined, left;     /* workers, since the beginning               */
-    size_t outstanding;      /* strips that workers were asked for and owe */
-    uint64_t sent, received; /* bytes, since the beginning              */
-    size_t here, expected; /* workers that have come for the start, and how many
-                              are to come before it                          */
-    size_t crowd;   /* workers that stand by because their principal has all the
-                      seats it may have                                      */
-    size_t needed;  /* the round waits until so many are live; 0: it does not */
-    size_t healing; /* workers whose blocks are being made of others'       */
-    unsigned corrupt; /* results that were found wrong, since the beginning   */
-    size_t strips;    /* that a round has, for kofn_limit; 0: it is whole     */
+    size_t live, awaited;    /* workers; workers that owe an answer          */
+    double done;             /* share of the round's strips that has arrived */
+    size_t joined, left;     /* workers since kofn_open                      */
+    size_t outstanding;      /* strips that workers owe                      */
+    uint64_t sent, received; /* bytes since kofn_open                        */
+    /* Workers that have come for the start, and the number expected. */
+    size_t here, expected;
+    /* Workers on standby because their principal has its limit of seats. */
+    size_t crowd;
+    size_t needed;    /* live workers that the round waits for; 0: none  */
+    size_t healing;   /* workers waiting for a block rebuilt from others */
+    unsigned corrupt; /* results found wrong since kofn_open             */
+    size_t strips;    /* strips of a round, for kofn_limit; 0: not divisible */
 } kofn_progress;
 #define KOFN_PROGRESS_INIT                                                     \
     {                                                                          \
         .size = sizeof(kofn_progress)                                          \
     }
+/* Fills *p with the present state. */
 KOFN_API kofn_status kofn_job_progress(const kofn_job *job, kofn_progress *p);
-/* The plan it was opened with, of its first operand. */
+/* Returns the plan of operand 0. */
 KOFN_API const kofn_plan *kofn_job_plan(const kofn_job *job);
-/* The name of the principal that answers for a worker: a key's name, or a host;
- * "" where only the worker itself does.  Valid until the next call. */
+/* Returns the name of a worker's principal: a key's name, or a host.  "" if the
+ * worker is its own principal.  Valid until the next call. */
 KOFN_API const char *kofn_job_name(const kofn_job *job, size_t worker);
-/* The message of the worker whose task was the first to fail of the product
- * that was taken last: printable ASCII and newlines where it came from
- * elsewhere; "" where none failed.  Valid until the next product is taken. */
+/* Returns the message of the first task that failed in the product taken last;
+ * "" if none failed.  A message from another machine has only printable ASCII
+ * and newlines.  Valid until the next product is taken. */
 KOFN_API const char *kofn_job_failure(const kofn_job *job);
+/* Fills *rep with the totals of all products that were taken or cancelled. */
 KOFN_API kofn_status kofn_job_totals(const kofn_job *job, kofn_report *rep);
-/* Complete the files of options.metrics and options.trace; no round can follow.
- * KOFN_IO when one of them could not be written, now or before: the rounds do
- * not suffer from it.  kofn_close does the same but cannot tell. */
+/* Completes the files `metrics`, `trace` and `record` of the options.  No
+ * product may start afterwards.  kofn_close does the same, but cannot report a
+ * failure.
+ * KOFN_IO: one of them could not be written, now or earlier; products are
+ * unaffected.
+ * KOFN_STATE: `record` is set and there was no round. */
 KOFN_API kofn_status kofn_finish(kofn_job *job);
-/* Dismisses the workers and waits for those that are threads, which use what was
- * placed.  So a function of the caller's (kofn_place_parts, kofn_place_rows) that
- * does not return keeps kofn_close from returning, also where its worker was
- * given up (options.lease) and the rounds went on: what may hang belongs into
- * processes. */
+/* Ends the job: dismisses the workers, waits for those that are threads, closes
+ * the port and frees the job.  It does not return before every function of the
+ * caller (kofn_place_parts, kofn_place_rows) has returned, even on an evicted
+ * worker.  Run functions that may hang on workers that are processes. */
 KOFN_API void kofn_close(kofn_job *job);
 
 /* ---- the machine --------------------------------------------------------- */
 
+/* Facts that determine the speed of this machine.  Strings are valid until the
+ * next call in this thread. */
 typedef struct kofn_machine {
-    size_t size;          /* sizeof(kofn_machine), so that it may grow       */
-    const char *simd;     /* of kofn's own kernels: avx512, avx2, plain      */
-    const char *blas;     /* the BLAS in force, e.g. OpenBLAS Haswell        */
-    const char *advice;   /* "" or why it is slow, and the line that mends it */
-    const char *coretype; /* value for OPENBLAS_CORETYPE, or NULL            */
-    int blas_threads;     /* of each worker: 1, or 0 when this BLAS does not
-                             let itself be told */
+    size_t size;        /* sizeof(kofn_machine)                              */
+    const char *simd;   /* kernels of kofn: avx512, avx2 or plain            */
+    const char *blas;   /* the loaded BLAS, such as OpenBLAS Haswell         */
+    const char *advice; /* why it is slow, and what to do; "" if it is not   */
+    const char
+        *coretype;    /* better value for OPENBLAS_CORETYPE, or NULL       */
+    int blas_threads; /* of each worker: 1; 0 if this BLAS cannot be set   */
 } kofn_machine;
 #define KOFN_MACHINE_INIT                                                      \
     {                                                                          \
         .size = sizeof(kofn_machine)                                           \
     }
-/* Looks at the processor and at the BLAS that is loaded. */
+/* Fills *m by looking at the processor and the loaded BLAS. */
 KOFN_API kofn_status kofn_machine_info(kofn_machine *m);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* faults.h -- what goes wrong: events at given rounds, and a model of chance, which
- * threads and simulated workers follow.
+/* faults.h -- simulated faults: events in given rounds, and a random model.
  *
- * For whoever tries a job under stragglers, losses and wrong numbers.  A part of
- * kofn.h, which includes it where its types are needed first; so it includes that
- * before its own guard.
+ * For programs that test a job with slow, lost and faulty workers.  Worker
+ * threads and simulated workers follow both.  <kofn.h> includes this header
+ * after the types that it needs, so this header includes <kofn.h> before its
+ * own guard.
  */
 #include <kofn.h>
 
@@ -17,134 +17,182 @@ extern "C" {
 /* ---- events -------------------------------------------------------------- */
 
 typedef enum kofn_fault_event_kind {
-    KOFN_FAULT_EVENT_LEAVE =
-        1,                    /* worker vanishes                              */
-    KOFN_FAULT_EVENT_JOIN,    /* a new worker, numbered after all before it   */
-    KOFN_FAULT_EVENT_SLOW,    /* worker takes `factor` times as long          */
-    KOFN_FAULT_EVENT_NORMAL,  /* worker is neither slow nor corrupt any more  */
-    KOFN_FAULT_EVENT_CORRUPT, /* worker's results are silently wrong          */
-    KOFN_FAULT_EVENT_FLIP,    /* a bit of what the worker stores is another   */
-    KOFN_FAULT_EVENT_ERR      /* a node of a mesh errs once                   */
+    /* The worker vanishes. */
+    KOFN_FAULT_EVENT_LEAVE = 1,
+    /* A new worker joins.  It gets the next number. */
+    KOFN_FAULT_EVENT_JOIN,
+    /* The worker takes `factor` times its usual time. */
+    KOFN_FAULT_EVENT_SLOW,
+    /* The worker is no longer slow or corrupt. */
+    KOFN_FAULT_EVENT_NORMAL,
+    /* All results of the worker are silently wrong. */
+    KOFN_FAULT_EVENT_CORRUPT,
+    /* One bit of the worker's stored block flips. */
+    KOFN_FAULT_EVENT_FLIP,
+    /* A node of a mesh makes one error (<kofn/peer.h>). */
+    KOFN_FAULT_EVENT_ERR
 } kofn_fault_event_kind;
 
-/* Where a node of a mesh can err while an iterate is made; a set of them is their sum
- * (Dutta, Bai, Jeong, Low, Grover, "A unified coded deep neural network training
- * strategy based on generalized PolyDot codes", 2018, section V). */
+/* Places in which a node of a mesh can err during an iterate.  A set of places
+ * is the sum of their values.  Source: Dutta, Bai, Jeong, Low, Grover, "A
+ * unified coded deep neural network training strategy based on generalized
+ * PolyDot codes", 2018, section V. */
 typedef enum kofn_fault_place {
-    KOFN_FAULT_IN_ENCODING =
-        1, /* the input, mixed for its seat; where it is cut */
-    KOFN_FAULT_IN_PRODUCT =
-        2, /* a piece that it makes, several of a product   */
-    KOFN_FAULT_IN_DECODING =
-        4, /* the product that it decodes                   */
-    KOFN_FAULT_IN_VECTOR =
-        8, /* what it makes of that: activations, deltas    */
-    KOFN_FAULT_IN_UPDATE =
-        16, /* a block that changes, as it does              */
-    KOFN_FAULT_IN_MEMORY =
-        32 /* ... at any other time                         */
+    /* The coded input of its seat, if the input is cut. */
+    KOFN_FAULT_IN_ENCODING = 1,
+    /* A piece that it computes; a product has several. */
+    KOFN_FAULT_IN_PRODUCT = 2,
+    /* The product that it decodes. */
+    KOFN_FAULT_IN_DECODING = 4,
+    /* The vector that it computes from the product: activations, deltas. */
+    KOFN_FAULT_IN_VECTOR = 8,
+    /* A block, while it is updated. */
+    KOFN_FAULT_IN_UPDATE = 16,
+    /* A block, at any other time. */
+    KOFN_FAULT_IN_MEMORY = 32
 } kofn_fault_place;
 
 typedef struct kofn_fault_event {
-    unsigned round;  /* 1 is the first */
-    double fraction; /* 0: before the round; else after this share of its
-                        strips has arrived */
+    unsigned round; /* 1 is the first */
+    /* 0: before the round.  Otherwise after this share of its strips has
+     * arrived; less than 1. */
+    double fraction;
     kofn_fault_event_kind kind;
-    uint32_t worker; /* not for JOIN */
-    double factor;   /* SLOW; ERR: where, a kofn_fault_place */
+    uint32_t worker; /* not used by JOIN */
+    double factor;   /* SLOW: the factor; ERR: a kofn_fault_place */
 } kofn_fault_event;
 
-/* Reads an events file: one `ROUND[.FRACTION] leave W | join | slow W FACTOR |
- * normal W | corrupt W | flip W | err W PLACE` a line, # comments; PLACE is one of
- * encode, product, decode, vector, update, memory.  Checks workers and rounds against
- * `workers` at the start and `rounds` in all; kofn_step says what is counted.
- * *out is freed with kofn_free. */
+/* Reads an events file of at most 1 MiB.  It has one event on a line; # begins
+ * a comment:
+ *
+ *     ROUND[.FRACTION] leave W | join | slow W FACTOR | normal W | corrupt W
+ *                      | flip W | err W PLACE
+ *
+ * FACTOR is 0.001 .. 1000000.  PLACE is encode, product, decode, vector, update
+ * or memory.  There are `workers` workers at the start and `rounds` rounds;
+ * events outside them are refused.  A round is a product, or a step
+ * (kofn_step).
+ *
+ * *out has *count events, sorted by time.  The caller frees it with kofn_free;
+ * it is NULL on failure.
+ * KOFN_IO: the file cannot be read.
+ * KOFN_FORMAT: a line is malformed, or names a round or worker that does not
+ * exist. */
 KOFN_API kofn_status kofn_events_read(kofn_fault_event **out, size_t *count,
                                       const char *path, size_t workers,
                                       size_t rounds);
-/* The same from text, which messages call "events". */
+/* Reads events like kofn_events_read, from text of `length` bytes.  Messages
+ * call it "events". */
 KOFN_API kofn_status kofn_events_parse(kofn_fault_event **out, size_t *count,
                                        const char *text, size_t length,
                                        size_t workers, size_t rounds);
-/* What a fault does to numbers: all of them are wrong, or one is, by a bit, or by being
- * no number, or out of all proportion.  The n-th fault of a worker is the same for the
- * same seed. */
+/* Spoils numbers as fault number n of a worker does.  Half of the faults change
+ * all numbers.  The others change one: they flip a bit, or make it NaN,
+ * infinite or huge.  Equal arguments give equal faults. */
 KOFN_API void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
                                 kofn_matrix *numbers);
 
 /* ---- the fault model ----------------------------------------------------- */
 
 typedef enum kofn_clock {
-    KOFN_CLOCK_MODELLED, /* simulator: a task takes what the fault model says */
-    KOFN_CLOCK_MEASURED  /* simulator: a task takes the processor time it
-                            really took, as if each worker had a machine  */
+    /* Simulator: a task takes the time that the fault model computes. */
+    KOFN_CLOCK_MODELLED,
+    /* Simulator: a task takes the processor time that it really took, as if
+     * each worker had its own machine. */
+    KOFN_CLOCK_MEASURED
 } kofn_clock;
 
-/* Zero is no fault at all, and every draw comes from a stream named
- * by (seed, purpose, worker, round): a seed repeats a run. */
+/* A random model of faults.  A model of zeros has no faults.  Each random
+ * number comes from a stream named by (seed, purpose, worker, round), so equal
+ * seeds repeat a run.  Chances are 0 .. 1. */
 typedef struct kofn_faults {
     size_t size;     /* sizeof(kofn_faults) */
-    double spread;   /* worker speed drawn from [1-spread, 1+spread]        */
-    double straggle; /* chance that a worker straggles in a round           */
-    double burst;    /* ... which is drawn anew in one of so many rounds, and
-                        else is as in the round before; 0: in every round   */
-    double factor;   /* ... and then takes this many times as long; 0: 5    */
-    double delay;    /* ... or instead this many seconds longer             */
-    double leave;    /* departures per worker-second                        */
-    double join;     /* arrivals per second                                 */
-    double corrupt;  /* chance that a result is silently wrong              */
+    double spread;   /* speeds of workers are in [1 - spread, 1 + spread] */
+    double straggle; /* chance that a worker straggles in a round         */
+    /* Mean length of a burst, in rounds.  On average, stragglers are drawn
+     * again in one of `burst` rounds.  In the other rounds they are the same as
+     * in the round before.  If it is 0 or 1, they are drawn again in every
+     * round. */
+    double burst;
+    double factor; /* slowdown of a straggler; 0 means 5 */
+    /* If above 0: a straggler is not slowed down by `factor`, but takes `delay`
+     * seconds longer in the round. */
+    double delay;
+    double leave;   /* departures per worker and second        */
+    double join;    /* arrivals per second                     */
+    double corrupt; /* chance that a result is silently wrong  */
     kofn_clock clock;
-    double work;      /* modelled clock: seconds per 1e9 multiply-adds; 0: 1 */
-    double latency;   /* simulator: seconds a message takes                  */
-    double bandwidth; /* simulator: bytes per second; a worker's answers go one
-                         after the other; 0: unlimited                       */
+    double work;    /* modelled clock: seconds per 1e9 multiply-adds; 0: 1 */
+    double latency; /* simulator: seconds that a message takes             */
+    /* Simulator: bytes per second.  Answers of a worker are sent one after the
+     * other.  0: unlimited. */
+    double bandwidth;
     uint64_t seed;
-    /* Or a row a round, which begins again at its end, and in it how many times
-     * as long each worker takes: 0, 1: as usual, infinity: it never answers.
-     * Workers that have no column are as usual.  Borrowed; see
-     * kofn_pattern_new. */
+    /* NULL, or slowdown factors: a row for each round and a column for each
+     * worker.  The rows repeat after the last.  0 and 1: normal speed;
+     * infinity: no answer.  Workers without a column have normal speed.  It
+     * applies in addition to `straggle`.  Borrowed; kofn_pattern_new makes
+     * one. */
     const kofn_matrix *pattern;
-    bool whole; /* simulator: what a slow worker computed comes together, when
-                   it has nothing more of this round to do               */
-    /* Chances that, with an update of an operand (kofn_update), a bit of what a
-     * worker stores flips; that the worker misses it. */
+    /* Simulator: a slow worker sends all results of a round together, when it
+     * has computed the last. */
+    bool whole;
+    /* Chances in each update of an operand (kofn_update): that a bit of the
+     * stored block flips, and that the worker misses the update. */
     double flip, miss;
-    /* Chance that a node of a mesh errs in each of the places of `where`, a set, at
-     * any iterate. */
+    /* Chance that a node of a mesh errs, in each iterate and in each place of
+     * `where`, a set of kofn_fault_place. */
     double fault;
     unsigned where;
 } kofn_faults;
-/* Of its members by name: KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7). */
+/* Initialises a kofn_faults with members by name:
+ * KOFN_FAULTS_INIT(.straggle = 0.1, .seed = 7). */
 #define KOFN_FAULTS_INIT(...)                                                  \
     {                                                                          \
         .size = sizeof(kofn_faults), __VA_ARGS__                               \
     }
 
-/* "key=value,..." with the field names above (clock=modelled|measured,
- * where=product+update+... of the places of an events file), onto what *w holds. */
+/* Sets members of *w from "key=value,...".  The keys are the names of the
+ * members, except `seed` and `pattern`.  `clock` is modelled or measured.
+ * `where` is a sum of places, such as product+update, in the words of an events
+ * file.
+ * KOFN_INVAL: a key is unknown or a value out of range; *w is unchanged. */
 KOFN_API kofn_status kofn_faults_parse(kofn_faults *w, const char *text);
-/* The name of a number that is given and means nothing to nodes of a mesh; NULL:
- * there is none. */
+/* Returns the name of a member that is set and has no meaning for nodes of a
+ * mesh; NULL if there is none. */
 KOFN_API const char *kofn_faults_not_of_nodes(const kofn_faults *w);
 
-/* Makes a pattern of slowness, rounds x workers factors for
- * kofn_faults.pattern: 1, or `factor` where a worker is slow in a round.  `text`
- * is one of
+/* Makes a matrix for kofn_faults.pattern: rounds x workers, float64, with
+ * `factor` where a worker is slow and 1 elsewhere.  `text` is one of these
+ * models, or the name of a file:
  *
- *     iid:p=P                  each by itself, anew in every round
- *     fritchman:a=A,b=B,M=M    each by itself: good, with chance A the first
- *                              of M bad states, each left for the next with
- *                              chance B
- *     arbitrary:N=N,W=W        at most N times in any W rounds, all together
- *     bursty:B=B,W=W,eps=E     in any W rounds at most E workers, and each of
- *                              them within B rounds
+ *     iid:p=P                  Each worker is slow with chance P, independently
+ *                              in each round.
+ *     fritchman:a=A,b=B,M=M    A Markov chain for each worker.  It goes from
+ *                              the good state to the first of M bad ones with
+ *                              chance A.  From a bad state it goes to the next
+ *                              with chance B.
+ *     arbitrary:N=N,W=W        At most N slow (worker, round) pairs in any W
+ *                              rounds.
+ *     bursty:B=B,W=W,eps=E     At most E slow workers in any W rounds, each
+ *                              within B consecutive rounds; B < W.
  *
- * and arbitrary and bursty may have a style: max, as many as ever may be;
- * onoff, so or none; uniform, any number (the default); sticky, that too, of
- * those who were slow just before if possible.  Else it is a file with a matrix
- * of that kind, as options.record makes one; of that, workers are at least
- * those in it, and rounds, factor and seed say nothing.  out->data is freed
- * with kofn_free. */
+ * The models arbitrary and bursty take one more key, `style`: the number of
+ * permitted workers that are slow in a round.
+ *     uniform                  Any number; the default.
+ *     max                      All.
+ *     onoff                    All or none.
+ *     sticky                   Any number, first those that were slow in the
+ *                              last round.
+ *
+ * A file has such a matrix, as kofn_options.record writes it, with at least
+ * `workers` columns.  Then `rounds`, `factor` and `seed` are not used.
+ *
+ * `factor` is above 1 and at most 1e6, or infinity for workers that never
+ * answer.  The caller frees out->data with kofn_free.
+ * KOFN_INVAL: an argument or a key is invalid.
+ * KOFN_IO, KOFN_FORMAT, KOFN_SHAPE: the file cannot be read, is no pattern, or
+ * has too few columns. */
 KOFN_API kofn_status kofn_pattern_new(kofn_matrix *out, const char *text,
                                       size_t workers, size_t rounds,
                                       double factor, uint64_t seed);

@@ -1,32 +1,37 @@
-/* io.h -- files to matrices and back.
+/* io.h -- reads matrices from files, and writes them.
  *
- * For programs that take their matrices, points and graphs from files of strangers,
- * as the command does.
+ * For programs that read matrices, points and graphs from untrusted files, such
+ * as the command.  A file of any content gives a matrix or a message with the
+ * name of the file, the place and the reason.
  *
- * Reads
- *   NumPy's .npy, 1.0 to 3.0, C and Fortran order, both byte orders: floats of
- *     8 and 4 bytes as they are; those of 2 bytes, integers and booleans as
- *     float64, where an integer that float64 cannot hold exactly is refused;
- *   Matrix Market, array and coordinate; real, double, integer,
- *     unsigned-integer and pattern; general, symmetric and hermitian, either
- *     triangle, and skew-symmetric;
- *   CSV of numbers, separated by semicolons, commas, tabs, bars or blanks, with
- *     or without a line of names, comments from # on, decimal commas where no
- *     comma separates;
- *   IDX, of which MNIST is made, and the binary files of CIFAR-10;
- *   .edges, lists of edges, two numbers of nodes from 0 on a line;
- *   .libsvm and .svm, points as LIBSVM has them: `label index:value ...` a line,
- *     indices from 1 and ascending, comments from # on; by any other name where the
- *     first line is one;
- *   and what gzip made of any of them.  As by gzip, what stands behind the last
- *     member and does not begin as one is ignored.  No more is inflated than a
- *     header tells of; of compressed text no more than 16 MiB and 256 bytes for
- *     each number in whole lines.
- * The format is told by the first bytes, then by the suffix; that of CIFAR-10
- * by its suffix, .bin, alone, and a .bin that could be raw numbers as well,
- * since every word of it is a usual one, is refused.  A file is data from a
- * stranger: whatever is in it, the answer is a matrix or a message that names
- * the file, the place in it and the reason.
+ * Formats that are read:
+ *   .npy           NumPy 1.0 to 3.0, C and Fortran order, both byte orders.
+ *                  Floats of 8 and 4 bytes keep their type.  Floats of 2 bytes,
+ *                  integers and booleans become float64.  Integers that float64
+ *                  cannot hold exactly are refused.
+ *   Matrix Market  Array and coordinate; real, double, integer,
+ *                  unsigned-integer and pattern; general, symmetric, hermitian
+ *                  and skew-symmetric.  Symmetric and hermitian files may hold
+ *                  either triangle.
+ *   CSV            Numbers separated by semicolons, commas, tabs, bars or
+ *                  blanks, with or without a line of names.  # begins a
+ *                  comment.  Decimal commas are allowed if no comma separates
+ *                  numbers.
+ *   IDX            The format of MNIST.
+ *   CIFAR-10       Its binary files, named .bin.
+ *   .edges         Lists of edges: two node numbers, from 0, on a line.
+ *   .libsvm, .svm  Points in the format of LIBSVM: `label index:value ...` on a
+ *                  line.  Indices start at 1 and ascend.  # begins a comment.
+ *                  Other names are allowed if the first line has this form.
+ *
+ * Each of them may be compressed with gzip.  Data after the last gzip member is
+ * ignored if it does not begin like a member; gzip does the same.  A file is
+ * not inflated beyond the size that its header states.  Text is not inflated
+ * beyond 16 MiB and 256 bytes for each number in complete lines.
+ *
+ * The first bytes determine the format, then the suffix.  Only the suffix .bin
+ * marks CIFAR-10.  A .bin that may also be raw numbers, because every word of
+ * it is a plausible number, is refused.
  */
 #ifndef KOFN_IO_H
 #define KOFN_IO_H
@@ -37,58 +42,78 @@
 extern "C" {
 #endif
 
-/* What a file holds, which is read only, and goes with kofn_file_free. */
+/* The content of a file.  It is read only, except with KOFN_FILE_COPY.
+ * kofn_file_free frees it with all matrices. */
 typedef struct kofn_file {
-    /* Coordinate files, edges and LIBSVM's are sparse (rows in order, columns
-     * ascending within a row, duplicates summed), all others dense. */
+    /* Sparse for coordinate files, edges and LIBSVM: rows in order, columns
+     * ascending within a row, duplicates summed.  Dense for all other
+     * formats. */
     kofn_operand matrix;
-    /* Labels, one for each row, n x 1: those that stand beside the images in a
-     * CIFAR-10 file, from 0 to 9, and beside LIBSVM's points, any numbers; NULL
-     * for any other file. */
+    /* Labels, n x 1, one for each row: 0 .. 9 for images of CIFAR-10, any
+     * numbers for points of LIBSVM.  NULL for other formats. */
     const kofn_matrix *labels;
-    /* 1 for a vector in .npy or IDX and for a CSV of one column, all seen as
-     * n x 1; else 2. */
+    /* 1 for a vector in .npy or IDX and for a CSV of one column, which are read
+     * as n x 1 matrices.  Otherwise 2. */
     unsigned dims;
-    bool half; /* the file has float16, and its numbers are float64 here */
-    /* Is it a list of edges, and does a comment in front of them say that they have
-     * no direction?  Each is one entry all the same, from its first node to its
-     * second. */
+    bool half; /* the file has float16; the matrix is float64 */
+    /* edges: the file is a list of edges.  undirected: a comment at its start
+     * says that edges have no direction.  Each edge is one entry in any case,
+     * from its first node to its second. */
     bool edges, undirected;
 } kofn_file;
 
-/* KOFN_IO: it cannot be opened or read.  KOFN_FORMAT: it is not what it says
- * it is.  KOFN_NONFINITE: it holds NaN or infinity.  A C-ordered .npy of the
- * machine's byte order is mapped, not copied. */
+/* The purpose for which a file is opened. */
 typedef enum kofn_file_use {
-    KOFN_FILE_READ, /* a matrix that is read                                 */
-    KOFN_FILE_COPY, /* its numbers may be written to, which leaves the file as
-                       it is and takes memory only where it is done; and a .npy
-                       may hold NaN and infinity                             */
-    KOFN_FILE_GRAPH /* .txt, .tsv and .dat are lists of edges as well        */
+    /* The matrix is only read. */
+    KOFN_FILE_READ,
+    /* The numbers may be written to; the file stays unchanged, and only written
+     * pages take memory.  A .npy may hold NaN and infinity. */
+    KOFN_FILE_COPY,
+    /* A graph: .txt, .tsv and .dat are also read as lists of edges. */
+    KOFN_FILE_GRAPH
 } kofn_file_use;
+/* Reads a file.  A C-ordered .npy in the byte order of the machine is mapped,
+ * not copied.  The caller frees *out with kofn_file_free; it is NULL on
+ * failure.
+ * KOFN_IO: the file cannot be opened or read.
+ * KOFN_FORMAT: the file is malformed.
+ * KOFN_NONFINITE: the file has a NaN or an infinity. */
 KOFN_API kofn_status kofn_file_open(kofn_file **out, const char *path,
                                     kofn_file_use use);
+/* Frees the content of a file; NULL is allowed. */
 KOFN_API void kofn_file_free(kofn_file *f);
 
-/* All of these write to a temporary name beside `path`, force it to disk and
- * rename: the old file or the whole new one is there, never a part.  A mount point
- * cannot be replaced: such a file is written in place at the end.
- * .npy is version 1.0, C order, little endian; dims 1 or 2. */
+/* Writes a dense matrix as .npy 1.0, in C order and little endian.  `dims` is
+ * 2, or 1 to write a vector.
+ *
+ * This and the two functions below write to a temporary file next to `path`,
+ * force it to disk and rename it.  So `path` has either its old or its complete
+ * new content.  A mount point cannot be replaced; it is overwritten in place at
+ * the end.
+ * KOFN_IO: the file cannot be written.
+ * KOFN_INVAL, KOFN_SHAPE: an argument is missing, or `dims` does not fit the
+ * shape. */
 KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                                     unsigned dims);
-/* By the suffix: .npy, .csv, .mtx (array format).  A sparse one goes to .mtx alone
- * (coordinate, general; pattern when every value is 1), and dims is 2. */
+/* Writes a matrix in the format of the suffix: .npy, .csv or .mtx (array).  A
+ * sparse matrix can only be written as .mtx (coordinate, general; pattern if
+ * every value is 1), and `dims` is 2.
+ * KOFN_IO: the file cannot be written.
+ * KOFN_INVAL, KOFN_SHAPE: the suffix is none of these, or an argument is
+ * invalid. */
 KOFN_API kofn_status kofn_write(const char *path, kofn_operand a,
                                 unsigned dims);
 
-/* Any bytes. */
+/* Writes `length` bytes.  KOFN_IO: the file cannot be written. */
 KOFN_API kofn_status kofn_write_bytes(const char *path, const void *bytes,
                                       size_t length);
 
-/* A graph with the skewed degrees of real ones: R-MAT (Chakrabarti, Zhan,
- * Faloutsos 2004) with quadrant chances 0.57, 0.19, 0.19, 0.05 and shuffled
- * node numbers.  `arcs` draws; loops and duplicates are dropped, so slightly
- * fewer remain.  All values are 1.  Freed with kofn_free. */
+/* Makes a random graph with skewed degrees, as real graphs have them: R-MAT
+ * with quadrant probabilities 0.57, 0.19, 0.19, 0.05 and shuffled node numbers.
+ * It draws `arcs` arcs and drops loops and duplicates, so slightly fewer
+ * remain.  All values are 1.  `nodes` is 2 .. 2^32 - 1.  The caller frees *out
+ * with kofn_free.  Source: Chakrabarti, Zhan, Faloutsos, "R-MAT", 2004.
+ * KOFN_INVAL: `nodes` is out of range. */
 KOFN_API kofn_status kofn_rmat(kofn_sparse **out, size_t nodes, size_t arcs,
                                uint64_t seed);
 

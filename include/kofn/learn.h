@@ -1,5 +1,7 @@
-/* learn.h -- users of the rounds of kofn.h, which includes this: iterations,
- * regression.
+/* learn.h -- iterations and regression, computed by the rounds of a job.
+ *
+ * For programs that run power iteration, PageRank or a linear model on the
+ * workers of a job.  <kofn.h> includes this header.
  */
 #ifndef KOFN_LEARN_H
 #define KOFN_LEARN_H
@@ -12,21 +14,22 @@ extern "C" {
 
 /* ---- iterations ---------------------------------------------------------- */
 
-/* Called after every round; a non-zero answer stops the iteration, which then
- * returns KOFN_AGAIN.  While a round lasts it is called with rep == NULL at
- * least every tenth of a second. */
+/* Called after every iteration with its report.  While a round lasts, it is
+ * also called with rep == NULL, at least every tenth of a second.  Any value
+ * but 0 stops the iteration, which then returns KOFN_AGAIN. */
 typedef int (*kofn_watch)(void *ud, unsigned iteration, double change,
                           const kofn_report *rep);
 
 typedef struct kofn_iterate_options {
-    size_t size;             /* sizeof(kofn_iterate_options) */
-    double tolerance;        /* stop when the change is below it; 0: 1e-10 */
-    unsigned max_iterations; /* 0: 200 */
-    double damping;          /* PageRank; 0: 0.85 */
-    kofn_watch watch;
-    void *watch_ud;
-    /* Go on after these iterations with the vector that they made, which is in
-     * v, as if there had been no break; NULL: begin. */
+    size_t size;             /* sizeof(kofn_iterate_options)              */
+    double tolerance;        /* converged below this change; 0 means 1e-10 */
+    unsigned max_iterations; /* 0 means 200                                */
+    double damping;          /* PageRank: d, in (0, 1); 0 means 0.85       */
+    kofn_watch watch;        /* NULL: none                                 */
+    void *watch_ud;          /* passed to watch                            */
+    /* Resumes after these iterations, from the vector that they made, which the
+     * caller puts into v.  The result is that of a run without a break.  NULL:
+     * starts anew. */
     const struct kofn_iterate_result *resume;
 } kofn_iterate_options;
 #define KOFN_ITERATE_OPTIONS_INIT                                              \
@@ -34,88 +37,120 @@ typedef struct kofn_iterate_options {
         .size = sizeof(kofn_iterate_options)                                   \
     }
 
-/* Kept up to date before every call of the watch. */
+/* Updated before every call of the watch. */
 typedef struct kofn_iterate_result {
-    size_t size; /* sizeof(kofn_iterate_result), so that it may grow */
+    size_t size; /* sizeof(kofn_iterate_result) */
     unsigned iterations;
-    double change;     /* of the last iteration */
-    double eigenvalue; /* power iteration       */
-    bool converged;
+    double change;     /* of the vector in the last iteration */
+    double eigenvalue; /* power iteration only                */
+    bool converged;    /* change < tolerance                  */
 } kofn_iterate_result;
 #define KOFN_ITERATE_RESULT_INIT                                               \
     {                                                                          \
         .size = sizeof(kofn_iterate_result)                                    \
     }
 
-/* v <- A v / |A v|, A square, from the vector in v (n x 1 float64).  A was placed on
- * the job; kofn_power_peers of <kofn/peer.h> does without one. */
+/* Computes the dominant eigenvector of a square A, which is placed on the job,
+ * by power iteration: v <- A v / |A v|.  The vector v is n x 1, float64 and
+ * contiguous.  It holds the start and then the result.  The change is the
+ * length of the difference of two vectors, up to the sign.  `opt` and `res` may
+ * be NULL.  kofn_power_peers of <kofn/peer.h> does without a job.
+ *
+ * KOFN_AGAIN: the watch stopped it.
+ * KOFN_INVAL, KOFN_SHAPE: v is invalid or zero, or an option is out of range.
+ * KOFN_NONFINITE: the vector became infinite.
+ * KOFN_TOOFEW: also if a product is KOFN_PARTIAL.
+ * Otherwise it returns the statuses of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_power(kofn_job *job, kofn_matrix *v,
                                 const kofn_iterate_options *opt,
                                 kofn_iterate_result *res);
-/* The column-stochastic matrix of a graph with an entry (i,j) for each arc
- * i -> j: its transpose with rows scaled to sum 1.  *dangling (n flags) marks
- * nodes without an arc out.  Free both with kofn_free. */
+/* Makes the matrix of PageRank from a graph.  The graph has an entry (i, j), a
+ * weight, for each arc i -> j.  The result is its transpose, with weights
+ * divided by the sum of the weights of node i, so its columns sum to 1.  The
+ * array *dangling has a flag for each node, 1 if it has no outgoing arc.  The
+ * caller frees both with kofn_free; they are NULL on failure.
+ *
+ * KOFN_SHAPE: the graph is not square.  KOFN_INVAL: it is malformed, or a
+ * weight is negative.  KOFN_NONFINITE: a weight, or the sum of the weights of a
+ * node, is infinite. */
 KOFN_API kofn_status kofn_pagerank_matrix(kofn_sparse **out, uint8_t **dangling,
                                           const kofn_sparse *graph);
-/* v <- d (M v + (sum of v over dangling)/n) + (1-d)/n from v = 1/n, until the
- * L1 change is below the tolerance.  M was placed on the job. */
+/* Computes PageRank: v <- d (M v + (sum of v over dangling nodes) / n) +
+ * (1 - d) / n, from v = 1 / n, until the L1 norm of the change is below the
+ * tolerance.  M is the matrix of kofn_pagerank_matrix, placed on the job.  v is
+ * n x 1, float64 and contiguous.  `dangling`, `opt` and `res` may be NULL.  It
+ * returns the statuses of kofn_power.  Source: Brin and Page, 1998. */
 KOFN_API kofn_status kofn_pagerank(kofn_job *job, const uint8_t *dangling,
                                    kofn_matrix *v,
                                    const kofn_iterate_options *opt,
                                    kofn_iterate_result *res);
 /* ---- regression ---------------------------------------------------------- */
 
-/* Linear models of m points, the rows of X, by gradient descent on
+/* The loss of a linear model.  A regression minimises, over m points x_i (the
+ * rows of X) with labels y_i,
  *
  *     F(w) = 1/m sum_i loss(x_i . w, y_i) + ridge/2 |w|^2
  *
- * where workers compute the gradient of the sum: docs/regression.md. */
+ * by gradient descent.  Workers compute the gradient of the sum
+ * (docs/regression.md).  In the formulas below, t = x . w. */
 typedef enum kofn_loss {
     KOFN_LOSS_SQUARES,  /* (t - y)^2 / 2                                     */
-    KOFN_LOSS_LOGISTIC, /* labels 0 and 1, or -1 and 1: log(1 + e^t) - y t   */
-    KOFN_LOSS_POISSON   /* counts y >= 0: e^t - y t                          */
+    KOFN_LOSS_LOGISTIC, /* log(1 + e^t) - y t; labels 0 and 1, or -1 and 1   */
+    KOFN_LOSS_POISSON   /* e^t - y t; counts y >= 0                          */
 } kofn_loss;
 
 typedef enum kofn_descent {
+    /* Gradient descent. */
     KOFN_DESCENT_GD,
+    /* Nesterov's accelerated gradient. */
     KOFN_DESCENT_NESTEROV,
-    KOFN_DESCENT_SGD,  /* a batch a step, in shuffled order: every `batches`-th
-                        row, or a run of strips (kofn_limit) under row codes */
-    KOFN_DESCENT_LBFGS /* limited-memory BFGS of 10 pairs, with a line search of
-                          its own; the pairs are not of `resume`, after which it
-                          begins with steepest descent again */
+    /* Stochastic gradient: a step uses one batch of points, in shuffled order.
+     * A batch is every `batches`-th row or, with row codes, a run of strips
+     * (kofn_limit). */
+    KOFN_DESCENT_SGD,
+    /* Limited-memory BFGS with 10 pairs and its own line search.  Pairs are not
+     * part of `resume`; a resumed descent starts with steepest descent. */
+    KOFN_DESCENT_LBFGS
 } kofn_descent;
 
+/* Choice of the step.  L is the Lipschitz constant of the gradient, estimated
+ * by 30 power iterations. */
 typedef enum kofn_step_rule {
-    KOFN_STEP_FIXED,  /* `step`; 0: 1/L, L from 30 power iterations, but of GD
-                         with Poisson's loss, which has no L, ARMIJO         */
-    KOFN_STEP_EXACT,  /* the minimum along the gradient                      */
-    KOFN_STEP_ARMIJO, /* halved from `step` on (0: 16/L) until F falls enough */
-    KOFN_STEP_GRID    /* the best of step 2^-k, k = 0 .. 13 (0: 16/L)        */
+    /* The option `step`; 0 means 1/L.  Poisson's loss has no L: GD uses ARMIJO
+     * instead, and NESTEROV and SGD need a step. */
+    KOFN_STEP_FIXED,
+    /* The minimum along the gradient. */
+    KOFN_STEP_EXACT,
+    /* Backtracking: `step`, or 16/L if it is 0, is halved until F decreases
+     * enough. */
+    KOFN_STEP_ARMIJO,
+    /* The best of step 2^-k for k = 0 .. 13; a `step` of 0 means 16/L. */
+    KOFN_STEP_GRID
 } kofn_step_rule;
 
 /* An iteration: one gradient and one step. */
 typedef struct kofn_regress_step {
     unsigned iteration; /* 1 is the first                               */
-    double objective;   /* F where the gradient was taken; of the batch */
-    double gradient;    /* its norm                                     */
-    double test;        /* mean loss of the held-out points at w; NaN   */
-    double step;        /* 0: none, for it has converged                */
-    const double *w;    /* after the step                               */
-    const double *v;    /* where the next gradient is taken; NESTEROV: not w */
+    double objective;   /* F at the point of the gradient; SGD: of the batch */
+    double gradient;    /* norm of the gradient                         */
+    double test;        /* mean loss of the held-out points at w; NaN if none */
+    double step;        /* length; 0: none, because it has converged    */
+    const double *w;    /* weights after the step                       */
+    const double *v;    /* point of the next gradient; NESTEROV: not w  */
     double first;       /* norm of the first gradient                   */
-    double lipschitz;   /* L, where it was estimated; or 0              */
-    bool partial;       /* some gradients were of some points only      */
-    double ask;         /* norm of the gradient below which it will be asked how
-                           near the minimum is; 0: when the tolerance is met */
-    const kofn_report *setup; /* what it took to find L, in the iteration that
-                                 did; or NULL.  It is not in that iteration's
-                                 report                                  */
+    double lipschitz;   /* L; 0 if it was not estimated                 */
+    bool partial;       /* some gradients lack some points              */
+    /* The distance to the minimum is computed again once the gradient's norm is
+     * below this.  0: once the tolerance is met. */
+    double ask;
+    /* Report of the rounds that estimated L, in the iteration that did so;
+     * otherwise NULL.  The iteration's own report excludes them. */
+    const kofn_report *setup;
 } kofn_regress_step;
 
-/* Called after every iteration with what its rounds were together, and with
- * rep == NULL at least every tenth of a second while one lasts; a non-zero
- * answer stops the descent, which then returns KOFN_AGAIN. */
+/* Called after every iteration with the report of all its rounds.  During an
+ * iteration it is also called with rep == NULL, at least every tenth of a
+ * second.  Any value but 0 stops the descent, which then returns KOFN_AGAIN. */
 typedef int (*kofn_regress_watch)(void *ud, const kofn_regress_step *now,
                                   const kofn_report *rep);
 
@@ -123,25 +158,26 @@ typedef struct kofn_regress_options {
     size_t size; /* sizeof(kofn_regress_options) */
     kofn_loss loss;
     kofn_descent descent;
-    kofn_step_rule rule; /* all but GD: FIXED                              */
-    double step, ridge;
-    double tolerance; /* stop when the gradient's norm is below this share of
-                         the first one's, and the minimum, as products with
-                         the curvature there tell, no farther than the square
-                         root of this share of |w|; 0: 1e-8; not in SGD    */
-    unsigned max_iterations; /* 0: 100                                     */
-    unsigned batches;        /* SGD: 0: 10                                 */
-    uint64_t seed;           /* order of the batches, start of the power
-                                iteration                                  */
-    const kofn_matrix *test_X, *test_y; /* held-out points, or NULL        */
-    kofn_regress_watch watch;
-    void *watch_ud;
-    /* Go on after this step, which a watch was shown, as if there had been no
-     * break; w is in the caller's w.  Read when kofn_regress is called, and for
-     * it alone.  NULL, or of iteration 0: begin. */
+    kofn_step_rule rule; /* FIXED, unless descent is GD             */
+    double step, ridge;  /* each at least 0; step: see kofn_step_rule */
+    /* Converged if the norm of the gradient is below `tolerance` times that of
+     * the first gradient, and the distance to the minimum is at most
+     * sqrt(tolerance) |w|.  The distance is estimated from products with the
+     * curvature.  0 means 1e-8.  Not used by SGD. */
+    double tolerance;
+    unsigned max_iterations; /* 0 means 100                                   */
+    unsigned batches;        /* SGD: number of batches; 0 means 10            */
+    uint64_t seed;           /* order of batches, start of power iterations   */
+    const kofn_matrix *test_X, *test_y; /* held-out points, or NULL           */
+    kofn_regress_watch watch;           /* NULL: none                         */
+    void *watch_ud;                     /* passed to watch                    */
+    /* Resumes after this step, which a watch was given; the caller's w holds
+     * its w.  The result is that of a run without a break.  Read by the next
+     * kofn_regress only.  NULL, or iteration 0: starts anew. */
     const kofn_regress_step *resume;
-    bool intercept; /* the last column of X is all ones; the ridge is not of
-                       its weight                                          */
+    /* True if the last column of X is all ones.  Its weight is not penalised by
+     * `ridge`. */
+    bool intercept;
 } kofn_regress_options;
 #define KOFN_REGRESS_OPTIONS_INIT                                              \
     {                                                                          \
@@ -152,13 +188,13 @@ typedef struct kofn_regress_result {
     size_t size; /* sizeof(kofn_regress_result) */
     unsigned iterations;
     double objective, gradient, test; /* of the last iteration           */
-    double lipschitz;                 /* L, where it was estimated; or 0 */
+    double lipschitz;                 /* L; 0 if it was not estimated    */
     bool converged;
-    double distance; /* from w to the minimum, or less where it is too far; of
-                        the last time that the gradient was small enough for it
-                        to be asked; HUGE_VAL: it could not be told; 0: it was
-                        not asked                                       */
-    kofn_report rounds; /* all together */
+    /* Distance from w to the minimum when it was last computed, or a lower
+     * bound if it is too large.  HUGE_VAL: undetermined.  0: it was not
+     * computed. */
+    double distance;
+    kofn_report rounds; /* totals of all rounds */
 } kofn_regress_result;
 #define KOFN_REGRESS_RESULT_INIT                                               \
     {                                                                          \
@@ -167,62 +203,94 @@ typedef struct kofn_regress_result {
 
 typedef struct kofn_regression kofn_regression;
 
-/* X is m x n and y m x 1, float64.  Of a sparse X schemes pcr and elastic hold no
- * dense block.  Borrows X and test_X until kofn_regression_free; the labels are
- * copied. */
+/* Makes a regression on X (m x n) with labels y (m x 1), both float64.  For a
+ * sparse X the schemes pcr and elastic make no dense block.  Borrows X and
+ * test_X until kofn_regression_free; labels and options are copied.  `opt` may
+ * be NULL.
+ *
+ * KOFN_INVAL: X is missing, an option or label is invalid, options contradict
+ * each other, or logistic labels are all of one class.
+ * KOFN_SHAPE: shapes do not agree, or a matrix is not float64.
+ * KOFN_NONFINITE: a number is NaN or infinite. */
 KOFN_API kofn_status kofn_regression_new(kofn_regression **out, kofn_operand X,
                                          const kofn_matrix *y,
                                          const kofn_regress_options *opt);
-/* A scheme for it on so many workers, of which half may vanish or straggle, at
- * most 16, into `out` and returned.  Where X is small messages take longer than
- * work, and there are fewest under pcr (least squares) or gc; else elastic,
- * which does no work twice. */
+/* Writes a suitable scheme string into `out` (`size` bytes) and returns `out`.
+ * The scheme tolerates half of the workers missing or slow, at most 16.  For
+ * small X messages cost more than work: it is pcr (squares) or gc, which need
+ * the fewest.  Otherwise it is elastic, which does no work twice. */
 KOFN_API const char *kofn_regression_scheme(const kofn_regression *r,
                                             size_t workers, char *out,
                                             size_t size);
-/* The problem that the plan must be made for under this scheme: KOFN_GRAM, X' X
- * w (squares only); KOFN_SUM, the sum of the gradients of parts of the points;
- * or KOFN_MATVEC, X w and then z' X, for which kofn_plan_serve_left(plan, 1)
- * must be called on it as well. */
+/* Fills *pb with the problem for which the plan must be made under this scheme:
+ *   KOFN_GRAM    X' X w, for squares only.
+ *   KOFN_SUM     The sum of the gradients of parts of the points.
+ *   KOFN_MATVEC  X w and then z' X.  Call kofn_plan_serve_left(plan, 1) as
+ *                well.
+ * KOFN_UNSUITED: the scheme serves none of them, or not this regression.
+ * Otherwise it returns the failures of kofn_plan_new. */
 KOFN_API kofn_status kofn_regression_problem(const kofn_regression *r,
                                              const char *spec, size_t workers,
                                              kofn_problem *pb);
-/* Hand out the data, in the place of kofn_place, to a job whose plan is for
- * this operation.  The job must be closed before the regression is freed. */
+/* Places the data on a job with a plan for operation `op`; it replaces
+ * kofn_place.  Close the job before freeing the regression.
+ * KOFN_INVAL: `op` is none of the three.
+ * Otherwise it returns the failures of kofn_place_at and kofn_place_rows. */
 KOFN_API kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job,
                                            kofn_op op);
-/* Descend from w (n x 1 float64) with the workers of that job.  When it fails
- * on the way w is what the last iteration made.  KOFN_PARTIAL: done, but under
- * a scheme that leaves out who is late some gradients were of the rest. */
+/* Minimises F with the workers of the job.  w is n x 1, float64 and contiguous;
+ * it holds the start and then the result.  If it fails on the way, w is that of
+ * the last complete iteration.  `res` may be NULL.
+ *
+ * KOFN_OK: it converged or did max_iterations; see res->converged.
+ * KOFN_PARTIAL: also complete, but the scheme left late workers out, so some
+ * gradients lack some points.
+ * KOFN_AGAIN: the watch stopped it.
+ * KOFN_STATE: kofn_regression_place was not called.
+ * KOFN_INVAL, KOFN_NONFINITE: w, or a value on the way, is invalid or infinite.
+ * Otherwise it returns the failures of kofn_put and kofn_take. */
 KOFN_API kofn_status kofn_regress(kofn_regression *r, kofn_matrix *w,
                                   kofn_regress_result *res);
-/* The same steps on this thread alone; in the batches that the workers make,
- * once the data is with them. */
+/* Makes the same steps on this thread, without workers.  Batches are those of
+ * the workers once the data is placed.  It returns the statuses of
+ * kofn_regress. */
 KOFN_API kofn_status kofn_regress_plain(kofn_regression *r, kofn_matrix *w,
                                         kofn_regress_result *res);
+/* Frees the regression; NULL is allowed. */
 KOFN_API void kofn_regression_free(kofn_regression *r);
 
-/* Writes what a model predicts for the rows of X (float64): the mean of y,
- * which is x . w for squares, the chance of label 1 for logistic regression,
- * e^(x . w) for Poisson's.  Where w is longer than rows by one its end is an
- * intercept. out is m x 1, contiguous. */
+/* Computes predictions for the rows of X (float64) into `out` (m x 1,
+ * contiguous): the mean of y.  That is x . w for squares, the probability of
+ * label 1 for logistic regression, and e^(x . w) for Poisson regression.  If w
+ * has one number more than X has columns, the last is the intercept.
+ * KOFN_SHAPE: shapes or types do not agree.  KOFN_NONFINITE: a number, or a
+ * prediction, is NaN or infinite. */
 KOFN_API kofn_status kofn_predict(kofn_matrix *out, const kofn_matrix *X,
                                   const kofn_matrix *w, kofn_loss loss);
+/* Quality of a fit. */
 typedef struct kofn_fit {
-    double loss;  /* mean, without any ridge                                */
-    double share; /* explained: R^2 of squares, and of the deviance of counts;
-                     where y is constant 1 if nothing but rounding is left
-                     (2^-50 of the squares or counts), else 0.  For classes
-                     it is the share of right labels                         */
+    double loss; /* mean loss, without ridge */
+    /* Squares: R^2.  Poisson: the explained share of the deviance.  If y is
+     * constant, it is 1 if the rest is rounding (2^-50 of the squares or
+     * counts), and otherwise 0.  Logistic: the share of correct labels. */
+    double share;
 } kofn_fit;
+/* Fills *fit for the points X with labels y and weights w, which are as in
+ * kofn_predict.
+ * KOFN_SHAPE, KOFN_INVAL, KOFN_NONFINITE: an argument is invalid. */
 KOFN_API kofn_status kofn_fit_of(kofn_fit *fit, kofn_operand X,
                                  const kofn_matrix *y, const kofn_matrix *w,
                                  kofn_loss loss);
 
-/* K[i][j] = k(x_i, z_j) over the rows of X and Z (float64) for k = "linear":
- * x.z, "rbf:s=S": exp(-|x-z|^2 / (2 S^2)), or "poly:degree=D,c=C": (x.z + C)^D.
- * Regression on K(X, X) gives the coefficients of k(x_i, .), and K(T, X) times
- * them predicts at T.  K->data is freed with kofn_free. */
+/* Computes the kernel matrix K[i][j] = k(x_i, z_j) over the rows of X and Z
+ * (float64).  `kernel` is one of
+ *     "linear"               x . z
+ *     "rbf:s=S"              exp(-|x - z|^2 / (2 S^2))
+ *     "poly:degree=D,c=C"    (x . z + C)^D
+ * Kernel regression: a regression on K(X, X) gives coefficients, and K(T, X)
+ * times them predicts at T.  The caller frees K->data with kofn_free.
+ * KOFN_INVAL: `kernel` is invalid.  KOFN_SHAPE: X and Z do not have equally
+ * many columns, or are not float64. */
 KOFN_API kofn_status kofn_kernel(kofn_matrix *K, const kofn_matrix *X,
                                  const kofn_matrix *Z, const char *kernel);
 

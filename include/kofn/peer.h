@@ -1,16 +1,21 @@
-/* peer.h -- iterations without a master: every node its own decoder.
+/* peer.h -- iterations without a coordinator, on a mesh of equal nodes.
  *
- * For whoever runs a power iteration, PageRank or a training (<kofn/train.h>) on
- * equals, so that no single machine's loss ends it: every machine calls the same
- * function on a transport that reaches the others, and each has the result in the
- * end.  v <- f(A g(v)) is computed on nodes that each hold a coded block of A and
- * the whole v.
+ * For programs that run a power iteration, PageRank or a training
+ * (<kofn/train.h>) and must survive the loss of any machine.  Every machine
+ * calls the same function on a transport that reaches the others, and each has
+ * the result in the end.  The nodes iterate v <- f(A g(v)).  Each holds a coded
+ * block of A and all of v.
  *
- * A node's *incarnation* lasts from its start to its end.  An iterate has a *mark*,
- * its number and a digest of who made it.  An *epoch* is a number, the node that
- * proposed it, which leads, and the members with their seats; a higher one ends a
- * lower one.  docs/masterless.md tells the protocol, and what is promised where
- * others are hostile.
+ * Terms:
+ *   - The incarnation of a node lasts from its start to its end.
+ *   - A mark names an iterate: its number, and a digest of the epochs that made
+ *     it.
+ *   - An epoch has a number, a leader, which is the node that proposed it, and
+ *     members with their seats.  An epoch with a higher number ends one with a
+ *     lower number.
+ *
+ * docs/masterless.md describes the protocol, and its guarantees against hostile
+ * nodes.
  */
 #ifndef KOFN_PEER_H
 #define KOFN_PEER_H
@@ -24,214 +29,244 @@ extern "C" {
 
 /* ---- words --------------------------------------------------------------- */
 
-/* The number of one incarnation of one node, which no other incarnation has;
- * never 0. */
+/* Number of an incarnation of a node, unique and never 0. */
 typedef uint64_t kofn_incarnation;
 
-/* Ordered by number, then by proposer; {0, 0} before the first. */
+/* Epochs are ordered by number, then by proposer.  {0, 0} precedes the
+ * first. */
 typedef struct kofn_epoch {
     uint64_t number;
     kofn_incarnation proposer;
 } kofn_epoch;
 
+/* The mark of an iterate: number and digest. */
 typedef struct kofn_mark {
     uint64_t t, line;
 } kofn_mark;
 
-#define KOFN_NO_SEAT UINT32_MAX /* of a node: none, or any */
+#define KOFN_NO_SEAT UINT32_MAX /* of a node: no seat, or any seat */
 
 /* ---- a node of a mesh ---------------------------------------------------- */
 
 typedef enum kofn_decoding {
-    KOFN_DECODE_AUTO,       /* kofn_decoding_for the plan of the first stage */
-    KOFN_DECODE_REPLICATED, /* every node decodes everything                 */
-    KOFN_DECODE_DISTRIBUTED /* every node decodes its groups for all         */
+    KOFN_DECODE_AUTO,       /* kofn_decoding_for the plan of the first stage  */
+    KOFN_DECODE_REPLICATED, /* every node decodes the whole product           */
+    KOFN_DECODE_DISTRIBUTED /* every node decodes some rows for all */
 } kofn_decoding;
 
+/* The state of a node.  Counts are since its start. */
 typedef struct kofn_node_view {
-    size_t size; /* sizeof(kofn_node_view), so that it may grow */
+    size_t size; /* sizeof(kofn_node_view) */
     kofn_epoch epoch;
-    size_t members, live; /* live: this node included */
-    uint32_t seat;        /* KOFN_NO_SEAT: not a member */
-    kofn_mark at;
-    bool leader, final;
-    bool over; /* everybody who can be reached has the result */
-    uint64_t epochs, adopted, dropped; /* so far: entered; vectors taken from
-                                          others; events that did not fit */
-    uint64_t liars;    /* who are not heard any more, each counted once */
-    uint64_t alone;    /* iterates that were made alone       */
-    uint64_t left_out; /* pieces that were, for they were wrong, or may be */
-    uint64_t again; /* iterates that this node, as the leader, had made again,
-                           for it could not be told which pieces were wrong  */
-    uint64_t outvoted; /* times that this node had another iterate than most
-                           others, or blocks that were wrong again, and took
-                           theirs                                           */
-    uint64_t scrubs;   /* times that blocks of matrices that change were
-                           compared where they lie                          */
-    uint64_t healed;   /* times that this node's were made anew of others'  */
-    uint64_t back;     /* times that it went back to what was kept          */
-    double drift; /* the last time that blocks were compared and all agreed: by
-                     so much of their size their numbers were off             */
-    kofn_status failed; /* KOFN_CORRUPT, KOFN_TOOFEW: pieces disagree, or are
-                           too few to tell, and there are no more; `over` once
-                           others could come to see that                    */
+    size_t members, live; /* of the epoch; live ones, this one included */
+    uint32_t seat;        /* KOFN_NO_SEAT: not a member                   */
+    kofn_mark at;         /* the present iterate                          */
+    bool leader, final;   /* it leads; the present iterate is the last    */
+    bool over;            /* every reachable node has the result          */
+    /* Epochs entered; vectors adopted from other nodes; events ignored as stale
+     * or malformed. */
+    uint64_t epochs, adopted, dropped;
+    uint64_t liars;    /* faulty nodes that are excluded, each counted once */
+    uint64_t alone;    /* iterates that this node computed alone            */
+    uint64_t left_out; /* pieces left out as wrong or possibly wrong        */
+    /* Iterates that this node, as the leader, had repeated because it could not
+     * be decided which pieces were wrong. */
+    uint64_t again;
+    /* Times that this node differed from the majority, or had wrong blocks
+     * again, and adopted the iterate of the others. */
+    uint64_t outvoted;
+    uint64_t scrubs; /* comparisons of the blocks of changing matrices      */
+    uint64_t healed; /* times that this node's blocks were rebuilt          */
+    uint64_t back;   /* times that it returned to an iterate on disk        */
+    /* Relative deviation of the blocks from the code, in the last comparison in
+     * which all agreed. */
+    double drift;
+    /* KOFN_CORRUPT: pieces disagree.  KOFN_TOOFEW: there are too few to decide.
+     * No more can come.  `over` is set once the other nodes had time to find
+     * the same. */
+    kofn_status failed;
 } kofn_node_view;
 #define KOFN_NODE_VIEW_INIT                                                    \
     {                                                                          \
         .size = sizeof(kofn_node_view), .seat = KOFN_NO_SEAT                   \
     }
 
-/* The cheaper way to decode (math/elastic.md 14): distributed decoding saves (1
- * - 1/n) of the k N multiply-adds and of most packets, 5 us each, and what it moves
- * comes one trip later.  The arguments are seconds for a multiply-add, for a number
- * moved and for a trip; 0: 0.5 ns, 8 ns, 100 us. */
+/* Returns the cheaper way to decode (docs/math/elastic.md, 14).  Distributed
+ * decoding saves a node (1 - 1/n) of the k N multiply-adds and most of the
+ * packets, which cost 5 us each.  Its results arrive one trip later.
+ *
+ * `multiply`, `move` and `trip` are the seconds for a multiply-add, for moving
+ * a number and for a trip.  0 means 0.5 ns, 8 ns and 100 us. */
 KOFN_API kofn_decoding kofn_decoding_for(const kofn_plan *plan, size_t nodes,
                                          double multiply, double move,
                                          double trip);
 
-/* Can so many nodes, of whom none comes later, find errors?  KOFN_TOOFEW: their pieces
- * are no more than decode, so that none is left to compare with. */
+/* Checks whether a mesh of this number of nodes can find errors, without later
+ * joiners.
+ * KOFN_TOOFEW: their pieces only just decode, so none is left for a comparison.
+ * KOFN_UNSUITED: `errors` is KOFN_ERRORS_KEYED. */
 KOFN_API kofn_status kofn_nodes_find(const kofn_plan *plan, kofn_errors errors,
                                      size_t nodes);
 
 /* ---- a node's whole life ------------------------------------------------- */
 
-#define KOFN_SCALARS 8 /* that go with an iterate's vector */
+#define KOFN_SCALARS 8 /* numbers that accompany the vector of an iterate */
 
-/* A product with one of the matrices.  What is sent of an iterate speaks of the
- * product that leads from it to the next: from iterate t, stage t mod stages. */
+/* A product with one of the matrices.  Stage t mod `stages` leads from iterate
+ * t to iterate t + 1. */
 typedef struct kofn_stage {
-    const kofn_plan *plan; /* of the matrix: the same in all stages of it; a
-                              MATVEC or MATMUL, with one group, whose answers
-                              decode strip by strip; in float32 only where
-                              matrices change and `input` is given: inputs,
-                              products and changes are float32 then, too     */
-    uint32_t operand;      /* which matrix, from 0                           */
-    bool left; /* not the plan's operation, but the left product on the same
-                  blocks: kofn_plan_serve_left                               */
-    bool read; /* neither: what comes out is the matrix itself, read from the
-                  blocks.  Of those that change (kofn_program)               */
+    /* A plan for KOFN_MATVEC or KOFN_MATMUL, the same in all stages of a
+     * matrix.  It has one group, and its answers decode strip by strip.  The
+     * type float32 is possible only if matrices change and `input` is given.
+     * Inputs, products and changes are then float32, too. */
+    const kofn_plan *plan;
+    uint32_t operand; /* number of the matrix, from 0 */
+    /* True: the left product on the same blocks (kofn_plan_serve_left). */
+    bool left;
+    /* True: the matrix itself, read from its blocks.  Only for matrices that
+     * change (kofn_program.change). */
+    bool read;
 } kofn_stage;
 
-/* The program that is iterated.  All nodes have the same.  Iterate t, from 1,
- * is made by stage (t - 1) mod stages: `input` makes of the vector what is
- * multiplied, and `output` makes the next vector of the product.  Nothing but
- * their arguments may matter to what they make, for a node that joins or falls
- * behind goes on from another's vector. */
-/* The change of a matrix by one turn: it is changed by U' V. */
+/* A change of a matrix after a turn: `change` with U' V, as in kofn_update. */
 typedef struct kofn_turned {
     kofn_change change;
     kofn_matrix U, V;
 } kofn_turned;
 
+/* The program that is iterated, the same on all nodes.  Stage (t - 1) mod
+ * `stages` makes iterate t, from 1: `input` computes the factor of the product
+ * from the vector, and `output` computes the next vector from the product.
+ * Both must depend on nothing but their arguments, because a node that joins or
+ * falls behind continues from another node's vector. */
 typedef struct kofn_program {
-    size_t size; /* sizeof(kofn_program), so that it may grow */
+    size_t size; /* sizeof(kofn_program) */
     const kofn_stage *stage;
     size_t stages;
-    const kofn_operand *operand;
+    const kofn_operand *operand; /* the matrices */
     size_t operands;
-    /* Of iterate t - 1: all of `in`, which has the shape of the stage's input.
-     * NULL: the vector itself is the input of every stage. */
+    /* Computes all of `in`, which has the shape of the stage's input, from
+     * iterate t - 1.  NULL: the vector itself is the input of every stage. */
     kofn_status (*input)(void *ud, uint64_t t, const kofn_matrix *v,
                          const double scalar[KOFN_SCALARS], kofn_matrix *in);
-    /* The next iterate in v (`product` may be written on), what else goes with
-     * it in `scalar`, which starts as zeros and travels with the vector, and
-     * whether it is the last. */
+    /* Computes iterate t in v, from the product, which it may overwrite.
+     * `scalar` is zero at first and travels with the vector.  It sets *final if
+     * t is the last iterate. */
     kofn_status (*output)(void *ud, uint64_t t, kofn_matrix *product,
                           kofn_matrix *v, double scalar[KOFN_SCALARS],
                           bool *final);
-    /* NULL, or which entries of the vector iterate t wrote: `rows` from `first` on,
-     * and no others.  Where errors are looked for nodes compare these of all iterates
-     * (NULL: all entries); else a node that is some iterates behind is sent these of
-     * the iterates that it lacks. */
+    /* Sets the range of vector entries that iterate t wrote: `rows` entries
+     * from `first` on.  With `errors`, nodes compare these entries of every
+     * iterate.  Without, a node that is some iterates behind is sent only these
+     * entries of the missing ones.  NULL: all entries. */
     void (*wrote)(void *ud, uint64_t t, size_t *first, size_t *rows);
-    void *ud;
-    uint64_t digest; /* of what these depend on besides: options */
-    /* Most programs go through their stages in turn until the last iterate: 0.
-     * Otherwise the last `after` of them come once, when the others have had so
-     * many turns. */
+    void *ud; /* passed to all functions */
+    /* Digest of all else on which the functions depend, such as options. */
+    uint64_t digest;
+    /* 0: the stages are repeated in turn until the last iterate.  Otherwise the
+     * last `after` stages run once, after `turns` turns of the other stages. */
     uint64_t turns;
     size_t after;
-    /* How a matrix changes with a turn, counted from 1, as kofn_update would have
-     * it: U and V may point into v and are looked at until the next call.  v is
-     * of any iterate that comes when the turn is over and less than `recalls`
-     * after it are.  NULL: no matrix changes.  Otherwise all are dense, and nobody
-     * may be hostile: `confirm` is 1. */
+    /* Sets the change of a matrix after a turn, from 1.  U and V may point into
+     * v, and must stay valid until the next call.  The iterate v may be any one
+     * from the end of the turn to the end of `recalls` further turns.  NULL: no
+     * matrix changes.  If matrices change, all are dense.  More than 1
+     * confirming node then needs `errors` (kofn_peer_options.confirm). */
     kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to);
-    size_t recalls; /* at least 2: a node that is farther behind needs a new
-                       block                                             */
+    /* At least 2.  A node that is more turns behind needs a new block. */
+    size_t recalls;
 } kofn_program;
 #define KOFN_PROGRAM_INIT                                                      \
     {                                                                          \
         .size = sizeof(kofn_program)                                           \
     }
 
+/* Options of a node.  Unless a comment says otherwise, all nodes have the
+ * same. */
 typedef struct kofn_peer_options {
-    size_t size;    /* sizeof(kofn_peer_options), so that it may grow */
-    size_t nodes;   /* that found the mesh; 0: the first plan's workers */
-    uint32_t seat;  /* to prepare for before anybody is met, or
-                                KOFN_NO_SEAT: whichever is free            */
-    size_t quorum;  /* nodes without which nothing is proposed or decided;
-                       0: as many as decode.  With more than half of all
-                       nodes two parts of a cut network do not both go on
-                       for longer than a silence                         */
-    size_t confirm; /* others that must say the same before this node
-                       takes their word for what it cannot check: f + 1
-                       where f of them may be hostile; 1 believes each;
-                       0: more than half of the other nodes, where
-                       matrices change one more than may lie together
-                       (`errors`; KOFN_ERRORS_NONE: 1).  Those of one
-                       principal are one of them.  Where matrices change
-                       and errors are looked for fewer will do when nodes
-                       are known to lie, or are not there               */
+    size_t size; /* sizeof(kofn_peer_options) */
+    /* Nodes that found the mesh.  0: the workers of the first stage's plan. */
+    size_t nodes;
+    /* Seat for which this node encodes its block before it has met another
+     * node.  It differs between nodes.  KOFN_NO_SEAT: any free seat. */
+    uint32_t seat;
+    /* Fewest live nodes that propose an epoch or decide.  0: the number that
+     * decodes; more than half of `nodes` if matrices change.  With more than
+     * half, two parts of a divided network do not both continue for longer than
+     * `silence`. */
+    size_t quorum;
+    /* Number of other principals that must agree before this node adopts an
+     * iterate that it cannot check.  Use f + 1 if f nodes may be hostile; 1
+     * trusts each node.
+     *
+     * 0 means more than half of the other nodes.  If matrices change, 0 means 1
+     * more than the nodes that may lie together, and 1 without `errors`.  If
+     * matrices change and there are `errors`, fewer suffice when faulty nodes
+     * are known or nodes are missing. */
+    size_t confirm;
     kofn_decoding decoding;
-    kofn_time beat;     /* how often to tell where one stands; 0: 50 ms     */
-    kofn_time silence;  /* who is silent for so long is gone; 0: 20 beats   */
-    kofn_time hedge;    /* ask again, or another, after so long; 0: 2 beats */
-    kofn_time patience; /* everybody is ready and nothing is decided: the
-                           next one leads; 0: 5 beats.  Also 4 times as long
-                           as iterations took so far, where that is longer  */
-    kofn_time linger;   /* the longest that a node with the result waits for
-                           one that is silent or has failed; for one that
-                           goes on it is `give_up`, if longer; 0: 2 s       */
-    kofn_time give_up;  /* KOFN_TOOFEW after so long below the quorum; 0:
-                           never                                            */
-    kofn_incarnation incarnation; /* 0: a random one */
+    /* Heartbeat period.  0 means 50 ms. */
+    kofn_time beat;
+    /* Failure timeout: a node that is silent for this time is lost.  0 means 20
+     * beats. */
+    kofn_time silence;
+    /* Retry delay, after which a request is repeated to the same node or to
+     * another one.  0 means 2 beats. */
+    kofn_time hedge;
+    /* Longest wait for a decision after all nodes are ready; then the next node
+     * becomes the leader.  At least 4 times the duration of past iterations.  0
+     * means 5 beats. */
+    kofn_time patience;
+    /* Longest time for which a node with the result serves a node that is silent
+     * or has failed.  It serves a node that still works for `give_up`, if that is
+     * longer.  0 means 2 s. */
+    kofn_time linger;
+    /* Longest time below the quorum.  kofn_peer_run then returns KOFN_TOOFEW.
+     * 0: no limit. */
+    kofn_time give_up;
+    kofn_incarnation incarnation; /* 0: a random number */
+    /* How wrong pieces and iterates are found.  KOFN_ERRORS_KEYED is
+     * refused. */
     kofn_errors errors;
-    /* NULL, or emulates a node that errs: called where it may, in what follows from
-     * iterate t, with the numbers that it has made there, which it may change. */
+    /* Simulates errors of this node, or NULL.  It is called in each place in
+     * which a node can err, during the iterate that follows iterate t.  It may
+     * change `numbers`, which the node has just computed there. */
     void (*fault)(void *ud, kofn_fault_place where, uint64_t t,
                   kofn_matrix *numbers);
-    /* NULL, or how many times as long a piece of what follows from iterate t takes,
-     * in which others are heard as if it was computed. */
+    /* Simulates a slow node, or NULL.  It returns the slowdown factor of a
+     * piece of the iterate that follows iterate t.  The node still receives
+     * packets meanwhile. */
     double (*slow)(void *ud, uint64_t t);
-    void *fault_ud; /* of both */
-    /* NULL, or a folder that is there: of every `every`th turn in which matrices
-     * change, or where they do not of every `every`th iterate, it gets a file with
-     * the vector and this node's blocks that have changed, so that a mesh of
-     * which all nodes are lost goes on with `resume`, from the last iterate of which
-     * all had one (docs/masterless.md, "Going on").  Of its own, unless each node is
-     * told its `seat`.  All nodes have the same `every`; where one had no blocks just
-     * then, or wrong ones, all try again after an eighth of it.  Where errors are
-     * looked for and it cannot be told who is wrong, nodes that change matrices go
-     * back to it by themselves; the watch then sees an earlier iterate. */
+    void *fault_ud; /* passed to fault and slow */
+    /* Existing folder for checkpoints, or NULL.  After every `every` turns, or
+     * iterates if no matrix changes, the node writes the vector and its own
+     * changed blocks there; `every` is at least 1.  Each node has its own
+     * folder, unless `seat` is set.
+     *
+     * If a node has no blocks then, or wrong ones, all try again after an
+     * eighth of `every`.  If matrices change and it cannot be decided which
+     * node is wrong, nodes return to a checkpoint by themselves; `watch` then
+     * sees an earlier iterate. */
     const char *keep;
     uint64_t every;
+    /* Resumes after the loss of all nodes, from the last iterate with a
+     * checkpoint at every node (docs/masterless.md, "Going on"). */
     bool resume;
-    /* May be NULL: called after every iterate and now and then; not 0 has
-     * this node leave, with KOFN_AGAIN. */
+    /* Called after every iterate, and at times in between; may be NULL.  If it
+     * does not return 0, this node leaves and kofn_peer_run returns
+     * KOFN_AGAIN. */
     int (*watch)(void *ud, const kofn_node_view *view, const double *scalar);
-    void *watch_ud;
-    unsigned quarantine; /* as in kofn_options; 0: 3 */
-    /* NULL, or called when an iterate is over of which another node sent wrong
-     * pieces, or had another vector than most: its seat, who it is, as far as the
-     * transport knows ("": it does not), and whether it is not heard any more. */
+    void *watch_ud;      /* passed to watch */
+    unsigned quarantine; /* as in kofn_options; 0 means 3 */
+    /* Called after an iterate for each node that sent wrong pieces or differed
+     * from the majority; may be NULL.  `name` is its name from the transport,
+     * or "".  `excluded` says whether the node is ignored from now on. */
     void (*erred)(void *ud, uint32_t seat, const char *name, bool excluded);
-    void *erred_ud;
-    /* Where matrices change and errors are looked for: nodes compare their blocks
-     * after every so many turns; 0: only before they are kept, and when an iterate
-     * is made again.  All nodes have the same. */
+    void *erred_ud; /* passed to erred */
+    /* If matrices change and there are `errors`: nodes compare their blocks
+     * after every `scrub` turns.  0: only before a checkpoint and when an
+     * iterate is repeated. */
     uint64_t scrub;
 } kofn_peer_options;
 #define KOFN_PEER_OPTIONS_INIT                                                 \
@@ -239,11 +274,28 @@ typedef struct kofn_peer_options {
         .size = sizeof(kofn_peer_options), .seat = KOFN_NO_SEAT                \
     }
 
-/* Goes on from v (n x 1, contiguous, float64, the same on all nodes) together
- * with all nodes that `t` can reach, until the last iterate, which is then in
- * v, and everybody who can be reached has it.  A node reads its own blocks from
- * the operands alone.  t is not closed, and should be given some time to send
- * what is under way when it is. */
+/* Runs this node, together with all nodes that `t` can reach, until every
+ * reachable node has the last iterate.
+ *
+ * v is n x 1, contiguous and float64.  It holds the start, which is the same on
+ * all nodes, and then the last iterate.  `scalar` and `end` may be NULL; they
+ * receive the scalars and the final state of the node.  A node encodes its own
+ * blocks from the operands.  t is not closed; close it with some time to send
+ * what is buffered.
+ *
+ * KOFN_AGAIN: `watch` ended it.
+ * KOFN_TOOFEW: too few nodes for `give_up`, or too few pieces or blocks to
+ * continue.
+ * KOFN_CORRUPT: pieces disagree, and it cannot be decided which are wrong.
+ * KOFN_UNSTABLE: all pieces together do not decode accurately enough.
+ * KOFN_UNSUITED: a mesh does not support a plan or option.
+ * KOFN_INVAL, KOFN_SHAPE: the program, an option or v is invalid, or a
+ * checkpoint is of another run.
+ * KOFN_NONFINITE: v, a matrix or an iterate has a NaN or an infinity.
+ * KOFN_IO, KOFN_FORMAT: a checkpoint cannot be written or read.
+ * KOFN_TRANSPORT: the transport failed.
+ *
+ * A failure of `input`, `output` or `change` is returned as it is. */
 KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
                                    const kofn_program *program,
                                    const kofn_peer_options *opt, kofn_matrix *v,
@@ -252,25 +304,29 @@ KOFN_API kofn_status kofn_peer_run(kofn_transport *t,
 
 /* The place of this node in a mesh.  All pointers are borrowed. */
 typedef struct kofn_peering {
-    size_t size; /* sizeof(kofn_peering), so that it may grow */
+    size_t size; /* sizeof(kofn_peering) */
     kofn_transport *transport;
-    const kofn_plan *plan; /* the same on all nodes              */
+    const kofn_plan *plan; /* the same on all nodes */
     const kofn_peer_options *options;
-    kofn_node_view *end; /* is told how this node stood in the end; or NULL */
+    kofn_node_view *end; /* receives the final state of the node; may be NULL */
 } kofn_peering;
 #define KOFN_PEERING_INIT                                                      \
     {                                                                          \
         .size = sizeof(kofn_peering)                                           \
     }
 
-/* The same for power iteration and PageRank, with what kofn_power and
- * kofn_pagerank say of their arguments; opt's watch is not used.  v holds the
- * start (power) and the result.  at == NULL: no mesh, but this thread alone, without
- * workers or codes, which the coded ones are compared with; the watch is used then. */
+/* Runs a power iteration as a node of a mesh.  v holds the start, the same on
+ * all nodes, and then the result.  Other arguments are as in kofn_power, except
+ * that opt->watch is not used.  If `at` is NULL, it computes the iteration on
+ * this thread for comparison, without workers or codes; the watch is used then.
+ * KOFN_UNSUITED: opt->resume is set.
+ * Otherwise it returns the statuses of kofn_power or kofn_peer_run. */
 KOFN_API kofn_status kofn_power_peers(const kofn_peering *at,
                                       const kofn_matrix *A, kofn_matrix *v,
                                       const kofn_iterate_options *opt,
                                       kofn_iterate_result *res);
+/* Runs PageRank as a node of a mesh, from v = 1 / n.  M and `dangling` are as
+ * in kofn_pagerank; the rest is as in kofn_power_peers. */
 KOFN_API kofn_status kofn_pagerank_peers(
     const kofn_peering *at, const kofn_sparse *M, const uint8_t *dangling,
     kofn_matrix *v, const kofn_iterate_options *opt, kofn_iterate_result *res);
@@ -278,17 +334,22 @@ KOFN_API kofn_status kofn_pagerank_peers(
 /* ---- a mesh of threads of this process ----------------------------------- */
 
 typedef struct kofn_mesh kofn_mesh;
+/* Makes a mesh of threads of this process.  The caller frees it with
+ * kofn_mesh_free. */
 KOFN_API kofn_status kofn_mesh_new(kofn_mesh **out);
-/* Makes one more node's end, which reaches all ends that are there and to come;
- * it is for one thread, which closes it.  May be called on any thread. */
+/* Makes the end of one more node, which reaches all present and future ends.
+ * One thread uses it, and closes it with its close function.  May be called on
+ * any thread. */
 KOFN_API kofn_status kofn_mesh_join(kofn_mesh *m, kofn_transport **out);
-/* The same on a thread of its own, which ends with `run`; the end is closed
- * then.  On any thread that is not done itself, or that frees the mesh. */
+/* Makes an end and calls run(ud, end) on a new thread.  The end is closed when
+ * `run` returns.  Call it on a thread that was started so, or on the one that
+ * frees the mesh.
+ * KOFN_TRANSPORT: the thread cannot be started. */
 KOFN_API kofn_status kofn_mesh_start(kofn_mesh *m,
                                      void (*run)(void *ud, kofn_transport *t),
                                      void *ud);
-/* Waits until all that were started have ended; whoever joined has closed its
- * end. */
+/* Waits for all started threads, and frees the mesh.  Ends made by
+ * kofn_mesh_join must be closed before. */
 KOFN_API void kofn_mesh_free(kofn_mesh *m);
 
 #ifdef __cplusplus

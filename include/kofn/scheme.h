@@ -1,28 +1,30 @@
-/* scheme.h -- what a coding scheme is: a cut, and a few rows of numbers a seat.
+/* scheme.h -- interface of a coding scheme: how operands are cut, and the
+ * coefficients of a seat.
  *
- * The resident operand A and the round input B are cut into parts.  What a
- * seat returns is a row of numbers times unknown *symbols*, and what is wanted
- * is a matrix times the symbols:
+ * The resident operand A and the round input B are cut into parts.  A seat
+ * returns a row of coefficients times unknown *symbols*.  The wanted output is
+ * a matrix times the symbols.
  *
  *     block of seat i = sum_j E0[i][j] A_j       message = sum_j E1[i][j] B_j
  *     result_i = block * message = sum_s G[i][s] symbol_s
  *     wanted_w = sum_s W[w][s] symbol_s
  *
- * For KOFN_LEFT, the product B A, it is message * block.
+ * For KOFN_LEFT, the product B A, the result is message * block.
  *
- * A scheme says only this.  Encoding, "is this enough?", decoding, noise and
- * error location are the same arithmetic for all schemes and live elsewhere.
+ * A scheme provides only this.  Encoding, the test for enough results,
+ * decoding, noise and error location are computed by code that all schemes
+ * share.
  *
- * Words: a *part* is a piece of an operand as cut; a *seat* is a position in
- * the code, for ever; workers come and go and sit on seats; a *strip* is a row
- * offset of a block, the unit in which work is dealt and decoded.
+ * Terms: a *part* is a piece of an operand.  A *seat* is a permanent position
+ * in the code; workers come and go, and take seats.  A *strip* is a row offset
+ * of a block, the unit in which work is dealt and decoded.
  *
- * For authors of codes: fill in a kofn_scheme, as examples/scheme.c does, and
- * kofn_plan_new_for makes plans of it that run wherever those of the library do.
+ * For authors of codes: fill in a kofn_scheme, as examples/scheme.c does.
+ * Plans made by kofn_plan_new_for run on every port.
  *
- * A coefficient may stand for a small matrix: a quaternion code has lanes = 4,
- * so that a seat holds four sub-blocks, answers four results together, and
- * contributes four rows to each table.
+ * A coefficient may represent a small matrix.  A quaternion code has lanes = 4:
+ * a seat holds four sub-blocks, returns four results together, and has four
+ * rows in each table.
  */
 #ifndef KOFN_SCHEME_H
 #define KOFN_SCHEME_H
@@ -33,13 +35,15 @@
 extern "C" {
 #endif
 
-/* Part j of an operand sits at row j % rows, column j / rows of the cut. */
+/* A cut into rows x cols parts.  Part j is at row j % rows and column j /
+ * rows. */
 typedef struct kofn_cut {
     size_t rows, cols;
 } kofn_cut;
 
 typedef struct kofn_args kofn_args; /* the parsed key=value pairs */
 
+/* The layout of a code.  All sizes are of one group. */
 typedef struct kofn_layout {
     /* Given to the scheme. */
     kofn_problem problem;
@@ -47,168 +51,190 @@ typedef struct kofn_layout {
     uint64_t seed;
     size_t workers; /* of the plan, at the start */
 
-    /* Set by layout().  All sizes are of one group: `groups` independent
-     * copies of the code stand side by side on row bands of A, and seat i of
-     * the plan is seat i / groups of group i % groups. */
-    size_t groups;    /* 1 unless set                                        */
-    size_t seats;     /* at the start                                        */
-    size_t max_seats; /* beyond which no fresh rows exist; SIZE_MAX: none    */
-    size_t enough;    /* no fewer seats can decode                           */
-    size_t threshold; /* any this many seats decode; `enough` unless set     */
-    size_t lanes;     /* results a seat answers together                     */
-    size_t inner;     /* products summed in a result; 1 unless set.  In
-                         GRAM the sub-blocks stand one below the other       */
-    bool adjoint;     /* transposed; needs E1 == NULL, W == NULL           */
-    bool whole;       /* answers are not to be had strip by strip            */
-    bool everybody;   /* a round takes what all who are live, and not late,
-                         answer; `enough` is the least                       */
-    bool remembers;   /* KOFN_SUM, a part a seat: what a seat last answered
-                         stands in for it when it is missing                 */
-    size_t submessages; /* answers a seat sends one after the other in a
-                         round, until it is stopped; 1 unless set            */
+    /* Set by layout(). */
 
-    /* KOFN_STREAM, where seats are rows that are made as they are asked for and
-     * anybody answers any of them; `seats` are the most that a product may
-     * take.  docs/math/sequential.md. */
-    size_t delay;   /* rounds after its first in which a product is due       */
-    size_t slots;   /* rows that a worker may be asked for in a round by the
-                       scheme; 1 unless set                                   */
-    size_t memory;  /* rounds of marks that the hooks look at                 */
-    size_t plain;   /* the first so many rows are products of parts as they
-                       are, and given out where `ask` says so                 */
-    bool repeats;   /* whoever did not get done answers the same row again    */
-    bool due_first; /* what is due is worked at first, not last               */
-    bool keeps;     /* a product is not over before it is due                 */
-    kofn_cut cut[2]; /* A, B; {1,1} is whole                                */
+    /* Independent copies of the code, each on a band of rows of A.  Seat i of
+     * the plan is seat i / groups of group i % groups.  Default 1. */
+    size_t groups;
+    size_t seats;     /* at the start; default 1                           */
+    size_t max_seats; /* seats with fresh rows; default SIZE_MAX: no limit */
+    size_t enough;    /* fewer seats cannot decode                         */
+    /* Any `threshold` seats decode.  Default: `enough`. */
+    size_t threshold;
+    size_t lanes; /* results that a seat returns together; default 1 */
+    /* Products that are summed in a result; default 1.  In GRAM, the sub-blocks
+     * are stacked. */
+    size_t inner;
+    bool adjoint; /* the code is transposed; needs E1 == NULL and W == NULL */
+    bool whole;   /* answers cannot be computed strip by strip              */
+    /* A round uses the answers of all live workers that are not late, at least
+     * `enough`. */
+    bool everybody;
+    /* KOFN_SUM with a part for each seat: the last answer of a seat replaces a
+     * missing one. */
+    bool remembers;
+    /* Answers that a seat sends one after the other in a round, until it is
+     * stopped; default 1. */
+    size_t submessages;
+
+    /* The next seven are for KOFN_STREAM.  There seats are rows, made on
+     * demand, that any worker may answer; `seats` is the most that a product
+     * may use (docs/math/sequential.md). */
+    size_t delay;   /* rounds after its first in which a product is due    */
+    size_t slots;   /* rows that a worker is asked for in a round; default 1 */
+    size_t memory;  /* past rounds of marks that the hooks look at         */
+    size_t plain;   /* number of uncoded rows, the first; `ask` uses them  */
+    bool repeats;   /* a worker gets an incomplete row again               */
+    bool due_first; /* due products are worked on first, not last          */
+    bool keeps;     /* no product is over before it is due                 */
+
+    kofn_cut cut[2]; /* cuts of A and B; {1, 1}, the default: not cut */
+    /* Numbers of symbols and wants; symbols = 0: both are the parts of A. */
     size_t symbols, wants;
-    size_t grid_rows; /* want w is block (w % grid_rows, w / grid_rows) of
-                         the output band                                     */
-    double *W;        /* wants x symbols; NULL: identity.  From
-                         kofn_layout_table(), freed with the plan            */
-    void *state;      /* the scheme's own, read-only after layout()          */
+    /* Want w is block (w % grid_rows, w / grid_rows) of the output of the
+     * group; default 1. */
+    size_t grid_rows;
+    /* wants x symbols, made by kofn_layout_table() and freed with the plan.
+     * NULL: the identity. */
+    double *W;
+    void *state; /* the scheme's own data, read-only after layout() */
     void (*free_state)(void *state);
 } kofn_layout;
 
-/* KOFN_SUM: parts are numbers that f is called with, E0 says which of them a
- * seat computes (any number but 0), the vector f(j, x) is cut into `wants`
- * segments, symbol j*wants + z is segment z of f(j, x), and W is left NULL:
- * want z is the sum of symbols z, wants + z, ...
+/* Meaning of the tables for KOFN_SUM.  Parts are the numbers with which f is
+ * called.  A seat computes the parts with a nonzero coefficient in its E0.  The
+ * vector f(j, x) is cut into `wants` segments, and symbol j * wants + z is
+ * segment z of f(j, x).  W stays NULL: want z is the sum of the symbols z,
+ * wants + z, ...
  *
- * With submessages > 1 the rows of submessage t of seat i are asked for as
- * those of seat i*submessages + t, `enough` and `threshold` count answers, and
- * the E0 of all submessages of a seat is the same. */
+ * With submessages > 1, the rows of submessage t of seat i are requested as
+ * those of seat i * submessages + t.  `enough` and `threshold` count answers.
+ * All submessages of a seat have the same E0. */
 
-/* Rows [lo, hi) of a block for the member `who` of the live list. */
+/* Rows [lo, hi) of a block, and the index of the member of the live list that
+ * computes them. */
 typedef struct kofn_deal {
     size_t who, lo, hi;
 } kofn_deal;
 typedef struct kofn_deals kofn_deals;
+/* Adds a deal to the list that kofn_scheme.deal fills. */
 KOFN_API kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo,
                                     size_t hi);
 
+/* A live worker.  Lists of them ascend by seat. */
 typedef struct kofn_live {
-    size_t seat;  /* within the group; the list ascends */
-    double speed; /* relative; 1 when unknown           */
+    size_t seat;  /* within the group             */
+    double speed; /* relative; 1 if it is unknown */
 } kofn_live;
 
-/* A parameter of a scheme.  The table of them serves --help, `kofn schemes`,
- * range checks and the fuzzer. */
+/* A parameter of a scheme.  The table serves --help, `kofn schemes`, range
+ * checks and the fuzzer. */
 typedef struct kofn_param {
     const char *name;
     long init, min, max;
-    const char *what;
-    const char *choices; /* "a|b|c": the value is an index; NULL: a number */
+    const char *what; /* description                                          */
+    const char
+        *choices; /* "a|b|c": the value is an index; NULL: it is a number */
 } kofn_param;
 
-/* Value of a parameter; KOFN_AUTO where neither user nor table gave one. */
+/* Returns the value of a parameter; KOFN_AUTO if neither the user nor the table
+ * gave one. */
 #define KOFN_AUTO (-1L)
 KOFN_API long kofn_arg(const kofn_layout *L, const char *name);
-/* Records the value that layout() chose for KOFN_AUTO, so that reports can say
+/* Records the value that layout() chose for KOFN_AUTO, so that reports can show
  * it. */
 KOFN_API void kofn_arg_choose(const kofn_layout *L, const char *name,
                               long value);
 
-/* The workers that were *marked* in rounds of a stream: those that had not done
- * all they were asked for when the round ended.  The last round comes first;
- * marks are by workers' numbers. */
+/* The workers that were *marked* in past rounds of a stream: those that had not
+ * completed their tasks when the round ended.  The latest round comes first.
+ * Marks are ordered by worker number. */
 typedef struct kofn_past {
     size_t rounds, workers;
-    const size_t *marked; /* so many, per round */
-    const uint8_t *mark;  /* rounds x workers   */
+    const size_t *marked; /* number of marked workers of each round */
+    const uint8_t *mark;  /* rounds x workers                       */
 } kofn_past;
 
-/* Where a product of a stream stands as a round begins. */
+/* The state of a product of a stream when a round begins. */
 typedef struct kofn_pending {
-    size_t age;         /* rounds since its first */
-    size_t got, wanted; /* answers                */
-    size_t plain_left;  /* plain rows that nobody was asked for */
-    size_t live;        /* workers that are there */
+    size_t age;         /* rounds since its first                        */
+    size_t got, wanted; /* answers                                       */
+    size_t plain_left;  /* uncoded rows that were given to no worker     */
+    size_t live;        /* live workers                                  */
 } kofn_pending;
 
-/* A number of rows that nobody was asked for before; plain ones if there are
- * any. */
+/* A request for rows that were given to no worker before; plain: uncoded rows,
+ * if any are left. */
 typedef struct kofn_ask {
     size_t rows;
     bool plain;
 } kofn_ask;
 
+/* A coding scheme.  The functions seat, ask and admits must be pure: equal
+ * arguments give equal results. */
 typedef struct kofn_scheme {
-    size_t size; /* sizeof(kofn_scheme), so that it may grow */
+    size_t size; /* sizeof(kofn_scheme) */
     const char *name, *summary, *cite;
     unsigned ops;             /* kofn_op bits                */
     const kofn_param *params; /* ends with a NULL name       */
 
-    /* Check the parameters and set the sizes.  Failures keep their message
-     * with kofn_say. */
+    /* Checks the parameters and sets the sizes.  It reports the reason of a
+     * failure with kofn_say. */
     kofn_status (*layout)(kofn_layout *L);
 
-    /* Fill the rows of one seat: E0 is (lanes inner) x parts of A, row
-     * l*inner + t of lane l; E1 is inner x parts of B; G lanes x symbols; all
-     * zero on entry.  E1 is NULL when B is whole.  G is NULL when wants and
-     * symbols are the parts of A (layout() left `symbols` at 0), the result
-     * then being mixed as the block is.  Pure: a function of the layout and
-     * the seat.  Called for seats below max_seats only. */
+    /* Fills the rows of one seat, which are zero on entry.  It is called for
+     * seats below max_seats only.
+     *   E0  (lanes * inner) x parts of A; row l * inner + t belongs to lane l.
+     *   E1  inner x parts of B; NULL if B is not cut.
+     *   G   lanes x symbols.  NULL if layout() left `symbols` at 0; wants and
+     *       symbols are then the parts of A, and the result has the
+     *       coefficients of the block. */
     kofn_status (*seat)(const kofn_layout *L, size_t seat, double *E0,
                         double *E1, double *G);
 
-    /* Optional.  Who works on which of `span` strips, each of which must be
-     * dealt to at least `cover` members, enough <= cover <= n; an adjoint code
-     * is dealt exactly `enough`.  NULL: everyone, everything. */
+    /* Optional.  Deals `span` strips to the n live members.  Each strip goes to
+     * at least `cover` members, enough <= cover <= n; in an adjoint code to
+     * exactly `enough`.  NULL: each member works on all strips. */
     kofn_status (*deal)(const kofn_layout *L, const kofn_live *live, size_t n,
                         size_t cover, size_t span, kofn_deals *out);
 
-    /* Optional.  A better way to decode than least squares: D is wants x
-     * (n lanes), zero on entry, over the answers of these seats (or submessages
-     * of seats), ascending.  KOFN_TOOFEW when they do not determine the wants;
-     * KOFN_PARTIAL when D makes the best of what there is, which is then
-     * delivered under that status; KOFN_UNSUITED where least squares is best
-     * after all. */
+    /* Optional.  Computes a decoder that is better than least squares.  D is
+     * wants x (n * lanes), zero on entry, for the answers of these ascending
+     * seats (or submessages of seats).
+     * KOFN_TOOFEW: the answers do not determine the wants.
+     * KOFN_PARTIAL: D is the best approximation, to be delivered with this
+     * status.
+     * KOFN_UNSUITED: use least squares. */
     kofn_status (*decode)(const kofn_layout *L, const uint32_t *seats, size_t n,
                           double *D);
 
-    /* Optional, KOFN_STREAM, and pure.  What worker `who` is asked for of this
-     * product in the round that begins.  NULL: one row. */
+    /* Optional, KOFN_STREAM.  Sets the rows of this product that the worker is
+     * asked for in the round that begins.  NULL: one row. */
     void (*ask)(const kofn_layout *L, const kofn_pending *pending,
                 const kofn_past *past, size_t who, kofn_ask *out);
 
-    /* Likewise.  May a round end with these marks, the first of `past`?  NULL:
-     * with any. */
+    /* Optional, KOFN_STREAM.  Returns whether a round may end with these marks,
+     * which are the first of `past`.  NULL: always. */
     bool (*admits)(const kofn_layout *L, const kofn_past *past);
 } kofn_scheme;
 
-/* A plan for a scheme of one's own. */
+/* Makes a plan with your own scheme.  `args` is "key=value,..." or NULL; the
+ * other arguments and statuses are as in kofn_plan_new.  It copies *scheme, but
+ * not what it points to, which must stay valid until the plan is freed.
+ * KOFN_INVAL: also if layout() made an impossible layout. */
 KOFN_API kofn_status kofn_plan_new_for(kofn_plan **out, const kofn_problem *pb,
                                        const kofn_scheme *scheme,
                                        const char *args, size_t workers,
                                        uint64_t seed);
 
-/* The schemes that come with the library: i = 0, 1, ... until NULL. */
+/* Returns scheme i of the library, from 0; NULL if there is no such scheme. */
 KOFN_API const kofn_scheme *kofn_scheme_at(size_t i);
+/* Returns the scheme of this name; NULL if there is none. */
 KOFN_API const kofn_scheme *kofn_scheme_find(const char *name);
 
 /* ---- helpers for authors ------------------------------------------------- */
 
-/* A zeroed table of rows x cols for W; NULL when memory runs out. */
+/* Returns a table of rows x cols zeros for W; NULL if memory runs out. */
 KOFN_API double *kofn_layout_table(size_t rows, size_t cols);
 
 #ifdef __cplusplus

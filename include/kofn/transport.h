@@ -1,20 +1,22 @@
-/* transport.h -- what a network must offer so that workers on other machines
- * can be reached.
+/* transport.h -- interface to a network, with the coordinator's port and the
+ * worker that use it.
  *
- * A transport moves packets between *peers* and tells who comes and goes; it
- * knows nothing of codes, blocks or tasks.  The coordinator's port over a
- * transport (kofn_port_away), a worker's whole life (kofn_serve) and a node of
- * a masterless run stand on it, each once for all networks.
+ * A transport moves packets between peers and reports their arrival and loss.
+ * It knows nothing of codes, blocks or tasks.  kofn_port_away, kofn_serve and
+ * the nodes of a mesh work over any transport.
  *
- * For authors of transports, who fill in a kofn_transport, and for programs that
- * are a coordinator of workers elsewhere, or such a worker.
+ * For authors of transports, which fill in a kofn_transport.  Also for programs
+ * that are a coordinator of remote workers, or a remote worker.
  *
- * A packet is a head of at most KOFN_HEAD_MAX bytes and a body.  Within one
- * peer's incarnation packets that were not sent as urgent arrive in the order
- * in which they were sent, whole or not at all; urgent ones may overtake. Where
- * one does not arrive the incarnation ends, and one that ends at one side ends
- * at the other, even if nothing more is sent: nobody asks again for what is
- * lost. A transport is used by one thread.
+ * Guarantees of a transport:
+ *   - A packet is a head of at most KOFN_HEAD_MAX bytes and a body.
+ *   - Packets of an incarnation of a peer arrive complete and in the order of
+ *     sending.  Urgent packets may overtake others.
+ *   - If a packet does not arrive, the incarnation ends.  Nothing is sent
+ *     again.
+ *   - If an incarnation ends at one side it ends at the other, even if nothing
+ *     more is sent.
+ *   - Only one thread uses a transport, except for `release`.
  */
 #ifndef KOFN_TRANSPORT_H
 #define KOFN_TRANSPORT_H
@@ -27,15 +29,15 @@ extern "C" {
 
 #define KOFN_HEAD_MAX 256
 
-/* Peers are numbered by the transport from 0.  A number names one incarnation:
- * who comes back after a disconnection has a new one, and no number is used
+/* Number of one incarnation of a peer, given by the transport from 0.  A peer
+ * that returns after a disconnection has a new number.  No number is used
  * twice. */
 typedef uint32_t kofn_peer;
 
 typedef enum kofn_arrival {
     KOFN_CAME = 1, /* a peer can be reached; its first packet comes later */
     KOFN_WENT,     /* a peer is lost for good                             */
-    KOFN_PACKET
+    KOFN_PACKET    /* a packet has arrived                                */
 } kofn_arrival;
 
 typedef struct kofn_packet {
@@ -43,26 +45,25 @@ typedef struct kofn_packet {
     kofn_peer peer;
     size_t head_bytes;
     unsigned char head[KOFN_HEAD_MAX];
-    /* The body lies at `body`, owned by the transport until `release`; or it
-     * is still on its way (`body` NULL while body_bytes > 0) and `fetch` puts
-     * it where it belongs. */
+    /* The body, owned by the transport until `release`.  If it is NULL and
+     * body_bytes > 0, the body is still on its way, and `fetch` receives it. */
     const void *body;
     size_t body_bytes;
-    void *own; /* the transport's */
+    void *own; /* for the transport; argument of release */
 } kofn_packet;
 
-/* A packet that is on its way from a peer and not whole yet. */
+/* A packet that is still arriving. */
 typedef struct kofn_arriving {
     size_t head_bytes;
     unsigned char head[KOFN_HEAD_MAX];
-    size_t at, body_bytes; /* so much of the body is here   */
-    kofn_time age;         /* since the head came           */
+    size_t at, body_bytes; /* bytes of the body: arrived, total */
+    kofn_time age;         /* since the head arrived            */
 } kofn_arriving;
 
 typedef struct kofn_transport kofn_transport;
 
-/* A body that is lent to a transport until it calls `done(ud)`, perhaps on another
- * thread; `done` may be NULL. */
+/* A body that is lent to a transport until it calls done(ud), which may be on
+ * another thread.  `done` may be NULL. */
 typedef struct kofn_lent {
     const void *data;
     size_t bytes;
@@ -70,61 +71,69 @@ typedef struct kofn_lent {
     void *ud;
 } kofn_lent;
 
+/* A transport.  Members are required, unless a comment allows NULL. */
 struct kofn_transport {
-    size_t size; /* of this struct: an older one is refused */
+    size_t size; /* sizeof(kofn_transport); a smaller one is refused */
     const char *name;
-    /* Sends a head of at most KOFN_HEAD_MAX bytes and a body, NULL: none, which
-     * is given back exactly once whatever the answer.  Never waits: KOFN_AGAIN
-     * when the way to this peer is full (nothing was sent, try again later; the
-     * body is still the caller's and `done` is not called), KOFN_TRANSPORT when
-     * the peer is not there any more.  `urgent` overtakes what is not. */
+    /* Sends a head and a body; `body` may be NULL.  It never waits.  An
+     * `urgent` packet overtakes those that are not urgent.  The transport calls
+     * body->done exactly once, with every status except KOFN_AGAIN.
+     * KOFN_AGAIN: the buffer of this peer is full; nothing was sent.  Try again
+     * later; the body still belongs to the caller.
+     * KOFN_TRANSPORT: the peer is lost. */
     kofn_status (*send)(kofn_transport *t, kofn_peer peer, const void *head,
                         size_t head_bytes, const kofn_lent *body, bool urgent);
-    /* The next arrival, or KOFN_AGAIN after `atmost` nanoseconds (0: only
-     * what is there already) or earlier where a way that was full has room
-     * again or a signal has come, or KOFN_TRANSPORT when nothing can ever come again.  A peer's
-     * coming is told before its packets, and nothing of it after KOFN_WENT,
-     * which comes after what it had sent.  Packets whose head or body is
-     * longer than allowed are dropped and counted. */
+    /* Waits for the next arrival, at most `atmost` nanoseconds; 0 does not
+     * wait.  KOFN_CAME comes before all packets of a peer.  KOFN_WENT comes
+     * after all of them, and nothing follows it.  Packets with a head or body
+     * longer than allowed are dropped and counted.
+     * KOFN_AGAIN: no arrival in that time.  It may also return early because a
+     * full buffer has room again, or because of a signal.
+     * KOFN_TRANSPORT: nothing can ever arrive any more. */
     kofn_status (*wait)(kofn_transport *t, kofn_time atmost, kofn_packet *p);
-    /* Bodies that were not delivered with their packet: receive it into
-     * `into` (body_bytes long).  NULL where bodies always come along. */
+    /* Receives a body that did not come with its packet into `into`, which has
+     * body_bytes bytes.  NULL if bodies always come with their packets. */
     kofn_status (*fetch)(kofn_transport *t, kofn_packet *p, void *into);
-    /* Give a packet's body back, fetched or not; on any thread. */
+    /* Releases a packet's body, whether it was fetched or not.  Called on any
+     * thread. */
     void (*release)(kofn_transport *t, void *own);
-    /* Have no more to do with this peer: whatever it sends is dropped.  It
-     * learns of it where it can, and may come back as another.  A worker that
-     * forgets the coordinator connects again, as another. */
+    /* Ends the connection with a peer and drops all that it sends.  The peer is
+     * notified if possible, and may return under another number.  If a worker
+     * forgets the coordinator, it connects again under another number. */
     void (*forget)(kofn_transport *t, kofn_peer peer);
-    /* Sends what is under way, for at most `linger` nanoseconds, and ends. */
+    /* Sends what is buffered, for at most `linger` nanoseconds, and frees the
+     * transport. */
     void (*close)(kofn_transport *t, kofn_time linger);
-    /* The longest body that is received; larger ones are dropped.  May be
-     * lowered by the transport's user, not raised. */
+    /* Longest body that is received; packets with longer ones are dropped.  The
+     * user of the transport may lower it, not raise it. */
     size_t body_max;
-    uint64_t dropped; /* packets, so far: too long, foreign, malformed */
-    /* May be NULL: reach one more peer (meshes only), which then comes. */
+    uint64_t dropped; /* packets that were too long, foreign or malformed */
+    /* Meshes only: connects to one more peer, which is then reported with
+     * KOFN_CAME.  May be NULL. */
     kofn_status (*reach)(kofn_transport *t, const char *address);
-    /* May be NULL: who a peer is, for messages to people; valid until the
-     * next call. */
+    /* Returns a name of the peer for messages, valid until the next call.  May
+     * be NULL. */
     const char *(*name_of)(kofn_transport *t, kofn_peer peer);
-    /* May be NULL: whom the transport itself turned away or dropped since the
-     * last call, and why, in words, or NULL; valid until the next call. */
+    /* Returns a message about peers that the transport refused or dropped since
+     * the last call, with the reason; NULL if there is none.  Valid until the
+     * next call.  May be NULL. */
     const char *(*news)(kofn_transport *t);
-    /* Set by the transport's user, or NULL: is a long body wanted?  Asked
-     * before memory is; where it is not the packet comes without its body. */
+    /* Set by the user of the transport, or NULL.  Returns whether a long body
+     * is wanted, before memory is allocated for it.  If not, the packet arrives
+     * without a body. */
     bool (*wanted)(void *ud, kofn_peer peer, const void *head,
                    size_t head_bytes, size_t body_bytes);
-    void *wanted_ud;
-    /* May be NULL: who answers for a peer, a key or, where there are none, a
-     * host; valid until the next call.  All peers of one name may be one
-     * enemy.  NULL, also as the answer: the peer answers for itself. */
+    void *wanted_ud; /* passed to wanted */
+    /* Returns the principal of a peer: its key or, without keys, its host.
+     * Valid until the next call.  All peers of one principal may be one
+     * attacker.  May be NULL, or return NULL: the peer is its own principal. */
     const char *(*principal_of)(kofn_transport *t, kofn_peer peer);
-    /* May be NULL: what is on its way from a peer, not as urgent; false: nothing
-     * that has begun. */
+    /* Describes the packet, not urgent, that is arriving from a peer.  Returns
+     * false if there is none.  May be NULL. */
     bool (*arriving)(kofn_transport *t, kofn_peer peer, kofn_arriving *a);
-    /* Bodies arrive as they were sent: they never leave the memory of this machine,
-     * or whoever changes them is found out.  So they are sent without a checksum;
-     * both ends of a connection have to say the same. */
+    /* True if bodies cannot be altered on the way without detection: they stay
+     * in the memory of this machine, or are authenticated.  They are then sent
+     * without a checksum.  Both ends of a connection must agree. */
     bool whole;
     /* Set by the transport before `wait` returns KOFN_TRANSPORT: true if every peer has
      * ended in order, so that nothing has failed.  A worker then ends as if it were
@@ -135,32 +144,41 @@ struct kofn_transport {
 /* ---- the coordinator's port ---------------------------------------------- */
 
 typedef struct kofn_away_options {
-    size_t size;
-    size_t workers; /* that must be there before the first round begins      */
-    uint64_t job;   /* workers that hold blocks of this job keep them over a
-                       restart of the coordinator; 0: a new job              */
-    const char *source; /* name of A's file, for workers that can read it
-                           themselves, or NULL                               */
-    kofn_time silence;  /* who takes nothing of what is waiting for it for so
-                           long is lost, and who answers nothing for six times
-                           as long, while 64 tasks were cancelled, is given
-                           up; 0: 5 s                                        */
-    size_t strangers;   /* peers that have not said who they are; 0: 64, and
-                           as many as `workers` where these are more         */
-    size_t crowd;       /* workers that one principal may have at a time; more
-                           are sent away; 0: no limit                        */
-    const char *name;   /* that the port goes by, until it is closed; NULL: the
-                           transport's                                       */
-    bool alone;         /* every worker answers for itself, whoever it is of */
-    /* Events files: start a worker, or kill the one with this process number;
-     * NULL: events cannot be staged. */
+    size_t size;    /* sizeof(kofn_away_options)                        */
+    size_t workers; /* number that the first round waits for; default 1 */
+    /* Number of the job.  Workers that hold blocks of this job keep them if the
+     * coordinator restarts.  0: a new job. */
+    uint64_t job;
+    /* Name of the file of A, for workers that can read it themselves; or NULL.
+     * Copied. */
+    const char *source;
+    /* A worker that accepts nothing of the data waiting for it for this time is
+     * lost.  A worker that answers nothing for 6 times this time, while 64 of
+     * its tasks were cancelled, is evicted.  0 means 5 s. */
+    kofn_time silence;
+    /* Most peers that have not identified themselves.  0 means 64, or `workers`
+     * if that is more. */
+    size_t strangers;
+    /* Most workers of one principal at a time; others are disconnected.  0: no
+     * limit. */
+    size_t crowd;
+    /* Name of the port; must stay valid until it is closed.  NULL: the
+     * transport's. */
+    const char *name;
+    /* True: every worker is its own principal, whatever key or host it has. */
+    bool alone;
+    /* For events files: start() starts a worker, kill() kills the one with this
+     * process number.  start() returns 0 on success.  NULL: such events are
+     * refused. */
     int (*start)(void *ud);
     int (*kill)(void *ud, uint64_t process);
-    void *ud;
-    /* Told who was turned away, dropped or given up, and why; or NULL. */
+    void *ud; /* passed to start, kill, news and ended */
+    /* Receives messages about workers that were refused, dropped or evicted,
+     * with the reason.  May be NULL. */
     void (*news)(void *ud, const char *words);
-    /* How many of the workers that were started have ended, or NULL: anybody
-     * may come.  Whoever ended before it came is not waited for. */
+    /* Returns how many of the started workers have ended.  The port does not
+     * wait for workers that ended before they connected.  NULL: workers are not
+     * started here. */
     size_t (*ended)(void *ud);
 } kofn_away_options;
 #define KOFN_AWAY_OPTIONS_INIT                                                 \
@@ -168,54 +186,64 @@ typedef struct kofn_away_options {
         sizeof(kofn_away_options), 1, 0, NULL, 0, 0, 0, NULL, false, NULL,     \
             NULL, NULL, NULL, NULL                                             \
     }
-/* Workers reached over a transport, which the port takes over even on
- * failure.  A block is encoded while it is sent, some rows at a time. */
+/* Makes a port to workers over a transport.  Takes the transport over, even on
+ * failure.  A block is encoded while it is sent, some rows at a time.  `opt`
+ * may be NULL; it is copied.  The caller owns *out until kofn_open takes it
+ * over.
+ * KOFN_INVAL: `t` is an older, smaller kofn_transport.
+ * KOFN_IO: the system has no random numbers. */
 KOFN_API kofn_status kofn_port_away(kofn_port **out, kofn_transport *t,
                                     const kofn_away_options *opt);
 
 /* ---- a worker's life ----------------------------------------------------- */
 
-/* The answers of kofn_serve_options.watch. */
+/* Values that kofn_serve_options.watch returns. */
 typedef enum kofn_leave {
     KOFN_STAY,
-    KOFN_LEAVE_SOON, /* finish what is in hand, then go */
+    KOFN_LEAVE_SOON, /* finish the tasks that are here, then leave */
     KOFN_LEAVE_NOW
 } kofn_leave;
 
 typedef struct kofn_serve_options {
-    size_t size;
-    /* For sums of a function, with its context.  The parts, `in` and the length
-     * of `out` are what came: f checks them. */
+    size_t size; /* sizeof(kofn_serve_options) */
+    /* Function for a KOFN_SUM, with its context.  NULL: none.  The parts, `in`
+     * and the length of `out` come from the network; f must validate them. */
     kofn_part_fn f;
     void *ctx;
-    /* The operand of that name, where this machine can read it: its block is
-     * then made here and only coefficients have travelled.  A name that is not
-     * one of a file, such as "../A.npy", is not asked for.  Fills one of both,
-     * which is given back to operand_done; any failure, and the block is sent
-     * instead.  NULL: nothing can be read here. */
+    /* Opens the operand of this file name, if this machine can read it.  The
+     * worker then makes its block itself, and only coefficients are sent.  It
+     * is not called with names that are not plain file names, such as
+     * "../A.npy".  It sets *A or *S, which stays valid until operand_done.  If
+     * it fails, the coordinator sends the block.  NULL: no files can be
+     * read. */
     kofn_status (*operand)(void *ud, const char *name, const kofn_matrix **A,
                            const kofn_sparse **S);
     void (*operand_done)(void *ud);
-    size_t memory;             /* bytes that a block may take, and as many again
-                           that tasks which bring theirs may; 0: no limit */
-    kofn_time patience;        /* give up when there is no coordinator for so
-                              long; 0: never                             */
-    kofn_time grace;           /* after KOFN_LEAVE_SOON at most so long       */
-    const kofn_faults *faults; /* NULL: fair                           */
-    /* Asked every millisecond or so, three times a second while there is nothing
-     * to do, and when a signal has come; told what happens in words (NULL
-     * otherwise). */
+    /* Limit of the memory of a block, in bytes.  The same limit applies to
+     * tasks that bring their own block.  0: no limit. */
+    size_t memory;
+    /* Longest time without a coordinator; kofn_serve then returns KOFN_LATE.
+     * 0: no limit. */
+    kofn_time patience;
+    /* Longest time between KOFN_LEAVE_SOON and leaving. */
+    kofn_time grace;
+    const kofn_faults *faults; /* simulated faults; NULL: none */
+    /* Returns whether to stay.  Called about every millisecond, at least three
+     * times a second if there is nothing to do, and after a signal.  `news` is
+     * a message about an event, or NULL.  May be NULL: stay. */
     kofn_leave (*watch)(void *ud, const char *news);
-    void *ud;
-    bool staged; /* let the coordinator slow and spoil this worker: tests */
-    const kofn_formula
-        *formulas; /* for sums over rows; ends with a NULL name */
-    /* Another way to multiply dense blocks than BLAS, with its context; NULL:
-     * BLAS.  Called on the thread of kofn_serve, and for as much at a time as
-     * takes it some milliseconds, so that what is cancelled ends soon; lanes of
-     * a block one after the other.  A status that is not KOFN_OK fails the
-     * task, and another worker is asked.  Sparse blocks, and sums, are not
-     * computed with it. */
+    void *ud; /* passed to operand, operand_done and watch */
+    /* For tests: the coordinator may make this worker slow or faulty. */
+    bool staged;
+    /* Formulas for sums over rows, ended by a NULL name; default
+     * kofn_formulas. */
+    const kofn_formula *formulas;
+    /* Multiplies dense blocks instead of BLAS, with its context.  NULL: BLAS.
+     *
+     * It is called on the thread of kofn_serve, for some milliseconds of work
+     * at a time, so that cancelled tasks end soon.  The lanes of a block come
+     * one after the other.  If it fails, the task fails and is given to another
+     * worker.  It is not used for sparse blocks and sums. */
     kofn_multiply_fn multiply;
     void *multiply_ctx;
 } kofn_serve_options;
@@ -224,10 +252,16 @@ typedef struct kofn_serve_options {
         sizeof(kofn_serve_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL,     \
             NULL, NULL, false, kofn_formulas, NULL, NULL                       \
     }
-/* Serves until dismissed (KOFN_OK), asked to leave (KOFN_AGAIN), refused
- * (KOFN_UNSUITED) or out of patience (KOFN_LATE).  The transport is ended.
- * One thread computes and listens: while it computes it looks for messages
- * every millisecond or so. */
+/* Runs a worker until it is dismissed, and closes the transport in any case.
+ * It uses this thread for computing and for messages; during a computation it
+ * looks for messages about every millisecond.  `opt` may be NULL.
+ *
+ * KOFN_OK: the coordinator dismissed the worker.
+ * KOFN_AGAIN: `watch` ended it.
+ * KOFN_UNSUITED: the coordinator refused it, or is another version of kofn.
+ * KOFN_LATE: there was no coordinator for `patience`.
+ * KOFN_TRANSPORT: the transport failed.
+ * KOFN_INVAL: `t` is an older, smaller kofn_transport. */
 KOFN_API kofn_status kofn_serve(kofn_transport *t,
                                 const kofn_serve_options *opt);
 
