@@ -147,9 +147,9 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
     node *n = ud;
 
     (void)scalar;
-    if (n->from == 0 && view->at.t >= WARM * TURN)
+    if (n->from == 0 && view->at.step >= WARM * TURN)
         n->from = all_cpu();
-    if (n->to == 0 && view->at.t >= (WARM + STEPS) * TURN)
+    if (n->to == 0 && view->at.step >= (WARM + STEPS) * TURN)
         n->to = all_cpu();
     return 0;
 }

@@ -30,7 +30,7 @@ static int leave_after_three(void *ud, const kofn_node_view *view,
     const node *me = ud;
 
     (void)scalar;
-    return me->leaves && view->at.t >= 3;
+    return me->leaves && view->at.step >= 3;
 }
 
 static void live(void *ud, kofn_transport *t)

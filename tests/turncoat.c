@@ -69,8 +69,8 @@ static void falsify(kf_note *note, void *body, size_t bytes)
         list_others(note, body, bytes);
         break;
     case KF_NOTE_BEAT:
-        note->at.t += lies % 2 * 3;
-        note->at.line ^= lies % 2;
+        note->at.step += lies % 2 * 3;
+        note->at.lineage ^= lies % 2;
         break;
     default:
         break;
@@ -89,12 +89,12 @@ static kofn_status send_lie(kofn_transport *t, kofn_peer peer, const void *head,
     kf_note note;
 
     memcpy(&job, (const char *)head + 8, sizeof job);
-    if (kf_note_read(&note, head, head_bytes, job) || note.at.t < since ||
+    if (kf_note_read(&note, head, head_bytes, job) || note.at.step < since ||
         (kinds && !(kinds >> note.type & 1)))
         return send_truth(t, peer, head, head_bytes, body, urgent);
     if (lies++ == 0)
         fprintf(stderr, "turncoat: lies from iterate %llu on\n",
-                (unsigned long long)note.at.t);
+                (unsigned long long)note.at.step);
     false_body.data = false_body.ud = malloc(bytes + 1);
     if (!false_body.ud)
         return KOFN_NOMEM;

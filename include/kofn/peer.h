@@ -39,10 +39,10 @@ typedef struct kofn_epoch {
     kofn_incarnation proposer;
 } kofn_epoch;
 
-/* The mark of an iterate: number and digest. */
-typedef struct kofn_mark {
-    uint64_t t, line;
-} kofn_mark;
+/* Identifies an iterate: its number, and a digest of the epochs that made it. */
+typedef struct kofn_iterate_id {
+    uint64_t step, lineage;
+} kofn_iterate_id;
 
 #define KOFN_NO_SEAT UINT32_MAX /* of a node: no seat, or any seat */
 
@@ -60,7 +60,7 @@ typedef struct kofn_node_view {
     kofn_epoch epoch;
     size_t members, live; /* of the epoch; live ones, this one included */
     uint32_t seat;        /* KOFN_NO_SEAT: not a member                   */
-    kofn_mark at;         /* the present iterate                          */
+    kofn_iterate_id at;   /* the present iterate                          */
     bool leader, final;   /* it leads; the present iterate is the last    */
     bool over;            /* every reachable node has the result          */
     /* Epochs entered; vectors adopted from other nodes; events ignored as stale

@@ -154,7 +154,7 @@ kofn_status dnn_lesson_score(const dnn_lesson *l, const kofn_net *net,
  * too few have blocks to give, or nothing goes on. */
 static kofn_status look_at(const run *r, const node *n, dnn_run *out)
 {
-    unsigned steps = (unsigned)(n->end.at.t / (2 * r->l->shape.layers - 1));
+    unsigned steps = (unsigned)(n->end.at.step / (2 * r->l->shape.layers - 1));
 
     out->did.steps = (unsigned)larger(out->did.steps, steps);
     out->did.faults += n->faults;

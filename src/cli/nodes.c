@@ -202,7 +202,7 @@ static int watch(void *ud, const kofn_node_view *view, const double *scalar)
     if (!n->all->mesh && view->seat != KOFN_NO_SEAT)
         n->seat = view->seat;
     return cli_caught() ||
-           happen(n, (view->at.t - view->final) / n->all->each + 1);
+           happen(n, (view->at.step - view->final) / n->all->each + 1);
 }
 
 /* ---- a node that errs ---------------------------------------------------- */

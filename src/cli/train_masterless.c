@@ -66,7 +66,7 @@ static void watch(const cli_node *n, const kofn_node_view *view,
                   const double *scalar)
 {
     run *r = n->all->ud;
-    uint64_t each = n->all->each, step = view->at.t / each;
+    uint64_t each = n->all->each, step = view->at.step / each;
     uint64_t attempt = view->back + 1;
 
     flockfile(r->history.f);
@@ -74,7 +74,7 @@ static void watch(const cli_node *n, const kofn_node_view *view,
         r->attempt = attempt;
         r->step = step;
     } else if (attempt == r->attempt && step > r->step &&
-               has_done(r, step, view->at.t % each)) {
+               has_done(r, step, view->at.step % each)) {
         write_line(r, step, view, scalar);
         r->step = step;
     }

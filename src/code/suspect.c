@@ -133,7 +133,7 @@ static kofn_status set_up_search(state *s)
 static kofn_status find_out_of_range(state *s)
 {
     size_t each = s->lanes * s->e->columns;
-    double *tame;
+    double *zeroed;
 
     for (size_t n = 0; n < s->nodes; n++) {
         const double *y = s->e->Y + n * each;
@@ -147,11 +147,12 @@ static kofn_status find_out_of_range(state *s)
     s->Y = s->e->Y;
     if (s->out_of_range_count == 0)
         return KOFN_OK;
-    s->Y = tame = kf_arrays_table(&s->arrays, s->nodes, each);
+    s->Y = zeroed = kf_arrays_table(&s->arrays, s->nodes, each);
     TRY(kf_arrays_status(&s->arrays));
     for (size_t n = 0; n < s->nodes; n++)
         if (!s->out_of_range[n])
-            memcpy(tame + n * each, s->e->Y + n * each, each * sizeof *tame);
+            memcpy(zeroed + n * each, s->e->Y + n * each,
+                   each * sizeof *zeroed);
     return KOFN_OK;
 }
 

@@ -126,7 +126,8 @@ static void flip_bit(kofn_matrix *a, size_t i, size_t j, kf_rng *r)
 void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
                        kofn_matrix *numbers)
 {
-    static const double wild[] = {(double)NAN, (double)INFINITY, -1e300, 1e30};
+    static const double out_of_range[] = {(double)NAN, (double)INFINITY, -1e300,
+                                          1e30};
     kf_rng r = kf_rng_stream(seed, KF_FOR_CORRUPT, worker, n);
     size_t i, j, kind;
 
@@ -139,7 +140,7 @@ void kofn_faults_spoil(uint64_t seed, uint32_t worker, uint32_t n,
     else if (kind == 2)
         flip_bit(numbers, i, j, &r);
     else
-        kf_mat_put(numbers, i, j, wild[kf_rng_below(&r, 4)]);
+        kf_mat_put(numbers, i, j, out_of_range[kf_rng_below(&r, 4)]);
 }
 
 /* ---- blocks -------------------------------------------------------------- */

@@ -239,7 +239,7 @@ static kofn_status place(kofn_regression *r, kofn_job *job)
     return kofn_parts_work(job, 2 * points * (double)r->X.cols);
 }
 
-const kf_way kf_by_sum = {
+const kf_gradient_mode kf_by_sum = {
     .op = KOFN_SUM,
     .problem = problem,
     .check = check,

@@ -164,9 +164,9 @@ static kofn_status run_mesh(iteration *it)
                        "join it later go on with the others anyway");
     st = kofn_peer_run(it->mesh->transport, &program, it->mesh->options, it->v,
                        scalar, &view);
-    if (st < 0 && view.at.t == 0)
+    if (st < 0 && view.at.step == 0)
         return st;
-    it->res.iterations = (unsigned)view.at.t;
+    it->res.iterations = (unsigned)view.at.step;
     it->res.change = scalar[CHANGE];
     it->res.eigenvalue = scalar[EIGENVALUE];
     it->res.converged = !st && scalar[CHANGE] < it->opt.tolerance;

@@ -1,6 +1,6 @@
 /* regress.c -- linear models by gradient descent, one coded gradient a step.
  *
- * Only the gradient is coded (ways.c); w is updated here.  With a fixed
+ * Only the gradient is coded (gradient_modes.c); w is updated here.  With a fixed
  * step the iterates are those of the plain descent to rounding, whatever the
  * workers do.
  *
@@ -217,9 +217,10 @@ const char *kofn_regression_scheme(const kofn_regression *r, size_t workers,
     if (workers < 3 || workers > 16 || r->X.rows < workers ||
         r->X.rows > SMALL / r->X.cols)
         snprintf(out, size, "elastic");
-    else if (kf_way_check(kf_way_by(KOFN_GRAM), r) == KOFN_OK)
+    else if (kf_gradient_mode_check(kf_gradient_mode_by(KOFN_GRAM), r) ==
+             KOFN_OK)
         snprintf(out, size, "pcr:r=%zu", kf_ceil_div(workers, parts));
-    else if (kf_way_check(&kf_by_sum, r) == KOFN_OK)
+    else if (kf_gradient_mode_check(&kf_by_sum, r) == KOFN_OK)
         snprintf(out, size, "gc:d=%zu", spare + 1);
     else
         snprintf(out, size, "elastic");
@@ -230,17 +231,18 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
                                     size_t workers, kofn_problem *pb)
 {
     TRY(kf_begun(pb, "KOFN_PROBLEM_INIT"));
-    for (size_t i = 0; kf_ways[i]; i++) {
-        const kofn_problem of = kf_way_problem(kf_ways[i], r);
+    for (size_t i = 0; kf_gradient_modes[i]; i++) {
+        const kofn_problem of =
+            kf_gradient_mode_problem(kf_gradient_modes[i], r);
         kofn_plan *plan;
         kofn_status st = kofn_plan_new(&plan, &of, spec, workers, 0);
 
-        if (!st && kf_ways[i]->left)
+        if (!st && kf_gradient_modes[i]->left)
             st = kofn_plan_serve_left(plan, 1);
         kofn_plan_free(plan);
         kf_give(pb, &of, sizeof of);
         if (st != KOFN_UNSUITED)
-            return st ? st : kf_way_check(kf_ways[i], r);
+            return st ? st : kf_gradient_mode_check(kf_gradient_modes[i], r);
     }
     return kf_fail(KOFN_UNSUITED,
                    "scheme %.*s computes neither X' X w nor sums of gradients "
@@ -250,13 +252,13 @@ kofn_status kofn_regression_problem(const kofn_regression *r, const char *spec,
 
 kofn_status kofn_regression_place(kofn_regression *r, kofn_job *job, kofn_op op)
 {
-    const kf_way *way = kf_way_by(op);
+    const kf_gradient_mode *way = kf_gradient_mode_by(op);
 
     if (!way)
         return kf_fail(KOFN_INVAL,
                        "a regression is computed by KOFN_GRAM, "
                        "KOFN_SUM or KOFN_MATVEC; see kofn_regression_problem");
-    TRY(kf_way_check(way, r));
+    TRY(kf_gradient_mode_check(way, r));
     r->strips = 0;
     TRY(way->place(r, job));
     r->job = job;

@@ -16,7 +16,7 @@ struct kofn_regression {
     double *test_y; /* NULL: no held-out points */
     kofn_regress_options opt;
     kofn_job *job; /* that it was placed on */
-    const struct kf_way *way;
+    const struct kf_gradient_mode *way;
     size_t strips; /* of that job, if its rounds can be of some of them; or 0 */
     double *Xy, yy; /* X' y and y' y, where they were needed */
 };
@@ -51,7 +51,7 @@ kofn_status kf_regress_labels(const kofn_matrix *y, size_t rows,
                               const char *what, kofn_loss loss,
                               double **labels);
 
-/* out = X' (X v - y) on this thread (ways.c), and *squares those of X v - y; either may
+/* out = X' (X v - y) on this thread (gradient_modes.c), and *squares those of X v - y; either may
  * be NULL. */
 kofn_status kf_learn_gram_here(const kofn_regression *r, const double *v,
                                const double *y, double *out, double *squares);
@@ -77,7 +77,7 @@ kofn_status kf_loss_labels(kofn_loss loss, const kofn_matrix *y,
 typedef struct kf_descent {
     const kofn_regression *r;
     kofn_job *job; /* NULL: all on this thread */
-    const struct kf_way *way;
+    const struct kf_gradient_mode *way;
     kofn_regress_step now;
     kofn_report sum, setup, all; /* of this iteration's rounds; of those that
                              were to find L; of the others                  */
@@ -119,10 +119,10 @@ double kf_learn_dot(const double *x, const double *y, size_t n);
 kofn_status kf_learn_descend(kf_descent d, kofn_matrix *w,
                              kofn_regress_result *res);
 
-/* ---- ways.c, by_sum.c ---------------------------------------------------- */
+/* ---- gradient_modes.c, by_sum.c ---------------------------------------------------- */
 
 /* A way to have workers compute the gradient. */
-typedef struct kf_way {
+typedef struct kf_gradient_mode {
     kofn_op op;
     bool left;    /* rounds from the left belong to it   */
     bool margins; /* X w is known to the master          */
@@ -139,14 +139,18 @@ typedef struct kf_way {
                             double *F);
     /* out = X' X v. */
     kofn_status (*gram)(kf_descent *d, const double *v, double *out);
-} kf_way;
+} kf_gradient_mode;
 
-extern const kf_way kf_by_products, kf_by_sum;
-extern const kf_way *const kf_ways[]; /* the best first; ends with NULL */
-const kf_way *kf_way_by(kofn_op op);  /* NULL: there is none */
+extern const kf_gradient_mode kf_by_products, kf_by_sum;
+extern const kf_gradient_mode
+    *const kf_gradient_modes[]; /* the best first; ends with NULL */
+const kf_gradient_mode *
+kf_gradient_mode_by(kofn_op op); /* NULL: there is none */
 /* What workers compute in it, and whether this regression is to be had so. */
-kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r);
-kofn_status kf_way_check(const kf_way *way, const kofn_regression *r);
+kofn_problem kf_gradient_mode_problem(const kf_gradient_mode *way,
+                                      const kofn_regression *r);
+kofn_status kf_gradient_mode_check(const kf_gradient_mode *way,
+                                   const kofn_regression *r);
 /* Runs one round, with a look at the watch now and then. */
 kofn_status kf_learn_round_of(kf_descent *d, bool left, const kofn_matrix *in,
                               kofn_matrix *out);
@@ -200,7 +204,7 @@ kofn_status kf_lbfgs_gradient(kf_descent *d, const double *w, double *F);
 /* A step from w, where F and d->g are known; its length in d->now.step. */
 kofn_status kf_lbfgs_step(kf_descent *d, double *w, double F);
 
-/* ---- near.c -------------------------------------------------------------- */
+/* ---- distance.c -------------------------------------------------------------- */
 
 /* From `at`, where F and its gradient, in d->g, were just taken, to the minimum:
  * an estimate from below where it is more than `enough`; HUGE_VAL where it cannot

@@ -151,15 +151,15 @@ static kofn_status begin_at_start(kf_host *h)
     }
     TRY(kf_buffer_new(&body, start->m.rows, start->m.cols, KOFN_F64));
     memcpy(body->m.data, start->m.data, kf_buffer_bytes(start));
-    st = kf_mesh_vector_take(h, (kofn_mark){0, h->job}, body);
+    st = kf_mesh_vector_take(h, (kofn_iterate_id){0, h->job}, body);
     kf_buffer_drop(body);
     return st;
 }
 
-kofn_mark kf_back_mark(const kf_host *h, kofn_mark kept)
+kofn_iterate_id kf_back_iterate(const kf_host *h, kofn_iterate_id kept)
 {
-    if (h->back.attempt > 0 && kept.t > 0)
-        kept.line = kf_mix64(kf_state64(kept.line ^ h->job, 3));
+    if (h->back.attempt > 0 && kept.step > 0)
+        kept.lineage = kf_mix64(kf_state64(kept.lineage ^ h->job, 3));
     return kept;
 }
 
@@ -168,7 +168,7 @@ static kofn_status begin(kf_host *h, uint64_t before)
 {
     TRY(begin_at_start(h));
     TRY(kf_keep_rewind(h, before));
-    h->at = kf_back_mark(h, h->at);
+    h->at = kf_back_iterate(h, h->at);
     TRY(kf_host_node_new(h));
     return kf_mail_greet(h);
 }

@@ -110,9 +110,9 @@ void kf_host_way_note(kf_host *h, size_t group, const kofn_decoder *d)
 
 void kf_host_way_go(kf_host *h)
 {
-    uint64_t turn = kf_course_turn(&h->course, h->at.t);
+    uint64_t turn = kf_course_turn(&h->course, h->at.step);
 
-    if (h->at.t == kf_course_end(&h->course, turn))
+    if (h->at.step == kf_course_end(&h->course, turn))
         h->way = 0;
     h->way = kf_hash(h->way, h->from, h->on->groups * sizeof *h->from);
 }

@@ -13,7 +13,7 @@ static void drop_lent(kf_changing *c, uint32_t seat)
 {
     for (size_t i = c->lents; i > 0; i--)
         if (c->lent[i - 1].from != KF_OURS && c->lent[i - 1].seat == seat)
-            kf_lent_drop(c, i - 1);
+            kf_borrowed_drop(c, i - 1);
 }
 
 /* KOFN_AGAIN: some were wrong, and are gone.  Nobody is struck for what is only
@@ -46,9 +46,9 @@ static kofn_status look(kf_host *h, uint32_t operand)
     r.lo = c->window.lo;
     r.hi = c->window.hi;
     for (size_t i = 0; i < c->lents && !st; i++) {
-        const kf_lent *l = &c->lent[i];
+        const kf_borrowed *l = &c->lent[i];
 
-        if (kf_lent_serves(h, l))
+        if (kf_borrowed_serves(h, l))
             kf_reading_add(
                 &r, l->seat,
                 (kf_read){l->from, l->block->lane[0].data, l->block->velocity});
@@ -61,7 +61,7 @@ static kofn_status look(kf_host *h, uint32_t operand)
     return st;
 }
 
-kofn_status kf_lent_compare(kf_host *h, uint32_t operand)
+kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand)
 {
     kofn_status st;
 

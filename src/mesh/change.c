@@ -28,14 +28,14 @@ kofn_status kf_changing_new(kf_host *h)
     if (!c->line)
         return KOFN_NOMEM;
     for (size_t i = 0; i < h->program.operands; i++)
-        bytes += 2 * kf_lent_whole(h, (uint32_t)i);
+        bytes += 2 * kf_borrowed_whole(h, (uint32_t)i);
     h->largest = kf_max(h->largest, bytes);
     return kf_mesh_norms_new(h);
 }
 
 void kf_changing_free(kf_host *h)
 {
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     kf_free(h->changing.lent);
     kf_free(h->changing.line);
 }
@@ -122,7 +122,7 @@ static void end_step(step *s)
 }
 
 /* Is it to be changed by this turn? */
-static bool waits_for(const kf_lent *l, uint64_t turn)
+static bool waits_for(const kf_borrowed *l, uint64_t turn)
 {
     return l->ours && l->turn + 1 == turn;
 }
@@ -148,10 +148,10 @@ static kofn_status change_matrix(kf_host *h, uint64_t turn, uint32_t operand,
 
         st = change_block(&s, block, seat, 0);
         if (!st)
-            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.t, &block->lane[0]);
+            kf_host_fault(h, KOFN_FAULT_IN_UPDATE, h->at.step, &block->lane[0]);
     }
     for (size_t i = 0; i < c->lents && !st; i++) {
-        const kf_lent *l = &c->lent[i];
+        const kf_borrowed *l = &c->lent[i];
 
         if (l->operand == operand && waits_for(l, turn))
             st = change_block(&s, l->block, l->seat, l->lo);
@@ -190,13 +190,13 @@ static void settle(kf_host *h)
     kf_changing *c = &h->changing;
 
     for (size_t i = c->lents; i > 0; i--) {
-        kf_lent *l = &c->lent[i - 1];
+        kf_borrowed *l = &c->lent[i - 1];
 
         if (l->ours || l->turn > c->turn)
             continue;
         l->ours = kf_changing_knows(h, l->turn, l->line);
         if (!l->ours)
-            kf_lent_drop(c, i - 1);
+            kf_borrowed_drop(c, i - 1);
     }
 }
 
@@ -218,7 +218,7 @@ static kofn_status bring(kf_host *h, uint32_t seat, uint64_t own)
             if (h->operand[i].plan)
                 TRY(change_matrix(h, turn, i, ours));
         if (ours != KOFN_NO_SEAT)
-            c->changed = h->at.t;
+            c->changed = h->at.step;
         for (size_t i = 0; i < c->lents; i++)
             c->lent[i].turn += waits_for(&c->lent[i], turn);
     }
@@ -257,16 +257,16 @@ static kofn_status make_turn(kf_host *h, uint64_t turn, uint64_t was)
 kofn_status kf_changing_turn(kf_host *h)
 {
     kf_changing *c = &h->changing;
-    uint64_t turn = kf_course_turn(&h->course, h->at.t), was = c->turn;
+    uint64_t turn = kf_course_turn(&h->course, h->at.step), was = c->turn;
 
     if (turn == was)
         return KOFN_OK;
     begin_turn(h, turn);
-    c->line[turn % h->program.recalls] = h->at.line;
+    c->line[turn % h->program.recalls] = h->at.lineage;
     TRY(lose_halfway(h, make_turn(h, turn, was)));
     for (size_t i = 0; h->seat != KOFN_NO_SEAT && i < h->program.operands; i++)
         if (h->operand[i].plan)
-            kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.t,
+            kf_host_fault(h, KOFN_FAULT_IN_MEMORY, h->at.step,
                           &h->operand[i].block->lane[0]);
     TRY(kf_sketch_turn(h));
     return kf_keep_turn(h);
@@ -274,14 +274,14 @@ kofn_status kf_changing_turn(kf_host *h)
 
 kofn_status kf_changing_fresh(kf_host *h, uint32_t seat, uint64_t turn)
 {
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     h->changing.unsure = h->changing.turn > 0; /* they follow from the vector */
     return lose_halfway(h, bring(h, seat, turn));
 }
 
 kofn_status kf_changing_lose(kf_host *h)
 {
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     if (h->seat == KOFN_NO_SEAT)
         return KOFN_OK;
     TRY(kf_keep_forget(h));
@@ -311,7 +311,7 @@ kofn_status kf_changing_adopt(kf_host *h, const void *lines)
     bool met = false;
 
     memcpy(theirs, lines, recalls * sizeof *theirs);
-    begin_turn(h, kf_course_turn(&h->course, h->at.t));
+    begin_turn(h, kf_course_turn(&h->course, h->at.step));
     last = c->turn < was ? c->turn : was;
     /* both have the lines of so many turns up to their last */
     for (uint64_t i = 0; i <= last && !met; i++) {

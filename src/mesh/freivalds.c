@@ -327,7 +327,7 @@ kofn_status kf_mesh_freivalds_next(kf_host *h)
                              "what stage %zu makes of iterate %llu is "
                              "not finite",
                              (size_t)(h->on - h->product),
-                             (unsigned long long)h->at.t)
+                             (unsigned long long)h->at.step)
                    : KOFN_OK;
     TRY(kf_host_input(h));
     if (!h->freivalds.odd && right(h))

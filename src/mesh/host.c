@@ -114,11 +114,11 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
     return KOFN_OK;
 }
 
-void kf_host_advance(kf_host *h, kofn_mark at)
+void kf_host_advance(kf_host *h, kofn_iterate_id at)
 {
     kf_pieces *p = h->before;
 
-    if (at.t > h->at.t)
+    if (at.step > h->at.step)
         kf_comparison_advance(h);
     else
         kf_comparison_void(h);
@@ -127,7 +127,7 @@ void kf_host_advance(kf_host *h, kofn_mark at)
     h->before_at = h->at;
     h->now = p;
     h->at = at;
-    h->on = kf_host_product(h, at.t);
+    h->on = kf_host_product(h, at.step);
     drop_pieces(h->now);
     kf_buffer_drop(h->packed);
     h->packed = NULL;
@@ -142,7 +142,7 @@ void kf_host_forget(kf_host *h)
 {
     kf_changing *c = &h->changing;
 
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     kf_sketch_forget(h);
     kf_vector_quorum_drop(h);
     h->vector_quorum.merged = 0;
@@ -152,7 +152,7 @@ void kf_host_forget(kf_host *h)
     h->seat = KOFN_NO_SEAT;
     h->again = h->outvoted = 0;
     h->odd = false;
-    h->blown = (kofn_mark){0, 0};
+    h->blown = (kofn_iterate_id){0, 0};
     h->greeted = 0;
     for (size_t i = 0; i < h->routes; i++) {
         h->route[i].t = 0;
@@ -188,7 +188,7 @@ static kofn_status tick(kf_host *h)
     TRY(kf_mail_greet(h));
     return kf_host_step(h, &(kf_node_event){.type = KF_NODE_TICK,
                                             .now = now,
-                                            .lacks = kf_lent_lacks(h)});
+                                            .lacks = kf_borrowed_lacks(h)});
 }
 
 static kofn_status look_up(kf_host *h, kofn_time atmost)
@@ -213,7 +213,7 @@ static kofn_status encode(kf_host *h, uint32_t seat)
         kofn_status st = kf_keep_load(h, seat);
 
         h->seat = st ? h->seat : seat;
-        return st == KOFN_AGAIN ? kf_lent_make(h, seat) : st;
+        return st == KOFN_AGAIN ? kf_borrowed_make(h, seat) : st;
     }
     h->seat = KOFN_NO_SEAT;
     for (size_t i = 0; i < h->program.operands; i++) {
@@ -253,14 +253,14 @@ static kofn_status compute(kf_host *h, const kf_node_task *t)
     h->status = KOFN_OK;
     st = kf_host_compute(h, h->on->of->block, h->seat, t->group, stopped, &out);
     if (!st && h->opt.slow)
-        linger(h, t->at.t, kf_host_now(h) - began);
+        linger(h, t->at.step, kf_host_now(h) - began);
     if (h->status)
         st = h->status;
     if (st || !kf_node_wanted(h->node, t)) {
         kf_buffer_drop(out);
         return st == KOFN_AGAIN ? KOFN_OK : st;
     }
-    kf_host_fault(h, KOFN_FAULT_IN_PRODUCT, t->at.t, &out->m);
+    kf_host_fault(h, KOFN_FAULT_IN_PRODUCT, t->at.step, &out->m);
     TRY(kf_host_keep(h, t->group, h->seat, KF_OURS, out));
     return done(h, t, false);
 }
@@ -329,12 +329,12 @@ static kofn_status make_vector(kf_host *h, const kf_node_task *t, bool *final)
         TRY(kf_mesh_freivalds_make(h));
     else
         TRY(kf_mesh_freivalds_next(h));
-    kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.t, &h->on->out->m);
+    kf_host_fault(h, KOFN_FAULT_IN_DECODING, t->at.step, &h->on->out->m);
     TRY(h->on->mixes ? kf_host_input(h) : KOFN_OK);
     TRY(kf_mesh_spread_clear(h));
-    TRY(h->program.output(h->program.ud, t->at.t + 1, &h->on->out->m, &h->v->m,
-                          h->scalar, final));
-    kf_host_fault(h, KOFN_FAULT_IN_VECTOR, t->at.t, &h->v->m);
+    TRY(h->program.output(h->program.ud, t->at.step + 1, &h->on->out->m,
+                          &h->v->m, h->scalar, final));
+    kf_host_fault(h, KOFN_FAULT_IN_VECTOR, t->at.step, &h->v->m);
     return KOFN_OK;
 }
 
@@ -353,13 +353,13 @@ static kofn_status update(kf_host *h, const kf_node_task *t)
     if (st && (st != KOFN_NONFINITE || h->opt.errors == KOFN_ERRORS_NONE))
         return st;
     kf_host_way_go(h);
-    digest =
-        kf_host_digest_of_way(h, t->at.t + 1, h->scalar, h->v->m.data, final);
+    digest = kf_host_digest_of_way(h, t->at.step + 1, h->scalar, h->v->m.data,
+                                   final);
     if (st || h->freivalds.odd)
         digest.sum = NAN;
     h->odd = digest.exact && !isfinite(digest.sum);
     /* Pieces are handed over with the mark, before anything is asked for. */
-    kf_host_advance(h, (kofn_mark){t->at.t + 1, 0});
+    kf_host_advance(h, (kofn_iterate_id){t->at.step + 1, 0});
     TRY(kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_DONE,
                                                .now = kf_host_now(h),
                                                .task = t,
@@ -431,7 +431,7 @@ static kofn_status watch(kf_host *h)
     if (h->odd && kf_node_is_agreed(h->node))
         return kf_fail(KOFN_NONFINITE,
                        "iterate %llu is not finite, as far as others can tell",
-                       (unsigned long long)h->at.t);
+                       (unsigned long long)h->at.step);
     if (!h->opt.watch)
         return KOFN_OK;
     kf_host_look(h, &view);
@@ -619,7 +619,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
                                sizeof(double));
     TRY_ZERO(h->now, KF_MAX_GROUPS);
     TRY_ZERO(h->before, KF_MAX_GROUPS);
-    h->at = h->before_at = (kofn_mark){0, h->job};
+    h->at = h->before_at = (kofn_iterate_id){0, h->job};
     TRY(kf_back_new(h)); /* before it begins at what was kept */
     TRY(kf_keep_open(h));
     TRY(kf_host_node_new(h));
@@ -629,7 +629,7 @@ static kofn_status make(kf_host *h, const kofn_matrix *v)
         if (h->opt.seat >= h->product[i].plan->layout.max_seats)
             return kf_fail(KOFN_INVAL, "seat %u of %zu", h->opt.seat,
                            h->product[i].plan->layout.max_seats);
-    if (h->at.t > 0) /* they are looked for when it is a member */
+    if (h->at.step > 0) /* they are looked for when it is a member */
         return KOFN_OK;
     st = encode(h, h->opt.seat);
     if (st) /* KOFN_AGAIN: the node asks for blocks when it is a member */

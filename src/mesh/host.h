@@ -6,6 +6,7 @@
 #ifndef KF_MESH_HOST_H
 #define KF_MESH_HOST_H
 
+#include "changing.h"
 #include "note.h"
 
 #include "base/blame.h"
@@ -58,18 +59,20 @@ typedef struct kf_route {
     } expected;  /* of what is to be confirmed, if its vector is the same */
     bool agrees; /* with the iterate that is to be confirmed */
     struct {
-        kofn_mark at;
+        kofn_iterate_id at;
         kofn_time when;
     } told[2]; /* our iterate, its fingerprint: the last that were sent */
     kf_buffer *telling; /* our iterate as it was sent last, or NULL    */
-    kofn_mark base;  /* it needs no more of ours than was written since; or 0 */
+    kofn_iterate_id
+        base;        /* it needs no more of ours than was written since; or 0 */
     int64_t credit;  /* notes that it may send yet                            */
     uint64_t t;      /* iterates, ...                                         */
     kofn_time since; /* ... and time, that it got credit for                 */
     kf_blame blame;  /* an iterate of which it sent wrong pieces counts once */
     uint32_t wrong_seat;
     bool right, errs; /* what it sent of this one was compared, and is wrong  */
-    kofn_mark kept[KF_KEPT]; /* iterates that it has on disk                  */
+    kofn_iterate_id
+        kept[KF_KEPT]; /* iterates that it has on disk                  */
     size_t tells;
     unsigned attempt; /* that it is in, or wants      */
     bool met;         /* it has spoken in this one    */
@@ -80,7 +83,7 @@ typedef struct kf_route {
 /* An iterate that came and is not confirmed. */
 typedef struct kf_vector_quorum {
     kofn_incarnation asked; /* who was asked last: of nobody else it is taken */
-    kofn_mark from;         /* our iterate when it was asked                  */
+    kofn_iterate_id from;   /* our iterate when it was asked                  */
     kf_route sender;        /* who sent it, as it was then              */
     kf_note note;
     kf_buffer *body; /* NULL: none came */
@@ -144,49 +147,6 @@ typedef struct kf_mesh_operand {
     double *norms;     /* norms.c, where it changes; or NULL           */
 } kf_mesh_operand;
 
-/* Rows of another seat's block of a matrix that changes, until those of ours are made
- * of such; or ours, until it has all rows. */
-typedef struct kf_lent {
-    uint32_t operand, seat;
-    kofn_peer from;      /* KF_OURS: our own                 */
-    uint64_t turn, line; /* of the iterate that it goes with */
-    bool ours;           /* ... which is one of our way      */
-    size_t lo;           /* its first row is this one        */
-    kf_block *block;
-} kf_lent;
-
-/* What others are asked for. */
-typedef struct kf_mesh_window {
-    uint32_t operand;
-    size_t lo, hi; /* rows                 */
-    uint64_t turn; /* that it was opened in */
-} kf_mesh_window;
-
-/* Matrices that change (change.c, heal.c). */
-typedef struct kf_changing {
-    uint64_t turn;  /* turns that are over at our iterate; all blocks that are
-                       here had them, but some of those that are lent */
-    uint64_t *line; /* of the iterates that the last `recalls` of them made */
-    kf_lent *lent;  /* by seat */
-    size_t lents, lent_cap;
-    kf_mesh_window window;
-    size_t bytes;           /* that it may have of a block; ... */
-    size_t small;           /* ... so many are never too many   */
-    kofn_time since, asked; /* nothing came, we asked last; 0: not yet */
-    size_t asks, next;
-    bool disagreed; /* what was lent: all are asked and waited for, not a few */
-    /* The window began, or fewer than ever were missing, which are so many. */
-    kofn_time gained;
-    size_t fewest;
-    uint64_t changed; /* the iterate that ours were last changed or made of */
-    /* They were encoded, or read of disk, and not since then had this node a vector that
-     * most others have. */
-    bool unsure;
-    size_t healed; /* times that our blocks were made of others' */
-    size_t wrong;  /* times that they were found to be wrong     */
-    bool suspect;  /* ... and not yet to be right after that     */
-} kf_changing;
-
 /* A block of a seat times a vector (sketch.c). */
 typedef struct kf_sketch {
     uint32_t operand, seat;
@@ -219,7 +179,7 @@ typedef struct kf_sketches {
 
 /* A file with our blocks and the vector (keep.c). */
 typedef struct kf_kept {
-    kofn_mark at;
+    kofn_iterate_id at;
     uint64_t turn;
     uint32_t seat;
     bool sound; /* its blocks were compared, if errors are looked for */
@@ -302,19 +262,20 @@ typedef struct kf_host {
     kf_backing back;
     uint32_t seat; /* whose the blocks are  */
 
-    kofn_mark at;            /* of v            */
-    kofn_mark past[KF_PAST]; /* of iterates that v was made of, by number */
-    kf_buffer *v;            /* rows x 1        */
-    kf_buffer *packed;       /* v as it is sent, or NULL */
-    kf_pool vectors;         /* memory of vectors that were sent or came */
+    kofn_iterate_id at; /* of v            */
+    kofn_iterate_id
+        past[KF_PAST];  /* of iterates that v was made of, by number */
+    kf_buffer *v;       /* rows x 1        */
+    kf_buffer *packed;  /* v as it is sent, or NULL */
+    kf_pool vectors;    /* memory of vectors that were sent or came */
     kf_buffer *in;      /* what is made of v to be multiplied, or NULL ... */
     kf_buffer *lowered; /* ... as it goes with blocks, whose lines are raised */
     kf_messages messages; /* ... and that mixed for seats, where it is cut */
     double *square;       /* of the norms of its lines, or NULL (spread.c) */
     double spread; /* the most that lines are apart that it mixes (spread.c) */
     bool odd;      /* our iterate is not finite: others may know better   */
-    kofn_mark blown;  /* an iterate with what is not finite */
-    bool encoded;     /* ... for our own seat                          */
+    kofn_iterate_id blown; /* an iterate with what is not finite */
+    bool encoded;          /* ... for our own seat                          */
     uint64_t machine; /* what the digests of like ones have in common     */
     uint64_t way; /* of which pieces our vector was decoded, in this turn ... */
     uint64_t from[KF_MAX_GROUPS]; /* ... and what is made of it  */
@@ -330,7 +291,7 @@ typedef struct kf_host {
     kf_comparison comparison;
     double scalar[KOFN_SCALARS];
     kf_pieces *now, *before; /* by group        */
-    kofn_mark before_at;
+    kofn_iterate_id before_at;
     kf_scratch scratch;
 
     kf_route *route;
@@ -400,7 +361,7 @@ kofn_status kf_host_keep(kf_host *h, size_t group, uint32_t seat,
                          kofn_peer from, kf_buffer *data);
 kofn_status kf_host_random(void *into, size_t bytes);
 /* The vector is another one now: pieces of the old one are `before`. */
-void kf_host_advance(kf_host *h, kofn_mark at);
+void kf_host_advance(kf_host *h, kofn_iterate_id at);
 
 /* result.c */
 /* Has it ended with the result agreed on?  Then `v`, unless NULL, becomes that. */
@@ -466,31 +427,33 @@ typedef struct kf_turned {
 kofn_status kf_changing_ask(const kf_host *h, uint64_t turn, uint32_t operand,
                             kf_turned *out);
 void kf_changing_done(kf_turned *a);
-/* A block was lent: it is brought to our iterate, or dropped. */
+/* Brings a block that was lent to this node's iterate, or drops it. */
 kofn_status kf_changing_settle(kf_host *h);
 
-/* heal.c */
-/* May it be of use for ours, as it is now? */
-bool kf_lent_serves(const kf_host *h, const kf_lent *l);
-/* Our blocks of that seat, of those of others.  KOFN_AGAIN: they are asked for. */
-kofn_status kf_lent_make(kf_host *h, uint32_t seat);
-/* Has nobody had such blocks to give for some silences? */
-bool kf_lent_lacks(const kf_host *h);
-/* This one is not lent any more. */
-void kf_lent_drop(kf_changing *c, size_t i);
-/* Nothing is lent any more, and nobody asked. */
-void kf_lent_forget(kf_host *h);
-/* The peer asks for some rows of ours. */
-kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked);
-/* Bytes of these rows of a block as they travel, without its velocity: a multiple of 8,
- * with zeros behind the numbers; 0: there are no such. */
-size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi);
-/* ... of all its rows; 0: it does not change. */
-size_t kf_lent_whole(const kf_host *h, uint32_t operand);
-kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
-                         size_t hi, kf_buffer **body, size_t *bytes);
-kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
-                         kf_buffer *body);
+/* rebuild.c */
+/* True if this window can serve to rebuild ours. */
+bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l);
+/* Rebuilds our blocks of that seat from the windows.  KOFN_AGAIN: more are requested. */
+kofn_status kf_borrowed_make(kf_host *h, uint32_t seat);
+/* True if no node had such blocks to lend for some silences. */
+bool kf_borrowed_lacks(const kf_host *h);
+/* Drops window i. */
+void kf_borrowed_drop(kf_changing *c, size_t i);
+/* Drops all windows, and requests none. */
+void kf_borrowed_forget(kf_host *h);
+/* Lends the peer the rows that it has requested. */
+kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
+                             const kf_note *asked);
+/* Returns the bytes of these rows in a packet, without the velocity: a multiple of 8, with
+ * zeros at the end.  0 if there are no such rows. */
+size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
+                         size_t hi);
+/* Returns the bytes of all rows; 0 if the matrix does not change. */
+size_t kf_borrowed_whole(const kf_host *h, uint32_t operand);
+kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
+                             size_t hi, kf_buffer **body, size_t *bytes);
+kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
+                             kf_buffer *body);
 
 /* The node may be made to err in what follows from iterate t. */
 void kf_host_fault(const kf_host *h, kofn_fault_place where, uint64_t t,
@@ -535,7 +498,8 @@ size_t kf_mesh_vector_bytes(const kf_host *h);
 /* Memory for a body of so many bytes, used again when nobody has it any more. */
 kofn_status kf_mesh_vector_room(kf_host *h, size_t bytes, kf_buffer **out);
 kofn_status kf_mesh_vector_body(kf_host *h, kf_buffer **body, size_t *bytes);
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body);
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at,
+                                kf_buffer *body);
 /* Our iterate is over, and another will be made of it. */
 void kf_mesh_part_remember(kf_host *h);
 /* Are no more of an iterate asked for than what was written since ours? */
@@ -586,9 +550,8 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body);
 
 /* block_comparison.c */
-/* Do the blocks that are lent agree?  Those that are wrong are dropped.  KOFN_TOOFEW:
- * there must be more. */
-kofn_status kf_lent_compare(kf_host *h, uint32_t operand);
+/* Compares the windows and drops wrong ones.  KOFN_TOOFEW: more are needed. */
+kofn_status kf_borrowed_compare(kf_host *h, uint32_t operand);
 
 /* freivalds.c */
 kofn_status kf_secret_new(kf_mesh_product *p);

@@ -92,7 +92,7 @@ static kofn_status sweep(kf_host *h, uint64_t last)
 }
 
 /* Members that have told of it. */
-static size_t count_holders(const kf_host *h, kofn_mark at)
+static size_t count_holders(const kf_host *h, kofn_iterate_id at)
 {
     size_t n = 0;
 
@@ -101,7 +101,8 @@ static size_t count_holders(const kf_host *h, kofn_mark at)
         bool has = false, twice = false;
 
         for (size_t s = 0; s < KF_KEPT && !r->over; s++)
-            has |= r->kept[s].t == at.t && r->kept[s].line == at.line;
+            has |=
+                r->kept[s].step == at.step && r->kept[s].lineage == at.lineage;
         for (size_t j = 0; j < i; j++)
             twice |= h->route[j].incarnation == r->incarnation;
         n += has && !twice;
@@ -111,9 +112,9 @@ static size_t count_holders(const kf_host *h, kofn_mark at)
 
 /* All members have it, or, where it makes up for one that was missed, all but as many as
  * may be wrong: whoever they are, more than half of the nodes. */
-static bool suffice(const kf_host *h, size_t holders, kofn_mark at)
+static bool suffice(const kf_host *h, size_t holders, kofn_iterate_id at)
 {
-    uint64_t turn = turn_at(h, at.t);
+    uint64_t turn = turn_at(h, at.step);
     kofn_node_view view;
     size_t needed;
 
@@ -168,10 +169,11 @@ static bool is_missed(const kf_host *h, uint64_t turn)
 
 bool kf_keep_is_due(const kf_host *h)
 {
-    uint64_t turn = turn_at(h, h->at.t);
+    uint64_t turn = turn_at(h, h->at.step);
     uint64_t t = h->program.change ? kf_course_end(&h->course, turn) : turn;
 
-    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 && h->at.t == t &&
+    return h->opt.keep && h->seat != KOFN_NO_SEAT && turn > 0 &&
+           h->at.step == t &&
            (turn % h->opt.every == 0 || turn == h->program.turns ||
             is_missed(h, turn));
 }
@@ -193,7 +195,8 @@ static kofn_status confirm_own(kf_host *h, bool *same)
 /* Nobody is told of blocks before they were compared. */
 kofn_status kf_keep_turn(kf_host *h)
 {
-    kf_kept now = {.at = h->at, .turn = turn_at(h, h->at.t), .seat = h->seat};
+    kf_kept now = {
+        .at = h->at, .turn = turn_at(h, h->at.step), .seat = h->seat};
     kf_keeping *k = &h->keeping;
     bool same;
 
@@ -241,27 +244,27 @@ kofn_status kf_keep_forget(kf_host *h)
     return KOFN_OK;
 }
 
-kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at)
+kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_iterate_id at)
 {
     if (!h->opt.keep)
         return KOFN_OK;
     r->kept[r->tells++ % KF_KEPT] = at;
     if (suffice(h, count_holders(h, at), at))
-        h->keeping.others = kf_max(h->keeping.others, turn_at(h, at.t));
+        h->keeping.others = kf_max(h->keeping.others, turn_at(h, at.step));
     return keep_those_that_suffice(h);
 }
 
-kofn_status kf_keep_meet(kf_host *h, kofn_mark at)
+kofn_status kf_keep_meet(kf_host *h, kofn_iterate_id at)
 {
     kf_keeping *k = &h->keeping;
 
     for (size_t i = 0; i < k->files && h->program.change; i++) {
         const kf_kept f = k->file[i];
-        kofn_mark mark = kf_back_mark(h, f.at);
+        kofn_iterate_id mark = kf_back_iterate(h, f.at);
         kofn_status st;
 
-        if (f.turn <= h->changing.turn || mark.t != at.t ||
-            mark.line != at.line)
+        if (f.turn <= h->changing.turn || mark.step != at.step ||
+            mark.lineage != at.lineage)
             continue;
         st = kf_kept_restore(h, &f);
         if (st != KOFN_FORMAT && st != KOFN_IO)
@@ -280,7 +283,7 @@ kofn_status kf_keep_load(kf_host *h, uint32_t seat)
         const kf_kept f = k->file[i];
         kofn_status st;
 
-        if (f.seat != seat || !kf_changing_knows(h, f.turn, f.at.line))
+        if (f.seat != seat || !kf_changing_knows(h, f.turn, f.at.lineage))
             continue;
         st = kf_kept_take_blocks(h, &f);
         if (st == KOFN_NOMEM)

@@ -18,7 +18,7 @@ bool kf_back_waits(const kf_host *h);
 kofn_status kf_back_pass(kf_host *h);
 /* The mark, in this attempt, of an iterate that was kept: the same at all nodes, and of
  * no iterate of another attempt. */
-kofn_mark kf_back_mark(const kf_host *h, kofn_mark kept);
+kofn_iterate_id kf_back_iterate(const kf_host *h, kofn_iterate_id kept);
 /* Adds what was counted in the attempts before. */
 void kf_back_add(const kf_host *h, kofn_node_view *view);
 
@@ -42,9 +42,9 @@ kofn_status kf_keep_sound(kf_host *h, uint64_t turn);
 kofn_status kf_keep_forget(kf_host *h);
 /* Another stands at that iterate.  If this node has it on disk, and is not so far, it
  * goes on from there: some had time to keep it when all were lost, and some had not. */
-kofn_status kf_keep_meet(kf_host *h, kofn_mark at);
+kofn_status kf_keep_meet(kf_host *h, kofn_iterate_id at);
 /* The peer has that iterate on disk. */
-kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_mark at);
+kofn_status kf_keep_receive(kf_host *h, kf_route *r, kofn_iterate_id at);
 /* Our blocks of that seat, if files of ours have them.  KOFN_AGAIN: they do not. */
 kofn_status kf_keep_load(kf_host *h, uint32_t seat);
 

@@ -26,7 +26,7 @@
 typedef struct head {
     char magic[8];
     uint64_t job;
-    kofn_mark at;
+    kofn_iterate_id at;
     uint64_t turn;
     uint32_t seat, operands;
     uint64_t vector;
@@ -108,10 +108,10 @@ static kofn_status put_block(kf_host *h, uint32_t operand, kf_out *o,
     kf_buffer *body;
     kofn_status st;
 
-    if (kf_lent_whole(h, operand) == 0) /* it does not change */
+    if (kf_borrowed_whole(h, operand) == 0) /* it does not change */
         return put(o, sum, &bytes, sizeof bytes);
-    TRY(kf_lent_body(h, operand, 0, h->operand[operand].block->rows, &body,
-                     &bytes));
+    TRY(kf_borrowed_body(h, operand, 0, h->operand[operand].block->rows, &body,
+                         &bytes));
     st = put(o, sum, &bytes, sizeof bytes);
     if (!st)
         st = put(o, sum, body->m.data, bytes);
@@ -224,7 +224,7 @@ static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
     memcpy(&first, part, sizeof first);
     p->vector = at;
     if (first.vector != kf_mesh_vector_bytes(h) || first.seat != k->seat ||
-        first.at.t != k->at.t || first.at.line != k->at.line ||
+        first.at.step != k->at.step || first.at.lineage != k->at.lineage ||
         first.turn != k->turn || first.operands != h->program.operands ||
         !next_part(all, &at, first.vector, &sum, &part))
         return false;
@@ -232,7 +232,7 @@ static bool find_places(const kf_host *h, kf_buffer *all, const kf_kept *k,
         if (!next_part(all, &at, sizeof bytes, &sum, &part))
             return false;
         memcpy(&bytes, part, sizeof bytes);
-        lane = kf_lent_whole(h, i);
+        lane = kf_borrowed_whole(h, i);
         if (bytes != lane && bytes != 2 * lane)
             return false;
         p->block[i] = at;
@@ -325,7 +325,7 @@ static kofn_status take_blocks(kf_host *h, const kf_kept *k, kf_buffer *all,
         if (p->bytes[i] == 0)
             continue;
         TRY(block_of(o, k->seat, (char *)all->m.data + p->block[i],
-                     kf_lent_whole(h, i), p->bytes[i], &block));
+                     kf_borrowed_whole(h, i), p->bytes[i], &block));
         kf_block_drop(o->block);
         o->block = block;
     }
@@ -340,13 +340,13 @@ kofn_status kf_kept_take_blocks(kf_host *h, const kf_kept *k)
 static kofn_status restore(kf_host *h, const kf_kept *k, kf_buffer *all,
                            const places *p)
 {
-    kf_note note = {.type = KF_NOTE_VECTOR, .at = kf_back_mark(h, k->at)};
+    kf_note note = {.type = KF_NOTE_VECTOR, .at = kf_back_iterate(h, k->at)};
     bool take = false;
     kf_buffer *body;
     kofn_status st;
 
     TRY(view_of(all, p->vector, kf_mesh_vector_bytes(h), &body));
-    note.digest = kf_host_digest(h, note.at.t, body->m.data,
+    note.digest = kf_host_digest(h, note.at.step, body->m.data,
                                  kf_at(&body->m, KOFN_SCALARS, 0));
     st = kf_node_step(h->node, &(kf_node_event){.type = KF_NODE_RESTORED,
                                                 .now = kf_host_now(h),

@@ -155,9 +155,9 @@ static kofn_status bytes_body(const kf_note *note, kf_buffer **body,
 /* NULL when it is not here any more. */
 static kf_buffer *piece_body(const kf_host *h, const kf_note *note)
 {
-    bool now = note->at.t == h->at.t && note->at.line == h->at.line;
-    bool before =
-        note->at.t == h->before_at.t && note->at.line == h->before_at.line;
+    bool now = note->at.step == h->at.step && note->at.lineage == h->at.lineage;
+    bool before = note->at.step == h->before_at.step &&
+                  note->at.lineage == h->before_at.lineage;
     kf_buffer *p;
 
     if (!now && !before)
@@ -176,8 +176,8 @@ static kofn_status body_of(kf_host *h, const kf_note *note, kf_buffer **body,
     if (note->type == KF_NOTE_VECTOR)
         return kf_mesh_vector_body(h, body, bytes);
     if (note->type == KF_NOTE_BLOCK && note->seat != KOFN_NO_SEAT)
-        return kf_lent_body(h, note->group, note->coded, note->decoded, body,
-                            bytes);
+        return kf_borrowed_body(h, note->group, note->coded, note->decoded,
+                                body, bytes);
     if (note->type != KF_NOTE_PIECE && note->type != KF_NOTE_SKETCH)
         return bytes_body(note, body, bytes);
     *body = note->type == KF_NOTE_PIECE ? piece_body(h, note)
@@ -200,8 +200,8 @@ static bool too_soon(const kf_host *h, kf_route *r, const kf_note *note)
     if (!print && kf_route_is_told(r))
         return true;
     if (r->told[print].when && now - r->told[print].when < SOON &&
-        r->told[print].at.t == note->at.t &&
-        r->told[print].at.line == note->at.line)
+        r->told[print].at.step == note->at.step &&
+        r->told[print].at.lineage == note->at.lineage)
         return true;
     r->told[print].at = note->at;
     r->told[print].when = now;
@@ -367,7 +367,7 @@ static kofn_status fetch(kf_host *h, const kf_note *note, kofn_packet *p,
 /* Bytes that a body of `has` must have; SIZE_MAX: any. */
 static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
 {
-    const kf_mesh_product *p = kf_host_product(h, note->at.t);
+    const kf_mesh_product *p = kf_host_product(h, note->at.step);
     size_t lo, strips;
 
     switch (note->type) {
@@ -380,9 +380,10 @@ static size_t body_bytes(const kf_host *h, const kf_note *note, size_t has)
         strips = kf_host_strips(p, note->group, &lo);
         return kf_host_piece_bytes(p, strips, note->seat);
     case KF_NOTE_BLOCK: /* with its velocity, or without, or there is none */
-        lo = note->seat == KOFN_NO_SEAT
-                 ? 0
-                 : kf_lent_bytes(h, note->group, note->coded, note->decoded);
+        lo =
+            note->seat == KOFN_NO_SEAT
+                ? 0
+                : kf_borrowed_bytes(h, note->group, note->coded, note->decoded);
         return has == 2 * lo ? has : lo;
     case KF_NOTE_SKETCH: /* likewise */
         lo = kf_sketch_bytes(h, note->group);
@@ -467,7 +468,7 @@ static kofn_status hear_vector_quorum(kf_host *h, kf_route *r,
     if (!kf_vector_quorum_ready(h, &ready, &its))
         return KOFN_OK;
     told = ready.digest;
-    ready.digest = kf_host_digest(h, ready.at.t, its->m.data,
+    ready.digest = kf_host_digest(h, ready.at.step, its->m.data,
                                   kf_at(&its->m, KOFN_SCALARS, 0));
     if (told.exact == ready.digest.exact)
         ready.digest.way = told.way;
@@ -498,9 +499,9 @@ static kofn_status receive_from(kf_host *h, kofn_peer peer, const kf_note *note,
     case KF_NOTE_BYE:
         return part(h, r, false, KF_NODE_WENT);
     case KF_NOTE_READ:
-        return kf_lent_give(h, r, note);
+        return kf_borrowed_give(h, r, note);
     case KF_NOTE_BLOCK:
-        return kf_lent_take(h, r, note, body);
+        return kf_borrowed_take(h, r, note, body);
     case KF_NOTE_KEPT:
         return kf_keep_receive(h, r, note->at);
     case KF_NOTE_SKETCH:
@@ -619,7 +620,7 @@ static kofn_status lose_all(kf_host *h)
         return KOFN_OK;
     return kf_fail_in(KOFN_TRANSPORT,
                       "iteration %llu is the last that this node has",
-                      (unsigned long long)view.at.t);
+                      (unsigned long long)view.at.step);
 }
 
 kofn_status kf_mail_receive(kf_host *h, kofn_time atmost)

@@ -13,8 +13,8 @@
     X(from, 16)                                                                \
     X(epoch.number, 24)                                                        \
     X(epoch.proposer, 32)                                                      \
-    X(at.t, 40)                                                                \
-    X(at.line, 48)                                                             \
+    X(at.step, 40)                                                             \
+    X(at.lineage, 48)                                                          \
     X(coded, 56)                                                               \
     X(decoded, 64)                                                             \
     X(group, 72)                                                               \

@@ -12,7 +12,7 @@ kofn_status kf_host_confirm_own(kf_host *h, const double *scalar,
                                 const double *v, bool *same)
 {
     uint64_t told = kf_node_beat(h->node).digest.exact;
-    kf_node_digest now = kf_host_digest(h, h->at.t, scalar, v);
+    kf_node_digest now = kf_host_digest(h, h->at.step, scalar, v);
 
     *same = told == 0 || now.exact == told;
     return *same ? KOFN_OK
@@ -38,10 +38,10 @@ kofn_status kf_host_doubt(kf_host *h)
         return KOFN_NONFINITE;
     h->blown = h->at;
     return kf_host_step(
-        h, &(kf_node_event){
-               .type = KF_NODE_SPOILT,
-               .now = kf_host_now(h),
-               .digest = kf_host_digest(h, h->at.t, h->scalar, h->v->m.data)});
+        h, &(kf_node_event){.type = KF_NODE_SPOILT,
+                            .now = kf_host_now(h),
+                            .digest = kf_host_digest(h, h->at.step, h->scalar,
+                                                     h->v->m.data)});
 }
 
 kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
@@ -49,12 +49,12 @@ kofn_status kf_host_say_why(const kf_host *h, kofn_status st)
     kofn_node_view view;
 
     kf_node_look(h->node, &view);
-    if (h->blown.t == h->at.t && h->blown.line == h->at.line)
+    if (h->blown.step == h->at.step && h->blown.lineage == h->at.lineage)
         return kf_fail(KOFN_NONFINITE,
                        "what is multiplied in iterate %llu, or changes the "
                        "matrices, is not finite, and no other node has "
                        "another; begin again, with a shorter step",
-                       (unsigned long long)h->at.t);
+                       (unsigned long long)h->at.step);
     if (st == KOFN_TOOFEW && h->program.change && view.live >= h->opt.nodes)
         return kf_fail(st,
                        "all %zu nodes are there, but too few have right blocks "

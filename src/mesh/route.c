@@ -54,7 +54,7 @@ kofn_status kf_route_add(kf_host *h, kofn_peer peer, kf_route **out)
     **out = (kf_route){.peer = peer,
                        .principal = principal_of(h, peer),
                        .credit = BURST,
-                       .t = h->at.t,
+                       .t = h->at.step,
                        .since = kf_host_now(h)};
     return KOFN_OK;
 }
@@ -193,10 +193,11 @@ static void give_credit(kf_host *h, kf_route *r)
 {
     kofn_time each = KOFN_SECOND / PER_SECOND;
     kofn_time notes = (kf_host_now(h) - r->since) / each;
-    uint64_t iterates = kf_min(h->at.t - r->t, (BURST + FLOOD) / PER_ITERATE);
+    uint64_t iterates =
+        kf_min(h->at.step - r->t, (BURST + FLOOD) / PER_ITERATE);
 
     r->since += notes * each;
-    r->t = h->at.t;
+    r->t = h->at.step;
     if (notes > BURST + FLOOD)
         notes = BURST + FLOOD;
     r->credit += notes + (int64_t)iterates * PER_ITERATE;

@@ -166,7 +166,7 @@ static kofn_status sketch_all(kf_host *h)
                       .seat = h->seat,
                       .healed = c->healed};
     for (uint32_t i = 0; i < h->program.operands; i++) {
-        if (kf_lent_whole(h, i) == 0)
+        if (kf_borrowed_whole(h, i) == 0)
             continue;
         TRY(make(h, i));
         TRY(tell(h, i));
@@ -222,7 +222,7 @@ size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 {
     kf_extent e;
 
-    if (kf_lent_whole(h, operand) == 0) /* there is no such, or it stays */
+    if (kf_borrowed_whole(h, operand) == 0) /* there is no such, or it stays */
         return 0;
     e = kf_extent_of(h->operand[operand].plan);
     return e.lanes * e.rows * sizeof(double);
@@ -231,13 +231,13 @@ size_t kf_sketch_bytes(const kf_host *h, uint32_t operand)
 kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
 {
     const kf_sketches *s = &h->sketches;
-    uint64_t turn = kf_course_turn(&h->course, note->at.t);
+    uint64_t turn = kf_course_turn(&h->course, note->at.step);
 
     for (size_t i = 0; i < s->sketches; i++) {
         const kf_sketch *k = &s->sketch[i];
 
         if (k->operand == note->group && k->from == KF_OURS &&
-            k->turn == turn && k->line == note->at.line)
+            k->turn == turn && k->line == note->at.lineage)
             return kf_buffer_keep(k->data);
     }
     return NULL;
@@ -246,10 +246,10 @@ kf_buffer *kf_sketch_body(const kf_host *h, const kf_note *note)
 kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                            kf_buffer *body)
 {
-    uint64_t turn = kf_course_turn(&h->course, note->at.t);
+    uint64_t turn = kf_course_turn(&h->course, note->at.step);
 
     /* a node sends what its own seat has, or it could stand in for others */
-    if (!body || kf_course_end(&h->course, turn) != note->at.t ||
+    if (!body || kf_course_end(&h->course, turn) != note->at.step ||
         note->seat == KOFN_NO_SEAT ||
         note->seat != kf_node_seat_of(h->node, r->incarnation)) {
         h->foreign++;
@@ -261,7 +261,7 @@ kofn_status kf_sketch_take(kf_host *h, const kf_route *r, const kf_note *note,
                               .seat = note->seat,
                               .from = r->peer,
                               .turn = turn,
-                              .line = note->at.line,
+                              .line = note->at.lineage,
                               .data = kf_buffer_keep(body)});
 }
 
@@ -283,7 +283,7 @@ static size_t count_least(const kf_host *h, const kf_sketched *of)
     size_t least = SIZE_MAX;
 
     for (uint32_t i = 0; i < h->program.operands; i++)
-        if (kf_lent_whole(h, i))
+        if (kf_borrowed_whole(h, i))
             least = kf_min(least, count(h, of, i));
     return least;
 }
@@ -393,7 +393,7 @@ kofn_status kf_sketch_settle(kf_host *h)
     s->drift = 0;
     h->comparison.ours = false;
     for (uint32_t i = 0; i < h->program.operands && !st; i++)
-        if (kf_lent_whole(h, i))
+        if (kf_borrowed_whole(h, i))
             st = compare(h, i);
     if (st == KOFN_NOMEM)
         return st;

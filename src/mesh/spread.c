@@ -111,8 +111,9 @@ kofn_status kf_mesh_spread_check(kf_host *h, const kofn_decoder *d)
         "iterate %llu: %s mixes %s of what nodes multiply, whose norms "
         "are %.1e times apart, so that the error predicted for the "
         "smallest is %.1e of it and the tolerance is %.1e; say p=1",
-        (unsigned long long)h->at.t, p->spec, p->op->left ? "rows" : "columns",
-        h->spread, d->predicted * h->spread, most);
+        (unsigned long long)h->at.step, p->spec,
+        p->op->left ? "rows" : "columns", h->spread, d->predicted * h->spread,
+        most);
 }
 
 static void clear(const kofn_matrix *out, bool left, size_t line)

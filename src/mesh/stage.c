@@ -373,7 +373,7 @@ static kofn_status make_input(kf_host *h)
     TRY(kf_buffer_new(&h->in, rows, cols, dtype_of(p)));
     if (h->on->reader)
         return KOFN_OK;
-    TRY(h->program.input(h->program.ud, h->at.t + 1, &h->v->m, h->scalar,
+    TRY(h->program.input(h->program.ud, h->at.step + 1, &h->v->m, h->scalar,
                          &h->in->m));
     return kf_mat_check_finite(&h->in->m, "what is to be multiplied");
 }
@@ -412,7 +412,7 @@ static kofn_status message_for(kf_host *h, uint32_t seat, kf_buffer **out)
         TRY(kf_messages_encode(&h->messages, h->on->code, &row, 1));
         *out = kf_messages_take(&h->messages, row);
         if (seat == h->seat && !h->encoded) /* once an iterate */
-            kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->at.t, &(*out)->m);
+            kf_host_fault(h, KOFN_FAULT_IN_ENCODING, h->at.step, &(*out)->m);
         h->encoded |= seat == h->seat;
     } else {
         *out = kf_buffer_keep(h->lowered);

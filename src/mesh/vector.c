@@ -73,14 +73,14 @@ static void doubt(kf_host *h, bool *blocks)
     *blocks = h->opt.errors != KOFN_ERRORS_NONE && h->changing.unsure;
     if (!outvoted)
         return;
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     *blocks = h->changing.changed >= kf_node_doubted(h->node);
 }
 
-kofn_status kf_mesh_vector_take(kf_host *h, kofn_mark at, kf_buffer *body)
+kofn_status kf_mesh_vector_take(kf_host *h, kofn_iterate_id at, kf_buffer *body)
 {
     kofn_matrix part = body->m;
-    bool again = h->node && at.t == h->at.t, doubtful;
+    bool again = h->node && at.step == h->at.step, doubtful;
     kf_buffer *v;
 
     doubt(h, &doubtful);
@@ -112,23 +112,24 @@ bool kf_mesh_part_suffices(const kf_host *h)
 
 void kf_mesh_part_remember(kf_host *h)
 {
-    h->past[h->at.t % KF_PAST] = h->at;
+    h->past[h->at.step % KF_PAST] = h->at;
 }
 
 /* Was our iterate made of that one, or is it that? */
-static bool is_past(const kf_host *h, kofn_mark base)
+static bool is_past(const kf_host *h, kofn_iterate_id base)
 {
-    const kofn_mark *was =
-        base.t == h->at.t ? &h->at : &h->past[base.t % KF_PAST];
+    const kofn_iterate_id *was =
+        base.step == h->at.step ? &h->at : &h->past[base.step % KF_PAST];
 
-    return base.t <= h->at.t && h->at.t - base.t <= KF_PAST && base.line != 0 &&
-           was->t == base.t && was->line == base.line;
+    return base.step <= h->at.step && h->at.step - base.step <= KF_PAST &&
+           base.lineage != 0 && was->step == base.step &&
+           was->lineage == base.lineage;
 }
 
 /* A part's base, as its note says it. */
-static kofn_mark base_of(const kf_note *note)
+static kofn_iterate_id base_of(const kf_note *note)
 {
-    return (kofn_mark){note->coded - 1, note->decoded};
+    return (kofn_iterate_id){note->coded - 1, note->decoded};
 }
 
 /* The rows that the iterates after the base wrote, one after the other; into or out of
@@ -165,49 +166,51 @@ static size_t bytes_since(const kf_host *h, uint64_t base, uint64_t t)
 void kf_mesh_part_choose(const kf_host *h, const kf_route *r, kf_note *note)
 {
     note->coded = note->decoded = 0;
-    if (!h->program.wrote || !is_past(h, r->base) || r->base.t == h->at.t ||
-        bytes_since(h, r->base.t, h->at.t) > kf_mesh_vector_bytes(h) / 2)
+    if (!h->program.wrote || !is_past(h, r->base) ||
+        r->base.step == h->at.step ||
+        bytes_since(h, r->base.step, h->at.step) > kf_mesh_vector_bytes(h) / 2)
         return;
-    note->coded = r->base.t + 1;
-    note->decoded = r->base.line;
+    note->coded = r->base.step + 1;
+    note->decoded = r->base.lineage;
 }
 
 size_t kf_mesh_part_bytes(const kf_host *h, const kf_note *note)
 {
-    kofn_mark base = base_of(note);
+    kofn_iterate_id base = base_of(note);
 
     return kf_mesh_part_suffices(h) && is_past(h, base) &&
-                   note->at.t > h->at.t && note->at.t - base.t <= KF_PAST
-               ? bytes_since(h, base.t, note->at.t)
+                   note->at.step > h->at.step &&
+                   note->at.step - base.step <= KF_PAST
+               ? bytes_since(h, base.step, note->at.step)
                : 0;
 }
 
 kofn_status kf_mesh_part_body(kf_host *h, const kf_note *note, kf_buffer **body,
                               size_t *bytes)
 {
-    uint64_t base = base_of(note).t;
+    uint64_t base = base_of(note).step;
     double *to;
 
-    *bytes = bytes_since(h, base, h->at.t);
+    *bytes = bytes_since(h, base, h->at.step);
     TRY(kf_mesh_vector_room(h, *bytes, body));
     to = (*body)->m.data;
-    pack(h, to, rows_since(h, base, h->at.t, to + KOFN_SCALARS, false));
+    pack(h, to, rows_since(h, base, h->at.step, to + KOFN_SCALARS, false));
     return KOFN_OK;
 }
 
 kofn_status kf_mesh_part_take(kf_host *h, const kf_note *note,
                               const kf_buffer *body)
 {
-    uint64_t base = base_of(note).t;
+    uint64_t base = base_of(note).step;
     double *from = body->m.data;
     size_t rows;
 
     assert(kf_mesh_part_bytes(h, note) > 0);
     memcpy(h->scalar, from, sizeof h->scalar);
     from += KOFN_SCALARS;
-    rows = rows_since(h, base, note->at.t, from, true);
+    rows = rows_since(h, base, note->at.step, from, true);
     kf_host_advance(h, note->at);
-    for (uint64_t t = base + 1; t < note->at.t; t++) /* these are not ours */
-        h->past[t % KF_PAST] = (kofn_mark){0, 0};
+    for (uint64_t t = base + 1; t < note->at.step; t++) /* these are not ours */
+        h->past[t % KF_PAST] = (kofn_iterate_id){0, 0};
     return h->program.change ? kf_changing_adopt(h, from + rows) : KOFN_OK;
 }

@@ -152,20 +152,20 @@ static size_t prints_wanted(const kf_host *h)
 static bool can_confirm(const kf_host *h, const kf_route *r, const kf_note *ask)
 {
     return r->incarnation != h->vector_quorum.asked && !r->over &&
-           kf_node_is_ahead(h->node, r->incarnation, ask->at.t + 1);
+           kf_node_is_ahead(h->node, r->incarnation, ask->at.step + 1);
 }
 
 /* True if all others are asked: those that were asked first did not suffice, too few are
  * known to have the vector, or it is our own that is in doubt. */
 static bool asks_all(const kf_host *h, const kf_note *ask)
 {
-    const kofn_mark *was = &h->vector_quorum.from;
+    const kofn_iterate_id *was = &h->vector_quorum.from;
     size_t can = 0;
 
     for (size_t i = 0; i < h->routes; i++)
         can += can_confirm(h, &h->route[i], ask);
     return can < prints_wanted(h) ||
-           (was->t == ask->at.t && was->line == ask->at.line);
+           (was->step == ask->at.step && was->lineage == ask->at.lineage);
 }
 
 static kofn_status ask_print(kf_host *h, kf_route *r, const kf_note *ask)
@@ -190,7 +190,7 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
     all = asks_all(h, ask);
     h->vector_quorum.from = ask->at;
     for (size_t i = 0; i < h->routes && h->confirm > 1; i++) {
-        kf_route *r = &h->route[(ask->at.t + i) % h->routes];
+        kf_route *r = &h->route[(ask->at.step + i) % h->routes];
 
         if (r->incarnation == 0 || r->over || r->incarnation == incarnation)
             continue;
@@ -206,17 +206,17 @@ kofn_status kf_vector_quorum_ask(kf_host *h, kofn_incarnation incarnation,
 void kf_vector_quorum_hear(const kf_host *h, kf_route *r, const kf_note *note)
 {
     bool stands = note->type == KF_NOTE_BEAT || note->type == KF_NOTE_WANT;
-    uint64_t t = note->at.t;
+    uint64_t t = note->at.step;
     uint64_t since = t > r->asked_from ? t - r->asked_from : 0;
 
     if (note->type == KF_NOTE_ASK && !note->coded)
-        r->base = note->decoded ? note->at : (kofn_mark){0, 0};
+        r->base = note->decoded ? note->at : (kofn_iterate_id){0, 0};
     if (note->type == KF_NOTE_ASK && note->coded) {
         r->theirs = note->coded;
         r->asked_from = t;
         r->more = KF_PRINTS;
-    } else if (stands && (since > 1 ||
-                          (since == 1 && (t >= h->at.t || h->at.t - t == 1)))) {
+    } else if (stands && (since > 1 || (since == 1 && (t >= h->at.step ||
+                                                       h->at.step - t == 1)))) {
         r->more = 0;
     }
 }
@@ -248,7 +248,7 @@ void kf_vector_quorum_print(kf_route *r, const kf_note *note)
 {
     size_t i = r->prints++ % KF_PRINTS;
 
-    r->print[i].t = note->at.t;
+    r->print[i].t = note->at.step;
     r->print[i].final = note->final;
     r->print[i].taken = note->digest.taken;
     memcpy(&r->print[i].value, &note->coded, sizeof r->print[i].value);
@@ -293,7 +293,7 @@ static bool confirms(const kf_host *h, kf_route *r)
     if (!r->incarnation || r->over || !r->key)
         return false;
     for (size_t i = 0; i < KF_PRINTS && i < r->prints; i++) {
-        if (r->print[i].t != c->note.at.t ||
+        if (r->print[i].t != c->note.at.step ||
             r->print[i].final != c->note.final ||
             follows(h, c->note.final, r->print[i].taken))
             continue;
@@ -320,7 +320,7 @@ static bool is_ours(const kf_host *h)
     const kf_vector_quorum *c = &h->vector_quorum;
     const double *body = c->body->m.data;
 
-    return c->note.at.t == h->at.t &&
+    return c->note.at.step == h->at.step &&
            memcmp(body, h->scalar, sizeof h->scalar) == 0 &&
            memcmp(body + KOFN_SCALARS, h->v->m.data,
                   h->v->m.rows * sizeof *body) == 0;
@@ -335,7 +335,8 @@ static bool like_ours(const kf_host *h)
     size_t rows = h->v->m.rows;
     double most = greatest(v, rows, 0);
 
-    return c->note.at.t == h->at.t && c->merged != h->at.t && !c->note.final &&
+    return c->note.at.step == h->at.step && c->merged != h->at.step &&
+           !c->note.final &&
            kf_mesh_alike(body + KOFN_SCALARS, v, rows, may_differ(h) * most) &&
            kf_mesh_alike(body, h->scalar, KOFN_SCALARS,
                          may_differ(h) *
@@ -369,7 +370,7 @@ bool kf_vector_quorum_ready(kf_host *h, kf_note *note, kf_buffer **body)
     if (!is_confirmed(h) && !is_ours(h)) {
         if (!like_ours(h))
             return false;
-        h->vector_quorum.merged = h->at.t;
+        h->vector_quorum.merged = h->at.step;
     }
     *note = h->vector_quorum.note;
     *body = h->vector_quorum.body;

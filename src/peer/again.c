@@ -49,7 +49,7 @@ static kofn_status begin_again(kf_node *n)
 {
     kf_node_digest digest = kf_peer_digest(n);
 
-    n->at.line = kf_mix64(kf_state64(n->at.line, 2));
+    n->at.lineage = kf_mix64(kf_state64(n->at.lineage, 2));
     n->ever.again++;
     n->began = n->now;
     n->repeats = 0;
@@ -64,7 +64,7 @@ static kofn_status begin_again(kf_node *n)
 kofn_status kf_peer_tick_again(kf_node *n)
 {
     if (!kf_node_is_stuck(n) || n->failed_check ||
-        !kf_due(n, n->unsettled.stuck_at, wait(n)))
+        !kf_elapsed_or_wake(n, n->unsettled.stuck_at, wait(n)))
         return KOFN_OK;
     return kf_leads(n) ? begin_again(n) : kf_peer_fail(n, n->unsettled.stuck);
 }
@@ -100,11 +100,12 @@ static bool may_be_still(const kf_node *n)
 /* Where they all stand. */
 static uint64_t places(const kf_node *n)
 {
-    uint64_t sum = kf_mix64(n->at.line ^ n->at.t);
+    uint64_t sum = kf_mix64(n->at.lineage ^ n->at.step);
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         if (kf_live(n, o))
-            sum += kf_mix64(kf_mix64(o->at.line ^ o->at.t) ^ o->incarnation);
+            sum +=
+                kf_mix64(kf_mix64(o->at.lineage ^ o->at.step) ^ o->incarnation);
     return sum;
 }
 
@@ -151,11 +152,12 @@ kofn_status kf_peer_tick_still(kf_node *n)
     if (now != n->unsettled.places)
         n->unsettled.still = KF_LONG_AGO;
     n->unsettled.places = now;
-    kf_holds(n, &n->unsettled.still, now != 0);
-    if (!kf_holds(n, &n->unsettled.quiet, now != 0 && all_idle(n)))
+    kf_track_since(n, &n->unsettled.still, now != 0);
+    if (!kf_track_since(n, &n->unsettled.quiet, now != 0 && all_idle(n)))
         return KOFN_OK;
-    if (!kf_due(n, n->unsettled.still, longest_still(n)) ||
-        !kf_due(n, n->unsettled.quiet, KF_UNSETTLED * n->opt.silence))
+    if (!kf_elapsed_or_wake(n, n->unsettled.still, longest_still(n)) ||
+        !kf_elapsed_or_wake(n, n->unsettled.quiet,
+                            KF_UNSETTLED * n->opt.silence))
         return KOFN_OK;
     return kf_peer_fail(n, KOFN_TOOFEW);
 }

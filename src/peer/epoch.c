@@ -300,7 +300,7 @@ static bool all_ready(kf_node *n)
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
         ready += kf_live(n, o) && o->rank != KF_NONE && o->idle &&
-                 kf_same_mark(o->at, n->at);
+                 kf_same_iterate(o->at, n->at);
     return ready >= awaited || (ready + 1 == awaited && kf_node_beat(n).idle);
 }
 
@@ -348,7 +348,7 @@ static bool overdue(kf_node *n)
     if (first > KOFN_NEVER >> 16)
         first = KOFN_NEVER >> 16;
     first = kf_longer(first, n->lead.failed);
-    return kf_due(n, since, wait_in_line(n, first));
+    return kf_elapsed_or_wake(n, since, wait_in_line(n, first));
 }
 
 /* A new epoch voids what was decided for members that have yet to make the iterate
@@ -360,9 +360,9 @@ static bool others_are_about_to_come(kf_node *n)
     bool about = false;
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
-        about |= o->rank != KF_NONE && kf_live(n, o) && o->at.t < n->at.t;
+        about |= o->rank != KF_NONE && kf_live(n, o) && o->at.step < n->at.step;
     return about && n->opt.confirm > 1 &&
-           !kf_due(n, n->began, kf_peer_patience(n));
+           !kf_elapsed_or_wake(n, n->began, kf_peer_patience(n));
 }
 
 /* Has the leader gone on without telling in this epoch how this iterate is decoded?  It
@@ -375,7 +375,8 @@ bool kf_peer_leader_went_on(kf_node *n)
 
     for (size_t g = 0; g < n->on->groups; g++)
         told |= n->cluster[g].shown > 0;
-    return !told && n->opt.confirm > 1 && leader && leader->at.t > n->at.t;
+    return !told && n->opt.confirm > 1 && leader &&
+           leader->at.step > n->at.step;
 }
 
 /* Proposes itself where the leader is gone, or is there and decides nothing
@@ -388,19 +389,22 @@ static kofn_status take_over(kf_node *n)
     bool founding = n->epoch.number == 0, due;
     kofn_time first;
 
-    if (!kf_holds(n, &n->lead.leaderless, !leader || !kf_live(n, leader))) {
+    if (!kf_track_since(n, &n->lead.leaderless,
+                        !leader || !kf_live(n, leader))) {
         first = kf_peer_patience(n);
         first = kf_peer_leader_went_on(n) ? first / 2 : 2 * first;
-        due = kf_holds(n, &n->lead.stalled, all_ready(n))
-                  ? kf_due(n, n->lead.stalled,
-                           wait_in_line(n, kf_longer(first, n->lead.failed)))
+        due = kf_track_since(n, &n->lead.stalled, all_ready(n))
+                  ? kf_elapsed_or_wake(
+                        n, n->lead.stalled,
+                        wait_in_line(n, kf_longer(first, n->lead.failed)))
                   : overdue(n);
     } else {
         due = founding && kf_peer_count(n, false) >= n->opt.nodes &&
               place_in_line(n) == 0;
         if (!due)
-            due = kf_due(n, n->lead.leaderless,
-                         wait_in_line(n, founding ? n->opt.silence : 0));
+            due = kf_elapsed_or_wake(
+                n, n->lead.leaderless,
+                wait_in_line(n, founding ? n->opt.silence : 0));
     }
     if (!due || others_are_about_to_come(n))
         return KOFN_OK;
@@ -413,15 +417,16 @@ static kofn_status lead(kf_node *n)
     if (n->decided == n->on->all && n->opt.decoding == KOFN_DECODE_REPLICATED)
         return KOFN_OK; /* all is decided: a new epoch would void that */
     if (changed(n)) {
-        if (kf_due(n, n->lead.proposed,
-                   kf_longer(n->opt.beat / 4, n->lead.failed_terms + 1)) &&
+        if (kf_elapsed_or_wake(
+                n, n->lead.proposed,
+                kf_longer(n->opt.beat / 4, n->lead.failed_terms + 1)) &&
             !others_are_about_to_come(n))
             return propose(n, false);
         return KOFN_OK;
     }
-    if (!kf_holds(n, &n->lead.stalled, all_ready(n)) ||
+    if (!kf_track_since(n, &n->lead.stalled, all_ready(n)) ||
         n->opt.decoding == KOFN_DECODE_REPLICATED ||
-        !kf_due(n, n->lead.stalled, kf_peer_patience(n)))
+        !kf_elapsed_or_wake(n, n->lead.stalled, kf_peer_patience(n)))
         return KOFN_OK;
     return propose(n, true);
 }

@@ -204,7 +204,7 @@ kofn_status kf_peer_gather(kf_node *n, size_t group)
 static void take_back(kf_node *n, size_t group)
 {
     for (kf_other *o = n->other; o != kf_end(n); o++)
-        if (kf_same_mark(o->want, n->at))
+        if (kf_same_iterate(o->want, n->at))
             o->coded &= ~kf_bit(group);
 }
 
@@ -338,15 +338,15 @@ kofn_status kf_peer_tick_checks(kf_node *n)
     if (!kf_peer_checks(n) || n->final || n->failed_check || n->rank == KF_NONE)
         return KOFN_OK;
     each = kf_peer_patience(n);
-    late =
-        kf_due(n, n->began, OWN_AFTER * each) ||
-        (kf_peer_leader_went_on(n) && kf_due(n, n->began, PAST_AFTER * each));
+    late = kf_elapsed_or_wake(n, n->began, OWN_AFTER * each) ||
+           (kf_peer_leader_went_on(n) &&
+            kf_elapsed_or_wake(n, n->began, PAST_AFTER * each));
     if (late && (n->own | n->done) != n->on->all) {
         n->own |= n->on->all & ~n->done;
         TRY(kf_peer_ask_pieces(n, true));
     }
     if (late)
-        kf_due(n, n->began, LAST_AFTER * each + 1);
+        kf_elapsed_or_wake(n, n->began, LAST_AFTER * each + 1);
     for (size_t g = 0; g < n->on->groups; g++) {
         if (late && !have_evidence(&n->cluster[g]) && !n->cluster[g].decoder)
             n->cluster[g].judged = true; /* it does not come */

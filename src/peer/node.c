@@ -52,7 +52,7 @@ static bool complete(const kf_node *n, kf_note *note)
     if (note->type != KF_NOTE_DECIDE)
         return true;
     for (size_t i = 0; i < 2; i++)
-        if (n->told[i].groups && kf_same_mark(note->at, n->told[i].at)) {
+        if (n->told[i].groups && kf_same_iterate(note->at, n->told[i].at)) {
             note->epoch = n->told[i].epoch;
             note->coded = n->told[i].groups;
             note->list = n->told[i].list;
@@ -118,23 +118,23 @@ kofn_status kf_peer_beat_all(kf_node *n)
 
 /* The mark of the iterate that an epoch makes of an iterate.  It decides once,
  * so there is one. */
-kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at)
+kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at)
 {
-    uint64_t line = kf_mix64(kf_state64(at.line, 1));
+    uint64_t line = kf_mix64(kf_state64(at.lineage, 1));
 
     line = kf_mix64(line ^ e.number);
-    return (kofn_mark){at.t + 1, kf_mix64(line ^ e.proposer)};
+    return (kofn_iterate_id){at.step + 1, kf_mix64(line ^ e.proposer)};
 }
 
-kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
-                            bool final)
+kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
+                            kf_node_digest digest, bool final)
 {
     kf_decisions told = n->told[1];
 
     n->unsettled.stuck = KOFN_OK;
-    if (to.t > n->at.t)
+    if (to.step > n->at.step)
         n->unsettled.agains = 0;
-    if (to.t == n->at.t + 1) {
+    if (to.step == n->at.step + 1) {
         kofn_time took = n->now - n->began;
 
         n->took = n->took ? (3 * n->took + took) / 4 : took;
@@ -149,7 +149,7 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
     n->told[0].groups = 0;
     n->at = to;
     kf_peer_cast(n, digest);
-    n->on = kf_peer_stage_of(n, to.t);
+    n->on = kf_peer_stage_of(n, to.step);
     n->final = final;
     n->began = n->now;
     n->catch_up.asked = 0;
@@ -169,9 +169,9 @@ kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
 /* Where it stands, unless the note was overtaken by a newer one. */
 static void place(kf_other *o, const kf_note *note)
 {
-    if (note->at.t < o->at.t)
+    if (note->at.step < o->at.step)
         return;
-    if (!kf_same_mark(note->at, o->at))
+    if (!kf_same_iterate(note->at, o->at))
         o->final = o->idle = false;
     o->at = note->at;
 }
@@ -179,7 +179,7 @@ static void place(kf_other *o, const kf_note *note)
 static kofn_status hear_beat(kf_node *n, kf_other *o, const kf_note *note)
 {
     place(o, note);
-    if (kf_same_mark(o->at, note->at)) {
+    if (kf_same_iterate(o->at, note->at)) {
         o->final |= note->final;
         o->idle = note->idle;
     }
@@ -202,7 +202,7 @@ static void lose(kf_other *o, kofn_time at)
         o->ended = true;
         o->result = o->at;
     }
-    o->at = (kofn_mark){0, 0};
+    o->at = (kofn_iterate_id){0, 0};
     o->epoch = (kofn_epoch){0, 0};
     o->roster = 0;
     o->final = o->idle = false;
@@ -219,7 +219,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
     case KF_NOTE_EPOCH:
         return kf_peer_receive_epoch(n, o, note);
     case KF_NOTE_DECIDE:
-        if (note->at.t > n->at.t)
+        if (note->at.step > n->at.step)
             place(o, note);
         return kf_peer_receive_decide(n, note);
     case KF_NOTE_WANT:
@@ -227,7 +227,7 @@ static kofn_status dispatch(kf_node *n, kf_other *o, const kf_note *note)
         kf_peer_receive_digest(n, o, note);
         return kf_peer_receive_want(n, o, note);
     case KF_NOTE_ENOUGH:
-        if (kf_same_mark(o->want, note->at))
+        if (kf_same_iterate(o->want, note->at))
             o->coded &= ~note->coded;
         return KOFN_OK;
     case KF_NOTE_PIECE:
@@ -266,7 +266,7 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
     bool back;
 
     if (note->from == n->opt.incarnation || note->from == 0 ||
-        note->at.t > FARTHEST || note->epoch.number > FARTHEST)
+        note->at.step > FARTHEST || note->epoch.number > FARTHEST)
         return kf_drop(n);
     TRY(kf_peer_meet(n, note->from, principal, &o));
     if (!o)
@@ -277,7 +277,8 @@ static kofn_status receive(kf_node *n, const kf_note *note, uint64_t principal)
         o->liar = false;
         n->voices = kf_peer_voices(n);
     }
-    if (kf_due(n, n->returned, n->opt.silence)) /* else it may be an old note */
+    if (kf_elapsed_or_wake(n, n->returned,
+                           n->opt.silence)) /* else it may be an old note */
         o->ended = false;
     if (note->type != KF_NOTE_PIECE && kf_before(o->epoch, note->epoch)) {
         o->epoch = note->epoch;
@@ -335,7 +336,7 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
         return n->rank != KF_NONE && n->seat == t->seat && !n->final;
     if (t->type != KF_NODE_TASK_COMPUTE)
         return true;
-    return kf_same_mark(t->at, n->at) && t->seat == n->holds &&
+    return kf_same_iterate(t->at, n->at) && t->seat == n->holds &&
            !(n->made & kf_bit(t->group)) && !n->catch_up.asked &&
            !n->votes.outvoted && kf_peer_wants(n, t->group);
 }
@@ -344,7 +345,7 @@ bool kf_node_wanted(const kf_node *n, const kf_node_task *t)
 static kofn_status finished(kf_node *n, const kf_node_event *ev)
 {
     const kf_node_task *t = ev->task;
-    bool now = kf_same_mark(t->at, n->at), open = now && !n->final;
+    bool now = kf_same_iterate(t->at, n->at), open = now && !n->final;
 
     switch (t->type) {
     case KF_NODE_TASK_ENCODE:
@@ -419,13 +420,13 @@ static kofn_status check_quorum(kf_node *n)
     bool was = n->starved != KF_LONG_AGO;
     size_t live;
 
-    if (!kf_holds(n, &n->starved, !kf_peer_have_quorum(n) && !n->final))
+    if (!kf_track_since(n, &n->starved, !kf_peer_have_quorum(n) && !n->final))
         return was ? kf_peer_decide_all(n) : KOFN_OK;
     if (n->disagreed && !n->failed_check &&
-        kf_due(n, n->starved, KF_UNSETTLED * n->opt.silence))
+        kf_elapsed_or_wake(n, n->starved, KF_UNSETTLED * n->opt.silence))
         return kf_peer_fail(n, KOFN_CORRUPT);
     if (n->failed_check || n->opt.give_up == 0 ||
-        !kf_due(n, n->starved, n->opt.give_up))
+        !kf_elapsed_or_wake(n, n->starved, n->opt.give_up))
         return KOFN_OK;
     live = kf_peer_count(n, false);
     if (live >= n->opt.quorum)
@@ -469,8 +470,8 @@ static void consider_solo(kf_node *n)
         (n->opt.confirm < 2 && !deserted) || n->final || n->solo_pending ||
         !kf_peer_have_quorum(n) || !kf_peer_idle(n))
         return;
-    kf_holds(n, &n->idled, true);
-    n->solo_pending = kf_due(n, n->idled, solo_after(n, deserted));
+    kf_track_since(n, &n->idled, true);
+    n->solo_pending = kf_elapsed_or_wake(n, n->idled, solo_after(n, deserted));
 }
 
 static kofn_status on_tick(kf_node *n)
@@ -479,21 +480,22 @@ static kofn_status on_tick(kf_node *n)
     TRY(check_quorum(n));
     TRY(kf_peer_catch_up(n));
     TRY(kf_peer_tick_epoch(n));
-    if (!n->final &&
-        kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats))) {
+    if (!n->final && kf_elapsed_or_wake(n, n->wanted_at,
+                                        kf_longer(n->opt.hedge, n->repeats))) {
         n->repeats++;
         TRY(kf_peer_ask_pieces(n, true));
-        kf_due(n, n->wanted_at, kf_longer(n->opt.hedge, n->repeats));
+        kf_elapsed_or_wake(n, n->wanted_at,
+                           kf_longer(n->opt.hedge, n->repeats));
     }
     TRY(kf_peer_tick_checks(n));
     TRY(kf_peer_count_votes(n));
     TRY(kf_peer_tick_again(n));
     TRY(kf_peer_tick_still(n));
     consider_solo(n);
-    if (kf_due(n, n->beat_at, n->opt.beat)) {
+    if (kf_elapsed_or_wake(n, n->beat_at, n->opt.beat)) {
         n->heads = kf_peer_heads(n);
         TRY(kf_peer_beat_all(n));
-        kf_due(n, n->beat_at, n->opt.beat);
+        kf_elapsed_or_wake(n, n->beat_at, n->opt.beat);
     }
     return KOFN_OK;
 }
@@ -639,8 +641,9 @@ static kofn_status make(kf_node *n, const kofn_stage *stage, size_t stages,
     n->voices = kf_peer_voices(n);
     n->heads = 1;
     n->seat = n->holds = n->made_of = KOFN_NO_SEAT;
-    n->at = n->before = opt->from.t ? opt->from : (kofn_mark){0, opt->job};
-    n->on = kf_peer_stage_of(n, n->at.t);
+    n->at = n->before =
+        opt->from.step ? opt->from : (kofn_iterate_id){0, opt->job};
+    n->on = kf_peer_stage_of(n, n->at.step);
     n->lead.leaderless = n->lead.stalled = n->catch_up.ahead = n->starved =
         n->idled = n->returned = n->votes.doubted = n->unsettled.still =
             n->unsettled.quiet = KF_LONG_AGO;

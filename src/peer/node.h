@@ -18,7 +18,7 @@
 
 /* What a node has of an iterate. */
 typedef struct kf_ballot {
-    kofn_mark at;
+    kofn_iterate_id at;
     kf_node_digest digest;
     bool agreed;  /* ours: as most have it                       */
     bool rounded; /* ... but for rounding, also on like machines */
@@ -39,18 +39,19 @@ typedef struct kf_other {
     uint64_t roster;       /* ... and a digest of its members       */
     unsigned failed_terms; /* epochs of its own without an iterate  */
     kofn_time led;         /* when the last of them was entered     */
-    kofn_mark at;
+    kofn_iterate_id at;
     bool final, idle, stranded;
-    bool slow;        /* it did not answer in time when it was asked last */
-    bool ended;       /* it went, and had the result ...                  */
-    kofn_mark result; /* ... which is this iterate, if it said so         */
-    bool liar;        /* what it sent was wrong, and it was not heard since */
+    bool slow;  /* it did not answer in time when it was asked last */
+    bool ended; /* it went, and had the result ...                  */
+    kofn_iterate_id
+        result; /* ... which is this iterate, if it said so         */
+    bool liar;  /* what it sent was wrong, and it was not heard since */
     uint32_t wish;
     size_t rank; /* among the members, or KF_NONE         */
     kf_ballot ballot[KF_BALLOTS];
     size_t ballots; /* ever */
     /* The iterate that the other node wants of us ... */
-    kofn_mark want;
+    kofn_iterate_id want;
     kofn_epoch want_epoch;
     uint64_t coded, decoded;
     /* ... and what it was asked for, of our iterate. */
@@ -90,7 +91,7 @@ typedef struct kf_cluster {
 
 /* The decisions of a leader about an iterate, as they are told. */
 typedef struct kf_decisions {
-    kofn_mark at;
+    kofn_iterate_id at;
     kofn_epoch epoch;
     uint64_t groups;
     uint32_t *list;
@@ -170,7 +171,8 @@ struct kf_node {
     kf_lead lead;
 
     /* The iterate. */
-    kofn_mark at, before; /* before: the one that pieces are kept of too */
+    kofn_iterate_id at,
+        before; /* before: the one that pieces are kept of too */
     kofn_epoch before_epoch;
     bool final;
     bool solo_pending;            /* the next is to be made alone */
@@ -200,9 +202,9 @@ struct kf_node {
     kofn_node_view ever; /* only what is counted */
 };
 
-static inline bool kf_same_mark(kofn_mark a, kofn_mark b)
+static inline bool kf_same_iterate(kofn_iterate_id a, kofn_iterate_id b)
 {
-    return a.t == b.t && a.line == b.line;
+    return a.step == b.step && a.lineage == b.lineage;
 }
 
 static inline bool kf_same_epoch(kofn_epoch a, kofn_epoch b)
@@ -248,8 +250,10 @@ static inline kofn_time kf_longer(kofn_time t, unsigned times)
     return t << (times < 8 ? times : 8);
 }
 
-/* Does it hold, since `*since`?  That is KF_LONG_AGO as long as it does not. */
-static inline bool kf_holds(const kf_node *n, kofn_time *since, bool holds)
+/* Keeps in *since when a condition began to hold; KF_LONG_AGO while it does not.  Returns
+ * `holds`. */
+static inline bool kf_track_since(const kf_node *n, kofn_time *since,
+                                  bool holds)
 {
     if (!holds)
         *since = KF_LONG_AGO;
@@ -284,8 +288,9 @@ static inline bool kf_compares(const kf_cluster *c, uint32_t seat)
     return kf_among(seat, c->evidence, c->shown);
 }
 
-/* Has the time come; else the alarm is set to it. */
-static inline bool kf_due(kf_node *n, kofn_time since, kofn_time after)
+/* True if `after` has passed since `since`.  Otherwise sets the alarm to that time. */
+static inline bool kf_elapsed_or_wake(kf_node *n, kofn_time since,
+                                      kofn_time after)
 {
     kofn_time t = kf_later(since, after);
 
@@ -303,9 +308,9 @@ kofn_status kf_peer_take(kf_node *n, const kf_note *note);
 kofn_status kf_peer_erred(kf_node *n, const kf_other *who);
 kofn_status kf_peer_beat_all(kf_node *n);
 /* Our iterate is another one now. */
-kofn_status kf_peer_advance(kf_node *n, kofn_mark to, kf_node_digest digest,
-                            bool final);
-kofn_mark kf_peer_child(kofn_epoch e, kofn_mark at);
+kofn_status kf_peer_advance(kf_node *n, kofn_iterate_id to,
+                            kf_node_digest digest, bool final);
+kofn_iterate_id kf_peer_child(kofn_epoch e, kofn_iterate_id at);
 
 /* vote.c */
 /* What this node has of its iterate; nothing is known of it before. */
@@ -411,7 +416,8 @@ kofn_status kf_peer_made(kf_node *n, size_t group);
 kofn_status kf_peer_decoded(kf_node *n, size_t group);
 /* Tell the other node again what this node has decided of that iterate, if it
  * leads. */
-kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at);
+kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
+                               kofn_iterate_id at);
 /* The group to compute next, or KF_NONE. */
 size_t kf_peer_next_group(const kf_node *n);
 bool kf_peer_wants(const kf_node *n, size_t group);

@@ -166,12 +166,12 @@ uint64_t kf_peer_common(const kf_node *n,
 static uint64_t number_of_iterate(const kf_other *o, const void *of)
 {
     (void)of;
-    return o->at.t;
+    return o->at.step;
 }
 
 static uint64_t stands_at(const kf_other *o, const void *of)
 {
-    return kf_same_mark(o->at, *(const kofn_mark *)of);
+    return kf_same_iterate(o->at, *(const kofn_iterate_id *)of);
 }
 
 static uint64_t ends_at(const kf_other *o, const void *of)
@@ -180,7 +180,7 @@ static uint64_t ends_at(const kf_other *o, const void *of)
 }
 
 /* Do enough of them stand at this iterate? */
-static bool agreed_on(const kf_node *n, kofn_mark at, bool final)
+static bool agreed_on(const kf_node *n, kofn_iterate_id at, bool final)
 {
     return kf_peer_common(n, final ? ends_at : stands_at, &at) > 0;
 }
@@ -204,27 +204,27 @@ static bool makes_next(const kf_node *n)
  * ours to rounding (like_ours in src/mesh/vector_quorum.c), and both go on together. */
 static bool out_of_reach(kf_node *n, const kf_other *o, bool idle)
 {
-    kofn_mark child = kf_peer_child(n->epoch, n->at);
+    kofn_iterate_id child = kf_peer_child(n->epoch, n->at);
 
-    if (idle && o->at.t == n->at.t && !kf_same_mark(o->at, n->at) &&
+    if (idle && o->at.step == n->at.step && !kf_same_iterate(o->at, n->at) &&
         o->incarnation == n->epoch.proposer)
         return true;
-    if (o->at.t > n->catch_up.agreed || o->at.t < n->at.t)
+    if (o->at.step > n->catch_up.agreed || o->at.step < n->at.step)
         return false;
     if (o->final && agreed_on(n, o->at, true) &&
-        !(kf_node_hears_makers(n) && kf_same_mark(o->at, child)))
+        !(kf_node_hears_makers(n) && kf_same_iterate(o->at, child)))
         return true;
-    if (kf_same_mark(o->at, n->at))
+    if (kf_same_iterate(o->at, n->at))
         return false;
-    if (o->at.t == n->at.t)
+    if (o->at.step == n->at.step)
         return o->incarnation == n->epoch.proposer &&
                agreed_on(n, o->at, false);
-    if (!kf_same_mark(o->at, child))
+    if (!kf_same_iterate(o->at, child))
         return !makes_next(n) &&
-               (o->at.t > n->at.t + 1 || agreed_on(n, o->at, false));
+               (o->at.step > n->at.step + 1 || agreed_on(n, o->at, false));
     /* we are about to make it too, and ask only when the pieces are late */
-    kf_holds(n, &n->catch_up.ahead, true);
-    return kf_due(n, n->catch_up.ahead, n->opt.hedge);
+    kf_track_since(n, &n->catch_up.ahead, true);
+    return kf_elapsed_or_wake(n, n->catch_up.ahead, n->opt.hedge);
 }
 
 /* Picks one of the nodes that are farthest ahead, or NULL: each time another
@@ -237,9 +237,9 @@ static kf_other *pick_among(kf_node *n, bool slow)
 
     for (kf_other *o = n->other; o != kf_end(n); o++) {
         if (!kf_live(n, o) || o->slow > slow || !out_of_reach(n, o, idle) ||
-            (count > 0 && o->at.t < ahead[0]->at.t))
+            (count > 0 && o->at.step < ahead[0]->at.step))
             continue;
-        if (count > 0 && o->at.t > ahead[0]->at.t)
+        if (count > 0 && o->at.step > ahead[0]->at.step)
             count = 0;
         ahead[count++] = o;
     }
@@ -251,15 +251,16 @@ static kf_other *pick_among(kf_node *n, bool slow)
  * questions above are not asked. */
 static bool somebody_ahead(kf_node *n)
 {
-    kofn_mark child = kf_peer_child(n->epoch, n->at);
+    kofn_iterate_id child = kf_peer_child(n->epoch, n->at);
     bool ahead = false;
 
     n->catch_up.behind = false;
     for (const kf_other *o = n->other; o != kf_end(n); o++) {
-        n->catch_up.behind |= o->at.t > n->at.t && !kf_same_mark(o->at, child);
-        ahead |=
-            o->at.t > n->at.t ||
-            (o->at.t == n->at.t && (o->final || !kf_same_mark(o->at, n->at)));
+        n->catch_up.behind |=
+            o->at.step > n->at.step && !kf_same_iterate(o->at, child);
+        ahead |= o->at.step > n->at.step ||
+                 (o->at.step == n->at.step &&
+                  (o->final || !kf_same_iterate(o->at, n->at)));
     }
     return ahead;
 }
@@ -293,7 +294,7 @@ static kf_other *whom_to_ask(kf_node *n)
 bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t)
 {
     for (const kf_other *o = n->other; o != kf_end(n); o++)
-        if (o->incarnation == who && kf_live(n, o) && o->at.t >= t)
+        if (o->incarnation == who && kf_live(n, o) && o->at.step >= t)
             return true;
     return false;
 }
@@ -301,8 +302,8 @@ bool kf_node_is_ahead(const kf_node *n, kofn_incarnation who, uint64_t t)
 bool kf_peer_is_coming(kf_node *n, const kf_other *o, kofn_time since)
 {
     return o && o->arriving != KF_LONG_AGO &&
-           !kf_due(n, o->arriving, n->opt.hedge) &&
-           !kf_due(n, since, KF_SLOWEST * n->opt.silence);
+           !kf_elapsed_or_wake(n, o->arriving, n->opt.hedge) &&
+           !kf_elapsed_or_wake(n, since, KF_SLOWEST * n->opt.silence);
 }
 
 kofn_status kf_peer_catch_up(kf_node *n)
@@ -313,11 +314,11 @@ kofn_status kf_peer_catch_up(kf_node *n)
         n->catch_up.asked = 0;
         return KOFN_OK;
     }
-    if (!n->votes.outvoted && o->final && kf_same_mark(o->at, n->at))
+    if (!n->votes.outvoted && o->final && kf_same_iterate(o->at, n->at))
         return kf_peer_advance(n, n->at, kf_peer_digest(n), true);
     if (n->catch_up.asked &&
-        (!kf_due(n, n->catch_up.asked_at,
-                 kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
+        (!kf_elapsed_or_wake(n, n->catch_up.asked_at,
+                             kf_longer(n->opt.hedge, n->catch_up.tries - 1)) ||
          kf_peer_is_coming(n, was, n->catch_up.asked_at)))
         return KOFN_OK;
     if (was)
@@ -325,8 +326,8 @@ kofn_status kf_peer_catch_up(kf_node *n)
     n->catch_up.asked = o->incarnation;
     n->catch_up.asked_at = n->now;
     n->catch_up.tries++;
-    kf_due(n, n->catch_up.asked_at,
-           kf_longer(n->opt.hedge, n->catch_up.tries - 1));
+    kf_elapsed_or_wake(n, n->catch_up.asked_at,
+                       kf_longer(n->opt.hedge, n->catch_up.tries - 1));
     return kf_peer_send(n, o->incarnation,
                         (kf_note){.type = KF_NOTE_ASK, .at = n->at});
 }
@@ -344,7 +345,7 @@ static kofn_status adopt(kf_node *n, const kf_note *note, bool taken)
 
 kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
 {
-    if (!n->final && note->at.t > n->at.t)
+    if (!n->final && note->at.step > n->at.step)
         return adopt(n, note, false);
     return kf_drop(n);
 }
@@ -354,14 +355,14 @@ kofn_status kf_peer_restore(kf_node *n, const kf_note *note)
  * again, and the same answer is not given twice (too_soon in src/mesh/mail.c). */
 kofn_status kf_peer_receive_vector(kf_node *n, kf_other *o, const kf_note *note)
 {
-    bool later = note->at.t > n->at.t;
-    bool other = note->at.t == n->at.t &&
+    bool later = note->at.step > n->at.step;
+    bool other = note->at.step == n->at.step &&
                  (n->votes.outvoted ||
-                  (!kf_same_mark(note->at, n->at) &&
+                  (!kf_same_iterate(note->at, n->at) &&
                    (note->final || note->from == n->epoch.proposer)));
 
     o->slow = false;
-    o->final |= note->final && kf_same_mark(o->at, note->at);
+    o->final |= note->final && kf_same_iterate(o->at, note->at);
     if ((!n->final || n->votes.outvoted) &&
         (later || (other && (n->catch_up.asked || whom_to_ask(n)))))
         return adopt(n, note, true);

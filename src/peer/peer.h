@@ -105,7 +105,7 @@ typedef struct kf_note {
     kf_note_type type;
     kofn_incarnation from;
     kofn_epoch epoch; /* the sender's; PIECE: in which it was made */
-    kofn_mark at;
+    kofn_iterate_id at;
     bool final;    /* BEAT, VECTOR, PRINT: `at` is the last one  */
     bool idle;     /* BEAT: nothing is left to be made of `at`   */
     bool stranded; /* BEAT: it has failed, or has no blocks and got none */
@@ -135,7 +135,7 @@ typedef struct kf_node_options {
     kofn_decoding decoding; /* not AUTO, the same on all nodes             */
     uint64_t turns;         /* as in kf_course ... */
     size_t after;
-    kofn_mark from;     /* the iterate that it has; of t = 0: the start  */
+    kofn_iterate_id from; /* the iterate that it has; of t = 0: the start  */
     bool changes;       /* nobody has the matrices: no iterate is made alone */
     uint32_t wish;      /* seat, or KOFN_NO_SEAT                             */
     double tolerance;   /* of decoding; 0: 1e-9                              */
@@ -157,7 +157,7 @@ typedef enum kf_node_task_type {
 
 typedef struct kf_node_task {
     kf_node_task_type type;
-    kofn_mark at;
+    kofn_iterate_id at;
     kofn_epoch epoch;
     uint32_t seat, group;
     const kofn_decoder *decoder; /* until the next step */

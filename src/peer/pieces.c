@@ -129,7 +129,7 @@ static uint64_t wanted(const kf_node *n)
     uint64_t asked = n->own;
 
     for (const kf_other *o = n->other; o != kf_end(n); o++)
-        if (kf_same_mark(o->want, n->at) && kf_live(n, o))
+        if (kf_same_iterate(o->want, n->at) && kf_live(n, o))
             asked |= o->coded;
     set |= asked;
     for (size_t g = 0; g < n->on->groups; g++) {
@@ -250,7 +250,7 @@ static kofn_status send_pieces(kf_node *n, kofn_incarnation to, kf_note piece,
 }
 
 /* Nothing is sent again unless it is asked for again. */
-static kofn_status serve(kf_node *n, kf_other *o, kofn_mark at,
+static kofn_status serve(kf_node *n, kf_other *o, kofn_iterate_id at,
                          kofn_epoch epoch, uint64_t coded, uint64_t decoded)
 {
     kf_note piece = {
@@ -267,7 +267,7 @@ static kofn_status serve_now(kf_node *n, kf_other *o)
 {
     uint64_t coded, decoded = 0;
 
-    if (!kf_same_mark(o->want, n->at))
+    if (!kf_same_iterate(o->want, n->at))
         return KOFN_OK;
     coded = o->coded & n->made;
     if (kf_same_epoch(o->want_epoch, n->epoch))
@@ -288,7 +288,7 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
 {
     uint64_t coded = o->coded & n->made_before, decoded = 0;
 
-    assert(kf_same_mark(o->want, n->before));
+    assert(kf_same_iterate(o->want, n->before));
     if (n->opt.decoding == KOFN_DECODE_DISTRIBUTED &&
         kf_same_epoch(o->want_epoch, n->before_epoch))
         decoded = o->decoded & n->done_before;
@@ -301,10 +301,10 @@ static kofn_status serve_before(kf_node *n, kf_other *o)
  * hostile it is told again with its next beat. */
 kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
 {
-    uint64_t all = kf_peer_stage_of(n, note->at.t)->all;
-    bool fresh = !kf_same_mark(note->at, o->want);
+    uint64_t all = kf_peer_stage_of(n, note->at.step)->all;
+    bool fresh = !kf_same_iterate(note->at, o->want);
 
-    if (note->at.t < o->want.t)
+    if (note->at.step < o->want.step)
         return KOFN_OK;
     if (fresh && !kf_wary(n))
         o->coded = o->decoded = 0;
@@ -318,7 +318,7 @@ kofn_status kf_peer_receive_want(kf_node *n, kf_other *o, const kf_note *note)
     o->decoded |= note->decoded & all;
     if (fresh && !kf_wary(n))
         TRY(kf_peer_tell_again(n, o, note->at));
-    if (kf_same_mark(o->want, n->before) && !kf_same_mark(o->want, n->at))
+    if (kf_same_iterate(o->want, n->before) && !kf_same_iterate(o->want, n->at))
         return serve_before(n, o);
     return serve_now(n, o);
 }
@@ -402,10 +402,11 @@ kofn_status kf_peer_tell_now(kf_node *n)
     return KOFN_OK;
 }
 
-kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o, kofn_mark at)
+kofn_status kf_peer_tell_again(kf_node *n, const kf_other *o,
+                               kofn_iterate_id at)
 {
     for (size_t i = 0; i < 2 && kf_leads(n); i++)
-        if (n->told[i].groups && kf_same_mark(at, n->told[i].at))
+        if (n->told[i].groups && kf_same_iterate(at, n->told[i].at))
             TRY(tell(n, &n->told[i], o->incarnation));
     return KOFN_OK;
 }
@@ -490,7 +491,7 @@ kofn_status kf_peer_receive_piece(kf_node *n, const kf_note *note)
 {
     kf_cluster *c;
 
-    if (!kf_same_mark(note->at, n->at) || n->final ||
+    if (!kf_same_iterate(note->at, n->at) || n->final ||
         note->group >= n->on->groups || n->done & kf_bit(note->group) ||
         !is_theirs(n, note))
         return kf_drop(n);
@@ -537,7 +538,7 @@ kofn_status kf_peer_receive_decide(kf_node *n, const kf_note *note)
     bool sound = true;
 
     if (!kf_same_epoch(note->epoch, n->epoch) ||
-        note->from != n->epoch.proposer || !kf_same_mark(note->at, n->at) ||
+        note->from != n->epoch.proposer || !kf_same_iterate(note->at, n->at) ||
         n->final || n->opt.decoding != KOFN_DECODE_REPLICATED)
         return kf_drop(n);
     for (size_t g = 0; g < n->on->groups && sound; g++) {

@@ -17,12 +17,12 @@
 /* ---- ballots ------------------------------------------------------------- */
 
 /* Its place, or KF_BALLOTS. */
-static size_t find(const kf_ballot *of, kofn_mark at)
+static size_t find(const kf_ballot *of, kofn_iterate_id at)
 {
     size_t i = 0;
 
     while (i < KF_BALLOTS &&
-           !(of[i].digest.exact && kf_same_mark(of[i].at, at)))
+           !(of[i].digest.exact && kf_same_iterate(of[i].at, at)))
         i++;
     return i;
 }
@@ -35,7 +35,7 @@ static const kf_ballot *ours(const kf_node *n)
     return i < KF_BALLOTS ? &n->votes.ballot[i] : NULL;
 }
 
-static const kf_node_digest *told(const kf_other *o, kofn_mark at)
+static const kf_node_digest *told(const kf_other *o, kofn_iterate_id at)
 {
     size_t i = find(o->ballot, at);
 
@@ -50,10 +50,10 @@ static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
                                      const kf_ballot *own, bool *rounded)
 {
     const kf_node_digest *d = told(o, own->at);
-    kofn_mark result = o->final ? o->at : o->result;
+    kofn_iterate_id result = o->final ? o->at : o->result;
 
     if (d || !n->final || !(o->final || o->ended) ||
-        !kf_same_mark(own->at, n->at) || result.t != n->at.t)
+        !kf_same_iterate(own->at, n->at) || result.step != n->at.step)
         return d;
     d = told(o, result);
     *rounded |= d != NULL;
@@ -61,7 +61,7 @@ static const kf_node_digest *told_of(const kf_node *n, const kf_other *o,
 }
 
 /* true: it is new. */
-static bool put(kf_ballot *of, size_t *ever, kofn_mark at,
+static bool put(kf_ballot *of, size_t *ever, kofn_iterate_id at,
                 kf_node_digest digest)
 {
     size_t i = find(of, at);
@@ -143,7 +143,7 @@ bool kf_node_hears_makers(const kf_node *n)
 static bool follows(const kf_node *n, const kf_ballot *own,
                     const kf_node_digest *d)
 {
-    return d && d->taken && n->final && kf_same_mark(own->at, n->at) &&
+    return d && d->taken && n->final && kf_same_iterate(own->at, n->at) &&
            kf_node_hears_makers(n);
 }
 
@@ -233,12 +233,12 @@ static void outvote(kf_node *n)
 {
     n->ever.outvoted++;
     n->votes.outvoted = true;
-    n->votes.doubted_from = n->at.t;
+    n->votes.doubted_from = n->at.step;
     for (size_t i = 0; i < KF_BALLOTS; i++) {
         const kf_ballot *b = &n->votes.ballot[i];
 
-        if (b->digest.exact && !b->agreed && b->at.t < n->votes.doubted_from)
-            n->votes.doubted_from = b->at.t;
+        if (b->digest.exact && !b->agreed && b->at.step < n->votes.doubted_from)
+            n->votes.doubted_from = b->at.step;
     }
 }
 
@@ -263,7 +263,7 @@ void kf_peer_spoil(kf_node *n, kf_node_digest digest)
 static bool is_alone(const kf_node *n, const kf_ballot *own, const tally *t)
 {
     return t->voters == t->mine && n->opt.nodes > 1 && n->final &&
-           n->single == 0 && kf_same_mark(own->at, n->at);
+           n->single == 0 && kf_same_iterate(own->at, n->at);
 }
 
 /* Pieces that one node leaves out and another does not make like machines differ by
@@ -285,7 +285,7 @@ static void settle(kf_node *n, kf_ballot *own, tally *t)
         return;
     t->rounded = own->rounded = true;
     own->agreed = is_most(t, &own->digest);
-    if (!own->agreed && kf_same_mark(own->at, n->at))
+    if (!own->agreed && kf_same_iterate(own->at, n->at))
         n->votes.unsure = KOFN_CORRUPT;
 }
 
@@ -333,15 +333,16 @@ static kofn_status consider_failing(kf_node *n)
     }
     if (n->votes.doubted == KF_LONG_AGO)
         n->votes.doubted = n->now;
-    if (!kf_due(n, n->votes.doubted,
-                n->opt.give_up > wait ? n->opt.give_up : wait))
+    if (!kf_elapsed_or_wake(n, n->votes.doubted,
+                            n->opt.give_up > wait ? n->opt.give_up : wait))
         return KOFN_OK;
     return kf_peer_fail(n, n->votes.outvoted ? KOFN_CORRUPT : n->votes.unsure);
 }
 
 kofn_status kf_peer_count_votes(kf_node *n)
 {
-    bool late = kf_due(n, n->beat_at, n->opt.beat); /* some may have gone */
+    bool late =
+        kf_elapsed_or_wake(n, n->beat_at, n->opt.beat); /* some may have gone */
 
     if (!kf_peer_checks(n) || n->failed_check)
         return KOFN_OK;
@@ -402,8 +403,8 @@ static bool is_right(const kf_node *n, const kf_other *o)
 
 bool kf_peer_has_right(const kf_node *n, const kf_other *o)
 {
-    return o->at.t > n->at.t ||
-           (o->at.t == n->at.t && (n->votes.doubts || is_right(n, o)));
+    return o->at.step > n->at.step ||
+           (o->at.step == n->at.step && (n->votes.doubts || is_right(n, o)));
 }
 
 bool kf_peer_is_odd(const kf_node *n)

@@ -198,7 +198,7 @@ static void port_close(kofn_port *base)
     kf_inbox_free(&p->ready);
     for (size_t i = 0; i < p->workers; i++) {
         if (!p->worker[i]->gone)
-            kf_away_bury(p, p->worker[i]);
+            kf_away_close_peer(p, p->worker[i]);
         kf_post_free(&p->worker[i]->outbox);
         kf_free(p->worker[i]->errand);
         kf_free(p->worker[i]);
@@ -263,7 +263,7 @@ static kofn_status port_remove(kofn_port *base, uint32_t id)
     w = p->worker[id];
     p->opt.kill(p->opt.ud, w->process);
     p->t->forget(p->t, w->peer);
-    kf_away_bury(p, w);
+    kf_away_close_peer(p, w);
     return KOFN_OK;
 }
 

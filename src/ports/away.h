@@ -49,7 +49,7 @@ typedef struct errand {
 typedef struct principal {
     char *name;
     size_t workers; /* that are there */
-    kf_bucket fleeting;
+    kf_bucket short_lived;
 } principal;
 
 /* A piece of its block that a worker asks for. */
@@ -128,7 +128,7 @@ typedef struct port {
     size_t needs;     /* pieces that workers wait for */
     uint32_t server;  /* who is served next           */
     kofn_time served; /* when somebody was            */
-    kf_bucket fleeting;
+    kf_bucket short_lived;
     size_t stores;  /* blocks that wait until it is known who holds which */
     kf_inbox ready; /* to be told */
     size_t waiting; /* outboxes that were found full */
@@ -146,11 +146,11 @@ void kf_away_news(port *p, const char *format, ...)
 uint32_t kf_away_worker(const port *p, kofn_peer peer);
 /* Bury a worker that is not there any more: its memory; and tell the job that
  * it is lost. */
-void kf_away_bury(port *p, worker *w);
+void kf_away_close_peer(port *p, worker *w);
 kofn_status kf_away_lose(port *p, uint32_t id);
 /* How full it is, when `rate` a second run out. */
 double kf_away_level(port *p, kf_bucket *b, double rate);
-/* Of fleeting workers of this principal, or of those who have none. */
+/* Of short_lived workers of this principal, or of those who have none. */
 kf_bucket *kf_away_fleeting(port *p, uint32_t who);
 /* The worker is there and answers nothing: it is told that it is given up. */
 void kf_away_evict(port *p, uint32_t id);

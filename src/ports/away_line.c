@@ -68,10 +68,10 @@ double kf_away_level(port *p, kf_bucket *b, double rate)
 
 kf_bucket *kf_away_fleeting(port *p, uint32_t who)
 {
-    return who ? &p->principal[who - 1].fleeting : &p->fleeting;
+    return who ? &p->principal[who - 1].short_lived : &p->short_lived;
 }
 
-void kf_away_bury(port *p, worker *w)
+void kf_away_close_peer(port *p, worker *w)
 {
     w->gone = true;
     p->of_peer[w->peer] = 0;
@@ -98,7 +98,7 @@ kofn_status kf_away_lose(port *p, uint32_t id)
         return KOFN_OK;
     if (!w->useful && kf_away_level(p, b, FLEETING_RATE) < FLEETING)
         b->level++;
-    kf_away_bury(p, p->worker[id]);
+    kf_away_close_peer(p, p->worker[id]);
     return kf_inbox_put(&p->ready, (kf_msg){.type = KF_MSG_BYE, .worker = id});
 }
 
@@ -185,7 +185,7 @@ void kf_away_evict(port *p, uint32_t id)
              "worker %u is given up: it is connected and answers nothing", id);
     kf_away_news(p, "%s", words);
     kf_away_say(p, w->peer, KF_WIRE_REFUSED, 0, words);
-    kf_away_bury(p, w);
+    kf_away_close_peer(p, w);
 }
 
 kofn_status kf_away_hang_up(port *p, uint32_t id)

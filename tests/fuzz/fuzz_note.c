@@ -29,7 +29,8 @@ static unsigned next(reader *r, unsigned below)
     return x % below;
 }
 
-static kofn_mark mark(reader *r, const kf_node *n, const kofn_mark *seen)
+static kofn_iterate_id mark(reader *r, const kf_node *n,
+                            const kofn_iterate_id *seen)
 {
     kofn_node_view v = KOFN_NODE_VIEW_INIT;
     unsigned how = next(r, 8);
@@ -39,7 +40,7 @@ static kofn_mark mark(reader *r, const kf_node *n, const kofn_mark *seen)
         return v.at;
     if (how < 6)
         return *seen;
-    return (kofn_mark){v.at.t + next(r, 4), next(r, 3)};
+    return (kofn_iterate_id){v.at.t + next(r, 4), next(r, 3)};
 }
 
 /* Through bytes and back; false: it was damaged, and that was found out. */
@@ -113,7 +114,7 @@ static void work(kf_node *n, kofn_time now, bool final)
     drain(n);
 }
 
-static void hear(reader *r, kf_node *n, kofn_time now, kofn_mark *seen)
+static void hear(reader *r, kf_node *n, kofn_time now, kofn_iterate_id *seen)
 {
     kf_member member[4];
     uint32_t list[16];
@@ -165,7 +166,7 @@ static void run(reader *r, const kofn_plan *plan)
                          .decoding = next(r, 2) ? KOFN_DECODE_REPLICATED
                                                 : KOFN_DECODE_DISTRIBUTED};
     kofn_stage stage = {.plan = plan};
-    kofn_mark seen = {0, JOB};
+    kofn_iterate_id seen = {0, JOB};
     kofn_time now = 0;
     uint64_t t = 0;
     kf_node *n;

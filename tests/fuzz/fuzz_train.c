@@ -52,12 +52,12 @@ static void be_honest(street *s, kofn_peer peer, kf_note *n)
         n->group = next(&s->d, 8) ? c->window.operand : next(&s->d, LAYERS);
         n->coded = c->window.lo;
         n->decoded = c->window.hi + (next(&s->d, 8) == 0);
-        n->at =
-            (kofn_mark){turn * each, c->line[turn % s->host->program.recalls]};
+        n->at = (kofn_iterate_id){turn * each,
+                                  c->line[turn % s->host->program.recalls]};
         return;
     }
     n->epoch = (kofn_epoch){1, 2};
-    n->at = (kofn_mark){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
+    n->at = (kofn_iterate_id){each * kf_min(turn + (ahead ? 5 : 0), TURNS), 0};
     n->final = false;
     n->coded = next(&s->d, 2) ? s->host->at.t + 1 : 0; /* a part, or all */
     n->decoded = s->host->at.line;

@@ -18,7 +18,7 @@ typedef struct street {
     kofn_time now;
     kofn_peer next;
     bool there[PEERS];
-    kofn_mark seen; /* in what the node said last */
+    kofn_iterate_id seen; /* in what the node said last */
     kofn_epoch epoch;
     size_t out; /* bodies that were not given back */
     /* Makes it what an honest node would say now, if there is such a thing. */
@@ -58,9 +58,9 @@ static kofn_status street_send(kofn_transport *t, kofn_peer peer,
     return s->there[peer] ? KOFN_OK : KOFN_TRANSPORT;
 }
 
-static kofn_mark some_mark(street *s)
+static kofn_iterate_id some_mark(street *s)
 {
-    kofn_mark m = next(&s->d, 2) ? s->host->at : s->seen;
+    kofn_iterate_id m = next(&s->d, 2) ? s->host->at : s->seen;
 
     if (next(&s->d, 4) == 0)
         m.t += 1 + next(&s->d, 3);
@@ -111,7 +111,7 @@ static size_t length_of(street *s, const kf_note *n)
         bytes = (s->host->v->m.rows + KOFN_SCALARS + s->host->program.recalls) *
                 sizeof(double);
     if (n->type == KF_NOTE_BLOCK)
-        bytes = kf_lent_bytes(s->host, n->group, n->coded, n->decoded) *
+        bytes = kf_borrowed_bytes(s->host, n->group, n->coded, n->decoded) *
                 (1 + next(&s->d, 2));
     if (n->type == KF_NOTE_PIECE && n->group < s->host->on->groups) {
         strips = kf_host_strips(s->host->on, n->group, &lo);

@@ -111,7 +111,7 @@ static int wait_for_it(void *ud, const kofn_node_view *view, const double *x)
     const struct timespec ms = {0, 1000000};
 
     (void)x;
-    if (view->at.t >= 5 && atomic_load(h->acts) < ENOUGH)
+    if (view->at.step >= 5 && atomic_load(h->acts) < ENOUGH)
         nanosleep(&ms, NULL);
     return 0;
 }
@@ -156,7 +156,7 @@ typedef struct hostile {
     face face[FACES];
     harm harm;
     uint64_t job;
-    kofn_mark at; /* the farthest of which was heard */
+    kofn_iterate_id at; /* the farthest of which was heard */
     kofn_incarnation heard[16];
     size_t lives, said;
     kofn_incarnation next;
@@ -198,7 +198,7 @@ static void harm_one(hostile *e, face *f, kofn_peer to)
     size_t which = (size_t)(f - e->face);
     const kofn_epoch far = {(UINT64_C(1) << 19) + e->said, f->incarnation};
     kf_member only = {f->incarnation, 0, true};
-    kofn_mark ahead = {e->at.t + 1 + e->said % 2, 7};
+    kofn_iterate_id ahead = {e->at.step + 1 + e->said % 2, 7};
 
     if (e->harm == BYE && which < e->lives)
         f->incarnation = e->heard[which];
@@ -226,7 +226,7 @@ static void hear(hostile *e, face *f, const kofn_packet *p)
     memcpy(&e->job, p->head + 8, sizeof e->job);
     if (kf_note_read(&n, p->head, p->head_bytes, e->job))
         return;
-    if (n.at.t >= e->at.t)
+    if (n.at.step >= e->at.step)
         e->at = n.at;
     for (size_t i = 0; i < e->lives; i++)
         if (e->heard[i] == n.from)

@@ -180,7 +180,7 @@ static size_t try_lie(const char *spec, bool distributed, liar l, uint64_t seed)
             kofn_node_view v;
 
             kf_node_look(s.node[i].host->node, &v);
-            assert_int_equal(v.at.t, s.steps);
+            assert_int_equal(v.at.step, s.steps);
         }
     sim_down(&s);
     return l.told;

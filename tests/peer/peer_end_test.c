@@ -44,7 +44,7 @@ static void go_on(sim *s, kofn_time for_so_long)
 
 static void run_to(sim *s, uint64_t t)
 {
-    while (s->node[0].host->at.t < t) {
+    while (s->node[0].host->at.step < t) {
         assert_true(s->now < 60 * KOFN_SECOND);
         go_on(s, MS);
     }

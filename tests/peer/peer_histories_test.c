@@ -37,7 +37,7 @@ static void history(uint64_t seed, double *worst, uint64_t *adopted)
             continue;
         kf_node_look(s.node[i].host->node, &v);
         *adopted += v.adopted;
-        assert_int_equal(v.at.t, s.steps);
+        assert_int_equal(v.at.step, s.steps);
     }
     *worst = fmax(*worst, s.worst);
     sim_down(&s);

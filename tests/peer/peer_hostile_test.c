@@ -67,7 +67,7 @@ static size_t run(const hostile *c, uint64_t seed, double *worst,
         kofn_node_view v;
 
         kf_node_look(s.node[i].host->node, &v);
-        assert_int_equal(v.at.t, s.steps);
+        assert_int_equal(v.at.step, s.steps);
         *named += v.liars;
     }
     if (getenv("SHOW"))
@@ -408,7 +408,7 @@ static void vectors_that_wait(void **state)
     for (uint64_t t = 1; t <= 600; t++) {
         hear_times(&l, h, ONE_PEER, KF_NOTE_ASK, 2);
         l.now += MS;
-        kf_host_advance(h, (kofn_mark){t, 1});
+        kf_host_advance(h, (kofn_iterate_id){t, 1});
     }
     evil_weigh(h, ONE_PEER);
     assert_true(h->waits > 0);
@@ -469,7 +469,7 @@ static void floods(void **state)
     h = one_node(&l, &s, 4, 19);
     for (uint64_t t = 1; t <= 2000; t++) {
         hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 300);
-        kf_host_advance(h, (kofn_mark){t, 1});
+        kf_host_advance(h, (kofn_iterate_id){t, 1});
     }
     assert_int_equal(h->foreign, 0);
     hear_times(&l, h, ANOTHER, KF_NOTE_ENOUGH, 100000);
@@ -526,7 +526,7 @@ static void one_is_not_believed(void **state)
                 kofn_node_view v;
 
                 kf_node_look(s.node[i].host->node, &v);
-                assert_true(v.final && v.at.t == s.steps);
+                assert_true(v.final && v.at.step == s.steps);
             }
             sim_down(&s);
         }
@@ -566,10 +566,10 @@ static void who_comes_again(void **state)
             kofn_node_view v;
 
             kf_node_look(s.node[i].host->node, &v);
-            if (v.at.t != s.steps)
+            if (v.at.step != s.steps)
                 fail_msg("seed %llu: node %zu ended at iterate %llu",
                          (unsigned long long)seed, i,
-                         (unsigned long long)v.at.t);
+                         (unsigned long long)v.at.step);
         }
         sent += e.sent;
         sim_down(&s);

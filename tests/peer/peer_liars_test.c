@@ -113,7 +113,7 @@ static void twist(sim *s, sim_packet *p)
         list_wrongly(s, p, &note);
         f->told++;
     } else if (!f->deciders && note.type == KF_NOTE_PIECE && p->to % 2 &&
-               lies(s, p->from, note.at.t)) {
+               lies(s, p->from, note.at.step)) {
         spoil_numbers(s, (double *)(void *)p->body,
                       p->p.body_bytes / sizeof(double));
     } else {
@@ -166,7 +166,7 @@ static size_t try_to_the_end(const char *spec, size_t nodes, kofn_errors errors,
         if (s.node[i].turncoat) /* nobody hears it any more */
             continue;
         kf_node_look(s.node[i].host->node, &v);
-        assert_int_equal(v.at.t, STEPS);
+        assert_int_equal(v.at.step, STEPS);
         assert_int_equal(v.failed, KOFN_OK);
         assert_int_equal(s.node[i].host->freivalds.remade, 0);
         left_out += v.left_out;
@@ -209,7 +209,7 @@ static void try_to_fail(const char *spec, size_t nodes, kofn_errors errors,
 
         kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(s.node[i].status, KOFN_CORRUPT);
-        assert_int_equal(v.at.t, f.first);
+        assert_int_equal(v.at.step, f.first);
     }
     sim_down(&s);
 }

@@ -412,7 +412,7 @@ static void is_told_all(kf_node *n, kofn_epoch epoch, kofn_time now)
  * more; yet takes the answer, which would not be given twice. */
 static void a_late_answer_is_taken(void **state)
 {
-    const kofn_mark far = {5, 77};
+    const kofn_iterate_id far = {5, 77};
     const kofn_time now = 2 * KOFN_SECOND;
     kofn_epoch epoch;
     kf_node *n;
@@ -429,7 +429,7 @@ static void a_late_answer_is_taken(void **state)
     is_told_all(n, epoch, now);
     assert_int_equal(n->catch_up.asked, 0);
     tells_node(n, 102, &(kf_note){.type = KF_NOTE_VECTOR, .at = far}, now);
-    assert_true(kf_same_mark(n->at, far));
+    assert_true(kf_same_iterate(n->at, far));
     node_down(n, &s);
 }
 

@@ -333,7 +333,7 @@ static void fair(void **state)
                 kofn_node_view v;
 
                 kf_node_look(s.node[n].host->node, &v);
-                assert_int_equal(v.at.t, 13);
+                assert_int_equal(v.at.step, 13);
                 /* coded products did it, not each by itself */
                 assert_int_equal(v.alone, 0);
                 assert_int_equal(v.liars, 0);
@@ -422,7 +422,7 @@ static void spoil(sim *s, sim_packet *p)
     memcpy(&job, p->p.head + 8, sizeof job);
     if (kf_note_read(&note, p->p.head, p->p.head_bytes, job) ||
         note.type != KF_NOTE_PIECE || note.seat == KOFN_NO_SEAT ||
-        note.at.t % ((const fixture *)s->own)->w->moves !=
+        note.at.step % ((const fixture *)s->own)->w->moves !=
             (uintptr_t)s->inject_ud)
         return;
     body[0] += 1;
@@ -480,7 +480,7 @@ static int leave(void *ud, const kofn_node_view *view, const double *scalar)
     const life *l = ud;
 
     (void)scalar;
-    return l->leaves && view->at.t >= 4;
+    return l->leaves && view->at.step >= 4;
 }
 
 static void live(void *ud, kofn_transport *t)

@@ -82,7 +82,7 @@ static uint64_t t_of(const sim *s, size_t i)
     kofn_node_view v;
 
     kf_node_look(s->node[i].host->node, &v);
-    return v.at.t;
+    return v.at.step;
 }
 
 /* Two halves of four, two of whom decode: both go on, and meet again; with a
@@ -256,7 +256,7 @@ static void stopped_until_all_have_gone(void **state)
             do {
                 sim_run(&s, s.now + MS, NULL);
                 kf_node_look(s.node[3].host->node, &v);
-            } while (v.at.t < 4);
+            } while (v.at.step < 4);
             s.node[3].stopped = KOFN_NEVER / 2;
             if (late)
                 sim_run(&s, s.now + 2 * MS, NULL);
@@ -271,7 +271,7 @@ static void stopped_until_all_have_gone(void **state)
             sim_wake(&s, 3, s.now);
             sim_finish(&s, s.now + 60 * KOFN_SECOND, NULL, "stopped", seed);
             kf_node_look(s.node[3].host->node, &v);
-            assert_int_equal(v.at.t, 12);
+            assert_int_equal(v.at.step, 12);
             assert_true(v.alone > 0);
             sim_down(&s);
         }

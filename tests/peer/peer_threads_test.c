@@ -41,13 +41,13 @@ static int life_watch(void *ud, const kofn_node_view *view, const double *x)
     life *l = ud;
 
     (void)x;
-    if (l->sleep_at && view->at.t >= l->sleep_at && !l->slept) {
+    if (l->sleep_at && view->at.step >= l->sleep_at && !l->slept) {
         struct timespec nap = {0, 400000000};
 
         l->slept = true;
         nanosleep(&nap, NULL);
     }
-    if (l->die_at && view->at.t >= l->die_at) {
+    if (l->die_at && view->at.step >= l->die_at) {
         l->t->send = send_nothing;
         return 1;
     }

@@ -337,7 +337,7 @@ static void they_do_not_go_back_for_ever(void **state)
         assert_int_equal(s.node[i].status, KOFN_CORRUPT);
         kf_host_look(s.node[i].host, &v);
         assert_int_equal(v.back, 3);
-        assert_int_equal(v.at.t, 7 * f.turn);
+        assert_int_equal(v.at.step, 7 * f.turn);
     }
     mesh_down(&s, &f);
 }

@@ -77,7 +77,7 @@ static bool goes_on(const sim *s)
 {
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].up && !s->node[i].status &&
-            s->node[i].host->at.t < s->steps)
+            s->node[i].host->at.step < s->steps)
             return true;
     return false;
 }

@@ -120,7 +120,7 @@ static void told_to_some(void **state)
         s.opt.resume = true;
         for (size_t n = 0; n < f.needs + 1; n++)
             sim_start(&s, n, true);
-        assert_true(s.node[1].host->at.t < s.node[0].host->at.t);
+        assert_true(s.node[1].host->at.step < s.node[0].host->at.step);
         sim_finish(&s, s.now + 5 * KOFN_SECOND, NULL, l->scheme, seed);
         for (size_t n = 0; n < f.needs + 1; n++) {
             assert_int_equal(s.node[n].host->changing.healed, 0);

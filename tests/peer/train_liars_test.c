@@ -161,7 +161,7 @@ static void twist(sim *s, sim_packet *p)
 
         spoil_numbers(s, x + skip, n - skip);
     } else if (now.some && note.type == KF_NOTE_PIECE && p->to % 2 &&
-               lies(s, p->from, note.at.t)) {
+               lies(s, p->from, note.at.step)) {
         spoil_numbers(s, x, n);
     } else {
         return;
@@ -212,7 +212,7 @@ static size_t end_well(sim *s, fixture *f)
             continue;
         first = first ? first : n;
         kf_node_look(n->host->node, &v);
-        assert_int_equal(v.at.t, iterates(f));
+        assert_int_equal(v.at.step, iterates(f));
         assert_int_equal(v.failed, KOFN_OK);
         assert_int_equal(v.alone, 0);
         if (!s->evil)
@@ -266,9 +266,9 @@ static void try_to_fail(const lesson *l, kofn_errors errors, fault what,
         kf_node_look(s.node[i].host->node, &v);
         assert_int_equal(s.node[i].status, KOFN_CORRUPT);
         if (errors == KOFN_ERRORS_DETECT)
-            assert_int_equal(v.at.t, what.first);
+            assert_int_equal(v.at.step, what.first);
         else
-            assert_true(v.at.t >= what.first);
+            assert_true(v.at.step >= what.first);
     }
     mesh_down(&s, &f);
 }

@@ -53,7 +53,7 @@ static void fair(void **state)
                 kofn_node_view v;
 
                 kf_node_look(h->node, &v);
-                assert_int_equal(v.at.t, iterates(&f));
+                assert_int_equal(v.at.step, iterates(&f));
                 assert_int_equal(v.alone, 0);
                 /* decoded of the same bytes by all */
                 assert_memory_equal(h->v->m.data, s.node[0].host->v->m.data,
@@ -299,7 +299,7 @@ static void too_few(void **state)
     sim_run(&s, s.now + 10 * KOFN_SECOND, NULL);
     for (size_t n = 0; n < l->nodes; n++)
         assert_int_equal(s.node[n].status, KOFN_TOOFEW);
-    assert_true(s.node[0].host->at.t < iterates(&f));
+    assert_true(s.node[0].host->at.step < iterates(&f));
     mesh_down(&s, &f);
 }
 
@@ -320,7 +320,7 @@ static int leave(void *ud, const kofn_node_view *view, const double *scalar)
     const life *l = ud;
 
     (void)scalar;
-    return l->leaves && view->at.t >= 4;
+    return l->leaves && view->at.step >= 4;
 }
 
 static void live(void *ud, kofn_transport *transport)

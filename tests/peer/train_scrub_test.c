@@ -178,7 +178,7 @@ static void one_is_silent(void **state)
     kf_host_look(s.node[0].host, &before);
     sim_run(&s, s.now + 800 * MS, NULL);
     kf_host_look(s.node[0].host, &after);
-    assert_true(after.at.t > before.at.t + 5 * TURN);
+    assert_true(after.at.step > before.at.step + 5 * TURN);
     assert_false(after.final);
     assert_true(after.scrubs > before.scrubs);
     assert_true(after.drift > 0 && after.drift < 1e-13);

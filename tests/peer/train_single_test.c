@@ -53,7 +53,7 @@ static void end_alike(sim *s, fixture *f, const char *what, uint64_t seed)
         const kf_host *h = s->node[i].host;
 
         assert_ok(s->node[i].status);
-        assert_int_equal(h->at.t, iterates(f));
+        assert_int_equal(h->at.step, iterates(f));
         assert_memory_equal(h->v->m.data, first, f->v0.rows * 8);
     }
     for (size_t i = 0; i < f->v0.rows && f->l->dtype == KOFN_F32; i++)
@@ -179,7 +179,7 @@ static void one_errs(kofn_fault_place where, size_t which, uint64_t seed)
 
         kf_host_look(s.node[i].host, &v);
         assert_ok(s.node[i].status);
-        assert_int_equal(v.at.t, iterates(&f));
+        assert_int_equal(v.at.step, iterates(&f));
         assert_at_most(relative_error(s.node[i].host->v->m.data,
                                       s.ref + iterates(&f) * f.v0.rows,
                                       f.v0.rows),

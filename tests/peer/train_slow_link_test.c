@@ -43,11 +43,11 @@ static void hear_piece(const kf_note *note)
 {
     uint64_t *line;
 
-    assert_true(note->at.t < ITERATES && note->group < SIM_NODES &&
+    assert_true(note->at.step < ITERATES && note->group < SIM_NODES &&
                 note->seat < SIM_NODES);
-    line = &seen.line[note->at.t][note->group][note->seat];
-    seen.again += *line == note->at.line;
-    *line = note->at.line;
+    line = &seen.line[note->at.step][note->group][note->seat];
+    seen.again += *line == note->at.lineage;
+    *line = note->at.lineage;
 }
 
 static void hear_vector(const sim *s, const sim_packet *p)
@@ -176,21 +176,21 @@ static void parts_of_vectors(void **state)
 }
 
 /* Would the node take what was written since that iterate, up to number t? */
-static bool fits(const kf_host *h, kofn_mark base, uint64_t t)
+static bool fits(const kf_host *h, kofn_iterate_id base, uint64_t t)
 {
     return kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
                                             .at = {t, 7},
-                                            .coded = base.t + 1,
-                                            .decoded = base.line}) > 0;
+                                            .coded = base.step + 1,
+                                            .decoded = base.lineage}) > 0;
 }
 
 /* A part with no numbers but 0 and a scalar, and the lines of our turns. */
-static void take_part(kf_host *h, kofn_mark base, kofn_mark at)
+static void take_part(kf_host *h, kofn_iterate_id base, kofn_iterate_id at)
 {
     kf_note note = {.type = KF_NOTE_VECTOR,
                     .at = at,
-                    .coded = base.t + 1,
-                    .decoded = base.line};
+                    .coded = base.step + 1,
+                    .decoded = base.lineage};
     size_t n = kf_mesh_part_bytes(h, &note) / sizeof(double);
     size_t recalls = h->program.recalls;
     kf_buffer *body;
@@ -218,7 +218,7 @@ static void says_too_much(void *ud, uint64_t t, size_t *first, size_t *rows)
  * under the same number, of one too long ago, or of one that was replaced. */
 static void parts_of_the_past(void **state)
 {
-    kofn_mark at, was;
+    kofn_iterate_id at, was;
     kf_buffer *all;
     size_t bytes;
     fixture f;
@@ -234,30 +234,34 @@ static void parts_of_the_past(void **state)
     run_until(&s, 9);
     h = s.node[0].host;
     at = h->at;
-    was = h->past[(at.t - 1) % KF_PAST];
-    assert_true(was.t + 1 == at.t && fits(h, at, at.t + 1));
-    assert_true(fits(h, was, at.t + 1));
-    assert_true(fits(h, at, at.t + KF_PAST));
-    assert_false(fits(h, at, at.t + KF_PAST + 1));
-    assert_false(fits(h, was, at.t)); /* it is there */
-    assert_false(fits(h, (kofn_mark){at.t, at.line + 1}, at.t + 1));
-    assert_false(fits(h, (kofn_mark){was.t, was.line + 1}, at.t + 1));
-    assert_false(fits(h, (kofn_mark){at.t + 1, at.line}, at.t + 2));
+    was = h->past[(at.step - 1) % KF_PAST];
+    assert_true(was.step + 1 == at.step && fits(h, at, at.step + 1));
+    assert_true(fits(h, was, at.step + 1));
+    assert_true(fits(h, at, at.step + KF_PAST));
+    assert_false(fits(h, at, at.step + KF_PAST + 1));
+    assert_false(fits(h, was, at.step)); /* it is there */
+    assert_false(
+        fits(h, (kofn_iterate_id){at.step, at.lineage + 1}, at.step + 1));
+    assert_false(
+        fits(h, (kofn_iterate_id){was.step, was.lineage + 1}, at.step + 1));
+    assert_false(
+        fits(h, (kofn_iterate_id){at.step + 1, at.lineage}, at.step + 2));
     assert_ok(kf_mesh_vector_body(h, &all, &bytes));
-    take_part(h, was, (kofn_mark){at.t + 1, 7});
-    assert_true(fits(h, h->at, at.t + 2) && fits(h, was, at.t + 2));
-    assert_false(fits(h, at, at.t + 2));
-    assert_ok(kf_mesh_vector_take(h, (kofn_mark){at.t + 2, 8}, all));
-    assert_true(fits(h, h->at, at.t + 3));
-    assert_false(fits(h, was, at.t + 3));
+    take_part(h, was, (kofn_iterate_id){at.step + 1, 7});
+    assert_true(fits(h, h->at, at.step + 2) && fits(h, was, at.step + 2));
+    assert_false(fits(h, at, at.step + 2));
+    assert_ok(kf_mesh_vector_take(h, (kofn_iterate_id){at.step + 2, 8}, all));
+    assert_true(fits(h, h->at, at.step + 3));
+    assert_false(fits(h, was, at.step + 3));
     h->program.wrote = says_too_much; /* no more than there is */
-    assert_int_equal(kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
-                                                      .at = {at.t + 4, 7},
-                                                      .coded = h->at.t + 1,
-                                                      .decoded = h->at.line}),
-                     bytes - 3 * sizeof(double));
+    assert_int_equal(
+        kf_mesh_part_bytes(h, &(kf_note){.type = KF_NOTE_VECTOR,
+                                         .at = {at.step + 4, 7},
+                                         .coded = h->at.step + 1,
+                                         .decoded = h->at.lineage}),
+        bytes - 3 * sizeof(double));
     h->opt.errors = KOFN_ERRORS_PROBABILISTIC;
-    assert_false(fits(h, h->at, at.t + 3));
+    assert_false(fits(h, h->at, at.step + 3));
     kf_buffer_drop(all);
     mesh_down(&s, &f);
 }
@@ -281,7 +285,7 @@ static void listen_to_questions(sim *s, const sim_packet *p)
     if (p->from != who(s))
         return;
     read_note(s, p, &note);
-    questions += note.type == KF_NOTE_ASK && note.coded && note.at.t == 1;
+    questions += note.type == KF_NOTE_ASK && note.coded && note.at.step == 1;
 }
 
 static size_t ask_once(sim *s)

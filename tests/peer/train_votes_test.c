@@ -52,9 +52,9 @@ static void err(void *ud, kofn_fault_place where, uint64_t t,
 
     if (t + 1 != now.t || where != now.where || !(now.nodes & kf_bit(n->id)))
         return;
-    if (once && line_of[n->id] && line_of[n->id] != n->host->at.line)
+    if (once && line_of[n->id] && line_of[n->id] != n->host->at.lineage)
         return;
-    line_of[n->id] = n->host->at.line;
+    line_of[n->id] = n->host->at.lineage;
     erred++;
     if (now.parted)
         cut_off(n->sim, n->id);
@@ -76,7 +76,7 @@ static kofn_status change(void *ud, uint64_t turn, uint32_t operand,
     const kf_train_mesh *m = at_node(n);
 
     if (turn == now.turn && now.nodes & kf_bit(n->id) && !line_of[n->id]) {
-        line_of[n->id] = n->host->at.line;
+        line_of[n->id] = n->host->at.lineage;
         erred++;
         *(double *)kf_at(
             v, (turn - 1) % 4 * m->tape + m->p.X[1].rows * m->p.X[1].ld, 0) +=
@@ -92,7 +92,7 @@ static void flip(sim *s, size_t id)
     size_t first, rows;
     double *x = h->v->m.data;
 
-    if (!now.flips || !(now.nodes & kf_bit(id)) || h->at.t != now.t ||
+    if (!now.flips || !(now.nodes & kf_bit(id)) || h->at.step != now.t ||
         line_of[id])
         return;
     line_of[id] = 1;
@@ -110,7 +110,7 @@ static void lose(sim *s, size_t id)
     kf_host *h = s->node[id].host;
 
     flip(s, id);
-    if (now.loses && now.nodes & kf_bit(id) && h->at.t == now.t)
+    if (now.loses && now.nodes & kf_bit(id) && h->at.step == now.t)
         assert_ok(kf_changing_lose(h));
 }
 
@@ -141,7 +141,7 @@ static void twist(sim *s, sim_packet *p)
         return;
     }
     if (now.digests) {
-        note.digest.exact += 2 * (p->to + note.at.t);
+        note.digest.exact += 2 * (p->to + note.at.step);
         note.digest.sum += 1 + (double)p->to;
         kf_note_write(p->p.head, &note, job, p->body, p->p.body_bytes);
         return;
@@ -149,8 +149,8 @@ static void twist(sim *s, sim_packet *p)
     if (note.type != KF_NOTE_BEAT && note.type != KF_NOTE_WANT &&
         note.type != KF_NOTE_VECTOR)
         return;
-    note.at.t = now.t;
-    note.at.line = 4711;
+    note.at.step = now.t;
+    note.at.lineage = 4711;
     note.final = note.type != KF_NOTE_WANT;
     if (note.type == KF_NOTE_VECTOR)
         ((double *)(void *)p->body)[KOFN_SCALARS] += 1;
@@ -253,7 +253,7 @@ static size_t try_well(const lesson *l, kofn_errors errors, fault what,
                      (unsigned long long)what.t, (unsigned long long)what.nodes,
                      i, kofn_errmsg());
         kf_node_look(n->host->node, &v);
-        assert_int_equal(v.at.t, iterates(&f));
+        assert_int_equal(v.at.step, iterates(&f));
         compare_weights(&f, &s, i);
         at = weights_at(&f); /* tapes may differ by rounding */
         assert_memory_equal(kf_at(&n->host->v->m, at, 0),
@@ -609,7 +609,7 @@ static bool all_are_at(const sim *s, const lesson *l, uint64_t t)
     bool all = true;
 
     for (size_t i = 0; i < l->nodes; i++)
-        all &= !s->node[i].up || s->node[i].host->at.t >= t;
+        all &= !s->node[i].up || s->node[i].host->at.step >= t;
     return all;
 }
 
@@ -631,7 +631,7 @@ static kofn_time time_lost(size_t id, kofn_time after)
         s.node[i].slow = 1 + (double)(i % 3) / 2;
     sim_run(&s, s.now + after, NULL);
     for (size_t i = 0; i < l->nodes; i++)
-        top = kf_max(top, s.node[i].host->at.t);
+        top = kf_max(top, s.node[i].host->at.step);
     died = s.now;
     sim_stop(&s, id);
     while (!all_are_at(&s, l, kf_min(top + 2, iterates(&f))))

@@ -1,5 +1,5 @@
 /* train_windows_test.c -- trainings without a master with blocks so large, for the
- * windows that are lent, that whoever has none makes it of several (src/mesh/heal.c):
+ * windows that are lent, that whoever has none makes it of several (src/mesh/rebuild.c):
  * while steps go on, with lenders that lie or keep it waiting, and with a vector that
  * was wrong meanwhile.  Blocks are compared with the coded weights as soon as they are
  * whole. */
@@ -114,7 +114,7 @@ static void hold(sim *s)
     size_t held = 0;
 
     for (size_t i = 0; h && i < h->changing.lents; i++) {
-        const kf_lent *l = &h->changing.lent[i];
+        const kf_borrowed *l = &h->changing.lent[i];
 
         if (l->from != KF_OURS)
             held += (l->block->velocity ? 2 : 1) * l->block->rows *

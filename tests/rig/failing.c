@@ -16,7 +16,8 @@
 #include <math.h>
 
 typedef struct failing {
-    kf_way way; /* in which the descent has its gradients                */
+    kf_gradient_mode
+        way; /* in which the descent has its gradients                */
     failures how;
     size_t length;   /* n + 1: a gradient and a loss                     */
     unsigned *until; /* per part: the iteration it returns in, 0: it is there */
@@ -143,7 +144,7 @@ static kofn_status gram(kf_descent *d, const double *v, double *out)
 
 static kofn_status check(const kofn_regression *r, const failures *how)
 {
-    TRY(kf_way_check(&kf_by_sum, r));
+    TRY(kf_gradient_mode_check(&kf_by_sum, r));
     if (how->parts == 0 || how->parts > r->X.rows)
         return kf_fail(KOFN_INVAL, "%zu parts of %zu points", how->parts,
                        r->X.rows);

@@ -25,7 +25,7 @@ typedef struct evil {
     bool hurry;     /* ... or with another one every other note */
     kofn_incarnation heard[EVIL_LIVES];
     size_t lives;
-    kofn_mark at; /* the farthest that honest ones said */
+    kofn_iterate_id at; /* the farthest that honest ones said */
     kofn_epoch epoch;
     uint64_t job;
     size_t sent;
@@ -61,7 +61,7 @@ static inline void evil_hear(sim *s, const sim_packet *p)
     if (is_evil(s, p->from) ||
         kf_note_read(&n, p->p.head, p->p.head_bytes, e->job))
         return;
-    if (n.at.t >= e->at.t)
+    if (n.at.step >= e->at.step)
         e->at = n.at;
     if (kf_before(e->epoch, n.epoch))
         e->epoch = n.epoch;
@@ -99,20 +99,20 @@ static inline kofn_incarnation evil_incarnation(sim *s, kofn_incarnation own)
     return e->heard[kf_rng_below(&s->rng, e->lives)];
 }
 
-static inline kofn_mark evil_mark(sim *s)
+static inline kofn_iterate_id evil_mark(sim *s)
 {
     const evil *e = evil_of(s);
-    kofn_mark at = e->at;
+    kofn_iterate_id at = e->at;
 
     switch (kf_rng_below(&s->rng, 6)) {
     case 0:
-        at.t = evil_number(s);
+        at.step = evil_number(s);
         break;
     case 1:
-        at = (kofn_mark){at.t + 1 + kf_rng_below(&s->rng, 2), 7};
+        at = (kofn_iterate_id){at.step + 1 + kf_rng_below(&s->rng, 2), 7};
         break;
     case 2:
-        at.line ^= 1;
+        at.lineage ^= 1;
         break;
     default:
         break;

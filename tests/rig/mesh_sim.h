@@ -50,8 +50,8 @@ typedef struct sim_node {
     char name[32];     /* that was asked for last           */
     sim_packet **inbox;
     size_t in, in_cap;
-    kofn_mark seen;   /* last checked */
-    unsigned attempt; /* then         */
+    kofn_iterate_id seen; /* last checked */
+    unsigned attempt;     /* then         */
 } sim_node;
 
 typedef struct sim {
@@ -106,7 +106,7 @@ typedef struct sim {
     size_t orders;              /* those under way comes next              */
 
     struct {
-        kofn_mark at;
+        kofn_iterate_id at;
         double *v;
     } * known; /* every vector that anybody ever had */
     size_t knowns, known_cap;
@@ -360,7 +360,7 @@ static inline void sim_start(sim *s, size_t id, bool prepared)
     n->slow = 1;
     n->busy = n->stopped = 0;
     n->wakes = -1;
-    n->seen = (kofn_mark){0, 0};
+    n->seen = (kofn_iterate_id){0, 0};
     n->status = KOFN_OK;
     assert_ok(kf_host_new(&n->host, &n->t, &program, &o, &s->v0,
                           (kf_timer){sim_clock, s}));
@@ -397,36 +397,39 @@ static inline void sim_check(sim *s, sim_node *n)
 {
     size_t rows = s->v0.rows;
     const double *v = n->host->v->m.data;
-    kofn_mark at = n->host->at;
+    kofn_iterate_id at = n->host->at;
     double error = 0, room = s->room > 0 ? s->room : 1e-9;
 
-    assert_true(kf_same_mark(n->host->node->at, at));
+    assert_true(kf_same_iterate(n->host->node->at, at));
     if (n->attempt != n->host->back.attempt) /* it went back */
-        n->seen = (kofn_mark){0, 0};
+        n->seen = (kofn_iterate_id){0, 0};
     n->attempt = n->host->back.attempt;
-    if (at.t == n->seen.t && at.line == n->seen.line)
+    if (at.step == n->seen.step && at.lineage == n->seen.lineage)
         return;
-    assert_true(at.t >= n->seen.t); /* never back */
+    assert_true(at.step >= n->seen.step); /* never back */
     n->seen = at;
     if (s->look)
         s->look(s, n->id);
-    if (s->lenient && at.t > s->steps) {
+    if (s->lenient && at.step > s->steps) {
         s->wrong++;
         return;
     }
-    assert_true(at.t <= s->steps);
+    assert_true(at.step <= s->steps);
     for (size_t i = 0; i < rows; i++)
-        error = fmax(error, fabs(v[i] - s->ref[at.t * rows + i]));
+        error = fmax(error, fabs(v[i] - s->ref[at.step * rows + i]));
     s->worst = fmax(s->worst, error);
     s->wrong += s->lenient && !(error <= room);
     if (!s->lenient && !(error <= room))
         fail_msg("seed %llu: iterate %llu is off by %g",
-                 (unsigned long long)s->seed, (unsigned long long)at.t, error);
+                 (unsigned long long)s->seed, (unsigned long long)at.step,
+                 error);
     for (size_t k = 0; k < s->knowns; k++)
-        if (s->known[k].at.t == at.t && s->known[k].at.line == at.line) {
+        if (s->known[k].at.step == at.step &&
+            s->known[k].at.lineage == at.lineage) {
             if (!s->evil && memcmp(v, s->known[k].v, rows * sizeof *v) != 0)
                 fail_msg("seed %llu: two iterates %llu under one mark",
-                         (unsigned long long)s->seed, (unsigned long long)at.t);
+                         (unsigned long long)s->seed,
+                         (unsigned long long)at.step);
             return;
         }
     assert_ok(kf_grow(&s->known, &s->known_cap, s->knowns, sizeof *s->known));
@@ -657,8 +660,8 @@ static inline void sim_print(const sim *s)
         fprintf(stderr,
                 "  node %zu: t %llu line %04llx epoch %llu/%04llx seat %d "
                 "members %zu live %zu%s%s%s adopted %llu dropped %llu\n",
-                i, (unsigned long long)v.at.t,
-                (unsigned long long)v.at.line & 0xffff,
+                i, (unsigned long long)v.at.step,
+                (unsigned long long)v.at.lineage & 0xffff,
                 (unsigned long long)v.epoch.number,
                 (unsigned long long)v.epoch.proposer & 0xffff, (int)v.seat,
                 v.members, v.live, v.leader ? " LEADER" : "",

@@ -99,7 +99,7 @@ static inline size_t begun(const sim *s, uint64_t *least)
 
     *least = UINT64_MAX;
     for (size_t i = 0; i < s->nodes; i++) {
-        n += s->node[i].host->at.t > 0;
+        n += s->node[i].host->at.step > 0;
         *least = kf_min(*least, s->node[i].host->changing.turn);
     }
     return n;

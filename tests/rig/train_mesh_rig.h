@@ -383,7 +383,7 @@ static void measure_blocks(sim *s, size_t id)
 {
     fixture *f = s->own;
     const kf_host *h = s->node[id].host;
-    uint64_t turn = kf_course_turn(&h->course, h->at.t);
+    uint64_t turn = kf_course_turn(&h->course, h->at.step);
     size_t seat = h->seat;
 
     if (h->seat == KOFN_NO_SEAT)

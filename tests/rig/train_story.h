@@ -188,7 +188,7 @@ static void twist(sim *s, sim_packet *p)
     if (!lies || kf_note_read(&note, p->p.head, p->p.head_bytes, h->job))
         return;
     if (note.digest.exact && lies >> KF_NOTE_BEAT & 1) {
-        note.digest.exact += 2 * (p->to + note.at.t);
+        note.digest.exact += 2 * (p->to + note.at.step);
         note.digest.sum += 1 + (double)p->to;
     } else if (n > 0 && lies >> note.type & 1) {
         spoil_all(s, x, n);
@@ -432,10 +432,10 @@ static void blame(sim *s, size_t by, size_t who)
 static void compare_vector(sim *s, const sim_node *n)
 {
     size_t rows = s->v0.rows;
-    const double *v = n->host->v->m.data, *right = s->ref + n->seen.t * rows;
+    const double *v = n->host->v->m.data, *right = s->ref + n->seen.step * rows;
     double error = 0;
 
-    assert_true(n->seen.t <= s->steps);
+    assert_true(n->seen.step <= s->steps);
     for (size_t i = 0; i < rows; i++)
         error = fmax(error, fabs(v[i] - right[i]));
     if (error <= 1e-9) {
@@ -445,7 +445,7 @@ static void compare_vector(sim *s, const sim_node *n)
     }
     if (!now.erred[n->id] && !now.kept[n->id])
         fail_msg("node %zu: iterate %llu is off by %g", n->id,
-                 (unsigned long long)n->seen.t, error);
+                 (unsigned long long)n->seen.step, error);
     now.erred[n->id] = true;
     now.kept[n->id] = false;
 }
@@ -531,7 +531,7 @@ static void story_end(sim *s, fixture *f, told *sum)
         if (!n->host || n->turncoat)
             continue;
         kf_host_look(n->host, &v);
-        assert_int_equal(v.at.t, iterates(f));
+        assert_int_equal(v.at.step, iterates(f));
         assert_int_equal(v.alone, 0);
         look_at_weights(s, i);
         sum->back += v.back;

@@ -1,4 +1,4 @@
-/* ways.c -- three ways to have workers compute the gradient of a model.
+/* gradient_modes.c -- three ways to have workers compute the gradient of a model.
  *
  *   KOFN_MATVEC  margins X w come first, then z' X, where z_i is how the loss
  *                of point i changes with its margin: two rounds on one
@@ -192,7 +192,7 @@ static kofn_status gram_of_products(kf_descent *d, const double *v, double *out)
     return back(d, d->z, out);
 }
 
-const kf_way kf_by_products = {
+const kf_gradient_mode kf_by_products = {
     .op = KOFN_MATVEC,
     .left = true,
     .margins = true,
@@ -256,7 +256,7 @@ static kofn_status gradient_of_gram(kf_descent *d, const double *w,
     return KOFN_OK;
 }
 
-static const kf_way by_gram = {
+static const kf_gradient_mode by_gram = {
     .op = KOFN_GRAM,
     .differs = true,
     .check = check_gram,
@@ -267,17 +267,19 @@ static const kf_way by_gram = {
 
 /* ---- any way ------------------------------------------------------------- */
 
-const kf_way *const kf_ways[] = {&by_gram, &kf_by_sum, &kf_by_products, NULL};
+const kf_gradient_mode *const kf_gradient_modes[] = {&by_gram, &kf_by_sum,
+                                                     &kf_by_products, NULL};
 
-const kf_way *kf_way_by(kofn_op op)
+const kf_gradient_mode *kf_gradient_mode_by(kofn_op op)
 {
-    for (size_t i = 0; kf_ways[i]; i++)
-        if (kf_ways[i]->op == op)
-            return kf_ways[i];
+    for (size_t i = 0; kf_gradient_modes[i]; i++)
+        if (kf_gradient_modes[i]->op == op)
+            return kf_gradient_modes[i];
     return NULL;
 }
 
-kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r)
+kofn_problem kf_gradient_mode_problem(const kf_gradient_mode *way,
+                                      const kofn_regression *r)
 {
     if (way->problem)
         return way->problem(r);
@@ -285,7 +287,8 @@ kofn_problem kf_way_problem(const kf_way *way, const kofn_regression *r)
                                            KOFN_F64, r->S.rows > 0);
 }
 
-kofn_status kf_way_check(const kf_way *way, const kofn_regression *r)
+kofn_status kf_gradient_mode_check(const kf_gradient_mode *way,
+                                   const kofn_regression *r)
 {
     return way->check ? way->check(r) : KOFN_OK;
 }

@@ -1,4 +1,4 @@
-/* heal.c -- blocks of matrices that change, for a node that has none, made of those
+/* rebuild.c -- blocks of matrices that change, for a node that has none, made of those
  * of others, some rows at a time.
  *
  * It asks all whom it reaches for a window, rows of one matrix, and makes its own of
@@ -36,7 +36,8 @@ static size_t bytes_of_row(const kf_host *h, uint32_t operand)
            kf_dtype_size(h->operand[operand].plan->layout.problem.dtype);
 }
 
-size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi)
+size_t kf_borrowed_bytes(const kf_host *h, uint32_t operand, size_t lo,
+                         size_t hi)
 {
     if (!changes(h, operand) || lo >= hi ||
         hi > kf_extent_of(h->operand[operand].plan).rows)
@@ -44,22 +45,22 @@ size_t kf_lent_bytes(const kf_host *h, uint32_t operand, size_t lo, size_t hi)
     return kf_ceil_div((hi - lo) * bytes_of_row(h, operand), 8) * 8;
 }
 
-size_t kf_lent_whole(const kf_host *h, uint32_t operand)
+size_t kf_borrowed_whole(const kf_host *h, uint32_t operand)
 {
     return changes(h, operand)
-               ? kf_lent_bytes(h, operand, 0,
-                               kf_extent_of(h->operand[operand].plan).rows)
+               ? kf_borrowed_bytes(h, operand, 0,
+                                   kf_extent_of(h->operand[operand].plan).rows)
                : 0;
 }
 
-void kf_lent_drop(kf_changing *c, size_t i)
+void kf_borrowed_drop(kf_changing *c, size_t i)
 {
     kf_block_drop(c->lent[i].block);
     for (c->lents--; i < c->lents; i++)
         c->lent[i] = c->lent[i + 1];
 }
 
-bool kf_lent_lacks(const kf_host *h)
+bool kf_borrowed_lacks(const kf_host *h)
 {
     const kf_changing *c = &h->changing;
 
@@ -67,19 +68,20 @@ bool kf_lent_lacks(const kf_host *h)
            kf_host_now(h) - c->gained >= IN_VAIN * kf_host_silence(h);
 }
 
-void kf_lent_forget(kf_host *h)
+void kf_borrowed_forget(kf_host *h)
 {
     kf_changing *c = &h->changing;
 
     while (c->lents > 0)
-        kf_lent_drop(c, c->lents - 1);
+        kf_borrowed_drop(c, c->lents - 1);
     c->since = c->asked = 0;
     c->asks = 0;
 }
 
 /* ---- lending ------------------------------------------------------------- */
 
-kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
+kofn_status kf_borrowed_give(kf_host *h, const kf_route *r,
+                             const kf_note *asked)
 {
     const kf_changing *c = &h->changing;
     kf_note n = {.type = KF_NOTE_BLOCK,
@@ -87,23 +89,23 @@ kofn_status kf_lent_give(kf_host *h, const kf_route *r, const kf_note *asked)
                  .at = h->at,
                  .seat = h->seat};
 
-    if (!kf_lent_bytes(h, asked->group, asked->coded, asked->decoded))
+    if (!kf_borrowed_bytes(h, asked->group, asked->coded, asked->decoded))
         return KOFN_OK;
     if (h->seat == KOFN_NO_SEAT) /* who asked need not wait for ours */
         return kf_mail_to(h, r->peer, &n);
-    n.at = (kofn_mark){kf_course_end(&h->course, c->turn),
-                       c->line[c->turn % h->program.recalls]};
+    n.at = (kofn_iterate_id){kf_course_end(&h->course, c->turn),
+                             c->line[c->turn % h->program.recalls]};
     n.group = asked->group;
     n.coded = asked->coded;
     n.decoded = asked->decoded;
     return kf_mail_to(h, r->peer, &n);
 }
 
-kofn_status kf_lent_body(const kf_host *h, uint32_t operand, size_t lo,
-                         size_t hi, kf_buffer **body, size_t *bytes)
+kofn_status kf_borrowed_body(const kf_host *h, uint32_t operand, size_t lo,
+                             size_t hi, kf_buffer **body, size_t *bytes)
 {
     const kf_block *b = h->operand[operand].block;
-    size_t half = kf_lent_bytes(h, operand, lo, hi);
+    size_t half = kf_borrowed_bytes(h, operand, lo, hi);
     char *at;
 
     *bytes = (b->velocity ? 2 : 1) * half;
@@ -125,7 +127,7 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
     const kofn_plan *plan = h->operand[w->operand].plan;
     kf_extent e = kf_extent_of(plan);
     size_t rows = w->hi - w->lo;
-    size_t half = kf_lent_bytes(h, w->operand, w->lo, w->hi);
+    size_t half = kf_borrowed_bytes(h, w->operand, w->lo, w->hi);
     kofn_matrix of = {body->m.data, e.lanes * rows * e.cols, 1, 1,
                       plan->layout.problem.dtype};
     kf_buffer *numbers;
@@ -146,7 +148,7 @@ static kofn_status block_of_rows(const kf_host *h, kf_buffer *body,
 /* ---- borrowing ----------------------------------------------------------- */
 
 /* Is it another's, and of our iterate? */
-bool kf_lent_serves(const kf_host *h, const kf_lent *l)
+bool kf_borrowed_serves(const kf_host *h, const kf_borrowed *l)
 {
     return l->from != KF_OURS && l->ours && l->turn == h->changing.turn;
 }
@@ -156,7 +158,7 @@ static size_t count_lent(const kf_host *h)
     size_t n = 0;
 
     for (size_t i = 0; i < h->changing.lents; i++)
-        n += kf_lent_serves(h, &h->changing.lent[i]);
+        n += kf_borrowed_serves(h, &h->changing.lent[i]);
     return n;
 }
 
@@ -172,7 +174,7 @@ static size_t missing(const kf_host *h)
 }
 
 /* Takes the block, also where it fails. */
-static kofn_status new_lent(kf_changing *c, const kf_lent *l)
+static kofn_status new_lent(kf_changing *c, const kf_borrowed *l)
 {
     size_t at = c->lents;
     kofn_status st = kf_grow(&c->lent, &c->lent_cap, at, sizeof *c->lent);
@@ -193,10 +195,10 @@ static kofn_status new_lent(kf_changing *c, const kf_lent *l)
 static void drop_former(kf_changing *c, uint32_t seat, kofn_peer from)
 {
     for (size_t i = c->lents; i > 0; i--) {
-        const kf_lent *l = &c->lent[i - 1];
+        const kf_borrowed *l = &c->lent[i - 1];
 
         if (l->from != KF_OURS && (l->seat == seat || l->from == from))
-            kf_lent_drop(c, i - 1);
+            kf_borrowed_drop(c, i - 1);
     }
 }
 
@@ -208,20 +210,20 @@ static bool is_awaited(const kf_host *h, const kf_note *note, uint64_t turn)
 
     return c->asked && note->group == w->operand && note->coded == w->lo &&
            note->decoded == w->hi &&
-           kf_course_end(&h->course, turn) == note->at.t &&
+           kf_course_end(&h->course, turn) == note->at.step &&
            note->seat < h->operand[w->operand].plan->layout.max_seats;
 }
 
-kofn_status kf_lent_take(kf_host *h, kf_route *r, const kf_note *note,
-                         kf_buffer *body)
+kofn_status kf_borrowed_take(kf_host *h, kf_route *r, const kf_note *note,
+                             kf_buffer *body)
 {
     kf_changing *c = &h->changing;
-    kf_lent l = {.operand = note->group,
-                 .seat = note->seat,
-                 .from = r->peer,
-                 .turn = kf_course_turn(&h->course, note->at.t),
-                 .line = note->at.line,
-                 .lo = c->window.lo};
+    kf_borrowed l = {.operand = note->group,
+                     .seat = note->seat,
+                     .from = r->peer,
+                     .turn = kf_course_turn(&h->course, note->at.step),
+                     .line = note->at.lineage,
+                     .lo = c->window.lo};
     size_t was;
 
     if (note->seat == KOFN_NO_SEAT) {
@@ -253,7 +255,7 @@ static bool lends(const kf_host *h, kofn_peer peer)
 {
     for (size_t i = 0; i < h->changing.lents; i++)
         if (h->changing.lent[i].from == peer &&
-            kf_lent_serves(h, &h->changing.lent[i]))
+            kf_borrowed_serves(h, &h->changing.lent[i]))
             return true;
     return false;
 }
@@ -332,7 +334,7 @@ static kofn_status ask(kf_host *h, size_t blocks)
 /* ---- our own ------------------------------------------------------------- */
 
 /* Writes the window into our block.  KOFN_TOOFEW: more are needed. */
-static kofn_status make_rows(const kf_host *h, const kf_lent *own)
+static kofn_status make_rows(const kf_host *h, const kf_borrowed *own)
 {
     const kf_changing *c = &h->changing;
     kf_others o = {.seat = kf_new(c->lents, sizeof *o.seat),
@@ -340,7 +342,7 @@ static kofn_status make_rows(const kf_host *h, const kf_lent *own)
     kofn_status st = o.seat && o.block ? KOFN_OK : KOFN_NOMEM;
 
     for (size_t i = 0; i < c->lents && !st; i++)
-        if (kf_lent_serves(h, &c->lent[i])) {
+        if (kf_borrowed_serves(h, &c->lent[i])) {
             o.seat[o.n] = c->lent[i].seat;
             o.block[o.n++] = c->lent[i].block;
         }
@@ -353,7 +355,7 @@ static kofn_status make_rows(const kf_host *h, const kf_lent *own)
 }
 
 /* Our block of that matrix that is being made, or NULL. */
-static kf_lent *being_made(const kf_changing *c, uint32_t operand)
+static kf_borrowed *being_made(const kf_changing *c, uint32_t operand)
 {
     for (size_t i = 0; i < c->lents; i++)
         if (c->lent[i].from == KF_OURS && c->lent[i].operand == operand)
@@ -377,7 +379,7 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
     kf_changing *c = &h->changing;
     const kofn_plan *p = h->operand[operand].plan;
     size_t rows = kf_extent_of(p).rows - lo;
-    size_t most = kf_lent_whole(h, operand) / p->layout.max_seats;
+    size_t most = kf_borrowed_whole(h, operand) / p->layout.max_seats;
 
     c->bytes = kf_min(c->bytes, kf_max(most, c->small));
     rows = kf_min(rows, kf_max(c->bytes / bytes_of_row(h, operand), 1));
@@ -392,7 +394,7 @@ static void open_window(kf_host *h, uint32_t operand, size_t lo)
 /* Does it have blocks of that seat under way? */
 static bool is_begun(const kf_host *h, uint32_t seat)
 {
-    const kf_lent *own = being_made(&h->changing, next_operand(h, 0));
+    const kf_borrowed *own = being_made(&h->changing, next_operand(h, 0));
 
     return own && own->seat == seat && own->turn == h->changing.turn;
 }
@@ -402,17 +404,17 @@ static kofn_status begin(kf_host *h, uint32_t seat)
     kf_changing *c = &h->changing;
     size_t which = seat;
 
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     for (size_t i = 0; i < h->routes; i++)
         h->route[i].lends_none = false;
     for (uint32_t i = next_operand(h, 0); i < h->program.operands;
          i = next_operand(h, i + 1)) {
         const kf_mesh_operand *o = &h->operand[i];
-        kf_lent own = {.operand = i,
-                       .seat = seat,
-                       .from = KF_OURS,
-                       .turn = c->turn,
-                       .ours = true};
+        kf_borrowed own = {.operand = i,
+                           .seat = seat,
+                           .from = KF_OURS,
+                           .turn = c->turn,
+                           .ours = true};
 
         TRY(kf_data_empty_blocks(&o->resident, o->code, &which, 1, &own.block));
         TRY(new_lent(c, &own));
@@ -432,7 +434,7 @@ static void close_window(kf_host *h)
         h->route[i].lends_none = !lends(h, h->route[i].peer);
     for (size_t i = c->lents; i > 0; i--)
         if (c->lent[i - 1].from != KF_OURS)
-            kf_lent_drop(c, i - 1);
+            kf_borrowed_drop(c, i - 1);
     c->bytes = c->turn - c->window.turn <= 1 ? 2 * c->bytes
                                              : kf_max(c->bytes / 2, c->small);
 }
@@ -461,14 +463,14 @@ static kofn_status finish(kf_host *h, uint32_t seat)
         o->block = c->lent[i].block;
         c->lent[i].block = NULL;
     }
-    kf_lent_forget(h);
+    kf_borrowed_forget(h);
     c->healed++;
-    c->changed = h->at.t; /* by what lent blocks were changed by */
+    c->changed = h->at.step; /* by what lent blocks were changed by */
     h->seat = seat;
     return KOFN_OK;
 }
 
-kofn_status kf_lent_make(kf_host *h, uint32_t seat)
+kofn_status kf_borrowed_make(kf_host *h, uint32_t seat)
 {
     kf_changing *c = &h->changing;
     size_t more;
@@ -483,7 +485,7 @@ kofn_status kf_lent_make(kf_host *h, uint32_t seat)
         return ask(h, c->disagreed ? SIZE_MAX : more);
     if (may_come(h, longer(h)))
         return KOFN_AGAIN;
-    st = kf_lent_compare(h, c->window.operand);
+    st = kf_borrowed_compare(h, c->window.operand);
     if (!st)
         st = make_rows(h, being_made(c, c->window.operand));
     if (st == KOFN_TOOFEW) { /* as many as there must be, but not these */

@@ -1,4 +1,4 @@
-/* near.c -- how far the minimum is from where the gradient has become small.
+/* distance.c -- how far the minimum is from where the gradient has become small.
  *
  * A small gradient does not say: with one large point it falls by ten orders of
  * magnitude while most weights have not moved yet (math/regression.md 17).  So
