@@ -42,7 +42,7 @@ typedef struct kf_bench {
 } kf_bench;
 
 typedef struct kf_fleet {
-    size_t groups, most; /* of the code; seats that a group may have */
+    size_t groups, most; /* groups of the code; seats that a group may have */
     kf_worker *worker;
     unsigned *located; /* per worker: the number of products it was located
                           in */

@@ -12,10 +12,10 @@
 
 /* ---- work that is cheaper than waiting ----------------------------------- */
 
-/* Begins a round.  If a share takes less than the shortest wait for late
- * workers, work is cheaper than waiting.  So after a worker was late, every
- * worker is asked for everything, for some rounds.  Their number grows each
- * time that this proves right. */
+/* Counts the rounds of generosity when a round begins.  If a share takes less
+ * than the shortest wait for late workers, work is cheaper than waiting.  So
+ * after a worker was late, every worker is asked for everything, for some
+ * rounds.  Their number grows each time that this proves right. */
 void kf_late_round(kofn_core *c, const kf_round *last)
 {
     if (c->generous > 0)

@@ -27,10 +27,11 @@ typedef struct kf_policy {
     /* Gives a worker a seat.  R, A: the worker has to store a block.  S: it is
      * live. */
     kofn_status (*sit)(kofn_core *c, uint32_t worker, size_t seat);
-    /* Apply an event; r is NULL if the event is of no known product.  S:
-     * products cannot be cancelled, and no block can be void.  After a failed
-     * task, R: others are asked for it; A: the round restarts and all answers
-     * are dropped; S: others are asked for it if the product is due. */
+    /* Apply an event of a product, or of none; r is the round of that product,
+     * or NULL.  S: products cannot be cancelled, and no block can be void.
+     * After a failed task, R: others are asked for it; A: the round restarts
+     * and all answers are dropped; S: others are asked for it if the product is
+     * due. */
     kofn_status (*on[KOFN_EV_JUDGED + 1])(kofn_core *c, kf_round *r,
                                           const kofn_event *ev);
     /* Acts on marks until it can only wait.  S: also ends rounds. */

@@ -71,8 +71,7 @@ static inline bool kf_task_brings(const kf_task *t, size_t group,
 typedef enum kf_owed {
     KF_OWED_NOTHING,
     KF_OWED_SHORT, /* single results for cells that lack some */
-    KF_OWED_MORE,  /* the same; all work, dealt, if the group has no
-                      task */
+    KF_OWED_MORE,  /* the same; all work, dealt, if the group has no task */
     KF_OWED_AFRESH /* all open work, dealt, if enough workers are live */
 } kf_owed;
 

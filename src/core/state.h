@@ -52,7 +52,7 @@ struct kf_round {
     kofn_time slack;       /* no worker is late earlier than this after the last
                               one became ready */
     kofn_time late_at, lease_at; /* next time to look for late workers, and for
-                          unresponsive ones */
+                                    unresponsive ones */
     size_t ready;                /* workers that have finished their share */
     size_t busy;                 /* workers with outstanding tasks of it */
     bool half, hedged; /* half: half of the workers are ready. hedged: others
@@ -121,7 +121,7 @@ struct kofn_core {
     kofn_time now;
     double
         hedge_factor;  /* in (0, 1]: share of the waiting time for late workers,
-                         learnt by experience */
+                          learnt by experience */
     size_t generous;   /* further rounds in which each worker is asked for
                           everything */
     size_t generosity; /* length of the last such run of rounds */
