@@ -120,7 +120,7 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
     if (n > 1 && !kf_operation_is_resident(plan[0]->op))
         return kf_fail(KOFN_UNSUITED,
                        "several operands need an operation on resident "
-                       "matrices; %s is none",
+                       "matrices; %s is not one",
                        plan[0]->op->name);
     for (size_t o = 1; o < n; o++) {
         const kofn_layout *M = &plan[o]->layout;

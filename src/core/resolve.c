@@ -28,9 +28,9 @@ static const kf_cell *starving_cell(const kf_product *p)
     return NULL;
 }
 
-/* Lets cells that want more results than there will be be decided from the
- * results that are here or outstanding, if these suffice for a check.  Returns
- * false if all such cells were tried. */
+/* Lowers the demand of cells that want more results than can come.  They are
+ * decided from the results that are here or outstanding, if these suffice for a
+ * check.  Returns false if all such cells were tried. */
 static bool make_do(kf_product *p)
 {
     bool any = false;

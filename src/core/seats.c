@@ -15,8 +15,8 @@
 
 /* ---- joining ------------------------------------------------------------- */
 
-/* True if an open product has the answers of the seat and its answers are
- * whole: the seat has nothing more to give. */
+/* True if an open product has the answers of the seat, and answers come whole
+ * instead of strip by strip: the seat has nothing more to give. */
 static bool is_spent(const void *core, size_t seat)
 {
     const kofn_core *c = core;

@@ -1,11 +1,11 @@
 /* times.c -- decides how long to wait for a worker, from the time that others
  * take.
  *
- * Workers are *late* (late.c) after half of the workers have become ready.  The
- * condition is that no further worker has become ready for (late - 1) times the
- * time of the first half.  The wait is longer if shares are not equal.  Each
- * worker that becomes ready extends it: with fewer cores than workers they
- * finish one after the other, and none of them is late.
+ * A wait begins when half of the workers are ready.  It lasts (late - 1) times
+ * the time that they took, and longer if shares are not equal.  Workers that
+ * are still at work at its end are *late* (late.c).  Each further worker that
+ * becomes ready restarts the wait: with fewer cores than workers they finish
+ * one after the other, and none of them is late.
  *
  * If a late result had not come when the round was over, a shorter wait would
  * have been better.  So the wait halves, down to a quarter.  It doubles, up to
