@@ -1,17 +1,16 @@
-/* adjoint.c -- transposed codes: what a seat is sent depends on who else is
- * live, and the answer is the sum of all answers.
+/* adjoint.c -- rounds of transposed codes.  The input that a seat gets depends
+ * on the other live seats, and the result is the sum of all answers.
  *
- * So the survivor set of every strip is chosen before anything is sent, and
- * when one of the chosen does not answer the round begins again without it:
- * the sums of the others hold strips that were mixed for it (math/elastic.md
- * 10).
+ * So the survivor set of every strip is chosen before any work is sent.  If a
+ * chosen worker does not answer, the round restarts without it, because the
+ * sums of the others hold strips that were mixed for it (math/elastic.md 10).
  *
- * Owns nothing: the marks and tasks are of the round.  It sends nothing, but
- * leaves actions for the body, as all of this folder.
- */
+ * Owns nothing: the marks and tasks belong to the round.  Sends nothing: like
+ * all files of this folder, it leaves actions for the body. */
 #include "state.h"
 
-/* The seats that `d` deals this cell to, ascending, at the end of the pool. */
+/* Writes the seats that `d` deals this cell to at the end of the pool, in
+ * ascending order. */
 static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
                          uint32_t **seats, size_t *n)
 {
@@ -29,7 +28,7 @@ static kofn_status users(kofn_core *c, const kofn_deals *d, const kf_cell *cell,
     return KOFN_OK;
 }
 
-/* Tell the body what to mix, cell by cell, before the work is handed out. */
+/* Orders the mixes of the input, cell by cell, before the work is given out. */
 static kofn_status mix(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     kf_product *p = &r->p;
@@ -70,8 +69,9 @@ static kofn_status mix(kofn_core *c, kf_round *r, const kofn_deals *d)
     return KOFN_OK;
 }
 
-/* An answer is a sum, as large for a few strips as for all: so each member gets
- * one task, whose strips may go round from the last to the first. */
+/* Asks each member for one sum.  A sum has the same size for few strips as for
+ * all, so each member gets one task.  Its strips may wrap around from the last
+ * to the first. */
 static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
 {
     for (size_t k = 0; k < d->count; k++) {
@@ -89,14 +89,14 @@ static kofn_status ask_for_sums(kofn_core *c, kf_round *r, const kofn_deals *d)
     return KOFN_OK;
 }
 
-/* Shares are dealt afresh or not at all. */
+/* Deals all shares afresh, or none. */
 kofn_status kf_adjoint_deal(kofn_core *c, kf_round *r, size_t group,
                             kf_owed owed)
 {
     kofn_deals d;
     kofn_status st;
 
-    assert(owed != KF_OWED_SHORT); /* whoever answers is enough, by the mix */
+    assert(owed != KF_OWED_SHORT); /* by the mix, any answers suffice */
     if (!kf_deal_can(c, r, group, owed))
         return KOFN_OK;
     st = kf_deal_afresh(c, r, group, false, &d);
@@ -108,7 +108,7 @@ kofn_status kf_adjoint_deal(kofn_core *c, kf_round *r, size_t group,
     return st;
 }
 
-/* Once everything has come it is added up. */
+/* Orders the sum of all answers once the last strip is settled. */
 kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
                               const kofn_decoder *d, size_t n)
 {
@@ -132,7 +132,8 @@ kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
     return kf_act(c, a);
 }
 
-/* What is kept is nothing: begin again with those who can still work. */
+/* Drops all work and all answers, and restarts with the workers that can still
+ * work. */
 kofn_status kf_adjoint_back(kofn_core *c, kf_round *r)
 {
     TRY(kf_round_drop_all(c, r));
@@ -156,8 +157,8 @@ bool kf_adjoint_misses(const kofn_core *c, const kf_round *r, uint32_t worker)
     return r->load[worker].out > 0;
 }
 
-/* Marks the workers that have not answered by now as late, to be done without,
- * if there are enough others. */
+/* Marks the workers that still owe an answer as late, if there are enough
+ * others. */
 void kf_adjoint_late(kofn_core *c, kf_round *r)
 {
     size_t idle = 0;
@@ -171,8 +172,6 @@ void kf_adjoint_late(kofn_core *c, kf_round *r)
     r->back = true;
 }
 
-/* Counts on the late again when there are not enough others; true if any was
- * late. */
 bool kf_adjoint_with_late(kf_round *r)
 {
     bool any = false;

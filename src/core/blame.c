@@ -1,10 +1,13 @@
-/* blame.c -- how often each worker was found wrong, and whether that is too often.
+/* blame.c -- counts how often each worker was wrong, and decides whether that
+ * is too often.
  *
- * Counts are of whoever answers for a worker, by Page's test (src/base/blame.h).  They
- * are the fleet's.  It only counts: who loses a seat for that, verdict.c says. */
+ * The counts belong to the worker's principal if it has one.  They are those of
+ * Page's test (src/base/blame.h), and the fleet owns them.  This file only
+ * counts: verdict.c takes the seat away. */
 #include "state.h"
 
-/* Of whoever answers for this worker. */
+/* Returns the counts of the worker's principal, or of the worker if it has
+ * none. */
 static kf_blame *blame_of(const kf_fleet *f, uint32_t worker)
 {
     uint32_t p = f->worker[worker].principal;
@@ -18,7 +21,7 @@ bool kf_core_banned(const kofn_core *c, uint32_t worker)
     return kf_blame_suffices(blame_of(&c->fleet, worker), c->opt.quarantine);
 }
 
-/* One that is excluded stays excluded, and the others are not compared with it. */
+/* An excluded worker stays excluded, and its later answers are not counted. */
 void kf_core_blame_one(kofn_core *c, uint32_t worker, bool wrong)
 {
     kf_fleet *f = &c->fleet;
@@ -31,7 +34,9 @@ void kf_core_blame_one(kofn_core *c, uint32_t worker, bool wrong)
         kf_blame_leave(b, &f->blame);
 }
 
-/* A principal counts once, whichever of its workers is met first. */
+/* True if this worker is the first of its principal to be counted.  `wrong` is
+ * 1 for wrong workers and 0 for right ones.  A principal with a wrong worker
+ * counts as wrong, once. */
 static bool counts(kf_fleet *f, uint32_t worker, size_t wrong)
 {
     uint32_t p = f->worker[worker].principal;

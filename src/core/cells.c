@@ -1,7 +1,7 @@
 /* cells.c -- the ledger: runs of strips with the same history.
  *
- * A ledger owns its cells and each cell its list of tasks.  When a cell is
- * settled is decided elsewhere (settle.c). */
+ * A ledger owns its cells, and each cell owns its list of tasks.  settle.c
+ * decides when a cell is settled. */
 #include "product.h"
 
 void kf_cells_free(kf_ledger *l)
@@ -12,7 +12,7 @@ void kf_cells_free(kf_ledger *l)
     *l = (kf_ledger){0};
 }
 
-/* The cell that holds `strip`; l->count when it is beyond the last. */
+/* Returns the cell that holds `strip`; l->count if it is beyond the last. */
 size_t kf_cells_find(const kf_ledger *l, size_t strip)
 {
     size_t lo = 0, hi = l->count;
@@ -28,8 +28,9 @@ size_t kf_cells_find(const kf_ledger *l, size_t strip)
     return lo;
 }
 
-/* The cell after cell i among those of strips [lo, hi); l->count: none.  Where hi
- * is beyond the last strip they go on at the first. */
+/* Returns the cell after cell i among the cells of strips [lo, hi), or l->count
+ * if there is none.  If hi is beyond the last strip, the cells continue at the
+ * first. */
 size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi)
 {
     size_t span = l->cell[l->count - 1].hi;
@@ -44,7 +45,7 @@ size_t kf_cells_next(const kf_ledger *l, size_t i, size_t lo, size_t hi)
                                                                     : l->count;
 }
 
-/* Make `at` the boundary of two cells. */
+/* Makes `at` the boundary of two cells. */
 kofn_status kf_cells_split(kf_ledger *l, size_t at)
 {
     size_t i = kf_cells_find(l, at);
@@ -73,7 +74,7 @@ kofn_status kf_cells_split(kf_ledger *l, size_t at)
     return KOFN_OK;
 }
 
-/* Strips [lo, hi) are open; the others of `span` count as settled. */
+/* Opens strips [lo, hi).  The other strips of `span` count as settled. */
 kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
 {
     assert(lo <= hi && hi <= span);
@@ -90,7 +91,7 @@ kofn_status kf_cells_reset(kf_ledger *l, size_t lo, size_t hi, size_t span)
     return KOFN_OK;
 }
 
-/* Nothing has come of it, and nothing is on its way. */
+/* True if the cell is open, has no results and expects none. */
 static bool is_blank(const kf_cell *cell)
 {
     return !cell->settled && !cell->checking && cell->count == 0 &&
@@ -131,7 +132,8 @@ kofn_status kf_cell_add(kf_cell *cell, uint32_t task)
     return KOFN_OK;
 }
 
-/* The result of this task was wrong: it is remembered but no longer counts. */
+/* Moves the result of this task from the results that count to the wrong
+ * ones. */
 void kf_cell_corrupt(kf_cell *cell, uint32_t task)
 {
     size_t i = 0;

@@ -1,7 +1,6 @@
-/* check.c -- what must hold of the coordinator between steps.
+/* check.c -- checks the invariants of the coordinator between steps.
  *
- * Reads the coordinator and changes nothing.  Called after every step in
- * tests: it may be slow. */
+ * It changes nothing.  Tests call it after every step, so it may be slow. */
 #include "state.h"
 
 static const char *check_load(const kofn_core *c, const kf_round *r)
@@ -19,7 +18,7 @@ static const char *check_load(const kofn_core *c, const kf_round *r)
                 rows += r->p.task[t].hi - r->p.task[t].lo;
             }
         if (r->load[w].out != out)
-            return "tasks in hand of a worker are miscounted";
+            return "outstanding tasks of a worker are miscounted";
         if (r->load[w].rows != rows)
             return "strips that a worker was asked for are miscounted";
         busy += out > 0;
@@ -34,13 +33,13 @@ static const char *check_round(const kofn_core *c, const kf_round *r)
     if (wrong)
         return wrong;
     if (!kf_is_open(r))
-        return r->busy                  ? "a round that is over has tasks out"
+        return r->busy ? "a round that is over has outstanding tasks"
                : r->alarm != KOFN_NEVER ? "a round that is over has an alarm"
                                         : NULL;
     if (r->back || r->resolve)
-        return "a round was left before it was done";
+        return "a round has marks left";
     if (r->p.unsettled == 0)
-        return "a round with nothing open is not over";
+        return "a round without open strips is not over";
     return kf_product_wrong(&r->p);
 }
 
@@ -61,7 +60,7 @@ const char *kf_core_check(const kofn_core *c)
         for (size_t i = 0; i < c->rounds; i++)
             out += c->round[i]->load[w].out;
         if (out != c->fleet.worker[w].out)
-            wrong = "a worker has other tasks in hand than the rounds say";
+            wrong = "a worker and the rounds differ in its outstanding tasks";
     }
     return wrong;
 }

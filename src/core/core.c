@@ -1,9 +1,9 @@
-/* core.c -- the round coordinator: events in, actions out.
+/* core.c -- the coordinator: events in, actions out.
  *
- * Owns the coordinator and all that is in it, from kofn_core_new_all to
- * kofn_core_free; plans are borrowed.  It may not wait, look at a clock, draw
- * a random number or see a matrix: a step depends on the events so far and
- * nothing else. */
+ * Owns the coordinator and all its parts, from kofn_core_new_all to
+ * kofn_core_free; borrows the plans.  It never waits, reads no clock, draws
+ * no random number and sees no matrix.  A step depends on its event and the
+ * former events alone. */
 #include "state.h"
 
 #include "base/options.h"
@@ -39,9 +39,9 @@ kofn_time kf_core_alarm(const kofn_core *c)
 
 /* ---- events -------------------------------------------------------------- */
 
-/* Applies one event, which leaves marks and does not act on them; one of a product
- * by the policy of that, if there is one.  An event of an unknown type is counted
- * and dropped, as one that makes no sense is. */
+/* Applies one event, which leaves marks but does not act on them.  The policy
+ * of the event's product applies it if the product is known.  An event of an
+ * unknown type is counted and dropped, like one that does not fit the state. */
 static kofn_status apply(kofn_core *c, const kofn_event *ev)
 {
     static kofn_status (*const of_worker[KOFN_EV_JUDGED + 1])(
@@ -71,7 +71,7 @@ kofn_status kofn_core_step(kofn_core *c, const kofn_event *ev)
     ev = kf_whole(&room, sizeof room, ev, c->opt.event);
     if (c->next_action < c->actions)
         return kf_fail(KOFN_STATE,
-                       "%zu actions of the last step were not taken",
+                       "%zu actions of the last step are left; take them first",
                        c->actions - c->next_action);
     c->actions = c->next_action = c->pooled = 0;
     if (ev->now > c->now)
@@ -100,8 +100,8 @@ static kofn_status make_use(kf_use *u, const kofn_plan *plan,
     return kf_cache_new(&u->cache, u->code, CACHE_BYTES);
 }
 
-/* Makes the fleet and the first round.  A newest round always exists: at first
- * one that is over. */
+/* Makes the fleet and the first round, which is over.  So a newest round always
+ * exists. */
 static kofn_status make_fleet(kofn_core *c)
 {
     TRY(c->use[0].policy->open(c));
@@ -111,15 +111,16 @@ static kofn_status make_fleet(kofn_core *c)
     return KOFN_OK;
 }
 
-/* Seats are those of every plan at once, and of all plans there are as many. */
+/* Fails with KOFN_UNSUITED if the plans of several operands differ in workers,
+ * seats, groups or type: a seat stores a block of every operand. */
 static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
 {
     const kofn_layout *L = &plan[0]->layout;
 
     if (n > 1 && !kf_operation_is_resident(plan[0]->op))
         return kf_fail(KOFN_UNSUITED,
-                       "a job of several operands is of matrices that are "
-                       "resident, and not of %s",
+                       "several operands need an operation on resident "
+                       "matrices; %s is not one",
                        plan[0]->op->name);
     for (size_t o = 1; o < n; o++) {
         const kofn_layout *M = &plan[o]->layout;
@@ -130,8 +131,9 @@ static kofn_status check_operands(const kofn_plan *const *plan, size_t n)
             M->problem.dtype != L->problem.dtype)
             return kf_fail(
                 KOFN_UNSUITED,
-                "operand %zu, %s of %zu workers, has not the workers, groups, "
-                "seats and type of operand 0, %s of %zu: make the plans alike",
+                "operand %zu (%s, %zu workers) and operand 0 (%s, %zu workers) "
+                "differ in workers, groups, seats or type; make their plans "
+                "alike",
                 o, plan[o]->spec, plan[o]->workers, plan[0]->spec,
                 plan[0]->workers);
     }
@@ -159,7 +161,7 @@ static kofn_status make_uses(kofn_core *c, const kofn_plan *const *plan,
     }
     if (!kf_code_can_be_alone(plan[0]))
         return KOFN_OK;
-    c->uses++; /* of a sum, of which there is one operand */
+    c->uses++; /* use of a sum, which has one operand */
     alone = &c->use[KOFN_USE_PARTS];
     alone->alone = true;
     TRY(kf_code_alone(&alone->own, plan[0]));
@@ -245,7 +247,7 @@ const kofn_core_options *kf_core_options(const kofn_core *c)
     return &c->opt;
 }
 
-/* ---- looking ------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
 kofn_worker_state kf_core_worker(const kofn_core *c, uint32_t worker)
 {

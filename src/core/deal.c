@@ -1,13 +1,12 @@
-/* deal.c -- who works on which strips.
+/* deal.c -- assigns strips to workers.
  *
- * The scheme deals over a compressed axis, the strips that are still open, in
- * order; here shares become tasks on cells, and a worker answers the rows of
- * its seat.  After a change inside a round only the missing results are asked
- * for (short.c).
+ * The scheme deals over a compressed axis: the open strips, in order.  This
+ * file turns shares into tasks on cells; a worker answers the rows of its seat.
+ * After a change during a round, only the missing results are asked for
+ * (short.c).
  *
- * Owns the deals within a call.  It may ask only for strips that are not
- * settled, and only workers that kf_core_can_work.
- */
+ * Owns the deals during a call.  It asks only for strips that are not settled,
+ * and only workers that kf_core_can_work. */
 #include "state.h"
 
 #include "code/operation.h"
@@ -17,10 +16,11 @@
 kofn_status kofn_deals_add(kofn_deals *d, size_t who, size_t lo, size_t hi)
 {
     if (who >= d->members || hi > d->span || lo > hi)
-        return kf_fail(KOFN_INVAL,
-                       "a scheme dealt strips %zu..%zu of %zu to "
-                       "member %zu of %zu",
-                       lo, hi, d->span, who, d->members);
+        return kf_fail(
+            KOFN_INVAL,
+            "the deal of a scheme is out of range: strips [%zu, %zu) "
+            "of %zu for member %zu of %zu",
+            lo, hi, d->span, who, d->members);
     if (lo == hi)
         return KOFN_OK;
     TRY(kf_grow(&d->deal, &d->cap, d->count, sizeof *d->deal));
@@ -45,7 +45,7 @@ static kofn_status collect(const kofn_core *c, const kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* Replace shares of the compressed axis by runs of real strips. */
+/* Translates shares of the compressed axis into runs of real strips. */
 static kofn_status expand(const kf_ledger *l, const kofn_deals *d,
                           kofn_deals *real)
 {
@@ -76,7 +76,8 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Boundaries in ascending order, so that each split is at the end. */
+/* Splits the cells at the ends of the deals, in ascending order, so that each
+ * split moves few cells. */
 static kofn_status split_at_deals(kf_ledger *l, const kofn_deals *d)
 {
     size_t *at, n = 0;
@@ -99,8 +100,8 @@ static size_t pieces_of(const kofn_core *c, const kf_product *p)
     return c->opt.pieces ? c->opt.pieces : kf_operation_pieces(kf_layout(p));
 }
 
-/* Where dealing made fewer open cells than a share has pieces, make more:
- * what a straggler has done of its share then counts. */
+/* Splits the open cells if there are fewer than the pieces of a share.  So the
+ * part that a straggler has finished counts. */
 static kofn_status split_evenly(kf_product *p, size_t group, size_t pieces)
 {
     kf_ledger *l = &p->ledger[group];
@@ -117,7 +118,7 @@ static kofn_status split_evenly(kf_product *p, size_t group, size_t pieces)
     return KOFN_OK;
 }
 
-/* Tasks of about `piece` strips, made of whole cells. */
+/* Asks for tasks of about `piece` strips, made of whole cells. */
 static kofn_status ask_in_pieces(kofn_core *c, kf_round *r, kf_band b,
                                  uint32_t worker, size_t piece)
 {
@@ -181,7 +182,7 @@ kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
     return st;
 }
 
-/* ---- what is owed -------------------------------------------------------- */
+/* ---- owed work ----------------------------------------------------------- */
 
 bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
                  kf_owed owed)
@@ -195,8 +196,8 @@ bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
            (owed == KF_OWED_AFRESH || kf_product_untouched(&r->p, group));
 }
 
-/* By the scheme's deal where nothing has been asked for yet, else for single
- * results. */
+/* Uses the scheme's deal if the group has no task.  Otherwise asks for
+ * single results. */
 kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
 {
     kofn_deals d;
@@ -213,7 +214,7 @@ kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed)
     return st;
 }
 
-/* Ask for what groups [lo, hi) are owed. */
+/* Asks for the work owed to groups [lo, hi). */
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi)
 {
     assert(lo <= hi && hi <= r->p.groups);

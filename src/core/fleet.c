@@ -1,7 +1,7 @@
 /* fleet.c -- workers, seats and principals; see fleet.h.
  *
- * Owns the tables of workers, principals and seats.  It may not know products:
- * how many tasks a worker has is counted for it by round.c. */
+ * Owns the tables of workers, principals and seats.  It knows no products:
+ * round.c counts a worker's outstanding tasks. */
 #include "fleet.h"
 
 kofn_status kf_fleet_open(kf_fleet *f, size_t groups, size_t most,
@@ -26,7 +26,7 @@ void kf_fleet_close(kf_fleet *f)
 
 bool kf_fleet_plausible(const kf_fleet *f, uint32_t worker, uint32_t principal)
 {
-    /* a wild number must not cost memory */
+    /* bounds the memory that a wrong number can cost */
     return worker <= f->workers + 65536 && principal <= f->principals + 65536;
 }
 
@@ -72,8 +72,8 @@ void kf_fleet_unask(kf_fleet *f, uint32_t worker)
     f->busy -= --f->worker[worker].out == 0;
 }
 
-/* The worker's own time where it tells: on a machine that is shared, time on
- * the wall would measure the share it was given and not its speed. */
+/* Prefers the worker's own time.  On a shared machine, elapsed time would
+ * measure the worker's share of the machine instead of its speed. */
 void kf_fleet_measure(kf_fleet *f, uint32_t worker, size_t strips,
                       kofn_time now, kofn_time took)
 {
@@ -102,7 +102,8 @@ bool kf_fleet_crowded(const kf_fleet *f, uint32_t principal)
     return n >= f->allowed;
 }
 
-/* The lowest empty seat of a group; beyond the last when all are taken. */
+/* Returns the lowest empty seat of a group that is not spent; else the lowest
+ * spent one; if all are taken, the next beyond the last. */
 static size_t empty_seat(kf_fleet *f, size_t group,
                          bool (*spent)(const void *, size_t), const void *ud)
 {
@@ -132,7 +133,7 @@ bool kf_fleet_choose(kf_fleet *f, bool (*spent)(const void *, size_t),
             f->fewest++;
         }
     }
-    /* that is the first of the groups with the fewest members */
+    /* `fuller` is now the first of the groups with the fewest members */
     if (f->fewest >= f->most)
         return false;
     *seat = empty_seat(f, f->fuller, spent, ud);
@@ -168,7 +169,7 @@ void kf_fleet_release_seat(kf_fleet *f, uint32_t worker)
     }
 }
 
-/* ---- what must hold ------------------------------------------------------ */
+/* ---- invariants ---------------------------------------------------------- */
 
 static const char *check_seats(const kf_fleet *f)
 {
@@ -180,7 +181,7 @@ static const char *check_seats(const kf_fleet *f)
             if (f->seat[s] == KF_NOBODY && s / f->groups < f->bench[g].taken)
                 return "an empty seat is passed over";
             if (f->seat[s] != KF_NOBODY && f->worker[f->seat[s]].seat != s)
-                return "a worker and its seat do not know each other";
+                return "a worker and its seat do not refer to each other";
         }
         if (f->bench[g].members != members)
             return "a group's members are miscounted";
@@ -203,7 +204,7 @@ const char *kf_fleet_check(const kf_fleet *f)
             (x->seat >= f->seats || f->seat[x->seat] != w))
             return "a worker that works has no seat";
         if (x->out && !kf_fleet_works(f, (uint32_t)w))
-            return "a worker that does not work has tasks in hand";
+            return "a worker that does not work has outstanding tasks";
     }
     if (memcmp(in_state, f->in_state, sizeof in_state) != 0)
         return "workers of a state are miscounted";

@@ -1,21 +1,20 @@
-/* guard.c -- results that are wrong without saying so.
+/* guard.c -- the number of results to compare, so that wrong results are found.
  *
- * Any `enough` results give an answer; one more and they can be compared.
- * The core decides how many more are waited for and what a verdict means; the
- * comparing itself is arithmetic on matrices and done by the body.
+ * Any `enough` results give an answer; with one more they can be compared.  The
+ * core decides how many more to wait for, and what a verdict means.  The body
+ * does the comparison itself, which is arithmetic on matrices.
  *
- * How many, and of whom what is believed, is told in code/promise.h; who has a say
- * is counted here.
+ * code/promise.h decides how many results are awaited and which verdicts are
+ * believed.  This file counts the principals that have a say.
  *
- * Owns nothing: what is counted is of the round.  It compares nothing itself;
- * a check is an action, and its verdict comes back as an event.
- */
+ * Owns nothing: the counts belong to the round.  A check is an action, and its
+ * verdict comes back as an event. */
 #include "state.h"
 
-/* ---- who says nothing ---------------------------------------------------- */
+/* ---- results that are always zero ---------------------------------------- */
 
-/* Counts a result that is zero from strip `lo` on, whatever was asked: it
- * agrees with everybody. */
+/* Counts a result that is zero from strip `lo` on whatever the input: it agrees
+ * with every other result. */
 kofn_status kf_core_add_zero_result(const kf_product *p, size_t group,
                                     size_t lo, size_t row, size_t *silent)
 {
@@ -39,7 +38,7 @@ kofn_status kf_core_zero_results(const kf_product *p, size_t group, size_t lo,
     return KOFN_OK;
 }
 
-/* ---- how many more ------------------------------------------------------- */
+/* ---- the number of results ----------------------------------------------- */
 
 static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n)
@@ -52,8 +51,8 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
     return v;
 }
 
-/* The same, with the principals that may lie as they like; the results of workers
- * who have left since count among those that conspire. */
+/* Counts voices, and updates the number of principals that may lie.  Results of
+ * workers that have left since count among those that may conspire. */
 static kf_voices hear(kofn_core *c, kf_round *r, size_t group,
                       const uint32_t *tasks, size_t n)
 {
@@ -131,7 +130,7 @@ KF_WRAPS kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
     return kf_act(c, ask);
 }
 
-/* ---- whose results do not count ------------------------------------------ */
+/* ---- results that do not count ------------------------------------------- */
 
 bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
                        bool before)

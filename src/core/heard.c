@@ -1,15 +1,18 @@
-/* heard.c -- what the answers of seats that send several are worth where they are
- * compared.
+/* heard.c -- the number of useful results if seats send submessages and results
+ * are compared.
  *
- * Without errors any submessages count.  With them a seat is right or wrong in all
- * that it sent, and what is compared is the same for all: the first r submessages
- * of those who have sent as many.  Any kf_code_seats of these decode, and what
- * is beyond them is to spare (math/errors.md 10).  So that counting is the same for
- * all codes, seats that spare s are as many as decode with all submessages, and s.
+ * Without a search for errors any submessages count.  With it, a seat is right
+ * or wrong in all that it sent, and the same submessages of each seat are
+ * compared.  These are the first r submessages of the seats that have sent r or
+ * more.  Any kf_code_seats of these seats decode, and further seats are spare
+ * (math/errors.md 10).
  *
- * The scratch it uses is the product's and holds until the next call.  It
- * counts answers, and does not decide what is asked for.
- */
+ * Seats with s to spare count as kf_product_enough plus s, whatever r is.  That
+ * is the number of seats that decode with all submessages, plus s.  So counting
+ * is the same for all codes.
+ *
+ * The product owns the scratch used here; it is valid until the next call.
+ * This file counts answers, and does not decide which to ask for. */
 #include "product.h"
 
 size_t kf_product_enough(const kf_product *p)
@@ -45,7 +48,7 @@ static void hear(const kf_product *p, size_t group, const kf_cell *cell,
             p->heard[p->task[t].row] = 1;
 }
 
-/* Submessages of a seat from the first on without a gap. */
+/* Returns the number of submessages of a seat before the first gap. */
 static size_t prefix(const kf_product *p, size_t seat)
 {
     size_t submessages = kf_layout(p)->submessages, t = 0;
@@ -55,8 +58,9 @@ static size_t prefix(const kf_product *p, size_t seat)
     return t;
 }
 
-/* The number of submessages that spares most seats, the least of them; 0: none is
- * enough. */
+/* Returns the number of submessages with the most spare seats, the smallest if
+ * several are equal; 0 if no number suffices.  Sets *worth to the number of
+ * useful results. */
 static size_t weigh(const kf_product *p, size_t *worth)
 {
     const kofn_layout *L = kf_layout(p);
@@ -79,7 +83,8 @@ static size_t weigh(const kf_product *p, size_t *worth)
     return best;
 }
 
-/* `coming`: and will be when all is here that is in hand. */
+/* Returns the number of useful results.  `coming`: after all outstanding tasks
+ * are done. */
 static size_t has(const kf_product *p, size_t group, const kf_cell *cell,
                   bool coming)
 {

@@ -1,20 +1,21 @@
-/* late.c -- what is done about workers who are late, and about those who do not
- * answer any more.
+/* late.c -- acts on late workers, and on workers that no longer answer.
  *
- * What somebody who is late owes is asked of others as well, the idle first, and
- * whichever answer comes first counts.  A worker that owes an answer for `lease`, and
- * for many times as long as others took, is *given up*: its seat is free for
- * another, and a round that cannot do without it fails instead of waiting for ever.
+ * Work that a late worker owes is asked of other workers too, of idle ones
+ * first.  The first answer counts.  A worker is *evicted* if it owes an answer
+ * for longer than `lease` and than 50 times the time that others took
+ * (kf_core_lease).  Its seat is then free, and a round that cannot finish
+ * without it fails instead of waiting for ever.
  *
- * Owns nothing.  When somebody is late, and when given up, times.c says. */
+ * Owns nothing.  times.c decides when a worker is late, and when it is
+ * evicted. */
 #include "state.h"
 
-/* ---- work that is cheaper than waiting ------------------------------------ */
+/* ---- work that is cheaper than waiting ----------------------------------- */
 
-/* A round begins.  Where a share takes less than anybody is waited for before
- * being late, work is cheaper than waiting: after somebody was late everybody
- * is asked for everything, for some rounds, and for more each time that this
- * proves right. */
+/* Counts the rounds of generosity when a round begins.  If a share takes less
+ * than the shortest wait for late workers, work is cheaper than waiting.  So
+ * after a worker was late, every worker is asked for everything, for some
+ * rounds.  Their number grows each time that this proves right. */
 void kf_late_round(kofn_core *c, const kf_round *last)
 {
     if (c->generous > 0)
@@ -25,7 +26,8 @@ void kf_late_round(kofn_core *c, const kf_round *last)
 
 /* ---- late ---------------------------------------------------------------- */
 
-/* Tasks in hand may still come, but are not waited for alone. */
+/* Marks tasks as late and asks others for them.  Their results may still
+ * come. */
 void kf_late_ask_others(kofn_core *c, kf_round *r)
 {
     if (r->pace < c->opt.late_least) {
@@ -33,10 +35,11 @@ void kf_late_ask_others(kofn_core *c, kf_round *r)
         c->generous = c->generosity;
     }
     kf_product_all_late(&r->p);
-    /* Where answers are whole everybody was asked for all there is. */
+    /* If answers are whole, all workers were asked for all rows already. */
     for (size_t g = 0; !kf_layout(&r->p)->whole && g < r->p.groups; g++)
         kf_product_owe(&r->p, g, KF_OWED_SHORT);
-    kf_product_all_news(&r->p); /* cells may have enough without the late */
+    kf_product_all_news(&r->p); /* cells may have enough without the late
+                                   results */
 }
 
 void kf_late_hedge(kofn_core *c, kf_round *r)
@@ -45,13 +48,14 @@ void kf_late_hedge(kofn_core *c, kf_round *r)
 
     r->hedged = true;
     r->late_at =
-        kf_later(c->now, past > 0 ? past : 1); /* they may be late, too */
+        kf_later(c->now, past > 0 ? past : 1); /* the new ones may be late,
+                                                  too */
     kf_policy_of(r)->late(c, r);
 }
 
 /* ---- unresponsive -------------------------------------------------------- */
 
-/* Nobody is given up before somebody has shown what the work takes. */
+/* Evicts no worker before another one has shown how long the work takes. */
 kofn_status kf_late_evict(kofn_core *c, const kf_round *r, kofn_time enough,
                           kofn_time *next)
 {

@@ -1,20 +1,21 @@
-/* lists.c -- who is asked for which rows in a round of a stream.
+/* lists.c -- chooses the workers and rows for a round of a stream.
  *
- * Of each open product everybody is asked for what the scheme says: the row
- * that it did not get done in the round before, or rows that nobody had.  Where
- * a due product would still be short, for workers came and went or answers were
- * refused, everybody is asked for more: the *net*, which within the model of a
- * scheme catches nothing (math/sequential.md 8).
+ * Every worker is asked for the rows of each open product that the scheme
+ * demands.  These are the row that it did not finish in the last round, or rows
+ * that no worker had.  A due product may still lack results, because workers
+ * came and went or results were refused.  Then every worker is asked for more:
+ * the *net*.  Within the model of a scheme the net catches nothing
+ * (math/sequential.md 8).
  *
- * The table of the past is the stream's.  It may ask a worker only within a
- * round of the stream, and each row of a product of one worker at a time but
- * where nothing else is left.
- */
+ * The stream owns the table of the past.  Workers are asked only within a round
+ * of the stream.  A row of a product is given to one worker at a time, unless
+ * no other row is left. */
 #include "state.h"
 
 /* ---- the past ------------------------------------------------------------ */
 
-/* The table that hooks look at: with `now` as if the round in hand ended. */
+/* Fills the table that the hooks of the scheme see.  `now`: as if the current
+ * round ended. */
 static kofn_status look_back(kofn_core *c, bool now, kofn_past *out)
 {
     kf_stream *s = &c->stream;
@@ -49,18 +50,17 @@ kofn_status kf_lists_admit(kofn_core *c, bool *yes)
     return KOFN_OK;
 }
 
-/* ---- whom to ask --------------------------------------------------------- */
-
-/* Results of this worker that are here or on their way. */
+/* Returns the number of results of this worker that are here or outstanding. */
 static size_t says(const kf_round *r, uint32_t worker)
 {
     assert(worker < r->workers);
     return r->load[worker].came + r->load[worker].out;
 }
 
-/* Where results are compared so many of everybody are enough to name all liars
- * that can be: with K / (n - 2 t) of each of n, t of them, and two of K each can
- * be compared. */
+/* Returns the largest useful number of results of one worker if results are
+ * compared; SIZE_MAX if they are not.  To locate t liars among n workers
+ * takes K / (n - 2 t) results of each.  Two workers can be compared if each
+ * gives K. */
 static size_t says_most(const kofn_core *c, const kf_round *r)
 {
     size_t K = kf_layout(&r->p)->threshold, able = 0;
@@ -72,7 +72,8 @@ static size_t says_most(const kofn_core *c, const kf_round *r)
     return able > 3 ? (K + 1) / 2 + 2 : K + 2;
 }
 
-/* More of somebody who was wrong are no help. */
+/* True if one more result of this worker helps.  More results of a worker that
+ * was wrong do not. */
 static bool can_say(const kofn_core *c, const kf_round *r, uint32_t worker,
                     size_t most)
 {
@@ -80,7 +81,7 @@ static bool can_say(const kofn_core *c, const kf_round *r, uint32_t worker,
            says(r, worker) < most;
 }
 
-/* Is it better to ask a than b? */
+/* True if it is better to ask worker a than worker b. */
 static bool before(const kofn_core *c, const kf_round *r, uint32_t a,
                    uint32_t b)
 {
@@ -95,7 +96,8 @@ static bool before(const kofn_core *c, const kf_round *r, uint32_t a,
 
 #define NO_ROW UINT32_MAX
 
-/* Has this row come, or is it on its way, other than from who is late? */
+/* True if this row has come or is outstanding; with `late`, unless it is
+ * late. */
 static bool counted_on(const kf_product *p, uint32_t row, bool late)
 {
     for (size_t t = 0; t < p->tasks; t++)
@@ -105,7 +107,8 @@ static bool counted_on(const kf_product *p, uint32_t row, bool late)
     return false;
 }
 
-/* The first that nobody has or holds, or nobody but who is late. */
+/* Returns the first row that no worker has answered or holds; with `late`, a
+ * row that only late workers hold may do. */
 static uint32_t used_row(kf_round *r, bool late)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -119,7 +122,7 @@ static uint32_t used_row(kf_round *r, bool late)
     return row;
 }
 
-/* Are there two rows that nobody has or holds? */
+/* True if two rows are left that no worker has answered or holds. */
 static bool two_left(const kf_round *r)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -131,8 +134,9 @@ static bool two_left(const kf_round *r)
     return left > 1;
 }
 
-/* Where results are compared and rows are few: does nobody say more than this
- * worker?  One more of it is then more that may be wrong together. */
+/* True if results are compared, rows are few, and no worker gives more results
+ * than this one.  One more result of this worker then raises the number that
+ * may be wrong together. */
 static bool says_most_of_all(const kofn_core *c, const kf_round *r,
                              uint32_t worker)
 {
@@ -145,11 +149,12 @@ static bool says_most_of_all(const kofn_core *c, const kf_round *r,
     return true;
 }
 
-/* Chooses a row that nobody was asked for; where there are no more, one that
- * nobody has or holds, or one that a late worker holds and this worker does
- * not; NO_ROW: there is none.  One more row of the worker that says most is
- * no help unless another has one more as well, and what is late, if it comes,
- * is better than that. */
+/* Chooses a row that no worker was asked for.  If there is none, chooses one
+ * that no worker has answered or holds, or one that a late worker holds and
+ * this worker does not.  Returns NO_ROW if there is no such row.
+ *
+ * One more row of the worker with the most results helps only if another worker
+ * has one more as well.  A late result, if it comes, is better than that. */
 static uint32_t fresh_row(const kofn_core *c, kf_round *r, uint32_t worker,
                           bool plain)
 {
@@ -198,8 +203,8 @@ static kofn_status ask_fresh(kofn_core *c, kf_round *r, uint32_t worker,
     return KOFN_OK;
 }
 
-/* Gives every worker that may say more the rows of one product that the scheme
- * asks of it. */
+/* Gives the rows of one product that the scheme demands to every worker that
+ * may give more. */
 static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -230,7 +235,7 @@ static kofn_status give(kofn_core *c, kf_round *r, const kofn_past *past)
     return KOFN_OK;
 }
 
-/* As much of everybody as makes up for what is short. */
+/* Asks every worker for an equal share of the missing results. */
 static kofn_status cast_net(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
@@ -271,7 +276,7 @@ kofn_status kf_lists_make(kofn_core *c)
     return KOFN_OK;
 }
 
-/* The worker to ask for one more row; KF_NOBODY: there is none. */
+/* Returns the worker to ask for one more row; KF_NOBODY if there is none. */
 static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
                        bool late)
 {
@@ -284,8 +289,8 @@ static uint32_t choose(const kofn_core *c, const kf_round *r, size_t most,
     return who;
 }
 
-/* A late answer may still come and is counted; only where that is not enough
- * are late workers asked, who are better than nobody. */
+/* A late result may still come, and is counted.  Late workers are asked only if
+ * that does not suffice. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];

@@ -1,8 +1,8 @@
-/* product.c -- an open product: asking, what comes, and what is still short;
- * see product.h.
+/* product.c -- an open product: tasks, results, and missing results; see
+ * product.h.
  *
- * A product owns its ledgers, tasks and checks until kf_product_close.  It
- * knows no worker but as a name, and may not decide whom to ask. */
+ * A product owns its ledgers, tasks and checks until kf_product_close.  Workers
+ * are mere names here, and other files choose them. */
 #include "product.h"
 
 kofn_status kf_product_open(kf_product *p, size_t groups)
@@ -95,7 +95,7 @@ KF_WRAPS void *kf_core_find(void *list, size_t n, size_t size, uint32_t number)
     return number_of(found) == number ? found : NULL;
 }
 
-/* Counts a task of its cells as in this state, and not in the one that it was in. */
+/* Moves a task to another state in the counts of its cells. */
 static void count(kf_product *p, kf_task *t, kf_task_state state)
 {
     kf_ledger *l = &p->ledger[t->group];
@@ -145,8 +145,8 @@ bool kf_product_has_row(const kf_product *p, const kf_cell *cell, uint32_t row)
     return false;
 }
 
-/* Where somebody else has answered the row before, what was counted on does not
- * come. */
+/* If another worker has answered the row before, the expected new result does
+ * not come.  Then work is owed again. */
 kofn_status kf_product_came(kf_product *p, size_t index)
 {
     const kf_task *t = &p->task[index];
@@ -197,7 +197,7 @@ kofn_status kf_product_check(kf_product *p, const kofn_action *check,
     return KOFN_OK;
 }
 
-/* ---- what is short ------------------------------------------------------- */
+/* ---- missing results ----------------------------------------------------- */
 
 void kf_product_news(kf_product *p, size_t group, size_t lo, size_t hi)
 {
@@ -229,7 +229,8 @@ void kf_product_no_news(kf_product *p)
     p->mark_lo = p->mark_hi = 0;
 }
 
-/* Where those who are known to be wrong do not count fewer may be wrong. */
+/* Workers that are known to be wrong do not count in a cell that disagrees.  So
+ * fewer results can be wrong, and fewer are needed. */
 size_t kf_product_least(const kf_product *p, size_t group, const kf_cell *cell)
 {
     const kf_ledger *l = &p->ledger[group];
@@ -296,9 +297,9 @@ double kf_product_done(const kf_product *p)
     return came / all;
 }
 
-/* ---- what must hold ------------------------------------------------------ */
+/* ---- invariants ---------------------------------------------------------- */
 
-/* Recounts the tasks in hand of one cell and looks whether its rows differ.
+/* Recounts the outstanding tasks of one cell and checks that its rows differ.
  * Slow: for kf_product_wrong alone. */
 static const char *check_cell(const kf_product *p, size_t group,
                               const kf_cell *cell)
@@ -319,10 +320,10 @@ static const char *check_cell(const kf_product *p, size_t group,
         slow += on && x->state == KF_TASK_LATE;
     }
     if (cell->pending != pending || cell->slow != slow)
-        return "tasks in hand of a cell are miscounted";
+        return "outstanding tasks of a cell are miscounted";
     for (size_t h = 0; h < cell->count; h++) {
         if (cell->have[h] >= p->tasks || p->task[cell->have[h]].group != group)
-            return "a cell has what was not asked for it";
+            return "a cell has a result that it was not asked for";
         for (size_t k = 0; k < h; k++)
             if (p->task[cell->have[h]].row == p->task[cell->have[k]].row)
                 return "a cell counts one row twice";
@@ -350,7 +351,7 @@ KF_WRAPS const char *kf_product_wrong(const kf_product *p)
         if (at != p->use->plan->span)
             return "cells do not cover all strips";
         if (l->owed != KF_OWED_NOTHING || l->news_lo != l->news_hi)
-            return "something was left to be done";
+            return "a product has work left to do";
         open += kf_product_open_strips(p, g);
     }
     for (size_t t = 1; t < p->tasks; t++)

@@ -1,16 +1,17 @@
-/* resolve.c -- when a cell is short of results and nobody has any to give.
+/* resolve.c -- decides about a cell that lacks results if no worker can give
+ * more.
  *
- * Those who came since are called, or joiners are waited for, or what is plain
- * is delivered, or the product ends with what is wrong.
+ * It calls workers that came since the product began, waits for joiners,
+ * delivers the plain parts, or ends the product with an error.
  *
- * Owns nothing.  It is the last resort of a round: it may end it, pause it or
- * ask for less, but must not deliver what is not exact without saying so.
- */
+ * Owns nothing.  It is the last resort of a round: it may end or pause the
+ * round, or ask for less.  It never delivers an inexact result without saying
+ * so. */
 #include "state.h"
 
 #include <stdio.h>
 
-/* Not even everything in hand will complete this cell. */
+/* True if all outstanding tasks together cannot complete this cell. */
 static bool starves(const kf_product *p, size_t group, const kf_cell *cell)
 {
     return !cell->settled && !cell->checking && !cell->last &&
@@ -27,8 +28,9 @@ static const kf_cell *starving_cell(const kf_product *p)
     return NULL;
 }
 
-/* Cells that want more results than there will be are decided from what is here
- * and on its way, if that is enough for a check.  False: it was tried. */
+/* Lowers the demand of cells that want more results than can come.  They are
+ * decided from the results that are here or outstanding, if these suffice for a
+ * check.  Returns false if all such cells were tried. */
 static bool make_do(kf_product *p)
 {
     bool any = false;
@@ -39,7 +41,7 @@ static bool make_do(kf_product *p)
             size_t least = kf_product_least(p, g, cell);
             size_t coming = cell->pending + cell->slow;
             size_t may = kf_product_may_have(p, g, cell);
-            /* answers that complete no seat's are none */
+            /* answers that complete no seat do not count */
             bool none = coming == 0 || may == kf_product_has(p, cell);
 
             if (!starves(p, g, cell) || cell->spent || may < least)
@@ -54,9 +56,9 @@ static bool make_do(kf_product *p)
     return any;
 }
 
-/* Leaves suspects out: a worker that was wrong in an earlier round may be wrong
- * again, so where results disagree and it cannot be told whose are wrong, those
- * of the others may agree. */
+/* Leaves out suspects.  If results disagree and the wrong ones cannot be
+ * identified, a worker that was wrong in an earlier round may be wrong again.
+ * The results of the others may agree. */
 static bool do_without_suspects(const kofn_core *c, kf_round *r)
 {
     kf_product *p = &r->p;
@@ -77,12 +79,12 @@ static bool do_without_suspects(const kofn_core *c, kf_round *r)
     return any;
 }
 
-/* Everybody left computes everything that is open; what is plain in that is
- * delivered, the rest marked as lost. */
+/* Asks all remaining workers for everything that is open.  The plain parts of
+ * that are delivered; the rest is marked as lost. */
 static kofn_status degrade(kofn_core *c, kf_round *r)
 {
     r->p.degraded = true;
-    r->state = KF_ROUND_RUNNING; /* it may have waited for somebody */
+    r->state = KF_ROUND_RUNNING; /* it may have waited for workers */
     for (size_t g = 0; g < r->p.groups; g++) {
         kf_ledger *l = &r->p.ledger[g];
 
@@ -94,8 +96,8 @@ static kofn_status degrade(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* Workers that came since the product began take part in it only when it cannot
- * be finished without them. */
+/* Calls workers that came after the product began.  They take part only if it
+ * cannot be finished without them. */
 static bool call_reserves(kofn_core *c, const kf_round *r)
 {
     kf_fleet *f = &c->fleet;
@@ -120,9 +122,9 @@ void kf_core_pause(const kofn_core *c, kf_round *r)
         r->alarm = kf_later(r->starved, c->opt.patience);
 }
 
-/* ---- what is wrong ------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------- */
 
-/* Each gives `submessages` answers. */
+/* Counts workers: each gives `submessages` answers. */
 size_t kf_workers_needed(const kf_product *p)
 {
     const kofn_layout *L = kf_layout(p);
@@ -137,8 +139,8 @@ size_t kf_workers_needed(const kf_product *p)
                                   : kf_ceil_div(answers, L->submessages);
 }
 
-/* Ends the round for want of workers, and says how many there are, how many
- * are needed, and who was given up. */
+/* Ends the round with KOFN_TOOFEW.  The message has the number of workers left,
+ * the number needed, and the evicted ones. */
 static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
 {
     const kofn_layout *L = kf_layout(&r->p);
@@ -149,13 +151,11 @@ static kofn_status too_few(kofn_core *c, kf_round *r, size_t spare)
         fewest = kf_min(fewest, kf_core_count_live(c, r, g));
     if (c->mutes > 1)
         snprintf(unresponsive, sizeof unresponsive,
-                 "; worker %u and %u more were given up, for "
-                 "they answered nothing",
+                 "; worker %u and %u more did not answer and were evicted",
                  c->unresponsive, c->mutes - 1);
     else if (c->mutes)
         snprintf(unresponsive, sizeof unresponsive,
-                 "; worker %u was given up, for it answered nothing",
-                 c->unresponsive);
+                 "; worker %u did not answer and was evicted", c->unresponsive);
     kf_fail(KOFN_TOOFEW,
             "%zu worker%s left%s and the answers of %zu are "
             "needed%s%s; start more workers",
@@ -170,7 +170,7 @@ kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results)
 {
     kf_fail(KOFN_UNSTABLE,
             "predicted relative error %.1e exceeds the tolerance %.1e with "
-            "all %zu results that can be had; use more workers, another "
+            "all %zu available results; use more workers, another "
             "basis or a larger tolerance",
             r->p.refused, c->opt.tolerance, results);
     return kf_core_deliver(c, r, KOFN_UNSTABLE);
@@ -179,13 +179,14 @@ kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results)
 static kofn_status undetermined(kofn_core *c, kf_round *r, size_t results)
 {
     kf_fail(KOFN_TOOFEW,
-            "%zu results do not determine the answer, for "
-            "some repeat others; any %zu would; start more workers",
+            "%zu results do not determine the answer, because some repeat "
+            "others; any %zu determine it; start more workers",
             results, kf_layout(&r->p)->threshold);
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
-/* Nobody will come who could help this cell. */
+/* Ends the product with the error that fits, because no further worker can help
+ * this cell. */
 static kofn_status end(kofn_core *c, kf_round *r, const kf_cell *cell)
 {
     size_t spare = 0;

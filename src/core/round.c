@@ -1,11 +1,11 @@
-/* round.c -- an open product among the workers: who can work on it, what they are
- * asked, how it begins again and ends; and the list of those that are open, or just
- * over.
+/* round.c -- an open product among the workers: which workers can work on it,
+ * their tasks, restart and end.  It also keeps the list of rounds that are open
+ * or just over.
  *
- * A round owns its product and what it knows of each worker.  All tasks begin
- * and end here, so that the counts of product, round and fleet agree.  The list
- * is in the order in which they began, with one spare for its memory; an open
- * round is never forgotten. */
+ * A round owns its product and its record of each worker.  All tasks begin and
+ * end here, so that the counts of product, round and fleet agree.  The list is
+ * in the order of beginning.  One round that is over is kept as a spare, for
+ * its memory.  An open round is never forgotten. */
 #include "state.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ kofn_status kf_round_know(const kofn_core *c, kf_round *r)
     return kf_reach(&r->load, &r->workers, c->fleet.workers, sizeof *r->load);
 }
 
-/* ---- those that are open -------------------------------------------------- */
+/* ---- open rounds --------------------------------------------------------- */
 
 kf_round *kf_core_find_round(const kofn_core *c, uint32_t product)
 {
@@ -43,7 +43,7 @@ size_t kf_core_open_rounds(const kofn_core *c)
     return n;
 }
 
-/* Forgets rounds that are over; the memory of one is kept. */
+/* Forgets rounds that are over, but keeps the memory of one. */
 void kf_core_forget_over(kofn_core *c)
 {
     size_t kept = 0;
@@ -80,7 +80,7 @@ kofn_status kf_core_add_round(kofn_core *c)
     return KOFN_OK;
 }
 
-/* ---- who can work on one ------------------------------------------------- */
+/* ---- which workers can work on a round ----------------------------------- */
 
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker)
 {
@@ -134,7 +134,7 @@ kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
     return KOFN_OK;
 }
 
-/* ---- what they are asked ------------------------------------------------- */
+/* ---- tasks --------------------------------------------------------------- */
 
 KF_WRAPS kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                                   uint32_t row, kf_band b)
@@ -211,7 +211,8 @@ kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel)
     kf_round_end(c, r, index, KF_TASK_DROPPED);
     if (!cancel)
         return KOFN_OK;
-    if (c->fleet.worker[t->worker].out > 0) /* its time at another begins */
+    if (c->fleet.worker[t->worker].out > 0) /* its time at another product
+                                               begins */
         c->fleet.worker[t->worker].last = c->now;
     return kf_act(c, (kofn_action){.type = KOFN_DO_CANCEL,
                                    .worker = t->worker,
@@ -251,7 +252,7 @@ kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st)
                                    .predicted = p->predicted});
 }
 
-/* ---- what is wanted ------------------------------------------------------ */
+/* ---- owed work ----------------------------------------------------------- */
 
 void kf_round_owe(kf_round *r, kf_owed owed)
 {

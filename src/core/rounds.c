@@ -1,11 +1,11 @@
-/* rounds.c -- the policy of rounds: the worker on a seat stores a block, and answers
- * the rows of its seat, of each product as it begins.
+/* rounds.c -- the policy of rounds: the worker on a seat stores a block, and
+ * answers the rows of its seat when a product begins.
  *
- * From one event to the next, what the event marked is taken back, settled, dealt
- * and resolved, until no marks are left.
+ * After each event the marks that it left are worked off: take back, settle,
+ * deal, resolve, until no mark is left.
  *
- * Owns nothing.  It is the only place that calls settling, dealing and resolving
- * of rounds, so that none of them has to call another. */
+ * Owns nothing.  Only this file calls the settling, dealing and resolving of
+ * rounds, so that these do not call each other. */
 #include "state.h"
 
 #include "code/operation.h"
@@ -19,39 +19,43 @@ static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
 
     if (o->below == KOFN_BELOW_DEGRADE &&
         (kf_code_adds_up(p) || !p->mixes_parts || p->left))
-        return kf_fail(KOFN_UNSUITED,
-                       "no block of scheme %s is a part of the "
-                       "answer as it stands; below=degrade cannot serve it",
-                       p->scheme->name);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "below=degrade cannot serve scheme %s: none of its blocks "
+            "is a plain part of the answer",
+            p->scheme->name);
     if (o->errors == KOFN_ERRORS_NONE)
         return KOFN_OK;
     if (!p->op->checked)
-        return kf_fail(KOFN_UNSUITED,
-                       "errors cannot be told from rounding in %s; do "
-                       "without the search for them",
-                       p->op->name);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "errors cannot be distinguished from rounding in %s; use "
+            "errors=none",
+            p->op->name);
     if (L->everybody || L->remembers)
-        return kf_fail(KOFN_UNSUITED,
-                       "scheme %s answers with whatever has come, and has no "
-                       "answer to spare to find errors with; use gc or cgc",
-                       p->scheme->name);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "scheme %s uses every answer and has no spare one to find "
+            "errors with; use gc or cgc",
+            p->scheme->name);
     if (o->below == KOFN_BELOW_DEGRADE)
-        return kf_fail(KOFN_UNSUITED,
-                       "below=degrade delivers blocks that "
-                       "nothing checks; with errors use refuse or pause");
+        return kf_fail(
+            KOFN_UNSUITED,
+            "below=degrade delivers unchecked blocks; to find errors "
+            "use below=refuse or below=pause");
     if (kf_code_adds_up(p))
         return kf_fail(
             KOFN_UNSUITED,
             "sums over a cut (cut=columns, left products) need "
             "every answer and leave none to find errors with; use "
             "another scheme (for regression pcr, gc, cgc or agc), or "
-            "do without the search for errors");
+            "errors=none");
     if (each > enough || o->errors == KOFN_ERRORS_KEYED)
         return KOFN_OK;
     if (each == 1)
         return kf_fail(KOFN_INVAL,
-                       "one worker%s has nobody to be compared "
-                       "with; use at least %zu workers",
+                       "one worker%s cannot be compared with another; use at "
+                       "least %zu workers",
                        L->groups > 1 ? " a group" : "", 2 * L->groups);
     return kf_fail(KOFN_INVAL,
                    "%zu workers%s and a threshold of %zu leave no "
@@ -74,12 +78,12 @@ static const char *wrong(const kofn_core *c)
         const kf_round *r = c->round[i];
 
         if (r->state == KF_ROUND_RUNNING && r->busy == 0 && !r->p.checks)
-            return "a round waits for nobody";
+            return "a round has nothing to wait for";
     }
     return NULL;
 }
 
-/* Each group needs its own. */
+/* Counts the workers of all groups: each group needs its own. */
 static size_t needed(const kf_product *p)
 {
     return kf_workers_needed(p) * p->groups;
@@ -95,8 +99,8 @@ static kofn_status store(kofn_core *c, uint32_t worker)
                                    .seat = c->fleet.worker[worker].seat});
 }
 
-/* The rows of the seat are made before the seat is taken, so that a failure
- * leaves no trace. */
+/* Makes the rows of the seat before the seat is taken, so that a failure
+ * changes nothing. */
 static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
 {
     const kf_seat *rows;
@@ -107,7 +111,7 @@ static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
     return store(c, worker);
 }
 
-/* The worker stays on its seat, and is to store another block. */
+/* Keeps the worker on its seat, and has it store another block. */
 static kofn_status void_block(kofn_core *c, kf_round *r, const kofn_event *ev)
 {
     (void)r;
@@ -123,8 +127,8 @@ static bool misses(const kofn_core *c, const kf_round *r, uint32_t worker)
            c->fleet.worker[worker].from <= r->p.number;
 }
 
-/* What of the work in hand, and of what has come, is kept is as the options
- * say. */
+/* Keeps or drops outstanding work and results as in_flight of the options
+ * says. */
 static kofn_status back(kofn_core *c, kf_round *r)
 {
     kf_core_set_spare(c, r);
@@ -138,7 +142,7 @@ static kofn_status back(kofn_core *c, kf_round *r)
         kf_round_owe(r, KF_OWED_AFRESH);
         return KOFN_OK;
     }
-    /* degraded: whoever is left has been asked for all there is */
+    /* degraded: the remaining workers were asked for everything */
     kf_round_more(c, r);
     return KOFN_OK;
 }
@@ -161,7 +165,7 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
 
     if (!can_begin(c, ev))
         return kf_core_drop(c);
-    kf_cache_trim(use->cache); /* nobody has a decoder any more */
+    kf_cache_trim(use->cache); /* no decoder is used any more */
     TRY(kf_core_quarantine(c));
     kf_late_round(c, kf_newest(c));
     kf_core_forget_over(c);
@@ -210,7 +214,7 @@ static kofn_status failed(kofn_core *c, kf_round *r, const kofn_event *ev)
     return KOFN_OK;
 }
 
-/* ---- from one event to the next ------------------------------------------ */
+/* ---- the step ------------------------------------------------------------ */
 
 static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
@@ -261,7 +265,7 @@ static kofn_status rang(kofn_core *c, kf_round *r)
     if (c->now >= r->late_at)
         kf_late_hedge(c, r);
     TRY(go_on_with(c, r));
-    /* whoever is asked now is not unresponsive yet */
+    /* workers that are asked only now are not unresponsive */
     if (r->state == KF_ROUND_RUNNING && c->now >= r->lease_at)
         TRY(kf_late_evict(c, r, kf_core_lease(c, r->half, r->pace),
                           &r->lease_at));
@@ -278,10 +282,10 @@ kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev)
     return KOFN_OK;
 }
 
-/* ---- where results are compared ------------------------------------------ */
+/* ---- comparing results --------------------------------------------------- */
 
-/* Counts one seat more of this worker's principal; returns 1 if the worker
- * answers for itself alone. */
+/* Counts one more seat of this worker's principal.  Returns 1 if the worker has
+ * no principal, else 0. */
 static size_t add_share(kf_fleet *f, uint32_t worker)
 {
     uint32_t principal = f->worker[worker].principal;
@@ -292,8 +296,8 @@ static size_t add_share(kf_fleet *f, uint32_t worker)
     return principal == 0;
 }
 
-/* The seats of workers that may answer in this group, and of those that have
- * answered and may not any more. */
+/* Counts the seats of workers that may answer in this group, and of workers
+ * that have answered but can no longer work. */
 static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n)
 {
@@ -326,8 +330,8 @@ static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
     return v;
 }
 
-/* The number of principals that, whichever they are, have at most `seats` seats
- * together. */
+/* Returns the largest number of principals that together have at most `seats`
+ * seats, whichever principals they are. */
 static size_t liars(const kf_fleet *f, const kf_voices *v, size_t seats)
 {
     size_t who = 0;
@@ -345,7 +349,7 @@ static size_t liars(const kf_fleet *f, const kf_voices *v, size_t seats)
     return who;
 }
 
-/* Of all seats of the group. */
+/* Counts among all seats of the group. */
 static kofn_status silent(const kf_fleet *f, const kf_product *p,
                           const kofn_action *check, const uint32_t *tasks,
                           size_t *silent)
@@ -371,7 +375,7 @@ static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
 
 /* ---- the policies -------------------------------------------------------- */
 
-/* What rounds have in common, adjoint or not. */
+/* The functions that adjoint and other rounds share. */
 #define ALL_ROUNDS                                                             \
     .limits = limits, .open = open, .sit = sit, .on[KOFN_EV_BEGIN] = begin,    \
     .on[KOFN_EV_CANCEL] = cancel, .on[KOFN_EV_RESULT] = result,                \

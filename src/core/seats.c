@@ -1,19 +1,22 @@
-/* seats.c -- workers come, sit down, and go.
+/* seats.c -- workers join, get a seat, and leave.
  *
- * A joiner takes the lowest empty seat of the group with the fewest members, of
- * which the products that are open still want something where there is one,
- * which makes the code whole again; when none is empty, the next fresh row of
- * the code; when there is none, it stands by.  It works on products that begin
- * from then on, or at once when one cannot be finished without it.
+ * A joiner takes the lowest empty seat of the group with the fewest members,
+ * which restores the code.  It prefers a seat from which the open products
+ * still want something.  If no seat is empty, it takes the next new row of the
+ * code.  If there is none, it stands by.
  *
- * Owns nothing: seats are the fleet's.  A number that is gone is never used
- * again, and an event that makes no sense is counted and dropped.
- */
+ * A joiner works on products that begin later; it works on an open product at
+ * once if that cannot finish without it.
+ *
+ * Owns nothing: seats belong to the fleet.  The number of a worker that left is
+ * never used again.  An event that does not fit the state is counted and
+ * dropped. */
 #include "state.h"
 
-/* ---- sitting down -------------------------------------------------------- */
+/* ---- joining ------------------------------------------------------------- */
 
-/* Where answers are whole nothing more can come of a seat that has answered. */
+/* True if an open product has the answers of the seat, and answers come whole
+ * instead of strip by strip: the seat has nothing more to give. */
 static bool is_spent(const void *core, size_t seat)
 {
     const kofn_core *c = core;
@@ -95,14 +98,15 @@ kofn_status kf_core_stored(kofn_core *c, const kofn_event *ev)
     kf_fleet_set(&c->fleet, ev->worker, KOFN_WORKER_LIVE);
     for (size_t i = c->rounds; i-- > 0;)
         if (c->round[i]->state == KF_ROUND_STARVED) {
-            from = c->round[i]->p.number; /* perhaps it is the one missed */
+            from = c->round[i]->p.number; /* it may be the worker that the round
+                                             lacks */
             kf_round_more(c, c->round[i]);
         }
     c->fleet.worker[ev->worker].from = from;
     return KOFN_OK;
 }
 
-/* ---- getting up ---------------------------------------------------------- */
+/* ---- leaving ------------------------------------------------------------- */
 
 static kofn_status next_in_line(kofn_core *c)
 {
@@ -120,7 +124,7 @@ kofn_status kf_core_leaving(kofn_core *c, const kofn_event *ev)
 {
     if (kf_fleet_state(&c->fleet, ev->worker) != KOFN_WORKER_LIVE)
         return kf_core_drop(c);
-    /* The worker may finish what it has in hand; nothing more is dealt to it. */
+    /* The worker may finish its outstanding tasks, and gets no more. */
     kf_fleet_set(&c->fleet, ev->worker, KOFN_WORKER_LEAVING);
     return KOFN_OK;
 }
@@ -159,7 +163,7 @@ kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
     return next_in_line(c);
 }
 
-/* Gone, or unresponsive: whoever was given up stays so. */
+/* Handles LEFT and UNRESPONSIVE.  An evicted worker stays evicted. */
 kofn_status kf_core_left(kofn_core *c, const kofn_event *ev)
 {
     kofn_worker_state was = kf_fleet_state(&c->fleet, ev->worker);

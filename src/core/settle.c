@@ -1,19 +1,20 @@
-/* settle.c -- is it enough, and is it accurate enough?
+/* settle.c -- decides whether a cell has enough results, and whether they are
+ * accurate enough.
  *
- * A cell is decoded as soon as results of enough rows are there and the error
- * predicted from their coefficients alone is within the tolerance; otherwise
- * one more result is owed.  An answer that cannot be exact is never delivered
- * as if it were.
+ * A cell is decoded once it has results of enough rows and its predicted error
+ * is within the tolerance.  The error is predicted from the coefficients alone.
+ * Otherwise one more result is owed.  An inexact result is never delivered as
+ * an exact one.
  *
- * Lists of survivors are in the step's pool.  It may settle a cell once only,
- * and only by a decoder that is accurate enough or, where told so, degraded.
- */
+ * Lists of survivors are in the pool of the step.  A cell is settled once only,
+ * by a decoder that is accurate enough, or by a partial one if the product is
+ * degraded. */
 #include "state.h"
 
 /* ---- survivor sets ------------------------------------------------------- */
 
-/* The tasks and their rows in ascending order of row, one behind the other at
- * the end of c->pool.  Sorted by scattering over the rows. */
+/* Writes the tasks, and then their rows, in ascending order of row, to the end
+ * of c->pool.  Sorts them by scattering over the rows. */
 static kofn_status survivors(kofn_core *c, const kf_product *p,
                              const uint32_t *have, size_t n, uint32_t **tasks,
                              uint32_t **rows)
@@ -36,8 +37,8 @@ static kofn_status survivors(kofn_core *c, const kf_product *p,
     return KOFN_OK;
 }
 
-/* Keeps the n survivors found at the end of the pool there, under their tasks'
- * numbers. */
+/* Replaces the n survivors at the end of the pool by the numbers of their
+ * tasks, and keeps them there. */
 static void keep_survivors(kofn_core *c, const kf_product *p, size_t n)
 {
     assert(c->pooled + n <= c->pool_cap);
@@ -98,7 +99,8 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
     return st == KOFN_NOMEM ? st : KOFN_OK;
 }
 
-/* Wants this number of results of the cell, unless it always has to have more. */
+/* Sets the number of results that the cell wants, unless it always needs
+ * more. */
 static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
 {
     size_t least = kf_product_least(&r->p, group, cell);
@@ -110,7 +112,7 @@ static void want(kf_round *r, size_t group, kf_cell *cell, size_t results)
     r->resolve = true;
 }
 
-/* Cells from .. to-1 of a group, which share their history. */
+/* Cells from .. to-1 of a group, with the same history. */
 typedef struct run {
     size_t group, from, to;
 } run;
@@ -130,7 +132,7 @@ kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
     return KOFN_OK;
 }
 
-/* Decides these strips by the n tasks at the end of the pool. */
+/* Settles these strips by the n tasks at the end of the pool. */
 static kofn_status finish(kofn_core *c, kf_product *p, run u,
                           const kofn_decoder *d, size_t n)
 {
@@ -166,8 +168,8 @@ static kofn_status have_checked(kofn_core *c, kf_round *r, run u,
     return KOFN_OK;
 }
 
-/* The number of results of this cell that are worth a check: those that say
- * nothing do not count where there may be others. */
+/* Sets *n to the number of results of this cell that suffice for a check.
+ * Results that are zero whatever the input do not count while more may come. */
 static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
                                     const uint32_t *have, size_t count,
                                     size_t *n)
@@ -184,7 +186,7 @@ static kofn_status results_to_check(kofn_core *c, kf_round *r, run u,
     return KOFN_OK;
 }
 
-/* Decide on these cells, or want one more result of each. */
+/* Settles these cells, checks them, or wants one more result for each. */
 static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
 {
     kf_product *p = &r->p;
@@ -207,7 +209,7 @@ static kofn_status settle_run(kofn_core *c, kf_round *r, run u)
     return KOFN_OK;
 }
 
-/* ---- news ---------------------------------------------------------------- */
+/* ---- changed cells ------------------------------------------------------- */
 
 static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
 {
@@ -220,9 +222,9 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
         end = i + 1;
         if (is_open(&l->cell[i]) && kf_core_leave_out(c, r, &l->cell[i], false))
             want(r, group, &l->cell[i], 0);
-        /* Where results disagreed, and a check of others that did is out, who is
-         * wrong there may be wrong here as well, and to find out takes long, so
-         * that is done once. */
+        /* If results of this cell disagreed, it waits for an outstanding check
+         * of other results that did.  The same workers may be wrong here, and a
+         * check takes long, so it is done once. */
         if (!complete(&r->p, group, &l->cell[i]) ||
             (l->cell[i].disagreed && kf_product_weighs(&r->p)))
             continue;
@@ -234,7 +236,7 @@ static kofn_status settle_group(kofn_core *c, kf_round *r, size_t group)
     return KOFN_OK;
 }
 
-/* Decide on the cells that have news. */
+/* Decides about the cells that have changed. */
 kofn_status kf_settle(kofn_core *c, kf_round *r)
 {
     assert(r->p.mark_lo <= r->p.mark_hi && r->p.mark_hi <= r->p.groups);
@@ -244,8 +246,8 @@ kofn_status kf_settle(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* The verdict on a check is here: the n tasks left as its evidence agree, or,
- * unless `sure`, do not: then so many are wanted. */
+/* Acts on the verdict of a check.  If `sure`, the n tasks left as its evidence
+ * agree.  Otherwise `wanted` results are wanted. */
 kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                               size_t n, bool sure, size_t wanted)
 {
@@ -272,9 +274,9 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
             TRY(finish(c, p, (run){a->group, i, end}, d, n));
             TRY(survivors(c, p, p->evidence + a->first, n, &tasks, &rows));
         }
-        end += end == i; /* begun afresh meanwhile */
+        end += end == i; /* the cells were restarted meanwhile */
     }
-    if (!d) /* what came meanwhile may be enough */
+    if (!d) /* results that came meanwhile may be enough */
         kf_product_news(p, a->group, a->lo, a->hi);
     return KOFN_OK;
 }

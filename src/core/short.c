@@ -1,14 +1,12 @@
-/* short.c -- asking only for what is short.
+/* short.c -- asks only for missing results.
  *
- * The ledger is looked through for cells that are short, and only the missing
- * results are asked for, of the least loaded.
+ * It walks through the cells of a ledger, and asks the least loaded workers for
+ * the results that are missing.
  *
- * Owns its table of members within a call.  It asks no seat twice for the same
- * strips.
- */
+ * Owns its table of members during a call.  It asks no seat twice for the same
+ * strips. */
 #include "state.h"
 
-/* All answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
                              kf_band b)
 {
@@ -21,23 +19,23 @@ kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
     return KOFN_OK;
 }
 
-/* The knowledge of a re-deal in progress about one live member. */
+/* The state of one live member during a re-deal. */
 typedef struct member {
     uint32_t worker;
-    size_t load, lo, hi; /* strips given; the run not yet asked for */
-    bool barred;         /* its seat has answered, or will          */
-    bool late;           /* with a task: a last resort              */
+    size_t load, lo, hi; /* strips given; the run to ask for */
+    bool barred;         /* its seat has answered, or will */
+    bool late;           /* it has a late task: a last resort */
 } member;
 
 typedef struct redeal {
     kofn_core *core;
     kf_round *round;
     size_t group;
-    member *member; /* those that are live */
+    member *member; /* the live ones */
     size_t members;
 } redeal;
 
-/* NULL: it is none of them. */
+/* Returns the member that is this worker; NULL if there is none. */
 static member *find(const redeal *d, uint32_t worker)
 {
     size_t i =
@@ -47,7 +45,7 @@ static member *find(const redeal *d, uint32_t worker)
                                                            : NULL;
 }
 
-/* The member on the seat whose row this task answers is not asked. */
+/* Bars the member on the seat of the row that this task answers. */
 static void bar(const redeal *d, const kf_task *task)
 {
     size_t seat = kf_seat_of_row(&d->round->p, task->group, task->row);
@@ -58,8 +56,9 @@ static void bar(const redeal *d, const kf_task *task)
         m->barred = true;
 }
 
-/* Bars the members whose seat has answered for this cell or will, and those
- * located where results disagreed; marks those that are late with a task. */
+/* Bars the members on seats that have answered for this cell, or will.  If its
+ * results disagreed, bars located members too.  Marks the members that have a
+ * late task. */
 static void bar_seats(const redeal *d, const kf_cell *cell)
 {
     const kf_product *p = &d->round->p;
@@ -83,7 +82,7 @@ static void bar_seats(const redeal *d, const kf_cell *cell)
         bar(d, &p->task[cell->have[h]]);
 }
 
-/* Asks for the run of cells that was given to the member last. */
+/* Asks for the last run of cells given to the member. */
 static kofn_status ask_run(const redeal *d, const member *m)
 {
     kf_band run = {d->group, m->lo, m->hi};
@@ -105,7 +104,7 @@ static kofn_status give(const redeal *d, member *m, const kf_cell *cell)
     return KOFN_OK;
 }
 
-/* NULL: there is none. */
+/* Returns the member with the least load; NULL if there is none. */
 static member *least_loaded(const redeal *d, bool late)
 {
     member *best = NULL;
@@ -116,16 +115,16 @@ static member *least_loaded(const redeal *d, bool late)
     return best;
 }
 
-/* Gives the missing results of each short cell to the least loaded members
- * that may answer; neighbouring cells of one member are asked for as one
- * run. */
+/* Gives the missing results of each short cell to the least loaded members that
+ * may answer.  Neighbouring cells of one member are asked for as one run. */
 static kofn_status fill_short(const redeal *d)
 {
     const kf_product *p = &d->round->p;
     const kf_ledger *l = &p->ledger[d->group];
 
-    /* Asking does not split cells, so indices hold; but it counts a cell as
-     * pending only when it is called, hence the shortage is taken first. */
+    /* Asking does not split cells, so indices stay valid.  But a cell counts
+     * a result as pending only after the call, so the shortage is computed
+     * first. */
     for (size_t i = 0; i < l->count; i++) {
         const kf_cell *cell = &l->cell[i];
         size_t missing = kf_product_short(p, d->group, cell);
@@ -135,8 +134,8 @@ static kofn_status fill_short(const redeal *d)
         for (; missing > 0; missing--) {
             member *best = least_loaded(d, false);
 
-            /* what is late may come yet; where it is not enough the late are
-             * better than nobody */
+            /* a late result may still come; if these do not suffice, late
+             * members are asked */
             if (!best && missing > cell->slow)
                 best = least_loaded(d, true);
             if (!best)
@@ -149,8 +148,8 @@ static kofn_status fill_short(const redeal *d)
     return KOFN_OK;
 }
 
-/* Splits short cells so that all can share the missing strips: no cell is
- * longer than an equal share of them. */
+/* Splits short cells so that all members can share the missing strips: no cell
+ * is longer than an equal share of them. */
 static kofn_status split_short(kf_product *p, size_t group, size_t n)
 {
     kf_ledger *l = &p->ledger[group];
@@ -168,7 +167,7 @@ static kofn_status split_short(kf_product *p, size_t group, size_t n)
     return KOFN_OK;
 }
 
-/* Has this row come, or is it on its way? */
+/* True if this row has come or is outstanding. */
 static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
                        uint32_t row)
 {
@@ -179,9 +178,8 @@ static bool counted_on(const kf_product *p, size_t group, const kf_cell *cell,
     return yes;
 }
 
-/* Where answers are whole each worker was asked for all of its rows at the
- * beginning; only those that came to a seat since then have rows to be asked
- * for. */
+/* Asks workers that got their seat during the round.  If answers are whole, the
+ * others were asked for all of their rows at the beginning. */
 static kofn_status ask_newcomers(kofn_core *c, kf_round *r, size_t group,
                                  size_t n)
 {

@@ -1,17 +1,16 @@
-/* state.h -- what the coordinator remembers: the fleet, the products that are
- * open, and for each of them a *round*: who works on it and how long that
- * takes.
+/* state.h -- the state of the coordinator: the fleet, the open products, and a
+ * *round* for each of them.  The round records which workers work on the
+ * product and how long that takes.
  *
- * fleet.c and product.c know nothing of each other; the rest of this folder is
- * policies that give rows to workers (policy.h), and what they share.
+ * fleet.c and product.c do not know each other.  The rest of this folder is the
+ * policies that give rows to workers (policy.h), and their shared code.
  *
- * A step is flat: the event is applied, which leaves marks (news of strips,
- * what is owed, that the work was taken back, that something may be short of
- * workers), and then each round goes on until it has no marks: take back,
- * settle, deal, resolve what is short.  None of these calls another.
+ * A step is flat.  First the event is applied, which leaves marks: strips have
+ * changed, work is owed, work was taken back, or workers may be too few.  Then
+ * each round works until it has no marks: take back, settle, deal, resolve.
+ * These four do not call each other.
  *
- * All is owned by kofn_core.  What other rooms may see of it is in core.h and
- * <kofn/core.h>, and nothing here may be reached from elsewhere. */
+ * kofn_core owns all of it.  Other rooms use core.h and <kofn/core.h> only. */
 #ifndef KF_CORE_STATE_H
 #define KF_CORE_STATE_H
 
@@ -20,54 +19,60 @@
 #include <assert.h>
 
 typedef enum kf_round_state {
-    KF_ROUND_IDLE, /* it is over */
+    KF_ROUND_IDLE, /* the product is over */
     KF_ROUND_RUNNING,
     KF_ROUND_STARVED /* waiting for joiners */
 } kf_round_state;
 
 /* A worker's part in one product. */
 typedef struct kf_load {
-    size_t out;      /* tasks in hand */
+    size_t out;      /* outstanding tasks */
     size_t rows;     /* strips it was asked for */
-    kofn_time since; /* it had nothing of older products any more; 0: always */
+    kofn_time since; /* time when it had finished all older products; 0:
+                        always */
     bool failed, located;
-    bool agrees;    /* what it said was compared, and is right */
-    bool late;      /* adjoint: it is done without, as long as others suffice */
-    uint32_t again; /* stream: 1 + the row that it did not get done in the last
+    bool agrees;    /* its results were compared and are right */
+    bool late;      /* adjoint: the round does without it while others
+                       suffice */
+    uint32_t again; /* stream: 1 + the row that it did not finish in the last
                        round; 0: none */
-    uint32_t came;  /* stream: results of it that are here */
+    uint32_t came;  /* stream: number of its results that are here */
     size_t said;    /* scratch of guard.c */
 } kf_load;
 
-/* An open product among the workers. */
+/* An open product and the workers that compute it. */
 struct kf_round {
     kf_product p;
     kf_round_state state;
-    bool back;    /* marks: work is to be taken back and dealt again ... */
-    bool resolve; /* ... and that there may be too few for some cell     */
+    bool back;    /* mark: work has to be taken back and dealt again */
+    bool resolve; /* mark: some cell may have too few workers */
     kofn_time starved, alarm;
-    kofn_time began, pace; /* of this deal; what half of the workers took  */
-    kofn_time slack;       /* after another is ready: nobody is late before */
-    kofn_time late_at,
-        lease_at;      /* when to look who is late; who is unresponsive  */
-    size_t ready;      /* workers that have finished their share */
-    size_t busy;       /* workers with tasks of it in hand       */
-    bool half, hedged; /* half of all have; others were asked as well      */
+    kofn_time began, pace; /* start of this deal; time that half of the workers
+                              took */
+    kofn_time slack;       /* no worker is late earlier than this after the last
+                              one became ready */
+    kofn_time late_at, lease_at; /* next time to look for late workers, and for
+                                    unresponsive ones */
+    size_t ready;                /* workers that have finished their share */
+    size_t busy;                 /* workers with outstanding tasks of it */
+    bool half, hedged; /* half: half of the workers are ready. hedged: others
+                          were asked for late work */
     kf_load *load;     /* per worker, with room for more */
     size_t workers;
-    char why[512]; /* it failed, in words */
+    char why[512]; /* message of the failure */
 
-    kofn_plan shape;     /* stream: the plan for its shape, ... */
-    kf_use use;          /* ... and what it shares with others  */
-    unsigned first;      /* round of the stream                 */
-    size_t plain, coded; /* rows below are given out or plain; see lists.c */
-    bool shared;         /* a row was given out again, or to several       */
+    kofn_plan shape;     /* stream: the plan for its shape ... */
+    kf_use use;          /* ... and its shared use */
+    unsigned first;      /* round of the stream in which it began */
+    size_t plain, coded; /* next plain row, next coded row to give out; see
+                            lists.c */
+    bool shared;         /* a row was given out again, or to several workers */
 };
 
 /* A worker's list in a round of a stream. */
 typedef struct kf_todo {
-    size_t given, came; /* tasks */
-    bool late;          /* it is not waited for any longer */
+    size_t given, came; /* numbers of tasks */
+    bool late;          /* the round no longer waits for it */
 } kf_todo;
 
 /* The workers that were marked in a round that is over. */
@@ -76,46 +81,52 @@ typedef struct kf_marks {
     size_t workers, marked;
 } kf_marks;
 
-/* The policy of streams.  A round is in hand from its BEGIN to its END. */
+/* The policy of streams.  A round runs from its BEGIN to its END. */
 typedef struct kf_stream {
     bool running;
     kofn_stream_round
-        is;          /* in hand, or the last; first is 0 until a list is done */
-    uint32_t newest; /* product of all that began */
+        is;          /* the current round, or the last one; first is 0 until a
+                        list is done */
+    uint32_t newest; /* number of the last product that began */
     kofn_time began;
-    kofn_time task; /* what one took in the last list that was first */
+    kofn_time task; /* time per task of the last list that was the first to be
+                       done */
     kofn_time alarm_at, late_at, lease_at;
-    bool excuse;   /* who is late is not marked: the scheme does not admit it */
-    size_t caught; /* rows that the net asked for, since the beginning */
+    bool excuse;   /* late workers are not marked, because the scheme does not
+                      admit it */
+    size_t caught; /* rows that the net asked for (lists.c), since the start */
     kf_todo *list; /* per worker */
-    kofn_time *done; /* ... when it had done all; KOFN_NEVER: it has not */
+    kofn_time *done; /* per worker: time at which its list was done; KOFN_NEVER:
+                        not done */
     size_t known, list_cap, done_cap;
-    kf_marks *past; /* the last round first, `memory` of them and the one that
-                       may end now                                            */
+    kf_marks *past; /* the latest round first: `memory` of them, and one more
+                       for the round that may end now */
     size_t memory;
-    uint8_t *mark; /* scratch: the hooks' table, and their numbers */
+    uint8_t *mark; /* scratch: the table for the hooks of the scheme, and its
+                      counts */
     size_t *marked, mark_cap;
 } kf_stream;
 
 struct kofn_core {
     kofn_core_options opt;
-    kf_use *use; /* KOFN_USES of each operand */
+    kf_use *use; /* KOFN_USES for each operand */
     size_t uses;
     kf_stream stream;
     kf_fleet fleet;
-    kf_round **round; /* open, or over since the last that began; they ascend */
+    kf_round **round; /* open, or over since the last one began; numbers
+                         ascend */
     size_t rounds, round_cap;
-    kf_round *spare; /* one that is over, for its memory */
+    kf_round *spare; /* a round that is over, kept for its memory */
     uint32_t next_task, next_check;
     kofn_time now;
     double
-        hedge_factor; /* in (0, 1]: how much of the time that the late are waited for,
-                     by experience */
-    size_t generous;   /* rounds in which everybody is asked for everything */
-    size_t generosity; /* ... and how many that were the last time          */
-    unsigned mutes; /* workers given up since the last product was over ... */
-    uint32_t
-        unresponsive; /* ... and the last of them                            */
+        hedge_factor;  /* in (0, 1]: share of the waiting time for late workers,
+                          learnt by experience */
+    size_t generous;   /* further rounds in which each worker is asked for
+                          everything */
+    size_t generosity; /* length of the last such run of rounds */
+    unsigned mutes;    /* workers evicted since the last product was over */
+    uint32_t unresponsive; /* the last of them */
     size_t dropped;
 
     kofn_action *action;
@@ -139,22 +150,22 @@ static inline const kf_policy *kf_policy_of(const kf_round *r)
     return r->p.use->policy;
 }
 
-/* An event that makes no sense is counted, and no more. */
+/* Counts an event that does not fit the state, and ignores it. */
 static inline kofn_status kf_core_drop(kofn_core *c)
 {
     c->dropped++;
     return KOFN_OK;
 }
 
-/* The newest product, open or over. */
+/* Returns the newest product, open or over. */
 static inline kf_round *kf_newest(const kofn_core *c)
 {
     assert(c->rounds > 0);
     return c->round[c->rounds - 1];
 }
 
-/* The row that a seat answers.  Rows could be given to seats otherwise; all
- * code that depends on the choice calls this. */
+/* Returns the row that a seat answers.  All code that depends on this
+ * assignment calls this function. */
 static inline uint32_t kf_row_of_seat(const kf_product *p, size_t seat,
                                       size_t submessage)
 {
@@ -179,7 +190,8 @@ static inline kofn_status kf_act(kofn_core *c, kofn_action a)
     return KOFN_OK;
 }
 
-/* Room for n tasks more in the pool; there is a pool even for none. */
+/* Makes room for n more tasks in the pool.  The pool is never NULL afterwards,
+ * even for n = 0. */
 static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 {
     return kf_reach(&c->pool, &c->pool_cap, c->pooled + n + 1, sizeof *c->pool);
@@ -187,7 +199,8 @@ static inline kofn_status kf_core_room(kofn_core *c, size_t n)
 
 /* ---- rounds.c ------------------------------------------------------------ */
 
-/* Whose alarm is due?  Who is late, or given up, is seen then. */
+/* Handles an alarm: acts for each round that is due on late and unresponsive
+ * workers. */
 kofn_status kf_rounds_rang(kofn_core *c, kf_round *r, const kofn_event *ev);
 
 /* ---- stream.c ------------------------------------------------------------ */
@@ -199,7 +212,7 @@ static inline size_t kf_stream_age(const kofn_core *c, const kf_round *r)
     return c->stream.is.round - r->first;
 }
 
-/* Is it due, in this round or since an earlier one? */
+/* True if the product is due in this round, or was in an earlier one. */
 static inline bool kf_stream_due(const kofn_core *c, const kf_round *r)
 {
     return kf_is_open(r) && kf_stream_age(c, r) >= kf_layout(&r->p)->delay;
@@ -207,16 +220,17 @@ static inline bool kf_stream_due(const kofn_core *c, const kf_round *r)
 
 /* ---- lists.c ------------------------------------------------------------- */
 
-/* Everybody's list of a round. */
+/* Makes the lists of all workers for a round. */
 kofn_status kf_lists_make(kofn_core *c);
-/* Ask for what an open product is short of, first of the worker with the least
- * in hand, or where results are compared of the one that has said least; *all:
- * everything was asked for. */
+/* Asks for the results that an open product lacks.  The worker with the fewest
+ * outstanding tasks is asked first; if results are compared, the worker with
+ * the fewest results.  Sets *all if everything was asked for. */
 kofn_status kf_lists_short(kofn_core *c, kf_round *r, bool *all);
-/* May the round end with whoever has tasks in hand marked? */
+/* Sets *yes if the scheme lets the round end with all workers that have
+ * outstanding tasks marked. */
 kofn_status kf_lists_admit(kofn_core *c, bool *yes);
 
-/* Would this worker be marked if the round ended now? */
+/* True if this worker would be marked if the round ended now. */
 static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
 {
     return c->fleet.worker[worker].out > 0 &&
@@ -226,61 +240,64 @@ static inline bool kf_lists_marks(const kofn_core *c, size_t worker)
 /* ---- round.c ------------------------------------------------------------- */
 
 void kf_round_free(kf_round *r);
-/* Make room for all workers. */
+/* Makes room for all workers. */
 kofn_status kf_round_know(const kofn_core *c, kf_round *r);
 bool kf_core_can_work(const kofn_core *c, const kf_round *r, uint32_t worker);
-/* Can whoever sits there, if anybody does? */
+/* True if the seat is taken and its worker can work on this round. */
 bool kf_core_seat_works(const kofn_core *c, const kf_round *r, size_t seat);
 size_t kf_core_count_live(const kofn_core *c, const kf_round *r, size_t group);
-/* Fills c->live, which is scratch, with the group's members that can be asked; *n of
- * them. */
+/* Fills c->live, which is scratch, with the *n members of the group that can be
+ * asked. */
 kofn_status kf_core_live_members(kofn_core *c, const kf_round *r, size_t group,
                                  size_t *n);
-/* Who that one of them is. */
+/* Returns the worker that is member i of c->live. */
 static inline uint32_t kf_core_member(const kofn_core *c, size_t group,
                                       size_t i)
 {
     return c->fleet.seat[c->live[i].seat * c->fleet.groups + group];
 }
-/* Have this worker answer a row. */
+/* Asks this worker for a row. */
 kofn_status kf_round_ask(kofn_core *c, kf_round *r, uint32_t worker,
                          uint32_t row, kf_band b);
 void kf_round_end(kofn_core *c, kf_round *r, size_t index, kf_task_state state);
-/* The task of its worker that an event speaks of, and whose result has not come. */
+/* Finds the task that an event names, if it is of the event's worker and its
+ * result has not come. */
 bool kf_core_find_task(const kf_round *r, const kofn_event *ev, size_t *index);
-/* The task of the event failed, and its worker gets no more of this product;
- * false: there is none in hand. */
+/* Ends the task of the event as failed; its worker gets no more tasks of this
+ * product.  Returns false if the task is not outstanding. */
 bool kf_round_fail(kofn_core *c, kf_round *r, const kofn_event *ev);
 kofn_status kf_round_drop(kofn_core *c, kf_round *r, size_t index, bool cancel);
 kofn_status kf_round_drop_all(kofn_core *c, kf_round *r);
-/* The product is over, with this status. */
+/* Ends the product with this status. */
 kofn_status kf_core_deliver(kofn_core *c, kf_round *r, kofn_status st);
-/* Of every group. */
+/* Marks the same work as owed in every group. */
 void kf_round_owe(kf_round *r, kf_owed owed);
-/* Everything from the beginning. */
+/* Restarts the product from the beginning. */
 kofn_status kf_round_restart(kofn_core *c, kf_round *r);
-/* More is to be asked for: less may be wanted than before, and be here. */
+/* Marks work as owed and cells as changed.  Fewer results may be wanted now, so
+ * that those here may suffice. */
 void kf_round_more(kofn_core *c, kf_round *r);
 kf_round *kf_core_find_round(const kofn_core *c, uint32_t product);
 size_t kf_core_open_rounds(const kofn_core *c);
-/* Forget the rounds that are over. */
+/* Forgets the rounds that are over. */
 void kf_core_forget_over(kofn_core *c);
-/* The newest is a new round now. */
+/* Adds a new round as the newest. */
 kofn_status kf_core_add_round(kofn_core *c);
 
 /* ---- seats.c ------------------------------------------------------------- */
 
-/* Events of a worker. */
+/* Apply the events of a worker. */
 kofn_status kf_core_join(kofn_core *c, const kofn_event *ev);
 kofn_status kf_core_moved(kofn_core *c, const kofn_event *ev);
 kofn_status kf_core_stored(kofn_core *c, const kofn_event *ev);
 kofn_status kf_core_leaving(kofn_core *c, const kofn_event *ev);
 kofn_status kf_core_left(kofn_core *c, const kofn_event *ev);
-/* The worker goes, or does no more; its seat is for others. */
+/* Takes the worker's tasks back, sets its state and frees its seat for
+ * others. */
 kofn_status kf_core_release_seat(kofn_core *c, uint32_t worker,
                                  kofn_worker_state state);
-/* Take the worker's tasks off every product: they are not counted on any more,
- * and the worker is told if it is there. */
+/* Takes the worker's tasks back in every product.  They are cancelled by an
+ * action if the worker is still `there`. */
 kofn_status kf_core_relieve(kofn_core *c, uint32_t worker, bool there);
 
 /* ---- deal.c -------------------------------------------------------------- */
@@ -291,21 +308,21 @@ struct kofn_deals {
     size_t members, span;
 };
 kofn_status kf_deal(kofn_core *c, kf_round *r, size_t lo, size_t hi);
-/* May all that is open be dealt afresh? */
+/* True if all open work can be dealt afresh. */
 bool kf_deal_can(const kofn_core *c, const kf_round *r, size_t group,
                  kf_owed owed);
-/* Deal it, to all members or to as many as are wanted; the deals of *out are the
- * caller's. */
+/* Deals all open work to all members, or to the number wanted.  The caller
+ * frees the deals of *out. */
 kofn_status kf_deal_afresh(kofn_core *c, kf_round *r, size_t group, bool all,
                            kofn_deals *out);
 kofn_status kf_deal_rows(kofn_core *c, kf_round *r, size_t group, kf_owed owed);
 
 /* ---- short.c ------------------------------------------------------------- */
 
-/* All answers of this worker's seat. */
+/* Asks for all answers of this worker's seat. */
 kofn_status kf_core_ask_seat(kofn_core *c, kf_round *r, uint32_t worker,
                              kf_band b);
-/* Ask for what this group is short of. */
+/* Asks for the results that this group lacks. */
 kofn_status kf_deal_short(kofn_core *c, kf_round *r, size_t group);
 
 /* ---- settle.c ------------------------------------------------------------ */
@@ -315,7 +332,7 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                               size_t n, bool sure, size_t wanted);
 kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
                              const kofn_decoder *d, size_t n);
-/* A decoder that is accurate enough, or NULL. */
+/* Finds a decoder that is accurate enough; NULL if there is none. */
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
                                  const kofn_decoder **out);
@@ -324,41 +341,45 @@ kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
 
 kofn_status kf_resolve(kofn_core *c, kf_round *r);
 size_t kf_workers_needed(const kf_product *p); /* in each group */
-/* Wait for joiners. */
+/* Pauses the round until joiners come. */
 void kf_core_pause(const kofn_core *c, kf_round *r);
-/* With so many results, all that can be had. */
+/* Ends the product with KOFN_UNSTABLE.  `results` is the number of results, all
+ * that can be had. */
 kofn_status kf_core_unstable(kofn_core *c, kf_round *r, size_t results);
 
 /* ---- guard.c ------------------------------------------------------------- */
 
 void kf_core_set_spare(kofn_core *c, kf_round *r);
-/* The same where these tasks have come, whoever has left since. */
+/* Returns the number of results to wait for beyond `enough` after these tasks
+ * have come, including those of workers that have left since. */
 size_t kf_core_vouch(kofn_core *c, kf_round *r, size_t group,
                      const uint32_t *tasks, size_t n);
-/* Another worker was located in this round. */
+/* Updates the counts after another worker was located in this round. */
 void kf_core_set_known(kofn_core *c, kf_round *r);
-/* How many of these n tasks have results that say nothing from strip `lo` on;
- * count one more if that of a row of a seat would. */
+/* Count the results of these n tasks that are zero from strip `lo` on whatever
+ * the input.  The second adds one to *silent if the result of a seat's row
+ * would be. */
 kofn_status kf_core_zero_results(const kf_product *p, size_t group, size_t lo,
                                  const uint32_t *tasks, size_t n,
                                  size_t *silent);
 kofn_status kf_core_add_zero_result(const kf_product *p, size_t group,
                                     size_t lo, size_t row, size_t *silent);
-/* Of the n tasks at the end of the pool. */
+/* Orders a check of the n tasks at the end of the pool. */
 kofn_status kf_core_ask_check(kofn_core *c, kf_round *r, kf_band b,
                               const kofn_decoder *d, size_t n);
-/* Where results disagreed those of workers who were located in this round, or
- * `before`, do not count; false: there are none. */
+/* Leaves out of a disagreeing cell the results of workers that were located in
+ * this round, or `before`.  Returns false if there are none. */
 bool kf_core_leave_out(const kofn_core *c, const kf_round *r, kf_cell *cell,
                        bool before);
 
 /* ---- blame.c ------------------------------------------------------------- */
 
-/* Was the worker wrong too often? */
+/* True if the worker was wrong too often. */
 bool kf_core_banned(const kofn_core *c, uint32_t worker);
 /* Counts a comparison of this worker. */
 void kf_core_blame_one(kofn_core *c, uint32_t worker, bool wrong);
-/* The product is over: who was compared in it was right, or wrong. */
+/* Counts the comparisons of a product that is over: for each worker, whether it
+ * was right or wrong. */
 void kf_core_blame(kofn_core *c, const kf_round *r);
 
 /* ---- verdict.c ----------------------------------------------------------- */
@@ -367,11 +388,12 @@ kofn_status kf_core_apply_verdict(kofn_core *c, kf_round *r,
                                   const kofn_event *ev);
 kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r);
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count);
-/* Where answers are tested each by itself. */
+/* Ends the product with KOFN_CORRUPT if each answer is tested alone and too few
+ * are right. */
 kofn_status kf_core_too_few_right(kofn_core *c, kf_round *r, size_t right);
 kofn_status kf_core_quarantine(kofn_core *c);
-/* Count against the worker this number of the products in which it was
- * located. */
+/* Counts an event JUDGED as wrong against the worker, and excludes it if it was
+ * wrong too often. */
 kofn_status kf_core_judged(kofn_core *c, const kofn_event *ev);
 
 /* ---- times.c ------------------------------------------------------------- */
@@ -381,19 +403,21 @@ void kf_times_begin(const kofn_core *c, kf_round *r);
 void kf_times_alarm(kf_round *r);
 void kf_times_put_off(const kofn_core *c, kf_round *r);
 void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker);
-/* The worker has nothing of the product in hand any more. */
+/* Records that the worker has no outstanding task of the product any more. */
 void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker);
-/* Of so many nanoseconds; KOFN_NEVER: that is beyond all times. */
+/* Converts nanoseconds; returns KOFN_NEVER if they exceed the range of
+ * kofn_time. */
 kofn_time kf_times_of(double t);
 
 /* ---- late.c -------------------------------------------------------------- */
 
-/* After `last` a new round begins. */
+/* Updates the rounds of generosity as a new round begins after `last`. */
 void kf_late_round(kofn_core *c, const kf_round *last);
 void kf_late_ask_others(kofn_core *c, kf_round *r);
-/* Who is at work is late. */
+/* Treats the workers that are still at work as late. */
 void kf_late_hedge(kofn_core *c, kf_round *r);
-/* Give up those who have owed an answer for so long; *next: when to look again. */
+/* Evicts the workers that have owed an answer for `enough`.  Sets *next to the
+ * time to look again. */
 kofn_status kf_late_evict(kofn_core *c, const kf_round *r, kofn_time enough,
                           kofn_time *next);
 
@@ -408,12 +432,13 @@ kofn_status kf_adjoint_deal(kofn_core *c, kf_round *r, size_t group,
 void kf_adjoint_late(kofn_core *c, kf_round *r);
 kofn_status kf_adjoint_decode(kofn_core *c, kf_product *p, kf_band b,
                               const kofn_decoder *d, size_t n);
-/* True when there are some, and the round begins again with them. */
+/* Counts on late workers again and restarts the round; false if there are
+ * none. */
 bool kf_adjoint_with_late(kf_round *r);
 
 /* ---- check.c ------------------------------------------------------------- */
 
-/* Checks what must hold between steps: NULL, or what does not hold. */
+/* Returns NULL, or an invariant that does not hold between steps. */
 const char *kf_core_check(const kofn_core *c);
 
 #endif

@@ -1,52 +1,54 @@
 /* stream.c -- products one after another, in rounds: math/sequential.md.
  *
- * A round begins with a list of tasks for everybody, of all open products
- * (lists.c), and ends once what is due in it is over and either all lists are
- * done, or whoever is not done has taken 1 + mu times as long as the first who
- * was and the scheme admits that they are *marked*.  What they had in hand is
- * cancelled; should it come all the same, it counts.  A set of marks that the
- * scheme does not admit is waited out.
+ * A round begins with a list of tasks for every worker, for all open products
+ * (lists.c).  It ends when its due products are over and one of two conditions
+ * holds.  Either all lists are done.  Or (1 + mu) times the time of the first
+ * done list has passed, and the scheme admits that the other workers are
+ * *marked*.  The outstanding tasks of marked workers are cancelled; a result
+ * that comes all the same counts.  If the scheme does not admit a set of marks,
+ * the round waits.
  *
- * Nobody is waited for much longer than others took: once no other list was done
- * for (late - 1) times as long as the first took, whoever is not done is *late*.
- * What a due product lacks of the late is asked of the others as well, where there
- * is no fresh row the same one, and whichever answer comes first counts; and where
- * the scheme does not admit the marks, the late are not marked, as who has left is
- * not.
+ * A worker is *late* if no other list was done for (late - 1) times the time of
+ * the first.  The results that a due product lacks from late workers are asked
+ * of the others as well.  If there is no fresh row they get the same one, and
+ * the first answer counts.  If the scheme does not admit the marks, late
+ * workers are not marked, and neither are workers that have left.
  *
- * Nobody in particular is needed: whoever leaves takes its tasks along and is
- * not marked, and what a due product is then short of others are asked for, in
- * the middle of the round or in the lists of the next.
+ * No particular worker is needed.  The tasks of a worker that leaves are
+ * dropped, and it is not marked.  Others are asked for what a due product then
+ * lacks, during the round or in the lists of the next.
  *
- * The state of the stream is the coordinator's.  Products of streams have one
- * group and one cell, on which this file rests.
- */
+ * The coordinator owns the state of the stream.  Products of streams have one
+ * group and one cell, on which this file relies. */
 #include "state.h"
 
 #include "base/options.h"
 
 #include <stdio.h>
 
-/* More answers than twice `enough` and this decode no better. */
+/* beyond 2 `enough` + MANY results, more of them decode no better */
 #define MANY 16
 
-/* As many times longer than the last first list may one take where nobody has
- * done any, and some have none. */
+/* Allowance for the first list of a round while no list is done and some
+ * workers have none: a multiple of `late` and of the expected time. */
 #define FEW 10
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Rows have no end, but workers do: one has nobody to be compared with. */
+/* Refuses plans that cannot compare results.  A stream has any number of rows,
+ * but one worker cannot be compared with another. */
 static kofn_status check_errors(const kofn_plan *p)
 {
     if (p->layout.max_seats <= p->layout.enough)
-        return kf_fail(KOFN_UNSUITED,
-                       "scheme %s needs every answer and leaves none to find "
-                       "errors with; use dip, idip or polynomial",
-                       p->scheme->name);
+        return kf_fail(
+            KOFN_UNSUITED,
+            "scheme %s needs every answer and has no spare one to find "
+            "errors with; use dip, idip or polynomial",
+            p->scheme->name);
     if (p->workers == 1)
-        return kf_fail(KOFN_INVAL, "one worker has nobody to be compared with; "
-                                   "use at least 2 workers");
+        return kf_fail(KOFN_INVAL,
+                       "one worker cannot be compared with another; "
+                       "use at least 2 workers");
     return KOFN_OK;
 }
 
@@ -61,7 +63,7 @@ static kofn_status limits(const kofn_plan *p, const kofn_core_options *o)
     return kf_option_check(KF_OPTION_mu, &o->mu);
 }
 
-/* Of places for workers there are any number. */
+/* Makes a fleet with any number of seats. */
 static kofn_status open(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -106,14 +108,14 @@ static kofn_status sit(kofn_core *c, uint32_t worker, size_t seat)
     return KOFN_OK;
 }
 
-/* Anybody answers anything. */
+/* Returns 1: any worker answers any row. */
 static size_t needed(const kf_product *p)
 {
     (void)p;
     return 1;
 }
 
-/* Nobody is late before so long after now. */
+/* Lets no worker be late before `more` nanoseconds from now. */
 static void none_late_before(kofn_core *c, double more)
 {
     more = kf_larger(more, (double)c->opt.late_least);
@@ -202,9 +204,10 @@ static kofn_status begin(kofn_core *c, kf_round *r, const kofn_event *ev)
     return KOFN_OK;
 }
 
-/* ---- who is late --------------------------------------------------------- */
+/* ---- late workers -------------------------------------------------------- */
 
-/* Where no list was done the others may take as long, but for who has none. */
+/* Marks workers as late.  While no list is done all workers may be slow, so
+ * this is skipped if every live worker has tasks. */
 static void look_who_is_late(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -222,7 +225,8 @@ static void look_who_is_late(kofn_core *c)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* A worker has less in hand than before: is its list done? */
+/* Records that the worker's list is done, if it is; called after its
+ * outstanding tasks became fewer. */
 static void update_list_done(kofn_core *c, uint32_t worker)
 {
     kf_stream *s = &c->stream;
@@ -246,15 +250,15 @@ static void update_list_done(kofn_core *c, uint32_t worker)
         none_late_before(c, (c->opt.late - 1) * (double)s->is.first);
 }
 
-/* Tasks were taken off lists: which are done now? */
+/* Records which lists are done after tasks were taken off lists. */
 static void over(kofn_core *c)
 {
     for (uint32_t w = 0; w < c->stream.known; w++)
         update_list_done(c, w);
 }
 
-/* A row of this worker has come: the same row is not to be repeated, nor asked
- * of others. */
+/* Records that a row of this worker has come, so that no worker repeats it or
+ * is asked for it. */
 static kofn_status no_repeat(kofn_core *c, kf_round *r, uint32_t worker,
                              uint32_t row)
 {
@@ -295,7 +299,8 @@ static kofn_status result(kofn_core *c, kf_round *r, const kofn_event *ev)
     TRY(no_repeat(c, r, ev->worker, ev->row));
     update_list_done(c, ev->worker);
     if (c->stream.is.first && c->stream.alarm_at == KOFN_NEVER)
-        c->stream.alarm_at = c->now; /* what else has come is looked at first */
+        c->stream.alarm_at = c->now; /* look first at other results that have
+                                        come */
     return kf_product_came(&r->p, index);
 }
 
@@ -312,7 +317,8 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
 
     TRY(kf_rounds_rang(c, r, ev));
     if (c->now >= s->alarm_at)
-        s->alarm_at = KOFN_NEVER; /* who is not done now may be marked */
+        s->alarm_at = KOFN_NEVER; /* workers that are not done now may be
+                                     marked */
     if (s->running && c->now >= s->late_at)
         look_who_is_late(c);
     if (s->running && c->now >= s->lease_at)
@@ -323,12 +329,14 @@ static kofn_status rang(kofn_core *c, kf_round *r, const kofn_event *ev)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* A product that is due is short, and no worker can be asked for more. */
+/* Ends or pauses a due product that lacks results if no worker can be asked for
+ * more. */
 static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
 {
     if (c->opt.errors != KOFN_ERRORS_NONE) {
         TRY(kf_resolve(c, r));
-        if (r->state == KF_ROUND_RUNNING) /* it makes do with what is here */
+        if (r->state == KF_ROUND_RUNNING) /* it makes do with the results that
+                                             are here */
             r->alarm = KOFN_NEVER;
         return KOFN_OK;
     }
@@ -339,16 +347,15 @@ static kofn_status fail_no_workers(kofn_core *c, kf_round *r)
         return KOFN_OK;
     }
     kf_fail(KOFN_TOOFEW,
-            "product %u is due and of its answers %zu are here, %zu are "
-            "needed, and nobody is left to give more%s; start more workers",
+            "product %u is due with %zu of the %zu answers that it needs, and "
+            "no worker is left to give more%s; start more workers",
             r->p.number, r->p.ledger[0].cell[0].count, kf_layout(&r->p)->enough,
-            c->mutes ? ", for workers were given up that answered nothing"
-                     : "");
+            c->mutes ? ", because some did not answer and were evicted" : "");
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
-/* Looks once whether the results that are here are enough to tell which are
- * wrong, though more were wanted, before the late are waited for. */
+/* Tries once, before it waits for late results, whether the results that are
+ * here suffice to find the wrong ones, although more were wanted. */
 static bool try_without_late(const kofn_core *c, kf_product *p)
 {
     kf_cell *cell = &p->ledger[0].cell[0];
@@ -363,8 +370,8 @@ static bool try_without_late(const kofn_core *c, kf_product *p)
     return true;
 }
 
-/* Sees to it that a product that is due has enough in hand, or that its end is
- * settled where nobody is left to ask. */
+/* Makes sure that a due product has enough outstanding tasks.  If no worker is
+ * left to ask, decides how it ends. */
 static kofn_status ensure_due(kofn_core *c, kf_round *r)
 {
     const kf_cell *cell = &r->p.ledger[0].cell[0];
@@ -385,7 +392,7 @@ static kofn_status ensure_due(kofn_core *c, kf_round *r)
     return KOFN_OK;
 }
 
-/* Is it enough now? */
+/* Settles the product if its results suffice now. */
 static kofn_status settle(kofn_core *c, kf_round *r)
 {
     if (!kf_layout(&r->p)->keeps || kf_stream_due(c, r))
@@ -407,7 +414,8 @@ static bool awaits_due(const kofn_core *c)
     return false;
 }
 
-/* With all who have tasks in hand marked, or with all but the late. */
+/* Sets *yes if the round may end with all workers that have outstanding tasks
+ * marked, or with all of them but the late ones. */
 static kofn_status may_end(kofn_core *c, bool *yes)
 {
     kf_stream *s = &c->stream;
@@ -425,7 +433,7 @@ static kofn_status may_end(kofn_core *c, bool *yes)
     return KOFN_OK;
 }
 
-/* Marks the workers that have tasks in hand now. */
+/* Marks the workers that have outstanding tasks now. */
 static kofn_status mark_all(kofn_core *c)
 {
     kf_stream *s = &c->stream;
@@ -470,7 +478,7 @@ static kofn_status end_round(kofn_core *c)
     for (size_t i = 0; i < c->rounds; i++)
         if (kf_is_open(c->round[i]))
             TRY(take_back(c, c->round[i]));
-    assert(c->fleet.busy == 0); /* all that was in hand is taken back */
+    assert(c->fleet.busy == 0); /* all outstanding tasks are taken back */
     s->running = false;
     s->is.took = c->now - s->began;
     s->alarm_at = s->late_at = s->lease_at = KOFN_NEVER;
@@ -480,8 +488,8 @@ static kofn_status end_round(kofn_core *c)
                                    .hi = s->past[0].marked});
 }
 
-/* Settles and resolves until nothing is marked: making do with what is here may
- * give something new to settle. */
+/* Settles and resolves until no mark is left.  Making do with the results that
+ * are here may leave new ones. */
 static kofn_status go_on_with(kofn_core *c, kf_round *r)
 {
     do {
@@ -505,7 +513,7 @@ static kofn_status go_on(kofn_core *c)
     return end ? end_round(c) : KOFN_OK;
 }
 
-/* ---- looking ------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
 void kf_core_round(const kofn_core *c, kofn_stream_round *out)
 {
@@ -530,15 +538,16 @@ static const char *wrong(const kofn_core *c)
         if (s->running && s->list[w].given < s->list[w].came)
             return "a worker has done more than its list";
     if (!s->running && c->fleet.busy)
-        return "tasks are out and no round is in hand";
+        return "tasks are outstanding between rounds";
     if (s->running && c->fleet.busy == 0 && !awaits_due(c))
         return "a round with nothing to wait for is not over";
     return NULL;
 }
 
-/* ---- where results are compared ------------------------------------------ */
+/* ---- comparing results --------------------------------------------------- */
 
-/* Results of whoever gave this one. */
+/* Returns the counter of results for the worker, or its principal, that gave
+ * this one. */
 static size_t *said(kofn_core *c, kf_round *r, uint32_t task)
 {
     uint32_t worker = r->p.task[task].worker;
@@ -548,7 +557,7 @@ static size_t *said(kofn_core *c, kf_round *r, uint32_t task)
                      : &r->load[worker].said;
 }
 
-/* The most that are one principal's of these n. */
+/* Returns the largest number of these n results that one principal gave. */
 static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
                         size_t n)
 {
@@ -561,8 +570,9 @@ static size_t most_said(kofn_core *c, kf_round *r, const uint32_t *tasks,
     return most;
 }
 
-/* A scheme asks everybody while a product is not late.  Whoever was located could
- * have said any number of things, and none is counted on. */
+/* A scheme asks every worker in each round until the product is due.  So `all`
+ * counts live workers times rounds.  `known` stays 0, because a located worker
+ * could have given any number of results. */
 static kf_voices voices(kofn_core *c, kf_round *r, size_t group,
                         const uint32_t *tasks, size_t n)
 {
@@ -579,7 +589,7 @@ static size_t liars(const kf_fleet *f, const kf_voices *v, size_t spare)
     return v->one ? spare / v->one : 1;
 }
 
-/* Of the results that are checked. */
+/* Counts among the checked results. */
 static kofn_status silent(const kf_fleet *f, const kf_product *p,
                           const kofn_action *check, const uint32_t *tasks,
                           size_t *silent)
@@ -589,9 +599,9 @@ static kofn_status silent(const kf_fleet *f, const kf_product *p,
                                 silent);
 }
 
-/* With as many of everybody one of n principals can be told from the others where
- * those, less another one, decode.  Where that was not enough, more of
- * everybody. */
+/* Returns the number of results at which one of n principals can be located:
+ * the others, without one more, have to decode.  If results of that number
+ * disagreed, returns one more for each principal. */
 static size_t apart(const kf_fleet *f, const kf_product *p, const kf_asked *a,
                     size_t results)
 {

@@ -1,7 +1,6 @@
-/* tell.c -- where the products that are open stand, for people.
+/* tell.c -- describes the state of the open products in text.
  *
- * Reads the coordinator and changes nothing; no decision may depend on what is
- * told. */
+ * It changes nothing.  No decision may depend on this text. */
 #include "state.h"
 
 #include "base/number.h"
@@ -45,7 +44,7 @@ static void tell_cell(teller *t, const kf_product *p, size_t group,
         say(t, "%s %u", h ? "" : ", rows", p->task[cell->have[h]].row);
     if (cell->corrupt)
         say(t, "; %zu found wrong", cell->corrupt);
-    say(t, "; %zu in hand", cell->pending + cell->slow);
+    say(t, "; %zu outstanding", cell->pending + cell->slow);
     if (cell->slow)
         say(t, ", %zu of them late", cell->slow);
     if (cell->checking)

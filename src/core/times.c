@@ -1,32 +1,34 @@
-/* times.c -- how long a worker is waited for, measured by what others take.
+/* times.c -- decides how long to wait for a worker, from the time that others
+ * take.
  *
- * Once half of the workers are ready, and then no other has become so for
- * (late - 1) times as long as that took (longer where shares are not equal),
- * those still at work are *late* (late.c).  Each worker that becomes
- * ready puts this off, for where there are fewer cores than workers they finish
- * one after the other and none of them is late.  Where something late had not
- * come when the round was over, it would better have been waited for less: the
- * next time it is half of that, down to a quarter, and twice as much again when
- * all of it came after all.
+ * A wait begins when half of the workers are ready.  It lasts (late - 1) times
+ * the time that they took, and longer if shares are not equal.  Workers that
+ * are still at work at its end are *late* (late.c).  Each further worker that
+ * becomes ready restarts the wait: with fewer cores than workers they finish
+ * one after the other, and none of them is late.
  *
- * The times are of the round and the fleet.  It looks at no clock: all times
- * come with events, and it sets the alarm at which the round wants to be called
- * again.
- */
+ * If a late result had not come when the round was over, a shorter wait would
+ * have been better.  So the wait halves, down to a quarter.  It doubles, up to
+ * the full length, if all late results came.
+ *
+ * The times belong to the round and the fleet.  This file reads no clock: all
+ * times come with events.  It sets the alarm at which the round wants to be
+ * called. */
 #include "state.h"
 
 #include <math.h>
 
 #define HEDGE_FACTOR 0.25
-#define MANY 50 /* shares of others that a lease lasts at least       */
-#define FEW 10  /* leases that it lasts while fewer than half are ready */
+#define MANY 50 /* a lease lasts at least this number of shares */
+#define FEW 10  /* factor of the lease while fewer than half are ready */
 
 kofn_time kf_times_of(double t)
 {
     return t < 9e18 ? (kofn_time)t : KOFN_NEVER;
 }
 
-/* The round is over.  Was it right to ask others for what was late? */
+/* Adapts the waiting time when a round is over: was it right to ask others for
+ * late work? */
 void kf_times_learn(kofn_core *c, const kf_round *r)
 {
     bool right = false;
@@ -39,7 +41,7 @@ void kf_times_learn(kofn_core *c, const kf_round *r)
                             : fmin(c->hedge_factor * 2, 1);
 }
 
-/* Work was dealt from the beginning. */
+/* Resets the times after all work was dealt from the beginning. */
 void kf_times_begin(const kofn_core *c, kf_round *r)
 {
     r->began = c->now;
@@ -49,14 +51,15 @@ void kf_times_begin(const kofn_core *c, kf_round *r)
     r->late_at = r->lease_at = KOFN_NEVER;
 }
 
-/* While the round is starved the alarm is for patience. */
+/* Sets the alarm.  While the round is starved, the alarm is for patience
+ * instead. */
 void kf_times_alarm(kf_round *r)
 {
     if (r->state == KF_ROUND_RUNNING)
         r->alarm = r->late_at < r->lease_at ? r->late_at : r->lease_at;
 }
 
-/* Somebody became ready, or was given more to do. */
+/* Extends the wait after a worker became ready or got more work. */
 void kf_times_put_off(const kofn_core *c, kf_round *r)
 {
     if (r->half && !r->hedged && c->opt.late > 0)
@@ -64,8 +67,8 @@ void kf_times_put_off(const kofn_core *c, kf_round *r)
     kf_times_alarm(r);
 }
 
-/* Another may have so many times as much to do as this worker; where strips are few
- * that may be twice as much. */
+/* Computes the slack.  Another worker may have more work than this one; with
+ * few strips it may have twice the work. */
 static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
 {
     size_t most = r->load[worker].rows;
@@ -82,7 +85,7 @@ static void know_slack(const kofn_core *c, kf_round *r, uint32_t worker)
         r->slack = c->opt.late_least;
 }
 
-/* A worker has answered all that it was asked for. */
+/* Records that a worker has answered everything that it was asked for. */
 void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker)
 {
     kofn_time since = r->load[worker].since;
@@ -99,8 +102,8 @@ void kf_times_ready(const kofn_core *c, kf_round *r, uint32_t worker)
     kf_times_put_off(c, r);
 }
 
-/* Workers do what is of older products first: only now is this one at what it
- * was given of newer ones. */
+/* Records the time at which the worker turns to newer products, because workers
+ * do older ones first. */
 void kf_times_next(kofn_core *c, const kf_round *r, uint32_t worker)
 {
     for (size_t i = c->rounds; i > 0 && c->round[i - 1] != r; i--)

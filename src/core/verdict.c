@@ -1,8 +1,8 @@
-/* verdict.c -- what a verdict on some results means: who is left out of them, who
- * is located, and what is asked for then.
+/* verdict.c -- acts on the verdict of a check: leaves results out, locates
+ * workers, and asks for more results.
  *
- * Evidence is the product's.  It may not name anybody whom the verdict only
- * doubts, and a worker that was excluded is not let in again. */
+ * The product owns the evidence.  A worker that the verdict only doubts is
+ * never located.  An excluded worker is not admitted again. */
 #include "state.h"
 
 static void name(kofn_core *c, kf_round *r, uint32_t task)
@@ -29,8 +29,8 @@ static void leave_out(kf_product *p, const kf_asked *a, uint32_t task)
         kf_cell_corrupt(&l->cell[i], task);
 }
 
-/* Take those found wrong out of the evidence, and name those who are certain to
- * be; *n is what is left of it. */
+/* Takes wrong results out of the evidence, and locates workers that are
+ * certainly wrong.  Sets *n to the number of results left. */
 static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
                      const kofn_event *ev, size_t *n)
 {
@@ -54,10 +54,10 @@ static void take_out(kofn_core *c, kf_round *r, const kf_asked *a,
     }
 }
 
-/* The results do not all agree; returns how many more to ask for.  Nobody can
- * be located among fewer than one beyond those who may lie and those who decode
- * (math/errors.md 2.2), so all of these are asked for at once unless somebody
- * is known by now to be wrong. */
+/* Records that results disagree, and returns the number of results wanted.  To
+ * locate a worker takes one result beyond those that decode and those that may
+ * be wrong (math/errors.md 2.2).  So all of these are wanted at once, unless a
+ * wrong worker is known already. */
 static size_t disagree(const kofn_core *c, kf_round *r, const kf_asked *a,
                        size_t n)
 {
@@ -105,12 +105,11 @@ kofn_status kf_core_corrupt_beyond(kofn_core *c, kf_round *r)
     if (c->opt.errors == KOFN_ERRORS_DETECT)
         kf_fail(KOFN_CORRUPT,
                 "results of different workers disagree; run with errors "
-                "probabilistic or adversarial to find out whose are wrong");
+                "probabilistic or adversarial to find the wrong ones");
     else
         kf_fail(KOFN_CORRUPT,
-                "results disagree, and with those of all "
-                "workers it cannot be told whose are wrong; use more workers "
-                "or a smaller threshold than %zu",
+                "results disagree, and the results of all workers do not show "
+                "which are wrong; use more workers or a threshold below %zu",
                 kf_product_enough(&r->p));
     return kf_core_deliver(c, r, KOFN_CORRUPT);
 }
@@ -127,17 +126,16 @@ kofn_status kf_core_too_few_right(kofn_core *c, kf_round *r, size_t right)
 kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 {
     kf_fail(KOFN_TOOFEW,
-            "%zu results agree, but are too few to tell if some "
-            "were wrong by more than the tolerance; start more workers or "
-            "allow a larger tolerance",
+            "%zu results agree, but are too few to rule out errors above the "
+            "tolerance; start more workers or allow a larger tolerance",
             count);
     return kf_core_deliver(c, r, KOFN_TOOFEW);
 }
 
 /* ---- quarantine ---------------------------------------------------------- */
 
-/* Gives no more work to any worker that was wrong too often, under whatever
- * number: its seats are free for others. */
+/* Gives no more work to any worker that was wrong too often, under any number.
+ * Its seats are free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
     for (uint32_t i = 0; i < c->fleet.workers; i++)

@@ -1,8 +1,8 @@
-/* act.c -- what the core has the body do: hand out blocks and work, mix,
- * check, decode, deliver.
+/* act.c -- carries out the actions of the core: sends blocks and work, mixes,
+ * checks, decodes and delivers.
  *
- * Takes actions of the core one after the other; results and buffers are the
- * product's.  It may not decide: what an action does not say is not done. */
+ * Takes actions one after the other.  Results and buffers belong to the
+ * product.  It decides nothing beyond what the actions say. */
 #include "job.h"
 
 #include "base/number.h"
@@ -35,7 +35,8 @@ kofn_status kf_job_evict(kofn_job *j, uint32_t worker)
     return j->port->send(j->port, &m);
 }
 
-/* The results of the tasks of an action. */
+/* Returns the results of the tasks of an action; NULL if memory is short.  The
+ * caller frees them. */
 static kf_source *sources(const product *p, const kofn_action *a)
 {
     kf_source *source = kf_new(a->count, sizeof *source);
@@ -59,7 +60,7 @@ static kofn_status do_decode(kofn_job *j, product *p, const kofn_action *a)
     if (kf_is_stream(j))
         return kf_pair_decode_later(j, p, a, source);
     for (size_t i = 0; p->number == 0 && i < a->count; i++) {
-        source[i].lo -= p->lo; /* those of a window count from its first */
+        source[i].lo -= p->lo; /* strips of a window count from its first */
         source[i].hi -= p->lo;
     }
     st = kf_job_decode(j, p, a, source);
@@ -82,8 +83,8 @@ static kofn_status do_check(kofn_job *j, product *p, const kofn_action *a)
     return st ? st : kf_trial_receive(j, p, a);
 }
 
-/* Refuses an answer that may be less exact than the caller tolerates; where
- * results were compared, lies below the floor are counted. */
+/* Refuses an answer that may be less exact than the caller tolerates.  If
+ * results were compared, the prediction includes errors below the floor. */
 static void refuse_inexact(const kofn_job *j, product *p)
 {
     const kofn_report *r = &p->rep;
@@ -94,15 +95,16 @@ static void refuse_inexact(const kofn_job *j, product *p)
     p->odd = KOFN_UNSTABLE;
     kf_format(
         p->why, sizeof p->why,
-        "predicted relative error %.1e exceeds the tolerance %.1e: rounding "
-        "comes to %.1e, and wrong results that are not seen may come to "
-        "%.1e; use more workers, another basis or a larger tolerance",
+        "predicted relative error %.1e exceeds the tolerance %.1e: %.1e by "
+        "rounding, %.1e by undetected wrong results; use more workers, "
+        "another basis or a larger tolerance",
         r->predicted, j->opt.tolerance, r->predicted - p->measure.error,
         p->measure.error);
 }
 
-/* Too few answered in time, and of one it is known why: by the last line of what it
- * said, which of a traceback is what was raised. */
+/* Adds to the message the reason that a worker gave for its failure, if too
+ * few workers answered in time.  The last line of a traceback is what was
+ * raised. */
 static void tell_failure(product *p, kofn_status st)
 {
     const char *from = p->failure, *to, *line;
@@ -120,9 +122,9 @@ static void tell_failure(product *p, kofn_status st)
 
 /* ---- whole products ------------------------------------------------------ */
 
-/* Tests a product that is decoded by the key of its operand.  *st is KOFN_CORRUPT
- * where it fails.  *again: it is to be computed once more, and what is wrong alike
- * is to be found by comparing. */
+/* Tests a decoded product by the key of its operand.  If the test fails, *st is
+ * KOFN_CORRUPT, and *again says whether to compute the product once more.
+ * Equal errors are then found by comparing. */
 static kofn_status test_whole(kofn_job *j, product *p, double noise,
                               kofn_status *st, bool *again)
 {
@@ -140,24 +142,23 @@ static kofn_status test_whole(kofn_job *j, product *p, double noise,
     *st = KOFN_CORRUPT;
     kf_format(
         p->why, sizeof p->why,
-        "the answers agree with each other, and what is decoded of them is "
-        "not the product: more workers are wrong alike than can be told "
-        "apart; %s",
+        "the answers agree with each other but decode to a wrong product: "
+        "too many workers are wrong in the same way; %s",
         j->opt.errors == KOFN_ERRORS_DETECT
-            ? "run with errors probabilistic or adversarial to find out "
-              "which"
+            ? "run with errors probabilistic or adversarial to find them"
             : "use more workers, or a smaller threshold");
     return KOFN_OK;
 }
 
-/* The product is over: keep what the report wants. */
+/* Ends the product: fills in its report, and finishes or restarts it. */
 static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
 {
     kofn_status st = a->status;
     bool again = false;
 
     if (st == KOFN_OK && p->odd)
-        again = p->measure.keyed && !p->measure.each; /* a lie may be NaN */
+        again = p->measure.keyed && !p->measure.each; /* a wrong answer may be
+                                                         NaN */
     else if (st == KOFN_OK && (p->keyed || p->measure.each))
         TRY(test_whole(j, p, a->noise, &st, &again));
     p->alike |= again;
@@ -168,7 +169,7 @@ static kofn_status do_deliver(kofn_job *j, product *p, const kofn_action *a)
         snprintf(p->why, sizeof p->why, "%s", a->why);
         tell_failure(p, st);
     } else if (st == KOFN_OK && p->alike && p->rep.corrupt == 0) {
-        j->guard.doubt = false; /* nobody is wrong any more */
+        j->guard.doubt = false; /* no worker is wrong any more */
     }
     again |= p->as == KOFN_USE_PARTS && (st < 0 || p->odd);
     if (st == KOFN_CORRUPT && kf_job_overflows(p))
@@ -211,7 +212,7 @@ kofn_status kf_job_act(kofn_job *j, const kofn_action *a)
 
 /* ---- a step's actions ---------------------------------------------------- */
 
-/* The inputs of all who are given work on this product in the step. */
+/* Encodes the inputs for all work on this product in the step. */
 static kofn_status encode_inputs(kofn_job *j, product *p,
                                  const kofn_action *todo, size_t n)
 {

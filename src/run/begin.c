@@ -1,12 +1,12 @@
-/* begin.c -- products begin, and the first of them once there are enough workers.
+/* begin.c -- begins products, the first one when there are enough workers.
  *
- * Waits for workers no longer than is allowed. */
+ * Waits for workers no longer than start_within of the options. */
 #include "job.h"
 
 #include "base/clock.h"
 
-/* Where the output is not tested by a key, or that has failed, what is wrong alike
- * is found by comparing alone. */
+/* Decides how wrong results of this product are found.  Without a test by a
+ * key, or after a failed one, equal errors are found only by comparing. */
 static void know_alike(const kofn_job *j, product *p)
 {
     kofn_errors errors = j->opt.errors;
@@ -26,14 +26,14 @@ kofn_status kf_job_begin(kofn_job *j, product *p)
     kofn_event ev = {
         .type = KOFN_EV_BEGIN, .all = p->number == 0, .late_too = p->audited};
 
-    /* the answer of a worker alone, which was located, is not believed */
+    /* a single answer of a located worker is not believed */
     if (p->as == KOFN_USE_PARTS && kf_core_suspects(j->core) > 0)
         kf_job_code_it(j, p);
     know_alike(j, p);
     ev.alike = p->alike;
     ev.use = kf_job_use_number(p);
 
-    /* numbers of the core ascend as products begin */
+    /* numbers in the core ascend in the order of starts */
     p->core = j->start.number =
         j->start.number < p->number ? p->number : j->start.number + 1;
     ev.product = p->core;

@@ -1,24 +1,25 @@
-/* change.c -- operands that change where their blocks lie: kofn_update.
+/* change.c -- changes operands in their blocks: kofn_update.
  *
- * What a worker adds to its block is the product of two mixtures, of U and of V
- * (src/data/side.c), which it is told.
+ * A worker adds to its block the product of two mixtures, of U and of V
+ * (src/data/side.c), which it is sent.
  *
- * U, V and their mixtures are borrowed or of the call.  An update that cannot
- * be sent to all breaks the job, for blocks would be of different matrices. */
+ * U, V and their mixtures are borrowed or live for the call.  An update that
+ * cannot be sent to all workers breaks the job, because their blocks would
+ * belong to different matrices. */
 #include "job.h"
 
 #include "data/key.h"
 
 #include <math.h>
 
-/* ---- telling the workers ------------------------------------------------- */
+/* ---- messages to the workers --------------------------------------------- */
 
 typedef struct telling {
     kofn_job *job;
     uint32_t operand;
     const kofn_change *change;
     kf_sides sides;
-    bool told; /* somebody was */
+    bool told; /* some worker was sent it */
 } telling;
 
 static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
@@ -40,8 +41,8 @@ static kofn_status tell_worker(telling *t, uint32_t worker, size_t seat)
     return j->port->send(j->port, &m);
 }
 
-/* Mixes U and V for the blocks and has all workers told.  If some were told
- * and others not, blocks are of different matrices and the job is broken. */
+/* Mixes U and V for the blocks and sends them to all workers.  If only some
+ * were sent, the blocks belong to different matrices, and the job is broken. */
 static kofn_status tell(kofn_job *j, uint32_t operand,
                         const kofn_change *change, const kofn_matrix *U,
                         const kofn_matrix *V)
@@ -50,7 +51,7 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
     const kofn_plan *plan = j->held[operand].plan;
     kofn_status st = kf_sides_new(&t.sides, &j->held[operand].resident, U, V);
 
-    /* group by group, for what its seats have in common */
+    /* group by group, because seats of a group share work */
     for (size_t g = 0; !st && g < plan->layout.groups; g++) {
         kf_sides_choose(&t.sides, g);
         for (uint32_t w = 0; !st && w < kf_core_known(j->core); w++) {
@@ -66,7 +67,7 @@ static kofn_status tell(kofn_job *j, uint32_t operand,
     return st;
 }
 
-/* ---- whether it can be --------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
 static kofn_status check_job(const kofn_job *j, size_t operand)
 {
@@ -76,24 +77,23 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
     TRY(kf_job_check_placed(j));
     if (!kf_code_can_be_read(plan))
         return kf_fail(KOFN_UNSUITED,
-                       "blocks of scheme %s in this operation do not change: a "
-                       "dense A, one product of it and no pairs of blocks are "
-                       "wanted (basis=circle)",
+                       "blocks of scheme %s in this operation cannot change: "
+                       "that needs a dense A, one product of it and no pairs "
+                       "of blocks (basis=circle)",
                        plan->scheme->name);
     if (j->opt.errors == KOFN_ERRORS_KEYED)
         return kf_fail(
             KOFN_UNSUITED,
-            "with errors = keyed operands do not change: answers are "
-            "tested by the A that was placed; use probabilistic or "
-            "adversarial");
+            "operands cannot change with errors = keyed, which tests answers "
+            "by the A that was placed; use probabilistic or adversarial");
     if (j->port->kept)
         return kf_fail(
             KOFN_UNSUITED,
-            "operands of a job that is opened again by its number do "
-            "not change: workers would go on with blocks of before; "
-            "open the port without one (kofn_away_options.job)");
+            "operands of a job with a number cannot change, because workers "
+            "keep its old blocks; open the port without a number "
+            "(kofn_away_options.job)");
     for (size_t i = 0; i < j->open.count;
-         i++) /* the job's own are waited for */
+         i++) /* the job's own products are waited for */
         if (j->open.list[i]->number && j->open.list[i]->operand == operand &&
             j->open.list[i]->ended == KOFN_AGAIN)
             return kf_fail(KOFN_STATE,
@@ -103,8 +103,9 @@ static kofn_status check_job(const kofn_job *j, size_t operand)
     return KOFN_OK;
 }
 
-/* How large elements may be from then on: blocks have room for mixtures of them.
- * No element of U' V is larger than `gain`. */
+/* Bounds the elements after the change.  Fails with KOFN_NONFINITE if mixtures
+ * of them would not fit into the range that blocks have.  No element of U' V is
+ * larger than `gain`. */
 static kofn_status let_grow(kf_held *h, const kofn_change *c, double gain)
 {
     double A = h->resident.most, G = gain + fabs(c->decay) * A;
@@ -154,7 +155,7 @@ static kofn_status update(kofn_job *j, size_t operand,
 
     TRY(kf_data_check_change(&h->plan->layout.problem, U, V));
     TRY(kf_job_await_start(j));
-    /* blocks stand still while others read them */
+    /* blocks must not change while they are read */
     TRY(kf_job_break(j, kf_scrub_rest(j)));
     st = kf_raise_change(&h->levels, &raised_U, &raised_V, own);
     if (!st)
@@ -164,7 +165,7 @@ static kofn_status update(kofn_job *j, size_t operand,
     return st;
 }
 
-/* By one example that is nothing. */
+/* Updates by a single example of zeros, so that only decay and momentum act. */
 static kofn_status update_by_nothing(kofn_job *j, size_t operand,
                                      const kofn_change *change)
 {

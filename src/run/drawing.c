@@ -1,8 +1,9 @@
-/* drawing.c -- a trace and a record of a run that is over, from its journal.
+/* drawing.c -- makes a trace and a record of a run that is over, from its
+ * journal.
  *
- * Owns the observers and the tasks that they are told of; borrows the core that
- * is told the same events.  It believes numbers as they come: whoever reads a
- * journal has checked them. */
+ * Owns the observers and the tasks; borrows the core, which receives the same
+ * events.  It does not check numbers, because the reader of the journal has
+ * checked them. */
 #include "fates.h"
 
 #include "base/base.h"
@@ -11,7 +12,7 @@
 
 struct kofn_drawing {
     kf_fates fates;
-    bool finished; /* the run told nobody what came after */
+    bool finished; /* the run reported nothing after this */
 };
 
 kofn_status kofn_drawing_new(kofn_drawing **out, const kofn_core *core,
@@ -62,7 +63,7 @@ void kofn_drawing_note(kofn_drawing *d, const kofn_note *n)
     d->finished = !strcmp(n->own, "finished");
 }
 
-/* A run that was killed has products that are still open. */
+/* Ends the products that are still open: those of a run that was killed. */
 kofn_status kofn_drawing_end(kofn_drawing *d, bool keep)
 {
     kofn_status st;

@@ -1,8 +1,8 @@
 /* fates.c -- see fates.h.
  *
- * Owns the tasks of open products and the observers, which are called in turn
- * and may not change anything.  It decides nothing, and knows no clock but
- * the times of events. */
+ * Owns the tasks of open products and the observers.  Observers are called in
+ * turn and change nothing.  This file decides nothing; it knows only the times
+ * of events. */
 #include "fates.h"
 
 #include "base/base.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- telling ------------------------------------------------------------- */
+/* ---- reports to observers ------------------------------------------------ */
 
 static void keep_failure(kf_observer *o, kofn_status st)
 {
@@ -26,7 +26,7 @@ void kf_fates_tell(const kf_fates *f, const kf_moment *m)
         keep_failure(o, o->see(o, m));
 }
 
-/* Of what is at this moment. */
+/* Reports something that happens at this moment. */
 static void tell_now(const kf_fates *f, kf_moment m)
 {
     m.from = m.to = f->now;
@@ -88,9 +88,8 @@ static kf_slot *find(const kf_fates *f, uint32_t product, uint32_t task)
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* The time since when the worker was at this task, as far as is known here: a
- * worker has several in hand, of several products, and does one after the
- * other. */
+/* Returns the time at which the worker began this task, if known.  A worker may
+ * have several tasks, of several products, and does one after the other. */
 static kofn_time since(const kf_fates *f, const kf_slot *t)
 {
     return t->worker < f->enders && f->ended[t->worker] > t->sent
@@ -110,7 +109,7 @@ static void end_task(kf_fates *f, kf_slot *t, kf_fate fate)
         f->ended[t->worker] = t->over;
 }
 
-/* A result may come after all of a task that was cancelled. */
+/* Records an answer.  A result may also come for a task that was cancelled. */
 static void came(kf_fates *f, const kofn_event *ev)
 {
     kf_slot *t = find(f, ev->product, ev->task);
@@ -122,8 +121,8 @@ static void came(kf_fates *f, const kofn_event *ev)
     end_task(f, t, ev->type == KOFN_EV_RESULT ? KF_FATE_CAME : KF_FATE_FAILED);
 }
 
-/* Nothing more comes of what this worker has in hand; `all`: nor is what others
- * did of use any more. */
+/* Marks this worker's outstanding tasks as lost.  `all`: no result of an open
+ * product is of use any more. */
 static void lose(kf_fates *f, uint32_t worker, bool all)
 {
     for (size_t k = 0; k < f->opens; k++)
@@ -137,15 +136,15 @@ static void lose(kf_fates *f, uint32_t worker, bool all)
         }
 }
 
-/* With KOFN_IN_FLIGHT_ABORT nobody's work of a product is of use any more when
- * one of those who take part in it goes. */
+/* Records that a worker has left.  With KOFN_IN_FLIGHT_ABORT all results of
+ * open products are then dropped, if it took part in them. */
 static void left(kf_fates *f, uint32_t worker)
 {
     lose(f, worker, f->abort && kf_core_works(f->core, worker));
     tell_now(f, (kf_moment){.type = KF_LEFT, .worker = worker});
 }
 
-/* Those who are only left out are not wrong. */
+/* Records a verdict.  Results that are only left out are not wrong. */
 static void judged(kf_fates *f, const kofn_event *ev)
 {
     size_t k = 0;
@@ -191,7 +190,7 @@ kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev)
         came(f, ev);
         break;
     case KOFN_EV_BEGIN:
-        if (!ev->product) /* a round of a stream, and no product */
+        if (!ev->product) /* a round of a stream without a new product */
             break;
         TRY(kf_fates_open(f, ev->product, &t));
         t->began = ev->now;
@@ -294,7 +293,7 @@ kofn_status kf_fates_action(kf_fates *f, const kofn_action *a)
     return KOFN_OK;
 }
 
-/* ---- what the body knows alone ------------------------------------------- */
+/* ---- moments that only the body knows ------------------------------------ */
 
 static void tell_tasks(const kf_fates *f, const kf_slots *of,
                        const kf_moment *m)
@@ -353,7 +352,7 @@ unsigned kf_fates_late(const kf_slots *t)
     return n;
 }
 
-/* ---- those who watch ------------------------------------------------------------- */
+/* ---- observers ----------------------------------------------------------- */
 
 kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
                            const char *trace, const char *record)

@@ -1,13 +1,13 @@
-/* fates.h -- the tasks of all open products and what became of them, and who
- * watches that: metrics.c, trace.c, record.c.
+/* fates.h -- the tasks of all open products and their fates; and the observers
+ * of them: metrics.c, trace.c, record.c.
  *
- * All of it follows from the events that the coordinator was told, the actions
- * that it returned, and a few moments besides that the body of the coordinator
- * knows alone: kf_fates_note.  The journal has the same three
- * (docs/journal.md), so that a running job and a replay tell the same.
+ * All of it follows from three sources: the events that the coordinator
+ * received, the actions that it returned, and the moments that only the body
+ * knows (kf_fates_note).  The journal has the same three (docs/journal.md), so
+ * that a running job and a replay give the same results.
  *
- * Observers see and do not touch: what fails in them is told when they end and
- * harms no round.  What a moment points to holds during the call. */
+ * Observers change nothing.  A failure of an observer is reported when it ends,
+ * and harms no round.  The pointers of a moment are valid during the call. */
 #ifndef KF_FATES_H
 #define KF_FATES_H
 
@@ -16,28 +16,28 @@
 
 /* The fate of a task. */
 typedef enum kf_fate {
-    KF_FATE_OUT,       /* nothing yet                                      */
-    KF_FATE_CAME,      /* its result did ...                               */
-    KF_FATE_USED,      /* ... and was decoded or compared with others      */
-    KF_FATE_WRONG,     /* ... and was found wrong                          */
-    KF_FATE_CANCELLED, /* not needed any more, and not come before the end */
-    KF_FATE_FAILED,    /* the worker could not                             */
-    KF_FATE_LOST,      /* the worker went                                  */
+    KF_FATE_OUT,       /* outstanding */
+    KF_FATE_CAME,      /* its result came */
+    KF_FATE_USED,      /* its result came, and was decoded or compared */
+    KF_FATE_WRONG,     /* its result came, and was found wrong */
+    KF_FATE_CANCELLED, /* no longer needed, and not come before the end */
+    KF_FATE_FAILED,    /* the worker could not compute it */
+    KF_FATE_LOST,      /* the worker left */
     KF_FATES
 } kf_fate;
 
 typedef struct kf_slot {
-    uint32_t task, worker, row; /* task: its number */
+    uint32_t task, worker, row; /* number of the task */
     size_t group, lo, hi;
-    kofn_time sent, since; /* since: when its worker could begin, for those who
-                              watch */
-    kofn_time over, took;  /* its fate was known; the worker's own work */
+    kofn_time sent, since; /* since: when its worker could begin; for
+                              observers */
+    kofn_time over, took;  /* when its fate was known; the worker's own time */
     kf_fate fate;
     bool awaited; /* pace.c: a submessage that was sent for and has not come */
-    kf_buffer *result; /* loop.c: once it has come */
+    kf_buffer *result; /* loop.c: NULL until it has come */
 } kf_slot;
 
-/* Of one product, in the order of their numbers. */
+/* The tasks of one product, by ascending number. */
 typedef struct kf_slots {
     uint32_t product; /* its number in the core */
     kofn_time began;
@@ -46,21 +46,22 @@ typedef struct kf_slots {
 } kf_slots;
 
 typedef enum kf_moment_type {
-    KF_PASS,    /* nothing, but time has passed                */
-    KF_JOINED,  /* worker is here                              */
-    KF_STORED,  /* ... and has its block                       */
-    KF_LEAVING, /* it will go                                  */
-    KF_LEFT,    /* it is gone                                  */
-    KF_TASK,    /* `task`, at the end of its product           */
-    KF_LISTS,   /* a round of a stream is over: `lists`        */
-    KF_STORING, /* the block of worker is on its way           */
-    KF_SPENT,   /* from, to, what: the coordinator's own work  */
-    KF_ROUND    /* from, to, status, round: it is over; after its tasks */
+    KF_PASS,    /* none: time has passed */
+    KF_JOINED,  /* a worker has joined */
+    KF_STORED,  /* a worker has stored its block */
+    KF_LEAVING, /* a worker will leave */
+    KF_LEFT,    /* a worker has left */
+    KF_TASK,    /* `task`, reported at the end of its product */
+    KF_LISTS,   /* a round of a stream is over: `lists` */
+    KF_STORING, /* a block was sent to a worker */
+    KF_SPENT,   /* from, to, what: the coordinator's own work */
+    KF_ROUND    /* from, to, status, round: it is over; follows its tasks */
 } kf_moment_type;
 
 typedef struct kf_moment {
     kf_moment_type type;
-    kofn_time from, to; /* on the port's clock; of a moment both are the same */
+    kofn_time from, to; /* on the port's clock; equal if the moment has no
+                           duration */
     const char *what;   /* "encode", "mix", "decode" or "check" */
     kofn_status status;
     unsigned round;
@@ -69,72 +70,72 @@ typedef struct kf_moment {
     const kofn_stream_round *lists;
 } kf_moment;
 
-/* First member of every observer. */
+/* The first member of every observer. */
 typedef struct kf_observer kf_observer;
 struct kf_observer {
-    kf_observer *next; /* of the list that it was made for: the one before it */
+    kf_observer *next; /* the next one in the list */
     const char *name;
     kofn_status (*see)(kf_observer *o, const kf_moment *m);
-    /* The last look; frees the observer.  Without `keep` its file is not
-     * written. */
+    /* Writes its file, unless `keep` is false, and frees the observer. */
     kofn_status (*end)(kf_observer *o, bool keep);
-    kofn_status failed; /* first, and why (fates.c) */
+    kofn_status failed; /* the first failure, and its message (fates.c) */
     char why[256];
 };
 
-/* Each is the first of the list then. */
+/* Open an observer and put it at the front of the list. */
 kofn_status kf_metrics_new(kf_observer **list, const kofn_job *j,
                            const char *path);
-/* `port`: the name of it. */
+/* `port`: its name. */
 kofn_status kf_trace_new(kf_observer **list, const kofn_plan *plan,
                          const char *port, const char *path);
 kofn_status kf_record_new(kf_observer **list, const kofn_plan *plan,
                           const char *path);
 
-/* A check that was asked for, until its verdict. */
+/* A check without a verdict. */
 typedef struct kf_unjudged {
     uint32_t product, number, *tasks;
     size_t count;
 } kf_unjudged;
 
 typedef struct kf_fates {
-    const kofn_core *core; /* that is told the same events */
-    bool abort;            /* KOFN_IN_FLIGHT_ABORT         */
-    kofn_time now;         /* of the last event            */
+    const kofn_core *core; /* receives the same events */
+    bool abort;            /* in_flight is KOFN_IN_FLIGHT_ABORT */
+    kofn_time now;         /* time of the last event */
     kf_slots **open;
     size_t opens, open_cap;
-    kf_slots *spare; /* for its memory */
+    kf_slots *spare; /* kept for its memory */
     kf_unjudged *asked;
     size_t asks, ask_cap;
-    kofn_time *ended; /* per worker, for those who watch: its last task */
+    kofn_time *ended; /* per worker, for observers: when its last task ended */
     size_t enders;
     kf_observer *observers;
 } kf_fates;
 
 /* ---- fates.c ------------------------------------------------------------- */
 
-/* The tasks of this product, which begins. */
+/* Begins the tasks of this product. */
 kofn_status kf_fates_open(kf_fates *f, uint32_t product, kf_slots **out);
-/* Forgets the product; its results are somebody else's. */
+/* Forgets the product.  Its results belong to the caller. */
 void kf_fates_close(kf_fates *f, uint32_t product);
-/* An event, before the core is told of it. */
+/* Records an event; call it before the core's step. */
 kofn_status kf_fates_event(kf_fates *f, const kofn_event *ev);
-/* An action that it led to, before it is carried out. */
+/* Records an action of that step; call it before the action is carried out. */
 kofn_status kf_fates_action(kf_fates *f, const kofn_action *a);
 void kf_fates_note(kf_fates *f, const kofn_note *n);
 void kf_fates_tell(const kf_fates *f, const kf_moment *m);
-/* Has them told to a trace and a record, of a job with this plan and port; a
- * path that is NULL is not wanted. */
+/* Opens a trace and a record for a job with this plan and port.  A NULL path
+ * means none. */
 kofn_status kf_fates_watch(kf_fates *f, const kofn_plan *plan, const char *port,
                            const char *trace, const char *record);
-/* Results that were not needed, whether or not they came. */
+/* Returns the number of results that were not needed, whether or not they
+ * came. */
 unsigned kf_fates_late(const kf_slots *t);
-/* Ends the observers; tells the first failure. */
+/* Ends the observers.  Fails with the first failure of an observer. */
 kofn_status kf_fates_end(kf_fates *f, bool keep);
-/* Ends them where they are not at their end. */
+/* Frees everything.  Observers that are still open write no file. */
 void kf_fates_free(kf_fates *f);
 
-/* A task of it, or NULL. */
+/* Returns a task of the product; NULL if there is none. */
 static inline kf_slot *kf_fates_find(const kf_slots *t, uint32_t task)
 {
     return kf_core_find(t->task, t->count, sizeof *t->task, task);

@@ -1,6 +1,7 @@
-/* finish.c -- results are decoded, and the product is over.
+/* finish.c -- decodes results and ends products.
  *
- * Writes the output, which is the caller's, and gives results back to the pool. */
+ * Writes the output, which is the caller's, and gives results back to the
+ * pool. */
 #include "job.h"
 
 /* ---- decoding ------------------------------------------------------------ */
@@ -26,7 +27,7 @@ static kofn_status decode(kofn_job *j, product *p, const kofn_action *a,
                           &(kf_output){&p->out, &p->back}, &j->scratch);
 }
 
-/* Is an answer infinite that an honest worker may have given? */
+/* True if an honest worker may have given an infinite answer. */
 static bool may_overflow(const product *p)
 {
     return !p->room && p->use->op->factors > 0;
@@ -38,11 +39,11 @@ static void tell_infinite(product *p, uint32_t worker)
         p->why, sizeof p->why, "worker %u answered NaN or infinity; %s", worker,
         may_overflow(p) ? "the product may have elements that its type cannot "
                           "hold: divide an operand by a power of two"
-                        : "have wrong answers found (option errors)");
+                        : "find wrong answers with the option errors");
 }
 
-/* Notes that a result is no number, and whose answers it is from: this spoils
- * the product itself, not the next, and is said when the product is over. */
+/* Records that a result is not finite, and which worker gave it.  The product
+ * fails for this when it is over; the next one is not affected. */
 static void note_odd(product *p, const kofn_action *a, const kf_source *source)
 {
     if (p->odd)
@@ -87,7 +88,7 @@ kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* Nothing more is to come of its tasks; `round`: the number to be told. */
+/* Ends the tasks of a product.  `round`: the number to report. */
 static void close_tasks(kofn_job *j, product *p, unsigned round)
 {
     for (size_t i = 0; i < p->tasks->count; i++) {

@@ -1,9 +1,8 @@
 /* guard.c -- the body's part in finding wrong results: scales of the operands
- * to measure them by, checks as the core asks for them, and their verdicts on
- * the way back to it.
+ * to measure them by, checks that the core asks for, and their verdicts.
  *
- * Owns the verdicts that the core has not had yet, and the norms of operands.
- * The weights of a check are secret and drawn for it alone. */
+ * Owns the verdicts that the core has not received, and the norms of operands.
+ * The weights of a check are secret and are drawn for it alone. */
 #include "run.h"
 
 #include "code/operation.h"
@@ -14,26 +13,26 @@
 #include <math.h>
 #include <sys/random.h>
 
-/* Results that hide larger lies than this, relative to the operands, do not
- * vouch for each other: one more is wanted.  Or more than the tolerance, if one
- * was asked for. */
+/* Errors that may be hidden in agreeing results, relative to the operands, if
+ * no tolerance was given.  If more may be hidden, one more result is wanted. */
 #define HIDDEN_F64 1e-6
 #define HIDDEN_F32 1e-2
-/* The number, among those that secrets are drawn by, of that of keys. */
+/* The number of the secret for keys, among the numbers of secrets. */
 #define KEYS (UINT64_C(1) << 63)
 
-/* Weights that a worker could foresee would let it lie where they are blind. */
+/* Draws the secret.  A worker that could predict the weights could give wrong
+ * results that they do not show. */
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance)
 {
     *g = (kf_guard){.secret = seed, .tolerance = tolerance};
     if (!repeatable &&
         getrandom(&g->secret, sizeof g->secret, 0) != (ssize_t)sizeof g->secret)
-        return kf_fail(KOFN_IO, "the system has no random numbers to give");
+        return kf_fail(KOFN_IO, "the system returned no random numbers");
     return KOFN_OK;
 }
 
-/* The core has had all verdicts. */
+/* Frees the verdicts after the core has received them all. */
 static void forget_verdicts(kf_guard *g)
 {
     for (size_t i = 0; i < g->count; i++)
@@ -64,7 +63,8 @@ void kf_guard_forget(kf_held *h)
 
 /* ---- scales -------------------------------------------------------------- */
 
-/* Of the rows of A, group by group; for left products of its columns. */
+/* Computes the scales of the rows of A, for one group; for left products, of
+ * its columns. */
 static kofn_status know_resident(kf_held *h, bool left, size_t group)
 {
     size_t groups = h->plan->layout.groups;
@@ -82,12 +82,13 @@ kofn_status kf_guard_know(kf_held *h)
     return know_resident(h, true, 0);
 }
 
-/* Of the columns of the input, over its parts; for left products of its rows. */
+/* Computes the scales of the columns of the input over its parts; for left
+ * products, of its rows. */
 static kofn_status know_input(kf_measure *of)
 {
     const kf_messages *m = of->messages;
     bool cut = m->plan->parts1 > 1;
-    double by = cut && m->lent ? m->by : 1; /* what is lent is as it came */
+    double by = cut && m->lent ? m->by : 1; /* a lent input is not multiplied */
 
     if (of->known)
         return KOFN_OK;
@@ -100,9 +101,9 @@ static kofn_status know_input(kf_measure *of)
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* Of a function nothing is known but what was answered: a strip is measured by the
- * largest answer to it.  Workers round theirs once (math/errors.md 8).  What is
- * not finite has no say. */
+/* Measures a strip by the largest answer to it, because nothing else is known
+ * of a function.  Workers round their answers once (math/errors.md 8).  Answers
+ * that are not finite are ignored. */
 #define MEASURE(name, type)                                                    \
     static void name(const type *restrict y, size_t n, double *restrict scale) \
     {                                                                          \
@@ -134,8 +135,8 @@ static kofn_status measure_answers(const kf_check *c, double *scale)
 
 /* ---- A' A x -------------------------------------------------------------- */
 
-/* Of an answer that is two products deep the operands bound only what may come out
- * at worst; the rest it says itself. */
+/* Measures the answers of a product of two factors.  Its operands only bound
+ * the worst case; the answers give the rest. */
 static kofn_status measure_margins(kf_held *h, const kf_measure *of,
                                    const kf_check *c, double *scale)
 {
@@ -146,22 +147,22 @@ static kofn_status measure_margins(kf_held *h, const kf_measure *of,
 
 /* ---- checks -------------------------------------------------------------- */
 
-/* The relative error of an output that is wrong by as much in every entry, when
- * entries are as large as those of random numbers. */
+/* Returns the relative error of an output with the same error in every entry,
+ * if the operands are like random numbers. */
 static double as_error(const kofn_plan *use, double floor)
 {
     const kofn_problem *pb = &use->layout.problem;
     double n = (double)pb->n;
 
-    if (use->op->factors == 0) /* a sum of as many vectors */
+    if (use->op->factors == 0) /* a sum of use->parts vectors */
         return floor * sqrt((double)use->parts);
     if (use->op->factors > 1) /* by the scales of math/errors.md 9 */
         return floor * kf_larger(sqrt(n), 0.1 * n);
     return floor * sqrt((double)(use->op->over & KF_OVER_ROWS ? pb->m : pb->n));
 }
 
-/* What may be hidden in results that are accepted, relative to the operands: the
- * rounding of decoding and lies below it together come to no more than is tolerated. */
+/* Returns the error that accepted results may hide, relative to the operands.
+ * Together with the rounding of decoding it stays within the tolerance. */
 static double most_hidden(const kf_guard *g, const kf_check *c)
 {
     if (g->tolerance > 0)
@@ -169,8 +170,8 @@ static double most_hidden(const kf_guard *g, const kf_check *c)
     return c->plan->layout.problem.dtype == KOFN_F64 ? HIDDEN_F64 : HIDDEN_F32;
 }
 
-/* Measures what is left anew, without the workers that were located: a wrong
- * result that is large enough hides what others are wrong by. */
+/* Measures again without the located workers.  A large wrong result hides
+ * smaller errors of others. */
 static kofn_status check_measured(kf_held *h, const kf_measure *of, kf_check *c,
                                   double most, bool last, kf_found *found)
 {
@@ -204,7 +205,7 @@ static kofn_status know_operands(kf_held *h, kf_measure *of, size_t group,
     return KOFN_OK;
 }
 
-/* The verdict, which takes found->bad; there is room for it. */
+/* Records the verdict, for which there is room; takes found->bad over. */
 static void tell(kf_guard *g, kf_measure *of, const kofn_action *a,
                  const kf_found *found, kofn_status st)
 {
@@ -225,8 +226,9 @@ static void tell(kf_guard *g, kf_measure *of, const kofn_action *a,
                                           found->bad};
 }
 
-/* The terms that are added one after the other in A' A x; 0 where they are
- * those of the operands, and 1 where what is rounded is an answer. */
+/* Returns the number of terms that are added one after the other in A' A x.
+ * Returns 0 if they are those of the operands, and 1 if the answer itself is
+ * rounded. */
 static size_t terms_of(const kofn_plan *use)
 {
     size_t rows, cols;
@@ -256,8 +258,8 @@ kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h)
                       kf_mix64(kf_state64(g->secret, KEYS)));
 }
 
-/* What rounding and decoding make of an entry.  The sums of the test are rounded, too,
- * in double precision. */
+/* Returns the error of an entry by rounding and decoding.  The sums of the test
+ * are also rounded, in double precision. */
 static double error_of(const kf_held *h, double noise)
 {
     const kofn_layout *L = &h->plan->layout;
@@ -269,7 +271,7 @@ static double error_of(const kf_held *h, double noise)
     return alarm * kf_larger(1, noise * sqrt((double)L->cut[0].cols)) + own;
 }
 
-/* What an entry may hide in the sums of a run of rows. */
+/* Returns the error that an entry may hide in the sums of a run of rows. */
 static double floor_of(const kf_held *h, double error)
 {
     return KF_KEY_BLUR * sqrt((double)kf_min(h->key->rows, h->key->run)) *
@@ -302,9 +304,10 @@ kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
     return kf_key_test(h->key, &test, agrees);
 }
 
-/* ---- answers, one by one -------------------------------------------------- */
+/* ---- answers, one by one ------------------------------------------------- */
 
-/* All are taken until the product has failed its test as a whole. */
+/* Tests answers one by one if the product has failed its test as a whole;
+ * otherwise accepts all. */
 static kofn_status test_answers(kf_guard *g, kf_held *h, kf_measure *of,
                                 const kf_use *by, const kofn_action *a,
                                 const kf_source *source)

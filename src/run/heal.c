@@ -1,18 +1,21 @@
-/* heal.c -- blocks of operands that have changed, for those who have none.
+/* heal.c -- makes blocks of operands that have changed, for workers that have
+ * none.
  *
- * What is placed is of no use any more: what a seat stores is made of what others
- * hold.  They are read as for kofn_fetch, a window of strips at a time, which is
- * encoded for the seat and sent on; the operand as a whole is never here.
- * Updates go to everybody, so a window is once read of a version that the rest of
- * the block does not have yet, and is changed with it from then on; strips that
- * have not come are written over when they do.
+ * The placed matrix is out of date, so a block is made from the blocks of other
+ * workers.  The operand is read as by kofn_fetch, but one window of strips at a
+ * time.  Each window is encoded for the waiting seats and sent on.  The whole
+ * operand is never in memory here.
  *
- * Before every product that the caller begins one window is read, and more where
- * more workers wait for blocks than may still be lost; as many as there are where
- * nobody can begin without.
+ * Updates go to all workers.  So a window may be newer than the rest of a
+ * block; later updates change both.  Strips that have not come are overwritten
+ * when they do.
  *
- * Owns the window that is being read, and knows for whom.  It begins one window at
- * a time and never waits in between. */
+ * One window is read before every product that the caller begins.  More are
+ * read if more workers wait for blocks than may still be lost.  If no product
+ * can begin without these workers, all windows are read.
+ *
+ * Owns the window that is being read, and knows for which workers.  It begins
+ * one window at a time, and never waits in between. */
 #include "job.h"
 
 static void next_operand(const kofn_job *j, kf_window *w)
@@ -65,7 +68,7 @@ static kofn_status pass_on(kofn_job *j)
     return st;
 }
 
-/* Tells the workers of the batch that they have all pieces. */
+/* Reports to the workers being healed that they have all pieces. */
 static kofn_status end_batch(kofn_job *j)
 {
     kf_heal *h = &j->heal;
@@ -95,19 +98,20 @@ static kofn_status end_window(kofn_job *j)
     return w->operand < j->operands ? KOFN_OK : end_batch(j);
 }
 
-/* ---- from one thing to the next ------------------------------------------ */
+/* ---- steps --------------------------------------------------------------- */
 
 static kofn_status lost(const kofn_job *j)
 {
     return kf_fail(KOFN_TOOFEW,
-                   "operand %zu has changed since it was placed, and the %zu "
-                   "workers that are left do not determine what it is%s; begin "
-                   "again with what was fetched last",
+                   "operand %zu has changed, and the %zu workers that are "
+                   "left do not determine it%s; restart from the matrix that "
+                   "was fetched last",
                    j->heal.window.operand, kf_core_live(j->core),
                    j->opt.errors ? " beyond doubt" : "");
 }
 
-/* Answers may also be wrong, of whom is then said. */
+/* Fails if the window could not be read, for example because answers were
+ * wrong.  The message says why. */
 static kofn_status what_came(const kofn_job *j, const product *p)
 {
     if (p->ended > 0 || p->ended == KOFN_TOOFEW)
@@ -117,7 +121,7 @@ static kofn_status what_came(const kofn_job *j, const product *p)
                     : KOFN_OK;
 }
 
-/* A window has come. */
+/* Takes a window that has come: passes it on and begins the next reading. */
 static kofn_status take_window(kofn_job *j)
 {
     kf_heal *h = &j->heal;
@@ -136,7 +140,7 @@ static kofn_status take_window(kofn_job *j)
     return kf_window_read(j, w);
 }
 
-/* Is one that is with the workers waiting for blocks? */
+/* True if a running product waits for workers. */
 static bool is_awaited(const kofn_job *j)
 {
     for (size_t i = 0; i < j->open.count; i++)
@@ -146,9 +150,10 @@ static bool is_awaited(const kofn_job *j)
     return false;
 }
 
-/* Windows before each product while the live workers are enough.  Blocks have to
- * be made at least as fast as holders of them are lost: the fewer may still be lost
- * and the more have none, the more windows. */
+/* Returns the number of windows to read before each product while the live
+ * workers are enough.  Blocks have to be made at least as fast as workers with
+ * blocks are lost.  So the number grows with the workers that wait, and falls
+ * with the live workers to spare. */
 static size_t windows(const kofn_job *j)
 {
     size_t spare = kf_core_live(j->core) - kf_job_enough(j);
@@ -156,9 +161,9 @@ static size_t windows(const kofn_job *j)
     return kf_ceil_div(j->lease.healing.count, spare + 1);
 }
 
-/* True if it is time to read a window: some before each product, or all of them
- * where products wait for it, except for workers on the way with a block that
- * was made here. */
+/* True if it is time to read a window.  Some are read before each product.  If
+ * products wait for healed workers, all are read, but not while other workers
+ * store blocks that were made here. */
 static bool is_time(const kofn_job *j, const product *next)
 {
     const kf_heal *h = &j->heal;
@@ -179,7 +184,7 @@ kofn_status kf_heal_take(kofn_job *j)
     p = j->heal.window.reading;
     return p && kf_job_starves(j, p) &&
                    kf_core_storing(j->core) <= j->lease.healing.count
-               ? lost(j) /* nobody can come who holds any of it */
+               ? lost(j) /* no worker with any of it can come */
                : KOFN_OK;
 }
 
@@ -196,5 +201,5 @@ kofn_status kf_heal_begin(kofn_job *j, const product *next)
     }
     h->windows++;
     TRY(begin_window(j));
-    return kf_heal_take(j); /* nobody may be left who could answer */
+    return kf_heal_take(j); /* no worker may be left to answer */
 }

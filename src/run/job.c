@@ -1,14 +1,14 @@
-/* job.c -- a job's life: opened, given its operands, looked at, closed.
+/* job.c -- the life of a job: opens it, gives it operands, and closes it.
  *
- * Owns the job and all in it, from kofn_open_all to kofn_close; the port
- * becomes the job's, operands are borrowed.  Called from one thread. */
+ * Owns the job and all its parts, from kofn_open_all to kofn_close.  The job
+ * owns its port, and borrows its operands.  Called from one thread. */
 #include "job.h"
 
 #include "base/options.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Bits flip where there are numbers that are stored. */
+/* Refuses bit flips if workers store no numbers to flip. */
 static kofn_status check_flip(const kofn_job *j, const kofn_fault_event *h)
 {
     if (!j->port->flip)
@@ -20,13 +20,14 @@ static kofn_status check_flip(const kofn_job *j, const kofn_fault_event *h)
         j->plan->layout.problem.sparse)
         return kf_fail(
             KOFN_UNSUITED,
-            "no bit can be flipped at worker %u in round %u: that is "
-            "for a dense matrix that workers store, and this is %s",
+            "no bit can be flipped at worker %u in round %u: that needs a "
+            "dense matrix that workers store, and this is %s",
             h->worker, h->round, j->plan->op->name);
     return KOFN_OK;
 }
 
-/* Workers that nobody here has started come and go by themselves. */
+/* Refuses events that the port cannot carry out, because its workers start and
+ * end elsewhere. */
 static kofn_status check_events(const kofn_job *j)
 {
     for (size_t i = 0; i < j->opt.event_count; i++) {
@@ -39,16 +40,16 @@ static kofn_status check_events(const kofn_job *j)
         if (kind == KOFN_FAULT_EVENT_ERR)
             return kf_fail(
                 KOFN_UNSUITED,
-                "an event has worker %u err in round %u, as nodes of "
-                "a mesh can; workers can be corrupt",
+                "event err of worker %u in round %u is for nodes of a mesh; "
+                "use corrupt for workers",
                 j->opt.events[i].worker, j->opt.events[i].round);
         if (kind == KOFN_FAULT_EVENT_FLIP)
             TRY(check_flip(j, &j->opt.events[i]));
         else if (!can)
             return kf_fail(KOFN_UNSUITED,
-                           "port %s has nobody %s in round %u as "
-                           "the events say: its workers come and go by "
-                           "themselves; start or end one",
+                           "port %s cannot have a worker %s in round %u, as "
+                           "the events say; start or end a worker process "
+                           "instead",
                            j->port->name,
                            kind == KOFN_FAULT_EVENT_JOIN ? "join" : "leave",
                            j->opt.events[i].round);
@@ -59,8 +60,8 @@ static kofn_status check_events(const kofn_job *j)
 #define LATE_LEAST                                                             \
     (KOFN_SECOND / 1000) /* the noise of a machine's scheduling */
 
-/* Refuses a port too small for lists: a worker that is left alone may be asked
- * for all answers of all open products. */
+/* Refuses a port if its queue is too short for lists.  A worker that is left
+ * alone may be asked for all answers of all open products. */
 static kofn_status check_lists(const kofn_job *j)
 {
     const kofn_layout *L = &j->plan->layout;
@@ -70,9 +71,9 @@ static kofn_status check_lists(const kofn_job *j)
     if (!kf_is_stream(j) || !j->port->waiting || most <= j->port->waiting)
         return KOFN_OK;
     return kf_fail(KOFN_UNSUITED,
-                   "a worker may be asked for %zu answers in a round, and at "
-                   "one of port %s %zu may wait; cut products less, or allow "
-                   "them less delay",
+                   "a worker may be asked for %zu answers in a round, but a "
+                   "worker of port %s can queue %zu; cut products less, or "
+                   "allow them less delay",
                    most, j->port->name, j->port->waiting);
 }
 
@@ -82,19 +83,18 @@ static kofn_status check_audit(const kofn_job *j)
         return KOFN_OK;
     if (!kf_code_can_be_alone(j->plan))
         return kf_fail(KOFN_UNSUITED,
-                       "audit = %u: only sums of as many parts as workers are "
-                       "computed uncoded in between, by gc, cgc and g-cgc, and "
-                       "this is %s by %s",
+                       "audit = %u needs a sum with one part per worker, by "
+                       "gc, cgc or g-cgc; this is %s by %s",
                        j->opt.audit, j->plan->op->name, j->plan->scheme->name);
     if (j->opt.errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_INVAL,
-                       "audit = %u without errors: say how wrong results are "
-                       "looked for, detect, probabilistic or adversarial",
+                       "audit = %u without errors: set errors to detect, "
+                       "probabilistic or adversarial",
                        j->opt.audit);
     return KOFN_OK;
 }
 
-/* Answers are tested by the key of A, which every product has to have. */
+/* Refuses keyed errors if a product has no key of A. */
 static kofn_status check_keyed(const kofn_job *j)
 {
     if (j->opt.errors != KOFN_ERRORS_KEYED)
@@ -163,7 +163,7 @@ static kofn_status hold(kofn_job *j, const kofn_plan *const *plan,
         j->held[o].plan = plan[o];
     TRY(kf_options_check(&j->opt));
     if (j->opt.late == 0 && j->plan->layout.everybody)
-        j->opt.late = -1; /* codes that leave out who is late */
+        j->opt.late = -1; /* these codes leave out late workers */
     kf_options_settle(&j->opt);
     return open_parts(j, plan, operands);
 }
@@ -228,7 +228,7 @@ static kofn_status check_place(const kofn_job *j, size_t operand, size_t rows,
     return KOFN_OK;
 }
 
-/* The operand is known: its parts can be handed out. */
+/* Completes an operand that is known: its parts can now be sent. */
 static kofn_status placed(kofn_job *j, kf_held *h)
 {
     if (j->port->away)
@@ -341,8 +341,9 @@ kofn_status kofn_parts_work(kofn_job *j, double work)
         return kf_fail(KOFN_STATE, "no function was placed; call "
                                    "kofn_place_parts or kofn_place_rows");
     if (j->loop.greeted)
-        return kf_fail(KOFN_STATE, "the parts are with the workers; say what "
-                                   "they take before the first round");
+        return kf_fail(KOFN_STATE, "the parts are with the workers already; "
+                                   "call kofn_parts_work before the first "
+                                   "round");
     if (!(work > 0 && work - work == 0))
         return kf_fail(KOFN_INVAL, "work = %g is not a number > 0", work);
     j->held->resident.work = work;
@@ -375,7 +376,7 @@ static void product_free(product *p)
     kf_free(p);
 }
 
-/* Who waits for a block, and what is known of workers. */
+/* Frees the state of workers. */
 static void free_workers(kofn_job *j)
 {
     kf_free(j->lease.owed.worker);

@@ -1,15 +1,16 @@
-/* job.h -- what the body of the coordinator has in hand.
+/* job.h -- the state of the coordinator's body.
  *
- * A job is made of structs, each of which one file alone writes: that named in its
- * comment.  job.c zeroes all of them at kofn_open_all and frees them at kofn_close;
- * others read them, and have them changed by functions of that file.
+ * A job consists of structs.  Only the file named in its comment writes a
+ * struct.  job.c zeroes all of them at kofn_open_all and frees them at
+ * kofn_close.  Other files read them, and change them through functions of that
+ * file.
  *
- * The job owns everything here but operands, outputs and plans, which are
- * borrowed.  All is used on the thread of the job's owner.
+ * The job owns everything here except operands, outputs and plans, which are
+ * borrowed.  All of it is used on the thread of the job's owner.
  *
- * Files call those before them in this list: observe.c; lease.c, trial.c; open.c;
- * report.c, metrics.c; finish.c, pair.c; pace.c; act.c; loop.c; begin.c; window.c;
- * heal.c, scrub.c; put.c, change.c; job.c. */
+ * Each file calls only files before it in this order (observe.c; lease.c,
+ * trial.c; open.c; report.c, metrics.c; finish.c, pair.c; pace.c; act.c;
+ * loop.c; begin.c; window.c; heal.c, scrub.c; put.c, change.c; job.c). */
 #ifndef KF_RUN_JOB_H
 #define KF_RUN_JOB_H
 
@@ -25,92 +26,100 @@ typedef struct tables {
     size_t state_cap;
     unsigned *located;
     size_t located_cap;
-    double *weights; /* of the parts of a sum ... */
-    unsigned *ages;  /* ... where a scheme remembers them */
+    double *weights; /* of the parts of a sum */
+    unsigned *ages;  /* if the scheme remembers them */
 } tables;
 
-/* Stream: what is decoded while workers are at the next round. */
+/* Stream: strips that are decoded while workers are at the next round. */
 typedef struct kf_undecoded {
-    kofn_action how; /* from strip lo on; type 0: there is nothing */
+    kofn_action how; /* from strip lo on; type 0: none */
     kf_source *source;
     uint32_t *tasks;
-    kofn_status status; /* of the product then                */
-    unsigned round;     /* in which it was over               */
+    kofn_status status; /* of the product when they are decoded */
+    unsigned round;     /* in which the product was over */
 } kf_undecoded;
 
 /* A product from kofn_put until kofn_take or kofn_cancel. */
 typedef struct product {
-    /* What it is of (open.c; pair.c of streams, window.c of the job's own). */
-    uint32_t number;  /* as the caller has it; 0: it is the job's own, read into
-                             a matrix of strips lo .. hi - 1 alone          */
-    uint32_t operand; /* of which ...                               */
-    kofn_use as;      /* ... and what of it                         */
-    const kofn_plan *use; /* the plan for that                          */
+    /* Its input and output (open.c; pair.c of streams, window.c of the job's
+     * own). */
+    uint32_t number;      /* the caller's number; 0: the job's own, read into a
+                             matrix of strips lo .. hi - 1 only */
+    uint32_t operand;     /* its operand */
+    kofn_use as;          /* its use of the operand */
+    const kofn_plan *use; /* the plan for that use */
     size_t lo, hi;        /* strips that it is limited to; hi == 0: all */
-    unsigned count;       /* what events count                          */
-    kf_messages messages; /* its input                                  */
+    unsigned count;       /* round number for events files */
+    kf_messages messages; /* its input */
     kf_measure measure;
     kofn_matrix out;
-    kf_levels raised; /* rows and columns of what is coded with the blocks */
-    kf_back back;     /* what is decoded is multiplied by         */
+    kf_levels raised; /* row and column equilibration of its input */
+    kf_back back;     /* factors for the decoded output */
     bool room;        /* no answer of an honest worker is infinite */
-    bool audited; /* a sum that is compared, for those that are not after it */
+    bool audited;    /* a sum that is compared, on behalf of later ones that are
+                        not */
     kofn_plan shape; /* stream, or the job's own: the plan for its strips */
-    /* It has begun (begin.c). */
-    uint32_t core; /* as core and workers do, once it has begun  */
-    bool begun;    /* the core knows of it */
-    bool keyed; /* its output is tested by the key of its operand           */
-    bool alike; /* as the event that it began with (kofn_event); after a test
-                   that failed                                              */
-    kofn_time began; /* ... since then; of an uncoded one, at first */
-    kf_slots *tasks; /* once it has begun, until it is over   */
-    /* What its workers were sent (pace.c). */
+    /* Its start (begin.c). */
+    uint32_t core;   /* its number in core and workers, from its start */
+    bool begun;      /* the core knows it */
+    bool keyed;      /* its output is tested by the key of its operand */
+    bool alike;      /* as in the event that began it (kofn_event); set after a
+                        failed test */
+    kofn_time began; /* time of its first start; a restart does not change it */
+    kf_slots *tasks; /* from its start until it is over */
+    /* The messages to its workers (pace.c). */
     const kf_buffer **fed; /* per worker: the input it was given last */
     size_t feds;
-    size_t level; /* submessages that whoever is not late is sent for */
-    /* What came of it (act.c, finish.c; report.c). */
-    kofn_status ended;  /* KOFN_AGAIN while it is not over            */
-    kofn_status odd;    /* the first thing wrong with what was decoded */
-    char why[512];      /* ... or why it failed, in words             */
-    char *failure;      /* what the worker said whose task failed first, ... */
-    uint32_t failed_by; /* ... and which it was (loop.c)                     */
-    kofn_report rep;    /* what is of this product alone; all count in it */
+    size_t level; /* number of submessages asked of each worker that is not
+                     late */
+    /* Its result (act.c, finish.c; report.c). */
+    kofn_status ended;  /* KOFN_AGAIN while it is not over */
+    kofn_status odd;    /* the first error in the decoded output */
+    char why[512];      /* ... or its message of failure */
+    char *failure;      /* message of the first worker that failed a task */
+    uint32_t failed_by; /* number of that worker (loop.c) */
+    kofn_report rep;    /* figures of this product alone; all count in it */
     tables tables;
-    /* Of a stream (pair.c). */
-    kf_held first;    /* its first operand                  */
-    void *second;     /* ... and its second, where that is raised   */
-    kf_block **block; /* of each row, while it may be sent */
+    /* Operands and blocks of a stream (pair.c). */
+    kf_held first;    /* its first operand */
+    void *second;     /* a copy of its second operand if that is equilibrated,
+                         else NULL */
+    kf_block **block; /* per row, while it may be sent */
     size_t blocks;
     kf_undecoded undecoded;
 } product;
 
-#define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of its own */
+#define KF_JOB_OPEN (KOFN_OPEN_MOST + 1) /* and one of the job's own */
 
 /* Products (open.c). */
 typedef struct kf_products {
     product *list[KF_JOB_OPEN]; /* put and not taken; numbers ascend */
     size_t count;
-    product *idle[KF_JOB_OPEN]; /* taken, for their memory */
+    product *idle[KF_JOB_OPEN]; /* taken; kept for their memory */
     size_t idles;
-    uint32_t puts;  /* numbers given out */
-    unsigned every; /* one sum of so many is checked; 0: as opt.audit says */
-    unsigned sums;  /* that were put since that was set */
-    size_t lo, hi;  /* strips that products are limited to; hi == 0: all */
-    unsigned step;  /* what events count; 0: products */
-    kofn_status broken; /* nothing works any more */
+    uint32_t puts;      /* numbers given out */
+    unsigned every;     /* one sum of every `every` is checked; 0: as opt.audit
+                           says */
+    unsigned sums;      /* sums put since `every` was set */
+    size_t lo, hi;      /* strips that products are limited to; hi == 0: all */
+    unsigned step;      /* current round number for events files; 0: they count
+                           products */
+    kofn_status broken; /* not KOFN_OK: the job has failed and does nothing
+                           more */
 } kf_products;
 
-/* What callers are told (report.c). */
+/* Reports to callers (report.c). */
 typedef struct kf_told {
-    kofn_report rest; /* what is of no product, since one was taken */
+    kofn_report rest; /* figures of no product, since the last product was
+                         taken */
     kofn_report total;
-    tables tables;  /* of the report that was given last               */
-    char *failure;  /* of the product that was taken last              */
-    uint64_t moved; /* bytes of the product that was over last */
-    size_t dropped; /* messages that the core had dropped before this product */
+    tables tables;  /* of the last report */
+    char *failure;  /* of the product that was taken last */
+    uint64_t moved; /* bytes moved for the product that was over last */
+    size_t dropped; /* events that the core had dropped before this product */
 } kf_told;
 
-/* Workers, and the seats that they wait for a block of. */
+/* Workers that wait for a block, and their seats. */
 typedef struct kf_waiters {
     uint32_t *worker;
     size_t *seat;
@@ -119,128 +128,134 @@ typedef struct kf_waiters {
 
 /* Blocks (lease.c). */
 typedef struct kf_lease {
-    kf_waiters owed;    /* who was sent nothing yet                        */
-    kf_waiters healing; /* who waits for what is made of blocks of others  */
-    size_t storing;     /* workers with a block of A on its way ...        */
-    kofn_time since;    /* ... as many as that, by the wall                */
-    kofn_time look_at;  /* for who is long at its block; 0: at once        */
-    kofn_time pace;     /* of half of those who were given theirs          */
+    kf_waiters owed;    /* workers to which no block was sent */
+    kf_waiters healing; /* workers that wait for blocks made from the blocks of
+                           others */
+    size_t storing;     /* workers that are storing a block */
+    kofn_time since;    /* wall time since when `storing` has not changed */
+    kofn_time look_at;  /* when to look for slow storing; 0: at once */
+    kofn_time pace;     /* time that the first half of the workers took to
+                           store */
 } kf_lease;
 
-/* The evidence that is known against a worker. */
+/* The evidence against a worker. */
 typedef struct kf_trial {
-    bool accused; /* it was located, and is asked again            */
-    bool wrong;   /* what came of its block is ...                 */
-    bool first;   /* ... and was when it was read before           */
-    bool mending; /* another is on its way                         */
+    bool accused; /* it was located, and is asked again */
+    bool wrong;   /* its block was read and found wrong */
+    bool first;   /* it was found wrong in the first reading, too */
+    bool mending; /* another block was sent to it */
 } kf_trial;
 
-/* ... against all (trial.c). */
+/* Evidence against all workers (trial.c). */
 typedef struct kf_trials {
     kf_trial *worker;
     size_t workers;
-    bool on;     /* some operands are due                             */
-    bool second; /* they were read before, and somebody's came wrong  */
+    bool on;     /* some operands have to be read */
+    bool second; /* this is the second reading, after one found a wrong block */
 } kf_trials;
 
 /* Rounds of a stream (pair.c). */
 typedef struct kf_stream_rounds {
-    unsigned rounds; /* that began        */
-    bool in_round;   /* ... and are not over */
+    unsigned rounds; /* that began */
+    bool in_round;   /* the last one is not over */
     double *load;    /* per worker: multiply-adds of its list */
     size_t loads;
     void (*on_round)(void *ud, const kofn_stream_round *round);
     void *ud;
 } kf_stream_rounds;
 
-/* A task that waits until its worker is sent it. */
+/* A task that waits to be sent to its worker. */
 typedef struct kf_turn {
     uint32_t product, task;
 } kf_turn;
 
 /* Submessages of one worker. */
 typedef struct kf_gait {
-    kf_turn *turn; /* those not sent for, from `first` up to `end` */
+    kf_turn *turn; /* tasks to be sent: turn[first] to turn[end - 1] */
     size_t first, end, cap;
-    size_t awaited;   /* sent for, and not come ... */
-    kofn_time sent;   /* ... the first of them then */
-    uint32_t product; /* of which it was sent for last */
-    kofn_time last;   /* when one came, last           */
-    kofn_time way;    /* the shortest time that one of this product was under
-                         way                                            */
+    size_t awaited;   /* tasks sent and not answered */
+    kofn_time sent;   /* when the first of them was sent */
+    uint32_t product; /* product of the last task sent */
+    kofn_time last;   /* when the last answer came */
+    kofn_time way;    /* shortest time of an answer on the link in this product:
+                         since the answer or the sending before it, less the
+                         worker's own time */
 } kf_gait;
 
-/* ... of all (pace.c). */
+/* Submessages of all workers (pace.c). */
 typedef struct kf_pace {
     kf_gait *gait; /* per worker */
     size_t workers;
-    size_t held;      /* tasks that were not sent for yet               */
-    bool due;         /* some may be sent for now ...           */
-    kofn_time due_at; /* ... and others then, if nothing comes  */
-    kofn_time newest; /* when the last answer came              */
-    kofn_time *list;  /* to find the middle of                  */
+    size_t held;      /* tasks to be sent, of all workers */
+    bool due;         /* some may be sent now */
+    kofn_time due_at; /* others may be sent then, if nothing comes */
+    kofn_time newest; /* when the last answer came */
+    kofn_time *list;  /* scratch for medians */
     size_t list_cap;
 } kf_pace;
 
 /* The loop (loop.c). */
 typedef struct kf_loop {
-    kofn_action *todo; /* of the step in hand */
+    kofn_action *todo; /* of the current step */
     size_t todo_cap;
     size_t greeted;    /* workers that said HELLO and may have a seat */
-    size_t next_event; /* of opt.events */
+    size_t next_event; /* index into opt.events */
 } kf_loop;
 
-/* What has begun (begin.c). */
+/* Starts of products (begin.c). */
 typedef struct kf_start {
-    uint32_t number; /* given out for the core, last                      */
-    kofn_time asked; /* when the first round was, on the wall; 0: it is not */
+    uint32_t number; /* last number given out for the core */
+    kofn_time asked; /* wall time at which the first round was asked for; 0: not
+                        asked for */
     bool enough;     /* there were enough workers for it */
 } kf_start;
 
-/* Strips of an operand that the job itself reads: of heal.c or scrub.c, which has
- * window.c read them. */
+/* Strips of an operand that the job itself reads, by window.c for heal.c or
+ * scrub.c. */
 typedef struct kf_window {
-    size_t operand, at; /* strips before `at` of that are done            */
-    size_t to;          /* it reaches to there                            */
-    bool velocity;      /* it is that which is read                        */
-    kofn_matrix into;   /* whole parts of as many strips                   */
-    kofn_plan shape;    /* ... which have this plan, as an operand         */
-    product *reading;   /* by this one; NULL: it is not                    */
+    size_t operand, at; /* strips before `at` of `operand` are done */
+    size_t to;          /* it reaches to this strip */
+    bool velocity;      /* it reads the operand's velocity */
+    kofn_matrix into;   /* whole parts of these strips */
+    kofn_plan shape;    /* the plan of `into` as an operand */
+    product *reading;   /* the product that reads it; NULL: none */
 } kf_window;
 
-/* Blocks that are made of what others hold, for that is not A any more (heal.c). */
+/* Blocks made from the blocks of others, because the operand has changed
+ * (heal.c). */
 typedef struct kf_heal {
-    size_t among; /* who it is read for: the first in line; others came later
-                     and are next                                         */
+    size_t among; /* the first `among` waiting workers are healed now; later
+                     ones are next */
     kf_window window;
-    uint32_t last;  /* product before which windows were read last ...     */
-    size_t windows; /* ... and how many                                    */
+    uint32_t last;  /* product before which windows were read last */
+    size_t windows; /* number of windows read before it */
 } kf_heal;
 
-/* Blocks that are compared with each other (scrub.c). */
+/* Comparison of blocks (scrub.c). */
 typedef struct kf_scrub {
-    bool asked; /* by the caller, who wants to know: */
+    bool asked; /* the caller asked for it (kofn_scrub) */
     kofn_status status;
     char why[512];
     kf_window window;
-    double *cols; /* scales of the operand's columns so far             */
+    double *cols; /* scales of the operand's columns in the strips read */
 } kf_scrub;
 
 struct kofn_job {
-    /* What it was opened with, and what functions of other folders and of fates.c,
-     * guard.c and journal.c change (job.c). */
-    const kofn_plan *plan; /* of the first operand; all have its workers */
+    /* Set by kofn_open_all (job.c); also changed by other folders, fates.c,
+     * guard.c and journal.c. */
+    const kofn_plan *plan; /* of the first operand; all operands have its
+                              workers */
     kofn_port *port;
     kofn_core *core;
     kf_held *held; /* the operands */
     size_t operands;
     kofn_options opt; /* checked, with defaults; late, lease: 0 is never */
     kf_journal *journal;
-    kf_fates fates; /* of tasks, and who watches */
+    kf_fates fates; /* of tasks, and their observers */
     kf_guard guard;
-    kf_pool spare; /* of buffers of results */
+    kf_pool spare; /* buffers of results */
     kf_scratch scratch;
-    kf_tally tally; /* KOFN_SUM */
+    kf_tally tally; /* of the parts of a sum (KOFN_SUM) */
 
     kf_products open;
     kf_told told;
@@ -254,7 +269,8 @@ struct kofn_job {
     kf_scrub scrub;
 };
 
-/* The number of the operand's use that a product makes, as kofn_event has it. */
+/* Returns the number of the use that a product makes of its operand, as in
+ * kofn_event. */
 static inline uint32_t kf_job_use_number(const product *p)
 {
     return KOFN_USES * p->operand + (uint32_t)p->as;
@@ -265,19 +281,19 @@ static inline kofn_time kf_job_now(const kofn_job *j)
     return j->port->now(j->port);
 }
 
-/* Is it with the workers? */
+/* True if the product is with the workers. */
 static inline bool kf_job_is_running(const product *p)
 {
     return p->begun && p->ended == KOFN_AGAIN;
 }
 
-/* Is somebody sent what it is to know? */
+/* True if the job has a journal or an observer. */
 static inline bool kf_job_is_watched(const kofn_job *j)
 {
     return j->journal || j->fates.observers;
 }
 
-/* Has everybody come who is to be there at the start? */
+/* True if all workers expected at the start have come. */
 static inline bool kf_job_all_came(const kofn_job *j)
 {
     return j->loop.greeted >= j->port->workers;
@@ -288,20 +304,21 @@ static inline bool kf_is_stream(const kofn_job *j)
     return j->plan->op->stream;
 }
 
-/* Is the job itself reading? */
+/* True if the job itself is reading an operand. */
 static inline bool kf_job_reads(const kofn_job *j)
 {
     return j->heal.window.reading || j->scrub.window.reading;
 }
 
-/* Nobody was sent its input yet. */
+/* Forgets which workers were sent the input. */
 static inline void kf_job_feed_again(product *p)
 {
     for (size_t i = 0; i < p->feds; i++)
         p->fed[i] = NULL;
 }
 
-/* The product's row of the plan: as seats of all groups are numbered. */
+/* Returns the product's row of the plan, numbered like the seats of all
+ * groups. */
 static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 {
     return row * p->use->layout.groups + group;
@@ -309,10 +326,12 @@ static inline size_t kf_job_row(const product *p, size_t row, size_t group)
 
 /* observe.c */
 void kf_job_note_now(kofn_job *j, kofn_note n);
-/* The product is over, or the run is before it; `round`: the number to be told. */
+/* Notes that the product is over, or that the run ends before it.  `round`: the
+ * number to report. */
 void kf_job_note_over(kofn_job *j, const product *p, kofn_time now,
                       unsigned round);
-/* The coordinator's own work: on a simulated port it costs simulated time. */
+/* Measures the coordinator's own work; on a simulated port it costs simulated
+ * time. */
 typedef struct kf_stopwatch {
     kofn_time start, cpu;
 } kf_stopwatch;
@@ -320,57 +339,59 @@ kf_stopwatch kf_job_start_work(const kofn_job *j);
 kofn_time kf_job_end_work(kofn_job *j, kf_stopwatch w, const char *what);
 
 /* lease.c */
-/* KOFN_DO_STORE: it is owed a block. */
+/* Carries out KOFN_DO_STORE: the worker is owed a block. */
 kofn_status kf_lease_owe(kofn_job *j, const kofn_action *a);
-/* Encode the blocks that are owed, all in one pass over A, and send them; who is
- * sent empty blocks, of operands that have changed, waits to be healed. */
+/* Encodes the blocks that are owed, in one pass over A, and sends them.  Of
+ * changed operands it sends empty blocks, which wait to be healed. */
 kofn_status kf_lease_hand_out(kofn_job *j);
-/* To each of the first n its own of these blocks, which are given away, or pieces of
- * blocks; whose block has still to be healed waits for that. */
+/* Sends the first n workers their blocks, or pieces of blocks, and gives the
+ * blocks away.  A worker with an incomplete block waits to be healed. */
 kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
                           kf_block **blocks);
-/* Those who have gone do not wait any more; how many of the first `among` do. */
+/* Removes the workers that have left.  Returns how many of the first `among`
+ * remain. */
 size_t kf_lease_forget_gone(kofn_job *j, size_t among);
-/* The first n of them have their blocks. */
+/* Removes the first n workers, which have their blocks. */
 void kf_lease_healed(kofn_job *j, size_t n);
-/* The number of live workers of which any such set answers every operand's
- * products, and whether so many are live. */
+/* Return the number of live workers that suffices for the products of every
+ * operand, whichever workers they are; and whether that number is live. */
 size_t kf_job_enough(const kofn_job *j);
 bool kf_job_has_enough(const kofn_job *j);
-/* True while a worker that is given a block made here is waited for.  But where
- * the others are enough, nobody is waited for longer than the lease after any
- * of them had its own: a joiner that never stores would hold every round. */
+/* True while a storing worker is to be waited for.  If the live workers are
+ * enough, the wait ends one lease after the number of storing workers last
+ * changed.  Otherwise a joiner that never stores would hold up every round. */
 bool kf_lease_await(kofn_job *j, kofn_time *atmost);
-/* A worker has stored its block. */
+/* Records that a worker has stored its block. */
 void kf_lease_stored(kofn_job *j, uint32_t worker);
-/* The first worker, of number `from` or more, that is too long at its block;
- * UINT32_MAX: there is none.  From 0 on it looks only when it is time to: when one that
- * was in time would not be any more. */
+/* Returns the first worker, of number `from` or more, that takes too long to
+ * store; UINT32_MAX if there is none.  With from == 0 it looks only from the
+ * time on at which a worker can become late. */
 uint32_t kf_lease_late(kofn_job *j, uint32_t from, kofn_time now);
 
 /* trial.c */
-/* Have the workers that the last check located asked again. */
+/* Has the workers that the last check located asked again. */
 kofn_status kf_trial_receive(kofn_job *j, const product *p,
                              const kofn_action *a);
-/* The worker has stored a block. */
+/* Records that the worker has stored a block. */
 void kf_trial_stored(kofn_job *j, uint32_t worker);
-/* The operand is to be read. */
+/* Marks the operand to be read. */
 void kf_trial_ask(kofn_job *j, size_t operand);
-/* The operand has been read; is another to be, or some once more? */
+/* Records that the operand has been read.  True if more is to be read: another
+ * operand, or some a second time. */
 bool kf_trial_goes_on(kofn_job *j, size_t operand);
-/* No operand is to be read. */
+/* Ends the reading of operands. */
 void kf_trial_end(kofn_job *j);
-/* What was known against the worker. */
+/* Clears and returns the evidence against the worker. */
 kf_trial kf_trial_forget(kofn_job *j, uint32_t worker);
-/* Another block is on its way to it. */
+/* Records that another block was sent to the worker. */
 void kf_trial_mend(kofn_job *j, uint32_t worker);
 
 /* open.c */
-/* The product that has begun and is not taken, by its number in the core, or
- * NULL. */
+/* Returns the begun product with this number in the core, if it is not taken;
+ * else NULL. */
 product *kf_job_find(const kofn_job *j, uint32_t number);
 
-/* A task of it, which has begun and is not over, or NULL. */
+/* Returns a task of a running product; NULL if there is none. */
 static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 {
     return kf_fates_find(p->tasks, task);
@@ -379,162 +400,170 @@ static inline kf_slot *kf_job_task(const product *p, uint32_t task)
 kofn_status kf_job_check_operand(const kofn_job *j, size_t operand);
 kofn_status kf_job_check_placed(const kofn_job *j);
 kofn_status kf_job_check_whole(const kofn_job *j);
-/* That a round has, and may be limited to some of; 0: it is whole. */
+/* Returns the number of strips to which rounds may be limited; 0 if they cannot
+ * be limited. */
 size_t kf_job_strips(const kofn_job *j);
 kofn_status kf_job_check_room(const kofn_job *j);
-/* If this is a failure the job has failed; returns it. */
+/* Marks the job as failed if `st` is a failure; returns `st`. */
 kofn_status kf_job_break(kofn_job *j, kofn_status st);
-/* The plan for that; NULL: it is not served. */
+/* Returns the plan for this use of the operand; NULL if it does not serve
+ * it. */
 const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as);
-/* A dense matrix is held, cut and raised as its plan has it. */
+/* Holds a dense matrix: equilibrates and cuts it as its plan demands. */
 kofn_status kf_job_hold(const kofn_job *j, kf_held *h, const kofn_matrix *A,
                         const char *name);
-/* What it takes is given back. */
+/* Frees the memory that the operand takes. */
 void kf_job_let_go(kf_held *h);
-/* By what the input is to be multiplied, of which no element is larger than `most`;
- * what is decoded is then multiplied back. */
+/* Returns the factor by which to multiply an input with elements up to `most`;
+ * sets the inverse for the decoded output. */
 double kf_job_scale_input(const kf_resident *r, product *p,
                           const kofn_plan *use, const kofn_matrix *in,
                           double most);
-/* A sum that would be of parts each from one worker is coded instead. */
+/* Makes a sum coded that would have each part from one worker. */
 void kf_job_code_it(const kofn_job *j, product *p);
-/* A product that was taken, for its memory, or a new one; still not open. */
+/* Returns a product that was taken, for its memory, or a new one.  It is not
+ * open. */
 product *kf_job_last_idle(kofn_job *j);
 void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use);
-/* Open it; it is the newest now. */
+/* Opens a product; it is then the newest. */
 kofn_status kf_job_open_product(kofn_job *j, uint32_t operand, kofn_use as,
                                 const kofn_matrix *in, kofn_matrix *out);
-/* The last idle one is open now, as the newest ... */
+/* Opens the last idle product, as the newest. */
 void kf_job_opened(kofn_job *j, product *p);
-/* ... or, the job's own, before all that have not begun. */
+/* Opens the last idle product as one of the job's own, before all that have not
+ * begun. */
 void kf_job_opened_first(kofn_job *j);
-/* Its memory is for others. */
+/* Closes the product and keeps its memory for others. */
 void kf_job_close_product(kofn_job *j, product *p);
 
 /* report.c */
-/* What of no product comes on top. */
+/* Adds figures that belong to no product. */
 void kf_job_count(kofn_job *j, const kofn_report *more);
-/* All products, and what is of none. */
+/* Sums the figures of all products and of none. */
 void kf_job_sum(const kofn_job *j, kofn_report *sum);
-/* KOFN_DO_DELIVER: p->rep is complete. */
+/* Completes p->rep for KOFN_DO_DELIVER. */
 kofn_status kf_job_report(kofn_job *j, product *p, const kofn_action *a);
-/* What is told of a product, or so far where it is NULL. */
+/* Returns the report of a product; if p is NULL, of no product. */
 kofn_report kf_job_report_of(const kofn_job *j, const product *p);
-/* It is over and taken: the tables that its report points to, and the words of its
- * failure, are kept until the next one is. */
+/* Closes a product that is over and taken.  The tables of its report and its
+ * failure message stay valid until the next one is closed. */
 void kf_job_close(kofn_job *j, product *p, const kofn_report *r);
-/* Report the events of no product, since `began`, and the workers that are
- * there. */
+/* Reports figures of no product since `began`, and the live workers. */
 kofn_status kf_job_report_rest(kofn_job *j, kofn_time began, kofn_report *out);
 
 /* finish.c */
 kofn_status kf_job_decode(kofn_job *j, product *p, const kofn_action *a,
                           const kf_source *source);
-/* End the product, with what is known of it. */
+/* Ends the product with this status. */
 void kf_job_finish_product(kofn_job *j, product *p, kofn_status st);
-/* Did an answer come that is not finite, as those of honest workers may be, so that
- * answers cannot be told apart?  Says so in p->why. */
+/* True if an honest worker may have given an answer that is not finite, so that
+ * answers cannot be compared.  Writes the message to p->why. */
 bool kf_job_overflows(product *p);
-/* Begin a product again.  An uncoded one is coded then: a worker was missing, or
- * answered what is no number. */
+/* Restarts a product.  An uncoded one is coded then, because a worker was
+ * missing or its answer was not finite. */
 void kf_job_begin_again(kofn_job *j, product *p);
 
 /* pair.c: products of streams */
 kofn_status kf_pair_open(kofn_job *j, const kofn_matrix *X,
                          const kofn_matrix *Y, kofn_matrix *out);
-/* A round begins, ... */
+/* Begins a round. */
 kofn_status kf_pair_begin_round(kofn_job *j);
-/* ... with this product. */
+/* Begins a round with this product. */
 kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev);
-/* Blocks for these rows. */
+/* Makes the blocks for these rows. */
 kofn_status kf_pair_encode(kofn_job *j, product *p, const size_t *rows,
                            size_t n);
-/* A task of it is given out: adds its block. */
+/* Adds the block to the message of a task that is given out. */
 kofn_status kf_pair_given(kofn_job *j, product *p, kf_msg *m);
-/* KOFN_DO_END. */
+/* Carries out KOFN_DO_END. */
 void kf_pair_end_round(kofn_job *j);
-/* To be decoded when there is time; `source` is given away. */
+/* Keeps strips to be decoded when the coordinator is idle.  Takes `source`
+ * over. */
 kofn_status kf_pair_decode_later(kofn_job *j, product *p, const kofn_action *a,
                                  kf_source *source);
-/* The core is done with it. */
+/* Ends a product of a stream, or waits with that until it is decoded. */
 void kf_pair_over(kofn_job *j, product *p, kofn_status st);
-/* The oldest that waits for that, or NULL. */
+/* Returns the oldest product that waits to be decoded; NULL if there is
+ * none. */
 product *kf_pair_undecoded(const kofn_job *j);
-/* Decode some of it. */
+/* Decodes a slice of it. */
 kofn_status kf_pair_decode_some(kofn_job *j, product *p);
-/* Nothing of its operands is looked at any more. */
+/* Frees the product's operands, blocks and messages. */
 void kf_pair_release(product *p);
 
 /* pace.c */
-/* A task is given out: sent, now or when its turn comes. */
+/* Sends a task, now or in its turn. */
 kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s);
-/* The task has been answered, in whatever way. */
+/* Records that the task was answered, with a result or a failure. */
 void kf_pace_came(kofn_job *j, kf_slot *s, kofn_time took);
-/* By when some may be sent for; KOFN_NEVER: by nothing but an answer. */
+/* Returns the time at which tasks may be sent; KOFN_NEVER if only an answer
+ * allows it. */
 kofn_time kf_pace_alarm(const kofn_job *j);
-/* The task is cancelled; true: it was never sent. */
+/* Cancels the task; true if it was never sent. */
 bool kf_pace_cancel(kofn_job *j, kf_slot *s);
-/* Send those whose turn it is. */
+/* Sends the tasks for which it is time. */
 kofn_status kf_pace_go_on(kofn_job *j);
 
 /* act.c */
 kofn_status kf_job_act(kofn_job *j, const kofn_action *a);
 kofn_status kf_job_evict(kofn_job *j, uint32_t worker);
-/* Inputs for all who are given work in these actions. */
+/* Encodes the inputs for all work in these actions. */
 kofn_status kf_job_encode_inputs(kofn_job *j, const kofn_action *todo,
                                  size_t n);
 
 /* loop.c */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev);
-/* ... of a worker. */
+/* Makes a step with an event of a worker. */
 kofn_status kf_job_tell(kofn_job *j, kofn_event_type type, uint32_t worker);
-/* Wait for one message or the alarm, until then by the port's clock and so long at
- * most by the wall.  KOFN_AGAIN: nothing came. */
+/* Waits for one message or the alarm: until `until` by the port's clock, and at
+ * most `atmost` by the wall.  Returns KOFN_AGAIN if nothing came. */
 kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost);
-/* Give up workers that are too long at their blocks; *atmost: until it is time to
- * look again. */
+/* Evicts workers that take too long to store.  Shortens *atmost to the time
+ * until the next look. */
 kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost);
-/* Is something to happen before this product begins? */
+/* True if an event of the events file is due before this product begins. */
 bool kf_job_is_due(const kofn_job *j, const product *p);
-/* Have happen what is due once this share of the product has come. */
+/* Carries out the events that are due once this share of the product has
+ * come. */
 kofn_status kf_job_stage(kofn_job *j, const product *p, double done);
-/* ... of the newest that has begun. */
+/* Does the same for the newest product that has begun. */
 kofn_status kf_job_stage_now(kofn_job *j);
 
 /* begin.c */
 kofn_status kf_job_begin(kofn_job *j, product *p);
-/* Until there are enough for the first round: no longer than is allowed, and
- * what is left of it in *atmost. */
+/* Fails with KOFN_LATE if there are too few workers for the first round when
+ * the allowed time is over; else shortens *atmost to the time left. */
 kofn_status kf_job_check_start(kofn_job *j, kofn_time *atmost);
-/* Everybody who is to come before the first round has come. */
+/* Waits until all workers expected at the start have come. */
 kofn_status kf_job_await_start(kofn_job *j);
-/* Does it wait for more workers than are live? */
+/* True if the product waits for more workers than are live. */
 bool kf_job_starves(const kofn_job *j, const product *p);
 
 /* window.c */
 size_t kf_window_strips(const kofn_job *j, const kf_window *w); /* in all */
-/* How far it reaches. */
+/* Sets the end of the next window. */
 void kf_window_next(const kofn_job *j, kf_window *w);
-/* Begin to read it. */
+/* Begins to read it. */
 kofn_status kf_window_read(kofn_job *j, kf_window *w);
-/* It was read; what that cost is told with the product that is taken next. */
+/* Closes a window that was read.  Its cost is reported with the next product
+ * taken. */
 void kf_window_close(kofn_job *j, kf_window *w);
-/* The strips that were read, as an operand of that plan by itself, to be freed in any
- * case before the window is read again. */
+/* Makes an operand with that plan of the strips that were read.  The caller
+ * frees it before the window is read again, also on failure. */
 kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
                                const kofn_plan *plan, kf_resident *out);
 
 /* heal.c */
-/* What was read is passed on, if it has come. */
+/* Passes on the window that was read, if it has come. */
 kofn_status kf_heal_take(kofn_job *j);
-/* Begin to read for the workers to be healed, if there are any and it is time. */
+/* Begins to read for workers to be healed, if there are any and it is time. */
 kofn_status kf_heal_begin(kofn_job *j, const product *next);
 
 /* scrub.c */
-/* Do one thing for blocks that are to be healed or compared; *busy: wait until
- * what is read has come, and nothing else is to begin before. */
+/* Takes one step in healing or comparing blocks.  Sets *busy if nothing else
+ * may begin until the strips that are being read have come. */
 kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy);
-/* Until nothing is being read. */
+/* Waits until nothing is being read. */
 kofn_status kf_scrub_rest(kofn_job *j);
 
 #endif

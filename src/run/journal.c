@@ -1,12 +1,11 @@
-/* journal.c -- every event of a run in order, enough to run the coordinator
- * again: JSON lines, documented in docs/journal.md.
+/* journal.c -- writes every event of a run, in order: enough to run the
+ * coordinator again.  The format is JSON lines, see docs/journal.md.
  *
- * Actions are not written but their digest is: a replay that gives other
- * actions is found at the event where it first does.
+ * Of actions only a digest is written.  A replay that gives other actions is
+ * found at the first event that leads to them.
  *
- * Owns the file until kf_journal_close.  It writes what happened, decides
- * nothing, and a failure to write fails the step.
- */
+ * Owns the file until kf_journal_close.  It decides nothing.  A failure to
+ * write fails the step. */
 #include "run.h"
 
 #include "base/number.h"
@@ -38,7 +37,8 @@ static uint64_t bits(double x)
     return u;
 }
 
-/* Order and content of actions, down to the coefficients of decoders. */
+/* Digests order and content of actions, down to the coefficients of
+ * decoders. */
 uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
 {
     const uint64_t own[] = {(uint64_t)a->type,
@@ -65,7 +65,7 @@ uint64_t kofn_action_digest(uint64_t h, const kofn_action *a)
     return h;
 }
 
-/* One that decisions rest on, as its row of the table has it. */
+/* Writes an option on which decisions rest, as its row of the table says. */
 static void write_option(FILE *f, const kofn_option *w, const void *at)
 {
     const char *words = w->value;
@@ -94,12 +94,12 @@ static void write_option(FILE *f, const kofn_option *w, const void *at)
     case KOFN_OPTION_TERM:
         fprintf(f, "%" PRId64, *(const kofn_time *)at);
         break;
-    case KOFN_OPTION_FILE: /* nothing is decided by it */
+    case KOFN_OPTION_FILE: /* no decision rests on it */
         break;
     }
 }
 
-/* What an operand is, and how it is coded. */
+/* Writes the operation, shape and scheme of an operand. */
 static void write_plan(FILE *f, const kofn_plan *p)
 {
     const kofn_problem *pb = &p->layout.problem;
@@ -222,7 +222,8 @@ void kf_journal_event(kf_journal *j, const kofn_event *ev)
     j->digest = 0;
 }
 
-/* At the end of a round it is on disk, or it is said that it is not. */
+/* Digests an action.  At the end of a round the journal is flushed, or the
+ * failure reported. */
 void kf_journal_action(kf_journal *j, const kofn_action *a)
 {
     j->round_over |= a->type == KOFN_DO_DELIVER || a->type == KOFN_DO_END;
@@ -240,7 +241,7 @@ void kf_journal_note(kf_journal *j, const kofn_note *n)
 {
     bool over = !strcmp(n->own, "over"), sent = !strcmp(n->own, "sent");
 
-    if (j->finished) /* what comes after is nobody's */
+    if (j->finished) /* later notes belong to no run */
         return;
     j->finished = !strcmp(n->own, "finished");
     fprintf(j->file, "{\"t\":%" PRId64 ",\"own\":\"%s\"", n->now, n->own);

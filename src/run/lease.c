@@ -1,17 +1,19 @@
-/* lease.c -- blocks that are owed to workers, and how long they may be at them.
+/* lease.c -- sends the blocks that are owed to workers, and limits the time to
+ * store them.
  *
- * A worker that is there and never stores is given up as one that never answers
- * (core/times.c): after the lease and many times what half of the others took,
- * and after many leases while there is no such half.  What it waits for us and
- * what a block of that size may take do not count; the port knows both.
+ * A worker that never stores is evicted like one that never answers
+ * (core/times.c).  The limit is the lease, and many times what half of the
+ * others took; it is many leases while no such half exists.  Two times do not
+ * count: that which the worker waits for the coordinator, and that which a
+ * block of its size needs.  The port knows both.
  *
- * Owns who waits for a block.  It looks at real time, for a block is made by real
- * work. */
+ * Owns the list of workers that wait for a block.  It measures real time,
+ * because storing a block is real work. */
 #include "job.h"
 
 #include "base/clock.h"
 
-/* ---- handed out ---------------------------------------------------------- */
+/* ---- sending blocks ------------------------------------------------------ */
 
 static kofn_status add(kf_waiters *w, uint32_t worker, size_t seat)
 {
@@ -50,8 +52,8 @@ kofn_status kf_lease_send(kofn_job *j, kf_msg m, const kf_waiters *to, size_t n,
     return st;
 }
 
-/* Encodes the blocks of all operands for the seats that are owed one; those of
- * an operand follow those of the operands before it. */
+/* Encodes the blocks of all operands for the seats that are owed one.  The
+ * block of an operand is linked behind that of the operand before it. */
 static kofn_status encode_blocks(kofn_job *j, kf_block **blocks)
 {
     const kf_waiters *to = &j->lease.owed;
@@ -93,7 +95,7 @@ kofn_status kf_lease_hand_out(kofn_job *j)
     return st;
 }
 
-/* ---- healed -------------------------------------------------------------- */
+/* ---- healing ------------------------------------------------------------- */
 
 size_t kf_lease_forget_gone(kofn_job *j, size_t among)
 {
@@ -121,10 +123,10 @@ void kf_lease_healed(kofn_job *j, size_t n)
     memmove(w->seat, w->seat + n, w->count * sizeof *w->seat);
 }
 
-/* ---- awaited ------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------- */
 
-/* The number of answers of the workers at the start of which any such set is
- * enough, where they are compared with one more. */
+/* Returns how many of the first workers always suffice, whichever they are.  If
+ * results are compared, one seat more is needed. */
 static size_t enough(const kofn_plan *p, bool compared)
 {
     const kofn_layout *L = &p->layout;

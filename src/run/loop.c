@@ -1,9 +1,9 @@
 /* loop.c -- one loop over any port: a message becomes an event, the event a
- * step of the core, the step actions.  Small numbers are decided in the core;
- * matrices are handled here and only here.
+ * step of the core, the step actions.  The core decides on numbers.  This room
+ * alone handles matrices.
  *
- * Owns a message from the port until it is handed on or dropped.  It is the
- * only place that waits for a port. */
+ * Owns a message of the port until it is handed on or dropped.  Only this file
+ * waits for a port. */
 #include "job.h"
 
 #include "base/clock.h"
@@ -36,14 +36,14 @@ static kofn_status one_step(kofn_job *j, kofn_event *ev)
     return j->journal ? kf_journal_check(j->journal) : KOFN_OK;
 }
 
-/* At the start blocks are handed out together, once everybody is there. */
+/* Sends the first blocks together, once all expected workers have come. */
 static kofn_status hand_out(kofn_job *j)
 {
     return j->lease.owed.count && kf_job_all_came(j) ? kf_lease_hand_out(j)
                                                      : KOFN_OK;
 }
 
-/* A step, and those that its questions lead to. */
+/* Makes a step, and the steps for the verdicts of its checks. */
 kofn_status kf_job_step(kofn_job *j, kofn_event *ev)
 {
     TRY(one_step(j, ev));
@@ -59,8 +59,8 @@ kofn_status kf_job_tell(kofn_job *j, kofn_event_type type, uint32_t worker)
     return kf_job_step(j, &ev);
 }
 
-/* Only results of products that are running are kept; the core tells whether
- * they count. */
+/* Keeps the result if its product is running; the core decides whether it
+ * counts. */
 static void file_result(kofn_job *j, kf_msg *m)
 {
     product *p = kf_job_find(j, m->product);
@@ -83,7 +83,7 @@ static void file_result(kofn_job *j, kf_msg *m)
     }
 }
 
-/* 0: none. */
+/* Returns the event for a message; 0 if there is none. */
 static kofn_event_type event_of(kf_msg_type type)
 {
     static const kofn_event_type event[] = {
@@ -100,9 +100,8 @@ static kofn_event_type event_of(kf_msg_type type)
     return type < sizeof event / sizeof *event ? event[type] : 0;
 }
 
-/* Turns a message of the port into the event of the core that it stands for,
- * after what it carries was filed.  Only hellos of workers that will get a
- * seat are counted towards those waited for at the start. */
+/* Stores the contents of a message and makes a step with its event.  A hello
+ * counts towards the expected workers only if its worker may get a seat. */
 static kofn_status handle(kofn_job *j, kf_msg *m)
 {
     kofn_event ev = {.type = event_of(m->type),
@@ -131,15 +130,16 @@ static kofn_status handle(kofn_job *j, kf_msg *m)
     kf_block_drop(m->block);
     kf_free(m->why);
     TRY(kf_job_step(j, &ev));
-    /* A worker without a seat because others have its principal's is not waited
-     * for. */
+    /* A worker is not waited for if its principal already has all the seats
+     * that it may have. */
     if (m->type != KF_MSG_HELLO || kf_core_crowded(j->core, m->worker))
         return KOFN_OK;
     j->loop.greeted++;
     return hand_out(j);
 }
 
-/* Every product that is with the workers was waited for. */
+/* Adds waiting time to every running product; if none is running, to the
+ * figures of no product. */
 static void waited(kofn_job *j, kofn_time t)
 {
     bool any = false;
@@ -153,8 +153,8 @@ static void waited(kofn_job *j, kofn_time t)
         kf_job_count(j, &(kofn_report){.waiting = t});
 }
 
-/* Receives a message; one that is here already may say that nothing more is to
- * be sent for. */
+/* Receives a message.  First takes one that is here already, because it may
+ * show that no more tasks have to be sent. */
 static kofn_status receive(kofn_job *j, kofn_time until, kofn_time atmost,
                            kf_msg *m)
 {
@@ -188,12 +188,12 @@ kofn_status kf_job_pass(kofn_job *j, kofn_time until, kofn_time atmost)
     if (st == KOFN_AGAIN && kf_job_now(j) >= alarm)
         return kf_job_tell(j, KOFN_EV_ALARM, 0);
     if (st == KOFN_LATE)
-        return kf_fail(KOFN_LATE, "nothing can come any more, and too few "
-                                  "workers are left; start more workers");
+        return kf_fail(KOFN_LATE, "too few workers are left, and no message "
+                                  "can come; start more workers");
     return st;
 }
 
-/* ---- workers that are long at their blocks ------------------------------- */
+/* ---- workers that are slow to store -------------------------------------- */
 
 kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 {
@@ -205,7 +205,7 @@ kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
          i = kf_lease_late(j, i + 1, now)) {
         TRY(kf_job_evict(j, i));
         TRY(kf_job_tell(j, KOFN_EV_UNRESPONSIVE,
-                        i)); /* another may sit there now */
+                        i)); /* another worker may have the seat now */
     }
     left = j->lease.look_at > now ? j->lease.look_at - now : 0;
     *atmost = left < *atmost ? left : *atmost;
@@ -214,8 +214,8 @@ kofn_status kf_job_give_up(kofn_job *j, kofn_time *atmost)
 
 /* ---- events files -------------------------------------------------------- */
 
-/* Has one line of the events file happen at the port.  A leaving or a joining
- * is told to the core at once, since nobody says goodbye or hello. */
+/* Carries out one line of the events file at the port.  Joins and leaves are
+ * reported to the core at once, because no hello or goodbye comes. */
 static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
 {
     kofn_port *p = j->port;
@@ -248,7 +248,8 @@ static kofn_status happen(kofn_job *j, const kofn_fault_event *h)
     return KOFN_OK;
 }
 
-/* The next line, if it is to happen once such a share of the product has come. */
+/* Returns the next line if it is due once this share of the product has come;
+ * else NULL. */
 static const kofn_fault_event *next_due(const kofn_job *j, const product *p,
                                         double done)
 {

@@ -1,12 +1,11 @@
-/* metrics.c -- figures of a running job, for a collector that looks at a file:
- * the text format of Prometheus (0.0.4), docs/operate.md.
+/* metrics.c -- figures of a running job, written to a file for a collector in
+ * the text format of Prometheus (0.0.4), see docs/operate.md.
  *
- * The file takes its name whole, at most once a second of real time and at the
- * end.  Figures that --json tells as well are the same ones here.
+ * The file is replaced at once as a whole, at most once a second of real time
+ * and at the end.  Figures that --json has too are the same here.
  *
- * Owns its copy of the figures and the path; a file that cannot be written is
- * told at the end.  It may not change the job.
- */
+ * Owns its copy of the figures and the path.  A failure to write the file is
+ * reported at the end.  It never changes the job. */
 #include "job.h"
 
 #include "base/base.h"
@@ -20,15 +19,15 @@ typedef struct metrics {
     kf_observer base;
     const kofn_job *job;
     char *path;
-    kofn_time due; /* of real time */
+    kofn_time due; /* real time of the next writing */
     uint64_t fate[KF_FATES];
     kofn_time round_time;
-    unsigned rounds; /* that delivered */
+    unsigned rounds; /* delivered rounds */
 } metrics;
 
 /* ---- the format ---------------------------------------------------------- */
 
-/* The lines before a family's samples. */
+/* Writes the lines before a family's samples. */
 static kofn_status family(kf_out *o, const char *name, const char *type,
                           const char *help)
 {
@@ -74,14 +73,16 @@ static kofn_status quoted(kf_out *o, const char *text)
 
 static kofn_status put_job(kf_out *o, const kofn_job *j)
 {
-    TRY(family(o, "kofn_job_info", "gauge", "What is computed, and where."));
+    TRY(family(o, "kofn_job_info", "gauge",
+               "Version, port and scheme of the "
+               "job."));
     TRY(kf_out_text(
         o, "kofn_job_info{version=\"" KOFN_VERSION "\",port=\"%s\",scheme=\"",
         j->port->name));
     TRY(quoted(o, j->plan->spec));
     TRY(kf_out_text(o, "\"} 1\n"));
     return gauge(o, "kofn_clock_seconds",
-                 "Time on the port's clock; of a simulated port not real.",
+                 "Time on the port's clock; simulated on a simulated port.",
                  (double)kf_job_now(j) * 1e-9);
 }
 
@@ -102,29 +103,28 @@ static kofn_status put_workers(kf_out *o, const kofn_job *j,
 
     for (uint32_t i = 0; i < kf_core_known(j->core); i++)
         count[kf_core_worker(j->core, i)]++;
-    TRY(family(o, "kofn_workers", "gauge", "Workers by what they do."));
+    TRY(family(o, "kofn_workers", "gauge", "Workers by state."));
     for (size_t k = 0; k < sizeof state / sizeof *state; k++)
         TRY(kf_out_text(o, "kofn_workers{state=\"%s\"} %zu\n", state[k].name,
                         count[state[k].is]));
     TRY(counter(o, "kofn_workers_joined_total",
-                "Workers that came after the beginning.", p->joined));
-    return counter(o, "kofn_workers_lost_total", "Workers that went.", p->left);
+                "Workers that joined after the start.", p->joined));
+    return counter(o, "kofn_workers_lost_total", "Workers that left.", p->left);
 }
 
 static kofn_status put_round(kf_out *o, const metrics *x,
                              const kofn_progress *p)
 {
-    TRY(gauge(o, "kofn_round", "The round that is under way or was last.",
+    TRY(gauge(o, "kofn_round", "The current round, or the last one.",
               p->round));
     TRY(gauge(o, "kofn_round_done_ratio",
               "The share of its strips that has come.", p->done));
-    TRY(gauge(o, "kofn_strips_outstanding",
-              "Strips that workers were asked for and owe.",
+    TRY(gauge(o, "kofn_strips_outstanding", "Strips that workers owe.",
               (double)p->outstanding));
-    TRY(gauge(o, "kofn_workers_awaited", "Workers with a task in hand.",
+    TRY(gauge(o, "kofn_workers_awaited", "Workers with outstanding tasks.",
               (double)p->awaited));
     TRY(family(o, "kofn_round_seconds", "summary",
-               "Rounds that were delivered, and how long they took."));
+               "Delivered rounds and their duration."));
     return kf_out_text(o,
                        "kofn_round_seconds_count %u\n"
                        "kofn_round_seconds_sum %.9f\n",
@@ -141,7 +141,7 @@ static kofn_status put_tasks(kf_out *o, const metrics *x)
     };
 
     TRY(family(o, "kofn_tasks_total", "counter",
-               "Tasks of rounds that are over by what became of them."));
+               "Tasks of rounds that are over, by fate."));
     for (size_t k = 0; k < KF_FATES; k++)
         TRY(kf_out_text(o, "kofn_tasks_total{fate=\"%s\"} %" PRIu64 "\n",
                         name[k], x->fate[k]));

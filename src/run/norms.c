@@ -1,12 +1,12 @@
-/* norms.c -- how large the rows and columns are of an operand that changes, which
- * nobody has.
+/* norms.c -- bounds the norms of rows and columns of an operand that changes
+ * and that no process holds as a whole.
  *
- * Results are measured by the norms of the rows and columns they are products of
- * (check.h), which are bounded as it changes (src/data/norms.c), and are the norms
- * again when it has been read.
+ * Results are measured by the norms of the rows and columns that are multiplied
+ * (check.h).  While the operand changes they are bounded (src/data/norms.c).
+ * When it has been read they are exact again.
  *
- * Norms are of the held operand and are changed in place.  They may only be
- * bounds from above. */
+ * The held operand owns the norms; they are changed in place.  They must never
+ * be too small. */
 #include "run.h"
 
 #include "data/check.h"
@@ -30,8 +30,8 @@ static double **new_lines(const kf_held *h)
     return line;
 }
 
-/* Norms that are known now.  What blocks were rounded to before is still in them: where
- * lines have become small, by as much as they were. */
+/* Adopts known norms.  Blocks keep the rounding from when rows or columns were
+ * larger.  So a norm is at least the bound that `least` keeps. */
 static void know(double *norm, double *least, size_t n)
 {
     for (size_t i = 0; least && i < n; i++)
@@ -51,7 +51,7 @@ kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V)
 {
     TRY(kf_guard_know(h));
-    if (!h->least) { /* the first */
+    if (!h->least) { /* the first change */
         h->speed = h->speed ? h->speed : new_lines(h);
         h->least = new_lines(h);
         if (!h->speed || !h->least)
@@ -69,7 +69,7 @@ kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
     double *more;
     kofn_status st = KOFN_OK;
 
-    if (!h->norms || !h->norms[groups]) /* nothing was measured yet */
+    if (!h->norms || !h->norms[groups]) /* nothing was measured */
         return KOFN_OK;
     more = kf_new(n, sizeof *more);
     if (more && !*cols)

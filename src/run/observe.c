@@ -1,7 +1,7 @@
-/* observe.c -- what those who watch a running job are told, and the journal: of what
- * only the job knows, and of the time that its own work takes.
+/* observe.c -- reports the moments that only the job knows, and the time that
+ * its work takes, to observers and to the journal.
  *
- * May not change the job but for its observers. */
+ * Changes nothing in the job except its observers. */
 #include "job.h"
 
 #include "base/clock.h"

@@ -1,12 +1,12 @@
-/* open.c -- a product is checked and opened: it has its input, and a plan.
+/* open.c -- checks a product and opens it: it gets its input and a plan.
  *
- * A product is the job's, taken from those that are idle or made.  Everything
- * that a caller can get wrong is found here, before anything is sent. */
+ * The job owns products, and reuses idle ones.  Mistakes of a caller are found
+ * here, before anything is sent. */
 #include "job.h"
 
 #include "data/key.h"
 
-/* ---- whether it can be ---------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------- */
 
 kofn_status kf_job_check_whole(const kofn_job *j)
 {
@@ -29,7 +29,7 @@ kofn_status kf_job_check_room(const kofn_job *j)
     if (j->open.count - kf_job_reads(j) < KOFN_OPEN_MOST)
         return KOFN_OK;
     return kf_fail(KOFN_STATE,
-                   "%d products are open, as many as may be; take one of "
+                   "%d products are open, which is the limit; take one of "
                    "them (kofn_take)",
                    KOFN_OPEN_MOST);
 }
@@ -39,7 +39,8 @@ const kofn_plan *kf_job_plan(const kofn_job *j, uint32_t operand, kofn_use as)
     return kf_core_use(j->core, KOFN_USES * operand + (uint32_t)as)->plan;
 }
 
-/* Blocks of all operands are handed out together. */
+/* Fails unless all operands were placed, because their blocks are sent
+ * together. */
 kofn_status kf_job_check_placed(const kofn_job *j)
 {
     for (size_t o = 0; o < j->operands; o++)
@@ -74,14 +75,14 @@ static kofn_status check_state(const kofn_job *j, const kofn_plan *use,
         return KOFN_OK;
     if (as == KOFN_USE_READ)
         return kf_fail(KOFN_UNSUITED,
-                       "blocks of scheme %s in this operation are not read",
+                       "blocks of scheme %s in this operation cannot be read",
                        j->plan->scheme->name);
     return kf_fail(KOFN_STATE, "the plan does not serve left products; "
                                "call kofn_plan_serve_left before kofn_open");
 }
 
-/* Refuses an input or output whose shape or type is not that of the plan's
- * use; *most becomes the largest magnitude of the input. */
+/* Refuses an input or output if its shape or type differs from the plan's.
+ * Sets *most to the largest magnitude of the input. */
 static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
                                  const kofn_matrix *out, double *most)
 {
@@ -109,7 +110,7 @@ static kofn_status check_product(const kofn_plan *use, const kofn_matrix *in,
     return kf_mat_check_range(in, "the product's input", most);
 }
 
-/* ---- some strips only ---------------------------------------------------- */
+/* ---- limits to some strips ----------------------------------------------- */
 
 size_t kf_job_strips(const kofn_job *j)
 {
@@ -127,8 +128,8 @@ kofn_status kofn_limit(kofn_job *j, size_t lo, size_t hi)
 
     if (strips == 0)
         return kf_fail(KOFN_UNSUITED,
-                       "rounds of scheme %s in this operation%s "
-                       "are of all rows or none",
+                       "rounds of scheme %s in this operation%s cannot be "
+                       "limited to some strips",
                        j->plan->scheme->name,
                        j->operands > 1 ? ", and of several operands," : "");
     if (lo >= hi || hi > strips)
@@ -148,7 +149,7 @@ kofn_status kofn_step(kofn_job *j, unsigned step)
     return KOFN_OK;
 }
 
-/* ---- opened --------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 product *kf_job_last_idle(kofn_job *j)
 {
@@ -182,7 +183,7 @@ void kf_job_reset(const kofn_job *j, product *p, const kofn_plan *use)
     p->rep = (kofn_report)KOFN_REPORT_INIT;
 }
 
-/* Opens the one that was idle last, at this place. */
+/* Opens the last idle product, at this place of the list. */
 static void open_at(kf_products *o, size_t at)
 {
     product *p = o->idle[--o->idles];
@@ -267,8 +268,7 @@ kofn_status kofn_audit(kofn_job *j, unsigned every)
     unsigned now = j->open.every ? j->open.every : j->opt.audit;
 
     if (every == 0)
-        return kf_fail(KOFN_INVAL,
-                       "every 0 sums: one of at least 1 is checked");
+        return kf_fail(KOFN_INVAL, "every is 0; it must be at least 1");
     if (j->opt.audit <= 1)
         return kf_fail(KOFN_UNSUITED,
                        "the job checks all sums or none; open it with the "
@@ -280,7 +280,7 @@ kofn_status kofn_audit(kofn_job *j, unsigned every)
     return KOFN_OK;
 }
 
-/* Of a sum, whether it is coded this time. */
+/* Returns the use for the next sum: coded, or each part from one worker. */
 static kofn_use in_turn(const kofn_job *j, kofn_use as)
 {
     unsigned every = j->open.every ? j->open.every : j->opt.audit;
@@ -295,7 +295,7 @@ double kf_job_scale_input(const kf_resident *r, product *p,
 {
     double by = kf_range_input(use, r, most);
 
-    if (by != 1) { /* it may be much smaller: what is tiny should not vanish */
+    if (by != 1) { /* it may be much smaller: tiny elements should not vanish */
         most = kf_mat_most(in);
         by = kf_range_input(use, r, most);
     }

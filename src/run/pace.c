@@ -1,41 +1,40 @@
-/* pace.c -- when a worker is sent the tasks of its submessages.
+/* pace.c -- decides when a worker is sent the tasks of its submessages.
  *
- * The core asks for all submessages of a seat at once, for nobody knows how many
- * it takes.  Where a link takes time they would all be under way before they can
- * be stopped.  So a worker is sent as many of them as it takes when nobody who is
- * there straggles, for fewer never do; and further ones one at a time, when the
- * last that it was sent has come and the product is not over.  What was not sent
- * and is cancelled costs nothing.
+ * The core asks for all submessages of a seat at once, because the number that
+ * it needs is not known before.  On a slow link they would all be on their way
+ * before they can be stopped.  So a worker is first sent the number that
+ * suffices if no live worker straggles.  Fewer never suffice.  Further ones are
+ * sent one at a time, after the last one sent has come, while the product is
+ * not over.  A task that is cancelled before it was sent costs nothing.
  *
- * Workers who do not straggle send all as many.  How many that is at least is
- * known of a product: its level, which rises by one when somebody has sent so many
- * and all who have not are late; then whoever has, or will have, is sent one more.
- * Rising too early costs most where a link is shared, on which what is not needed
- * holds up what is.
+ * Workers that do not straggle send equally many submessages.  The smallest
+ * such number known is the product's *level*.  It rises by one when some worker
+ * has sent that number and all workers that have not are late.  Then each
+ * worker that has sent it, or will, is sent one more.  Raising it too early
+ * costs most on a shared link, where unneeded results delay needed ones.
  *
- * Who is late?  Not before there was no answer for a quarter of the time that a
- * submessage takes; and then not whoever is sending: by what of a result is here
- * and since when, it is known what a submessage takes this worker, its pace, and
- * how long it needs for the rest.  It is late when that is longer than half of the
- * workers need, by more than the one submessage takes for which it would be done
- * without; or when its pace is many times theirs.
+ * No worker is late before a pause without an answer.  The pause is a quarter
+ * of the time that a submessage takes.  The pace of a worker is the time that
+ * one of its submessages takes.  A worker that is sending shows its pace by the
+ * part of the result that has come.  Its rest is the time for all that it was
+ * sent for.  A worker is late if its rest exceeds that of half of the workers
+ * by more than one submessage, or if its pace is many times theirs.
  *
- * Tasks of a product wait behind those of older ones: a worker keeps the values
- * of one product, and would have to compute them again.
+ * Tasks of a product wait behind those of older ones, because a worker keeps
+ * the values of one product only.  It would have to compute them again.
  *
- * Owns who waits for its turn.  It holds tasks back, but neither drops nor
- * makes any: the core's count of tasks stays true.
- */
+ * Owns the tasks that wait for their turn.  It delays tasks, but neither drops
+ * nor makes any, so that the core's count of tasks stays true. */
 #include "job.h"
 
 #include "data/kernel.h"
 
 #include <stdlib.h>
 
-#define SENT_LATE 10000 /* ns: a task that is sent later is noted */
-#define PAUSE 4         /* without an answer: this part of an answer's way */
-#define SLOW 4 /* times the pace of half of the workers, or slower: late */
-#define LOOK (KOFN_SECOND / 1000) /* no sooner is looked at it again */
+#define SENT_LATE 10000 /* ns: a task that is sent later than this is noted */
+#define PAUSE 4         /* the pause is this part of an answer's time */
+#define SLOW 4 /* late: this multiple of the pace of half of the workers */
+#define LOOK (KOFN_SECOND / 1000) /* shortest time between two looks */
 
 static kofn_time longer(kofn_time a, kofn_time b)
 {
@@ -44,7 +43,7 @@ static kofn_time longer(kofn_time a, kofn_time b)
 
 /* ---- sent ---------------------------------------------------------------- */
 
-/* Room for what comes of strips [lo, hi). */
+/* Takes a buffer for the result of strips [lo, hi). */
 static kofn_status take_result(kofn_job *j, const product *p,
                                const kf_kernel *k, const kf_msg *m,
                                kf_buffer **out)
@@ -59,8 +58,8 @@ static kofn_status take_result(kofn_job *j, const product *p,
                         out);
 }
 
-/* Bytes that go with it: a worker is sent an input once, however many tasks it has of
- * it. */
+/* Counts the bytes of the input.  A worker is sent an input once, for all of
+ * its tasks. */
 static kofn_status count_input(product *p, uint32_t worker, const kf_buffer *in)
 {
     TRY(kf_reach(&p->fed, &p->feds, (size_t)worker + 1, sizeof *p->fed));
@@ -91,7 +90,7 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
     while (!kf_job_is_running(*oldest))
         oldest++;
     m.oldest = (*oldest)->core;
-    /* a task counts as sent when the event came that it was given out for */
+    /* a task counts as sent at the event that gave it out */
     if (kf_job_is_watched(j) && kf_job_now(j) - s->sent > SENT_LATE)
         kf_job_note_now(
             j, (kofn_note){.own = "sent", .product = p->core, .task = s->task});
@@ -109,10 +108,10 @@ static kofn_status send_task(kofn_job *j, product *p, kf_slot *s)
     return j->port->send(j->port, &m);
 }
 
-/* ---- in turn -------------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------- */
 
-/* The number of submessages of each live worker that are enough at the
- * earliest: a worker that is gone has not to be waited for. */
+/* Returns the number of submessages of each live worker that may suffice.
+ * Workers that have left are not waited for. */
 static size_t first_ones(const kofn_job *j, const kofn_layout *L)
 {
     size_t live = kf_core_live(j->core);
@@ -120,7 +119,7 @@ static size_t first_ones(const kofn_job *j, const kofn_layout *L)
     return kf_ceil_div(L->enough, kf_max(1, live));
 }
 
-/* Is it this one's turn? */
+/* True if it is the turn of this task. */
 static bool may_go(const kofn_job *j, const product *p, const kf_gait *g,
                    const kf_slot *s)
 {
@@ -163,7 +162,7 @@ kofn_status kf_pace_give(kofn_job *j, product *p, kf_slot *s)
     return KOFN_OK;
 }
 
-/* The task is not waited for. */
+/* Ends the wait for a task. */
 static void over(kofn_job *j, kf_slot *s)
 {
     kf_gait *g;
@@ -212,7 +211,7 @@ bool kf_pace_cancel(kofn_job *j, kf_slot *s)
     return true;
 }
 
-/* The task whose turn it is; NULL: it is not needed any more. */
+/* Returns the task of this turn; NULL if it is no longer needed. */
 static kf_slot *find(const kofn_job *j, kf_turn t, product **p)
 {
     kf_slot *s;
@@ -243,7 +242,7 @@ static kofn_status go_on(kofn_job *j, kf_gait *g)
     return KOFN_OK;
 }
 
-/* ---- who is late --------------------------------------------------------- */
+/* ---- late workers -------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -252,7 +251,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Half of them are no longer; NEVER: there are none. */
+/* Returns the median; KOFN_NEVER if there are none. */
 static kofn_time middle(kofn_time *time, size_t n)
 {
     qsort(time, n, sizeof *time, by_time);
@@ -266,8 +265,8 @@ static kofn_time times(double n, kofn_time t)
     return all < (double)(KOFN_NEVER / 2) ? (kofn_time)all : KOFN_NEVER / 2;
 }
 
-/* The time that a submessage of this product takes a worker, and that of all
- * that it was sent for. */
+/* Times of a worker: for one submessage of this product, and for all that it
+ * was sent for and owes. */
 typedef struct strides {
     kofn_time pace, rest; /* KOFN_NEVER: it has sent nothing */
 } strides;
@@ -297,7 +296,7 @@ static bool takes_part(const kofn_job *j, const product *p, uint32_t worker)
            kf_core_works(j->core, worker);
 }
 
-/* Of those who have answered: what a submessage takes half of them. */
+/* Returns the median time of a submessage, over workers that have answered. */
 static kofn_time way_of(const kofn_job *j, const product *p, kofn_time *list)
 {
     size_t n = 0;
@@ -308,7 +307,7 @@ static kofn_time way_of(const kofn_job *j, const product *p, kofn_time *list)
     return middle(list, n);
 }
 
-/* Does all that is still to come come too late?  The lists have room for every
+/* True if all outstanding submessages are late.  The lists have room for every
  * worker. */
 static bool are_late(kofn_job *j, const product *p, kofn_time *pace,
                      kofn_time *rest)
@@ -337,7 +336,7 @@ static bool are_late(kofn_job *j, const product *p, kofn_time *pace,
     return true;
 }
 
-/* Has somebody sent all that its level allows, and waits? */
+/* True if some worker has sent all that the level allows, and waits. */
 static bool somebody_waits(const kofn_job *j, const product *p)
 {
     for (size_t i = 0; i < j->paced.workers; i++) {
@@ -350,7 +349,8 @@ static bool somebody_waits(const kofn_job *j, const product *p)
     return false;
 }
 
-/* If only time will make it so, the alarm is set. */
+/* Raises the level if all that have not sent it are late.  Sets the alarm if
+ * time may make them late. */
 static kofn_status rise(kofn_job *j, product *p)
 {
     kofn_time now = kf_job_now(j), turn, pause, *list;

@@ -1,22 +1,21 @@
-/* pair.c -- products of streams: both operands come with each.
+/* pair.c -- products of streams: both operands come with each product.
  *
- * Blocks and messages are made for the rows that a step of the core gives out,
- * and forgotten when nobody is asked for them again.  What is over is decoded
- * when the coordinator has nothing else to do, while workers are at the next
- * round; in slices, so that what comes meanwhile is not kept waiting.
+ * Blocks and messages are made for the rows that a step of the core gives out.
+ * They are dropped when no worker can be asked for them again.  A product that
+ * is over is decoded when the coordinator is idle, while workers are at the
+ * next round.
  *
- * Blocks and messages are the product's while workers may be asked for them.
- * Decoding is done in slices, and messages are taken in between.
- */
+ * The product owns its blocks and messages while workers may be asked for them.
+ * It is decoded in slices, so that messages are received in between. */
 #include "job.h"
 
-/* Bytes of results that are decoded at a time. */
+/* bytes of results that are decoded at a time */
 #define SLICE ((size_t)2 << 20)
 
 /* ---- putting ------------------------------------------------------------- */
 
-/* Refuses operands of a stream's product that do not fit each other, the
- * output or the plan's type. */
+/* Refuses operands of a stream's product that do not fit each other, the output
+ * or the plan's type. */
 static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
                               const kofn_matrix *Y, const kofn_matrix *out)
 {
@@ -24,8 +23,8 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
 
     if (!kf_is_stream(j))
         return kf_fail(KOFN_STATE,
-                       "the plan is for %s, one operand of which is resident; "
-                       "call kofn_put",
+                       "the plan is for %s, with a resident operand; call "
+                       "kofn_put",
                        j->plan->op->name);
     TRY(kf_job_check_room(j));
     TRY(kf_mat_check_matrix(X, "X"));
@@ -45,8 +44,8 @@ static kofn_status check_pair(const kofn_job *j, const kofn_matrix *X,
     return KOFN_OK;
 }
 
-/* The operands as they are cut, and by what they are multiplied; Y is a copy that the
- * product keeps where it is raised. */
+/* Cuts and scales the operands.  If Y is equilibrated, the product keeps a
+ * copy. */
 static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
                         kofn_matrix Y)
 {
@@ -66,7 +65,7 @@ static kofn_status lend(const kofn_job *j, product *p, const kofn_matrix *X,
         kf_job_scale_input(&first->resident, p, &p->shape, &Y, most));
 }
 
-/* Can its answers come? */
+/* Fails if an answer of this product is too long for the port. */
 static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
 {
     const kofn_layout *L = &shape->layout;
@@ -79,9 +78,9 @@ static kofn_status check_longest(const kofn_job *j, const kofn_plan *shape)
     if (!longest || bytes <= longest)
         return KOFN_OK;
     return kf_fail(KOFN_UNSUITED,
-                   "an answer of this product has %zu bytes and over port %s "
-                   "at most %zu may come; cut products finer, or have the "
-                   "port made for answers of this size",
+                   "an answer of this product has %zu bytes, but port %s "
+                   "receives at most %zu; cut products finer, or open the "
+                   "port for larger answers",
                    bytes, j->port->name, longest);
 }
 
@@ -156,8 +155,8 @@ kofn_status kf_pair_begin(kofn_job *j, product *p, kofn_event *ev)
     return KOFN_OK;
 }
 
-/* Drops the blocks of rows that are not needed again; rows that may be asked
- * for again are kept, which no worker but their own has. */
+/* Drops the blocks of rows that are not needed again.  Rows that may be asked
+ * for again are kept; only the worker that had them has them. */
 static void forget_rows(const kofn_job *j, product *p)
 {
     for (size_t i = 0; i < p->tasks->count; i++) {
@@ -274,7 +273,7 @@ product *kf_pair_undecoded(const kofn_job *j)
     return NULL;
 }
 
-/* Strips that make a slice. */
+/* Returns the number of strips of a slice. */
 static size_t stride(const product *p, const kofn_action *a)
 {
     const kofn_layout *L = &p->shape.layout;

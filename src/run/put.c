@@ -1,19 +1,19 @@
-/* put.c -- products: put, with the workers, over, and taken or cancelled.
+/* put.c -- puts products, begins them, and takes or cancels them.
  *
- * Those that are put begin in that order, each as soon as everybody who is
- * there has a block, and are with the workers together: the oldest first, and
- * the next where workers have nothing more to do for it.  A round is a product
- * that is put and then taken.
+ * Products begin in the order in which they were put, each as soon as every
+ * live worker has a block.  They are with the workers together.  A worker does
+ * the oldest first, and the next when it has no more to do for it.  A round is
+ * a product that is put and then taken.
  *
- * Products are the job's; outputs are the caller's and borrowed until the
- * product is taken.  A product that failed is told once, when it is taken.
- */
+ * The job owns products.  Outputs are the caller's, and are borrowed until
+ * the product is taken.  A failure of a product is reported once, when it is
+ * taken. */
 #include "job.h"
 
 #include "base/clock.h"
 
-/* The product that is put and not taken, by the number that the caller has, or
- * NULL. */
+/* Returns the product with this number of the caller, if it is put and not
+ * taken; else NULL. */
 static product *find_number(const kofn_job *j, uint32_t number)
 {
     for (size_t i = 0; number && i < j->open.count; i++)
@@ -22,9 +22,9 @@ static product *find_number(const kofn_job *j, uint32_t number)
     return NULL;
 }
 
-/* ---- beginning ----------------------------------------------------------- */
+/* ---- starts -------------------------------------------------------------- */
 
-/* The oldest that has not begun, or NULL. */
+/* Returns the oldest product that has not begun; NULL if there is none. */
 static product *next_to_begin(const kofn_job *j)
 {
     size_t i = 0;
@@ -36,9 +36,9 @@ static product *next_to_begin(const kofn_job *j)
     return i < j->open.count ? j->open.list[i] : NULL;
 }
 
-/* Takes one step towards the beginning: every worker that is to come at the
- * start says hello and gets a block, what is to happen before the product
- * happens, and workers that come by that are served as well. */
+/* Takes one step towards the start of the product.  All workers expected at the
+ * start say hello and get a block.  Then the events that are due before the
+ * product are carried out, and workers that joined by them get a block too. */
 static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
 {
     if (kf_lease_await(j, &atmost) || !kf_job_all_came(j))
@@ -48,7 +48,7 @@ static kofn_status get_ready(kofn_job *j, product *p, kofn_time atmost)
     return kf_job_begin(j, p);
 }
 
-/* Begins the product that was put last, where nothing is in its way. */
+/* Begins the product that was put last, if nothing delays it. */
 static kofn_status begin_now(kofn_job *j, uint32_t *number)
 {
     product *p = next_to_begin(j);
@@ -76,7 +76,7 @@ kofn_status kofn_put_pair(kofn_job *j, const kofn_matrix *X,
     return begin_now(j, number);
 }
 
-/* The use of this operand that a left product is. */
+/* Returns the use of this operand that is its left product. */
 static kofn_use left_of(const kofn_job *j, uint32_t operand)
 {
     return j->held[operand].plan->op->left ? KOFN_USE_OWN : KOFN_USE_LEFT;
@@ -99,8 +99,8 @@ kofn_status kofn_put_at(kofn_job *j, size_t operand, bool left,
 
 /* ---- taking -------------------------------------------------------------- */
 
-/* The product that is over among those waited for: that product, or any if it
- * is NULL. */
+/* Returns p if it is over; if p is NULL, any product that is over.  Otherwise
+ * returns NULL. */
 static product *awaited(const kofn_job *j, product *p)
 {
     for (size_t i = 0; !p && i < j->open.count; i++)
@@ -118,8 +118,8 @@ static bool in_flight(const kofn_job *j)
     return false;
 }
 
-/* The next begins, or else a message is waited for; a stream decodes while
- * there is none, and goes on without a next one. */
+/* Begins the next product, or else waits for a message.  A stream decodes while
+ * there is none, and continues without a next product. */
 static kofn_status one_thing(kofn_job *j, product *p, kofn_time atmost)
 {
     product *next;
@@ -168,7 +168,7 @@ static kofn_status pump(kofn_job *j, product **p, kofn_time atmost)
     return KOFN_OK;
 }
 
-/* Of NULL: any. */
+/* Takes product p; if p is NULL, any. */
 static kofn_status take(kofn_job *j, product *p, kofn_time atmost,
                         kofn_report *rep)
 {
@@ -246,7 +246,8 @@ kofn_status kofn_round(kofn_job *j, const kofn_matrix *in, kofn_matrix *out,
     return kofn_take(j, number, KOFN_NEVER, rep);
 }
 
-/* A round of what the workers store.  Nothing is sent with the work but a zero. */
+/* Makes a round that reads the blocks of the workers.  Its input is a single
+ * zero. */
 static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
                               kofn_matrix *out, kofn_report *rep)
 {
@@ -260,7 +261,7 @@ static kofn_status read_round(kofn_job *j, size_t operand, bool velocity,
     return kofn_take(j, number, KOFN_NEVER, rep);
 }
 
-/* Of an operand that has no velocity: zeros. */
+/* Fills M with zeros, for an operand without velocity. */
 static kofn_status no_velocity(const kofn_job *j, size_t operand,
                                kofn_matrix *M, kofn_report *rep)
 {
@@ -271,8 +272,8 @@ static kofn_status no_velocity(const kofn_job *j, size_t operand,
     TRY(kf_mat_check_matrix(M, "M"));
     if (M->rows != pb->m || M->cols != pb->n || M->dtype != pb->dtype)
         return kf_fail(KOFN_SHAPE,
-                       "M is %zu x %zu, and the operand's velocity %zu x %zu "
-                       "and of its type",
+                       "M is %zu x %zu; it must be %zu x %zu and of the "
+                       "operand's type",
                        M->rows, M->cols, pb->m, pb->n);
     for (size_t i = 0; i < M->rows; i++)
         memset(kf_at(M, i, 0), 0, M->cols * kf_dtype_size(M->dtype));

@@ -1,15 +1,15 @@
-/* record.c -- who was how slow in which round of a run, as a pattern that
- * kofn_faults can have again: the time of a worker's tasks of the round, from
- * when the first was sent until the last had come, by that of who was first to
- * have done all of its own.
+/* record.c -- records how slow each worker was in each round, as a pattern that
+ * kofn_faults can repeat.  A factor is the ratio of two times: of the worker's
+ * tasks in the round, and of the first worker to complete all of its tasks.
+ * The time runs from when the first task was sent until the last result came.
  *
- * Who had not by the end of the round never answers: infinity.  Who was asked
- * for nothing is as usual, and so are all where nobody came to an end.  It is
- * kept until the end, eight bytes a worker and a round.
+ * The factor is infinite if the worker had not completed its tasks by the end
+ * of the round.  It is 1 if the worker was asked for nothing, and for all
+ * workers if none completed its tasks.  The table is kept until the end: eight
+ * bytes per worker and round.
  *
- * Owns the table until the end, when it is written.  It knows moments alone, of a
- * job that runs or of a journal.
- */
+ * Owns the table until it is written at the end.  It sees moments alone, of a
+ * running job or of a journal. */
 #include "fates.h"
 
 #include "code/operation.h"
@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-/* Of a worker, in the round whose tasks are told. */
+/* A worker's share of the round that is being reported. */
 typedef struct share {
     kofn_time from, to;
     bool asked, owes;
@@ -57,8 +57,8 @@ static kofn_status note_task(record *x, uint32_t worker, share task)
     return KOFN_OK;
 }
 
-/* The time of the worker that was first to have done all of its own; 0: none
- * did. */
+/* Returns the time of the first worker that completed all of its tasks; 0 if
+ * none did. */
 static kofn_time first_of(const record *x)
 {
     kofn_time first = 0;
@@ -99,7 +99,8 @@ static kofn_status note_round(record *x, unsigned round)
     return KOFN_OK;
 }
 
-/* Of a stream: who is marked owes something, who had no list is as usual. */
+/* Records a round of a stream.  A marked worker owes results; the factor of a
+ * worker without a list is 1. */
 static kofn_status note_lists(record *x, const kofn_stream_round *r)
 {
     x->shares = 0;
@@ -135,7 +136,8 @@ static kofn_status see(kf_observer *base, const kf_moment *m)
     return st;
 }
 
-/* Rounds that failed before anybody was asked are as usual. */
+/* Writes the table.  Rounds that failed before any worker was asked have
+ * factors of 1. */
 static kofn_status write_all(const record *x)
 {
     kofn_matrix a = {NULL, x->lines, 0, 0, KOFN_F64};

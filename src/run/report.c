@@ -1,5 +1,5 @@
-/* report.c -- what callers are told: reports of products and of all together, and
- * how a job gets on.
+/* report.c -- reports to callers: of products, of all together, and of the
+ * progress of a job.
  *
  * Owns the sums, and the tables that the last report points to. */
 #include "job.h"
@@ -17,7 +17,7 @@ void kf_job_sum(const kofn_job *j, kofn_report *sum)
     kf_report_add(sum, &j->told.rest);
     for (size_t i = 0; i < j->open.count; i++)
         kf_report_add(sum, &j->open.list[i]->rep);
-    sum->rounds = j->told.total.rounds; /* that are over */
+    sum->rounds = j->told.total.rounds; /* only those that are over */
 }
 
 kofn_status kofn_job_progress(const kofn_job *j, kofn_progress *p)
@@ -82,8 +82,8 @@ kofn_status kofn_job_totals(const kofn_job *j, kofn_report *rep)
 
 /* ---- of a product -------------------------------------------------------- */
 
-/* Copies what the report points to, since the core's tables go on changing; of
- * a sum the weights of its parts as well. */
+/* Copies what the report points to, because the core's tables change later.
+ * For a sum it also copies the weights of its parts. */
 static kofn_status fill_tables(const kofn_job *j, tables *t, size_t lanes,
                                const kf_core_view *v, kofn_report *r)
 {

@@ -1,7 +1,7 @@
 /* run.h -- floor 5: the body of the coordinator.
  *
- * Guards, journals and norms are the job's, each freed by the function beside
- * the one that made it. */
+ * The job owns guards, journals and norms.  Each is freed by the function
+ * declared next to the one that makes it. */
 #ifndef KF_RUN_H
 #define KF_RUN_H
 
@@ -15,70 +15,79 @@
 
 /* ---- operands ------------------------------------------------------------ */
 
-/* A resident operand, or of a stream the first one of a product. */
+/* A resident operand; in a stream, the first operand of a product. */
 typedef struct kf_held {
-    const kofn_plan *plan; /* job.c, or pair.c of a stream; and, by open.c: */
-    kf_resident resident;  /* (its `most` grows as it changes)              */
-    kf_levels levels;      /* it is raised by these in blocks ...           */
-    void *raised;          /* ... or NULL: a copy of its own, or its values */
+    const kofn_plan *plan; /* set by job.c, or by pair.c for a stream; the rest
+                              by open.c */
+    kf_resident resident;  /* its `most` grows when it changes */
+    kf_levels levels;      /* its row and column equilibration in blocks */
+    void *raised;          /* equilibrated copy, or values of a sparse one;
+                              NULL: not equilibrated */
     bool placed;
-    uint64_t changes; /* since it was placed: A is not what is held any more */
-    bool moves;       /* it has a velocity ...                               */
-    double most;      /* ... no element of which is larger (change.c)        */
-    double **norms; /* once results are checked: scales (check.h) of the rows of
-                       each group, then of the columns (guard.c, norms.c)    */
-    double **speed; /* once it has changed: likewise, of its velocity, ...   */
-    double **least; /* ... and of what was rounded before (kf_norms)         */
-    struct kf_key *key; /* where results are looked at: a whole product of A x
-                           or A B is tested by it (guard.c)                 */
-    bool due; /* trial.c: its blocks are to be read and compared ... */
-    bool odd; /* ... and somebody's came wrong                       */
+    uint64_t changes; /* updates since it was placed; > 0: the job does not hold
+                         the current A */
+    bool moves;       /* it has a velocity */
+    double most;      /* bound on the elements of the velocity (change.c) */
+    double **norms;   /* scales (check.h) of the rows of each group, then of the
+                         columns; set when results are checked (guard.c,
+                         norms.c) */
+    double **speed;   /* the same for its velocity; set when it has changed */
+    double **least;   /* lower bounds of the norms, because blocks keep former
+                         rounding (kf_norms) */
+    struct kf_key *key; /* tests a whole product of A x or A B, if errors are
+                           searched for (guard.c) */
+    bool due;           /* trial.c: its blocks have to be read and compared */
+    bool odd;           /* a worker's block was found wrong */
 } kf_held;
 
 /* ---- wrong results (guard.c) --------------------------------------------- */
 
 typedef struct kf_verdict {
     kofn_event event;
-    uint32_t *bad; /* the event's */
+    uint32_t *bad; /* memory of event.bad */
 } kf_verdict;
 
 typedef struct kf_guard {
-    uint64_t secret;  /* of the random weights that results are compared by */
-    double tolerance; /* asked for; 0: was not */
-    kf_verdict *verdict; /* until all are told to the core: `next` is to be */
+    uint64_t secret;     /* seed of the random weights for comparisons */
+    double tolerance;    /* as asked for; 0: none */
+    kf_verdict *verdict; /* kept until the core has received them all, from
+                            `next` on */
     size_t next, count, cap;
-    bool doubt; /* a product failed its test: those after it are compared as if
-                   nothing but the comparison found what is wrong alike      */
+    bool doubt; /* a product failed its test.  Later products are compared as if
+                   only the comparison could find equal errors */
 } kf_guard;
 
-/* The measure of a product: its input. */
+/* The input of a product, and how its results are measured. */
 typedef struct kf_measure {
     kf_messages *messages;
     double *input; /* scales */
     bool known;
-    bool velocity;       /* what is read is that of the operand            */
-    double floor, error; /* of its answer, and what that may come to in it */
-    bool
-        keyed; /* nothing is compared: its output is tested (KOFN_ERRORS_KEYED) */
-    bool each;    /* ... or instead its answers, one by one              */
-    bool lenient; /* lies below the floor of the comparison pass the test */
-    bool drifts;  /* it is of interest how far blocks have drifted apart: */
-    double drift; /* kf_found */
+    bool velocity;       /* the operand's velocity is read */
+    double floor, error; /* floor: as in kf_found. error: relative error of the
+                            answer that errors below the floor may cause */
+    bool keyed;          /* nothing is compared; the output is tested by a key
+                            (KOFN_ERRORS_KEYED) */
+    bool each;           /* answers are tested one by one instead */
+    bool lenient; /* errors below the floor of the comparison pass the test */
+    bool drifts;  /* measure how far blocks have drifted apart, in `drift` */
+    double drift; /* as in kf_found */
 } kf_measure;
 
 kofn_status kf_guard_init(kf_guard *g, bool repeatable, uint64_t seed,
                           double tolerance);
-/* Answer a KOFN_DO_CHECK: the verdict waits for kf_guard_next. */
+/* Answers a KOFN_DO_CHECK.  The verdict waits for kf_guard_next. */
 kofn_status kf_guard_check(kf_guard *g, kf_held *h, kf_measure *of,
                            const kf_use *by, const kofn_action *a,
                            const kf_source *source);
-/* Has the operand of such a plan a key?  Then a product of it is linear in its rows. */
+/* True if an operand of this plan has a key: a product is linear in its
+ * rows. */
 bool kf_guard_has_key(const kofn_plan *p);
-/* Makes the key of an operand that was placed; where its plan has none, nothing. */
+/* Makes the key of an operand that was placed; does nothing if its plan has
+ * none. */
 kofn_status kf_guard_make_key(const kf_guard *g, kf_held *h);
-/* Sets *agrees: the output of a product of the operand is what it should be, so far
- * as its key tells; true where its answers were tested one by one.  `noise` is what
- * decoding made of rounding. */
+/* Sets *agrees if the output of a product passes the test of the operand's key,
+ * or if its answers were tested one by one.  `noise` is the amplification of
+ * rounding by the decoder. */
 kofn_status kf_guard_test(const kf_held *h, kf_measure *of, double noise,
                           const kofn_matrix *out, const kf_back *back,
                           bool *agrees);
@@ -86,20 +95,20 @@ bool kf_guard_next(kf_guard *g, kofn_event *ev);
 void kf_guard_free(kf_guard *g);
 void kf_guard_forget(kf_held *h); /* its norms */
 void kf_guard_forget_lines(const kf_held *h, double ***norms);
-/* All of them are known. */
+/* Computes all norms of the operand. */
 kofn_status kf_guard_know(kf_held *h);
-/* The operand changes (norms.c): norms are no larger afterwards than what is
- * kept for them. */
+/* Updates norms for a change of the operand (norms.c).  They remain upper
+ * bounds. */
 kofn_status kf_guard_change(kf_held *h, const kofn_change *change,
                             const kofn_matrix *U, const kofn_matrix *V);
-/* The operand is this matrix now. */
+/* Computes the norms anew from the matrix that the operand is now. */
 kofn_status kf_guard_renew(kf_held *h, const kofn_matrix *A);
-/* The strips given are those from `at` on of the operand; *cols has what columns have
- * come to in those before, and the norms of columns are known when all strips have been
+/* Updates norms from the strips of the operand that begin at `at`.  *cols
+ * accumulates the norms of columns, which are known when all strips have been
  * seen. */
 kofn_status kf_guard_renew_rows(kf_held *h, const kf_resident *strips,
                                 size_t at, double **cols);
-/* They have. */
+/* Sets the norms of columns after all strips. */
 void kf_guard_renew_cols(kf_held *h, double **cols);
 
 /* ---- journal (journal.c) ------------------------------------------------- */
@@ -110,10 +119,11 @@ kofn_status kf_journal_open(kf_journal **out, const char *path,
                             size_t operands, const kofn_core_options *opt);
 void kf_journal_event(kf_journal *j, const kofn_event *ev);
 void kf_journal_action(kf_journal *j, const kofn_action *a);
-/* End of the step's line. */
+/* Ends the line of the step. */
 void kf_journal_step(kf_journal *j);
 void kf_journal_note(kf_journal *j, const kofn_note *n);
-/* Could all be written?  After a round it is on disk. */
+/* Fails with KOFN_IO if the journal could not be written.  After a round it is
+ * flushed to the file. */
 kofn_status kf_journal_check(kf_journal *j);
 kofn_status kf_journal_close(kf_journal *j);
 

@@ -1,22 +1,25 @@
-/* scrub.c -- blocks that are compared with each other, and what comes of it.
+/* scrub.c -- compares blocks with each other and replaces wrong ones.
  *
- * Operands are read from everybody, a window of strips at a time, and what comes is
- * compared: a block that is wrong shows, twice, also where no product does.  It is done
- * when the caller asks for it (kofn_scrub), of all operands, and of one that
- * changes as soon as somebody was located in a product of it.  Then it tells two
- * things apart: who has a right block and answered wrongly once, and who has a
- * wrong one and would go on.  The latter is handed another, as a joiner is.  Either
- * counts against it, and who is wrong more often than chance makes the others gets
- * no more work (src/base/blame.h).
+ * Operands are read from all workers, one window of strips at a time, and the
+ * strips are compared.  A block is taken for wrong if two readings find it
+ * wrong, even if no product shows it.  All operands are compared if the caller
+ * asks for it (kofn_scrub).  A changing operand is also compared when a worker
+ * was located in a product of it.  This shows whether the worker has a right
+ * block and answered wrongly once, or has a wrong block and would continue to
+ * be wrong.
  *
- * Owns the window that is read.  It may not exclude anybody: it tells the core what it
- * found. */
+ * A worker with a wrong block gets another one, like a joiner.  Both cases
+ * count against the worker.  A worker that is wrong more often than chance
+ * explains, compared with the others, gets no more work (src/base/blame.h).
+ *
+ * Owns the window that is read.  It excludes no worker: it reports to the core
+ * what it found. */
 #include "job.h"
 
-/* ---- what comes of it ---------------------------------------------------- */
+/* ---- verdicts ------------------------------------------------------------ */
 
-/* Another block.  That its own was wrong counts against it, once more where a product
- * has told so. */
+/* Has the worker store another block.  Its wrong block counts against it, in
+ * addition to a product that showed it. */
 static kofn_status mend(kofn_job *j, uint32_t worker)
 {
     TRY(kf_job_tell(j, KOFN_EV_JUDGED, worker));
@@ -42,7 +45,7 @@ static kofn_status judge_all(kofn_job *j)
 
 /* ---- windows ------------------------------------------------------------- */
 
-/* Nobody is judged by what could not be told. */
+/* Ends the comparison.  If it failed, no worker is judged by it. */
 static void end(kofn_job *j, kofn_status st, const char *why)
 {
     kf_scrub *s = &j->scrub;
@@ -120,7 +123,7 @@ static kofn_status begin_window(kofn_job *j)
     return kf_window_read(j, w);
 }
 
-/* Gives up comparing for now: there are too few workers to compare. */
+/* Ends the comparison, because there are too few workers to compare. */
 static kofn_status give_up(kofn_job *j)
 {
     kf_window *w = &j->scrub.window;
@@ -145,7 +148,7 @@ static kofn_status go_on(kofn_job *j, bool *busy)
         TRY(take_window(j));
     else if (w->reading && kf_job_starves(j, w->reading))
         TRY(give_up(j));
-    /* who is asked for all waits for blocks that are made here */
+    /* if the caller asked, first wait for blocks that are made here */
     if (!w->reading && j->trials.on &&
         !(j->scrub.asked &&
           kf_core_storing(j->core) > j->lease.healing.count)) {
@@ -158,7 +161,7 @@ static kofn_status go_on(kofn_job *j, bool *busy)
     return KOFN_OK;
 }
 
-/* ---- from one thing to the next ------------------------------------------ */
+/* ---- steps --------------------------------------------------------------- */
 
 kofn_status kf_scrub_go_on(kofn_job *j, const product *next, bool *busy)
 {
@@ -192,7 +195,7 @@ kofn_status kf_scrub_rest(kofn_job *j)
     }
 }
 
-/* ---- asked for ----------------------------------------------------------- */
+/* ---- kofn_scrub ---------------------------------------------------------- */
 
 static kofn_status check_job(const kofn_job *j)
 {
@@ -200,15 +203,15 @@ static kofn_status check_job(const kofn_job *j)
     TRY(kf_job_check_placed(j));
     if (j->opt.errors == KOFN_ERRORS_NONE)
         return kf_fail(KOFN_UNSUITED,
-                       "blocks are compared in jobs that look for wrong "
-                       "results; open it with errors adversarial or "
-                       "probabilistic");
+                       "blocks are compared only in jobs that search for "
+                       "wrong results; open the job with errors adversarial "
+                       "or probabilistic");
     for (size_t o = 0; o < j->operands; o++)
         if (!kf_job_plan(j, (uint32_t)o, KOFN_USE_READ))
             return kf_fail(KOFN_UNSUITED,
-                           "blocks of scheme %s in this operation are not "
-                           "compared: a dense A and one product of it are "
-                           "wanted (basis=circle)",
+                           "blocks of scheme %s in this operation cannot be "
+                           "compared: that needs a dense A and one product "
+                           "of it (basis=circle)",
                            j->held[o].plan->scheme->name);
     return KOFN_OK;
 }

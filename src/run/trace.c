@@ -1,22 +1,21 @@
-/* trace.c -- a run as a drawing: the JSON of Chrome's trace viewer, which
- * Perfetto opens (docs/operate.md).
+/* trace.c -- draws a run: the JSON of Chrome's trace viewer, which Perfetto
+ * opens (docs/operate.md).
  *
- * A track for the rounds (more where products overlap), one for the
- * coordinator's own work, and one a worker.  A worker does its tasks one after
- * the other, but is given several at a time: a task is drawn from when it was
- * sent, or the one before it was over, or its own work began where the worker
- * tells how long that took.
+ * There is one track for the rounds (more if products overlap), one for the
+ * coordinator's own work, and one per worker.  A worker does its tasks one
+ * after the other, but is given several at a time.  So a task is drawn from the
+ * latest of three times.  These are when it was sent, when the task before it
+ * was over, and when the worker's own time for it began, if that is known.
  *
- * In streams the track for the rounds has those of the stream, products have tracks
- * of their own, and a task that was used is called by its product and has its
- * colour.
+ * In streams the track for the rounds has the rounds of the stream, and
+ * products have tracks of their own.  A used task has the name and the colour
+ * of its product.
  *
- * Slices are written as rounds end and nothing of them is kept, so that a long
- * run needs memory only for its workers.  The file has its name at the end.
+ * Slices are written as rounds end and are not kept, so that a long run needs
+ * memory only for its workers.  The file gets its name at the end.
  *
- * Owns the file and the lines that are not written yet.  It knows moments alone,
- * of a job that runs or of a journal, and a failure is told at the end.
- */
+ * Owns the file and the lines that are not written.  It sees moments alone, of
+ * a running job or of a journal.  A failure is reported at the end. */
 #include "fates.h"
 
 #include "code/operation.h"
@@ -28,11 +27,11 @@
 #include <stdio.h>
 
 enum { ROUNDS, COORDINATOR, FIRST_WORKER }; /* tracks */
-#define MORE_ROUNDS 1000000000              /* behind those of the workers */
+#define MORE_ROUNDS 1000000000 /* numbered after those of the workers */
 
 typedef struct track {
-    kofn_time since; /* when a block is on its way to the worker */
-    bool storing;    /* ... which one is                         */
+    kofn_time since; /* when a block was sent to the worker */
+    bool storing;    /* a block was sent to it */
     bool named;
 } track;
 
@@ -40,15 +39,16 @@ typedef struct trace {
     kf_observer base;
     kf_out out;
     bool stream;
-    kofn_time over[KOFN_OPEN_MOST + 1]; /* of each track of rounds: the last */
+    kofn_time over[KOFN_OPEN_MOST + 1]; /* per track of rounds: end of the last
+                                           one */
     size_t tracks;
     track *worker;
     size_t workers;
-    bool more; /* than one entry: a comma is due */
+    bool more; /* an entry was written: a comma is due */
 } trace;
 
 /* The name and colour of a task by its fate.  Perfetto gives each name a
- * colour, Chrome takes that of cname. */
+ * colour; Chrome uses cname. */
 static const struct {
     const char *name, *colour;
 } look[KF_FATES] = {
@@ -61,7 +61,7 @@ static const struct {
     [KF_FATE_LOST] = {"lost", "black"},
 };
 
-/* Of the products of a stream, in turn: more than can be open. */
+/* Colours for the products of a stream, in turn: more than can be open. */
 static const char *const colours[] = {"thread_state_running",
                                       "rail_response",
                                       "rail_animation",
@@ -87,7 +87,7 @@ static kofn_status text(trace *x, const char *s)
     return kf_out_put(&x->out, s, strlen(s));
 }
 
-/* {"ph":..,"pid":1,"tid":..; the rest is the caller's */
+/* Begins an entry with phase and track; the caller adds the rest. */
 static kofn_status entry(trace *x, char phase, uint64_t thread)
 {
     const char *before = x->more ? ",\n" : "";
@@ -97,14 +97,14 @@ static kofn_status entry(trace *x, char phase, uint64_t thread)
                        before, phase, thread);
 }
 
-/* Microseconds, to the nanosecond. */
+/* Writes microseconds, with three decimals. */
 static kofn_status when(trace *x, const char *key, kofn_time t)
 {
     return kf_out_text(&x->out, ",\"%s\":%" PRId64 ".%03d", key, t / 1000,
                        (int)(t % 1000));
 }
 
-/* An entry of this name, at that time. */
+/* Begins an entry with this name and time. */
 static kofn_status named(trace *x, char phase, uint64_t thread,
                          const char *name, kofn_time at)
 {
@@ -178,11 +178,12 @@ static kofn_status put_task(trace *x, const kf_moment *m)
         t->sent, t->took);
 }
 
-/* Slices of one track do not overlap: where products do, there are more. */
+/* Chooses a track for a round.  Slices of one track do not overlap, so
+ * overlapping products need more tracks. */
 static kofn_status track_of_round(trace *x, const kf_moment *m,
                                   uint64_t *thread)
 {
-    size_t i = x->stream; /* the first one is of its rounds */
+    size_t i = x->stream; /* track 0 has the rounds of the stream */
 
     while (i < x->tracks && x->over[i] > m->from)
         i++;
@@ -210,7 +211,7 @@ static kofn_status put_round(trace *x, const kf_moment *m)
                        kofn_strerror(m->status));
 }
 
-/* A round of a stream, which is just over. */
+/* Draws a round of a stream that is just over. */
 static kofn_status put_lists(trace *x, const kf_moment *m)
 {
     kofn_time from = m->to - m->lists->took;
@@ -279,7 +280,7 @@ static kofn_status put(trace *x, const kf_moment *m)
 
 /* ---- an observer --------------------------------------------------------- */
 
-/* After a failure no more is written, since half a drawing is none. */
+/* Writes nothing after a failure, because half a drawing is of no use. */
 static kofn_status see(kf_observer *base, const kf_moment *m)
 {
     return base->failed ? KOFN_OK : put((trace *)base, m);

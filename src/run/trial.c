@@ -1,7 +1,7 @@
-/* trial.c -- what is known against workers whose blocks may be wrong, and of which
- * operands that is to be found out (scrub.c).
+/* trial.c -- the evidence against workers with blocks that may be wrong, and
+ * the operands that have to be read to decide (scrub.c).
  *
- * May not exclude anybody, and has nothing happen. */
+ * It excludes no worker and carries out nothing. */
 #include "job.h"
 
 void kf_trial_ask(kofn_job *j, size_t operand)
@@ -31,7 +31,7 @@ kofn_status kf_trial_receive(kofn_job *j, const product *p,
 {
     const kofn_event *v = &j->guard.verdict[j->guard.count - 1].event;
 
-    /* who was located when it was read before need not be for certain again */
+    /* a located worker of the first reading need not be certain again */
     size_t n =
         v->bad_count - (p->measure.drifts && j->trials.second ? 0 : v->doubted);
 
@@ -50,8 +50,8 @@ void kf_trial_stored(kofn_job *j, uint32_t worker)
     kf_job_count(j, &(kofn_report){.healed = 1});
 }
 
-/* Has operands of which a block came out wrong read once more, to tell whether
- * the block or the reading of it was wrong. */
+/* Has operands with a wrong block read a second time, to decide whether the
+ * block or its reading was wrong. */
 static bool read_again(kofn_job *j)
 {
     kf_trials *s = &j->trials;

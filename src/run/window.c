@@ -1,12 +1,13 @@
-/* window.c -- operands that have changed are read back some strips at a time, for
- * those who want blocks of them (heal.c) or compare them (scrub.c): whole, they are
- * nowhere.
+/* window.c -- reads operands that have changed, some strips at a time, to make
+ * blocks of them (heal.c) or to compare blocks (scrub.c).  No process holds
+ * such an operand as a whole.
  *
- * A window borrows the operand's plan and owns the strips while they are read, which
- * begins at once.  No more than one window is in memory. */
+ * A window borrows the operand's plan.  It owns the strips while they are read,
+ * which begins at once.  At most one window is in memory. */
 #include "job.h"
 
-/* For whole parts of its strips, as if A had no others. */
+/* Returns the plan for whole parts of the window's strips, as if A had no
+ * others. */
 static kofn_plan shape_of(const kf_window *w, const kofn_plan *p)
 {
     const kofn_cut cut = p->layout.cut[0];
@@ -30,10 +31,11 @@ size_t kf_window_strips(const kofn_job *j, const kf_window *w)
     return reader(j, w)->span;
 }
 
-/* Bytes of a window that cost no more than the messages that they come in. */
+/* bytes of a window that cost no more than their messages */
 #define LEAST 4096.0
 
-/* As many as move what the last product did. */
+/* Returns the number of strips that moves the same number of bytes as the last
+ * product. */
 static size_t width(const kofn_job *j, const kf_window *w)
 {
     const kofn_problem *pb = &j->held[w->operand].plan->layout.problem;
@@ -113,6 +115,6 @@ kofn_status kf_window_resident(const kofn_job *j, kf_window *w,
     st = kf_resident_dense(out, &w->shape, &w->into);
     out->most = w->velocity ? held->most : held->resident.most;
     out->by = held->resident.by;
-    out->lent = true; /* the next is read into the same memory */
+    out->lent = true; /* the next window is read into the same memory */
     return st;
 }

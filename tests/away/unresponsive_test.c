@@ -101,7 +101,7 @@ static void the_round_ends_and_names_it(void **state)
         stuck_up(&s, "uncoded", packets, KOFN_SECOND / 5);
         assert_int_equal(next_round(&s, &rep), KOFN_TOOFEW);
         assert_true(atomic_load(&s.t.sprung));
-        assert_non_null(strstr(kofn_errmsg(), "worker 2 was given up"));
+        assert_non_null(strstr(kofn_errmsg(), "worker 2 did not answer"));
         assert_int_equal(rep.states[2], KOFN_WORKER_UNRESPONSIVE);
         assert_int_equal(s.told, packets);
         stuck_down(&s);
@@ -273,7 +273,7 @@ static void try_silence(const silence *c)
         assert_at_most(rig_error(&s.t.r), 1e-12);
     } else {
         assert_int_equal(st, KOFN_TOOFEW);
-        assert_non_null(strstr(kofn_errmsg(), "given up"));
+        assert_non_null(strstr(kofn_errmsg(), "evicted"));
     }
     assert_true(s.told >= 1);
     for (size_t i = 0; i < c->unresponsive; i++) {

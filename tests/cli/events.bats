@@ -230,7 +230,7 @@ CASES
     kofn replay j --step --state -q >states
     grep -v '^  |' states | cmp - steps
     grep -q '^  | product 1: running; .* strips open; 4 workers have tasks$' states
-    grep -q '^  |   strips 0-.*: 1 of 2 results, rows 0; 1 in hand$' states
+    grep -q '^  |   strips 0-.*: 1 of 2 results, rows 0; 1 outstanding$' states
     # what differs is shown before it is said
     sed 's/"h":"[0-9a-f]*"}$/"h":"0123456789abcdef"}/' j >forged
     run kofn replay forged --step

@@ -223,7 +223,7 @@ for c in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split():
 print("X2.npy Y2.npy C2.npy", file=p.stdin, flush=True)
 out, err = p.communicate(timeout=600)
 assert p.returncode == 4, (p.returncode, err)
-assert "nobody is left" in err, err
+assert "no worker is left" in err, err
 END
 }
 
@@ -327,7 +327,7 @@ END
     timeout 600 "$KOFN" worker "$at" --memory 1000 2>worker &
     wait $coordinator && status=0 || status=$?
     [ "$status" -eq 4 ]
-    grep -q "nobody is left to give more" err
+    grep -q "no worker is left to give more" err
     wait_for grep -q "more than this worker may spend" worker
 }
 

@@ -75,7 +75,7 @@ honest() {
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
     grep -q "is given up: it is connected and answers nothing" err
-    grep -Eq "are needed; worker [0-2] (was|and [12] more were) given up" err
+    grep -Eq "are needed; worker [0-2] (|and [12] more )did not answer and (was|were) evicted" err
     refusals 1
 }
 
@@ -94,7 +94,7 @@ honest() {
     wait "$coordinator" || status=$?
     [ "$status" -eq 4 ]
     [ "$(grep -c "is given up: it is connected and answers nothing" err)" -ge 2 ]
-    grep -q "worker [0-2] and [12] more were given up" err
+    grep -q "worker [0-2] and [12] more did not answer and were evicted" err
     refusals 2
 }
 

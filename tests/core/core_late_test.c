@@ -262,8 +262,9 @@ static void all_the_unresponsive_are_counted(void **state)
         }
         assert_int_equal(b.ended, KOFN_TOOFEW);
         snprintf(want, sizeof want,
-                 unresponsive > 1 ? "and %u more were given up"
-                                  : "was given up",
+                 unresponsive > 1
+                     ? "and %u more did not answer and were evicted"
+                     : "did not answer and was evicted",
                  unresponsive - 1);
         if (!strstr(kofn_errmsg(), want))
             fail_msg("\"%s\" is not in: %s", want, kofn_errmsg());

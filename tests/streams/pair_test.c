@@ -325,7 +325,7 @@ static void nobody_left_is_said(void **state)
     assert_ok(kofn_take(job, a.number, KOFN_NEVER, &rep));
     assert_ok(kofn_put_pair(job, &a.X, &a.Y, &a.out, &a.number));
     assert_status(KOFN_TOOFEW, kofn_take(job, a.number, KOFN_NEVER, &rep));
-    assert_non_null(strstr(kofn_errmsg(), "nobody is left"));
+    assert_non_null(strstr(kofn_errmsg(), "no worker is left"));
     free_pair(&a);
     close_stream(job, plan);
 }
