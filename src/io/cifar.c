@@ -1,16 +1,14 @@
 /* cifar.c -- the binary files of CIFAR-10 (Krizhevsky, "Learning multiple
  * layers of features from tiny images", 2009): records of a label, 0 to 9, and
  * the 32 x 32 pixels of an image, red, green and blue ones.  Images become
- * rows, bytes from 0 to 255; labels are kept beside them.
+ * rows, bytes from 0 to 255; labels are kept separately.
  *
- * The format has no mark, and numbers that a program wrote as they lie in its
- * memory are called .bin as well.  So a file is refused that could be such: one
- * whose words, all of them, are usual numbers.  Pixels of pictures are no such
- * thing: read as a float64 every eighth of them is most of the exponent, and in
- * an integer of four bytes the upper two are alike.
+ * The format has no mark, and raw numbers of a program are also called .bin.  So a file is
+ * refused if all of its words are usual numbers.  Pixels of pictures never are: in a float64
+ * every eighth of them is most of the exponent, and in an integer of four bytes the upper
+ * two are alike.
  *
- * What is read is the kofn_file's; the mapped bytes are only read.  A file
- * that could be another format is refused.
+ * Fills the kofn_file; the mapped bytes are only read.
  */
 #include "io.h"
 
@@ -24,9 +22,9 @@ static kofn_status check(const kf_input *in)
 {
     if (in->length % RECORD)
         return kf_fail(KOFN_FORMAT,
-                       "%zu bytes are not records of %zu, a label and 3 x 32 "
-                       "x 32 pixels, of which CIFAR-10 files are made: it is "
-                       "cut off, or something else",
+                       "%zu bytes are not records of %zu bytes, a label and "
+                       "3 x 32 x 32 pixels, as in CIFAR-10: the file is cut "
+                       "off, or has another format",
                        in->length, RECORD);
     for (size_t at = 0; at < in->length; at += RECORD)
         if (in->data[at] >= CLASSES)
@@ -39,7 +37,7 @@ static kofn_status check(const kf_input *in)
 
 /* ---- or raw numbers ------------------------------------------------------ */
 
-/* What is usual is 0, and else between these. */
+/* Kinds of raw numbers, and the range of usual ones; 0 is usual, too. */
 static const struct raw {
     const char *name;
     kf_kind kind;

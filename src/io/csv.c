@@ -1,18 +1,15 @@
 /* csv.c -- tables of numbers in text.
  *
  * Fields are separated by semicolons, commas, tabs, bars or blanks
- * (csv_tell.c).  The first line may have names: it does when none of its fields
- * is a number; but when all of them are words for a missing number it is
- * refused.  Lines that begin with # and blank lines are skipped, # behind
- * numbers begins a comment, and a field may stand in double quotes (RFC 4180).
- * Every row may end in a separator.  Where fields are separated by something
- * else, a comma in a number is a decimal one; but 1,500 could be 1500 as well,
- * and is refused when nothing in the file tells.  One column is a vector.
+ * (csv_tell.c).  The first line has names if none of its fields is a number.  It is
+ * refused if all of its fields are words for a missing number.  Lines that begin with #
+ * and blank lines are skipped.  # behind numbers begins a comment, and a field may be in
+ * double quotes (RFC 4180).  Every row may end in a separator.  If commas do not separate
+ * fields, they are decimal commas.  But 1,500 could also be 1500, and is refused unless
+ * the file decides it.  One column is a vector.
  *
- * The text is read twice, to count and check, then to keep.
- *
- * Fills the kofn_file; fields are read where they lie in the mapped bytes.  A
- * table that could be read in two ways is refused.
+ * The text is read twice: to count and check, then to keep.  Fields are read in place, in
+ * the mapped bytes.  A table with two readings is refused.  Fills the kofn_file.
  */
 #include "csv.h"
 

@@ -1,19 +1,17 @@
-/* csv_tell.c -- how a table in text is written: what separates its fields, and
- * whether its first line has names.
+/* csv_tell.c -- finds the separator of a table in text, and whether its first line has
+ * names.
  *
- * The separator is the one that the first line shows -- a semicolon, a comma, a
- * tab, a bar or blanks, in this order -- if the lines that follow agree with
- * it, and else the first of these but blanks that they all agree with.  So a name may hold
- * any of them.  Where none fits, the first is taken, and reading by it says
- * what is wrong.
+ * The candidates are a semicolon, a comma, a tab, a bar and blanks, in this order.  The
+ * separator is the first one in the first line, if the next lines agree with it.  Otherwise
+ * it is the first candidate except blanks with which they all agree.  So a name may contain
+ * any of them.  If none fits, the first is taken, and reading by it reports the mistake.
  *
- * Owns nothing and keeps nothing but the kf_table of the caller.  It looks at
- * some lines and changes none.
+ * Fills the caller's kf_table, and owns nothing.
  */
 #include "csv.h"
 
-#define LINES 64 /* that are asked, and no more of them than */
-#define REACH ((ptrdiff_t)1 << 16) /* begin within so many bytes */
+#define LINES 64                   /* lines that are looked at, at most */
+#define REACH ((ptrdiff_t)1 << 16) /* bytes in which they must begin */
 
 /* ---- the first line ------------------------------------------------------ */
 
@@ -73,7 +71,7 @@ static bool begins_with_number(const kf_field *f)
            (next == f->to || memchr("; ,\t|", *next, 5));
 }
 
-/* The fields of a line: how many, and of what kind. */
+/* The numbers of fields of a line, by kind. */
 typedef struct line {
     size_t fields, numbers, missing;
     size_t doubtful; /* begin with a number */
@@ -123,8 +121,8 @@ static kofn_status check_names(const kf_table *tb, const kf_text *t,
     if (l->doubtful == l->fields || (tb->mark != shown && l->doubtful) ||
         (tb->mark == KF_NO_MARK && shown != tb->mark && shown != KF_BLANKS))
         return kf_fail(KOFN_FORMAT,
-                       "line %zu has no numbers and could be data, since "
-                       "numbers stand in its fields",
+                       "line %zu has no numbers, but its fields contain "
+                       "digits of numbers, so that it could be data",
                        t->line);
     return KOFN_OK;
 }

@@ -1,10 +1,9 @@
 /* edges.c -- graphs as lists of edges, as the collections SNAP and KONECT have them.
  *
- * Lines that begin with # or % are comments.  Each other line has two numbers of
- * nodes, between blanks or tabs: an arc from the first to the second, an entry
- * 1 there; one that is listed twice counts twice.  Nodes are numbered from 0
- * and as many as the largest number tells; those that no line has are nodes
- * without arcs.  A third field is refused: it may be a weight or a time.  Comments
+ * Lines that begin with # or % are comments.  Each other line has two numbers of nodes,
+ * separated by blanks or tabs: an arc from the first to the second, which is an entry 1.
+ * An arc that is listed twice counts twice.  Nodes are numbered from 0 to the largest
+ * number in the file.  Numbers that no line has are nodes without arcs.  A third field is refused: it may be a weight or a time.  Comments
  * may say that the graph is undirected.  That is kept; the arcs are the same.
  *
  * Fills the kofn_file with a sparse matrix; the mapped bytes are only read.

@@ -1,12 +1,11 @@
-/* file.c -- open or borrow a file's bytes, tell the format, give the result.
+/* file.c -- opens or borrows a file's bytes, finds the format, gives the result.
  *
- * Files are mapped, so that text is read without a second copy of it and a
- * .npy of the machine's own kind without any.  A file that another process
- * shortens while it is mapped ends this one by a bus error: that is out of
- * scope here, as it is for every program that maps its input.
+ * Files are mapped.  So text is read without a copy of it, and a .npy with numbers of the
+ * machine's own kind is not copied at all.  If another process shortens a mapped file, this
+ * one ends by a bus error, as any program does that maps its input.
  *
- * A kofn_file owns the mapping and what was made of it, until kofn_file_free.
- * A reader of a format may neither open nor close anything.
+ * A kofn_file owns the mapping and the matrices, until kofn_file_free.  A reader of a format
+ * neither opens nor closes anything.
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
@@ -56,7 +55,7 @@ kofn_status kf_io_errno_fail(const char *verb, const char *path, int error)
 
 /* ---- the result ---------------------------------------------------------- */
 
-/* Do the numbers lie in the file's bytes? */
+/* True if the numbers are in the file's bytes, without a copy. */
 static bool is_view(const kf_file *f)
 {
     return f->dense.data && !f->owned;
@@ -159,7 +158,8 @@ static const format *find_format(const kf_input *in)
 
     if (begins(in, "\x93NUMPY") || kf_io_has_suffix(in->path, ".npy"))
         return &npy;
-    if (kf_io_has_suffix(in->path, ".bin")) /* has no mark of its own */
+    if (kf_io_has_suffix(in->path,
+                         ".bin")) /* has no first bytes to know it by */
         return &cifar;
     if (kf_idx_begins(in) || kf_io_has_suffix(in->path, ".idx") ||
         kf_io_has_suffix(in->path, "-ubyte"))
@@ -184,7 +184,7 @@ static kofn_status tell(const kf_input *in, const format **found)
     *found = find_format(in);
     return *found ? KOFN_OK
                   : kf_fail(KOFN_FORMAT,
-                            "neither the first bytes nor the suffix tell the "
+                            "neither the first bytes nor the suffix show the "
                             "format; kofn reads .npy, .mtx, .csv, IDX, the "
                             ".bin of CIFAR-10, .edges, .libsvm and .svm");
 }
@@ -207,7 +207,7 @@ static kofn_status part_of_any(const kf_input *part, size_t *room)
                        : found->part(part, room);
 }
 
-/* The name without .gz tells what is inside. */
+/* Parses a compressed file.  The name without .gz shows the format. */
 static kofn_status parse_packed(kf_file *f, const kf_input *in)
 {
     kf_input inner = *in;
@@ -268,7 +268,7 @@ static kofn_status map_opened(int fd, kf_file *f, kf_input *in)
 
 static kofn_status map_file(kf_file *f, kf_input *in)
 {
-    /* Without O_NONBLOCK a pipe nobody writes to would hang here. */
+    /* Without O_NONBLOCK a pipe without a writer would hang here. */
     int fd = kf_raise(open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     kofn_status st;
 
@@ -290,7 +290,7 @@ static void let_go(kf_file *f)
     }
     if (!view || f->unpacked)
         unmap(f);
-    else if (f->map) /* who uses it may read in any order */
+    else if (f->map) /* callers may read in any order */
         posix_madvise(f->map, f->mapped, POSIX_MADV_NORMAL);
 }
 

@@ -1,16 +1,14 @@
 /* gz.c -- what gzip has compressed (RFC 1952), through zlib.
  *
- * A megabyte may hold a gigabyte, so it is inflated in steps, and the format's
- * own reader looks at what is there before each: it says how much to have next,
- * or what is wrong already.
+ * A megabyte may hold a gigabyte, so it is inflated in steps.  Before each step the reader
+ * of the format looks at the inflated bytes.  It refuses them, or says how many bytes it wants
+ * next.  Never are more bytes inflated than that.
  *
- * One member after the other in it are one file, as gunzip has it.  What stands
- * behind the last one and does not begin as a member is ignored as gunzip does,
- * be it the zeros that fill up a block of a tape or anything else.  A member
- * behind zeros is refused: gunzip would ignore it, and others would not.
+ * Several members in a row are one file, as for gunzip.  Bytes behind the last member are
+ * ignored if they do not begin a member, such as the zeros that fill a block of a tape.  A
+ * member behind zeros is refused: gunzip would ignore it, and other programs would not.
  *
- * The inflated bytes are the caller's.  At no time is more inflated than the
- * reader of the format asked for.
+ * The caller owns the inflated bytes.
  */
 #include "io.h"
 
@@ -69,8 +67,8 @@ static kofn_status damaged(const flow *f, int answer)
         return KOFN_NOMEM; /* kf_new has said so */
     if (answer == Z_BUF_ERROR && at == f->in->length)
         return kf_fail(KOFN_FORMAT,
-                       "the compressed file ends at byte %zu, before its end "
-                       "was told: it is cut off; copy it again",
+                       "the compressed file ends at byte %zu without its end "
+                       "mark: it is cut off; copy it again",
                        at);
     return kf_fail(KOFN_FORMAT,
                    "byte %zu: what gzip compressed is damaged (%s); copy the "
@@ -78,14 +76,14 @@ static kofn_status damaged(const flow *f, int answer)
                    at, f->z.msg ? f->z.msg : "no more than that is known");
 }
 
-/* Does a member begin here, or is it cut off in its first two bytes? */
+/* True if a member begins here, whole or cut off in its first two bytes. */
 static bool is_member(const kf_input *in, size_t at)
 {
     return at < in->length && in->data[at] == 0x1f &&
            (at + 1 == in->length || in->data[at + 1] == 0x8b);
 }
 
-/* A member is over: goes on with the next, if one follows. */
+/* Begins the next member, if one follows. */
 static kofn_status next_member(flow *f)
 {
     size_t at = f->fed - f->z.avail_in, zeros = 0;
@@ -175,8 +173,8 @@ kofn_status kf_io_unpack(const kf_input *in, const char *path, kf_part_fn *look,
 
 /* ---- how much to have next ----------------------------------------------- */
 
-#define FREE ((size_t)16 << 20) /* bytes of text that need hold no number */
-#define EACH 256                /* and for each number so many more may come */
+#define FREE ((size_t)16 << 20) /* bytes of text that may have no number */
+#define EACH 256                /* bytes more that a number may take     */
 
 kofn_status kf_io_part_exact(const kf_input *part, size_t data,
                              const size_t shape[2], size_t size, size_t *room)
@@ -188,8 +186,8 @@ kofn_status kf_io_part_exact(const kf_input *part, size_t data,
         total = SIZE_MAX;
     if (part->length > total)
         return kf_fail(KOFN_FORMAT,
-                       "the header and the numbers it tells of have %zu bytes, "
-                       "and more follow; kofn reads one array a file",
+                       "the header and its numbers have %zu bytes, and more "
+                       "follow; kofn reads one array from a file",
                        total);
     if (!kf_add(total, 1, room)) /* one more, to see that it is over */
         *room = total;
@@ -212,9 +210,9 @@ kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
         most = SIZE_MAX;
     if (part->length >= most)
         return kf_fail(KOFN_FORMAT,
-                       "%zu bytes of what gzip compressed have no more than "
-                       "%zu numbers in whole lines, and it goes on; unpack it "
-                       "with gunzip if that is meant",
+                       "the first %zu unpacked bytes have at most %zu numbers "
+                       "in whole lines, which is too few for a table; unpack "
+                       "the file with gunzip if it is one",
                        part->length, numbers);
     *room = kf_mul(part->length, 2, &twice) ? kf_min(twice, most) : most;
     return KOFN_OK;

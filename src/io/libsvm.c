@@ -1,9 +1,8 @@
-/* libsvm.c -- points with labels, as LIBSVM and SVMlight have them.
+/* libsvm.c -- points with labels, in the format of LIBSVM and SVMlight.
  *
- * Each line is a point, `label index:value index:value ...`, a label and those
- * numbers that are not zero: a row of a sparse matrix, and a label beside it.
- * Indices are counted from 1 and ascend within a line; there are as many columns
- * as the largest index of all tells.  What follows # is a comment.
+ * Each line is a point, `label index:value index:value ...`: a label, and the nonzero numbers
+ * of a row of a sparse matrix.  Indices are counted from 1 and ascend within a line.  The
+ * largest index is the number of columns.  # begins a comment.
  *
  * Fills the kofn_file with sparse points and their labels; the mapped bytes
  * are only read.
@@ -12,9 +11,9 @@
 #include "text.h"
 
 typedef struct listing {
-    size_t rows, cols, entries; /* so far */
-    kofn_sparse *to;            /* NULL: they are counted only */
-    size_t room;                /* there, for entries */
+    size_t rows, cols, entries; /* that have been read */
+    kofn_sparse *to;            /* NULL: entries are only counted */
+    size_t room;                /* entries that fit into it */
     double *label;
 } listing;
 
@@ -34,7 +33,7 @@ static bool row_ends(kf_text *t)
     return kf_at_line_end(t);
 }
 
-/* `word`: all of what stands there. */
+/* Fails with the reason why `word` is no number. */
 static kofn_status number_fail(const kf_text *t, const char *word,
                                const char *what, kf_scan found)
 {

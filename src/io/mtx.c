@@ -2,18 +2,19 @@
  *
  * Format: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats:
  * Initial Design", NISTIR 5935 (1996), and math.nist.gov/MatrixMarket.
- * Where that leaves room: comments and blank lines may stand anywhere behind
- * the banner; entries that name the same place are summed, those of a pattern
- * too (each counts 1); one entry a line, also in array files, so that a
- * matrix written row by row is not taken for one written column by column.
- * Also read is what programs write that is not in there: a symmetric matrix
- * whose entries are all above the diagonal, a skew-symmetric one with zeros on
- * it, the fields double and unsigned-integer, exponents with D, and hermitian
- * for what is real, which is symmetric.
+ * These rules hold, about which the format says nothing:
  *
- * A coordinate file is read twice: once to check every line and count the
- * entries of each row, once to put them where they belong.  So it needs no
- * memory but the result's.
+ *   - Comments and blank lines may be anywhere after the banner.
+ *   - Entries of the same place are summed; an entry of a pattern counts 1.
+ *   - A line has one entry, in array files as well.  So a matrix written row by row is not
+ *     taken for one written by columns.
+ *
+ * Some programs write more than the format has, and that is read, too: symmetric matrices
+ * with all entries above the diagonal, skew-symmetric ones with zeros on it, the fields
+ * double and unsigned-integer, exponents with D, and hermitian for real matrices.
+ *
+ * A coordinate file is read twice: to check every line and count the entries of each row,
+ * then to put them in place.  So the only memory is that of the result.
  *
  * Fills the kofn_file, dense or sparse; the mapped bytes are only read.
  */
@@ -26,12 +27,12 @@ typedef enum values { REAL, DOUBLE, INTEGER, UNSIGNED, PATTERN } values;
 
 typedef struct market {
     bool coordinate;
-    bool part; /* of a file that goes on */
+    bool part; /* these are the first bytes of a longer file */
     values field;
     symmetry symmetry;
     size_t rows, cols;
     size_t entries;   /* lines of numbers */
-    size_t size_line; /* where these sizes stand */
+    size_t size_line; /* the line of these sizes */
 } market;
 
 /* ---- banner -------------------------------------------------------------- */
@@ -128,9 +129,9 @@ static kofn_status expect_line_end(kf_text *t)
                    t->line, kf_io_show_word(shown, t->at, t->end));
 }
 
-/* A header that lies must not make us ask for the memory it claims.  An entry
- * takes 4 bytes at least ("1 1" and a line end; 2 in an array file), and with
- * so many more rows than entries something is wrong. */
+/* Refuses sizes that the file cannot have, before memory for them is allocated.  An entry
+ * takes at least 4 bytes ("1 1" and a line end; 2 in an array file).  A matrix with far more
+ * rows than entries is refused as well. */
 static kofn_status check_plausible(const market *m, const kf_text *t)
 {
     size_t left = (size_t)(t->end - t->at), least = m->coordinate ? 4 : 2;
@@ -281,8 +282,8 @@ static kofn_status read_entry(const market *m, kf_text *t, entry *e)
     return expect_line_end(t);
 }
 
-/* Of a symmetric matrix one triangle is listed.  seen[1] and seen[0] get the
- * lines of the first entries below and above the diagonal, 0 for none. */
+/* Checks that a symmetric matrix lists one triangle only.  seen[1] and seen[0] get the lines
+ * of the first entries below and above the diagonal, 0 for none. */
 static kofn_status check_triangle(const market *m, const kf_text *t,
                                   const entry *e, size_t seen[2])
 {
@@ -372,7 +373,7 @@ static kofn_status read_coordinate(const market *m, const kf_text *t,
 {
     size_t room = m->entries;
 
-    /* Twice is a little too much: nobody counts the diagonal beforehand. */
+    /* Twice is a little too much, because the diagonal is not counted before. */
     if (m->symmetry != GENERAL && !kf_mul(room, 2, &room))
         return kf_nomem(SIZE_MAX);
     f->sparse = kf_io_sparse_new(m->rows, m->cols, room);

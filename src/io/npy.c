@@ -1,10 +1,12 @@
 /* npy.c -- NumPy's .npy files.
  *
- * Format: NEP 1, "A Simple File Format for NumPy Arrays" (Kern 2007), and
- * numpy.lib.format for versions 2.0 and 3.0: the bytes \x93NUMPY, the version
- * as two bytes, the header's length (little endian, 2 bytes in version 1.0
- * and 4 later), the header -- a Python dict literal with exactly the keys
- * descr, fortran_order and shape -- and the numbers.
+ * Format: NEP 1, "A Simple File Format for NumPy Arrays" (Kern 2007), and numpy.lib.format
+ * for versions 2.0 and 3.0:
+ *
+ *     \x93NUMPY, and the version as two bytes
+ *     length of the header, little endian, 2 bytes in version 1.0 and 4 later
+ *     the header: a Python dict with exactly the keys descr, fortran_order and shape
+ *     the numbers
  *
  * Bytes behind the numbers are refused.  NumPy lets them pass because several
  * arrays may be saved one after the other into one file; here they would be
@@ -43,7 +45,7 @@ static bool take(header *h, char c)
     return true;
 }
 
-/* "byte N: WHO 'what stands there'WHY" */
+/* Fails with "byte N: SUBJECT 'text of the file'REASON". */
 static kofn_status wrong(const header *h, const char *who, const char *why)
 {
     char shown[KF_SHOWN];
@@ -73,7 +75,7 @@ static kofn_status take_string(header *h, const char **from, const char **to)
                 ? memchr(h->at + 1, quote, (size_t)(h->end - h->at - 1))
                 : NULL;
     if (!close)
-        return wrong(h, "the header has", " where a string should be");
+        return wrong(h, "the header has", " in place of a string");
     *from = h->at + 1;
     *to = close;
     h->at = close + 1;
@@ -100,7 +102,7 @@ static const char *kind_name(char kind)
     return "something else";
 }
 
-/* The letter and the size of what is read, p .. to-1; '?' is a boolean too. */
+/* Reads a kind of numbers from p .. to-1: its letter and its size.  '?' is a boolean. */
 static bool take_kind(kf_kind *is, const char *p, const char *to)
 {
     static const char *const all[] = {"f8", "f4", "f2", "i8", "i4", "i2",
@@ -169,7 +171,7 @@ static kofn_status take_shape(header *h)
         if (!comma)
             TRY(expect(h, ','));
         if (!kf_scan_size(&h->at, h->end, &n))
-            return wrong(h, "the shape has", " where a size should be");
+            return wrong(h, "the shape has", " in place of a size");
         if (h->at < h->end && *h->at == 'L')
             h->at++; /* a long integer of Python 2 */
         if (h->dims < 2)
@@ -223,7 +225,7 @@ static kofn_status take_dict(header *h)
     }
     skip_space(h);
     if (h->at != h->end)
-        return kf_fail(KOFN_FORMAT, "byte %zu: the header goes on behind '}'",
+        return kf_fail(KOFN_FORMAT, "byte %zu: the header continues after '}'",
                        (size_t)(h->at - h->begin));
     if (h->seen != 7)
         return kf_fail(KOFN_FORMAT,

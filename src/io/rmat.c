@@ -4,9 +4,8 @@
  * Mining", SDM 2004.  An arc falls into one of the four quadrants of the
  * adjacency matrix, then of that quadrant, and so on, each time with the
  * chances 0.57, 0.19, 0.19 and 0.05.  The smallest power of two that holds
- * the nodes is split; arcs outside are drawn again, which fewer than half of
- * the draws ask for, because 0.57 is the chance of the quadrant that is
- * whole.  Low numbers would be the well-connected ones, so nodes are
+ * the nodes is split, and arcs outside are drawn again.  That happens to fewer than half of
+ * the draws, because the quadrant that is whole has the chance 0.57.  Low numbers would be the well-connected ones, so nodes are
  * shuffled.
  *
  * The graph is the caller's.  All draws are from one named stream, so that a

@@ -1,7 +1,6 @@
 /* sparse.c -- sparse matrices as one block of memory, and their order.
  *
- * A sparse matrix is one allocation of its own, freed by kofn_free; its
- * arrays may not be freed by themselves. */
+ * A sparse matrix is one allocation, freed by kofn_free.  Its arrays must not be freed. */
 #include "io.h"
 
 #include <math.h>

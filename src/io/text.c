@@ -1,12 +1,11 @@
 /* text.c -- numbers and lines in text.
  *
- * Up to 19 significant digits with a power of ten between -27 and 27 are
- * converted here: w 10^q = w 5^q 2^q, where w and 5^|q| fit in 64 bits each,
- * so one 128-bit product or quotient with its remainder decides the rounding
- * exactly.  Everything else goes to kf_read_real, as digits without a point.
+ * Numbers of up to 19 significant digits, with a power of ten between -27 and 27, are
+ * converted here: w 10^q = w 5^q 2^q.  w and 5^|q| fit in 64 bits each.  So one 128-bit
+ * product, or quotient with remainder, decides the rounding exactly.  kf_read_real converts
+ * all other numbers, as digits without a point.
  *
- * Owns nothing and allocates nothing.  The locale may change neither what is
- * read nor what is shown.
+ * Owns nothing and allocates nothing.  The locale changes neither reading nor writing.
  */
 #include "text.h"
 
@@ -115,8 +114,7 @@ static double scale(uint64_t w, int q)
     return (double)kept * power_of_two(e + 11);
 }
 
-/* A number as it stands: its significant digits lie in from .. to - 1, with
- * at most one point among them. */
+/* A number in text: its significant digits are from .. to - 1, with at most one point. */
 typedef struct decimal {
     const char *from, *to;
     uint64_t w;    /* the digits' value when they are few */
@@ -125,7 +123,7 @@ typedef struct decimal {
     bool any;
 } decimal;
 
-/* Of more than DIGITS digits w is not used. */
+/* Reads digits.  w is not used if there are more than DIGITS. */
 KF_WRAPS
 static const char *take_digits(const char *p, const char *end, decimal *d)
 {

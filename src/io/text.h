@@ -61,13 +61,13 @@ typedef enum kf_scan {
     KF_TOO_LARGE /* beyond float64 */
 } kf_scan;
 
-/* Reads [+-] digits [. digits] [e [+-] digits] at p and gives exactly what
- * strtod would in the C locale.  *next stands behind it; the caller looks
- * whether that is where a number may end. */
+/* Reads [+-] digits [. digits] [e [+-] digits] at p.  The value is exactly that of strtod in
+ * the C locale.  Sets *next to the first character after the number; the caller checks that a
+ * number may end there. */
 kf_scan kf_scan_number(const char *p, const char *end, const char **next,
                        double *value);
 
-/* The same where D may stand for E, as Fortran writes it. */
+/* Reads the same, with D for E as in Fortran. */
 kf_scan kf_scan_fortran(const char *p, const char *end, const char **next,
                         double *value);
 

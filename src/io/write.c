@@ -211,7 +211,6 @@ kofn_status kofn_write(const char *path, kofn_operand a, unsigned dims)
         return write_by(put_csv, path, a.dense, dims);
     if (kf_io_has_suffix(path, ".mtx"))
         return write_by(put_array, path, a.dense, dims);
-    return kf_fail(KOFN_INVAL,
-                   "cannot tell how to write %s: name it .npy, .csv or .mtx",
+    return kf_fail(KOFN_INVAL, "no format for %s: name it .npy, .csv or .mtx",
                    name);
 }
