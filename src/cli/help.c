@@ -120,7 +120,7 @@ void cli_help_command(FILE *f, const cli_command *c)
 void cli_help(FILE *f)
 {
     fprintf(f, "kofn -- any k of n workers are enough: exact products on "
-               "workers that are slow,\nvanish, or come late.\n\n"
+               "workers that are slow,\nleave, or join late.\n\n"
                "usage: kofn COMMAND ...\n\n");
     for (const cli_command *c = cli_commands; c->name; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
@@ -128,10 +128,10 @@ void cli_help(FILE *f)
                "  kofn gen matrix 4000 1000 -o X.npy && kofn gen vector 1000 "
                "-o w.npy\n"
                "  kofn matvec X.npy w.npy -o y.npy --verify\n\n"
-               "kofn COMMAND --help tells the rest; kofn --version what it "
-               "runs on.\n\n"
-               "exit: 0 answered exactly, 1 failed, 2 usage or bad input, "
-               "4 too few workers,\n      5 corrupt beyond correction, 128+n "
+               "kofn COMMAND --help has the options; kofn --version prints "
+               "the kernels and formats.\n\n"
+               "exit: 0 exact result, 1 failed, 2 usage or bad input, "
+               "4 too few workers,\n      5 wrong beyond correction, 128+n "
                "ended by signal n\n");
 }
 
@@ -179,27 +179,27 @@ static void man_list(FILE *f, const entry *e)
 static const entry faults_keys[] = {
     {"spread", "worker speeds are drawn from 1\\-spread to 1+spread"},
     {"straggle", "chance that a worker straggles in a round"},
-    {"burst", "it is drawn anew in one of so many rounds, else as before (1)"},
-    {"factor", "a straggler takes this many times as long (5)"},
-    {"delay", "or, instead, this many seconds longer"},
+    {"burst", "mean number of rounds for which a draw holds (1)"},
+    {"factor", "slowdown of a straggler (5)"},
+    {"delay", "instead: seconds that are added"},
     {"leave", "departures per worker and second"},
     {"join", "arrivals per second"},
     {"corrupt", "chance that a result is silently wrong"},
     {"flip",
-     "chance that with an update of coded weights a bit of a worker's block flips"},
+     "chance that an update of coded weights flips a bit of a worker's block"},
     {"miss", "chance that a worker misses such an update"},
-    {"clock", "simulator: modelled, or measured: what the work really took"},
+    {"clock", "simulator: modelled; or measured, the real time of the work"},
     {"work", "modelled clock: seconds for 1e9 multiply\\-adds (1)"},
     {"latency", "simulator: seconds that a message takes"},
     {"bandwidth", "simulator: bytes a second (no limit)"},
     {"whole",
-     "simulator: 1: what a slow worker computed in a round comes together, at "
-     "its end (0)"},
+     "simulator: 1: all results of a slow worker arrive at the end of its "
+     "round (0)"},
     {"fault",
-     "without a master: chance that a node errs in a place of where, at any step"},
+     "--masterless: chance that a node errs in a step, in each place of where"},
     {"where",
-     "without a master: some of encode, product, decode, vector, update and "
-     "memory, with + between them"},
+     "--masterless: some of encode, product, decode, vector, update and "
+     "memory, joined by +"},
     {NULL, NULL},
 };
 
@@ -211,60 +211,61 @@ static const entry faults_keys[] = {
 static const entry json_keys[] = {
     KF_REPORT_MAP(X)
 #undef X
-        {"status", "ok, partial or failed; error says why in the last two"},
-    {"command, scheme, workers, seed, port", "what was run, with all defaults"},
-    {"threshold", "any this many answers decode"},
+        {"status",
+         "ok, partial or failed; error has the reason for the last two"},
+    {"command, scheme, workers, seed, port", "the command, with all defaults"},
+    {"threshold", "number of answers that always decode"},
     {"iterations", "of power, pagerank and regress; of train: steps; else 0"},
     {"total_seconds",
-     "from the beginning of the command until this report, the sum of the next four; "
-     "not of simulated runs, which repeat to the byte"},
+     "from the start of the command to this report, the sum of the next four; "
+     "absent in simulated runs, which repeat to the byte"},
     {"read_seconds, prepare_seconds, round_seconds, finish_seconds",
-     "until the inputs are read; until the first round begins, when workers are here "
-     "and have their blocks; until the last one ends; until this report"},
-    {"given_up", "workers that were there and answered nothing"},
-    {"corrupted", "workers whose results were found wrong"},
-    {"rel_error",
-     "the relative error of the whole result, found by \\-\\-verify"},
+     "until the inputs are read; until the first round begins, with workers "
+     "and their blocks; until the last round ends; until this report"},
+    {"given_up", "evicted workers: connected, without an answer"},
+    {"corrupted", "workers with results that were found wrong"},
+    {"rel_error", "relative error of the whole result, found by \\-\\-verify"},
     {"row_error, worst_row",
-     "of matvec, matmul and stream with \\-\\-verify: the most that an element is "
-     "off, relative to that of |A| |B|, and the row it is in, counted from 0"},
+     "of matvec, matmul and stream with \\-\\-verify: the largest error of an "
+     "element, relative to that of |A| |B|, and its row, counted from 0"},
     {"eigenvalue, change, converged", "of an iteration"},
     {"graph",
-     "of pagerank: its nodes, those of them without_edges, and whether it was "
-     "undirected_taken_as_arcs, as its comments and arcs that have none back show"},
-    {"objective", "of regress: what is minimised, over all points, at the end"},
+     "of pagerank: nodes, nodes without_edges, and undirected_taken_as_arcs: "
+     "true if comments call the graph undirected but arcs have no opposite ones"},
+    {"objective",
+     "of regress: the minimised function over all points, at the end"},
     {"loss, accuracy, test_loss, test_accuracy",
-     "of train: mean cost and the share of labels told right, over all points "
-     "and those of \\-\\-test, at the end; per_iteration has them of each step's "
-     "batch, and of \\-\\-test at the end of an epoch"},
+     "of train: mean cost and share of correct labels at the end, over all points "
+     "and over those of \\-\\-test. per_iteration has them for the batch of each "
+     "step, and for \\-\\-test at the end of an epoch"},
     {"r2, accuracy, explained_deviance",
-     "how well the model fits, by \\-\\-loss: "
-     "1 less the squares that are left by those around the mean; the share "
-     "of labels told right; as r2, with the deviance of counts. Where y is "
-     "constant r2 is 1 if nothing but rounding is left, else 0"},
-    {"test_objective, test_r2, ...", "the same of the points of \\-\\-test"},
+     "fit of the model, by \\-\\-loss: "
+     "1 minus the squares of residuals over the squares around the mean; the "
+     "share of correct labels; as r2, with the deviance of counts. If y is "
+     "constant, r2 is 1 for residuals of rounding only, else 0"},
+    {"test_objective, test_r2, ...", "the same for the points of \\-\\-test"},
     {"gradient_norm, batch_gradient_norm",
-     "of the last gradient, with sgd of its batch; converged says whether it "
+     "norm of the last gradient, with sgd of its batch. converged is true if it "
      "is below \\-\\-tol times the first one"},
-    {"setup", "of regress: rounds, seconds and numbers received for the length "
-              "of steps, before the first; absent where nothing was measured"},
+    {"setup", "of regress: rounds, seconds and numbers received to measure the "
+              "length of steps; absent if nothing was measured"},
     {"per_iteration", "of regress: objective (sgd: batch_objective) where the "
                       "gradient was taken, test_objective after the step, "
                       "seconds, late, scalars_received"},
-    {"recovery_threshold", "of regress: how many answers decode"},
-    {"per_round",
-     "for each round live workers, the rows of its block that each "
-     "worker was given, and seconds"},
+    {"recovery_threshold", "of regress: number of answers that decode"},
+    {"per_round", "for each round: live workers, rows of its block that each "
+                  "worker was given, and seconds"},
     {"job, resumed_after, checkpoint_seconds, checkpoint_failures",
-     "of \\-\\-checkpoint: the job's number, rounds or iterations that were "
-     "done before, and what keeping took"},
+     "of \\-\\-checkpoint: the job's number, rounds or iterations done "
+     "before, and the seconds of writing"},
     {"equal, wrong, wrong_rows, wrong_columns, complete",
-     "of check: whether C is A B, and if not where; wrong has row, column, was and "
-     "is of entries, of all that are wrong if complete"},
-    {"blas, simd", "the kernels in force here"},
-    {"blas_threads", "of each worker, null where they are on other machines or "
-                     "the BLAS does not let itself be told"},
-    {"blas_advice", "why this BLAS is slow and what mends that, or null"},
+     "of check: whether C is A B, and the wrong places. wrong has row, column, was "
+     "and is of wrong entries, and all of them if complete is true"},
+    {"blas, simd", "the kernels of this process"},
+    {"blas_threads",
+     "of each worker; null if workers are on other machines, or the "
+     "number of the BLAS's threads cannot be set"},
+    {"blas_advice", "why this BLAS is slow, and the remedy, or null"},
     {NULL, NULL},
 };
 
@@ -280,9 +281,9 @@ void cli_manual(FILE *f)
         roff(f, c->operands, SIZE_MAX);
         fputs(" [options]\n.br\n", f);
     }
-    fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n, so "
-          "that the answers of any k workers give the exact product: no "
-          "restart, no checkpoint, and no data moved when machines come and "
+    fputs(".SH DESCRIPTION\nA matrix is cut into k blocks and coded into n. "
+          "The answers of any k workers give the exact product. There is no "
+          "restart and no checkpoint, and no data moves when workers come and "
           "go.\n",
           f);
     for (const cli_command *c = cli_commands; c->name; c++) {
@@ -300,25 +301,24 @@ void cli_manual(FILE *f)
         "ROUND[.FRACTION] corrupt W\nROUND[.FRACTION] flip W\n"
         "ROUND err W PLACE\n.fi\n.PP\n"
         "Rounds count from 1. A fraction places the event inside the round: "
-        "3.5 is when half of round 3's strips have arrived. flip has a bit of "
-        "what a worker stores be another. Of power, "
-        "pagerank and regress iterations are counted, of train steps, however "
-        "many rounds one takes: 3.5 is in the first of them that gets so far. Workers "
-        "count "
-        "from 0; joiners are numbered on.\n"
-        ".SH FAULTS\nThe keys of \\-\\-faults; all are 0 unless it says "
-        "otherwise.\n",
+        "3.5 is when half of round 3's strips have arrived. flip changes a bit of "
+        "the data that a worker stores. For power, "
+        "pagerank and regress iterations are counted, for train steps. One may take "
+        "several rounds; 3.5 is in the first one that gets half of its strips. Workers are numbered "
+        "from 0, and joiners get the next numbers.\n"
+        ".SH FAULTS\nThe keys of \\-\\-faults. The default is 0 unless it is in "
+        "brackets.\n",
         f);
     man_list(f, faults_keys);
-    fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; of a "
-          "failure before there were workers there are status, command "
-          "and error only.\n",
+    fputs(".SH JSON\nThe keys of the object that \\-\\-json prints; after a "
+          "failure before there were workers it has only status, command "
+          "and error.\n",
           f);
     man_list(f, json_keys);
     fputs(
-        ".SH EXIT STATUS\n.TP\n0\nanswered exactly; of "
-        "an iteration that stopped at its limit, too: a remark and converged "
-        "in \\-\\-json tell\n.TP\n1\nfailed\n.TP\n2\n"
+        ".SH EXIT STATUS\n.TP\n0\nexact result. An iteration that stopped at its "
+        "limit ends so too, with a remark, and converged false in "
+        "\\-\\-json\n.TP\n1\nfailed\n.TP\n2\n"
         "usage or bad input\n.TP\n4\ntoo few workers\n.TP\n5\nwrong "
         "answers that could not be left out, or a model that is damaged\n.TP\n128+n\nended by signal n\n",
         f);

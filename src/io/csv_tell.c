@@ -121,8 +121,8 @@ static kofn_status check_names(const kf_table *tb, const kf_text *t,
     if (l->doubtful == l->fields || (tb->mark != shown && l->doubtful) ||
         (tb->mark == KF_NO_MARK && shown != tb->mark && shown != KF_BLANKS))
         return kf_fail(KOFN_FORMAT,
-                       "line %zu has no numbers, but its fields contain "
-                       "digits of numbers, so that it could be data",
+                       "line %zu has no numbers and could be data, because "
+                       "numbers stand in its fields",
                        t->line);
     return KOFN_OK;
 }

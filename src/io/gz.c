@@ -211,8 +211,8 @@ kofn_status kf_io_part_text(const kf_input *part, kf_part_fn *count,
     if (part->length >= most)
         return kf_fail(KOFN_FORMAT,
                        "the first %zu unpacked bytes have at most %zu numbers "
-                       "in whole lines, which is too few for a table; unpack "
-                       "the file with gunzip if it is one",
+                       "in whole lines, and more follow; if that is meant, "
+                       "unpack the file with gunzip",
                        part->length, numbers);
     *room = kf_mul(part->length, 2, &twice) ? kf_min(twice, most) : most;
     return KOFN_OK;

@@ -185,13 +185,13 @@ static void more_than_the_format_says(void **state)
     bomb("a.bin.gz", "\12", 1, 0, little, "label 10");
     bomb("a.xyz.gz", "", 0, 0, little, "suffix");
     bomb("a.gz", "PK\3\4", 4, 0, little, "zip");
-    bomb("a.csv.gz", "1,2\n", 4, '\n', some, "have no more than 2 numbers");
-    bomb("a.csv.gz", "1,2\n", 4, '7', some, "have no more than 2 numbers");
+    bomb("a.csv.gz", "1,2\n", 4, '\n', some, "have at most 2 numbers");
+    bomb("a.csv.gz", "1,2\n", 4, '7', some, "have at most 2 numbers");
     bomb("a.csv.gz", "1,2\n3,x\n", 8, '\n', some, "line 2, column 2");
     n = (size_t)sprintf(text, "%s array real general\n9 1\n1\n2\n", MM);
-    bomb("a.gz", text, n, ' ', some, "have no more than 2 numbers");
+    bomb("a.gz", text, n, ' ', some, "have at most 2 numbers");
     n = (size_t)sprintf(text, "%s coordinate real general\n9 1 3\n1 1 1\n", MM);
-    bomb("a.gz", text, n, '\n', some, "have no more than 1 numbers");
+    bomb("a.gz", text, n, '\n', some, "have at most 1 numbers");
     bomb("a.mtx.gz", "", 0, '\n', some, "line 1|MatrixMarket");
 }
 

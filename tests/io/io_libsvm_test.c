@@ -171,7 +171,7 @@ static void libsvm_packed(void **state)
     free(text);
     text = repeat("# nothing but this\n", 20 << 20, &length);
     n = pack(file, ROOM, text, length);
-    refused(KOFN_FORMAT, "a.libsvm.gz", file, n, "it goes on");
+    refused(KOFN_FORMAT, "a.libsvm.gz", file, n, "more follow");
     free(text);
     free(file);
 }

@@ -109,9 +109,9 @@ static void npy_refusals(void **state)
         {"{'descr': '<f8', 'color': 3}", "unknown key 'color'"},
         {"{'descr': '<f8' 'shape': (6,)}", "',' should be"},
         {"{'descr': '<f8, 'shape': (6,)}", "dtype '<f8, '"},
-        {"{'descr': '<f8", "byte 20|a string should be"},
+        {"{'descr': '<f8", "byte 20|in place of a string"},
         {"['descr']", "'{' should be"},
-        {DICT("<f8", "False", "(6,)") "x", "goes on"},
+        {DICT("<f8", "False", "(6,)") "x", "continues"},
         {"", "'{' should be"},
     };
     unsigned char file[512], data[48];
