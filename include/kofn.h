@@ -718,7 +718,8 @@ typedef struct kofn_stream_round {
     kofn_time first;  /* duration until the first worker completed its list  */
     kofn_time waited; /* duration beyond (1 + mu) first; 0 if none           */
     double load;      /* multiply-adds of the longest list                   */
-    /* By worker id: KOFN_MARKED or KOFN_EXCUSED, or 0 if its list was complete.
+    /* By worker id: KOFN_MARKED or KOFN_EXCUSED, or 0 if its list was complete or
+     * it had none.
      * Valid during the call. */
     const uint8_t *mark;
     /* By worker id: when its list was complete, from the start of the round.

@@ -96,11 +96,12 @@ KOFN_API void kofn_file_free(kofn_file *f);
 KOFN_API kofn_status kofn_write_npy(const char *path, const kofn_matrix *a,
                                     unsigned dims);
 /* Writes a matrix in the format of the suffix: .npy, .csv or .mtx (array).  A
- * sparse matrix can only be written as .mtx (coordinate, general; pattern if
- * every value is 1), and `dims` is 2.
+ * sparse matrix is written as .mtx only (coordinate, general; pattern if every
+ * value is 1), and needs `dims` = 2.
  * KOFN_IO: the file cannot be written.
  * KOFN_INVAL, KOFN_SHAPE: the suffix is none of these, or an argument is
- * invalid. */
+ * invalid.
+ * KOFN_NONFINITE: a sparse matrix has a NaN or an infinity. */
 KOFN_API kofn_status kofn_write(const char *path, kofn_operand a,
                                 unsigned dims);
 

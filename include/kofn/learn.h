@@ -172,7 +172,8 @@ typedef struct kofn_regress_options {
     kofn_regress_watch watch;           /* NULL: none                         */
     void *watch_ud;                     /* passed to watch                    */
     /* Resumes after this step, which a watch was given; the caller's w holds
-     * its w.  The result is that of a run without a break.  Read by the next
+     * its w.  The result is that of a run without a break, except under
+     * KOFN_DESCENT_LBFGS.  Read by the next
      * kofn_regress only.  NULL, or iteration 0: starts anew. */
     const kofn_regress_step *resume;
     /* True if the last column of X is all ones.  Its weight is not penalised by

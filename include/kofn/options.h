@@ -92,16 +92,17 @@ enum {
       "at most N working workers for each key or, without keys, each host; "   \
       "others stand by (0: no limit)")                                         \
     X(double, mu, REAL, 0.25, 0, 0, 1e6, "MU", KOFN_OF_STREAMS,                \
-      "end a round at 1 + MU times the first worker's time, unless all are "   \
-      "done or more is due (0.25)")
+      "end a round at 1 + MU times the first worker's time without workers "   \
+      "that are not done, if the scheme allows it and no due product needs "   \
+      "them (0.25)")
 #define KOFN_OPTIONS_OF_JOB(X)                                                 \
     X(unsigned, audit, UNSIGNED, 0, 1, 1, 1e9, "N", KOFN_OF_SUMS,              \
       "with --errors, check only one round in N; in the others each part is "  \
       "computed once and trusted (1)")                                         \
     X(kofn_time, start_within, SECONDS, 0, 0, 1e-3, 1e9, "SECONDS",            \
       KOFN_OF_ALL,                                                             \
-      "fail if too few workers have come for the first round by then (no "     \
-      "limit)")                                                                \
+      "fail if after SECONDS too few workers have come for the first round "   \
+      "(no limit)")                                                            \
     X(const char *, journal, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,         \
       "record the run for kofn replay and kofn trace")                         \
     X(const char *, metrics, FILE, NULL, 0, 0, 0, "FILE", KOFN_OF_ALL,         \

@@ -167,10 +167,11 @@ typedef struct kofn_program {
      * last `after` stages run once, after `turns` turns of the other stages. */
     uint64_t turns;
     size_t after;
-    /* Sets the change of a matrix after a turn, from 1.  U and V may point into
-     * v, and must stay valid until the next call.  The iterate v may be any one
-     * from the end of the turn to the end of `recalls` further turns.  NULL: no
-     * matrix changes.  If matrices change, all are dense.  More than 1
+    /* Sets in *to how a matrix changes at the end of turn `turn`; turns count
+     * from 1.  The call may come late: v is then a later iterate, at the latest
+     * one before the end of turn `turn` + `recalls`.  So v must still have the
+     * data of the last `recalls` turns.  U and V may point into v, and must stay
+     * valid until the next call.  NULL: no matrix changes.  If matrices change, all are dense.  More than 1
      * confirming node then needs `errors` (kofn_peer_options.confirm). */
     kofn_status (*change)(void *ud, uint64_t turn, uint32_t operand,
                           const kofn_matrix *v, kofn_turned *to);

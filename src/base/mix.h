@@ -28,7 +28,8 @@ KF_WRAPS static inline uint64_t kf_mix64(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Number k of the stream of a seed; 0 is the state itself. */
+/* Returns the state after k steps from `seed`; kf_mix64 makes number k from it.
+ * For k = 0 it is the seed. */
 KF_WRAPS static inline uint64_t kf_state64(uint64_t seed, uint64_t k)
 {
     return seed + KF_STEP64 * k;

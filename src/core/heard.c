@@ -2,14 +2,15 @@
  * are compared.
  *
  * Without a search for errors any submessages count.  With it, a seat is right
- * or wrong in all that it sent, and the same submessages of each seat are
- * compared.  These are the first r submessages of the seats that have sent r or
- * more.  Any kf_code_seats of these seats decode, and further seats are spare
- * (math/errors.md 10).
+ * or wrong in all that it sent.  For a number r, the first r submessages of all
+ * seats that have sent r or more are compared.  Any kf_code_seats(r) of these
+ * seats decode, and the others are spare (math/errors.md 10).  The r with the
+ * most spare seats is taken.
  *
- * Seats with s to spare count as kf_product_enough plus s, whatever r is.  That
- * is the number of seats that decode with all submessages, plus s.  So counting
- * is the same for all codes.
+ * The number of useful results is kf_product_enough, the seats that decode with
+ * all submessages, plus the spare seats, whatever r is.  So counting is the same
+ * for all codes.  If no r has enough seats, it is the number of seats that have
+ * sent their first submessage, at most kf_product_enough - 1.
  *
  * The product owns the scratch used here; it is valid until the next call.
  * This file counts answers, and does not decide which to ask for. */

@@ -332,7 +332,8 @@ kofn_status kf_settle_checked(kofn_core *c, kf_round *r, const kf_asked *a,
                               size_t n, bool sure, size_t wanted);
 kofn_status kf_settle_decode(kofn_core *c, kf_product *p, kf_band b,
                              const kofn_decoder *d, size_t n);
-/* Finds a decoder that is accurate enough; NULL if there is none. */
+/* Finds a decoder that is accurate enough or, if the product is degraded, a
+ * partial one.  NULL if there is none. */
 kofn_status kf_core_find_decoder(const kofn_core *c, kf_product *p,
                                  const uint32_t *rows, size_t n,
                                  const kofn_decoder **out);

@@ -134,8 +134,8 @@ kofn_status kf_core_unsure(kofn_core *c, kf_round *r, size_t count)
 
 /* ---- quarantine ---------------------------------------------------------- */
 
-/* Gives no more work to any worker that was wrong too often, under any number.
- * Its seats are free for others. */
+/* Quarantines every worker if its principal was wrong too often, or the worker
+ * itself without a principal.  Its seat is free for others. */
 kofn_status kf_core_quarantine(kofn_core *c)
 {
     for (uint32_t i = 0; i < c->fleet.workers; i++)

@@ -61,7 +61,8 @@ static bool is_missing(const kf_field *f)
     return true;
 }
 
-/* Does a number stand at its beginning, followed by what could separate it? */
+/* True if the field is a number, or begins with one that a blank, a tab or one of
+ * ; , | follows. */
 static bool begins_with_number(const kf_field *f)
 {
     const char *next;

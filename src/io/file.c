@@ -4,8 +4,8 @@
  * machine's own kind is not copied at all.  If another process shortens a mapped file, this
  * one ends by a bus error, as any program does that maps its input.
  *
- * A kofn_file owns the mapping and the matrices, until kofn_file_free.  A reader of a format
- * neither opens nor closes anything.
+ * A kofn_file owns the matrices until kofn_file_free, and the mapping too if its matrix is in
+ * it.  A reader of a format neither opens nor closes anything.
  */
 #define _DEFAULT_SOURCE /* MAP_NORESERVE */
 #include "io.h"
@@ -175,7 +175,8 @@ static const format *find_format(const kf_input *in)
         return &libsvm;
     if (is_text(in))
         return &csv;
-    return kf_libsvm_begins(in) ? &libsvm : NULL; /* a9a, heart_scale, a9a.t */
+    return kf_libsvm_begins(in) ? &libsvm
+                                : NULL; /* files of LIBSVM's site: a9a, a9a.t */
 }
 
 static kofn_status tell(const kf_input *in, const format **found)

@@ -117,7 +117,7 @@ typedef struct kf_blas {
     const char *slow;   /* "many times slower ..." and the remedy, or NULL   */
     int threads;        /* 1 if kf_blas_single has set it, 0: not known      */
 } kf_blas;
-/* Looks at the BLAS that computes. */
+/* Fills *b for the BLAS in use. */
 void kf_blas_look(kf_blas *b);
 
 #endif

@@ -58,7 +58,8 @@ typedef struct product {
     bool room;        /* no answer of an honest worker is infinite */
     bool audited;    /* a sum that is compared, on behalf of later ones that are
                         not */
-    kofn_plan shape; /* stream, or the job's own: the plan for its strips */
+    kofn_plan shape; /* product of a stream, or number 0: the plan for its
+                        own shape */
     /* Its start (begin.c). */
     uint32_t core;   /* its number in core and workers, from its start */
     bool begun;      /* the core knows it */

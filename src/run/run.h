@@ -20,7 +20,8 @@ typedef struct kf_held {
     const kofn_plan *plan; /* set by job.c, or by pair.c for a stream; the rest
                               by open.c */
     kf_resident resident;  /* its `most` grows when it changes */
-    kf_levels levels;      /* its row and column equilibration in blocks */
+    kf_levels levels;      /* powers of two by which its rows and columns were
+                              scaled before coding */
     void *raised;          /* equilibrated copy, or values of a sparse one;
                               NULL: not equilibrated */
     bool placed;
