@@ -7,9 +7,9 @@
  * shape.  1: coding costs its redundancy and nothing else.  A round and a plain
  * product in turn, medians of the ratios of ROUNDS turns, worst first:
  *
- *     wall   time, over that of plain BLAS on as many threads as there are cores
+ *     wall   time, over that of plain BLAS with a thread for each core
  *     cpu    processor time of the process, over that of one thread of BLAS; it
- *            means something on a busy machine too, and misses waiting
+ *            is meaningful on a busy machine too, and misses waiting
  *
  * What was not needed any more when it was taken back is in no worker's share,
  * so where more answers are asked for than needed less than 1 is possible.

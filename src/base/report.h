@@ -10,10 +10,10 @@
  *
  *   X(field, adds, kind, key, metric, text)
  *
- *   adds    how several rounds add up: SUM; MOST, the worst of them; LAST, the value of
- *           the last one; OWN, as kf_report_add does it.
- *   kind    COUNT; SECONDS, stored as kofn_time; NUMBER; or LIST, an array with a value for
- *           each worker or part.  A list is reported elsewhere.
+ *   adds    how several rounds add up: SUM; MOST, the worst of them; LAST, the
+ *           value of the last one; OWN, as kf_report_add does it.
+ *   kind    COUNT; SECONDS, stored as kofn_time; NUMBER; or LIST, an array with
+ *           a value for each worker or part.  A list is reported elsewhere.
  *   key     name in --json.
  *   metric  name among the metrics; "" if it is none of them.
  *   text    description for users. */

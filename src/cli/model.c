@@ -1,7 +1,7 @@
 /* model.c -- the folder that kofn train leaves and kofn predict reads:
  *
  *     DIR/model.json    the network's shape, and what points are divided by
- *     DIR/W1.npy, ...   the weights of each layer, the biases in the last column
+ *     DIR/W1.npy, ...   weights of each layer, the biases in the last column
  *
  * model.json has a digest of the bytes of each file of weights, and one of all
  * that it says itself, so that no damage to a model is computed with.

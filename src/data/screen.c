@@ -4,8 +4,8 @@
  * random sums below half of what raises a suspicion.  The test reads A and C once and B
  * twice, and writes no copy of them:
  *
- *     by rows:     U = B W,  R = C W - A U      W: p x 8, over the norms of columns of B
- *     by columns:  V = w A,  Q = w C - V B      w: 8 x m, over the norms of rows of A
+ *     by rows:     U = B W,  R = C W - A U    W: p x 8, over norms of B's columns
+ *     by columns:  V = w A,  Q = w C - V B    w: 8 x m, over norms of A's rows
  *
  * False says nothing: freivalds.c then looks at all rows and columns.  So numbers that
  * are not finite, norms far from 1 and sparse matrices are left to it.

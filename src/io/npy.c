@@ -5,7 +5,7 @@
  *
  *     \x93NUMPY, and the version as two bytes
  *     length of the header, little endian, 2 bytes in version 1.0 and 4 later
- *     the header: a Python dict with exactly the keys descr, fortran_order and shape
+ *     the header: a Python dict with the keys descr, fortran_order and shape only
  *     the numbers
  *
  * Bytes behind the numbers are refused.  NumPy lets them pass because several

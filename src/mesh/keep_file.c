@@ -5,8 +5,8 @@
  *     0  "kofnkept"   8  u64  job          32  u64  turns that are over
  *    16  u64  number of the iterate        40  u32  seat, u32 matrices
  *    24  u64  ... and its line             48  u64  bytes of the vector
- *     then the vector as a VECTOR's body, of each matrix u64 bytes and the block as a
- *     BLOCK's body, and XXH3 of all that, each part seeded by what those before give.
+ *     then the vector as in VECTOR; for each matrix u64 bytes and the block as in
+ *     BLOCK; and XXH3 of all that, each part seeded by the hash before it
  *
  * Owns nothing: which files there are, and what they are good for, is keep.c's.  A file
  * is written under another name first, and nothing of a damaged one is used. */
