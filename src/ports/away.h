@@ -150,7 +150,8 @@ typedef struct port {
 
 kofn_time kf_away_now(kofn_port *base);
 kofn_time kf_away_storing(kofn_port *base, uint32_t id);
-/* Prints news for people: workers that were refused, dropped or evicted. */
+/* Passes news for people to opt.news: workers that were refused, dropped or
+ * evicted. */
 void kf_away_news(port *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Returns the worker of a peer, or NOBODY. */

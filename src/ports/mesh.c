@@ -199,9 +199,8 @@ static kofn_status mesh_wait(kofn_transport *t, kofn_time atmost,
         pthread_mutex_unlock(&e->mesh->lock);
         if (out)
             return kf_fail(KOFN_TRANSPORT,
-                           "the others hear nothing of node %u any more, since "
-                           "what it sent was wrong; let its work be done by "
-                           "another machine",
+                           "the other nodes have excluded node %u, since it "
+                           "sent wrong data; use another machine",
                            e->number);
         if (!l)
             return KOFN_AGAIN;

@@ -403,7 +403,7 @@ static void a_ca_is_renewed(void **state)
     anna = comes(hub, &p, "anna");
     snprintf(at, sizeof at, "new@%s", kofn_net_endpoint(hub));
     assert_ok(kofn_net_connect(&bert, at, &p.o));
-    expected = "its certificate is of the name hub, and new is expected";
+    expected = "its certificate has the name hub, and new is expected";
     until(hub, bert, has_trouble);
 
     /* ours: for a moment it does not fit its key */

@@ -370,7 +370,7 @@ static void a_crowd_keeps_nobody_out(void **state)
     visit(t);
     assert_true(inside(t)->strangers <= 8);
     assert_true(refused_by(t).crowd >= 92);
-    assert_non_null(strstr(t->news(t), "more than 8 of strangers"));
+    assert_non_null(strstr(t->news(t), "more than 8 strangers"));
     assert_null(t->news(t)); /* not at once again */
     for (int i = 0; i < 100; i++)
         close(fd[i]);

@@ -308,7 +308,7 @@ static void others_are_kept_out(void **state)
     wrong = with(other.dir);
     refused(&wrong, &own, "another key than is expected");
     /* with none, either way */
-    refused(&good, &patient, "is no kofn, has keys");
+    refused(&good, &patient, "it requires keys");
     refused(&patient, &anna, "does not speak TLS");
     keyring_free(&other);
 }
