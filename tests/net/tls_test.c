@@ -309,7 +309,7 @@ static void others_are_kept_out(void **state)
     refused(&wrong, &own, "another key than is expected");
     /* with none, either way */
     refused(&good, &patient, "it requires keys");
-    refused(&patient, &anna, "does not speak TLS");
+    refused(&patient, &anna, "it uses no keys");
     keyring_free(&other);
 }
 
